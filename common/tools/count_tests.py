@@ -17,6 +17,11 @@ END = re.compile(r"^\[\s*(OK|FAILED|SKIPPED)\s*\]", re.MULTILINE)
 SKIP_REASON = re.compile(r": Skipped\n(.*\S)", re.DOTALL)
 
 
+def plain_name(test: dict) -> str:
+    """The name as meson.build gives it; the log puts project and suite before it."""
+    return test["name"].split(" / ", 1)[-1]
+
+
 @dataclasses.dataclass
 class Count:
     passed: int = 0
@@ -25,7 +30,7 @@ class Count:
 
     def add_program(self, test: dict) -> None:
         """A test that is one program with one verdict."""
-        name, result = test["name"], test["result"]
+        name, result = plain_name(test), test["result"]
         if result in ("OK", "EXPECTEDFAIL"):
             self.passed += 1
         elif result == "SKIP":
@@ -50,7 +55,7 @@ class Count:
             else:
                 self.failed.append(case)
         if test["result"] not in ("OK", "SKIP") and len(self.failed) == failed_before:
-            self.failed.append(f"{test['name']} ({test['result'].lower()}, though each of its cases passed)")
+            self.failed.append(f"{plain_name(test)} ({test['result'].lower()}, though each of its cases passed)")
 
 
 def main() -> int:

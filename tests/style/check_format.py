@@ -28,9 +28,9 @@ def main() -> int:
         print("there is no source to check")
         return 1
     done = subprocess.run([tool, "--dry-run", "-Werror", *files], cwd=root, stderr=subprocess.PIPE, text=True)
-    print(done.stderr, end="")
-    print(f"{len(files)} files checked; `clang-format -i FILE` repairs one" if done.returncode else
-          f"{len(files)} files are as they should be")
+    for file, line in sorted(set(re.findall(r"^(\S+?):(\d+):\d+: error", done.stderr, re.MULTILINE))):
+        print(f"{file}:{line} is not as {tool} -i would write it")
+    print(f"{len(files)} files checked")
     return 1 if done.returncode else 0
 
 
