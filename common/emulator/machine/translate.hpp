@@ -95,6 +95,9 @@ class Translation {
   /// A constant vector.
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
 
+  /// The mask in which `add.cc` and its kind leave the carry for `addc`; one per function.
+  RegisterOffset carry_flag();
+
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;
   /// Throws ptx::SyntaxError: operands that PTX does not allow.
@@ -104,6 +107,10 @@ class Translation {
 
  private:
   void keep_detail(std::unique_ptr<OpDetail> detail);
+  RegisterOffset symbol_source(const ptx::Operand& operand, uint32_t bytes);
+  RegisterOffset local_address(const ptx::Operand& operand, uint32_t bytes);
+  /// Appends an unguarded Op that prepares an operand of the instruction.
+  Op& prepare(Handler handler);
   FunctionTranslator& owner_;
 };
 
