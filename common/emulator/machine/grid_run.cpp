@@ -292,7 +292,6 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
   for (;;) {
     Warp* warp = next_warp(cluster);
     if (!cluster.events.empty() && (warp == nullptr || cluster.events.top().time <= warp->clock)) {
-      if (cluster.live_blocks == 0) return Status::finished;
       const Event event = cluster.events.top();
       cluster.events.pop();
       cluster.now = std::max(cluster.now, event.time);
