@@ -1,0 +1,57 @@
+// The chips that can be emulated: their limits and their latencies.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace stagecraft::emulator::machine {
+
+/// Limits of one chip, as its data sheet and the CUDA programming guide's table of compute capabilities give them.
+struct Architecture {
+  std::string name;    ///< as the device's name is reported
+  std::string target;  ///< the PTX target it runs: "sm_100a"
+  uint32_t major = 0, minor = 0;
+  uint32_t multiprocessors = 0;
+  uint32_t clock_khz = 0;
+  uint32_t memory_clock_khz = 0;
+  uint32_t memory_bus_bits = 0;
+  uint64_t memory_bytes = 0;
+  uint32_t l2_bytes = 0;
+  uint32_t shared_per_multiprocessor = 0;
+  uint32_t shared_per_block = 0;        ///< without opting in: 48 KiB
+  uint32_t shared_per_block_optin = 0;  ///< 227 KiB
+  uint32_t shared_reserved = 0;         ///< bytes of each block that the system takes: 1 KiB
+  uint32_t registers_per_multiprocessor = 0;
+  uint32_t threads_per_multiprocessor = 0;
+  uint32_t blocks_per_multiprocessor = 0;
+  uint32_t threads_per_block = 0;
+  uint32_t cluster_blocks = 0;  ///< portable limit: 8
+  uint32_t cluster_blocks_nonportable = 0;
+  uint32_t tensor_memory_columns = 0;  ///< 512, or 0 where there is no tensor memory
+
+  bool has_tensor_memory() const { return tensor_memory_columns != 0; }
+};
+
+/// Virtual cycles between the issue of an operation and its completion. Rough figures, for the order of things and
+/// for timelines; no claim about the chip's speed rests on them.
+struct Latencies {
+  uint32_t instruction = 1;    ///< issue of any instruction of a warp
+  uint32_t global_load = 400;  ///< added to a warp that loads from global memory
+  uint32_t shared_load = 25;
+  uint32_t bulk_copy = 700;  ///< first byte of a bulk or tensor copy
+  uint32_t bulk_bytes_per_cycle = 32;
+  uint32_t mma_setup = 40;             ///< one tcgen05.mma, beside its arithmetic
+  uint32_t mma_macs_per_cycle = 8192;  ///< for 16-bit types
+  uint32_t try_wait_limit = 20'000;    ///< longest sleep of one mbarrier.try_wait without a hint
+};
+
+const Architecture& b200();
+const Architecture& h200();
+/// `"b200"` or `"h200"`, in any case; null for another name.
+const Architecture* find_architecture(std::string_view name);
+std::vector<std::string> architecture_names();
+const Latencies& latencies_of(const Architecture& architecture);
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,225 @@
+// What runs: a grid of clusters of blocks of warps, whose diverged lanes are fragments.
+//
+//     Grid  one launch                      Sm     what resident blocks share: tensor memory
+//       Cluster  blocks that start together, with one virtual clock and one queue of coming events
+//         Block    shared memory, barriers; on one Sm
+//           Warp     a register file
+//             Fragment  lanes that execute together: a mask and a program counter
+//
+// Everything here runs on one host thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/architecture.hpp"
+#include "emulator/machine/fault.hpp"
+#include "emulator/machine/kernel.hpp"
+#include "emulator/machine/lanes.hpp"
+#include "emulator/machine/memory.hpp"
+#include "emulator/machine/observer.hpp"
+#include "emulator/units/bulk_groups.hpp"
+#include "emulator/units/mbarrier_table.hpp"
+#include "emulator/units/tensor_memory.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// Virtual time in cycles of the chip's clock, from the launch on.
+using Cycle = uint64_t;
+
+struct Extent3 {
+  uint32_t x = 1, y = 1, z = 1;
+  uint64_t count() const { return uint64_t{x} * y * z; }
+  bool operator==(const Extent3&) const = default;
+};
+
+struct Block;
+struct Cluster;
+struct Grid;
+struct Warp;
+
+/// Why a fragment sleeps. `address` and `value` are what a report needs to say more.
+enum class WaitKind : uint8_t {
+  none,
+  mbarrier,       ///< address: shared address of the barrier (with rank); value: parity (or phase) waited for
+  named_barrier,  ///< address: barrier number
+  warp_sync,      ///< value: the lanes that must come, as a mask
+  cluster_barrier,
+  tensor_memory,  ///< value: columns asked for
+  bulk_group,     ///< value: groups that may stay pending
+  grid_dependency,
+  sleep,  ///< nanosleep; ends by itself
+};
+
+struct Wait {
+  WaitKind kind = WaitKind::none;
+  uint32_t address = 0;
+  uint64_t value = 0;
+};
+
+enum class FragmentState : uint8_t { ready, blocked, exited };
+
+/// Lanes of one warp that execute together. Handlers reach everything from here.
+struct Fragment {
+  std::byte* registers = nullptr;  ///< the warp's register file
+  Warp* warp = nullptr;
+  uint32_t pc = 0;  ///< of the instruction being executed; a handler that returns `jump` sets it
+  LaneMask mask = 0;
+  FragmentState state = FragmentState::ready;
+  Wait wait;
+  /// Set when a sleep in a poll (mbarrier.try_wait) ended by its time limit rather than by what it waits for: the
+  /// handler must then report "not yet" instead of sleeping again, and clears it.
+  bool timed_out = false;
+  /// The poll (test_wait, try_wait) at this pc found nothing, and nothing that others could see was done since; a
+  /// second such poll sleeps without a limit. Cleared by every instruction with an outside effect.
+  uint32_t idle_poll_pc = 0xffffffffu;
+  std::vector<uint32_t> return_stack;                ///< see machine/calls
+  std::vector<std::vector<std::byte>> saved_frames;  ///< registers of recursive callers
+  uint32_t local_frame = 0;                          ///< bytes of local memory taken by recursive frames
+  uint64_t sequence = 0;                             ///< creation order; ties are broken by it
+
+  Block& block() const;
+  Cluster& cluster() const;
+  Grid& grid() const;
+};
+
+struct Warp {
+  Block* block = nullptr;
+  uint32_t index = 0;              ///< warp number in its block
+  LaneMask live = 0;               ///< lanes that exist and have not exited
+  std::byte* registers = nullptr;  ///< kernel.register_bytes bytes, 64-byte aligned
+  std::byte* local = nullptr;      ///< 32 x local_stride bytes: lane l's local memory begins at l * local_stride
+  uint32_t local_stride = 0;
+  std::vector<std::unique_ptr<Fragment>> fragments;  ///< live ones
+  Cycle clock = 0;                                   ///< virtual time this warp has reached
+};
+
+/// Blocks until its number of arrivals has come; one of the 16 of a block (bar.sync, barrier.cta).
+struct NamedBarrier {
+  uint32_t expected = 0;  ///< threads; 0 while nobody waits
+  uint32_t arrived = 0;
+  uint64_t generation = 0;
+  std::vector<Fragment*> waiting;
+  uint32_t reduction = 0;  ///< running result of bar.red
+};
+
+/// One streaming multiprocessor: what its resident blocks share.
+struct Sm {
+  uint32_t index = 0;
+  uint32_t shared_bytes = 0, threads = 0, blocks = 0, registers = 0;  ///< in use
+  std::unique_ptr<units::TensorMemory> tensor_memory;                 ///< null where the chip has none
+  std::vector<Fragment*> waiting_for_tensor_memory;
+  Cycle free_at = 0;
+};
+
+struct Block {
+  Cluster* cluster = nullptr;
+  Sm* sm = nullptr;
+  Extent3 index{0, 0, 0};         ///< %ctaid
+  uint32_t rank = 0;              ///< %cluster_ctarank
+  std::vector<std::byte> shared;  ///< indexed by the offset of a shared address, reserved first KiB included
+  std::vector<Warp> warps;
+  std::vector<std::byte> register_files, local_memory;
+  std::array<NamedBarrier, 16> named_barriers;
+  units::MbarrierTable mbarriers;  ///< live barriers of this block's shared memory, by offset
+  units::BulkGroups bulk_groups;   ///< cp.async.bulk groups, per thread
+  uint32_t live_warps = 0;
+  bool exited = false;
+
+  uint32_t shared_base() const { return rank << kSharedRankShift; }
+};
+
+/// A thing that will happen in a cluster at a given time; equal times keep the order of scheduling.
+struct Event {
+  Cycle time;
+  uint64_t sequence;
+  std::function<void()> action;
+};
+struct LaterEvent {
+  bool operator()(const Event& left, const Event& right) const {
+    return left.time != right.time ? left.time > right.time : left.sequence > right.sequence;
+  }
+};
+
+struct Cluster {
+  Grid* grid = nullptr;
+  Extent3 first_block{0, 0, 0};                ///< %ctaid of its block of rank 0
+  std::vector<std::unique_ptr<Block>> blocks;  ///< by rank
+  Cycle now = 0;                               ///< time of the warp or event that is being executed
+  std::priority_queue<Event, std::vector<Event>, LaterEvent> events;
+  uint64_t next_sequence = 0;
+  uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round
+  uint64_t barrier_generation = 0;
+
+  /// Runs `action` when the cluster's clock reaches now + delay. For asynchronous engines; `action` may write memory,
+  /// complete barriers and wake fragments, and may throw Fault.
+  void schedule(Cycle delay, std::function<void()> action);
+  /// The block that a shared address names by its rank bits, or null when the cluster has no such block.
+  Block* block_of(uint32_t shared_address) const;
+};
+
+/// One launch, as the runtime asks for it.
+struct LaunchRequest {
+  const Kernel* kernel = nullptr;
+  Extent3 grid, block, cluster;
+  bool explicit_cluster = false;
+  uint32_t dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;  ///< kernel->parameter_bytes bytes
+  uint64_t seed = 0;
+};
+
+struct Grid {
+  const LaunchRequest* request = nullptr;
+  const Kernel* kernel = nullptr;
+  const Architecture* architecture = nullptr;
+  const Latencies* latencies = nullptr;
+  DeviceMemory* memory = nullptr;
+  uint64_t parameters_address = 0;  ///< generic address of the parameter buffer (read-only device memory)
+  uint64_t id = 0;                  ///< %gridid
+  std::vector<Observer*> observers;
+  std::vector<Sm> sms;
+  std::vector<std::unique_ptr<Cluster>> resident;
+  uint64_t next_cluster = 0;  ///< number of the next cluster that has not started, in launch order
+  uint64_t cluster_count = 0;
+  std::function<void(std::string_view)> print;  ///< device printf
+};
+
+/// Makes a blocked fragment ready at its cluster's present time. The instruction it sleeps in is executed again.
+void wake(Fragment& fragment);
+/// Puts a fragment to sleep; the handler then returns Outcome::blocked.
+void sleep(Fragment& fragment, Wait wait);
+/// As `sleep`, but wakes with `timed_out` set after `limit` cycles: for polls that may give up.
+void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit);
+/// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
+inline void note_effect(Fragment& fragment) { fragment.idle_poll_pc = 0xffffffffu; }
+
+/// Number of a lane's thread in its block.
+inline uint32_t thread_of(const Fragment& fragment, uint32_t lane);
+
+inline Block& Fragment::block() const { return *warp->block; }
+inline Cluster& Fragment::cluster() const { return *warp->block->cluster; }
+inline Grid& Fragment::grid() const { return *warp->block->cluster->grid; }
+inline uint32_t thread_of(const Fragment& fragment, uint32_t lane) { return fragment.warp->index * kWarpSize + lane; }
+
+/// The byte of shared memory behind a 32-bit shared address, checked: throws Fault when the address has another
+/// block's rank but `cluster_wide` is false, names no block of the cluster, a block that has exited, or leaves the
+/// block's shared memory within `bytes`. `what` names the access in the message: "mbarrier.init", "st.shared".
+std::byte* shared_bytes(Fragment& fragment, uint32_t address, uint32_t bytes, bool cluster_wide, const char* what);
+
+/// A generic address, told apart.
+struct Located {
+  enum class Where : uint8_t { global, shared, local } where;
+  uint64_t address;  ///< global: as it was; shared: the 32-bit shared address; local: the offset
+};
+inline Located locate(uint64_t generic) {
+  if (generic - kSharedWindow < kWindowBytes) return {Located::Where::shared, generic - kSharedWindow};
+  if (generic - kLocalWindow < kWindowBytes) return {Located::Where::local, generic - kLocalWindow};
+  return {Located::Where::global, generic};
+}
+
+}  // namespace stagecraft::emulator::machine

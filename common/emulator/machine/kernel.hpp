@@ -1,0 +1,117 @@
+// A kernel made ready to run: one array of Ops for the entry function and everything it may call.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/architecture.hpp"
+#include "emulator/machine/op.hpp"
+#include "emulator/ptx/module.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// Values that differ from block to block, warp to warp or lane to lane but never change while the warp lives; each
+/// that a kernel uses has a vector of the register file, filled in when the warp starts.
+enum class Special : uint8_t {
+  tid_x,
+  tid_y,
+  tid_z,
+  ntid_x,
+  ntid_y,
+  ntid_z,
+  ctaid_x,
+  ctaid_y,
+  ctaid_z,
+  nctaid_x,
+  nctaid_y,
+  nctaid_z,
+  laneid,
+  warpid,
+  nwarpid,
+  smid,
+  nsmid,
+  gridid,
+  clusterid_x,
+  clusterid_y,
+  clusterid_z,
+  nclusterid_x,
+  nclusterid_y,
+  nclusterid_z,
+  cluster_ctaid_x,
+  cluster_ctaid_y,
+  cluster_ctaid_z,
+  cluster_nctaid_x,
+  cluster_nctaid_y,
+  cluster_nctaid_z,
+  cluster_ctarank,
+  cluster_nctarank,
+  is_explicit_cluster,
+  lanemask_eq,
+  lanemask_le,
+  lanemask_lt,
+  lanemask_ge,
+  lanemask_gt,
+  dynamic_smem_size,
+  total_smem_size,
+  aggr_smem_size,
+  reserved_smem_offset,
+  shared_address,  ///< `parameter` = offset of a shared variable: rank << 24 | offset, as 32 or 64 bits
+  zero,
+};
+
+/// A vector to fill when a warp starts.
+struct SpecialSlot {
+  RegisterOffset offset;
+  Special special;
+  uint8_t element_bytes;  ///< 4 or 8 per lane; a predicate slot has 0
+  uint32_t parameter = 0;
+};
+
+/// A vector that is the same in every lane and every warp.
+struct ConstantSlot {
+  RegisterOffset offset;
+  uint8_t element_bytes;  ///< 2, 4, 8, 16; a predicate slot has 0 and is all ones or none
+  uint64_t low = 0, high = 0;
+};
+
+/// Where an Op came from.
+struct OpPlace {
+  const ptx::Function* function = nullptr;
+  uint32_t instruction = 0;  ///< index in function->body
+  ptx::SourceId source = 0;
+};
+
+/// A parameter of an entry function, in the parameter buffer of a launch.
+struct ParameterLayout {
+  uint32_t offset = 0;
+  uint32_t size = 0;
+};
+
+class Kernel {
+ public:
+  std::string name;          ///< mangled
+  std::string display_name;  ///< demangled, without the parameter list: "gemm<128, 64, 4>"
+  std::shared_ptr<const ptx::Module> module;
+  const ptx::Function* entry = nullptr;
+  std::vector<Op> code;
+  std::vector<OpPlace> places;  ///< parallel to `code`
+  std::vector<std::unique_ptr<OpDetail>> details;
+  std::vector<ConstantSlot> constants;
+  std::vector<SpecialSlot> specials;
+  uint32_t register_bytes = 0;       ///< register file of one warp, with constants and specials
+  uint32_t static_shared_bytes = 0;  ///< beside the 1 KiB that the system reserves
+  uint32_t local_bytes = 0;          ///< per thread, all frames that do not recurse
+  uint32_t call_area_bytes = 0;      ///< per warp: parameters of calls, in the register file's tail
+  std::vector<ParameterLayout> parameters;
+  uint32_t parameter_bytes = 0;
+  uint32_t machine_registers = 0;  ///< per thread as ptxas allocated them; 0 when no machine code was embedded
+
+  /// "gemm.cu:88" for an op, with the inlined call chain's innermost line; empty when unknown.
+  std::string describe_source(uint32_t pc) const;
+  /// The instruction as PTX, for reports: opcode with its modifiers.
+  std::string describe_instruction(uint32_t pc) const;
+};
+
+}  // namespace stagecraft::emulator::machine

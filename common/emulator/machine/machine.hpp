@@ -1,0 +1,59 @@
+// The emulated chip as the runtime sees it: translate a kernel, launch it, learn what became of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "emulator/machine/architecture.hpp"
+#include "emulator/machine/grid.hpp"
+#include "emulator/machine/kernel.hpp"
+#include "emulator/machine/memory.hpp"
+#include "emulator/machine/module_image.hpp"
+#include "emulator/machine/observer.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// What became of a launch.
+struct LaunchResult {
+  std::optional<FaultKind> fault;       ///< set when the kernel was stopped
+  std::vector<Diagnostic> diagnostics;  ///< why; also findings that did not stop it
+  uint64_t thread_instructions = 0;     ///< executed, counted per active lane
+  uint64_t warp_instructions = 0;
+  Cycle cycles = 0;  ///< virtual time the grid took
+};
+
+/// How many blocks of a launch fit on one multiprocessor, and what sets the limit.
+struct Residency {
+  uint32_t blocks = 0;
+  std::string limited_by;  ///< "shared memory", "threads", "registers", "blocks"
+};
+
+class Machine {
+ public:
+  explicit Machine(const Architecture& architecture);
+
+  const Architecture& architecture() const { return architecture_; }
+  DeviceMemory& memory() { return memory_; }
+
+  /// Makes an entry function of a placed module executable. Throws ptx::Error with the position of what is not
+  /// understood. `machine_registers` is what ptxas allocated per thread, 0 when unknown.
+  std::unique_ptr<Kernel> translate(const ModuleImage& image, const ptx::Function& entry,
+                                    uint32_t machine_registers = 0);
+
+  Residency residency(const Kernel& kernel, Extent3 block, uint32_t dynamic_shared_bytes) const;
+
+  /// Runs a grid to its end, on the calling thread. The request must be within the chip's limits (the runtime checks
+  /// them, because each has its own CUDA error). Never throws for what the kernel does wrong.
+  LaunchResult launch(const LaunchRequest& request, const std::vector<Observer*>& observers,
+                      std::function<void(std::string_view)> print);
+
+ private:
+  const Architecture& architecture_;
+  DeviceMemory memory_;
+  uint64_t launches_ = 0;
+};
+
+}  // namespace stagecraft::emulator::machine
