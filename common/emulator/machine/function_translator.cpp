@@ -7,6 +7,7 @@
 
 #include "emulator/machine/calls.hpp"
 #include "emulator/machine/memory.hpp"
+#include "emulator/machine/names.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -129,6 +130,7 @@ void KernelTranslator::discover(const ptx::Function& entry) {
     order_.push_back(index);
     frames_[index].function = &function;
     for (const ptx::Instruction& instruction : function.body) {
+      if (instruction.opcode == "tcgen05") kernel_.uses_tensor_memory = true;
       const bool is_call = instruction.opcode == "call";
       bool direct = false;
       for (size_t i = 0; i < instruction.operands.size(); ++i) {
@@ -212,6 +214,10 @@ void KernelTranslator::lay_out_shared() {
     if (variable->size == 0) shared_offsets_[variable] = static_cast<uint32_t>(kSharedReservedBytes + offset);
   }
   kernel_.static_shared_bytes = static_cast<uint32_t>(offset);
+  for (const ptx::Variable* variable : shared_variables_) {
+    kernel_.shared_variables.push_back(
+        {source_name(variable->name), shared_offsets_[variable], static_cast<uint32_t>(variable->size)});
+  }
 }
 
 void KernelTranslator::lay_out_frame(FunctionFrame& frame) {
@@ -261,7 +267,7 @@ void FunctionTranslator::run() {
   for (current_ = 0; current_ < function.body.size(); ++current_) {
     const ptx::Instruction& instruction = function.body[current_];
     starts_.push_back(next_pc());
-    const Translator translator = owner_.instructions().find(instruction.opcode);
+    const Translator translator = owner_.instructions().find(instruction);
     if (translator == nullptr) {
       const std::vector<std::string> similar = owner_.instructions().similar(instruction.opcode);
       throw ptx::UnsupportedInstruction(

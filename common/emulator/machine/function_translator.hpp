@@ -1,6 +1,7 @@
 // The state of translating one kernel: where everything it names was put.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>

@@ -118,7 +118,8 @@ struct NamedBarrier {
   uint32_t arrived = 0;
   uint64_t generation = 0;
   std::vector<Fragment*> waiting;
-  uint32_t reduction = 0;  ///< running result of bar.red
+  uint32_t reduction = 0;  ///< of bar.red: threads whose predicate held
+  uint32_t reduced = 0;    ///< threads that took part in the reduction
 };
 
 /// One streaming multiprocessor: what its resident blocks share.
@@ -180,6 +181,7 @@ struct Cluster {
   Origin origin;  ///< of the event that is being executed; an instruction's is `running`
   Fragment* running = nullptr;
   uint32_t live_blocks = 0;
+  bool stuck = false;            ///< nothing can go on until another cluster frees tensor memory
   uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round
   uint64_t barrier_generation = 0;
   std::vector<Fragment*> waiting_for_barrier;

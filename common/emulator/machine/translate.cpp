@@ -343,19 +343,28 @@ void Translation::illegal(std::string message) const {
 }
 
 void InstructionSet::add(std::string_view opcode, Translator translator) {
-  if (!translators_.emplace(opcode, translator).second) {
-    throw std::logic_error(fmt::format("opcode `{}` is registered twice", opcode));
-  }
+  Entry& entry = entries_[std::string(opcode)];
+  if (entry.plain != nullptr) throw std::logic_error(fmt::format("opcode `{}` is registered twice", opcode));
+  entry.plain = translator;
 }
 
-Translator InstructionSet::find(const std::string& opcode) const {
-  const auto found = translators_.find(opcode);
-  return found == translators_.end() ? nullptr : found->second;
+void InstructionSet::add(std::string_view opcode, std::string_view modifier, Translator translator) {
+  entries_[std::string(opcode)].specials.push_back({std::string(modifier), translator});
+}
+
+Translator InstructionSet::find(const ptx::Instruction& instruction) const {
+  const auto found = entries_.find(instruction.opcode);
+  if (found == entries_.end()) return nullptr;
+  for (const Special& special : found->second.specials) {
+    const auto& modifiers = instruction.modifiers;
+    if (std::find(modifiers.begin(), modifiers.end(), special.modifier) != modifiers.end()) return special.translator;
+  }
+  return found->second.plain;
 }
 
 std::vector<std::string> InstructionSet::similar(std::string_view opcode) const {
   std::vector<std::string> result;
-  for (const auto& [name, translator] : translators_) {
+  for (const auto& [name, entry] : entries_) {
     if (name.substr(0, 2) == opcode.substr(0, 2)) result.push_back(name);
   }
   std::sort(result.begin(), result.end());

@@ -120,12 +120,23 @@ class InstructionSet {
  public:
   /// Each opcode has one translator; a second registration is a programming error.
   void add(std::string_view opcode, Translator translator);
-  Translator find(const std::string& opcode) const;
+  /// For opcodes that mean unlike things: chosen before the plain one when the instruction has this modifier, as
+  /// "bulk" tells `cp.async.bulk` from `cp.async`.
+  void add(std::string_view opcode, std::string_view modifier, Translator translator);
+  Translator find(const ptx::Instruction& instruction) const;
   /// Opcodes that resemble an unknown one, for its error message.
   std::vector<std::string> similar(std::string_view opcode) const;
 
  private:
-  std::unordered_map<std::string, Translator> translators_;
+  struct Special {
+    std::string modifier;
+    Translator translator;
+  };
+  struct Entry {
+    Translator plain = nullptr;
+    std::vector<Special> specials;
+  };
+  std::unordered_map<std::string, Entry> entries_;
 };
 
 /// All that the emulator knows.
