@@ -122,6 +122,13 @@ bool looks_like_host(uint64_t address) { return address - 0x5500'0000'0000 < 0x2
 Verdict find_global(Fragment& fragment, const AccessDetail& access, uint64_t address) {
   DeviceMemory& memory = *fragment.grid().memory;
   const auto start = [&] { return fmt::format("{} at {:#x}", act(access.name, access.verb, access.bytes), address); };
+  // As on the chip, alignment comes before all else.
+  if (address % access.alignment != 0) {
+    return refuse(
+        FaultKind::misaligned_address, fmt::format("{}, which is not a multiple of {}", start(), access.alignment),
+        {memory.describe(address), access.count > 1 ? "a vector access must be aligned to the size of the whole vector"
+                                                    : "an access must be aligned to its size"});
+  }
   const Allocation* allocation = memory.find(address, access.bytes);
   if (allocation == nullptr) {
     std::vector<std::string> details;
@@ -149,12 +156,6 @@ Verdict find_global(Fragment& fragment, const AccessDetail& access, uint64_t add
     return refuse(FaultKind::illegal_address, fmt::format("{}: {}", start(), memory.describe(address)),
                   std::move(details));
   }
-  if (address % access.alignment != 0) {
-    return refuse(
-        FaultKind::misaligned_address, fmt::format("{}, which is not a multiple of {}", start(), access.alignment),
-        {memory.describe(address), access.count > 1 ? "a vector access must be aligned to the size of the whole vector"
-                                                    : "an access must be aligned to its size"});
-  }
   if (access.verb != AccessVerb::reads && !allocation->writable_by_kernels) {
     return refuse(FaultKind::illegal_address,
                   fmt::format("{}, which kernels may only read: {}", start(), memory.describe(address)),
@@ -176,9 +177,6 @@ Verdict find_in_shared(Fragment& fragment, const AccessDetail& access, uint64_t 
                                     "(__cvta_generic_to_shared)"
                                   : fragment.grid().memory->describe(address)});
   }
-  SharedResult result =
-      find_shared(fragment, static_cast<uint32_t>(address), {access.name, access.verb, access.bytes, cluster_wide});
-  if (result.pointer == nullptr) return refuse(result.kind, std::move(result.message), std::move(result.details));
   if (address % access.alignment != 0) {
     return refuse(FaultKind::misaligned_address,
                   fmt::format("{} at shared address {:#x}, which is not a multiple of {}",
@@ -186,6 +184,9 @@ Verdict find_in_shared(Fragment& fragment, const AccessDetail& access, uint64_t 
                   {access.count > 1 ? "a vector access must be aligned to the size of the whole vector"
                                     : "an access must be aligned to its size"});
   }
+  SharedResult result =
+      find_shared(fragment, static_cast<uint32_t>(address), {access.name, access.verb, access.bytes, cluster_wide});
+  if (result.pointer == nullptr) return refuse(result.kind, std::move(result.message), std::move(result.details));
   return {result.pointer, {}, {}, {}};
 }
 
@@ -254,6 +255,25 @@ Verdict find_lane(Fragment& fragment, const AccessDetail& access, uint32_t lane)
   return find_global(fragment, access, address);
 }
 
+/// The pointer of a lane whose address is of the common kinds and in order; null says nothing.
+std::byte* find_quickly(Fragment& fragment, const AccessDetail& access, uint32_t lane) {
+  if (access.space != AccessSpace::global && access.space != AccessSpace::generic) return nullptr;
+  const uint64_t address = address_of_lane(fragment, access, lane);
+  if ((address & (access.alignment - 1)) != 0) return nullptr;
+  if (access.cached_generation == DeviceMemory::generation() && address >= access.cached_first &&
+      address <= access.cached_last) {
+    return DeviceMemory::host(address);
+  }
+  Block& block = *fragment.warp->block;
+  const uint64_t offset = address - kSharedWindow - (uint64_t{block.rank} << kSharedRankShift);
+  const uint64_t size = block.shared.size();
+  if (access.space == AccessSpace::generic && offset >= kSharedReservedBytes && offset <= size &&
+      access.bytes <= size - offset) {
+    return block.shared.data() + offset;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 std::string spell_lanes(LaneMask lanes) {
@@ -289,6 +309,10 @@ void locate_carefully(Fragment& fragment, const AccessDetail& access, LaneMask m
   LaneMask bad = 0;
   Verdict first;
   for_each_lane(mask, [&](uint32_t lane) {
+    if (std::byte* const pointer = find_quickly(fragment, access, lane)) {
+      pointers[lane] = reinterpret_cast<uint64_t>(pointer);
+      return;
+    }
     Verdict verdict = find_lane(fragment, access, lane);
     pointers[lane] = reinterpret_cast<uint64_t>(verdict.pointer);
     if (verdict.pointer != nullptr) return;
