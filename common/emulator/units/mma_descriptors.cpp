@@ -82,11 +82,13 @@ ElementFormat operand_format(const Word& word, MmaKind kind, uint32_t high, uint
 void check_accumulator(const Word& word, InstructionDescriptor& descriptor) {
   const uint64_t code = word.get(5, 4);
   const MmaKind kind = descriptor.kind;
-  const bool may_be_f16 = kind == MmaKind::f8f6f4 || (kind == MmaKind::f16 && descriptor.a == ElementFormat::f16);
+  const bool may_be_f16 = kind == MmaKind::f8f6f4 || (kind == MmaKind::f16 && descriptor.a == ElementFormat::f16 &&
+                                                      descriptor.b == ElementFormat::f16);
   const bool legal = kind == MmaKind::i8 ? code == 2 : code == 1 || (code == 0 && may_be_f16);
   if (!legal) {
-    word.refuse(fmt::format("format of D (bits 5:4) is {} for {}", code, name_of(kind)),
-                kind == MmaKind::i8 ? "2 s32" : may_be_f16 ? "0 f16, 1 f32" : "1 f32");
+    word.refuse(fmt::format("format of D (bits 5:4) is {} for {}", code, name_of(kind)), kind == MmaKind::i8 ? "2 s32"
+                                                                                         : may_be_f16 ? "0 f16, 1 f32"
+                                                                                                      : "1 f32");
   }
   descriptor.d = code == 0 ? AccumulatorFormat::f16 : code == 1 ? AccumulatorFormat::f32 : AccumulatorFormat::s32;
 }
@@ -103,16 +105,18 @@ void check_shape(const Word& word, const InstructionDescriptor& descriptor, bool
   const bool legal_m = ws ? m == 32 || m == 64 || m == 128 : m == 128 || (m == 64 && !scaled);
   const std::string form = fmt::format("{}{} with cta_group::1", name_of(kind), ws ? " .ws" : "");
   if (!legal_m) {
-    word.refuse(fmt::format("M ({}) is {} for {}", scaled ? "bits 28:27, in units of 128" : "bits 28:24, in units of 16",
-                            m, form),
-                ws ? "M 32, 64 or 128" : scaled ? "M 128" : "M 64 or 128");
+    word.refuse(fmt::format("M ({}) is {} for {}",
+                            scaled ? "bits 28:27, in units of 128" : "bits 28:24, in units of 16", m, form),
+                ws       ? "M 32, 64 or 128"
+                : scaled ? "M 128"
+                         : "M 64 or 128");
   }
   const bool legal_n = ws ? n == 64 || n == 128 || n == 256 : is_legal_n(kind, n);
   if (!legal_n) {
     word.refuse(fmt::format("N (bits 22:17, in units of 8) is {} for {}", n, form),
-                ws                      ? "N 64, 128 or 256"
+                ws                    ? "N 64, 128 or 256"
                 : kind == MmaKind::i8 ? "N 8, 16, 24, 32, and from 48 to 256 in steps of 16"
-                                        : "N from 8 to 256 in steps of 8");
+                                      : "N from 8 to 256 in steps of 8");
   }
 }
 
@@ -130,9 +134,9 @@ void check_major(const Word& word, InstructionDescriptor& descriptor) {
   check(descriptor.a_mn_major, descriptor.a, 'A', 15);
   check(descriptor.b_mn_major, descriptor.b, 'B', 16);
   if (descriptor.b_mn_major && bits_of(descriptor.b) == 8 && descriptor.n % 16 != 0) {
-    word.refuse(fmt::format("N (bits 22:17, in units of 8) is {} with an MN-major B (bit 16) of 8-bit elements",
-                            descriptor.n),
-                "N from 16 to 256 in steps of 16");
+    word.refuse(
+        fmt::format("N (bits 22:17, in units of 8) is {} with an MN-major B (bit 16) of 8-bit elements", descriptor.n),
+        "N from 16 to 256 in steps of 16");
   }
 }
 
@@ -146,9 +150,6 @@ void decode_dense(const Word& word, InstructionDescriptor& descriptor) {
   word.require(6, 6, 0, "reserved");
   descriptor.a = operand_format(word, kind, 9, 7, 'A');
   descriptor.b = operand_format(word, kind, 12, 10, 'B');
-  if (kind == MmaKind::f16 && descriptor.a != descriptor.b) {
-    word.refuse("A (bits 9:7) and B (bits 12:10) have different formats for kind::f16", "both f16 (0) or both bf16 (1)");
-  }
   check_accumulator(word, descriptor);
   if (integer) word.require(14, 13, 0, "negation of A and B, which kind::i8 has not");
   word.require(23, 23, 0, "reserved");
@@ -227,8 +228,9 @@ SharedDescriptor decode_shared_descriptor(uint64_t bits, std::string_view what) 
                   "0 none, 1 128 bytes in atoms of 32, 2 128 bytes, 4 64 bytes, 6 32 bytes");
   }
   if (descriptor.swizzle == Swizzle::bytes128_atom32 && descriptor.start % 32 != 0) {
-    word.refuse(fmt::format("start address 0x{:x} (bits 13:0, in units of 16) with atoms of 32 bytes", descriptor.start),
-                "a start address that is a multiple of 32");
+    word.refuse(
+        fmt::format("start address 0x{:x} (bits 13:0, in units of 16) with atoms of 32 bytes", descriptor.start),
+        "a start address that is a multiple of 32");
   }
   if (descriptor.swizzle == Swizzle::none && descriptor.base_offset != 0) {
     word.refuse(fmt::format("base offset (bits 51:49) is {} without a swizzle", descriptor.base_offset), "0");

@@ -40,9 +40,9 @@ struct InstructionDescriptor {
   uint32_t k = 16;  ///< elements; always 32 bytes of shared memory
   bool negate_a = false, negate_b = false;
   bool a_mn_major = false, b_mn_major = false;
-  bool saturate = false;              ///< kind::i8: clamp D instead of wrapping around
+  bool saturate = false;                    ///< kind::i8: clamp D instead of wrapping around
   uint32_t scale_id_a = 0, scale_id_b = 0;  ///< block-scaled: byte of the first scale factor in its cell
-  bool scale_ue4m3 = false;           ///< scale factors are ue4m3 instead of ue8m0
+  bool scale_ue4m3 = false;                 ///< scale factors are ue4m3 instead of ue8m0
 };
 
 /// For cta_group::1. `ws`: the weight-stationary form, which has other shapes.

@@ -1,8 +1,8 @@
 // The arithmetic of tcgen05.mma, compiled for several levels of the host's instruction set.
 //
 // Both operands are first decoded to panels of floats; every format's values are exact in fp32. Then D is multiplied
-// up in fp32 with fused multiply-adds, one k after the other: for each element the order is ((D + a0*b0) + a1*b1) + ...,
-// whatever the shape and the host (the products of all formats are exact, so that hosts without FMA give the same
+// up in fp32 with fused multiply-adds, one k after the other: for each element the order is ((D + a0*b0) + a1*b1) +
+// ..., whatever the shape and the host (the products of all formats are exact, so that hosts without FMA give the same
 // result, short of overflow and underflow of single products). The chip adds in an order and with a width that NVIDIA
 // does not specify ("at least single precision").
 #pragma once

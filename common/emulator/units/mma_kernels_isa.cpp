@@ -1,8 +1,7 @@
 // See mma_kernels.hpp. Compiled once per level; nothing here may call an inline function of another header (see
 // machine/isa_level.hpp), except the compiler's intrinsics, which never stand alone.
-#include "emulator/units/mma_kernels.hpp"
-
 #include "emulator/machine/isa_level.hpp"
+#include "emulator/units/mma_kernels.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

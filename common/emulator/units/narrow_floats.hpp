@@ -92,8 +92,8 @@ constexpr uint16_t to_f16(float value) {
 /// Value of each byte (for e2m1_packed: of each half byte) of the 8-bit and narrower formats.
 const std::array<float, 256>& values_of(ElementFormat format);
 
-/// Expands 16 elements of 4 or 6 bits, packed from the low bit up, to the byte containers that kind::f8f6f4 uses: 6 bits
-/// in the low bits of the byte; 4 bits in its middle, as documented for mma.sync of the same kinds.
+/// Expands 16 elements of 4 or 6 bits, packed from the low bit up, to the byte containers that kind::f8f6f4 uses: 6
+/// bits in the low bits of the byte; 4 bits in its middle, as documented for mma.sync of the same kinds.
 void unpack_chunk(ElementFormat format, const uint8_t* packed, uint8_t* containers);
 
 }  // namespace stagecraft::emulator::units

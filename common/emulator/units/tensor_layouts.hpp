@@ -167,9 +167,9 @@ constexpr uint32_t row_bytes_of(CopyShape shape) {
 
 /// Into how many lanes each row is written.
 constexpr uint32_t copies_of(CopyShape shape) {
-  return shape == CopyShape::c32x128b                                                    ? 4
+  return shape == CopyShape::c32x128b                                               ? 4
          : shape == CopyShape::c64x128b_02_13 || shape == CopyShape::c64x128b_01_23 ? 2
-                                                                                         : 1;
+                                                                                    : 1;
 }
 
 /// Lane, relative to the address, of copy `copy` of row `row`.

@@ -79,10 +79,11 @@ void TensorMemory::release(const Block& block, uint32_t address, uint32_t column
     return address == address_of({0, allocation.column}) && columns == allocation.columns;
   });
   if (found == use.allocations.end()) {
-    throw Fault(FaultKind::illegal_instruction,
-                fmt::format("tcgen05.dealloc of {} columns at address 0x{:x}, which is no allocation of this block",
-                            columns, address),
-                {describe_allocations(block), "dealloc takes the address that alloc gave, and the same number of columns"});
+    throw Fault(
+        FaultKind::illegal_instruction,
+        fmt::format("tcgen05.dealloc of {} columns at address 0x{:x}, which is no allocation of this block", columns,
+                    address),
+        {describe_allocations(block), "dealloc takes the address that alloc gave, and the same number of columns"});
   }
   set_owner(*found, nullptr);
   use.allocations.erase(found);
@@ -95,15 +96,17 @@ std::vector<std::string> TensorMemory::leaks(const Block& block) {
   const auto found = uses_.find(&block);
   if (found == uses_.end()) return result;
   for (const Allocation& allocation : found->second.allocations) {
-    result.push_back(fmt::format("{} columns of tensor memory ({}) were still allocated when the block ended: "
-                                 "tcgen05.dealloc is missing",
-                                 allocation.columns, describe(allocation)));
+    result.push_back(
+        fmt::format("{} columns of tensor memory ({}) were still allocated when the block ended: "
+                    "tcgen05.dealloc is missing",
+                    allocation.columns, describe(allocation)));
     set_owner(allocation, nullptr);
   }
   if (found->second.pipe.in_flight != 0) {
-    result.push_back(fmt::format("{} tcgen05 operations were still in flight when the block ended: commit them to an "
-                                 "mbarrier and wait for it",
-                                 found->second.pipe.in_flight));
+    result.push_back(
+        fmt::format("{} tcgen05 operations were still in flight when the block ended: commit them to an "
+                    "mbarrier and wait for it",
+                    found->second.pipe.in_flight));
   }
   uses_.erase(found);
   return result;
@@ -123,13 +126,15 @@ void TensorMemory::require(const Block& block, TensorCell cell, uint32_t lanes, 
   const bool lanes_exist = cell.lane < kTensorLanes && lanes <= kTensorLanes - cell.lane;
   if (lanes_exist && owns(block, cell.column, columns)) return;
 
-  const std::string place = fmt::format("address 0x{:x} (lane {}, column {})", address_of(cell), cell.lane, cell.column);
+  const std::string place =
+      fmt::format("address 0x{:x} (lane {}, column {})", address_of(cell), cell.lane, cell.column);
   if (!lanes_exist) {
     throw Fault(FaultKind::illegal_address, fmt::format("{}: {} lanes from {} leave tensor memory", what, lanes, place),
                 {"tensor memory has lanes 0 to 127; an address is lane << 16 | column", describe_allocations(block)});
   }
   if (uint64_t{cell.column} + columns > kTensorColumns) {
-    throw Fault(FaultKind::illegal_address, fmt::format("{}: {} columns from {} leave tensor memory", what, columns, place),
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: {} columns from {} leave tensor memory", what, columns, place),
                 {"tensor memory has columns 0 to 511; an address is lane << 16 | column", describe_allocations(block)});
   }
   uint32_t column = cell.column;

@@ -20,9 +20,9 @@ namespace stagecraft::emulator::units {
 /// What the tensor unit has in flight for one block. Its operations (mma, cp) are executed in the order of issue; the
 /// chip promises less, but programs rely on it. Times are cycles of the block's cluster.
 struct TensorPipe {
-  uint64_t busy_until = 0;                        ///< when the arithmetic of the latest operation is done
-  std::map<uint32_t, uint64_t> completion_of;     ///< when the latest operation of a thread of the block completes
-  uint32_t in_flight = 0;                         ///< operations issued and not completed
+  uint64_t busy_until = 0;                     ///< when the arithmetic of the latest operation is done
+  std::map<uint32_t, uint64_t> completion_of;  ///< when the latest operation of a thread of the block completes
+  uint32_t in_flight = 0;                      ///< operations issued and not completed
 };
 
 class TensorMemory {
@@ -54,8 +54,8 @@ class TensorMemory {
   /// Frees the columns and forgets the block. Whoever calls it must then wake `Sm::waiting_for_tensor_memory`.
   std::vector<std::string> leaks(const machine::Block& block);
 
-  /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has allocated
-  /// those columns. `what` is the access: "tcgen05.ld", "tcgen05.mma, accumulator".
+  /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has
+  /// allocated those columns. `what` is the access: "tcgen05.ld", "tcgen05.mma, accumulator".
   void require(const machine::Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what) const;
   bool owns(const machine::Block& block, uint32_t column, uint32_t columns) const;
 
