@@ -78,6 +78,8 @@ std::string name_of(const Allocation& allocation) {
 
 }  // namespace
 
+uint64_t DeviceMemory::generation_ = 1;
+
 DeviceMemory::DeviceMemory(uint64_t capacity_bytes) : capacity_(capacity_bytes) {
   reserve();
   next_ = start_;

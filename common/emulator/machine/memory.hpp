@@ -107,7 +107,7 @@ class DeviceMemory {
   void forget_oldest_freed();
   static uint64_t charged(uint64_t size);
 
-  inline static uint64_t generation_ = 1;
+  static uint64_t generation_;  // not inline: handlers of all processor levels read the one of memory.cpp
 
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
