@@ -35,28 +35,27 @@ std::string describe_wait(const Fragment& fragment) {
   const Wait& wait = fragment.wait;
   switch (wait.kind) {
     case WaitKind::mbarrier:
-      return fmt::format("waits for {} to complete phase {} (the phase of parity {})",
-                         name_of_barrier(kernel, wait.address),
-                         [&] {
-                           const Block* block = fragment.cluster().block_of(wait.address);
-                           const auto found = block->mbarriers.live.find(wait.address & kOffsetMask);
-                           return found == block->mbarriers.live.end() ? wait.value : found->second.phase;
-                         }(),
-                         wait.value & 1);
+      return fmt::format(
+          "waits for {} to complete phase {} (the phase of parity {})", name_of_barrier(kernel, wait.address),
+          [&] {
+            const Block* block = fragment.cluster().block_of(wait.address);
+            const auto found = block->mbarriers.live.find(wait.address & kOffsetMask);
+            return found == block->mbarriers.live.end() ? wait.value : found->second.phase;
+          }(),
+          wait.value & 1);
     case WaitKind::named_barrier: {
       const machine::NamedBarrier& barrier = fragment.block().named_barriers[wait.address];
       return fmt::format("waits at barrier {}, where {} of {} threads have arrived", wait.address, barrier.arrived,
                          barrier.expected == 0 ? std::string("all living") : std::to_string(barrier.expected));
     }
     case WaitKind::warp_sync:
-      return fmt::format("waits for {} of its warp to come to the same instruction",
-                         describe_lanes(static_cast<machine::LaneMask>(wait.value) & fragment.warp->live &
-                                        ~fragment.mask));
+      return fmt::format(
+          "waits for {} of its warp to come to the same instruction",
+          describe_lanes(static_cast<machine::LaneMask>(wait.value) & fragment.warp->live & ~fragment.mask));
     case WaitKind::cluster_barrier:
       return fmt::format("waits at barrier.cluster, where {} threads have arrived", fragment.cluster().barrier_arrived);
     case WaitKind::tensor_memory: return fmt::format("waits for {} columns of tensor memory", wait.value);
-    case WaitKind::bulk_group:
-      return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
+    case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
     case WaitKind::grid_dependency: return "waits for the grid before it";
     case WaitKind::sleep:
     case WaitKind::none: break;
@@ -92,7 +91,8 @@ machine::Place place_of(const Fragment& fragment) {
 std::string cause_of(const units::Mbarrier& barrier, const std::string& name, uint64_t parity) {
   if (barrier.pending == 0 && barrier.transaction > 0) {
     return fmt::format(
-        "{} has all its arrivals, but {} of the {} bytes that expect_tx announced never came: do the copies that signal "
+        "{} has all its arrivals, but {} of the {} bytes that expect_tx announced never came: do the copies that "
+        "signal "
         "it bring fewer bytes than were announced?",
         name, barrier.transaction, barrier.announced);
   }
@@ -117,7 +117,8 @@ std::string cause_of(const units::Mbarrier& barrier, const std::string& name, ui
   }
   if (barrier.pending == barrier.expected) {
     return fmt::format(
-        "{} completed phase {} and nobody has arrived since: does the waiter use the parity of a phase that is still to "
+        "{} completed phase {} and nobody has arrived since: does the waiter use the parity of a phase that is still "
+        "to "
         "come, or did the other side end one round early?",
         name, barrier.phase - 1);
   }
@@ -134,9 +135,10 @@ std::string cause_of(const Fragment& fragment) {
     return cause_of(found->second, name_of_barrier(*fragment.grid().kernel, wait.address), wait.value);
   }
   if (wait.kind == WaitKind::named_barrier) {
-    return fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch that "
-                       "some warps do not take?",
-                       wait.address);
+    return fmt::format(
+        "not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch that "
+        "some warps do not take?",
+        wait.address);
   }
   if (wait.kind == WaitKind::warp_sync) {
     return "lanes of one warp took different ways, and an operation of the whole warp stands in one of them";
@@ -189,9 +191,8 @@ void DeadlockCheck::cluster_stuck(Cluster& cluster) {
     const auto found = block.mbarriers.live.find(offset);
     if (found == block.mbarriers.live.end()) continue;
     const std::string name = kernel.name_of_shared(offset, units::kMbarrierBytes);
-    for (std::string& line : units::describe(found->second, cluster.blocks.size() == 1
-                                                                ? name
-                                                                : fmt::format("{} of block rank {}", name, rank))) {
+    for (std::string& line : units::describe(
+             found->second, cluster.blocks.size() == 1 ? name : fmt::format("{} of block rank {}", name, rank))) {
       finding.details.push_back(std::move(line));
     }
   }

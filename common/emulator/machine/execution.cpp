@@ -246,8 +246,7 @@ void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit) {
                                 for (const auto& candidate : warp->fragments) {
                                   if (candidate->sequence != sequence || candidate->sleep_ticket != ticket) continue;
                                   if (candidate->state != FragmentState::blocked) return;
-                                  for (const auto& block : warp->block->cluster->blocks)
-                                    block->mbarriers.forget(*candidate);
+                                  units::forget(*candidate);
                                   candidate->timed_out = true;
                                   wake(*candidate);
                                   return;

@@ -258,7 +258,7 @@ Token Lexer::symbol() {
 
 std::string describe(const Token& token) {
   constexpr size_t kMostShown = 80;
-  if (token.kind == TokenKind::end) return "the end of the text";
+  if (token.kind == TokenKind::end) return "end of the text";
   const std::string_view shown = token.text.substr(0, kMostShown);
   const std::string_view more = token.text.size() > kMostShown ? "..." : "";
   if (token.kind == TokenKind::dotted) return fmt::format("`.{}{}`", shown, more);

@@ -66,7 +66,7 @@ class Lexer {
   uint32_t line_ = 1;
 };
 
-/// A token as an error message shows it: "`ret`", "the end of the text".
+/// A token as an error message shows it: "`ret`", "end of the text".
 std::string describe(const Token& token);
 
 /// The characters that a string token stands for, with `\\n`, `\\"`, `\\101` and `\\x41` replaced.

@@ -57,8 +57,8 @@ void Parser::unexpected(std::string_view context, std::string_view legal) {
   throw SyntaxError(fmt::format("unexpected {} {}", describe(peek()), context), peek().position, std::string(legal));
 }
 
-void Parser::expect(char character, std::string_view context) {
-  if (!take_if(character)) unexpected(context, fmt::format("`{}`", character));
+void Parser::expect(char character, std::string_view context, std::string_view legal) {
+  if (!take_if(character)) unexpected(context, legal.empty() ? fmt::format("`{}`", character) : std::string(legal));
 }
 
 Token Parser::expect_identifier(std::string_view what) {

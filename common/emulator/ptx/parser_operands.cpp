@@ -61,20 +61,14 @@ void Parser::instruction() {
   // The instruction goes into the body first, so that references to labels know where their operand is.
   function_->body.push_back(std::move(instruction));
   const size_t index = function_->body.size() - 1;
-  while (!next_is(';')) {
-    // An operand is parsed with the number of those before it in place; nothing else grows the body meanwhile.
+  if (take_if(';')) return;
+  do {
+    // References count the operands that are in place; nothing else grows the body meanwhile.
     Instruction& current = function_->body[index];
     Operand next = operand(current, 0);
     current.operands.push_back(std::move(next));
-    if (!take_if(',')) break;
-  }
-  if (next_is(';')) {
-    take();
-    return;
-  }
-  unexpected(fmt::format("after {} of `{}`", function_->body[index].operands.empty() ? "the modifiers" : "an operand",
-                         opcode.text),
-             "`,`, `;`");
+  } while (take_if(','));
+  expect(';', fmt::format("after an operand of `{}`", opcode.text), "`,`, `;`");
 }
 
 Operand Parser::operand(const Instruction& instruction, size_t depth) {
@@ -219,6 +213,11 @@ Operand Parser::named(const Instruction& instruction, size_t depth) {
   const bool may_come_later =
       depth == 0 && !instruction.operands.empty() && (instruction.opcode == "brx" || instruction.opcode == "call");
   if (may_come_later && name.text.front() != '%') return reference(name, OperandKind::symbol);
+  if (instruction.operands.empty() && name.text.front() != '%' && name.position.line > instruction.position.line) {
+    throw SyntaxError(fmt::format("`{}` is not declared; is the `;` after `{}` in line {} missing?", name.text,
+                                  instruction.opcode, instruction.position.line),
+                      name.position);
+  }
   unknown_name(name);
 }
 

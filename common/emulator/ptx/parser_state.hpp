@@ -66,7 +66,8 @@ class Parser {
   bool next_is_directive(std::string_view name) { return peek().kind == TokenKind::dotted && peek().text == name; }
   bool take_if(char character);
   bool take_directive_if(std::string_view name);
-  void expect(char character, std::string_view context);
+  /// @param legal when there is more than `character` that could stand here.
+  void expect(char character, std::string_view context, std::string_view legal = {});
   Token expect_identifier(std::string_view what);
   std::string expect_string(std::string_view what);
   uint32_t expect_uint32(std::string_view what);
