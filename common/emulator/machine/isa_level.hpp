@@ -1,7 +1,7 @@
 // Which of the compiled variants of the instruction handlers this processor runs best.
 //
-// Files in `emulator_isa_sources` are compiled once per x86-64 level (1, 3, 4), with STAGECRAFT_ISA_LEVEL defined to it.
-// All they define lies in a namespace of its own per level,
+// Files in `emulator_isa_sources` are compiled once per x86-64 level (1, 3, 4), with STAGECRAFT_ISA_LEVEL defined to
+// it. All they define lies in a namespace of its own per level,
 //
 //     namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE { const Table& table() { ... } }
 //
