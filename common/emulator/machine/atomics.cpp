@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "emulator/machine/atomic_values.hpp"
-#include "emulator/machine/copy_async.hpp"
 #include "emulator/machine/memory_access.hpp"
+#include "emulator/machine/store_async.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "emulator/machine/execution.hpp"
 #include "emulator/machine/memory_access.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -56,17 +57,20 @@ uint8_t expand(const uint8_t* row, uint32_t number, uint32_t bits) {
   return static_cast<uint8_t>(bits == 4 ? element << 2 : element);
 }
 
-void check_whole_warp(const Fragment& fragment, const MatrixDetail& detail, LaneMask mask) {
-  const LaneMask needed = fragment.warp->live | detail.suppliers;
-  if ((mask & needed) == needed) return;
+/// Waits for the other lanes of the warp. The lanes to go on with; empty when the fragment sleeps.
+LaneMask gather_warp(Fragment& fragment, const MatrixDetail& detail, LaneMask mask) {
+  mask = converge_warp(fragment, mask);
+  if (mask == 0 || (detail.suppliers & ~mask) == 0) return mask;
   throw Fault(FaultKind::illegal_instruction,
-              fmt::format("`{}` is executed by {}; it needs the whole warp", detail.name, spell_lanes(mask)),
-              {"move it out of the branch that only some lanes take"});
+              fmt::format("`{}` takes the addresses of rows from {}; {} execute it", detail.name,
+                          spell_lanes(detail.suppliers), spell_lanes(mask)),
+              {"the whole warp must execute it: 32 threads that have not exited"});
 }
 
 Outcome load_matrix(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const MatrixDetail*>(op.detail);
-  check_whole_warp(fragment, detail, mask);
+  mask = gather_warp(fragment, detail, mask);
+  if (mask == 0) return Outcome::blocked;
   uint64_t pointers[kWarpSize];
   detail.locate(fragment, detail, detail.suppliers, pointers);
   uint8_t rows[kWarpSize][kRowBytes];
@@ -90,7 +94,8 @@ Outcome load_matrix(Fragment& fragment, const Op& op, LaneMask mask) {
 
 Outcome store_matrix(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const MatrixDetail*>(op.detail);
-  check_whole_warp(fragment, detail, mask);
+  mask = gather_warp(fragment, detail, mask);
+  if (mask == 0) return Outcome::blocked;
   note_effect(fragment);
   uint64_t pointers[kWarpSize];
   detail.locate(fragment, detail, detail.suppliers, pointers);

@@ -78,6 +78,8 @@ std::string name_of(const Allocation& allocation) {
 
 }  // namespace
 
+uint64_t DeviceMemory::generation_ = 1;
+
 DeviceMemory::DeviceMemory(uint64_t capacity_bytes) : capacity_(capacity_bytes) {
   reserve();
   next_ = start_;
@@ -175,13 +177,13 @@ std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kin
   if (!range) return std::nullopt;
 
   const uint64_t address = round_up(*range, alignment);
-  const uint64_t number = ++count_;
+  if (label.empty()) label = default_label(kind, ++counts_[static_cast<size_t>(kind)]);
   fill_fresh(address, size, fill);
   Allocation allocation{.address = address,
                         .size = size,
                         .kind = kind,
                         .writable_by_kernels = kind != AllocationKind::parameters,
-                        .label = label.empty() ? default_label(kind, number) : std::move(label)};
+                        .label = std::move(label)};
   live_.emplace(address, std::move(allocation));
   ranges_.emplace(address, std::pair{*range, range_bytes});
   used_ += charged(size);
@@ -195,7 +197,11 @@ bool DeviceMemory::release(uint64_t address) {
   const auto range = ranges_.find(address);
   used_ -= charged(found->second.size);
   if (found->second.size != 0) discard_pages(address, found->second.size);
-  freed_.push_back({std::move(found->second), range->second.first, range->second.second});
+  if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would crowd out the others
+    give_range(range->second.first, range->second.second);
+  } else {
+    freed_.push_back({std::move(found->second), range->second.first, range->second.second});
+  }
   live_.erase(found);
   ranges_.erase(range);
   if (freed_.size() > kFreedRemembered) forget_oldest_freed();

@@ -8,6 +8,7 @@
 // every run; a page costs host memory when it is first touched.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -107,13 +108,13 @@ class DeviceMemory {
   void forget_oldest_freed();
   static uint64_t charged(uint64_t size);
 
-  inline static uint64_t generation_ = 1;
+  static uint64_t generation_;  // not inline: handlers of all processor levels read the one of memory.cpp
 
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
-  uint64_t start_ = 0, end_ = 0;  // the reservation
-  uint64_t next_ = 0;             // first address of it that was never used
-  uint64_t count_ = 0;
+  uint64_t start_ = 0, end_ = 0;                              // the reservation
+  uint64_t next_ = 0;                                         // first address of it that was never used
+  std::array<uint64_t, 5> counts_{};                          // labels given, by kind
   std::map<uint64_t, Allocation> live_;                       // by address
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> ranges_;  // address of a live allocation to its range
   std::deque<Freed> freed_;                                   // oldest first; their ranges rest here

@@ -7,8 +7,8 @@
 #include <bit>
 #include <utility>
 
-#include "emulator/machine/copy_async.hpp"
 #include "emulator/machine/isa_level.hpp"
+#include "emulator/machine/store_async.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
