@@ -131,6 +131,31 @@ TEST(Tcgen05ScaledMmaTest, KeepsProductsWhoseScaleFactorsCancel) {
   run(trial);
 }
 
+TEST(Tcgen05ScaledMmaTest, ReadsTheCopyOfTheFactorsInEachQuarterOfTheLanes) {
+  TensorBlock bench;
+  bench.allocate(512);
+  std::mt19937 random(11);
+  const Matrix a(ElementFormat::e4m3, 128, 32, random), b(ElementFormat::e4m3, 8, 32, random);
+  MmaOperation operation;
+  operation.shape = decode_instruction_descriptor(1u << 17 | 1u << 23 | 1u << 27, MmaKind::mxf8f6f4, false);
+  operation.a = decode_shared_descriptor(put_k_major(bench, a, 4096, 2), "A");
+  operation.b = decode_shared_descriptor(put_k_major(bench, b, 65536, 2), "B");
+  operation.scales_a = kScalesA;
+  operation.scales_b = kScalesB;
+  operation.scales_per_slice = 1;
+  for (uint32_t row = 0; row < 128; ++row) put_scale(bench, kScalesA, row, 0, 127);
+  for (uint32_t row = 0; row < 8; ++row) put_scale(bench, kScalesB, row, 0, 127);
+  execute(operation, bench.block, bench.memory);
+  std::vector<float> before;
+  for (uint32_t m = 0; m < 128; ++m) before.push_back(std::bit_cast<float>(bench.memory.cell({m, 5})));
+  bench.memory.cell({64 + 5, kScalesB}) = 129;  // four times as much, for the third quarter only
+  execute(operation, bench.block, bench.memory);
+  for (uint32_t m = 0; m < 128; ++m) {
+    const float expected = m / 32 == 2 ? 4 * before[m] : before[m];
+    EXPECT_NEAR(std::bit_cast<float>(bench.memory.cell({m, 5})), expected, std::abs(expected) * 1e-4 + 1e-2) << m;
+  }
+}
+
 TEST(Tcgen05ScaledMmaTest, MultipliesPackedFourBitFloats) {
   for (const bool a_in_tensor_memory : {false, true}) {
     ScaledTrial trial;
