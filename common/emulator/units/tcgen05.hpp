@@ -1,6 +1,7 @@
 // The translators of tcgen05's instructions, which tcgen05.cpp tells apart. Each has taken nothing but its own name.
 #pragma once
 
+#include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
 
 namespace stagecraft::emulator::units {

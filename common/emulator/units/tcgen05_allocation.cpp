@@ -74,8 +74,11 @@ Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
   const uint32_t address = uniform_tensor_address(fragment, detail.address, mask, "tcgen05.dealloc");
   tensor_memory_of(fragment).release(fragment.block(), address, columns);
   machine::note_effect(fragment);
-  // All who wait ask again, in the order of their coming.
-  for (Fragment* waiting : std::exchange(fragment.block().sm->waiting_for_tensor_memory, {})) machine::wake(*waiting);
+  // All who wait ask again, in the order of their coming; they may be of other clusters.
+  for (Fragment* waiting : std::exchange(fragment.block().sm->waiting_for_tensor_memory, {})) {
+    waiting->cluster().stuck = false;
+    machine::wake(*waiting);
+  }
   return Outcome::next;
 }
 

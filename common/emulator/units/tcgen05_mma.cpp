@@ -262,7 +262,7 @@ struct CommitDetail : machine::OpDetail {
   LaneOperand blocks;  ///< multicast: a bit per rank
 };
 
-Outcome commit(Fragment& fragment, const Op& op, LaneMask mask) {
+Outcome announce(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const CommitDetail*>(op.detail);
   machine::for_each_lane(mask, [&](uint32_t lane) {
     const uint32_t address = detail.mbarrier.at(fragment, lane, "tcgen05.commit");
@@ -299,7 +299,7 @@ void translate_commit(Translation& t) {
   } else if (t.operand_count() > 1) {
     t.illegal("a mask of blocks without .multicast::cluster");
   }
-  t.emit(commit).detail = t.keep(std::move(detail));
+  t.emit(announce).detail = t.keep(std::move(detail));
 }
 
 }  // namespace stagecraft::emulator::units
