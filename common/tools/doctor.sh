@@ -1,0 +1,73 @@
+# Read by ./stagecraft: what this machine has, and what will run where. Changes nothing.
+
+# Prints one line of the report: what, and what about it.
+line() { printf '  %-11s %s\n' "$1" "$2"; }
+
+processor_line() {
+  local model level='' memory
+  model=$(sed -n 's/^model name[^:]*: //p;T;q' /proc/cpuinfo)
+  if grep -qw avx512vl /proc/cpuinfo; then level=', AVX-512'; elif grep -qw avx2 /proc/cpuinfo; then level=', AVX2'; fi
+  memory=$(awk '/^MemTotal/ {printf "%.0f GiB", $2 / 1048576}' /proc/meminfo)
+  echo "${model:-$(uname -m)}, $(nproc) cores$level, $memory"
+}
+
+toolkit_line() {
+  local home problem
+  if home=$("$root/common/tools/find_nvcc" 2>/dev/null); then
+    echo "$("$home/bin/nvcc" --version | sed -n 's/.*, V\(.*\)/\1/p') at $home"
+  elif [[ -f $tools/cuda.done ]]; then
+    echo "${cuda_packages[0]#*==} from NVIDIA's wheels, in $cuda_wheels"
+  else
+    problem=$("$root/common/tools/find_nvcc" 2>&1) || true
+    echo "will be fetched from NVIDIA (${cuda_packages[0]#*==}), because there is ${problem/:$'\n'/:$'\n'}"
+  fi
+}
+
+# Prints `name, compute capability, driver version` of each GPU.
+gpus() { nvidia-smi --query-gpu=name,compute_cap,driver_version --format=csv,noheader 2>/dev/null || true; }
+
+# What a GPU of compute capability $1 runs.
+verdict() {
+  case $1 in
+    10.0) echo 'Blackwell data centre (sm_100): every program runs on it' ;;
+    10.3) echo 'Blackwell data centre (sm_103): every program runs on it, built with -Dgpu_architectures=103a' ;;
+    9.0) echo 'Hopper (sm_90): runs the programs that use mbarriers, TMA and wgmma; tcgen05 and tensor memory need the emulator' ;;
+    12.*) echo "consumer Blackwell (sm_${1/./}): has TMA and mbarriers but no tcgen05 and no tensor memory, and no sm_90a or
+              sm_100a code runs on it; everything runs on the emulator" ;;
+    11.*) echo "Thor (sm_${1/./}): the programs are not built for it; everything runs on the emulator" ;;
+    *) echo "sm_${1/./}: not a GPU that the programs are built for; everything runs on the emulator" ;;
+  esac
+}
+
+missing=$(missing_packages | tr '\n' ' ')
+echo 'This machine'
+line processor "$(processor_line)"
+line compiler "$(g++ --version 2>/dev/null | head -n 1 || true)"
+line libraries "${missing:+missing, will be installed if I may: }${missing:-all there}"
+if [[ -f $tools/python.done ]]; then
+  line Meson "$meson_version, with Ninja $ninja_version, in $venv"
+else
+  line Meson "$meson_version will be fetched, with Ninja $ninja_version, into $venv"
+fi
+line nvcc "$(toolkit_line)"
+
+found_gpus=$(gpus)
+if [[ -z $found_gpus ]]; then
+  line GPU 'none that nvidia-smi knows'
+fi
+runs_on_chip=''
+while IFS= read -r gpu; do
+  [[ -n $gpu ]] || continue
+  IFS=',' read -r name capability driver <<<"$gpu"
+  line GPU "$name, driver${driver}"
+  line '' "$(verdict "${capability// /}")"
+  case ${capability// /} in 10.0 | 10.3 | 9.0) runs_on_chip=yes ;; esac
+done <<<"$found_gpus"
+
+echo 'What runs where'
+line emulator 'everything, on a B200 (sm_100a) by default'
+if [[ -n $runs_on_chip ]]; then
+  line chip 'see above: meson setup build-gpu -Dgpu_backend=gpu && meson compile -C build-gpu'
+else
+  line chip 'nothing: tcgen05 needs a data-centre Blackwell (B200, B300), the rest at least a Hopper (H100, H200)'
+fi
