@@ -82,6 +82,7 @@ CUtensorMap make_tensor_map(const T* address, const std::vector<TensorMapDimensi
   require(reinterpret_cast<uintptr_t>(address) % 16 == 0, "the tensor does not start on a 16-byte boundary");
 
   std::vector<cuuint64_t> extents, strides;
+  strides.reserve(4);  // the driver wants an array even for one dimension, which has no stride
   std::vector<cuuint32_t> box, traversal;
   for (size_t i = 0; i < dimensions.size(); ++i) {
     const TensorMapDimension& dimension = dimensions[i];
@@ -116,7 +117,12 @@ CUtensorMap make_tensor_map(const T* address, const std::vector<TensorMapDimensi
       static_cast<CUtensorMapSwizzle>(swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
       out_of_bounds == OutOfBounds::nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
                                         : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  require(result == CUDA_SUCCESS, "the driver refuses it with CUresult " + to_string(static_cast<int>(result)));
+  if (result != CUDA_SUCCESS) {
+    std::string box_text;
+    for (size_t i = 0; i < box.size(); ++i) box_text.append(i == 0 ? "" : " x ").append(to_string(box[i]));
+    require(false, "the driver refuses boxes of " + box_text + " elements of " + to_string(sizeof(T)) +
+                       " bytes with CUresult " + to_string(static_cast<int>(result)));
+  }
   return map;
 }
 
