@@ -92,8 +92,14 @@ class Translation {
   RegisterOffset address_vector(const ptx::Operand& operand, bool& wide);
   /// A fresh vector for an intermediate result.
   RegisterOffset scratch(uint32_t bytes_per_lane);
+  /// The carry flag of add.cc and its kin: one mask, laid out as a predicate, the same for every instruction of the
+  /// function.
+  RegisterOffset carry_flag();
   /// A constant vector.
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
+
+  /// The mask in which `add.cc` and its kind leave the carry for `addc`; one per function.
+  RegisterOffset carry_flag();
 
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;
@@ -104,6 +110,10 @@ class Translation {
 
  private:
   void keep_detail(std::unique_ptr<OpDetail> detail);
+  RegisterOffset symbol_source(const ptx::Operand& operand, uint32_t bytes);
+  RegisterOffset local_address(const ptx::Operand& operand, uint32_t bytes);
+  /// Appends an unguarded Op that prepares an operand of the instruction.
+  Op& prepare(Handler handler);
   FunctionTranslator& owner_;
 };
 
@@ -113,12 +123,23 @@ class InstructionSet {
  public:
   /// Each opcode has one translator; a second registration is a programming error.
   void add(std::string_view opcode, Translator translator);
-  Translator find(const std::string& opcode) const;
+  /// For opcodes that mean unlike things: chosen before the plain one when the instruction has this modifier, as
+  /// "bulk" tells `cp.async.bulk` from `cp.async`.
+  void add(std::string_view opcode, std::string_view modifier, Translator translator);
+  Translator find(const ptx::Instruction& instruction) const;
   /// Opcodes that resemble an unknown one, for its error message.
   std::vector<std::string> similar(std::string_view opcode) const;
 
  private:
-  std::unordered_map<std::string, Translator> translators_;
+  struct Special {
+    std::string modifier;
+    Translator translator;
+  };
+  struct Entry {
+    Translator plain = nullptr;
+    std::vector<Special> specials;
+  };
+  std::unordered_map<std::string, Entry> entries_;
 };
 
 /// All that the emulator knows.
