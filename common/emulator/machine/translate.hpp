@@ -92,9 +92,6 @@ class Translation {
   RegisterOffset address_vector(const ptx::Operand& operand, bool& wide);
   /// A fresh vector for an intermediate result.
   RegisterOffset scratch(uint32_t bytes_per_lane);
-  /// The carry flag of add.cc and its kin: one mask, laid out as a predicate, the same for every instruction of the
-  /// function.
-  RegisterOffset carry_flag();
   /// A constant vector.
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
 

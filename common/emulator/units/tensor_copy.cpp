@@ -115,7 +115,7 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     check_rows(fragment.grid(), *box, false, detail.what);
     const auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
     machine::Cluster* cluster = &fragment.cluster();
-    schedule_delivery(fragment, lane, targets, box->bytes(), detail.what,
+    schedule_delivery(fragment, targets, box->bytes(), detail.what,
                       [cluster, box, what = detail.what](const BulkTarget& target) {
                         check_rows(*cluster->grid, *box, false, what);  // freed since?
                         Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);

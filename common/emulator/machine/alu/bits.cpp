@@ -253,7 +253,7 @@ void put_permutation(Catalog& catalog) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_bits(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_bits(Catalog& catalog) {
   put_logic<uint16_t>(catalog, Type::b16);
   put_logic<uint32_t>(catalog, Type::b32);
   put_logic<uint64_t>(catalog, Type::b64);

@@ -101,7 +101,7 @@ void put_modular(Catalog& catalog, Type unsigned_type, Type signed_type) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_carry(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_carry(Catalog& catalog) {
   put_modular<uint32_t>(catalog, Type::u32, Type::s32);
   put_modular<uint64_t>(catalog, Type::u64, Type::s64);
   put_four<MultiplyAddHighCarryUnsigned32, uint32_t, true>(catalog, Operation::mad_hi_carry, Type::u32);

@@ -1,9 +1,8 @@
-#include <cstdlib>
-#include <cstring>
 #include <unordered_map>
 
 #include "emulator/machine/alu/handlers.hpp"
 #include "emulator/machine/alu/levels.hpp"
+#include "emulator/machine/isa_level.hpp"
 
 namespace stagecraft::emulator::machine::alu {
 
@@ -15,29 +14,6 @@ namespace {
 
 uint32_t key_of(Operation operation, ptx::Type type, uint16_t variant) {
   return static_cast<uint32_t>(operation) << 24 | static_cast<uint32_t>(type) << 16 | variant;
-}
-
-int processor_level() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const bool level_3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                       __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-  const bool level_4 = level_3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                       __builtin_cpu_supports("avx512vl");
-  return level_4 ? 4 : level_3 ? 3 : 1;
-#else
-  return 1;
-#endif
-}
-
-int choose_level() {
-  const int processor = processor_level();
-  const char* wish = std::getenv("STAGECRAFT_ISA");
-  if (wish == nullptr) return processor;
-  if (std::strcmp(wish, "1") == 0) return 1;
-  if (std::strcmp(wish, "3") == 0 && processor >= 3) return 3;
-  return processor;
 }
 
 template <typename Fill>
@@ -63,11 +39,6 @@ Handlers Catalog::find(Operation operation, ptx::Type type, uint16_t variant) co
 
 size_t Catalog::size() const { return table_->handlers.size(); }
 
-int vector_level() {
-  static const int level = choose_level();
-  return level;
-}
-
 #define STAGECRAFT_FILL(level)      \
   [](Catalog& catalog) {            \
     level::put_integer(catalog);    \
@@ -84,20 +55,20 @@ int vector_level() {
 const Catalog& catalog_of_level(int level) {
 #if defined(__x86_64__)
   if (level == 4) {
-    static const Catalog* const catalog = build(STAGECRAFT_FILL(level_4));
+    static const Catalog* const catalog = build(STAGECRAFT_FILL(isa4));
     return *catalog;
   }
   if (level == 3) {
-    static const Catalog* const catalog = build(STAGECRAFT_FILL(level_3));
+    static const Catalog* const catalog = build(STAGECRAFT_FILL(isa3));
     return *catalog;
   }
 #endif
-  static const Catalog* const catalog = build(STAGECRAFT_FILL(level_1));
+  static const Catalog* const catalog = build(STAGECRAFT_FILL(isa1));
   return *catalog;
 }
 
 const Catalog& catalog() {
-  static const Catalog& chosen = catalog_of_level(vector_level());
+  static const Catalog& chosen = catalog_of_level(isa_level());
   return chosen;
 }
 

@@ -260,7 +260,7 @@ void put_tests(Catalog& catalog, Type type) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_comparison(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_comparison(Catalog& catalog) {
   put_relations<IntegerFormat<uint16_t>>(catalog, Type::u16, 0);
   put_relations<IntegerFormat<int16_t>>(catalog, Type::s16, 0);
   put_relations<IntegerFormat<uint32_t>>(catalog, Type::u32, 0);

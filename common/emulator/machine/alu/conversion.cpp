@@ -246,7 +246,7 @@ void put_to_half(Catalog& catalog) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_conversion(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_conversion(Catalog& catalog) {
   put_extension<uint16_t, uint8_t>(catalog, Type::u8);
   put_extension<uint16_t, int8_t>(catalog, Type::s8);
   put_extension<uint16_t, uint16_t>(catalog, Type::u16);

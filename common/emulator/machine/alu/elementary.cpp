@@ -99,7 +99,7 @@ void put_approximations(Catalog& catalog) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_elementary(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_elementary(Catalog& catalog) {
   put_approximations<false>(catalog);
   put_approximations<true>(catalog);
   catalog.put(Operation::hyperbolic_tangent, Type::f32, kPlain, lane_handlers<HyperbolicTangent>());

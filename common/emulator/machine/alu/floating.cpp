@@ -154,7 +154,7 @@ void put_pairs(Catalog& catalog) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_floating(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_floating(Catalog& catalog) {
   put_arithmetic<float, kPlain>(catalog, Type::f32);
   put_arithmetic<float, kFlush>(catalog, Type::f32);
   put_arithmetic<float, kSaturate>(catalog, Type::f32);

@@ -161,7 +161,7 @@ void put_format(Catalog& catalog, Type single, Type pair) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_half(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_half(Catalog& catalog) {
   put_format<F16>(catalog, Type::f16, Type::f16x2);
   put_format<Bf16>(catalog, Type::bf16, Type::bf16x2);
 }

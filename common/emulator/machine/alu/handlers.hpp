@@ -190,14 +190,10 @@ class Catalog {
   Table* table_;
 };
 
-/// x86-64 levels that handlers are compiled for: 1 (baseline), 3 (AVX2, FMA) and 4 (AVX-512).
-/// @returns the highest that this processor has, or what the environment variable STAGECRAFT_ISA asks for if that is
-/// lower.
-int vector_level();
-
-/// The handlers of a level that this processor must have; built on first use, never freed.
+/// The handlers of a level (1, 3 or 4, see isa_level.hpp) that this processor must have; built on first use, never
+/// freed.
 const Catalog& catalog_of_level(int level);
-/// The handlers of `vector_level()`.
+/// The handlers of `isa_level()`.
 const Catalog& catalog();
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -314,7 +314,7 @@ void put_dot_products(Catalog& catalog) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_integer(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_integer(Catalog& catalog) {
   put_modular<uint16_t>(catalog, Type::u16, Type::s16);
   put_modular<uint32_t>(catalog, Type::u32, Type::s32);
   put_modular<uint64_t>(catalog, Type::u64, Type::s64);

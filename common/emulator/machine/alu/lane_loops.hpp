@@ -15,17 +15,7 @@
 #include "emulator/machine/alu/handlers.hpp"
 #include "emulator/machine/alu/levels.hpp"
 #include "emulator/machine/grid.hpp"
-
-#ifndef STAGECRAFT_ISA_LEVEL
-#define STAGECRAFT_ISA_LEVEL 1
-#endif
-#if STAGECRAFT_ISA_LEVEL == 4
-#define STAGECRAFT_LEVEL level_4
-#elif STAGECRAFT_ISA_LEVEL == 3
-#define STAGECRAFT_LEVEL level_3
-#else
-#define STAGECRAFT_LEVEL level_1
-#endif
+#include "emulator/machine/isa_level.hpp"
 
 // A destination either is a source exactly or does not overlap it, so no iteration depends on another.
 #if defined(__clang__)

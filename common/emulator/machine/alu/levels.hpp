@@ -17,9 +17,9 @@ namespace stagecraft::emulator::machine::alu {
   void put_conversion(Catalog& catalog); \
   void put_narrow(Catalog& catalog);     \
   }
-STAGECRAFT_DECLARE_LEVEL(level_1)
-STAGECRAFT_DECLARE_LEVEL(level_3)
-STAGECRAFT_DECLARE_LEVEL(level_4)
+STAGECRAFT_DECLARE_LEVEL(isa1)
+STAGECRAFT_DECLARE_LEVEL(isa3)
+STAGECRAFT_DECLARE_LEVEL(isa4)
 #undef STAGECRAFT_DECLARE_LEVEL
 
 }  // namespace stagecraft::emulator::machine::alu

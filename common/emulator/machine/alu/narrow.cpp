@@ -140,7 +140,7 @@ void put_format(Catalog& catalog, NarrowFormat format) {
 
 }  // namespace
 
-void STAGECRAFT_LEVEL::put_narrow(Catalog& catalog) {
+void STAGECRAFT_ISA_NAMESPACE::put_narrow(Catalog& catalog) {
   put_format<E4m3>(catalog, NarrowFormat::e4m3);
   put_format<E5m2>(catalog, NarrowFormat::e5m2);
   put_format<E2m3>(catalog, NarrowFormat::e2m3);
