@@ -37,6 +37,13 @@ template <typename T>
 
 constexpr uint32_t kHalf = kWarpSize / 2;
 
+/// What a thread stores to its own local memory nobody else can see: a poll that counts its rounds there stays a poll.
+[[gnu::always_inline]] inline void note_store(Fragment& fragment, const AccessDetail& access, uint64_t address) {
+  if (access.space == AccessSpace::local || access.space == AccessSpace::call_parameter) return;
+  if (access.space == AccessSpace::generic && address - kLocalWindow < kWindowBytes) return;
+  note_effect(fragment);
+}
+
 /// One element in memory, its register, and how many of them a lane accesses.
 template <typename MemoryType, typename RegisterType, uint32_t Elements>
 struct Shape {
@@ -190,7 +197,7 @@ Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
   const auto* base = cells<Address>(registers + op.a);
   const auto offset = static_cast<Address>(op.immediate);
   const Window<Address> window = Traits::window(fragment, access, S::kBytes);
-  if constexpr (Store) fragment.idle_poll_pc = 0xffffffffu;
+  if constexpr (Store) note_store(fragment, access, base[0].value + offset);
 
   const Address base0 = base[0].value, base1 = base[kHalf].value;
   const Address step0 = base[1].value - base0, step1 = base[kHalf + 1].value - base1;
@@ -255,7 +262,7 @@ Outcome access_masked(Fragment& fragment, const Op& op, LaneMask mask) {
     access.moves[element](fragment.registers + access.registers[element], pointers, element * access.element_bytes,
                           mask);
   }
-  if constexpr (Store) fragment.idle_poll_pc = 0xffffffffu;
+  if constexpr (Store) note_store(fragment, access, address_of_lane(fragment, access, first_lane(mask)));
   return access.outcome;
 }
 
