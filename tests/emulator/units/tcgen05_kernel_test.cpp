@@ -13,12 +13,12 @@ using machine::LaunchResult;
 constexpr uint32_t kRows = 128, kColumns = 64, kDepth = 64;  // of the tile that the kernels multiply
 
 // One block: copies A and B in, multiplies them in four steps along K, and stores D by four warps. `after_issue` is
-// executed by the issuing thread right after the last mma, `before_load` by all threads after they waited for it.
-std::string tile_kernel(const std::string& after_issue = {}, const std::string& commit = "shared::cluster.b64 [%mbar]",
-                        const std::string& load = "load") {
+// executed by the issuing thread right after the last mma.
+std::string tile_kernel(const std::string& after_issue = {},
+                        const std::string& commit = "shared::cluster.b64 [%mbar]") {
   std::string text = R"(
 .visible .entry k(.param .u64 k_a, .param .u64 k_b, .param .u64 k_out) {
-  .reg .b32 %r<20>, %f<64>, %tid, %warp, %d, %mbar, %full, %idesc, %smem_a, %smem_b;
+  .reg .b32 %r<20>, %f<64>, %thread, %warp, %d, %mbar, %full, %idesc, %smem_a, %smem_b;
   .reg .b64 %a, %b, %out, %rd<20>, %da, %db;
   .reg .pred %first, %p<8>;
   .shared .align 1024 .b8 tile_a[16384];
@@ -27,10 +27,10 @@ std::string tile_kernel(const std::string& after_issue = {}, const std::string& 
   .shared .align 8 .b64 done;
   .shared .align 4 .b32 address;
   ld.param.u64 %a, [k_a]; ld.param.u64 %b, [k_b]; ld.param.u64 %out, [k_out];
-  mov.u32 %tid, %tid.x;
-  shr.u32 %warp, %tid, 5;
+  mov.u32 %thread, %tid.x;
+  shr.u32 %warp, %thread, 5;
   mov.u32 %full, full; mov.u32 %mbar, done; mov.u32 %smem_a, tile_a; mov.u32 %smem_b, tile_b;
-  setp.eq.u32 %first, %tid, 0;
+  setp.eq.u32 %first, %thread, 0;
   setp.ne.u32 %p0, %warp, 0;
   @%p0 bra allocated;
   mov.u32 %r0, address;
@@ -77,8 +77,8 @@ wait_done:
 )";
   std::string registers;
   for (uint32_t column = 0; column < kColumns; ++column) registers += fmt::format("{}%f{}", column ? ", " : "", column);
-  if (load == "load") text += "  tcgen05.ld.sync.aligned.32x32b.x64.b32 {" + registers + "}, [%r2];\n";
-  text += "  tcgen05.wait::ld.sync.aligned;\n  mul.wide.u32 %rd0, %tid, 256; add.u64 %rd0, %rd0, %out;\n";
+  text += "  tcgen05.ld.sync.aligned.32x32b.x64.b32 {" + registers + "}, [%r2];\n";
+  text += "  tcgen05.wait::ld.sync.aligned;\n  mul.wide.u32 %rd0, %thread, 256; add.u64 %rd0, %rd0, %out;\n";
   for (uint32_t column = 0; column < kColumns; ++column) {
     text += fmt::format("  st.global.b32 [%rd0+{}], %f{};\n", 4 * column, column);
   }
@@ -116,7 +116,7 @@ class Tcgen05KernelTest : public machine::KernelTest {
   LaunchResult run(const std::string& text) {
     return launch(compile(text), {1, 1, 1}, {kRows, 1, 1}, put(a), put(b), out);
   }
-  // Whether `out` is A * B where the rows of A beyond `rows` count as zero.
+  // That `out` is A * B.
   void expect_product() {
     const std::vector<float> found = read<float>(out, kRows * kColumns);
     uint32_t wrong = 0;
@@ -180,15 +180,26 @@ TEST_F(Tcgen05KernelTest, ReadsSharedMemoryWhenTheMultiplicationIsExecuted) {
   EXPECT_NE(found[16 * kColumns + 3], 0.0f);
 }
 
-TEST_F(Tcgen05KernelTest, ReportsTensorMemoryThatIsFreedUnderAMultiplication) {
+// The tile kernel without the wait for the commit, and without what comes between that and the deallocation.
+std::string impatient_kernel(const std::string& at_the_end) {
   std::string text = tile_kernel();
-  // The wait for the commit falls away, and so does the load.
-  text.replace(text.find("wait_done:\n"), 11, "wait_done:\n  bra freed;\n");
-  text.replace(text.find("  bar.sync 0;\n  @%p0 bra end;"), 1, "freed:\n ");
-  const LaunchResult result = run(text);
+  const std::string wait = "wait_done:\n", end = "  bar.sync 0;\n  @%p0 bra end;", last = "end:\n";
+  text.replace(text.find(wait), wait.size(), wait + "  bra freed;\n");
+  text.replace(text.find(end), end.size(), "freed:\n" + end);
+  return text.replace(text.find(last), last.size(), last + at_the_end);
+}
+
+TEST_F(Tcgen05KernelTest, ReportsTensorMemoryThatIsFreedUnderAMultiplication) {
+  const LaunchResult result = run(impatient_kernel("  nanosleep.u32 100000;\n"));
   EXPECT_EQ(result.fault, FaultKind::illegal_address);
-  EXPECT_REPORT(result,
-                "tcgen05.mma, accumulator: 64 columns from address 0x0 (lane 0, column 0): column 0 is not allocated");
+  EXPECT_REPORT(result, "64 columns from address 0x0 (lane 0, column 0): column 0 is not allocated");
+  EXPECT_REPORT(result, "it was when the operation was issued: wait for its commit before tcgen05.dealloc");
+}
+
+TEST_F(Tcgen05KernelTest, ReportsOperationsInFlightWhenTheBlockEnds) {
+  const LaunchResult result = run(impatient_kernel(""));
+  EXPECT_TRUE(result.fault);
+  EXPECT_REPORT(result, "4 tcgen05 operations were still in flight when the block ended");
 }
 
 TEST_F(Tcgen05KernelTest, ReportsAWrongLaneForAWarp) {
