@@ -330,7 +330,7 @@ TEST_F(MemoryAccessTest, CompletesAnMbarrierWithAnAsynchronousStore) {
   const auto result = run<uint32_t>(R"(
     mov.u32 %r1, bar; mbarrier.init.shared.b64 [%r1], 1;
     mbarrier.arrive.expect_tx.shared.b64 _, [%r1], 16;
-    mov.u32 %r2, cell; mov.u32 %r3, 11; mov.u32 %r4, 12;
+    mov.u32 %r2, cell; mov.u32 %r3, 11; mov.u32 %r4, 12; st.shared.u32 [cell+8], 0;
     st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%r2], {%r3, %r4}, [%r1];
     red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r2+8], %r3, [%r1];
     red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r2+8], %r4, [%r1];
