@@ -96,6 +96,9 @@ class Translation {
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
 
 
+  /// The mask in which `add.cc` and its kind leave the carry for `addc`; one per function.
+  RegisterOffset carry_flag();
+
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;
   /// Throws ptx::SyntaxError: operands that PTX does not allow.
