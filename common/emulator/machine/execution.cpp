@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "emulator/machine/block_barriers.hpp"
-#include "emulator/units/mbarrier.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -246,7 +245,7 @@ void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit) {
     for (const auto& candidate : warp->fragments) {
       if (candidate->sequence != sequence || candidate->sleep_ticket != ticket) continue;
       if (candidate->state != FragmentState::blocked) return;
-      units::forget(*candidate);
+      warp->block->mbarriers.forget(*candidate);  // barriers are waited for in the own block only
       candidate->timed_out = true;
       wake(*candidate);
       return;

@@ -5,9 +5,9 @@
 #include "emulator/runtime/other_names.hpp"
 
 #define STAGECRAFT_DEFINED(name)
-#define STAGECRAFT_STUB(name)                                     \
-  extern "C" [[gnu::visibility("default")]] int name() noexcept { \
-    static bool told = false;                                     \
+#define STAGECRAFT_STUB(name)                                         \
+  extern "C" [[gnu::visibility("default")]] int name() noexcept {     \
+    static bool told = false;                                         \
     return stagecraft::emulator::runtime::not_supported(#name, told); \
   }
 #define STAGECRAFT_ALIAS(name, target) STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_TO(target));

@@ -167,9 +167,8 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device) {
 }
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned flags) {
-  return driver_call_through("cuDevicePrimaryCtxSetFlags", Needs::nothing, [&] {
-    return device == 0 ? cudaSetDeviceFlags(flags) : cudaSetDevice(device);
-  });
+  return driver_call_through("cuDevicePrimaryCtxSetFlags", Needs::nothing,
+                             [&] { return device == 0 ? cudaSetDeviceFlags(flags) : cudaSetDevice(device); });
 }
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {

@@ -1,14 +1,14 @@
-// libcuda.so.1: every function of the driver jumps to its namesake in libcudart.so.13, which owns the emulated GPU. So a
-// process that loads both has one.
+// libcuda.so.1: every function of the driver jumps to its namesake in libcudart.so.13, which owns the emulated GPU. So
+// a process that loads both has one.
 #include "emulator/runtime/other_names.hpp"
 
 extern "C" void* stagecraft_driver_function(const char* name);
 
 // One pointer for each function, filled in when the library is loaded.
-#define STAGECRAFT_SLOT(name)                                                         \
-  extern "C" {                                                                        \
-  [[gnu::visibility("hidden"), gnu::used]] void* stagecraft_slot_##name = nullptr;    \
-  }                                                                                   \
+#define STAGECRAFT_SLOT(name)                                                      \
+  extern "C" {                                                                     \
+  [[gnu::visibility("hidden"), gnu::used]] void* stagecraft_slot_##name = nullptr; \
+  }                                                                                \
   STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_THROUGH(stagecraft_slot_##name));
 #define STAGECRAFT_DEFINED(name) STAGECRAFT_SLOT(name)
 #define STAGECRAFT_STUB(name) STAGECRAFT_SLOT(name)

@@ -49,21 +49,18 @@ CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
 }
 
 CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
-  return driver_call_through("cuMemAllocManaged", Needs::device, [&] {
-    return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags);
-  });
+  return driver_call_through("cuMemAllocManaged", Needs::device,
+                             [&] { return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags); });
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t rows, unsigned) {
-  return driver_call_through("cuMemAllocPitch", Needs::device, [&] {
-    return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, rows);
-  });
+  return driver_call_through("cuMemAllocPitch", Needs::device,
+                             [&] { return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, rows); });
 }
 
 CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
-  return driver_call_through("cuMemAllocAsync", Needs::device, [&] {
-    return cudaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream);
-  });
+  return driver_call_through("cuMemAllocAsync", Needs::device,
+                             [&] { return cudaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream); });
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer) {
@@ -71,7 +68,8 @@ CUresult cuMemFree_v2(CUdeviceptr pointer) {
 }
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
-  return driver_call_through("cuMemFreeAsync", Needs::device, [&] { return cudaFreeAsync(pointer_of(pointer), stream); });
+  return driver_call_through("cuMemFreeAsync", Needs::device,
+                             [&] { return cudaFreeAsync(pointer_of(pointer), stream); });
 }
 
 CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
@@ -87,7 +85,8 @@ CUresult cuMemFreeHost(void* pointer) {
 }
 
 CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
-  return driver_call_through("cuMemHostRegister", Needs::device, [&] { return cudaHostRegister(pointer, bytes, flags); });
+  return driver_call_through("cuMemHostRegister", Needs::device,
+                             [&] { return cudaHostRegister(pointer, bytes, flags); });
 }
 
 CUresult cuMemHostUnregister(void* pointer) {
@@ -133,8 +132,8 @@ CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdevi
       case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = known.type == cudaMemoryTypeManaged; return;
       case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = 0; return;
       default:
-        throw ApiError(cudaErrorNotSupported,
-                       fmt::format("pointer attribute {} is not supported by the emulated GPU", static_cast<int>(attribute)));
+        throw ApiError(cudaErrorNotSupported, fmt::format("pointer attribute {} is not supported by the emulated GPU",
+                                                          static_cast<int>(attribute)));
     }
   });
 }
@@ -200,10 +199,12 @@ CUresult cuStreamQuery(CUstream stream) {
   return driver_call_through("cuStreamQuery", Needs::device, [&] { return cudaStreamQuery(stream); });
 }
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
-  return driver_call_through("cuStreamWaitEvent", Needs::device, [&] { return cudaStreamWaitEvent(stream, event, flags); });
+  return driver_call_through("cuStreamWaitEvent", Needs::device,
+                             [&] { return cudaStreamWaitEvent(stream, event, flags); });
 }
 CUresult cuStreamGetPriority(CUstream stream, int* priority) {
-  return driver_call_through("cuStreamGetPriority", Needs::device, [&] { return cudaStreamGetPriority(stream, priority); });
+  return driver_call_through("cuStreamGetPriority", Needs::device,
+                             [&] { return cudaStreamGetPriority(stream, priority); });
 }
 CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
   return driver_call_through("cuStreamGetFlags", Needs::device, [&] { return cudaStreamGetFlags(stream, flags); });

@@ -84,8 +84,9 @@ void launch_with(State& state, CUfunction handle, const LaunchConfiguration& con
     } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
       size = *static_cast<const size_t*>(required(extra[1], "the size in extra"));
     } else {
-      throw ApiError(cudaErrorInvalidValue, "extra holds CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE and "
-                                            "ends with CU_LAUNCH_PARAM_END, and nothing else");
+      throw ApiError(cudaErrorInvalidValue,
+                     "extra holds CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE and "
+                     "ends with CU_LAUNCH_PARAM_END, and nothing else");
     }
   }
   if (buffer == nullptr) size = 0;
@@ -112,7 +113,8 @@ int function_attribute(State& state, Function& function, CUfunction_attribute at
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return all.nonPortableClusterSizeAllowed;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: return all.clusterSchedulingPolicyPreference;
     default:
-      throw ApiError(cudaErrorInvalidValue, fmt::format("there is no function attribute {}", static_cast<int>(attribute)));
+      throw ApiError(cudaErrorInvalidValue,
+                     fmt::format("there is no function attribute {}", static_cast<int>(attribute)));
   }
 }
 
@@ -204,7 +206,8 @@ CUresult cuLibraryUnload(CUlibrary library) {
 
 CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
   return run_driver_call("cuLibraryGetKernel", Needs::device, [&](State& state) {
-    *required(kernel, "pKernel") = reinterpret_cast<CUkernel>(&find_kernel(state, require_module(state, library), name));
+    *required(kernel, "pKernel") =
+        reinterpret_cast<CUkernel>(&find_kernel(state, require_module(state, library), name));
   });
 }
 

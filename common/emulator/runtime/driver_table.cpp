@@ -13,13 +13,13 @@
 #include "emulator/runtime/other_names.hpp"
 
 #define STAGECRAFT_DEFINED(name) extern "C" [[gnu::visibility("hidden")]] int name();
-#define STAGECRAFT_STUB(name)                                            \
-  extern "C" [[gnu::visibility("hidden")]] int name() noexcept {         \
-    static bool told = false;                                            \
+#define STAGECRAFT_STUB(name)                                                \
+  extern "C" [[gnu::visibility("hidden")]] int name() noexcept {             \
+    static bool told = false;                                                \
     return stagecraft::emulator::runtime::driver_not_supported(#name, told); \
   }
-#define STAGECRAFT_ALIAS(name, target)                        \
-  extern "C" [[gnu::visibility("hidden")]] int name();        \
+#define STAGECRAFT_ALIAS(name, target)                 \
+  extern "C" [[gnu::visibility("hidden")]] int name(); \
   STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_TO(target));
 #include "emulator/runtime/driver_exports.inc"
 #undef STAGECRAFT_DEFINED
@@ -37,8 +37,10 @@ struct Revision {
 };
 /// Others have had one form for as long as CUDA has 64-bit device pointers. Source: cudaTypedefs.h.
 constexpr Revision kRevisions[] = {
-    {"cuGetProcAddress", "cuGetProcAddress", 11030}, {"cuGetProcAddress", "cuGetProcAddress_v2", 12000},
-    {"cuCtxCreate", "cuCtxCreate_v2", 3020},         {"cuCtxCreate", "cuCtxCreate_v4", 13000},
+    {"cuGetProcAddress", "cuGetProcAddress", 11030},
+    {"cuGetProcAddress", "cuGetProcAddress_v2", 12000},
+    {"cuCtxCreate", "cuCtxCreate_v2", 3020},
+    {"cuCtxCreate", "cuCtxCreate_v4", 13000},
 };
 
 const std::unordered_map<std::string_view, void*>& functions() {

@@ -16,8 +16,7 @@ std::string message_once(bool& told) {
 }  // namespace
 
 int not_supported(const char* function, bool& told) noexcept {
-  return run_call(function, Needs::nothing,
-                  [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
+  return run_call(function, Needs::nothing, [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
 }
 
 int driver_not_supported(const char* function, bool& told) noexcept {

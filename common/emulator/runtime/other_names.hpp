@@ -12,5 +12,6 @@
 #endif
 
 /// Defines the global function `name` as one jump.
-#define STAGECRAFT_DEFINE_JUMP(name, jump) \
-  asm(".pushsection .text\n.globl " #name "\n.type " #name ", %function\n" #name ":\n " jump "\n.size " #name ", . - " #name "\n.popsection")
+#define STAGECRAFT_DEFINE_JUMP(name, jump)                                                                    \
+  asm(".pushsection .text\n.globl " #name "\n.type " #name ", %function\n" #name ":\n " jump "\n.size " #name \
+      ", . - " #name "\n.popsection")

@@ -97,7 +97,8 @@ machine::Machine& State::machine() {
     machine_failure_ = ApiError(
         cudaErrorInitializationError,
         fmt::format("the emulated {} cannot start: {}; a limit on virtual memory (ulimit -v) must allow for its device "
-                    "memory, of which only what is used costs host memory", chip.name, error.what()));
+                    "memory, of which only what is used costs host memory",
+                    chip.name, error.what()));
     throw_once(machine_failure_);
   }
   return *machine_;

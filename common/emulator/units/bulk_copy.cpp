@@ -173,6 +173,7 @@ void take_global_target(Translation& t, BulkDetail& detail) {
   t.modifiers.require("bulk_group");
   const bool hint = take_cache_hint(t);
   const bool masked = !detail.reduces && t.modifiers.take("cp_mask");
+  if (masked) require_sm_100(t, ".cp_mask");
   expect_operands(t, 3u + hint + masked, "destination, source, size, then policy and byte mask where given");
   detail.global = lane_address(t, t.operand(0));
   detail.shared_source = shared_operand(t, t.operand(1), SharedScope::block);

@@ -189,6 +189,10 @@ SharedScope scope_of(std::string_view space) {
 
 bool take_cache_hint(Translation& t) { return t.modifiers.take("L2::cache_hint"); }
 
+void require_sm_100(Translation& t, std::string_view what) {
+  if (t.architecture().major < 10) t.unsupported(fmt::format("{} needs sm_100", what));
+}
+
 void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
                   const char* what) {
   const machine::Located located = machine::locate(address);

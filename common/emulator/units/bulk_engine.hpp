@@ -77,6 +77,9 @@ SharedScope scope_of(std::string_view space);
 /// Takes `.L2::cache_hint`; with it the instruction has a cache policy as its last operand, which has no effect.
 bool take_cache_hint(machine::Translation& t);
 
+/// Refuses a form that came with sm_100 on lesser chips. `what` names it: ".cp_mask".
+void require_sm_100(machine::Translation& t, std::string_view what);
+
 /// Checks a range of global memory against its allocations. Throws Fault.
 void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
                   const char* what);

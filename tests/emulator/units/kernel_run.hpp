@@ -51,7 +51,8 @@ class KernelRun {
 
   machine::LaunchResult run(const std::string& body, const std::vector<uint64_t>& parameters, Shape shape,
                             const std::vector<machine::Observer*>& observers = {}) {
-    std::string text = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry kernel(.param .u64 out";
+    std::string text = ".version 9.0\n.target " + machine_.architecture().target +
+                       "\n.address_size 64\n.visible .entry kernel(.param .u64 out";
     for (size_t i = 0; i < parameters.size(); ++i) text += ", .param .u64 parameter" + std::to_string(i + 1);
     text +=
         ") {\n.reg .pred %p<16>;\n.reg .b16 %h<16>;\n.reg .b32 %r<64>;\n.reg .b64 %rd<64>;\n"

@@ -327,6 +327,34 @@ TEST_F(TensorCopyTest, CopiesAChangedMapOutOfSharedMemory) {
   EXPECT_NE(kernel_.host<TensorMap>(target)->address, tensor_);
 }
 
+TEST_F(TensorCopyTest, OrdersChangedMapsWithAFence) {
+  expect_success(
+      kernel_.run("fence.proxy.tensormap::generic.release.gpu;\n"
+                  "fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;\n" +
+                      load(0, 0, 256),
+                  {map({})}));
+  EXPECT_THROW(kernel_.run("fence.proxy.tensormap::generic.acquire.gpu [%rd0], 64;"), ptx::Error);
+}
+
+TEST(TensorCopyOnHopperTest, RefusesWhatCameWithBlackwell) {
+  KernelRun hopper(machine::h200());
+  const auto refuses = [&](const std::string& line) {
+    try {
+      hopper.run(line);
+      ADD_FAILURE() << line;
+    } catch (const ptx::Error& error) {
+      EXPECT_NE(std::string(error.what()).find("needs sm_100"), std::string::npos) << error.what();
+    }
+  };
+  refuses(
+      "cp.async.bulk.tensor.2d.shared::cta.global.tile::gather4.mbarrier::complete_tx::bytes [tile], [%rd0, {0, 0, 1, "
+      "2, 3}], [bar];");
+  refuses(
+      "cp.async.bulk.tensor.2d.cta_group::1.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd0, {0, 0}], "
+      "[bar];");
+  refuses("cp.async.bulk.global.shared::cta.bulk_group.cp_mask [%rd0], [tile], 16, %h1;");
+}
+
 TEST_F(TensorCopyTest, RefusesByNameWhatItDoesNotDo) {
   const auto refuses = [&](const std::string& line, const std::string& words) {
     try {
