@@ -170,6 +170,7 @@ class DisabledLanes {
  public:
   DisabledLanes(const MmaOperation& operation, TensorMemory& memory)
       : memory_(memory), first_(cell_at(operation.d).column), columns_(columns_of_d(operation)) {
+    if (operation.disabled == std::array<uint32_t, 4>{}) return;
     for (uint32_t lane = 0; lane < kTensorLanes; ++lane) {
       if (operation.disabled[lane / 32] >> lane % 32 & 1) lanes_.push_back(lane);
     }
