@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+
+#include "emulator/checks/deadlock.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -151,7 +154,11 @@ machine::LaunchRequest make_request(State& state, Function& function, const mach
 void run(State& state, const machine::LaunchRequest& request) {
   // At once rather than at the next synchronisation, which keeps the order with what the host prints.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
-  const machine::LaunchResult result = state.machine().launch(request, {}, print);
+  checks::DeadlockCheck deadlock_check;
+  const auto begin = std::chrono::steady_clock::now();
+  const machine::LaunchResult result = state.machine().launch(request, {&deadlock_check}, print);
+  state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   if (result.fault) state.set_fault(error_of(*result.fault));
   state.virtual_nanoseconds +=
