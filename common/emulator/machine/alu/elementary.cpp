@@ -54,7 +54,7 @@ struct Gross {
     const bool lost = a != a;  // a NaN whose payload is all in the lower word
     const double exact = flush_double(1.0 / (Root ? __builtin_sqrt(upper) : upper));
     const uint64_t result = bits_as<uint64_t>(exact) & 0xffffffff00000000u;
-    return (exact != exact) | lost ? canonical_nan<double>() : bits_as<double>(result);
+    return exact != exact || lost ? canonical_nan<double>() : bits_as<double>(result);
   }
 };
 
