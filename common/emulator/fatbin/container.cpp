@@ -104,8 +104,8 @@ std::vector<Entry> read_container(std::span<const std::byte> bytes) {
     const auto header_size = read_at<uint32_t>(bytes, begin + 4);
     const auto payload_size = read_at<uint64_t>(bytes, begin + 8);
     if (header_size < kEntryFields || !has_range(bytes, begin, header_size)) {
-      corrupt(fmt::format("entry {} at byte {} says its header has {} bytes; legal are {} to the {} that remain", number,
-                          begin, header_size, kEntryFields, total - begin));
+      corrupt(fmt::format("entry {} at byte {} says its header has {} bytes; legal are {} to the {} that remain",
+                          number, begin, header_size, kEntryFields, total - begin));
     }
     const uint64_t remain = total - begin - header_size;
     if (payload_size > remain) {
@@ -131,8 +131,7 @@ std::string read_payload(const Entry& entry) {
     }
     if (entry.compression == Compression::zstd) {
       const unsigned long long frame = ZSTD_getFrameContentSize(entry.payload.data(), entry.payload.size());
-      if (frame == ZSTD_CONTENTSIZE_ERROR ||
-          (frame != ZSTD_CONTENTSIZE_UNKNOWN && frame != entry.uncompressed_size)) {
+      if (frame == ZSTD_CONTENTSIZE_ERROR || (frame != ZSTD_CONTENTSIZE_UNKNOWN && frame != entry.uncompressed_size)) {
         corrupt(fmt::format("entry {} is not a zstd frame of {} bytes", entry.number, entry.uncompressed_size));
       }
       content.resize(entry.uncompressed_size);
@@ -149,9 +148,8 @@ std::string read_payload(const Entry& entry) {
                             entry.uncompressed_size));
       }
       content.resize(entry.uncompressed_size);
-      const int written =
-          LZ4_decompress_safe(reinterpret_cast<const char*>(entry.payload.data()), content.data(),
-                              static_cast<int>(entry.payload.size()), static_cast<int>(content.size()));
+      const int written = LZ4_decompress_safe(reinterpret_cast<const char*>(entry.payload.data()), content.data(),
+                                              static_cast<int>(entry.payload.size()), static_cast<int>(content.size()));
       if (written < 0 || static_cast<uint64_t>(written) != entry.uncompressed_size) {
         corrupt(fmt::format("entry {} does not unpack with LZ4 to {} bytes", entry.number, entry.uncompressed_size));
       }

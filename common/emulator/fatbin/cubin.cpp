@@ -18,7 +18,10 @@ namespace {
 
 std::map<std::string, uint32_t> read_register_counts(std::string_view elf) {
   const std::span bytes = std::as_bytes(std::span(elf.data(), elf.size()));
-  if (!has_range(bytes, 0, sizeof(Elf64_Ehdr)) || !elf.starts_with(std::string_view("\x7f" "ELF", 4)) ||
+  if (!has_range(bytes, 0, sizeof(Elf64_Ehdr)) ||
+      !elf.starts_with(std::string_view("\x7f"
+                                        "ELF",
+                                        4)) ||
       elf[EI_CLASS] != ELFCLASS64 || elf[EI_DATA] != ELFDATA2LSB) {
     corrupt("not a 64-bit little-endian ELF image");
   }

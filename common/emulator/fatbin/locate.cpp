@@ -42,21 +42,23 @@ std::span<const std::byte> container_of_wrapper(const void* wrapper) {
   constexpr size_t kWrapperBytes = 24;
   const std::span<const std::byte> bytes = readable_from(wrapper);
   if (bytes.size() < kWrapperBytes) {
-    throw Error(ErrorKind::corrupt,
-                fmt::format("fat binary: its wrapper at {} cannot be read; it is registered by code that nvcc generates",
-                            fmt::ptr(wrapper)));
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("fat binary: its wrapper at {} cannot be read; it is registered by code that nvcc generates",
+                    fmt::ptr(wrapper)));
   }
   const auto magic = read_at<uint32_t>(bytes, 0);
   if (magic != kWrapperMagic) {
-    throw Error(ErrorKind::corrupt, fmt::format("fat binary: its wrapper begins with 0x{:08x} where 0x{:08x} should stand",
-                                                magic, kWrapperMagic));
+    throw Error(
+        ErrorKind::corrupt,
+        fmt::format("fat binary: its wrapper begins with 0x{:08x} where 0x{:08x} should stand", magic, kWrapperMagic));
   }
   const std::span<const std::byte> data = readable_from(read_at<const void*>(bytes, 8));
   const uint64_t size = container_size(data);
   if (size > data.size()) {
     throw Error(ErrorKind::corrupt,
-                fmt::format("fat binary: says it has {} bytes, but only {} can be read; the program file is damaged", size,
-                            data.size()));
+                fmt::format("fat binary: says it has {} bytes, but only {} can be read; the program file is damaged",
+                            size, data.size()));
   }
   return data.first(size);
 }

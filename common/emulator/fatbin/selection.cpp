@@ -70,9 +70,10 @@ const Entry& choose_ptx(const std::vector<Entry>& entries, const machine::Archit
                             architecture.target, build_advice(architecture)));
   }
   if (!machine_code.empty()) {
-    throw Error(ErrorKind::no_suitable_image,
-                fmt::format("the program holds machine code for {} but no PTX, and PTX is what the emulated {} runs; {}",
-                            machine_code, architecture.name, build_advice(architecture)));
+    throw Error(
+        ErrorKind::no_suitable_image,
+        fmt::format("the program holds machine code for {} but no PTX, and PTX is what the emulated {} runs; {}",
+                    machine_code, architecture.name, build_advice(architecture)));
   }
   throw Error(ErrorKind::no_suitable_image,
               fmt::format("the program holds neither PTX nor machine code; {}", build_advice(architecture)));

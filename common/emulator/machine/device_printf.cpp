@@ -117,8 +117,12 @@ std::optional<std::string> print_integer(const Conversion& conversion, Arguments
     const auto value = arguments.next<uint32_t>();
     if (!value) return std::nullopt;
     switch (conversion.length) {
-      case Length::hh: bits = is_signed ? static_cast<uint64_t>(int64_t{static_cast<int8_t>(*value)}) : *value & 0xff; break;
-      case Length::h: bits = is_signed ? static_cast<uint64_t>(int64_t{static_cast<int16_t>(*value)}) : *value & 0xffff; break;
+      case Length::hh:
+        bits = is_signed ? static_cast<uint64_t>(int64_t{static_cast<int8_t>(*value)}) : *value & 0xff;
+        break;
+      case Length::h:
+        bits = is_signed ? static_cast<uint64_t>(int64_t{static_cast<int16_t>(*value)}) : *value & 0xffff;
+        break;
       default: bits = is_signed ? static_cast<uint64_t>(int64_t{static_cast<int32_t>(*value)}) : *value; break;
     }
   }
@@ -177,9 +181,7 @@ std::optional<std::string> print_conversion(Conversion conversion, Arguments& ar
       return print_on_host(host_format(conversion, ""), reinterpret_cast<void*>(*value));
     }
     case 's': return print_string(conversion, arguments, read_string);
-    case 'n':
-      arguments.next<uint64_t>();
-      return "";
+    case 'n': arguments.next<uint64_t>(); return "";
     default: return std::nullopt;
   }
 }

@@ -19,6 +19,13 @@ bool same_shape(const std::vector<Variable>& left, const std::vector<Variable>& 
   });
 }
 
+/// ptxas accepts function declarations without `;`: the next declaration ends them.
+bool begins_declaration(std::string_view directive) {
+  constexpr std::string_view kDirectives[] = {"visible", "extern", "weak",  "common",  "func",
+                                              "entry",   "global", "const", "section", "shared"};
+  return std::find(std::begin(kDirectives), std::end(kDirectives), directive) != std::end(kDirectives);
+}
+
 }  // namespace
 
 void Parser::function(bool is_entry, const Linkage& linkage) {
@@ -36,10 +43,13 @@ void Parser::function(bool is_entry, const Linkage& linkage) {
   function.name = name.text;
   function.position = name.position;
   if (next_is('(')) function.parameters = parameter_list(parameters);
-  while (peek().kind == TokenKind::dotted) {
-    if (!function_directive(function)) unexpected("between the head and the body of a function", kFunctionDirectives);
+  bool ends_here = false;
+  while (peek().kind == TokenKind::dotted && !ends_here) {
+    if (function_directive(function)) continue;
+    ends_here = begins_declaration(peek().text);
+    if (!ends_here) unexpected("between the head and the body of a function", kFunctionDirectives);
   }
-  if (take_if(';')) {
+  if (ends_here || take_if(';')) {
     function.is_declaration = true;
     place_function(std::move(function), name);
     return;
@@ -90,9 +100,13 @@ uint32_t Parser::place_function(Function function, const Token& name) {
 
 Extents Parser::extents() {
   Extents extents{1, 1, 1};
+  const TextPosition position = peek().position;
   extents.x = expect_uint32("an extent");
   if (take_if(',')) extents.y = expect_uint32("an extent");
   if (take_if(',')) extents.z = expect_uint32("an extent");
+  if (extents.x == 0 || extents.y == 0 || extents.z == 0) {
+    throw SyntaxError("an extent is 0", position, "at least 1 in every dimension");
+  }
   return extents;
 }
 

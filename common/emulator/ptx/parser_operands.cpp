@@ -86,6 +86,10 @@ Operand Parser::operand(const Instruction& instruction, size_t depth) {
   }
   if (token.kind == TokenKind::identifier && token.text != "WARP_SZ") {
     Operand first = named(instruction, depth);
+    if (first.kind == OperandKind::symbol && next_is('[')) {
+      throw UnsupportedInstruction(fmt::format("`{}[` indexes an array, which is not implemented", first.name),
+                                   first.position, fmt::format("`[{}+bytes]`, `{}+bytes`", first.name, first.name));
+    }
     return next_is('|') ? pair(std::move(first), instruction, depth) : first;
   }
   if (starts_constant()) return constant_operand();

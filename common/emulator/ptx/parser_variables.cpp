@@ -211,7 +211,6 @@ void Parser::registers() {
       range.width = common.width;
       range.position = name.position;
       range.count = expect_uint32("the number of registers");
-      if (range.count == 0) throw SyntaxError("a range of no registers", name.position, "at least 1");
       expect('>', "after the number of registers");
       scopes_->declare_range(name.text, range);
       continue;

@@ -164,7 +164,7 @@ std::string Scopes::range_hint(std::string_view name) const {
   if (!numbered) return {};
   for (size_t i = scopes_.size(); i-- > 0;) {
     const auto range = scopes_[i].ranges.find(numbered->prefix);
-    if (range == scopes_[i].ranges.end()) continue;
+    if (range == scopes_[i].ranges.end() || range->second.count == 0) continue;
     return fmt::format("`{0}0` to `{0}{1}`, which line {2} declares", numbered->prefix, range->second.count - 1,
                        range->second.position.line);
   }

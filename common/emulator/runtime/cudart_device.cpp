@@ -27,7 +27,8 @@ uint64_t& require_limit(State& state, cudaLimit limit) {
   if (found == nullptr) {
     throw ApiError(cudaErrorUnsupportedLimit,
                    fmt::format("limit {} is not supported by the emulated GPU; supported are cudaLimitStackSize, "
-                               "cudaLimitPrintfFifoSize and cudaLimitMallocHeapSize", static_cast<int>(limit)));
+                               "cudaLimitPrintfFifoSize and cudaLimitMallocHeapSize",
+                               static_cast<int>(limit)));
   }
   return *found;
 }
@@ -83,8 +84,8 @@ cudaError_t cudaSetValidDevices(int* devices, int count) {
 cudaError_t cudaSetDeviceFlags(unsigned flags) {
   return run_call("cudaSetDeviceFlags", Needs::nothing, [&](State& state) {
     if ((flags & ~unsigned{cudaDeviceMask}) != 0) {
-      throw ApiError(cudaErrorInvalidValue, fmt::format("flags 0x{:x}; legal are those of 0x{:x}", flags,
-                                                        unsigned{cudaDeviceMask}));
+      throw ApiError(cudaErrorInvalidValue,
+                     fmt::format("flags 0x{:x}; legal are those of 0x{:x}", flags, unsigned{cudaDeviceMask}));
     }
     state.device_flags = flags;
   });
@@ -107,7 +108,8 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     check_device(device);
     const auto known = device_attribute(state.architecture(), attribute);
     if (!known) {
-      throw ApiError(cudaErrorInvalidValue, fmt::format("there is no device attribute {}", static_cast<int>(attribute)));
+      throw ApiError(cudaErrorInvalidValue,
+                     fmt::format("there is no device attribute {}", static_cast<int>(attribute)));
     }
     *required(value, "value") = *known;
   });
@@ -172,8 +174,8 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
 cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* text) {
   return run_call("cudaDeviceGetByPCIBusId", Needs::nothing, [&](State&) {
     if (std::string_view(required(text, "pciBusId")) != kPciBusId) {
-      throw ApiError(cudaErrorInvalidDevice, fmt::format("there is no device at {}; the emulated GPU is at {}", text,
-                                                         kPciBusId));
+      throw ApiError(cudaErrorInvalidDevice,
+                     fmt::format("there is no device at {}; the emulated GPU is at {}", text, kPciBusId));
     }
     *required(device, "device") = 0;
   });

@@ -101,9 +101,8 @@ cudaError_t cudaFuncSetSharedMemConfig(const void* func, cudaSharedMemConfig) {
 }
 
 cudaError_t cudaFuncGetName(const char** name, const void* func) {
-  return run_call("cudaFuncGetName", Needs::nothing, [&](State& state) {
-    *required(name, "name") = require_function(state, func).name.c_str();
-  });
+  return run_call("cudaFuncGetName", Needs::nothing,
+                  [&](State& state) { *required(name, "name") = require_function(state, func).name.c_str(); });
 }
 
 cudaError_t cudaFuncGetParamInfo(const void* func, size_t index, size_t* offset, size_t* size) {
@@ -138,17 +137,18 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* shared_bytes, cons
   });
 }
 
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int* cluster_size, const void* func, const cudaLaunchConfig_t* config) {
+cudaError_t cudaOccupancyMaxPotentialClusterSize(int* cluster_size, const void* func,
+                                                 const cudaLaunchConfig_t* config) {
   return run_call("cudaOccupancyMaxPotentialClusterSize", Needs::device, [&](State& state) {
-    *required(cluster_size, "clusterSize") = largest_cluster(state, require_function(state, func),
-                                                             read_configuration(*required(config, "launchConfig")));
+    *required(cluster_size, "clusterSize") =
+        largest_cluster(state, require_function(state, func), read_configuration(*required(config, "launchConfig")));
   });
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* func, const cudaLaunchConfig_t* config) {
   return run_call("cudaOccupancyMaxActiveClusters", Needs::device, [&](State& state) {
-    *required(clusters, "numClusters") = resident_clusters(state, require_function(state, func),
-                                                           read_configuration(*required(config, "launchConfig")));
+    *required(clusters, "numClusters") =
+        resident_clusters(state, require_function(state, func), read_configuration(*required(config, "launchConfig")));
   });
 }
 

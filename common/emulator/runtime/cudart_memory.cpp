@@ -63,9 +63,11 @@ cudaError_t fill_for(const char* name, void* to, size_t pitch, size_t slice, int
 void* symbol_range(State& state, const void* shadow, size_t offset, size_t bytes) {
   const Variable* variable = state.modules.find_variable(shadow);
   if (variable == nullptr) {
-    throw ApiError(cudaErrorInvalidSymbol,
-                   fmt::format("{} is no __device__, __constant__ or __managed__ variable: pass the variable itself, not "
-                               "a pointer to it", fmt::ptr(shadow)));
+    throw ApiError(
+        cudaErrorInvalidSymbol,
+        fmt::format("{} is no __device__, __constant__ or __managed__ variable: pass the variable itself, not "
+                    "a pointer to it",
+                    fmt::ptr(shadow)));
   }
   const Symbol symbol = variable->module->symbol(variable->name, state.machine());
   if (offset > symbol.size || bytes > symbol.size - offset) {
@@ -111,8 +113,8 @@ cudaMemPool_t default_pool() {
 
 void check_pool(cudaMemPool_t pool) {
   if (pool != default_pool()) {
-    throw ApiError(cudaErrorInvalidValue, fmt::format("{} is no memory pool; the emulated GPU has the default pool only",
-                                                      fmt::ptr(pool)));
+    throw ApiError(cudaErrorInvalidValue,
+                   fmt::format("{} is no memory pool; the emulated GPU has the default pool only", fmt::ptr(pool)));
   }
 }
 
@@ -148,7 +150,8 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
   return run_call("cudaMallocManaged", Needs::device, [&](State& state) {
     if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)) {
       throw ApiError(cudaErrorInvalidValue, fmt::format("{} bytes with flags {}; legal are at least 1 byte, and "
-                                                        "cudaMemAttachGlobal or cudaMemAttachHost", bytes, flags));
+                                                        "cudaMemAttachGlobal or cudaMemAttachHost",
+                                                        bytes, flags));
     }
     *required(pointer, "devPtr") = allocate(state, bytes, AllocationKind::managed, "cudaMallocManaged");
   });
@@ -210,11 +213,12 @@ cudaError_t cudaFreeHost(void* pointer) {
 
 cudaError_t cudaHostRegister(void* pointer, size_t bytes, unsigned flags) {
   return run_call("cudaHostRegister", Needs::device, [&](State& state) {
-    check_flags("cudaHostRegister", flags, cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory |
-                                               cudaHostRegisterReadOnly);
+    check_flags(
+        "cudaHostRegister", flags,
+        cudaHostRegisterPortable | cudaHostRegisterMapped | cudaHostRegisterIoMemory | cudaHostRegisterReadOnly);
     if (pointer == nullptr || bytes == 0) {
-      throw ApiError(cudaErrorInvalidValue, fmt::format("{} bytes at {}; legal are at least 1 byte of host memory", bytes,
-                                                        fmt::ptr(pointer)));
+      throw ApiError(cudaErrorInvalidValue,
+                     fmt::format("{} bytes at {}; legal are at least 1 byte of host memory", bytes, fmt::ptr(pointer)));
     }
     if (!state.registered_host_memory.emplace(pointer, bytes).second) {
       throw ApiError(cudaErrorHostMemoryAlreadyRegistered, fmt::format("{} is already registered", fmt::ptr(pointer)));
@@ -268,9 +272,8 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  return run_call("cudaPointerGetAttributes", Needs::device, [&](State& state) {
-    describe_pointer(state, pointer, *required(attributes, "attributes"));
-  });
+  return run_call("cudaPointerGetAttributes", Needs::device,
+                  [&](State& state) { describe_pointer(state, pointer, *required(attributes, "attributes")); });
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
@@ -305,7 +308,9 @@ cudaError_t cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_
   return copy_2d_for("cudaMemcpy2DAsync", to, to_pitch, from, from_pitch, width, rows, kind, stream);
 }
 
-cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) { return copy_3d_for("cudaMemcpy3D", parameters, nullptr); }
+cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) {
+  return copy_3d_for("cudaMemcpy3D", parameters, nullptr);
+}
 
 cudaError_t cudaMemcpy3DAsync(const cudaMemcpy3DParms* parameters, cudaStream_t stream) {
   return copy_3d_for("cudaMemcpy3DAsync", parameters, stream);
@@ -330,9 +335,8 @@ cudaError_t cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes
 }
 
 cudaError_t cudaGetSymbolAddress(void** pointer, const void* symbol) {
-  return run_call("cudaGetSymbolAddress", Needs::device, [&](State& state) {
-    *required(pointer, "devPtr") = symbol_range(state, symbol, 0, 0);
-  });
+  return run_call("cudaGetSymbolAddress", Needs::device,
+                  [&](State& state) { *required(pointer, "devPtr") = symbol_range(state, symbol, 0, 0); });
 }
 
 cudaError_t cudaGetSymbolSize(size_t* size, const void* symbol) {

@@ -79,14 +79,14 @@ void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const c
 
 /// Called before the host first touches a `__managed__` variable.
 char __cudaInitModule(void** handle) {
-  return run_call("__cudaInitModule", Needs::device, [&](State& state) {
-           module_of(state, handle)->load(state.machine());
-         }) == cudaSuccess;
+  return run_call("__cudaInitModule", Needs::device,
+                  [&](State& state) { module_of(state, handle)->load(state.machine()); }) == cudaSuccess;
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
-  return run_call("__cudaPushCallConfiguration", Needs::nothing,
-                  [&](State&) { call_configurations.push_back({grid, block, shared_bytes, stream}); });
+  return run_call("__cudaPushCallConfiguration", Needs::nothing, [&](State&) {
+    call_configurations.push_back({grid, block, shared_bytes, stream});
+  });
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes, void* stream) {
@@ -104,9 +104,8 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_stub) {
-  return run_call("__cudaGetKernel", Needs::nothing, [&](State& state) {
-    *kernel = reinterpret_cast<cudaKernel_t>(&require_function(state, host_stub));
-  });
+  return run_call("__cudaGetKernel", Needs::nothing,
+                  [&](State& state) { *kernel = reinterpret_cast<cudaKernel_t>(&require_function(state, host_stub)); });
 }
 
 cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,

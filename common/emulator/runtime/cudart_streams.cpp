@@ -35,9 +35,11 @@ void create_event(State& state, cudaEvent_t* event, unsigned flags) {
   required(event, "event");
   constexpr unsigned kLegal = cudaEventBlockingSync | cudaEventDisableTiming | cudaEventInterprocess;
   if ((flags & ~kLegal) != 0 || (flags & (cudaEventInterprocess | cudaEventDisableTiming)) == cudaEventInterprocess) {
-    throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("flags 0x{:x}; legal are cudaEventBlockingSync, cudaEventDisableTiming, and with the latter "
-                               "cudaEventInterprocess", flags));
+    throw ApiError(
+        cudaErrorInvalidValue,
+        fmt::format("flags 0x{:x}; legal are cudaEventBlockingSync, cudaEventDisableTiming, and with the latter "
+                    "cudaEventInterprocess",
+                    flags));
   }
   auto made = std::make_unique<Event>();
   made->flags = flags;
@@ -207,9 +209,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
-  return run_call("cudaEventElapsedTime", Needs::device, [&](State& state) {
-    *required(milliseconds, "ms") = elapsed_milliseconds(state, start, end);
-  });
+  return run_call("cudaEventElapsedTime", Needs::device,
+                  [&](State& state) { *required(milliseconds, "ms") = elapsed_milliseconds(state, start, end); });
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {

@@ -5,7 +5,8 @@ namespace stagecraft::emulator::runtime {
 const char* error_name(cudaError_t error) {
   switch (error) {
 #define STAGECRAFT_ERROR(name, text) \
-  case name: return #name;
+  case name:                         \
+    return #name;
 #include "emulator/runtime/error_table.inc"
 #undef STAGECRAFT_ERROR
     default: return nullptr;
@@ -15,7 +16,8 @@ const char* error_name(cudaError_t error) {
 const char* error_text(cudaError_t error) {
   switch (error) {
 #define STAGECRAFT_ERROR(name, text) \
-  case name: return text;
+  case name:                         \
+    return text;
 #include "emulator/runtime/error_table.inc"
 #undef STAGECRAFT_ERROR
     default: return nullptr;
@@ -25,7 +27,8 @@ const char* error_text(cudaError_t error) {
 const char* driver_error_name(CUresult error) {
   switch (static_cast<int>(error)) {
 #define STAGECRAFT_ERROR(name, text) \
-  case name: return #name;
+  case name:                         \
+    return #name;
 #include "emulator/runtime/driver_error_table.inc"
 #undef STAGECRAFT_ERROR
     default: return nullptr;
@@ -35,7 +38,8 @@ const char* driver_error_name(CUresult error) {
 const char* driver_error_text(CUresult error) {
   switch (static_cast<int>(error)) {
 #define STAGECRAFT_ERROR(name, text) \
-  case name: return text;
+  case name:                         \
+    return text;
 #include "emulator/runtime/driver_error_table.inc"
 #undef STAGECRAFT_ERROR
     default: return nullptr;

@@ -63,10 +63,11 @@ void check_threads(const machine::Architecture& chip, const machine::Kernel& ker
   }
   const uint64_t registers = registers_of_block(kernel, block.count());
   if (registers > chip.registers_per_multiprocessor) {
-    refuse(cudaErrorLaunchOutOfResources, kernel,
-           fmt::format("{} threads of {} registers take {} of the {} registers of a multiprocessor: launch fewer threads, "
-                       "or bound them with __launch_bounds__ so that ptxas uses fewer registers", block.count(),
-                       kernel.machine_registers, registers, chip.registers_per_multiprocessor));
+    refuse(
+        cudaErrorLaunchOutOfResources, kernel,
+        fmt::format("{} threads of {} registers take {} of the {} registers of a multiprocessor: launch fewer threads, "
+                    "or bound them with __launch_bounds__ so that ptxas uses fewer registers",
+                    block.count(), kernel.machine_registers, registers, chip.registers_per_multiprocessor));
   }
 }
 
@@ -75,18 +76,21 @@ void check_shared(State& state, const Function& function, const machine::Kernel&
   if (bytes <= limits.max_dynamic_shared_bytes) return;
   const std::string advice =
       bytes <= limits.shared_bytes_left
-          ? fmt::format("allow it with cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {})", bytes)
+          ? fmt::format("allow it with cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {})",
+                        bytes)
           : fmt::format("the {} has {} bytes for a block, of which the kernel's static shared memory takes {}",
-                        state.architecture().name, state.architecture().shared_per_block_optin, kernel.static_shared_bytes);
+                        state.architecture().name, state.architecture().shared_per_block_optin,
+                        kernel.static_shared_bytes);
   refuse(cudaErrorInvalidValue, kernel,
-         fmt::format("{} bytes of dynamic shared memory; legal are at most {}: {}", bytes, limits.max_dynamic_shared_bytes,
-                     advice));
+         fmt::format("{} bytes of dynamic shared memory; legal are at most {}: {}", bytes,
+                     limits.max_dynamic_shared_bytes, advice));
 }
 
 void check_cluster(const machine::Architecture& chip, const Function& function, const machine::Kernel& kernel,
                    const LaunchConfiguration& configuration, Extent3 cluster) {
   const uint64_t blocks = cluster.count();
-  if (blocks == 0) refuse(cudaErrorInvalidValue, kernel, fmt::format("a cluster of {} blocks; each is at least 1", text_of(cluster)));
+  if (blocks == 0)
+    refuse(cudaErrorInvalidValue, kernel, fmt::format("a cluster of {} blocks; each is at least 1", text_of(cluster)));
   const bool non_portable = function.non_portable_cluster || kernel.entry->max_cluster_rank > chip.cluster_blocks;
   const uint32_t most = non_portable ? chip.cluster_blocks_nonportable : chip.cluster_blocks;
   if (blocks > most) {
@@ -94,26 +98,29 @@ void check_cluster(const machine::Architecture& chip, const Function& function, 
     refuse(cudaErrorInvalidClusterSize, kernel,
            fmt::format("a cluster of {} blocks; legal are at most {}{}", text_of(cluster), most,
                        may_opt_in ? ": allow more with cudaFuncSetAttribute(kernel, "
-                                    "cudaFuncAttributeNonPortableClusterSizeAllowed, 1)" : ""));
+                                    "cudaFuncAttributeNonPortableClusterSizeAllowed, 1)"
+                                  : ""));
   }
   const Extent3 grid = configuration.grid;
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
     refuse(cudaErrorInvalidConfiguration, kernel,
            fmt::format("a grid of {} blocks is no multiple of its clusters of {}: round the grid up and let the extra "
-                       "blocks return", text_of(grid), text_of(cluster)));
+                       "blocks return",
+                       text_of(grid), text_of(cluster)));
   }
 }
 
 void check_residency(State& state, const machine::Kernel& kernel, const LaunchConfiguration& configuration) {
   const machine::Architecture& chip = state.architecture();
-  const machine::Residency residency = state.machine().residency(
-      kernel, configuration.block, static_cast<uint32_t>(configuration.dynamic_shared_bytes));
+  const machine::Residency residency =
+      state.machine().residency(kernel, configuration.block, static_cast<uint32_t>(configuration.dynamic_shared_bytes));
   const uint64_t most = uint64_t{residency.blocks} * chip.multiprocessors;
   if (configuration.cooperative && configuration.grid.count() > most) {
     refuse(cudaErrorCooperativeLaunchTooLarge, kernel,
-           fmt::format("a cooperative grid of {} blocks; at most {} run at once ({} on each of {} multiprocessors, limited "
-                       "by {})", configuration.grid.count(), most, residency.blocks, chip.multiprocessors,
-                       residency.limited_by));
+           fmt::format(
+               "a cooperative grid of {} blocks; at most {} run at once ({} on each of {} multiprocessors, limited "
+               "by {})",
+               configuration.grid.count(), most, residency.blocks, chip.multiprocessors, residency.limited_by));
   }
 }
 
@@ -157,7 +164,8 @@ FunctionLimits limits_of(State& state, const Function& function, const machine::
   const machine::Architecture& chip = state.architecture();
   FunctionLimits limits;
   limits.max_threads = chip.threads_per_block;
-  const ptx::Extents bound = kernel.entry->max_threads.x != 0 ? kernel.entry->max_threads : kernel.entry->required_threads;
+  const ptx::Extents bound =
+      kernel.entry->max_threads.x != 0 ? kernel.entry->max_threads : kernel.entry->required_threads;
   if (const uint64_t most = uint64_t{bound.x} * bound.y * bound.z; most != 0) {
     limits.max_threads = static_cast<uint32_t>(std::min<uint64_t>(limits.max_threads, most));
   }
@@ -196,7 +204,8 @@ void launch(State& state, Function& function, const LaunchConfiguration& configu
   }
   for (size_t index = 0; index < kernel.parameters.size(); ++index) {
     if (arguments[index] == nullptr) {
-      refuse(cudaErrorInvalidValue, kernel, fmt::format("argument {} is a null pointer; each points to a value", index));
+      refuse(cudaErrorInvalidValue, kernel,
+             fmt::format("argument {} is a null pointer; each points to a value", index));
     }
     const machine::ParameterLayout& parameter = kernel.parameters[index];
     std::memcpy(request.parameters.data() + parameter.offset, arguments[index], parameter.size);
@@ -284,9 +293,9 @@ Event& require_event(State& state, cudaEvent_t event) {
   auto* key = reinterpret_cast<Event*>(event);
   if (!state.events.contains(key)) {
     throw ApiError(cudaErrorInvalidResourceHandle,
-                   event == nullptr ? std::string("the event is a null pointer")
-                                    : fmt::format("{} is no event: it was never created, or is already destroyed",
-                                                  fmt::ptr(event)));
+                   event == nullptr
+                       ? std::string("the event is a null pointer")
+                       : fmt::format("{} is no event: it was never created, or is already destroyed", fmt::ptr(event)));
   }
   return *key;
 }

@@ -55,34 +55,37 @@ enum class Side { host, device, either };
 void check_range(State& state, const void* pointer, uint64_t bytes, Side side, const char* what) {
   machine::DeviceMemory& memory = state.machine().memory();
   if (pointer == nullptr) {
-    throw ApiError(cudaErrorInvalidValue, fmt::format("the {} is a null pointer; {} bytes are to be copied", what, bytes));
+    throw ApiError(cudaErrorInvalidValue,
+                   fmt::format("the {} is a null pointer; {} bytes are to be copied", what, bytes));
   }
   const machine::Allocation* allocation = memory.find(address_of(pointer));
   if (allocation == nullptr) {
     if (side == Side::device) {
       throw ApiError(cudaErrorInvalidValue,
                      fmt::format("the {} {} is not device memory: {}; it must lie in memory from cudaMalloc, and "
-                                 "cudaMemcpyKind must fit the pointers", what, fmt::ptr(pointer),
-                                 memory.describe(address_of(pointer))));
+                                 "cudaMemcpyKind must fit the pointers",
+                                 what, fmt::ptr(pointer), memory.describe(address_of(pointer))));
     }
     if (!is_readable(pointer, bytes)) {
-      throw ApiError(cudaErrorInvalidValue,
-                     fmt::format("the {}, {} bytes at {}, is no memory of the host program", what, bytes,
-                                 fmt::ptr(pointer)));
+      throw ApiError(cudaErrorInvalidValue, fmt::format("the {}, {} bytes at {}, is no memory of the host program",
+                                                        what, bytes, fmt::ptr(pointer)));
     }
     return;
   }
   if (side == Side::host && !is_host_accessible(allocation)) {
-    throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("the {} {} is device memory ({}), but the cudaMemcpyKind says host: swap the pointers or "
-                               "change the kind", what, fmt::ptr(pointer), allocation->label));
+    throw ApiError(
+        cudaErrorInvalidValue,
+        fmt::format("the {} {} is device memory ({}), but the cudaMemcpyKind says host: swap the pointers or "
+                    "change the kind",
+                    what, fmt::ptr(pointer), allocation->label));
   }
   if (!allocation->contains(address_of(pointer), bytes)) {
     const uint64_t offset = address_of(pointer) - allocation->address;
-    throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("the {} leaves its allocation: {} bytes from byte {} of {}, which has {} bytes; at most {} "
-                               "are legal", what, bytes, offset, allocation->label, allocation->size,
-                               allocation->size - offset));
+    throw ApiError(
+        cudaErrorInvalidValue,
+        fmt::format("the {} leaves its allocation: {} bytes from byte {} of {}, which has {} bytes; at most {} "
+                    "are legal",
+                    what, bytes, offset, allocation->label, allocation->size, allocation->size - offset));
   }
 }
 
@@ -97,8 +100,8 @@ uint64_t checked_span(Box box, Layout layout, const char* what) {
   const auto span = span_of(box, layout);
   if (!span) {
     throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("the {} of {} x {} x {} bytes with a pitch of {} exceeds the address space", what, box.width,
-                               box.rows, box.depth, layout.pitch));
+                   fmt::format("the {} of {} x {} x {} bytes with a pitch of {} exceeds the address space", what,
+                               box.width, box.rows, box.depth, layout.pitch));
   }
   return *span;
 }
@@ -111,9 +114,10 @@ void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const
   std::string label = fmt::format("{} #{}", function, state.allocation_count + 1);
   const auto address = memory.allocate(bytes, kind, std::move(label));
   if (!address) {
-    throw ApiError(cudaErrorMemoryAllocation,
-                   fmt::format("{} bytes do not fit: {} of the device's {} bytes are in use; free some, or ask for less",
-                               bytes, memory.used(), memory.capacity()));
+    throw ApiError(
+        cudaErrorMemoryAllocation,
+        fmt::format("{} bytes do not fit: {} of the device's {} bytes are in use; free some, or ask for less", bytes,
+                    memory.used(), memory.capacity()));
   }
   ++state.allocation_count;
   return reinterpret_cast<void*>(*address);
@@ -124,9 +128,8 @@ void release(State& state, void* pointer, bool host_memory) {
   machine::DeviceMemory& memory = state.machine().memory();
   const machine::Allocation* allocation = memory.find(address_of(pointer));
   if (allocation == nullptr) {
-    throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("{} is no live allocation: {}; free what cudaMalloc gave, once", fmt::ptr(pointer),
-                               memory.describe(address_of(pointer))));
+    throw ApiError(cudaErrorInvalidValue, fmt::format("{} is no live allocation: {}; free what cudaMalloc gave, once",
+                                                      fmt::ptr(pointer), memory.describe(address_of(pointer))));
   }
   if (allocation->address != address_of(pointer)) {
     throw ApiError(cudaErrorInvalidValue,
@@ -140,8 +143,8 @@ void release(State& state, void* pointer, bool host_memory) {
   if (is_pinned != host_memory || is_of_module) {
     throw ApiError(cudaErrorInvalidValue,
                    fmt::format("{} ({}) is not for this function: cudaFree frees cudaMalloc, cudaMallocManaged and "
-                               "cudaMallocAsync; cudaFreeHost frees cudaMallocHost and cudaHostAlloc", fmt::ptr(pointer),
-                               allocation->label));
+                               "cudaMallocAsync; cudaFreeHost frees cudaMallocHost and cudaHostAlloc",
+                               fmt::ptr(pointer), allocation->label));
   }
   memory.release(address_of(pointer));
   state.host_allocation_flags.erase(address_of(pointer));
@@ -151,15 +154,28 @@ void copy_box(State& state, void* to, Layout to_layout, const void* from, Layout
               cudaMemcpyKind kind) {
   Side to_side = Side::either, from_side = Side::either;
   switch (kind) {
-    case cudaMemcpyHostToHost: to_side = Side::host; from_side = Side::host; break;
-    case cudaMemcpyHostToDevice: to_side = Side::device; from_side = Side::host; break;
-    case cudaMemcpyDeviceToHost: to_side = Side::host; from_side = Side::device; break;
-    case cudaMemcpyDeviceToDevice: to_side = Side::device; from_side = Side::device; break;
+    case cudaMemcpyHostToHost:
+      to_side = Side::host;
+      from_side = Side::host;
+      break;
+    case cudaMemcpyHostToDevice:
+      to_side = Side::device;
+      from_side = Side::host;
+      break;
+    case cudaMemcpyDeviceToHost:
+      to_side = Side::host;
+      from_side = Side::device;
+      break;
+    case cudaMemcpyDeviceToDevice:
+      to_side = Side::device;
+      from_side = Side::device;
+      break;
     case cudaMemcpyDefault: break;
     default:
-      throw ApiError(cudaErrorInvalidMemcpyDirection,
-                     fmt::format("cudaMemcpyKind is {}; legal are 0 (host to host) to 3 (device to device) and 4 (default)",
-                                 static_cast<int>(kind)));
+      throw ApiError(
+          cudaErrorInvalidMemcpyDirection,
+          fmt::format("cudaMemcpyKind is {}; legal are 0 (host to host) to 3 (device to device) and 4 (default)",
+                      static_cast<int>(kind)));
   }
   check_pitch("destination", to_layout.pitch, box);
   check_pitch("source", from_layout.pitch, box);

@@ -39,7 +39,8 @@ Image image_of_data(const std::string& data, const machine::Architecture& archit
   if (bytes.size() >= sizeof(uint32_t) && fatbin::read_at<uint32_t>(bytes, 0) == fatbin::kContainerMagic) {
     return image_of_container(bytes, architecture);
   }
-  if (data.starts_with("\x7f" "ELF")) {
+  if (data.starts_with("\x7f"
+                       "ELF")) {
     throw ApiError(cudaErrorNoKernelImageForDevice,
                    "the image is machine code, and the emulated GPU runs PTX: load the PTX, or a fat binary with it");
   }
@@ -58,9 +59,8 @@ void check_target(const ptx::Module& text, const machine::Architecture& architec
   }
   const auto target = fatbin::parse_target(text.target);
   if (!target || !fatbin::runs_on(*target, architecture)) {
-    throw ApiError(cudaErrorNoKernelImageForDevice,
-                   fmt::format("the PTX is for {}, but the emulated {} runs {}", text.target, architecture.name,
-                               architecture.target));
+    throw ApiError(cudaErrorNoKernelImageForDevice, fmt::format("the PTX is for {}, but the emulated {} runs {}",
+                                                                text.target, architecture.name, architecture.target));
   }
   if (text.address_size != 64) {
     throw ApiError(cudaErrorInvalidPtx, fmt::format("the PTX has .address_size {}; legal is 64", text.address_size));
@@ -129,7 +129,8 @@ const machine::Kernel& Module::kernel(Function& function, machine::Machine& mach
       if (entry == nullptr || !entry->is_entry || entry->is_declaration) {
         throw ApiError(cudaErrorInvalidDeviceFunction,
                        fmt::format("the program's PTX for {} has no kernel {}; was it compiled away for this "
-                                   "architecture (#if __CUDA_ARCH__)?", text_->target, function.name));
+                                   "architecture (#if __CUDA_ARCH__)?",
+                                   text_->target, function.name));
       }
       const auto registers = registers_.find(function.name);
       function.kernel = machine.translate(*placed_, *entry, registers == registers_.end() ? 0 : registers->second);

@@ -59,20 +59,21 @@ void set_function_attribute(State& state, Function& function, cudaFuncAttribute 
     case cudaFuncAttributeMaxDynamicSharedMemorySize: {
       const uint32_t most = limits_of(state, function, kernel).shared_bytes_left;
       if (value < 0 || static_cast<uint32_t>(value) > most) {
-        refuse(fmt::format("{} bytes of dynamic shared memory; legal are 0 to {}: the {} has {} for a block, and static "
-                           "shared memory takes {}", value, most, state.architecture().name,
-                           state.architecture().shared_per_block_optin, kernel.static_shared_bytes));
+        refuse(
+            fmt::format("{} bytes of dynamic shared memory; legal are 0 to {}: the {} has {} for a block, and static "
+                        "shared memory takes {}",
+                        value, most, state.architecture().name, state.architecture().shared_per_block_optin,
+                        kernel.static_shared_bytes));
       }
       function.max_dynamic_shared_bytes = static_cast<uint32_t>(value);
       return;
     }
     case cudaFuncAttributePreferredSharedMemoryCarveout:
-      if (value < -1 || value > 100) refuse(fmt::format("a carveout of {}; legal are -1 (default) to 100 percent", value));
+      if (value < -1 || value > 100)
+        refuse(fmt::format("a carveout of {}; legal are -1 (default) to 100 percent", value));
       function.shared_carveout = value;
       return;
-    case cudaFuncAttributeNonPortableClusterSizeAllowed:
-      function.non_portable_cluster = value != 0;
-      return;
+    case cudaFuncAttributeNonPortableClusterSizeAllowed: function.non_portable_cluster = value != 0; return;
     case cudaFuncAttributeRequiredClusterWidth:
     case cudaFuncAttributeRequiredClusterHeight:
     case cudaFuncAttributeRequiredClusterDepth: {

@@ -25,8 +25,10 @@ std::unique_ptr<FILE, int (*)(FILE*)> open_to_append(const std::string& path) {
 
 void Reporter::configure(const Settings& settings) {
   if (!settings.report_file.empty() && !open_to_append(settings.report_file)) {
-    throw std::invalid_argument(fmt::format("STAGECRAFT_REPORT_FILE is \"{}\", which cannot be opened for writing: name "
-                                            "a file in a folder that exists", settings.report_file));
+    throw std::invalid_argument(
+        fmt::format("STAGECRAFT_REPORT_FILE is \"{}\", which cannot be opened for writing: name "
+                    "a file in a folder that exists",
+                    settings.report_file));
   }
   format_ = settings.report_format;
   file_ = settings.report_file;

@@ -17,7 +17,8 @@ uint64_t read_seed(std::string_view text) {
   const bool is_hexadecimal = text.starts_with("0x");
   const std::string_view digits = is_hexadecimal ? text.substr(2) : text;
   uint64_t seed = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), seed, is_hexadecimal ? 16 : 10);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), seed, is_hexadecimal ? 16 : 10);
   if (error != std::errc{} || end != digits.data() + digits.size()) {
     illegal("STAGECRAFT_SEED", text, "a number from 0 to 18446744073709551615, decimal or with 0x");
   }

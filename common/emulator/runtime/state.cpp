@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
+#include <utility>
 
 #include "emulator/ptx/diagnostics.hpp"
+#include "emulator/runtime/driver_calls.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -15,6 +17,9 @@ namespace {
 thread_local cudaError_t last_error = cudaSuccess;
 /// Whether this thread has a current context; the runtime API makes one by itself, the driver API does not.
 thread_local bool has_current_context = false;
+
+/// While the driver API does its work through the runtime API: the driver's function.
+thread_local const char* driver_function = nullptr;
 
 const char* environment_variable(const char* name) { return std::getenv(name); }
 
@@ -92,7 +97,8 @@ machine::Machine& State::machine() {
     machine_failure_ = ApiError(
         cudaErrorInitializationError,
         fmt::format("the emulated {} cannot start: {}; a limit on virtual memory (ulimit -v) must allow for its device "
-                    "memory, of which only what is used costs host memory", chip.name, error.what()));
+                    "memory, of which only what is used costs host memory",
+                    chip.name, error.what()));
     throw_once(machine_failure_);
   }
   return *machine_;
@@ -117,6 +123,10 @@ cudaError_t run_call(const char* name, Needs needs, const std::function<void(Sta
     const std::lock_guard lock(state.mutex);
     std::string message;
     const cudaError_t error = run_body(state, needs, body, message);
+    if (driver_function != nullptr) {
+      if (!message.empty()) state.reporter.refuse(driver_function, message, driver_error_name(driver_error(error)));
+      return error;
+    }
     if (needs == Needs::device) has_current_context = true;
     if (error != cudaSuccess) {
       if (!message.empty()) state.reporter.refuse(name, message, error_name(error));
@@ -148,6 +158,15 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;
   }
+}
+
+CUresult driver_call_through(const char* name, Needs needs, const std::function<cudaError_t()>& call) noexcept {
+  return run_driver_call(name, needs, [&](State&) {
+    const char* const outer = std::exchange(driver_function, name);
+    const cudaError_t error = call();
+    driver_function = outer;
+    if (error != cudaSuccess) throw ApiError(error, "");
+  });
 }
 
 cudaError_t take_last_error() noexcept {

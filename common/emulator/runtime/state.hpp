@@ -60,7 +60,7 @@ class State {
   std::unordered_map<Event*, std::unique_ptr<Event>> events;
   uint64_t next_stream_id = 3;  ///< after the legacy and the per-thread one
   unsigned device_flags = 0;
-  bool driver_initialised = false;  ///< cuInit was called
+  bool driver_initialised = false;                                   ///< cuInit was called
   std::unordered_map<const void*, uint64_t> registered_host_memory;  ///< cudaHostRegister: begin to bytes
   std::unordered_map<uint64_t, unsigned> host_allocation_flags;      ///< of cudaHostAlloc, by address
   uint64_t allocation_count = 0;                                     ///< for labels

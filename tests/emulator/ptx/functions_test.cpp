@@ -80,6 +80,12 @@ TEST(FunctionsTest, MergesADeclarationWithItsDefinition) {
   EXPECT_TRUE(module.functions[2].is_noreturn);
 }
 
+TEST(FunctionsTest, EndsADeclarationWithoutSemicolonAtTheNextOne) {
+  const Module module = parse_module(".extern .func f(.param .b32 a)\n.visible .entry k { ret; }");
+  ASSERT_EQ(module.functions.size(), 2u);
+  EXPECT_TRUE(module.functions[0].is_declaration);
+}
+
 TEST(FunctionsTest, RefusesContradictingDeclarations) {
   EXPECT_EQ(module_failure(".func f { ret; }\n.func f { ret; }"),
             "line 3, column 7: function `f` is defined twice, first in line 2, column 7");
@@ -95,6 +101,8 @@ TEST(FunctionsTest, RefusesContradictingDeclarations) {
           .starts_with("line 2, column 37: `a` is declared twice in the same scope, first in line 2, column 22"));
   EXPECT_TRUE(
       module_failure(".entry (.param .u32 a) k { ret; }").starts_with("line 2, column 8: unexpected `(` after"));
+  EXPECT_EQ(module_failure(".entry k .maxntid 8, 0 { ret; }"),
+            "line 2, column 19: an extent is 0; legal here: at least 1 in every dimension");
   EXPECT_TRUE(module_failure(".entry k .maxthreads 5 { }").starts_with("line 2, column 10: unexpected `.maxthreads`"));
 }
 
