@@ -13,8 +13,13 @@ import pathlib
 import re
 import sys
 
-CASE = re.compile(r"^\[\s*(RUN|OK|FAILED|SKIPPED)\s*\] ([\w/]+\.[\w/]+)", re.MULTILINE)
-SKIP_REASON = re.compile(r"Skipped\n(.*?)\n?\[\s*SKIPPED", re.DOTALL)
+END = re.compile(r"^\[\s*(OK|FAILED|SKIPPED)\s*\]", re.MULTILINE)
+SKIP_REASON = re.compile(r": Skipped\n(.*\S)", re.DOTALL)
+
+
+def plain_name(test: dict) -> str:
+    """The name as meson.build gives it; the log puts project and suite before it."""
+    return test["name"].split(" / ", 1)[-1]
 
 
 @dataclasses.dataclass
@@ -25,7 +30,7 @@ class Count:
 
     def add_program(self, test: dict) -> None:
         """A test that is one program with one verdict."""
-        name, result = test["name"], test["result"]
+        name, result = plain_name(test), test["result"]
         if result in ("OK", "EXPECTEDFAIL"):
             self.passed += 1
         elif result == "SKIP":
@@ -36,25 +41,21 @@ class Count:
 
     def add_cases(self, test: dict, output: str) -> None:
         """A GoogleTest program: one verdict per case."""
-        verdicts: dict[str, str] = {}
-        for match in CASE.finditer(output):
-            # The summary at the end repeats the failed and skipped cases; the first verdict after RUN is the one.
-            if match[1] == "RUN" or verdicts.get(match[2]) == "RUN":
-                verdicts[match[2]] = match[1]
-        output_of = dict(re.findall(r"^\[ RUN      \] (\S+)\n(.*?^\[\s*SKIPPED \])", output, re.MULTILINE | re.DOTALL))
         failed_before = len(self.failed)
-        for case, verdict in verdicts.items():
-            if verdict == "OK":
-                self.passed += 1
-            elif verdict == "SKIPPED":
-                reason = SKIP_REASON.search(output_of.get(case, ""))
-                self.skipped[case] = " ".join(reason[1].split()) if reason and reason[1].strip() else "it gave no reason"
-            elif verdict == "RUN":
+        for text in output.split("[ RUN      ] ")[1:]:
+            case = text.split(maxsplit=1)[0]
+            end = END.search(text)
+            if not end:
                 self.failed.append(f"{case} (ended the program)")
+            elif end[1] == "OK":
+                self.passed += 1
+            elif end[1] == "SKIPPED":
+                reason = SKIP_REASON.search(text[:end.start()])
+                self.skipped[case] = " ".join(reason[1].split()) if reason else "it gave no reason"
             else:
                 self.failed.append(case)
         if test["result"] not in ("OK", "SKIP") and len(self.failed) == failed_before:
-            self.failed.append(f"{test['name']} ({test['result'].lower()}, though each of its cases passed)")
+            self.failed.append(f"{plain_name(test)} ({test['result'].lower()}, though each of its cases passed)")
 
 
 def main() -> int:

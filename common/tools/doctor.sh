@@ -45,9 +45,9 @@ line processor "$(processor_line)"
 line compiler "$(g++ --version 2>/dev/null | head -n 1 || true)"
 line libraries "${missing:+missing, will be installed if I may: }${missing:-all there}"
 if [[ -f $tools/python.done ]]; then
-  line Meson "$meson_version, with Ninja $ninja_version, in $venv"
+  line tools "${python_packages[*]//==/ }, in $venv"
 else
-  line Meson "$meson_version will be fetched, with Ninja $ninja_version, into $venv"
+  line tools "${python_packages[*]//==/ }: will be fetched into $venv"
 fi
 line nvcc "$(toolkit_line)"
 

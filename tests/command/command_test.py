@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Tests of ./stagecraft and of the scripts in common/tools, each as a program: what it prints and how it exits."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TOOLS = ROOT / "common" / "tools"
+
+
+def run(*command, **variables) -> subprocess.CompletedProcess:
+    environment = {**os.environ, **variables}
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, env=environment, check=False)
+
+
+def stagecraft(*arguments, **variables) -> subprocess.CompletedProcess:
+    return run(ROOT / "stagecraft", *arguments, **variables)
+
+
+def write_script(path: pathlib.Path, *lines: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", *lines, ""]), encoding="utf-8")
+    path.chmod(0o755)
+
+
+class TemporaryFolderTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+
+class CommandTest(TemporaryFolderTest):
+    def skip_unless_set_up_by_the_command(self):
+        """Calling the command on a folder that was configured by hand would set it up anew, in the middle of a test."""
+        record = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "tools" / "configure.done"
+        if not record.exists():
+            self.skipTest("this build folder was configured by hand, not by ./stagecraft")
+        # The same settings as then, whatever the environment says now.
+        self.settings = {"CI": "true" if "-Dwerror=true" in record.read_text(encoding="utf-8") else ""}
+
+    def test_help_names_every_command(self):
+        done = stagecraft("help")
+        self.assertEqual(done.returncode, 0)
+        for command in ("gemm", "test", "doctor", "run", "help"):
+            self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
+
+    def test_an_unknown_command_shows_the_known_ones(self):
+        done = stagecraft("bake")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no command 'bake'", done.stderr)
+        self.assertIn("usage: ./stagecraft COMMAND", done.stderr)
+
+    def test_a_chapter_that_is_not_there_is_an_error(self):
+        done = stagecraft("test", "99")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no chapter 99; there is: ", done.stderr)
+
+    def test_a_chapter_that_is_no_number_is_an_error(self):
+        done = stagecraft("test", "rings")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("'rings' is no chapter: a chapter is a number, such as 03", done.stderr)
+
+    def test_run_refuses_a_program_without_the_shared_runtime(self):
+        done = stagecraft("run", "/bin/sh")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/bin/sh does not load libcudart.so.13", done.stderr)
+        self.assertIn("nvcc -cudart shared", done.stderr)
+
+    def test_run_needs_a_program(self):
+        self.assertIn("run needs a program", stagecraft("run").stderr)
+        self.assertIn("no/such/program is not an executable file", stagecraft("run", "no/such/program").stderr)
+
+    def test_a_second_call_adds_less_than_a_second(self):
+        self.skip_unless_set_up_by_the_command()
+        stagecraft("gemm", "--help", **self.settings)
+        start = time.monotonic()
+        done = stagecraft("gemm", "--help", **self.settings)
+        elapsed = time.monotonic() - start
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        self.assertLess(elapsed, 1.0)
+
+    def test_gemm_refuses_a_k_that_is_no_multiple_of_8(self):
+        self.skip_unless_set_up_by_the_command()
+        done = stagecraft("gemm", "--k", "7", **self.settings)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("multiple of 8", done.stderr)
+
+    def test_gemm_refuses_an_unknown_option(self):
+        self.skip_unless_set_up_by_the_command()
+        done = stagecraft("gemm", "--depth", "7", **self.settings)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("--depth", done.stderr)
+
+
+class DoctorTest(TemporaryFolderTest):
+    def doctor(self, *gpus: str) -> str:
+        lines = [f"echo '{gpu}'" for gpu in gpus] or ["exit 9"]
+        write_script(self.folder / "nvidia-smi", *lines)
+        done = stagecraft("doctor", PATH=f"{self.folder}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_says_that_there_is_no_gpu(self):
+        report = self.doctor()
+        self.assertRegex(report, r"GPU +none")
+        self.assertRegex(report, r"emulator +everything")
+        self.assertRegex(report, r"chip +nothing")
+
+    def test_knows_hopper(self):
+        report = self.doctor("NVIDIA H200, 9.0, 580.65.06")
+        self.assertIn("NVIDIA H200, driver 580.65.06", report)
+        self.assertIn("Hopper (sm_90)", report)
+        self.assertIn("tcgen05 and tensor memory need the emulator", report)
+        self.assertIn("-Dgpu_backend=gpu", report)
+
+    def test_knows_data_centre_blackwell(self):
+        report = self.doctor("NVIDIA B200, 10.0, 580.65.06", "NVIDIA B300, 10.3, 580.65.06")
+        self.assertIn("Blackwell data centre (sm_100): every program runs on it", report)
+        self.assertIn("-Dgpu_architectures=103a", report)
+
+    def test_says_that_consumer_blackwell_has_no_tcgen05(self):
+        report = self.doctor("NVIDIA GeForce RTX 5090, 12.0, 580.65.06")
+        self.assertIn("consumer Blackwell (sm_120)", report)
+        self.assertIn("no tcgen05", report)
+        self.assertRegex(report, r"chip +nothing")
+
+    def test_refuses_arguments(self):
+        self.assertIn("doctor takes no arguments", stagecraft("doctor", "--fast").stderr)
+
+
+class FindNvccTest(TemporaryFolderTest):
+    def write_nvcc(self, version: str) -> pathlib.Path:
+        home = self.folder / f"cuda-{version}"
+        write_script(home / "bin" / "nvcc", f"echo 'Cuda compilation tools, release {version}, V{version}.99'")
+        return home
+
+    def test_passes_over_an_old_toolkit_and_says_why(self):
+        old, new = self.write_nvcc("12.8"), self.write_nvcc("12.9")
+        done = run(TOOLS / "find_nvcc", old)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{old}/bin/nvcc: version 12.8 is older than 12.9", done.stderr)
+        done = run(TOOLS / "find_nvcc", CUDA_HOME=str(old), PATH=f"{new}/bin:{os.environ['PATH']}")
+        self.assertEqual(pathlib.Path(done.stdout.strip()), new.resolve())
+
+    def test_takes_a_new_enough_toolkit(self):
+        for version in ("12.9", "13.0", "14.1"):
+            home = self.write_nvcc(version)
+            self.assertEqual(pathlib.Path(run(TOOLS / "find_nvcc", home).stdout.strip()), home.resolve())
+
+    def test_says_that_a_folder_has_no_nvcc(self):
+        done = run(TOOLS / "find_nvcc", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("bin/nvcc: not there, or not executable", done.stderr)
+
+
+PTXAS_LINES = """ptxas info    : Compiling entry function '{kernel}' for 'sm_100a'
+ptxas info    : Function properties for {kernel}
+    {frame} bytes stack frame, {frame} bytes spill stores, {frame} bytes spill loads
+ptxas info    : Used 10 registers, used 0 barriers
+"""
+
+
+class CompileCudaTest(TemporaryFolderTest):
+    def test_parts_resources_from_warnings(self):
+        nvcc, report = self.folder / "nvcc", self.folder / "report"
+        resources = PTXAS_LINES.format(kernel="add", frame=0)
+        write_script(nvcc, f"cat >&2 <<'END'\na.cu(1): warning: one\n{resources}a.cu(2): error: two\nEND", "exit 3")
+        done = run(TOOLS / "compile_cuda.py", report, nvcc)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual(done.stdout, "a.cu(1): warning: one\na.cu(2): error: two\n")
+        self.assertEqual(report.read_text(encoding="utf-8"), resources)
+
+
+class SpillsTest(TemporaryFolderTest):
+    def test_names_the_kernel_that_spills(self):
+        report = PTXAS_LINES.format(kernel="fits", frame=0) + PTXAS_LINES.format(kernel="spills", frame=8)
+        (self.folder / "a.ptxas.txt").write_text(report, encoding="utf-8")
+        done = run(TOOLS / "check_spills.py", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a.ptxas.txt: spills for sm_100a spills: 8 bytes spill stores, 8 bytes spill loads.", done.stdout)
+        self.assertNotIn("fits for", done.stdout)
+
+    def test_fails_when_nothing_was_assembled(self):
+        done = run(TOOLS / "check_spills.py", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no kernel was assembled", done.stdout)
+
+
+def gtest_output(*lines: str) -> str:
+    return "\n".join(["[==========] Running 9 tests.", "[----------] Global test environment set-up.", *lines, ""])
+
+
+class CountTest(TemporaryFolderTest):
+    def count(self, *tests: dict) -> subprocess.CompletedProcess:
+        log = self.folder / "testlog.json"
+        log.write_text("".join(json.dumps(test) + "\n" for test in tests), encoding="utf-8")
+        return run(TOOLS / "count_tests.py", log)
+
+    def test_counts_cases_and_programs(self):
+        cases = gtest_output("[ RUN      ] A.Passes", "[       OK ] A.Passes (0 ms)",
+                             "[ RUN      ] A.Skips", "a.cpp:3: Skipped", "no GPU here", "[  SKIPPED ] A.Skips (0 ms)",
+                             "[ RUN      ] All/A.Passes/0", "[       OK ] All/A.Passes/0 (0 ms)",
+                             "[  PASSED  ] 2 tests.", "[  SKIPPED ] 1 test, listed below:", "[  SKIPPED ] A.Skips")
+        done = self.count({"name": "cases", "result": "OK", "stdout": cases},
+                          {"name": "program", "result": "OK", "stdout": "fine"},
+                          {"name": "absent", "result": "SKIP", "stdout": "no such tool\n"})
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("skipped A.Skips: no GPU here\n", done.stdout)
+        self.assertIn("skipped absent: no such tool\n", done.stdout)
+        self.assertTrue(done.stdout.endswith("\n3 passed, 0 failed, 2 skipped\n"), done.stdout)
+
+    def test_a_crash_fails_the_case_that_was_running(self):
+        cases = gtest_output("[ RUN      ] A.Passes", "[       OK ] A.Passes (0 ms)", "[ RUN      ] A.Crashes")
+        done = self.count({"name": "cases", "result": "FAIL", "stdout": cases})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("failed  A.Crashes (ended the program)\n", done.stdout)
+        self.assertTrue(done.stdout.endswith("\n1 passed, 1 failed\n"), done.stdout)
+
+    def test_a_failure_after_the_last_case_counts(self):
+        cases = gtest_output("[ RUN      ] A.Passes", "[       OK ] A.Passes (0 ms)")
+        done = self.count({"name": "cases", "result": "TIMEOUT", "stdout": cases})
+        self.assertEqual(done.returncode, 1)
+        self.assertTrue(done.stdout.endswith("\n1 passed, 1 failed\n"), done.stdout)
+
+    def test_an_empty_log_fails(self):
+        done = self.count()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no test ran", done.stdout)
+
+
+class Meson77(unittest.TextTestResult):
+    """Tells Meson of a skip in its way: the reason as the last line, and exit status 77."""
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        print(reason, flush=True)
+
+
+if __name__ == "__main__":
+    program = unittest.main(exit=False, testRunner=unittest.TextTestRunner(resultclass=Meson77))
+    if not program.result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if program.result.skipped else 0)
