@@ -119,6 +119,13 @@ void Module::load(machine::Machine& machine) {
   }
 }
 
+void Module::load_all(machine::Machine& machine) {
+  load(machine);
+  for (const ptx::Function& entry : text_->functions) {
+    if (entry.is_entry && !entry.is_declaration) kernel(function(entry.name), machine);
+  }
+}
+
 const machine::Kernel& Module::kernel(Function& function, machine::Machine& machine) {
   if (function.kernel) return *function.kernel;
   load(machine);
