@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "emulator/machine/block_barriers.hpp"
-#include "emulator/units/mbarrier.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -165,6 +164,7 @@ Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
   auto part = std::make_unique<Fragment>();
   part->registers = fragment.registers;
   part->warp = fragment.warp;
+  part->effects = fragment.effects;
   part->pc = pc;
   part->mask = lanes;
   part->return_stack = fragment.return_stack;
@@ -241,17 +241,17 @@ void sleep(Fragment& fragment, Wait wait) {
 void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit) {
   sleep(fragment, wait);
   // By the time the limit is over the fragment may be gone, merged with another; its number is not used again.
-  fragment.cluster().schedule(limit,
-                              [warp = fragment.warp, sequence = fragment.sequence, ticket = fragment.sleep_ticket] {
-                                for (const auto& candidate : warp->fragments) {
-                                  if (candidate->sequence != sequence || candidate->sleep_ticket != ticket) continue;
-                                  if (candidate->state != FragmentState::blocked) return;
-                                  units::forget(*candidate);
-                                  candidate->timed_out = true;
-                                  wake(*candidate);
-                                  return;
-                                }
-                              });
+  const auto end = [warp = fragment.warp, sequence = fragment.sequence, ticket = fragment.sleep_ticket] {
+    for (const auto& candidate : warp->fragments) {
+      if (candidate->sequence != sequence || candidate->sleep_ticket != ticket) continue;
+      if (candidate->state != FragmentState::blocked) return;
+      warp->block->mbarriers.forget(*candidate);  // barriers are waited for in the own block only
+      candidate->timed_out = true;
+      wake(*candidate);
+      return;
+    }
+  };
+  fragment.cluster().schedule(limit, end, /*is_time_limit=*/true);
 }
 
 void wake(Fragment& fragment) {
@@ -268,10 +268,10 @@ void resume_after(Fragment& fragment) {
   ++fragment.pc;
 }
 
-void Cluster::schedule(Cycle delay, std::function<void()> action) {
+void Cluster::schedule(Cycle delay, std::function<void()> action, bool is_time_limit) {
   Origin from = origin;
   if (running != nullptr) from = {&running->block(), running->warp->index, running->pc, running->mask};
-  events.push({time_of(*this) + delay, next_sequence++, std::move(action), from});
+  events.push({time_of(*this) + delay, next_sequence++, std::move(action), from, is_time_limit});
 }
 
 Block* Cluster::block_of(uint32_t shared_address) const {

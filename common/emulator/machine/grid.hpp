@@ -64,6 +64,9 @@ struct Wait {
 
 enum class FragmentState : uint8_t { ready, blocked, exited };
 
+/// Where fragments outside a grid (in tests of single instructions) count their effects.
+inline uint64_t unobserved_effects = 0;
+
 struct CallTarget;
 
 /// A call that has not returned.
@@ -89,6 +92,7 @@ struct Fragment {
   /// The poll (test_wait, try_wait) at this pc found nothing, and nothing that others could see was done since; a
   /// second such poll sleeps without a limit. Cleared by every instruction with an outside effect.
   uint32_t idle_poll_pc = 0xffffffffu;
+  uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
   std::vector<ReturnPoint> return_stack;
   uint32_t local_frame = 0;   ///< where the running recursive function's local variables begin, beside their own base
   uint32_t local_top = 0;     ///< end of the recursive frames of local memory
@@ -164,6 +168,7 @@ struct Event {
   uint64_t sequence;
   std::function<void()> action;
   Origin origin;
+  bool is_time_limit = false;  ///< of a sleep; not an effect that others could see
 };
 struct LaterEvent {
   bool operator()(const Event& left, const Event& right) const {
@@ -182,13 +187,15 @@ struct Cluster {
   Fragment* running = nullptr;
   uint32_t live_blocks = 0;
   bool stuck = false;            ///< nothing can go on until another cluster frees tensor memory
+  /// `Grid::effects` when the cluster was found to repeat itself (endless_loop.hpp), plus 1.
+  uint64_t repeats_since = 0;
   uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round
   uint64_t barrier_generation = 0;
   std::vector<Fragment*> waiting_for_barrier;
 
   /// Runs `action` when the cluster's clock reaches now + delay. For asynchronous engines; `action` may write memory,
   /// complete barriers and wake fragments, and may throw Fault.
-  void schedule(Cycle delay, std::function<void()> action);
+  void schedule(Cycle delay, std::function<void()> action, bool is_time_limit = false);
   /// The block that a shared address names by its rank bits, or null when the cluster has no such block.
   Block* block_of(uint32_t shared_address) const;
 };
@@ -214,6 +221,7 @@ struct Grid {
   std::vector<Observer*> observers;
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
+  uint64_t effects = 0;       ///< things done that others can see; does not grow while all only wait and compute
   uint64_t next_cluster = 0;  ///< number of the next cluster that has not started, in launch order
   uint64_t cluster_count = 0;
   std::function<void(std::string_view)> print;  ///< device printf
@@ -240,7 +248,10 @@ Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
 void exit_lanes(Fragment& fragment, LaneMask lanes);
 
 /// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
-inline void note_effect(Fragment& fragment) { fragment.idle_poll_pc = 0xffffffffu; }
+[[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {
+  fragment.idle_poll_pc = 0xffffffffu;
+  ++*fragment.effects;
+}
 
 /// Number of a lane's thread in its block.
 inline uint32_t thread_of(const Fragment& fragment, uint32_t lane);

@@ -106,6 +106,11 @@ void GridRun::run() {
       if (status == Status::finished) {
         finish_blocks(*current);
         std::erase_if(grid_.resident, [&](const auto& cluster) { return cluster.get() == current; });
+      } else if (status == Status::repeating) {
+        if (nothing_can_end(*current)) {
+          report_endless(*current);
+          break;
+        }
       } else if (status == Status::stuck) {
         const bool others_may_help = std::any_of(current->blocks.begin(), current->blocks.end(), [](const auto& block) {
           return !block->sm->waiting_for_tensor_memory.empty() && block->sm->blocks > 1;
@@ -123,6 +128,15 @@ void GridRun::run() {
   result_.warp_instructions += counters_.warp_instructions;
   result_.thread_instructions += counters_.thread_instructions;
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
+}
+
+bool GridRun::nothing_can_end(const Cluster&) const {
+  // Each resident cluster has come back to where it was, and nothing has been done since that another could see. Those
+  // that have not started wait for one of these to end.
+  if (grid_.next_cluster < grid_.cluster_count && !find_room().empty()) return false;
+  return std::all_of(grid_.resident.begin(), grid_.resident.end(), [&](const auto& cluster) {
+    return cluster->stuck || cluster->repeats_since == grid_.effects + 1;
+  });
 }
 
 std::vector<Sm*> GridRun::find_room() const {
@@ -296,6 +310,7 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
       cluster.events.pop();
       cluster.now = std::max(cluster.now, event.time);
       cluster.origin = event.origin;
+      if (!event.is_time_limit) ++grid_.effects;
       event.action();
       continue;
     }
@@ -308,6 +323,11 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));
     run_warp(*warp, turn, counters_);
+    if (loops_.repeats(cluster, grid_.effects)) {
+      cluster.repeats_since = grid_.effects + 1;
+      cluster.now = std::max(cluster.now, warp->clock);
+      return Status::repeating;
+    }
     if (warp->live == 0 && warp->block->live_warps == 0 && !warp->block->exited) finish_block(*warp->block);
   }
 }
@@ -337,6 +357,27 @@ void GridRun::report(const Fault& fault, const Cluster& cluster) {
   result_.fault = fault.kind;
   result_.diagnostics.push_back(
       {std::string(name_of(fault.kind)), fault.message, place_of(cluster, fault), fault.details, {}});
+}
+
+void GridRun::report_endless(Cluster& cluster) {
+  result_.fault = FaultKind::deadlock;
+  for (const auto& block : cluster.blocks) {
+    for (Warp& warp : block->warps) {
+      for (const auto& fragment : warp.fragments) {
+        if (fragment->state == FragmentState::exited) continue;
+        cluster.running = fragment.get();
+        const Place place = place_of(cluster, Fault(FaultKind::deadlock, {}));
+        cluster.running = nullptr;
+        result_.diagnostics.push_back(
+            {"endless loop",
+             "the same instructions are executed again and again, with the same values in all registers",
+             place,
+             {"no thread that still runs does anything that could end it"},
+             "the loop polls memory that nobody will write any more"});
+        return;
+      }
+    }
+  }
 }
 
 void GridRun::report_stuck(Cluster& cluster) {

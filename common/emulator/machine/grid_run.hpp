@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "emulator/machine/endless_loop.hpp"
 #include "emulator/machine/execution.hpp"
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/machine.hpp"
@@ -25,7 +26,7 @@ class GridRun {
   void run();
 
  private:
-  enum class Status { finished, paused, stuck };
+  enum class Status { finished, paused, stuck, repeating };
 
   std::unique_ptr<Cluster> start_cluster(Cycle at);
   std::unique_ptr<Block> take_block();
@@ -39,11 +40,14 @@ class GridRun {
   bool has_room(const Sm& sm, uint32_t blocks) const;
   void report(const Fault& fault, const Cluster& cluster);
   void report_stuck(Cluster& cluster);
+  void report_endless(Cluster& cluster);
+  bool nothing_can_end(const Cluster& cluster) const;
   Place place_of(const Cluster& cluster, const Fault& fault) const;
 
   Grid& grid_;
   LaunchResult& result_;
   Counters counters_;
+  EndlessLoopDetector loops_;
   std::mt19937_64 random_;
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
   uint32_t block_shared_ = 0;     ///< bytes with what the system reserves

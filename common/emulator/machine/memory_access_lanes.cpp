@@ -37,6 +37,15 @@ template <typename T>
 
 constexpr uint32_t kHalf = kWarpSize / 2;
 
+/// What a thread stores to its own local memory nobody else can see: a poll that counts its rounds there stays a poll.
+[[gnu::always_inline]] inline void note_store(Fragment& fragment, const AccessDetail& access, uint64_t pointer) {
+  if (access.space == AccessSpace::local || access.space == AccessSpace::call_parameter) return;
+  const Warp& warp = *fragment.warp;
+  const uint64_t own = pointer - reinterpret_cast<uint64_t>(warp.local);
+  if (access.space == AccessSpace::generic && own < uint64_t{kWarpSize} * warp.local_stride) return;
+  fragment.idle_poll_pc = 0xffffffffu;  // note_effect, which is not for this file
+}
+
 /// One element in memory, its register, and how many of them a lane accesses.
 template <typename MemoryType, typename RegisterType, uint32_t Elements>
 struct Shape {
@@ -173,6 +182,7 @@ template <typename S, bool Store>
   uint64_t pointers[kWarpSize];
   locate_carefully(fragment, access, kAllLanes, pointers);
   if constexpr (Store) {
+    note_store(fragment, access, pointers[0]);
     store_scattered<S>(fragment.registers, access, pointers);
   } else {
     load_scattered<S>(fragment.registers, access, pointers);
@@ -190,7 +200,6 @@ Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
   const auto* base = cells<Address>(registers + op.a);
   const auto offset = static_cast<Address>(op.immediate);
   const Window<Address> window = Traits::window(fragment, access, S::kBytes);
-  if constexpr (Store) fragment.idle_poll_pc = 0xffffffffu;
 
   const Address base0 = base[0].value, base1 = base[kHalf].value;
   const Address step0 = base[1].value - base0, step1 = base[kHalf + 1].value - base1;
@@ -212,6 +221,7 @@ Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
       if (window.usable && (stray & kTopBit<Address>) == 0 && aligned) [[likely]] {
         const uint64_t pointer0 = start0 + window.pointer_bias, pointer1 = start1 + window.pointer_bias;
         if constexpr (Store) {
+          fragment.idle_poll_pc = 0xffffffffu;
           store_row<S>(registers, access, 0, pointer0, step0 == 0);
           store_row<S>(registers, access, kHalf, pointer1, step1 == 0);
         } else {
@@ -235,6 +245,7 @@ Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
   }
   if (window.usable && (stray & kTopBit<Address>) == 0 && (low_bits & (S::kBytes - 1)) == 0) [[likely]] {
     if constexpr (Store) {
+      fragment.idle_poll_pc = 0xffffffffu;
       store_scattered<S>(registers, access, pointers);
     } else {
       load_scattered<S>(registers, access, pointers);
@@ -255,7 +266,7 @@ Outcome access_masked(Fragment& fragment, const Op& op, LaneMask mask) {
     access.moves[element](fragment.registers + access.registers[element], pointers, element * access.element_bytes,
                           mask);
   }
-  if constexpr (Store) fragment.idle_poll_pc = 0xffffffffu;
+  if constexpr (Store) note_store(fragment, access, pointers[__builtin_ctz(mask)]);
   return access.outcome;
 }
 

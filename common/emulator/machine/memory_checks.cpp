@@ -139,19 +139,19 @@ Verdict find_global(Fragment& fragment, const AccessDetail& access, uint64_t add
     }
     if (address < 4096) {
       details.emplace_back("a pointer was not set, or a cudaMalloc failed and its result was not looked at");
+    }
+    if (address >= kSharedReservedBytes && address >> 32 == 0) {
+      details.emplace_back("this may be a 32-bit shared-memory address: those need .shared");
     } else if (address - kSharedWindow < kWindowBytes) {
       details.emplace_back(
           "this is a shared-memory address: read it with ld.shared or a generic load, not as global memory");
     } else if (address - kLocalWindow < kWindowBytes) {
       details.emplace_back(
-          "this is an address of a thread's local variable: other instructions than generic ones and "
-          "ld.local cannot reach it");
+          "this is an address of a thread's local variable: only ld.local, st.local and generic accesses reach it");
     } else if (looks_like_host(address)) {
       details.emplace_back(
-          "this looks like a pointer of the host, which a kernel cannot follow: copy the data to "
-          "memory from cudaMalloc, or allocate it with cudaMallocManaged");
-    } else if (address - kSharedWindow > kWindowBytes && address >> 32 == 0) {
-      details.emplace_back("this may be a 32-bit shared-memory address: those need .shared");
+          "this looks like a pointer of the host, which a kernel cannot follow: copy the data to memory from "
+          "cudaMalloc, or allocate it with cudaMallocManaged");
     }
     return refuse(FaultKind::illegal_address, fmt::format("{}: {}", start(), memory.describe(address)),
                   std::move(details));

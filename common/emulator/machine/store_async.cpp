@@ -34,7 +34,7 @@ Outcome send(Fragment& fragment, const Op& op, LaneMask mask) {
     auto targets = units::targets_of(fragment, lane, detail.operands, bytes, bytes, detail.what);
     std::vector<uint64_t> values;
     for (const LaneOperand& value : detail.values) values.push_back(value.at(fragment, lane));
-    units::schedule_delivery(fragment, lane, std::move(targets), bytes, detail.what,
+    units::schedule_delivery(fragment, std::move(targets), bytes, detail.what,
                              [cluster, bytes, size, values = std::move(values), what = detail.what,
                               function = detail.function](const units::BulkTarget& target) {
                                Block& block = units::block_with(*cluster, target.data, bytes, bytes, what);

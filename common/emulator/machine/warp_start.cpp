@@ -109,6 +109,7 @@ void start_warp(Warp& warp) {
   auto fragment = std::make_unique<Fragment>();
   fragment->registers = warp.registers;
   fragment->warp = &warp;
+  fragment->effects = &block.cluster->grid->effects;
   fragment->mask = warp.live;
   fragment->sequence = block.cluster->next_sequence++;
   warp.fragments.push_back(std::move(fragment));

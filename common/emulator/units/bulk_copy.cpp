@@ -73,7 +73,7 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
     check_global(fragment.grid(), source, bytes, kBulkAlignment, false, "cp.async.bulk: source");
     const auto targets = targets_of(fragment, lane, detail.target, bytes, kBulkAlignment, detail.what);
     machine::Cluster* cluster = &fragment.cluster();
-    schedule_delivery(fragment, lane, targets, bytes, detail.what, [cluster, source, bytes](const BulkTarget& target) {
+    schedule_delivery(fragment, targets, bytes, detail.what, [cluster, source, bytes](const BulkTarget& target) {
       check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");  // freed since?
       Block& block = block_with(*cluster, target.data, bytes, kBulkAlignment, "cp.async.bulk: destination");
       std::memcpy(bytes_of(block, target.data), machine::DeviceMemory::host(source), bytes);
@@ -99,7 +99,7 @@ Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
            "mapa); within a block use ordinary loads and stores"});
     }
     schedule_delivery(
-        fragment, lane, targets, bytes, detail.what, [cluster, source, bytes, &detail](const BulkTarget& target) {
+        fragment, targets, bytes, detail.what, [cluster, source, bytes, &detail](const BulkTarget& target) {
           Block& from = block_with(*cluster, source, bytes, kBulkAlignment, "cp.async.bulk: source");
           Block& to = block_with(*cluster, target.data, bytes, kBulkAlignment, "cp.async.bulk: destination");
           apply(detail, bytes_of(to, target.data), bytes_of(from, source), bytes);
@@ -173,6 +173,7 @@ void take_global_target(Translation& t, BulkDetail& detail) {
   t.modifiers.require("bulk_group");
   const bool hint = take_cache_hint(t);
   const bool masked = !detail.reduces && t.modifiers.take("cp_mask");
+  if (masked) require_sm_100(t, ".cp_mask");
   expect_operands(t, 3u + hint + masked, "destination, source, size, then policy and byte mask where given");
   detail.global = lane_address(t, t.operand(0));
   detail.shared_source = shared_operand(t, t.operand(1), SharedScope::block);

@@ -72,18 +72,14 @@ machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes) {
   return grid.latencies->bulk_copy + bytes / std::max(1u, grid.latencies->bulk_bytes_per_cycle);
 }
 
-void schedule_delivery(Fragment& fragment, uint32_t lane, std::vector<BulkTarget> targets, uint64_t bytes,
-                       const char* what, std::function<void(const BulkTarget&)> deliver) {
+void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
+                       std::function<void(const BulkTarget&)> deliver) {
   Cluster& cluster = fragment.cluster();
   cluster.schedule(bulk_latency(fragment.grid(), bytes),
-                   [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver),
-                    origin = Origin::of(fragment, lane)] {
-                     on_behalf_of(origin, [&] {
-                       for (const BulkTarget& target : targets) deliver(target);
-                       for (const BulkTarget& target : targets) {
-                         complete_transaction(cluster, target.barrier, bytes, what);
-                       }
-                     });
+                   [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)] {
+                     for (const BulkTarget& target : targets) deliver(target);
+                     for (const BulkTarget& target : targets)
+                       complete_transaction(cluster, target.barrier, bytes, what);
                    });
 }
 
@@ -91,7 +87,6 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                     std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write) {
   struct Store {
-    Origin origin;
     Block* block;
     const char* what;
     ThreadGroups* groups;  // map nodes stay where they are
@@ -102,29 +97,25 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   };
   Block& block = fragment.block();
   ThreadGroups& groups = block.bulk_groups.bulk[machine::thread_of(fragment, lane)];
-  auto store = std::make_shared<Store>(
-      Store{Origin::of(fragment, lane), &block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
+  auto store =
+      std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
   const machine::Cycle latency = bulk_latency(fragment.grid(), bytes);
   block.cluster->schedule(latency / 2, [store] {
-    on_behalf_of(store->origin, [&] {
-      if (store->block->exited) {
-        throw Fault(FaultKind::illegal_address,
-                    fmt::format("{}: the block exited before its shared memory was read", store->what),
-                    {"the thread that issues the copy must commit it and wait, cp.async.bulk.wait_group.read 0, before "
-                     "the block ends"});
-      }
-      store->data = store->read();
-      --store->group->unread;
-      wake_waiting(*store->groups);
-    });
+    if (store->block->exited) {
+      throw Fault(FaultKind::illegal_address,
+                  fmt::format("{}: the block exited before its shared memory was read", store->what),
+                  {"the thread that issues the copy must commit it and wait, cp.async.bulk.wait_group.read 0, before "
+                   "the block ends"});
+    }
+    store->data = store->read();
+    --store->group->unread;
+    wake_waiting(*store->groups);
   });
   block.cluster->schedule(latency, [store] {
-    on_behalf_of(store->origin, [&] {
-      store->write(store->data);
-      store->data = {};
-      --store->group->unfinished;
-      wake_waiting(*store->groups);
-    });
+    store->write(store->data);
+    store->data = {};
+    --store->group->unfinished;
+    wake_waiting(*store->groups);
   });
 }
 
@@ -197,6 +188,10 @@ SharedScope scope_of(std::string_view space) {
 }
 
 bool take_cache_hint(Translation& t) { return t.modifiers.take("L2::cache_hint"); }
+
+void require_sm_100(Translation& t, std::string_view what) {
+  if (t.architecture().major < 10) t.unsupported(fmt::format("{} needs sm_100", what));
+}
 
 void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
                   const char* what) {

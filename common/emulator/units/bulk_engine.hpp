@@ -16,7 +16,6 @@
 #include "emulator/machine/translate.hpp"
 #include "emulator/units/bulk_groups.hpp"
 #include "emulator/units/lane_operand.hpp"
-#include "emulator/units/origin.hpp"
 
 namespace stagecraft::emulator::units {
 
@@ -42,8 +41,8 @@ machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes);
 
 /// Schedules the end of a copy into shared memory: `deliver(target)` for each target, then `bytes` bytes for each
 /// target's barrier.
-void schedule_delivery(machine::Fragment& fragment, uint32_t lane, std::vector<BulkTarget> targets, uint64_t bytes,
-                       const char* what, std::function<void(const BulkTarget&)> deliver);
+void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
+                       std::function<void(const BulkTarget&)> deliver);
 
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Throws,
 /// from `read`'s event, when the block has exited before its memory was read.
@@ -77,6 +76,9 @@ std::string_view take_space(machine::Translation& t);
 SharedScope scope_of(std::string_view space);
 /// Takes `.L2::cache_hint`; with it the instruction has a cache policy as its last operand, which has no effect.
 bool take_cache_hint(machine::Translation& t);
+
+/// Refuses a form that came with sm_100 on lesser chips. `what` names it: ".cp_mask".
+void require_sm_100(machine::Translation& t, std::string_view what);
 
 /// Checks a range of global memory against its allocations. Throws Fault.
 void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,

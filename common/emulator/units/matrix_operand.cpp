@@ -130,13 +130,12 @@ void check_k_major(const SharedDescriptor& place, const Block& block, uint32_t r
 void check(const SharedMatrix& matrix, const Block& block, std::string_view what) {
   const SharedDescriptor& place = matrix.place;
   const bool atoms_of_32 = place.swizzle == Swizzle::bytes128_atom32;
-  const bool needs_atoms_of_32 = matrix.mn_major && bits_of(matrix.format) == 32;
-  if (atoms_of_32 != needs_atoms_of_32) {
+  if (matrix.mn_major && atoms_of_32 != (bits_of(matrix.format) == 32)) {
     throw Fault(FaultKind::illegal_instruction,
                 fmt::format("{}: {}", what,
-                            atoms_of_32 ? "swizzle 1 (128 bytes in atoms of 32) of a matrix that is not MN-major tf32"
+                            atoms_of_32 ? "swizzle 1 (128 bytes in atoms of 32) of an MN-major matrix that is not tf32"
                                         : "an MN-major tf32 matrix without swizzle 1 (128 bytes in atoms of 32)"),
-                {"legal: swizzle 1 in bits 63:61 for MN-major tf32, and only there"});
+                {"legal for MN-major matrices: swizzle 1 (bits 63:61) for tf32, any other for the other types"});
   }
   if (!matrix.mn_major) return check_k_major(place, block, matrix.rows, kSliceBytes, what);
 

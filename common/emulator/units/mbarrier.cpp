@@ -57,7 +57,7 @@ void settle(const BarrierReference& reference, const BarrierActor& actor) {
     const std::vector<Fragment*> sleepers = std::move(barrier.waiting);
     barrier.waiting.clear();
     for (Fragment* fragment : sleepers) {
-      forget(*fragment);  // from the lists of the other barriers that it slept on
+      reference.block->mbarriers.forget(*fragment);  // from the lists of the other barriers that it slept on
       machine::wake(*fragment);
     }
   }
@@ -257,21 +257,20 @@ void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, c
   arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{what});
 }
 
-void forget(Fragment& fragment) {
+void MbarrierTable::forget(Fragment& fragment) {
   if (fragment.wait.kind != machine::WaitKind::mbarrier) return;
-  MbarrierTable& table = fragment.block().mbarriers;
   const auto erase_from = [&](std::vector<Fragment*>& list) {
     const auto kept = std::remove(list.begin(), list.end(), &fragment);
     const bool found = kept != list.end();
     list.erase(kept, list.end());
     return found;
   };
-  if (!table.waiting_on_several.empty() && erase_from(table.waiting_on_several)) {
-    for (auto& [offset, barrier] : table.live) erase_from(barrier.waiting);
+  if (!waiting_on_several.empty() && erase_from(waiting_on_several)) {
+    for (auto& [offset, barrier] : live) erase_from(barrier.waiting);
     return;
   }
-  const auto found = table.live.find(fragment.wait.address & machine::kSharedOffsetMask);
-  if (found != table.live.end()) erase_from(found->second.waiting);
+  const auto found = live.find(fragment.wait.address & machine::kSharedOffsetMask);
+  if (found != live.end()) erase_from(found->second.waiting);
 }
 
 machine::Cycle cycles_of(uint64_t nanoseconds, const machine::Grid& grid) {

@@ -64,10 +64,6 @@ void complete_transaction(machine::Cluster& cluster, uint32_t address, uint64_t 
 void arrive_asynchronously(machine::Cluster& cluster, uint32_t address, uint32_t count = 1,
                            const char* what = "asynchronous arrival");
 
-/// Takes a fragment off the lists of the barriers that it sleeps on. To be called by whoever makes a fragment ready
-/// that sleeps on a barrier, unless it was the barrier: the end of a time limit, the end of a launch.
-void forget(machine::Fragment& fragment);
-
 /// The time that a wait's hint in nanoseconds means in cycles of the chip; at least 1.
 machine::Cycle cycles_of(uint64_t nanoseconds, const machine::Grid& grid);
 

@@ -9,7 +9,6 @@
 #include "emulator/units/lane_operand.hpp"
 #include "emulator/units/mbarrier.hpp"
 #include "emulator/units/mbarrier_instructions.hpp"
-#include "emulator/units/origin.hpp"
 
 namespace stagecraft::emulator::units {
 
@@ -169,13 +168,11 @@ Outcome arrive_after_copies(Fragment& fragment, const Op& op, LaneMask mask) {
     const BarrierReference reference = find_barrier(block, address & machine::kSharedOffsetMask, kWhat);
     if (!detail.no_increment) add_pending(reference, {kWhat, &fragment, 1u << lane});
     const auto end = block.bulk_groups.copy_end.find(machine::thread_of(fragment, lane));
-    const machine::Cycle delay =
-        end != block.bulk_groups.copy_end.end() && end->second > cluster.now ? end->second - cluster.now : 0;
+    const machine::Cycle now = std::max(cluster.now, fragment.warp->clock);
+    const machine::Cycle delay = end != block.bulk_groups.copy_end.end() && end->second > now ? end->second - now : 0;
     // Also with nothing to wait for it is an event: the arrival is asynchronous, and copies that end in the same cycle
     // come first because they were scheduled first.
-    cluster.schedule(delay, [&cluster, address, origin = Origin::of(fragment, lane)] {
-      on_behalf_of(origin, [&] { arrive_asynchronously(cluster, address, 1, kWhat); });
-    });
+    cluster.schedule(delay, [&cluster, address] { arrive_asynchronously(cluster, address, 1, kWhat); });
   });
   return Outcome::next;
 }

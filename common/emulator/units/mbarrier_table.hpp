@@ -60,6 +60,10 @@ struct MbarrierTable {
   std::set<uint32_t> invalidated;  ///< offsets that held a barrier until mbarrier.inval, for reports
   /// Fragments that sleep on more than one barrier, because their lanes wait for different ones.
   std::vector<machine::Fragment*> waiting_on_several;
+
+  /// Takes a sleeping fragment off the lists of all barriers it sleeps on. To be called, before its wake, by whoever
+  /// makes such a fragment ready for another reason than its barrier.
+  void forget(machine::Fragment& fragment);
 };
 
 /// What a report says of a barrier: `full[2]: phase 0, 0 of 1 arrivals pending, 16384 of 32768 bytes outstanding`.

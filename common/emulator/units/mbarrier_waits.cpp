@@ -102,7 +102,6 @@ Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const WaitDetail*>(op.detail);
   const bool timed_out = fragment.timed_out;
   fragment.timed_out = false;
-  if (timed_out) forget(fragment);
 
   std::vector<OpenBarrier> open;
   const LaneMask passed = poll(fragment, detail, mask, open);

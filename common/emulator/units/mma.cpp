@@ -170,6 +170,7 @@ class DisabledLanes {
  public:
   DisabledLanes(const MmaOperation& operation, TensorMemory& memory)
       : memory_(memory), first_(cell_at(operation.d).column), columns_(columns_of_d(operation)) {
+    if (operation.disabled == std::array<uint32_t, 4>{}) return;
     for (uint32_t lane = 0; lane < kTensorLanes; ++lane) {
       if (operation.disabled[lane / 32] >> lane % 32 & 1) lanes_.push_back(lane);
     }
@@ -264,13 +265,55 @@ class Scales {
   bool ue4m3_;
 };
 
+// Whether the factors of all rows can be multiplied to fp32 elements without overflow or loss, in the products as well.
+bool are_moderate(const Scales& scales, uint32_t rows, const InstructionDescriptor& shape, uint32_t step,
+                  uint32_t quarter) {
+  if (shape.scale_ue4m3) return true;
+  constexpr uint32_t kOne = 127, kRange = 40;  // 2^40, beside elements below 2^16
+  for (uint32_t row = 0; row < rows; ++row) {
+    for (uint32_t k = 0; k < shape.k; k += step) {
+      const uint32_t code = scales.code(row, k, quarter);
+      if (code < kOne - kRange || code > kOne + kRange) return false;
+    }
+  }
+  return true;
+}
+
+// Scales the panels, and multiplies as usual. Nearly always possible.
+bool execute_scaled_in_fp32(const MmaOperation& operation, const Accumulator& accumulator, const Scales& scales_a,
+                            const Scales& scales_b, PanelSpace& space) {
+  const InstructionDescriptor& shape = operation.shape;
+  const uint32_t step = shape.k / operation.scales_per_slice;
+  for (uint32_t n = 0; n < shape.n; ++n) {
+    for (uint32_t k = 0; k < shape.k; k += step) {
+      for (uint32_t quarter = 1; quarter < 4; ++quarter) {
+        if (scales_b.code(n, k, quarter) != scales_b.code(n, k, 0)) return false;
+      }
+    }
+  }
+  if (!are_moderate(scales_b, shape.n, shape, step, 0)) return false;
+  for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+    if (!are_moderate(scales_a, shape.m, shape, step, quarter)) return false;
+  }
+  for (uint32_t first = 0; first < shape.k; first += step) {
+    for (uint32_t m = 0; m < shape.m; ++m) {
+      const float scale = scales_a.value(m, first, m / 32);
+      for (uint32_t k = first; k < first + step; ++k) space.a[k * kPanelLanes + m] *= scale;
+    }
+    for (uint32_t n = 0; n < shape.n; ++n) {
+      const float scale = scales_b.value(n, first, 0);
+      for (uint32_t k = first; k < first + step; ++k) space.b[n * shape.k + k] *= scale;
+    }
+  }
+  accumulator.multiply(space, multiply_shape(operation));
+  return true;
+}
+
 // Scales each element before it is multiplied, in double: a scale factor alone may exceed fp32's range where the
 // product does not. Each quarter of the lanes reads its own copy of the factors.
-void execute_scaled(const MmaOperation& operation, const Accumulator& accumulator, TensorMemory& memory,
-                    PanelSpace& space) {
+void execute_scaled_in_double(const MmaOperation& operation, const Accumulator& accumulator, const Scales& scales_a,
+                              const Scales& scales_b, const PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
-  const Scales scales_a(memory, operation.scales_a, shape.scale_id_a, operation);
-  const Scales scales_b(memory, operation.scales_b, shape.scale_id_b, operation);
   std::vector<double> b(size_t{shape.n} * shape.k);
   std::vector<double> a(shape.k);
   for (uint32_t quarter = 0; quarter < 4; ++quarter) {
@@ -290,6 +333,16 @@ void execute_scaled(const MmaOperation& operation, const Accumulator& accumulato
         cell = std::bit_cast<uint32_t>(static_cast<float>(sum));
       }
     }
+  }
+}
+
+void execute_scaled(const MmaOperation& operation, const Accumulator& accumulator, TensorMemory& memory,
+                    PanelSpace& space) {
+  const InstructionDescriptor& shape = operation.shape;
+  const Scales scales_a(memory, operation.scales_a, shape.scale_id_a, operation);
+  const Scales scales_b(memory, operation.scales_b, shape.scale_id_b, operation);
+  if (!execute_scaled_in_fp32(operation, accumulator, scales_a, scales_b, space)) {
+    execute_scaled_in_double(operation, accumulator, scales_a, scales_b, space);
   }
 }
 

@@ -34,7 +34,6 @@ struct LaneCopy {
   uint64_t source = 0;
   ThreadGroups* groups = nullptr;
   std::shared_ptr<CopyGroup> group;
-  Origin origin;
 };
 
 Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
@@ -67,24 +66,21 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     const uint32_t thread = machine::thread_of(fragment, lane);
     each.groups = &block->bulk_groups.copy[thread];
     each.group = each.groups->join();
-    block->bulk_groups.copy_end[thread] = cluster.now + latency;
-    each.origin = Origin::of(fragment, lane);
+    block->bulk_groups.copy_end[thread] = std::max(cluster.now, fragment.warp->clock) + latency;
     copies->push_back(std::move(each));
   });
   cluster.schedule(latency, [block, copies, size = detail.size] {
     for (const LaneCopy& each : *copies) {
-      on_behalf_of(each.origin, [&] {
-        block_with(*block->cluster, each.destination, size, size, kDestination);
-        std::byte* target = bytes_of(*block, each.destination);
-        if (each.bytes != 0) {
-          check_global(*block->cluster->grid, each.source, each.bytes, size, false, kSource);
-          std::memcpy(target, machine::DeviceMemory::host(each.source), each.bytes);
-        }
-        std::memset(target + each.bytes, 0, size - each.bytes);
-        --each.group->unread;
-        --each.group->unfinished;
-        wake_waiting(*each.groups);
-      });
+      block_with(*block->cluster, each.destination, size, size, kDestination);
+      std::byte* target = bytes_of(*block, each.destination);
+      if (each.bytes != 0) {
+        check_global(*block->cluster->grid, each.source, each.bytes, size, false, kSource);
+        std::memcpy(target, machine::DeviceMemory::host(each.source), each.bytes);
+      }
+      std::memset(target + each.bytes, 0, size - each.bytes);
+      --each.group->unread;
+      --each.group->unfinished;
+      wake_waiting(*each.groups);
     }
   });
   return Outcome::next;

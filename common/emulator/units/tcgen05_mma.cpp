@@ -30,6 +30,18 @@ namespace {
 
 constexpr size_t kLaneWords = 4;  // of the disable-output-lane vector
 
+// Executes what was checked at its issue. Since then, its tensor memory may have been freed.
+template <typename Operation>
+void complete(const Operation& operation, const Block& block, TensorMemory& memory) {
+  try {
+    check(operation, block, memory);
+  } catch (machine::Fault& fault) {
+    fault.details.push_back("it was when the operation was issued: wait for its commit before tcgen05.dealloc");
+    throw;
+  }
+  execute(operation, block, memory);
+}
+
 struct MmaDetail : machine::OpDetail {
   MmaKind kind = MmaKind::f16;
   bool weight_stationary = false;
@@ -77,10 +89,8 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
     check(operation, fragment.block(), tensor_memory_of(fragment));
     // K is 32 bytes for all kinds, and narrower types are that much faster: 16 elements of 16 bits stand for it.
     const uint64_t arithmetic = uint64_t{operation.shape.m} * operation.shape.n * 16 / latencies.mma_macs_per_cycle;
-    issue(fragment, lane, arithmetic, [operation](const Block& block, TensorMemory& memory) {
-      check(operation, block, memory);  // the tensor memory may have been freed in the meantime
-      execute(operation, block, memory);
-    });
+    issue(fragment, lane, arithmetic,
+          [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
   });
   machine::note_effect(fragment);
   return Outcome::next;
@@ -215,10 +225,7 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
     check(operation, fragment.block(), tensor_memory_of(fragment));
     issue(fragment, lane, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle,
-          [operation](const Block& block, TensorMemory& memory) {
-            check(operation, block, memory);
-            execute(operation, block, memory);
-          });
+          [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
   });
   machine::note_effect(fragment);
   return Outcome::next;

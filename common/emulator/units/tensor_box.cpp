@@ -96,23 +96,44 @@ uint32_t payload_of_piece(TensorElement element) {
   return kPiece;
 }
 
-/// Moves one piece of 16 bytes between linear memory and its swizzled place. The swizzle of an aligned address keeps
-/// the piece together but for one that also swaps its halves.
-struct Swizzler {
+/// Where the pieces of one row lie. A row keeps within a line of 128 bytes, and all bits that a swizzle reads are those
+/// of the line: so what it flips is the same for every piece of the row.
+struct SwizzledRow {
   std::byte* window;
-  TensorSwizzle swizzle;
-  bool flips = swizzle == TensorSwizzle::span_128_atom_32_flip_8;
+  uint32_t linear;
+  uint32_t flips;
 
-  void put(uint32_t address, const std::byte* piece, uint32_t bytes = kPiece) const {
-    const uint32_t place = swizzled(address, swizzle);
-    if (!flips) {
-      std::memcpy(window + place, piece, bytes);
-    } else {
-      std::memcpy(window + place, piece, 8);  // `place` has bit 3 set where the halves swap
-      std::memcpy(window + (place ^ 8), piece + 8, bytes - 8);
-    }
-  }
+  SwizzledRow(std::byte* window_, uint32_t linear_, TensorSwizzle swizzle)
+      : window(window_), linear(linear_), flips(swizzled(linear_, swizzle) ^ linear_) {}
+
+  std::byte* piece(uint32_t at) const { return window + ((linear + at) ^ (flips & ~8u)); }
+  bool swaps_halves() const { return (flips & 8) != 0; }
 };
+
+/// As `load_box`, for a row that shared memory holds as it is.
+void put_row(const SwizzledRow& target, const std::byte* row, uint32_t bytes) {
+  if (target.swaps_halves()) {
+    for (uint32_t at = 0; at < bytes; at += kPiece) {
+      std::memcpy(target.piece(at) + 8, row + at, 8);
+      std::memcpy(target.piece(at), row + at + 8, 8);
+    }
+  } else if (bytes == 128) {
+    for (uint32_t at = 0; at < 128; at += kPiece) std::memcpy(target.piece(at), row + at, kPiece);
+  } else {
+    for (uint32_t at = 0; at < bytes; at += kPiece) std::memcpy(target.piece(at), row + at, kPiece);
+  }
+}
+
+void take_row(const SwizzledRow& source, std::byte* row, uint32_t bytes) {
+  if (source.swaps_halves()) {
+    for (uint32_t at = 0; at < bytes; at += kPiece) {
+      std::memcpy(row + at, source.piece(at) + 8, 8);
+      std::memcpy(row + at + 8, source.piece(at), 8);
+    }
+  } else {
+    for (uint32_t at = 0; at < bytes; at += kPiece) std::memcpy(row + at, source.piece(at), kPiece);
+  }
+}
 
 void fill(std::byte* target, uint32_t bytes, TensorFill kind) {
   if (kind == TensorFill::zero) {
@@ -146,7 +167,6 @@ void compose_row(const TensorBox& box, bool inside, uint64_t address, std::byte*
 }  // namespace
 
 void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
-  const Swizzler swizzler{window, box.map.swizzle};
   const uint32_t payload = payload_of_piece(box.map.element);
   const bool verbatim =
       payload == kPiece && box.map.element != TensorElement::tf32 && box.map.element != TensorElement::tf32_ftz;
@@ -155,58 +175,46 @@ void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
   std::array<std::byte, 256 * 8> composed;
   box.for_each_row([&](uint32_t row, bool inside, uint64_t address) {
     const uint32_t target = offset + row * box.pitch;
-    const std::byte* source = composed.data();
-    if (verbatim && plain) {
-      if (inside && whole) {
-        std::memcpy(window + target, machine::DeviceMemory::host(address), box.row_bytes);
-      } else {
-        compose_row(box, inside, address, window + target);
+    if (payload != kPiece) {
+      compose_row(box, inside, address, composed.data());
+      const SwizzledRow places(window, target, box.map.swizzle);
+      for (uint32_t at = 0, from = 0; from < box.row_bytes; at += kPiece, from += payload) {
+        std::memcpy(places.piece(at), composed.data() + from, payload);  // no swizzle of theirs swaps halves
       }
-      return;
-    }
-    if (verbatim && inside && whole) {
-      source = machine::DeviceMemory::host(address);
+    } else if (plain && verbatim && inside && whole) {
+      std::memcpy(window + target, machine::DeviceMemory::host(address), box.row_bytes);
+    } else if (plain) {
+      compose_row(box, inside, address, window + target);
+    } else if (verbatim && inside && whole) {
+      put_row({window, target, box.map.swizzle}, machine::DeviceMemory::host(address), box.row_bytes);
     } else {
       compose_row(box, inside, address, composed.data());
-    }
-    for (uint32_t at = 0, from = 0; from < box.row_bytes; at += kPiece, from += payload) {
-      swizzler.put(target + at, source + from, payload);
+      put_row({window, target, box.map.swizzle}, composed.data(), box.row_bytes);
     }
   });
 }
 
 std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset) {
   std::vector<std::byte> rows(size_t{box.row_count} * box.row_bytes);
-  const bool plain = box.map.swizzle == TensorSwizzle::none && !is_padded(box.map.element);
-  const bool flips = box.map.swizzle == TensorSwizzle::span_128_atom_32_flip_8;
+  std::array<std::byte, 128> unpacked;
   for (uint32_t row = 0; row < box.row_count; ++row) {
     std::byte* target = rows.data() + size_t{row} * box.row_bytes;
     const uint32_t linear = offset + row * box.pitch;
-    if (plain) {
-      std::memcpy(target, window + linear, box.row_bytes);
-      continue;
-    }
-    for (uint32_t at = 0; at < box.row_shared_bytes; at += kPiece) {
-      std::array<std::byte, kPiece> piece;
-      const uint32_t place = swizzled(linear + at, box.map.swizzle);
-      if (flips) {
-        std::memcpy(piece.data(), window + place, 8);
-        std::memcpy(piece.data() + 8, window + (place ^ 8), 8);
-      } else {
-        std::memcpy(piece.data(), window + place, kPiece);
-      }
-      if (box.map.element == TensorElement::u6_unpacked) {
-        // b6p2x16: 16 bytes, each with 6 bits of data at its low end, become 12.
-        for (uint32_t group = 0; group < 4; ++group) {
-          uint32_t bits = 0;
-          for (uint32_t i = 0; i < 4; ++i) {
-            bits |= (std::to_integer<uint32_t>(piece[group * 4 + i]) & 0x3f) << (6 * i);
-          }
-          std::memcpy(target + at / 16 * 12 + group * 3, &bits, 3);
+    const SwizzledRow source(const_cast<std::byte*>(window), linear, box.map.swizzle);
+    if (box.map.element == TensorElement::u6_unpacked) {
+      // b6p2x16: 16 bytes, each with 6 bits of data at its low end, become 12.
+      take_row(source, unpacked.data(), 128);
+      for (uint32_t group = 0; group < 32; ++group) {
+        uint32_t bits = 0;
+        for (uint32_t i = 0; i < 4; ++i) {
+          bits |= (std::to_integer<uint32_t>(unpacked[group * 4 + i]) & 0x3f) << (6 * i);
         }
-      } else {
-        std::memcpy(target + at, piece.data(), kPiece);
+        std::memcpy(target + group * 3, &bits, 3);
       }
+    } else if (box.map.swizzle == TensorSwizzle::none) {
+      std::memcpy(target, window + linear, box.row_bytes);
+    } else {
+      take_row(source, target, box.row_bytes);
     }
   }
   return rows;

@@ -59,8 +59,8 @@ struct TensorBox {
 /// First row that leaves every allocation (or a read-only one, if `write`), or an empty string: the message of a Fault.
 std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& memory, bool write);
 
-/// Fills a box of shared memory. `window` is the block's shared memory, `offset` the box's place in it; both ends have
-/// been checked.
+/// Fills a box of shared memory. `window` is the block's shared memory, `offset` the box's place in it, a multiple of
+/// 128; both ends have been checked.
 void load_box(const TensorBox& box, std::byte* window, uint32_t offset);
 /// The rows of a box out of shared memory, unswizzled, `row_bytes` each.
 std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset);

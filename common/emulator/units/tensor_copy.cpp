@@ -115,7 +115,7 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     check_rows(fragment.grid(), *box, false, detail.what);
     const auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
     machine::Cluster* cluster = &fragment.cluster();
-    schedule_delivery(fragment, lane, targets, box->bytes(), detail.what,
+    schedule_delivery(fragment, targets, box->bytes(), detail.what,
                       [cluster, box, what = detail.what](const BulkTarget& target) {
                         check_rows(*cluster->grid, *box, false, what);  // freed since?
                         Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);
@@ -217,6 +217,7 @@ void take_mode(Translation& t, TensorDetail& detail, std::string_view four_rows)
       t.modifiers.take_one_of({"tile", four_rows, "im2col", "im2col::w", "im2col::w::128", "im2col_no_offs"});
   if (!mode || *mode == "tile") return;
   if (*mode != four_rows) t.unsupported(fmt::format("not implemented: tensor copies in .{} mode", *mode));
+  require_sm_100(t, fmt::format(".{}", four_rows));
   if (detail.rank != 2) t.illegal(fmt::format(".{} is for two dimensions", four_rows));
   detail.four_rows = true;
 }
@@ -251,6 +252,7 @@ void translate_tensor_copy(Translation& t, bool reduction) {
   take_mode(t, *detail, "tile::gather4");
   t.modifiers.require("mbarrier::complete_tx::bytes");
   if (const auto group = t.modifiers.take_one_of({"cta_group::1", "cta_group::2"})) {
+    require_sm_100(t, fmt::format(".{}", *group));
     detail->target.cta_group = *group == "cta_group::2" ? 2 : 1;
   }
   const bool multicast = destination == "shared::cluster" && t.modifiers.take("multicast::cluster");

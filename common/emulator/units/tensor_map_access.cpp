@@ -177,6 +177,8 @@ struct CopyMapDetail : machine::OpDetail {
 Outcome copy_map(Fragment& fragment, const Op& op, LaneMask mask) {
   static constexpr const char* kWhat = "tensormap.cp_fenceproxy";
   const auto& detail = *static_cast<const CopyMapDetail*>(op.detail);
+  mask = machine::converge_warp(fragment, mask);
+  if (mask == 0) return Outcome::blocked;
   machine::note_effect(fragment);
   const uint32_t lane = machine::first_lane(mask);
   const uint32_t source = detail.source.at(fragment, lane, kWhat);

@@ -1,0 +1,37 @@
+// The device that a program runs on, and whether it can.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "harness/cuda_error.hpp"
+
+namespace stagecraft::harness {
+
+/// The current device's properties. Throws CudaError when there is none.
+inline cudaDeviceProp current_device() {
+  int device = 0;
+  check(cudaGetDevice(&device), "find a CUDA device");
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, device), "ask the device for its properties");
+  return properties;
+}
+
+/// Throws, in words, unless the device has the tensor cores of data-centre Blackwell.
+inline void require_tcgen05(const cudaDeviceProp& device) {
+  if (device.major == 10) return;
+  const std::string name = std::string(device.name) + " has compute capability " + std::to_string(device.major) + "." +
+                           std::to_string(device.minor);
+  std::string why = ", and only 10.x (B200, GB200, B300) has the tcgen05 instructions that this program is made of.";
+  if (device.major == 9) why = " (Hopper). Its tensor cores take wgmma, not the tcgen05 that this program is made of.";
+  if (device.major == 12) {
+    why =
+        ": consumer Blackwell, which has no tensor memory and none of the tcgen05 instructions that this program is "
+        "made of, in spite of its name.";
+  }
+  throw std::runtime_error(name + why + " Run it on the emulated GPU: build with -Dgpu_backend=emulator.");
+}
+
+}  // namespace stagecraft::harness

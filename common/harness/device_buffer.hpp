@@ -1,0 +1,55 @@
+// Device memory that frees itself, and its traffic with the host.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/cuda_error.hpp"
+
+namespace stagecraft::harness {
+
+/// `size()` elements of device memory. Errors are CudaError exceptions that name the buffer.
+template <typename T>
+class DeviceBuffer {
+ public:
+  /// @param name  what the buffer holds, for messages: "A".
+  DeviceBuffer(size_t size, std::string name) : size_(size), name_(std::move(name)) {
+    void* data = nullptr;
+    check(cudaMalloc(&data, bytes()), "allocate " + std::to_string(bytes()) + " bytes on the device for " + name_);
+    data_ = static_cast<T*>(data);
+  }
+
+  DeviceBuffer(std::span<const T> values, std::string name) : DeviceBuffer(values.size(), std::move(name)) {
+    check(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice), "copy " + name_ + " to the device");
+  }
+
+  DeviceBuffer(DeviceBuffer&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(other.size_), name_(std::move(other.name_)) {}
+  DeviceBuffer& operator=(DeviceBuffer&&) = delete;
+  ~DeviceBuffer() { (void)cudaFree(data_); }
+
+  T* data() const { return data_; }
+  size_t size() const { return size_; }
+  size_t bytes() const { return size_ * sizeof(T); }
+
+  /// Fills every byte with 0xff, which no floating-point type reads as a number: what a kernel forgets to write shows.
+  void poison() { check(cudaMemset(data_, 0xff, bytes()), "poison " + name_); }
+
+  std::vector<T> to_host() const {
+    std::vector<T> values(size_);
+    check(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost), "copy " + name_ + " to the host");
+    return values;
+  }
+
+ private:
+  T* data_ = nullptr;
+  size_t size_;
+  std::string name_;
+};
+
+}  // namespace stagecraft::harness

@@ -1,0 +1,135 @@
+// A ring of stages between two roles: the producer fills a stage and turns its full barrier, the consumer uses it up
+// and turns its empty barrier. Chapter 02 builds the ring by hand; this type is what chapter 03 makes of it.
+#pragma once
+
+#include <cstdint>
+
+#include "stagecraft/mbarrier.hpp"
+#include "stagecraft/pipeline_state.hpp"
+
+namespace stagecraft {
+
+/// The barriers of a ring of `NumStages` stages, and the caller's own position in it.
+///
+/// Every thread of the block constructs one over the same barriers; the barriers are shared, the positions are the
+/// thread's. A producer uses only the producer half of the methods (and waits for the consumer), a consumer the other.
+/// The type knows nothing of what a stage holds.
+template <int NumStages>
+class ProducerConsumerPipeline {
+  static_assert(
+      NumStages >= 1,
+      "ProducerConsumerPipeline: NumStages must be at least 1; with 2 or more, copying and computing overlap");
+
+ public:
+  static constexpr int num_stages = NumStages;
+
+  /// @param barriers  2 * NumStages barriers in shared memory: full[0], full[1], ..., then empty[0], empty[1], ...
+  __device__ explicit ProducerConsumerPipeline(MbarPtr barriers) : full_(barriers), empty_(barriers + NumStages) {}
+
+  /// Bytes of shared memory for the barriers.
+  __host__ __device__ static constexpr uint32_t smem_bytes() { return 2 * NumStages * sizeof(uint64_t); }
+
+  /// Initialises all barriers of the ring.
+  ///
+  /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
+  /// @param producer_arrive_count  arrivals that fill a stage; announcing bytes counts as one.
+  /// @param consumer_arrive_count  arrivals that free it; a `tcgen05.commit` counts as one.
+  __device__ void init_mbars(int32_t producer_arrive_count, int32_t consumer_arrive_count) const {
+    for (int stage = 0; stage < NumStages; ++stage) {
+      init_barrier(full_ + stage, producer_arrive_count);
+      init_barrier(empty_ + stage, consumer_arrive_count);
+    }
+  }
+
+  // ---- Waiting -----------------------------------------------------------------------------------------------------
+
+  /// The consumer waits until the producer has filled the consumer's current stage.
+  ///
+  /// Called by every thread that will read the stage; does not advance.
+  /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
+  /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
+  __device__ void wait_producer(uint32_t hint = 0) const {
+    wait(producer_mbar(consumer_.index()), consumer_.phase(), hint);
+  }
+
+  /// The producer waits until the consumers have freed the producer's current stage.
+  ///
+  /// Called by every thread that will write the stage; does not advance. The first `NumStages` calls return at once,
+  /// because the producer starts on phase 1 and a fresh barrier counts its phase 1 as complete.
+  /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
+  /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
+  __device__ void wait_consumer(uint32_t hint = 0) const {
+    wait(consumer_mbar(producer_.index()), producer_.phase(), hint);
+  }
+
+  /// The consumer asks, without waiting for it, whether its current stage is filled.
+  ///
+  /// False may come too often, never true: pass the answer to `wait_producer_if_needed` when the stage is needed.
+  __device__ bool try_wait_producer() const { return try_wait(producer_mbar(consumer_.index()), consumer_.phase()); }
+
+  /// The producer asks, without waiting for it, whether its current stage is free.
+  ///
+  /// False may come too often, never true: pass the answer to `wait_consumer_if_needed` when the stage is needed.
+  __device__ bool try_wait_consumer() const { return try_wait(consumer_mbar(producer_.index()), producer_.phase()); }
+
+  /// `wait_producer()`, unless `try_wait_producer()` at this same stage has already answered true.
+  __device__ void wait_producer_if_needed(bool already_ready) const {
+    if (!already_ready) wait_producer();
+  }
+
+  /// `wait_consumer()`, unless `try_wait_consumer()` at this same stage has already answered true.
+  __device__ void wait_consumer_if_needed(bool already_ready) const {
+    if (!already_ready) wait_consumer();
+  }
+
+  // ---- Barriers and positions
+  // ----------------------------------------------------------------------------------------
+
+  /// The full barrier of a stage: the producer, or the copy engine on its behalf, arrives here.
+  __device__ MbarPtr producer_mbar(uint32_t stage) const { return full_ + stage; }
+
+  /// The empty barrier of a stage: the consumers, or the tensor core on their behalf, arrive here.
+  __device__ MbarPtr consumer_mbar(uint32_t stage) const { return empty_ + stage; }
+
+  /// The stage that the producer fills next, 0 to NumStages - 1.
+  __device__ uint32_t producer_stage() const { return producer_.index(); }
+
+  /// The stage that the consumer uses next, 0 to NumStages - 1.
+  __device__ uint32_t consumer_stage() const { return consumer_.index(); }
+
+  /// The producer goes on to its next stage. Called by every producing thread, after the stage was signalled.
+  __device__ void producer_step() { producer_.step(); }
+
+  /// The consumer goes on to its next stage. Called by every consuming thread, after the stage was freed.
+  __device__ void consumer_step() { consumer_.step(); }
+
+  // ---- Both at once
+  // ----------------------------------------------------------------------------------------------------
+
+  /// Waits until the current stage is free, arrives on its full barrier, steps: a producer that only counts.
+  ///
+  /// Called by each thread that the producer arrive count includes. It throttles one role by another's progress; the
+  /// stages hold no data.
+  __device__ void producer_signal_and_step() {
+    wait_consumer();
+    arrive(producer_mbar(producer_stage()));
+    producer_step();
+  }
+
+  /// Waits until the current stage is filled, arrives on its empty barrier, steps: a consumer that only counts.
+  ///
+  /// Called by each thread that the consumer arrive count includes.
+  __device__ void consumer_signal_and_step() {
+    wait_producer();
+    arrive(consumer_mbar(consumer_stage()));
+    consumer_step();
+  }
+
+ private:
+  MbarPtr full_;
+  MbarPtr empty_;
+  PipelineState<NumStages> producer_{/*index=*/0, /*phase=*/1};
+  PipelineState<NumStages> consumer_{/*index=*/0, /*phase=*/0};
+};
+
+}  // namespace stagecraft

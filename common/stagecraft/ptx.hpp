@@ -1,0 +1,32 @@
+// Instructions that `cuda::ptx` of CUDA 13.0 does not wrap. All other PTX of this library comes from there.
+#pragma once
+
+#include <cstdint>
+
+namespace stagecraft::ptx {
+
+/// True in exactly one lane of the warp, always the same one.
+///
+/// Called by a whole converged warp.
+/// Source: PTX ISA, "elect.sync".
+__device__ inline bool elect_sync() {
+  uint32_t elected;
+  asm volatile(
+      "{\n\t"
+      ".reg .pred elected;\n\t"
+      "elect.sync _|elected, 0xffffffff;\n\t"
+      "selp.b32 %0, 1, 0, elected;\n\t"
+      "}"
+      : "=r"(elected));
+  return elected != 0;
+}
+
+/// Asks for a tensor map (128 bytes, a `__grid_constant__` parameter or global memory) before its first use.
+///
+/// Called by one thread. A hint: it changes no result.
+/// Source: PTX ISA, "prefetch, prefetchu" (`.tensormap`).
+__device__ inline void prefetch_tensor_map(const void* tensor_map) {
+  asm volatile("prefetch.tensormap [%0];" : : "l"(tensor_map) : "memory");
+}
+
+}  // namespace stagecraft::ptx

@@ -1,0 +1,144 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <sstream>
+
+namespace stagecraft::conformance {
+namespace {
+
+constexpr size_t kPerLine = 8;
+constexpr size_t kPerChecksum = 32;
+constexpr size_t kDifferencesShown = 20;
+
+const unsigned char* element(const void* values, size_t index, size_t size) {
+  return static_cast<const unsigned char*>(values) + index * size;
+}
+
+/// Most significant digit first, as the value would be written in a program.
+std::string hexadecimal(const unsigned char* value, size_t size) {
+  std::string text;
+  for (size_t i = size; i-- > 0;) text += fmt::format("{:02x}", value[i]);
+  return text;
+}
+
+/// FNV-1a.
+uint32_t checksum(const unsigned char* data, size_t size) {
+  uint32_t sum = 2166136261u;
+  for (size_t i = 0; i < size; ++i) sum = (sum ^ data[i]) * 16777619u;
+  return sum;
+}
+
+/// Numbers floating-point values in ascending order, both zeros alike; all NaN of a width are one.
+int64_t ordinal(const std::string& word) {
+  const size_t bits = word.size() * 4;
+  const uint64_t pattern = std::strtoull(word.c_str(), nullptr, 16);
+  const uint64_t sign = uint64_t{1} << (bits - 1);
+  const uint64_t infinity = bits == 64 ? 0x7ff0000000000000 : bits == 32 ? 0x7f800000 : 0x7c00;
+  const uint64_t magnitude = pattern & (sign - 1);
+  if (bits >= 32 && magnitude > infinity) return INT64_MAX;
+  return (pattern & sign) != 0 ? -static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
+}
+
+/// Compares two lines of an approximate section.
+bool close_enough(const std::string& here, const std::string& there) {
+  std::istringstream here_words(here), there_words(there);
+  std::string ours, theirs;
+  here_words >> ours;
+  there_words >> theirs;
+  if (ours != theirs) return false;
+  const uint64_t ulps = std::strtoull(ours.c_str() + 1, nullptr, 10);
+  while (here_words >> ours) {
+    if (!(there_words >> theirs) || ours.size() != theirs.size()) return false;
+    const int64_t a = ordinal(ours), b = ordinal(theirs);
+    const uint64_t distance = a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
+                                    : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
+    if (distance > ulps) return false;
+  }
+  return !(there_words >> theirs);
+}
+
+int compare(const std::vector<std::string>& lines, const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    fmt::print("cannot open {}\n", path);
+    return 1;
+  }
+  std::vector<std::string> expected;
+  for (std::string text; std::getline(file, text);) {
+    if (!text.starts_with('#')) expected.push_back(text);  // '#': when and where it was recorded
+  }
+  size_t differences = 0;
+  std::string section;
+  for (size_t i = 0; i < std::max(lines.size(), expected.size()); ++i) {
+    const std::string here = i < lines.size() ? lines[i] : "(nothing)";
+    const std::string there = i < expected.size() ? expected[i] : "(nothing)";
+    if (here[0] != ' ' && here[0] != '~') section = here;
+    if (here == there || (here[0] == '~' && close_enough(here, there))) continue;
+    if (++differences <= kDifferencesShown) fmt::print("{}\n  expected {}\n  got      {}\n", section, there, here);
+  }
+  if (differences == 0) return 0;
+  fmt::print("{} of {} lines differ from {}\n", differences, lines.size(), path);
+  return 1;
+}
+
+}  // namespace
+
+void Report::add_section(const std::string& name, const void* values, size_t count, size_t size) {
+  lines_.push_back(fmt::format("{}: {} values of {} bytes", name, count, size));
+  for (size_t i = 0; i < std::min(count, kPerChecksum); ++i) {
+    if (i % kPerLine == 0) lines_.push_back(" ");
+    lines_.back() += ' ';
+    lines_.back() += hexadecimal(element(values, i, size), size);
+  }
+  if (count <= kPerChecksum) return;
+  for (size_t i = 0; i < count; i += kPerChecksum) {
+    if (i / kPerChecksum % kPerLine == 0) lines_.push_back("  sums");
+    const size_t group = std::min(kPerChecksum, count - i);
+    lines_.back() += fmt::format(" {:08x}", checksum(element(values, i, size), group * size));
+  }
+}
+
+void Report::add_approximate(const std::string& name, const void* values, size_t count, size_t size, int ulps) {
+  lines_.push_back(fmt::format("{}: {} values within {} units", name, count, ulps));
+  for (size_t i = 0; i < count; ++i) {
+    if (i % kPerLine == 0) lines_.push_back(fmt::format("~{}", ulps));
+    lines_.back() += ' ';
+    lines_.back() += hexadecimal(element(values, i, size), size);
+  }
+}
+
+int run(int argc, char** argv, const std::function<void(Report&)>& sections) {
+  uint64_t seed = 1;
+  std::string expected;
+  for (int i = 1; i < argc; i += 2) {
+    const std::string option = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (option == "--seed" && has_value) {
+      seed = std::strtoull(argv[i + 1], nullptr, 10);
+    } else if (option == "--compare" && has_value) {
+      expected = argv[i + 1];
+    } else {
+      fmt::print(stderr, "usage: {} [--seed NUMBER] [--compare FILE]\n", argv[0]);
+      return 2;
+    }
+  }
+  try {
+    Report report(seed);
+    sections(report);
+    if (!expected.empty()) return compare(report.lines(), expected);
+    for (const std::string& text : report.lines()) fmt::print("{}\n", text);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print("{}\n", error.what());
+    return 1;
+  }
+}
+
+}  // namespace stagecraft::conformance

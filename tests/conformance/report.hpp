@@ -1,0 +1,63 @@
+// What a conformance program prints, and the comparison with what a real GPU printed.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "harness/cuda_error.hpp"
+#include "harness/device_buffer.hpp"
+#include "harness/random.hpp"
+
+namespace stagecraft::conformance {
+
+using harness::check;
+using harness::DeviceBuffer;
+using harness::Random;
+
+/// The output of one program: sections of numbers in hexadecimal.
+///
+/// A section shows its first values, and of all of them, 32 at a time, a checksum, so that a difference is narrowed down
+/// without megabytes of text.
+class Report {
+ public:
+  explicit Report(uint64_t seed) : seed_(seed) {}
+
+  uint64_t seed() const { return seed_; }
+
+  /// A section of plain values, which must agree in every bit.
+  template <typename T>
+  void section(const std::string& name, const std::vector<T>& values) {
+    add_section(name, values.data(), values.size(), sizeof(T));
+  }
+
+  /// A section of floating-point values that may differ by `ulps` units in the last place; NaN equals NaN.
+  template <typename T>
+  void approximate(const std::string& name, const std::vector<T>& values, int ulps) {
+    add_approximate(name, values.data(), values.size(), sizeof(T), ulps);
+  }
+
+  const std::vector<std::string>& lines() const { return lines_; }
+
+ private:
+  void add_section(const std::string& name, const void* values, size_t count, size_t size);
+  void add_approximate(const std::string& name, const void* values, size_t count, size_t size, int ulps);
+
+  uint64_t seed_;
+  std::vector<std::string> lines_;
+};
+
+/// Waits for the kernel just launched and reports its errors.
+inline void finish_kernel(const std::string& name) {
+  check(cudaGetLastError(), "launch " + name);
+  check(cudaDeviceSynchronize(), "finish " + name);
+}
+
+/// The body of `main`: runs the sections and prints them, or with `--compare FILE` prints only where they differ from the
+/// file. `--seed N` chooses the input, 1 by default. Returns the exit status: 1 for differences and CUDA errors.
+int run(int argc, char** argv, const std::function<void(Report&)>& sections);
+
+}  // namespace stagecraft::conformance
