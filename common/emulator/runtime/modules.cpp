@@ -44,6 +44,10 @@ Image image_of_data(const std::string& data, const machine::Architecture& archit
     throw ApiError(cudaErrorNoKernelImageForDevice,
                    "the image is machine code, and the emulated GPU runs PTX: load the PTX, or a fat binary with it");
   }
+  if (data.find(".version") == std::string::npos) {
+    throw ApiError(cudaErrorInvalidKernelImage,
+                   "the image is neither a fat binary nor PTX text, which begins with .version");
+  }
   return {data, {}};
 }
 
