@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+
+#include "emulator/checks/deadlock.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -90,7 +93,8 @@ void check_cluster(const machine::Architecture& chip, const Function& function, 
                    const LaunchConfiguration& configuration, Extent3 cluster) {
   const uint64_t blocks = cluster.count();
   if (blocks == 0)
-    refuse(cudaErrorInvalidValue, kernel, fmt::format("a cluster of {} blocks; each is at least 1", text_of(cluster)));
+    refuse(cudaErrorInvalidClusterSize, kernel,
+           fmt::format("a cluster of {} blocks; each is at least 1", text_of(cluster)));
   const bool non_portable = function.non_portable_cluster || kernel.entry->max_cluster_rank > chip.cluster_blocks;
   const uint32_t most = non_portable ? chip.cluster_blocks_nonportable : chip.cluster_blocks;
   if (blocks > most) {
@@ -103,7 +107,7 @@ void check_cluster(const machine::Architecture& chip, const Function& function, 
   }
   const Extent3 grid = configuration.grid;
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
-    refuse(cudaErrorInvalidConfiguration, kernel,
+    refuse(cudaErrorInvalidClusterSize, kernel,
            fmt::format("a grid of {} blocks is no multiple of its clusters of {}: round the grid up and let the extra "
                        "blocks return",
                        text_of(grid), text_of(cluster)));
@@ -151,7 +155,11 @@ machine::LaunchRequest make_request(State& state, Function& function, const mach
 void run(State& state, const machine::LaunchRequest& request) {
   // At once rather than at the next synchronisation, which keeps the order with what the host prints.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
-  const machine::LaunchResult result = state.machine().launch(request, {}, print);
+  checks::DeadlockCheck deadlock_check;
+  const auto begin = std::chrono::steady_clock::now();
+  const machine::LaunchResult result = state.machine().launch(request, {&deadlock_check}, print);
+  state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   if (result.fault) state.set_fault(error_of(*result.fault));
   state.virtual_nanoseconds +=
@@ -281,10 +289,9 @@ void record_launch_events(State& state, const cudaLaunchConfig_t& config) {
 Function& require_function(State& state, const void* stub_or_handle) {
   Function* function = state.modules.find_function(stub_or_handle);
   if (function == nullptr) {
-    throw ApiError(cudaErrorInvalidDeviceFunction,
-                   stub_or_handle == nullptr
-                       ? std::string("the kernel is a null pointer")
-                       : fmt::format("{} is no __global__ function of this program", fmt::ptr(stub_or_handle)));
+    if (stub_or_handle == nullptr) throw ApiError(cudaErrorInvalidDeviceFunction, "the kernel is a null pointer");
+    throw ApiError(cudaErrorInvalidResourceHandle,
+                   fmt::format("{} is no __global__ function of this program", fmt::ptr(stub_or_handle)));
   }
   return *function;
 }

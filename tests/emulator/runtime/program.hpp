@@ -61,6 +61,7 @@ class RuntimeTest : public testing::Test {
  protected:
   void SetUp() override {
     cudaDeviceReset();
+    cudaGetLastError();
     testing::internal::CaptureStderr();
     is_capturing_ = true;
   }
