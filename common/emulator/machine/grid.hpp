@@ -64,6 +64,20 @@ struct Wait {
 
 enum class FragmentState : uint8_t { ready, blocked, exited };
 
+/// Where fragments outside a grid (in tests of single instructions) count their effects.
+inline uint64_t unobserved_effects = 0;
+
+struct CallTarget;
+
+/// A call that has not returned.
+struct ReturnPoint {
+  uint32_t call_pc = 0;
+  const CallTarget* callee = nullptr;
+  uint32_t local_frame = 0, local_top = 0;              ///< of the caller
+  std::shared_ptr<const std::vector<std::byte>> saved;  ///< the callee's registers before, if it is active already
+  bool operator==(const ReturnPoint&) const = default;
+};
+
 /// Lanes of one warp that execute together. Handlers reach everything from here.
 struct Fragment {
   std::byte* registers = nullptr;  ///< the warp's register file
@@ -78,10 +92,13 @@ struct Fragment {
   /// The poll (test_wait, try_wait) at this pc found nothing, and nothing that others could see was done since; a
   /// second such poll sleeps without a limit. Cleared by every instruction with an outside effect.
   uint32_t idle_poll_pc = 0xffffffffu;
-  std::vector<uint32_t> return_stack;                ///< see machine/calls
-  std::vector<std::vector<std::byte>> saved_frames;  ///< registers of recursive callers
-  uint32_t local_frame = 0;                          ///< bytes of local memory taken by recursive frames
-  uint64_t sequence = 0;                             ///< creation order; ties are broken by it
+  uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
+  std::vector<ReturnPoint> return_stack;
+  uint32_t local_frame = 0;   ///< where the running recursive function's local variables begin, beside their own base
+  uint32_t local_top = 0;     ///< end of the recursive frames of local memory
+  bool held_back = false;     ///< has had its turn; the warp's other fragments go first
+  uint64_t sleep_ticket = 0;  ///< numbers the sleeps, so that a time limit ends only the sleep it was set for
+  uint64_t sequence = 0;      ///< creation order; ties are broken by it
 
   Block& block() const;
   Cluster& cluster() const;
@@ -105,7 +122,8 @@ struct NamedBarrier {
   uint32_t arrived = 0;
   uint64_t generation = 0;
   std::vector<Fragment*> waiting;
-  uint32_t reduction = 0;  ///< running result of bar.red
+  uint32_t reduction = 0;  ///< of bar.red: threads whose predicate held
+  uint32_t reduced = 0;    ///< threads that took part in the reduction
 };
 
 /// One streaming multiprocessor: what its resident blocks share.
@@ -124,7 +142,9 @@ struct Block {
   uint32_t rank = 0;              ///< %cluster_ctarank
   std::vector<std::byte> shared;  ///< indexed by the offset of a shared address, reserved first KiB included
   std::vector<Warp> warps;
-  std::vector<std::byte> register_files, local_memory;
+  std::byte* register_files = nullptr;  ///< one per warp, kernel.register_bytes apart
+  std::byte* local_memory = nullptr;
+  std::vector<uint64_t> cluster_rounds;  ///< by thread: round of barrier.cluster it has arrived in, plus 1
   std::array<NamedBarrier, 16> named_barriers;
   units::MbarrierTable mbarriers;  ///< live barriers of this block's shared memory, by offset
   units::BulkGroups bulk_groups;   ///< cp.async.bulk groups, per thread
@@ -134,11 +154,21 @@ struct Block {
   uint32_t shared_base() const { return rank << kSharedRankShift; }
 };
 
+/// Who was executing what: the place of a fault, kept for asynchronous work from its issue on.
+struct Origin {
+  const Block* block = nullptr;
+  uint32_t warp = 0;
+  uint32_t pc = 0;
+  LaneMask lanes = 0;
+};
+
 /// A thing that will happen in a cluster at a given time; equal times keep the order of scheduling.
 struct Event {
   Cycle time;
   uint64_t sequence;
   std::function<void()> action;
+  Origin origin;
+  bool is_time_limit = false;  ///< of a sleep; not an effect that others could see
 };
 struct LaterEvent {
   bool operator()(const Event& left, const Event& right) const {
@@ -153,12 +183,19 @@ struct Cluster {
   Cycle now = 0;                               ///< time of the warp or event that is being executed
   std::priority_queue<Event, std::vector<Event>, LaterEvent> events;
   uint64_t next_sequence = 0;
+  Origin origin;  ///< of the event that is being executed; an instruction's is `running`
+  Fragment* running = nullptr;
+  uint32_t live_blocks = 0;
+  bool stuck = false;            ///< nothing can go on until another cluster frees tensor memory
+  /// `Grid::effects` when the cluster was found to repeat itself (endless_loop.hpp), plus 1.
+  uint64_t repeats_since = 0;
   uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round
   uint64_t barrier_generation = 0;
+  std::vector<Fragment*> waiting_for_barrier;
 
   /// Runs `action` when the cluster's clock reaches now + delay. For asynchronous engines; `action` may write memory,
   /// complete barriers and wake fragments, and may throw Fault.
-  void schedule(Cycle delay, std::function<void()> action);
+  void schedule(Cycle delay, std::function<void()> action, bool is_time_limit = false);
   /// The block that a shared address names by its rank bits, or null when the cluster has no such block.
   Block* block_of(uint32_t shared_address) const;
 };
@@ -184,6 +221,7 @@ struct Grid {
   std::vector<Observer*> observers;
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
+  uint64_t effects = 0;       ///< things done that others can see; does not grow while all only wait and compute
   uint64_t next_cluster = 0;  ///< number of the next cluster that has not started, in launch order
   uint64_t cluster_count = 0;
   std::function<void(std::string_view)> print;  ///< device printf
@@ -191,12 +229,29 @@ struct Grid {
 
 /// Makes a blocked fragment ready at its cluster's present time. The instruction it sleeps in is executed again.
 void wake(Fragment& fragment);
+/// As `wake`, but the instruction is done: the fragment goes on with the next one.
+void resume_after(Fragment& fragment);
 /// Puts a fragment to sleep; the handler then returns Outcome::blocked.
 void sleep(Fragment& fragment, Wait wait);
 /// As `sleep`, but wakes with `timed_out` set after `limit` cycles: for polls that may give up.
 void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit);
+
+/// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
+/// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns
+/// Outcome::blocked. For `.sync` operations over a member mask; faults when a lane of `mask` is not in `wanted`.
+LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted);
+/// The same for `.aligned` instructions, which the whole warp must execute.
+LaneMask converge_warp(Fragment& fragment, LaneMask mask);
+/// Moves lanes into a fragment of their own that goes on at `pc`.
+Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
+/// Ends lanes of a fragment. A fragment without lanes is in state `exited` and is removed by the execution loop.
+void exit_lanes(Fragment& fragment, LaneMask lanes);
+
 /// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
-inline void note_effect(Fragment& fragment) { fragment.idle_poll_pc = 0xffffffffu; }
+[[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {
+  fragment.idle_poll_pc = 0xffffffffu;
+  ++*fragment.effects;
+}
 
 /// Number of a lane's thread in its block.
 inline uint32_t thread_of(const Fragment& fragment, uint32_t lane);

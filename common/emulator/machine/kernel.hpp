@@ -89,6 +89,13 @@ struct ParameterLayout {
   uint32_t size = 0;
 };
 
+/// A variable in shared memory, so that reports can call what lies there by its name.
+struct SharedVariable {
+  std::string name;     ///< as in the source, without its function: "barriers"
+  uint32_t offset = 0;  ///< in the block's shared memory
+  uint32_t size = 0;    ///< 0 for dynamic shared memory
+};
+
 class Kernel {
  public:
   std::string name;          ///< mangled
@@ -103,15 +110,23 @@ class Kernel {
   uint32_t register_bytes = 0;       ///< register file of one warp, with constants and specials
   uint32_t static_shared_bytes = 0;  ///< beside the 1 KiB that the system reserves
   uint32_t local_bytes = 0;          ///< per thread, all frames that do not recurse
-  uint32_t call_area_bytes = 0;      ///< per warp: parameters of calls, in the register file's tail
   std::vector<ParameterLayout> parameters;
   uint32_t parameter_bytes = 0;
+  std::vector<SharedVariable> shared_variables;
+  bool uses_tensor_memory = false;
   uint32_t machine_registers = 0;  ///< per thread as ptxas allocated them; 0 when no machine code was embedded
 
-  /// "gemm.cu:88" for an op, with the inlined call chain's innermost line; empty when unknown.
+  /// "gemm.cu:88", the innermost line of the kernel's own file; where the instruction came from another file of the
+  /// program by inlining, "gemm.cu:88 (pipeline.hpp:41)". Headers of the toolkit are passed over. Empty when unknown.
   std::string describe_source(uint32_t pc) const;
+  /// Path of the file that the kernel is defined in, as the compiler wrote it; empty when unknown.
+  std::string entry_file() const;
   /// The instruction as PTX, for reports: opcode with its modifiers.
   std::string describe_instruction(uint32_t pc) const;
+  /// File of the kernel's first line, relative to the working directory where it lies below it; empty when unknown.
+  std::string source_file() const;
+  /// What lies at an offset of shared memory: "full[2]" for the third 8-byte element, "tile+0x80" with other sizes.
+  std::string name_of_shared(uint32_t offset, uint32_t element_bytes) const;
 };
 
 }  // namespace stagecraft::emulator::machine

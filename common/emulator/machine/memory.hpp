@@ -8,11 +8,14 @@
 // every run; a page costs host memory when it is first touched.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace stagecraft::emulator::machine {
 
@@ -39,7 +42,26 @@ struct Allocation {
   }
 };
 
+/// What a fresh allocation holds.
+enum class Fill : uint8_t {
+  poison,  ///< kPoisonPattern, as far as kPoisonLimit
+  zero,
+};
+
+/// Repeated through fresh memory: a NaN as f64, f32, bf16, f16 and e4m3, and not a number that programs use as a mark.
+inline constexpr uint32_t kPoisonPattern = 0xfff5fff5;
+/// Poison costs host memory, because it touches the pages, and device memory shall cost what the program touches.
+/// So at most this many bytes at the start of an allocation are poisoned, and the last 64 KiB; between them a larger
+/// allocation holds zeros.
+inline constexpr uint64_t kPoisonLimit = 32ull << 20;
+/// Addresses between two allocations that belong to neither, so that a stray access does not hit a neighbour.
+inline constexpr uint64_t kGuardBytes = 64ull << 10;
+
 /// Owner of all device memory. Not thread-safe: the runtime serialises.
+///
+/// The addresses of a freed allocation rest for a while before they are used again, so that most uses after free are
+/// found. Where the host grants less address space than the chip has memory (a limit on virtual memory), allocations
+/// fail earlier than capacity() promises.
 class DeviceMemory {
  public:
   explicit DeviceMemory(uint64_t capacity_bytes);
@@ -47,37 +69,56 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// Address of `size` fresh bytes, aligned to at least 256; nullopt when the device's memory is exhausted. New memory
-  /// holds a poison pattern, never zeros.
-  std::optional<uint64_t> allocate(uint64_t size, AllocationKind kind, std::string label = {});
+  /// Address of `size` fresh bytes, aligned to `alignment` (a power of two) and at least 512 as on the chip; nullopt
+  /// when the device's memory is exhausted. Without a label, one is made: "cudaMalloc #3". Kernels may write it,
+  /// except for `parameters`.
+  std::optional<uint64_t> allocate(uint64_t size, AllocationKind kind, std::string label = {}, Fill fill = Fill::poison,
+                                   uint64_t alignment = 1);
   /// False when `address` is not the start of a live allocation.
   bool release(uint64_t address);
+  /// From now on kernels may only read the allocation that starts at `address`. False when there is none.
+  bool make_read_only(uint64_t address);
 
   /// The live allocation that holds `address`, or null.
   const Allocation* find(uint64_t address) const;
   /// The live allocation that holds all of [address, address + bytes), or null.
   const Allocation* find(uint64_t address, uint64_t bytes) const;
-  /// A sentence on what is at or near `address`: "4 bytes past the end of cudaMalloc #1 (4096 bytes at 0x...)",
-  /// "inside cudaMalloc #2, freed", "no allocation is near".
+  /// A sentence's part on what is at or near `address`: "4 bytes past the end of cudaMalloc #1 (4096 bytes at
+  /// 0x200000000000)", "inside cudaMalloc #2 (...), which has been freed", "no allocation is near".
   std::string describe(uint64_t address) const;
 
   uint64_t capacity() const { return capacity_; }
   uint64_t used() const { return used_; }
-  /// Changes whenever an allocation is made or released; validates cached lookups.
-  uint64_t generation() const { return generation_; }
+  /// Changes whenever an allocation is made or released, and differs between any two DeviceMemory objects; validates
+  /// cached lookups.
+  static uint64_t generation() { return generation_; }
 
   /// The host's view of a device address that `find` has approved.
   static std::byte* host(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
  private:
+  struct Freed {
+    Allocation allocation;
+    uint64_t range_start = 0, range_bytes = 0;
+  };
+
+  void reserve();
+  std::optional<uint64_t> take_range(uint64_t bytes);
+  void give_range(uint64_t start, uint64_t bytes);
+  void forget_oldest_freed();
+  static uint64_t charged(uint64_t size);
+
+  static uint64_t generation_;  // not inline: handlers of all processor levels read the one of memory.cpp
+
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
-  uint64_t next_ = 0;
-  uint64_t generation_ = 1;
-  uint64_t count_ = 0;
-  std::map<uint64_t, Allocation> live_;            // by address
-  std::map<uint64_t, Allocation> freed_;           // remembered for reports, until the range is used again
-  std::multimap<uint64_t, uint64_t> free_ranges_;  // size to address
+  uint64_t start_ = 0, end_ = 0;                              // the reservation
+  uint64_t next_ = 0;                                         // first address of it that was never used
+  std::array<uint64_t, 5> counts_{};                          // labels given, by kind
+  std::map<uint64_t, Allocation> live_;                       // by address
+  std::map<uint64_t, std::pair<uint64_t, uint64_t>> ranges_;  // address of a live allocation to its range
+  std::deque<Freed> freed_;                                   // oldest first; their ranges rest here
+  std::map<uint64_t, uint64_t> free_ranges_;                  // start to bytes; no two touch
 };
 
 }  // namespace stagecraft::emulator::machine

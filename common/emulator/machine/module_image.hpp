@@ -30,9 +30,14 @@ class ModuleImage {
   int64_t find_variable(std::string_view name) const;
 
  private:
+  void place();
+  void initialise();
+  void release();
+
   std::shared_ptr<const ptx::Module> module_;
   DeviceMemory& memory_;
-  std::vector<uint64_t> addresses_;
+  std::vector<uint64_t> addresses_;  // by index in Module::variables
+  std::vector<uint64_t> owned_;      // allocations
 };
 
 }  // namespace stagecraft::emulator::machine

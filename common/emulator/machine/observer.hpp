@@ -59,6 +59,10 @@ class Observer {
   virtual void fragment_blocked(Fragment&) {}
   virtual void fragment_woken(Fragment&) {}
   virtual void barrier(const BarrierEvent&) {}
+  /// Nothing in the cluster can go on, and nothing outside it will change that.
+  virtual void cluster_stuck(Cluster&) {}
+  /// What the observer has found wrong, asked for once when the grid has ended.
+  virtual std::vector<Diagnostic> findings() { return {}; }
 };
 
 }  // namespace stagecraft::emulator::machine

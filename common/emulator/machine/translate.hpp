@@ -95,6 +95,10 @@ class Translation {
   /// A constant vector.
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
 
+
+  /// The mask in which `add.cc` and its kind leave the carry for `addc`; one per function.
+  RegisterOffset carry_flag();
+
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;
   /// Throws ptx::SyntaxError: operands that PTX does not allow.
@@ -104,6 +108,10 @@ class Translation {
 
  private:
   void keep_detail(std::unique_ptr<OpDetail> detail);
+  RegisterOffset symbol_source(const ptx::Operand& operand, uint32_t bytes);
+  RegisterOffset local_address(const ptx::Operand& operand, uint32_t bytes);
+  /// Appends an unguarded Op that prepares an operand of the instruction.
+  Op& prepare(Handler handler);
   FunctionTranslator& owner_;
 };
 
@@ -113,12 +121,23 @@ class InstructionSet {
  public:
   /// Each opcode has one translator; a second registration is a programming error.
   void add(std::string_view opcode, Translator translator);
-  Translator find(const std::string& opcode) const;
+  /// For opcodes that mean unlike things: chosen before the plain one when the instruction has this modifier, as
+  /// "bulk" tells `cp.async.bulk` from `cp.async`.
+  void add(std::string_view opcode, std::string_view modifier, Translator translator);
+  Translator find(const ptx::Instruction& instruction) const;
   /// Opcodes that resemble an unknown one, for its error message.
   std::vector<std::string> similar(std::string_view opcode) const;
 
  private:
-  std::unordered_map<std::string, Translator> translators_;
+  struct Special {
+    std::string modifier;
+    Translator translator;
+  };
+  struct Entry {
+    Translator plain = nullptr;
+    std::vector<Special> specials;
+  };
+  std::unordered_map<std::string, Entry> entries_;
 };
 
 /// All that the emulator knows.

@@ -78,6 +78,7 @@ struct Relocation {
   std::string symbol;
   int64_t addend = 0;
   bool generic = false;  ///< the initialiser said `generic(symbol)`
+  uint32_t shift = 0;    ///< bits to shift the address right before storing: `0xFF00(symbol)` stores its second byte
 };
 
 /// A variable of any space: module-scope `.global`, `.const`, `.shared`; function-scope `.shared`, `.local`, `.param`.
@@ -90,6 +91,7 @@ struct Variable {
   bool is_extern = false;
   bool is_weak_or_common = false;
   bool is_visible = false;
+  bool is_managed = false;     ///< `.attribute(.managed)`: the host reads and writes it as well
   std::vector<uint8_t> image;  ///< initial bytes; empty when not initialised (zeros), else `size` bytes
   std::vector<Relocation> relocations;
   TextPosition position;
@@ -115,19 +117,29 @@ enum class OperandKind : uint8_t {
 };
 
 /// What a symbol operand names.
-enum class SymbolKind : uint8_t { none, module_variable, local_variable, function, prototype, table };
+enum class SymbolKind : uint8_t {
+  none,
+  module_variable,
+  local_variable,
+  function,
+  prototype,
+  table,
+  parameter,     ///< of the function or entry itself: Function::parameters
+  return_value,  ///< of the function itself: Function::returns
+  call_table,    ///< a `.calltargets` list: Function::call_tables
+};
 
 struct Operand {
   OperandKind kind = OperandKind::sink;
   bool negated = false;
   RegisterId reg = 0;
   uint64_t bits = 0;
-  int64_t offset = 0;                          ///< of symbol and address
-  SymbolKind symbol_kind = SymbolKind::none;   ///< what `symbol` counts in
-  uint32_t symbol = 0;                         ///< index in Module::variables, Function::variables, Module::functions,
-                                               ///< Function::prototypes or Function::branch_tables
-  uint32_t label = 0;                          ///< index of the target in Function::body (may equal body.size())
-  std::string name;                            ///< the text of a register, symbol, label or special register
+  int64_t offset = 0;                         ///< of symbol and address
+  SymbolKind symbol_kind = SymbolKind::none;  ///< what `symbol` counts in
+  uint32_t symbol = 0;                        ///< index in Module::variables, Function::variables, Module::functions,
+                                              ///< Function::prototypes, Function::branch_tables and so on
+  uint32_t label = 0;                         ///< index of the target in Function::body (may equal body.size())
+  std::string name;                           ///< the text of a register, symbol, label or special register
   std::vector<Operand> list;
   TextPosition position;
 };
@@ -138,7 +150,7 @@ struct Instruction {
   std::string opcode;
   std::vector<std::string> modifiers;
   std::vector<Operand> operands;
-  bool guarded = false;        ///< has `@p` or `@!p`
+  bool guarded = false;  ///< has `@p` or `@!p`
   bool guard_negated = false;
   RegisterId guard = 0;
   SourceId source = 0;
@@ -158,6 +170,12 @@ struct BranchTable {
   std::vector<uint32_t> targets;
 };
 
+/// A `.calltargets` list, the functions an indirect call may reach: indices in Module::functions.
+struct CallTable {
+  std::string name;
+  std::vector<uint32_t> functions;
+};
+
 /// Three extents as `.maxntid`, `.reqntid` and `.reqnctapercluster` give them; absent ones are 1, all 0 when not given.
 struct Extents {
   uint32_t x = 0, y = 0, z = 0;
@@ -170,19 +188,21 @@ struct Function {
   bool is_noreturn = false;
   std::vector<Variable> returns;     ///< `.param` (or `.reg`) return values of a `.func`
   std::vector<Variable> parameters;  ///< for entries and functions, in order
-  std::vector<Register> registers;
+  std::vector<Register> registers;   ///< first the `.reg` returns and parameters, in order; of `%r<15>` those in use
   std::vector<Variable> variables;   ///< everything declared inside the body: .shared, .local, .param
   std::vector<Prototype> prototypes;
   std::vector<BranchTable> branch_tables;
+  std::vector<CallTable> call_tables;
   std::vector<Instruction> body;
   std::unordered_map<std::string, uint32_t> labels;  ///< outermost-scope labels, for tests and listings
-  Extents max_threads;        ///< .maxntid
-  Extents required_threads;   ///< .reqntid
-  Extents cluster;            ///< .reqnctapercluster
+  Extents max_threads;                               ///< .maxntid
+  Extents required_threads;                          ///< .reqntid
+  Extents cluster;                                   ///< .reqnctapercluster
   uint32_t max_cluster_rank = 0;
   uint32_t min_blocks_per_sm = 0;
   uint32_t max_registers = 0;
   bool explicit_cluster = false;
+  bool blocks_are_clusters = false;  ///< .blocksareclusters: the grid is given in clusters
   TextPosition position;
 };
 

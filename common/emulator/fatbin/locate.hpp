@@ -1,0 +1,19 @@
+// From a pointer that a program hands over to the bytes that may be read behind it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "emulator/fatbin/error.hpp"
+
+namespace stagecraft::emulator::fatbin {
+
+/// The readable bytes from `pointer` to the end of its mapping in this process; empty when it points nowhere. Reads
+/// /proc/self/maps.
+std::span<const std::byte> readable_from(const void* pointer);
+
+/// The container behind a `__fatBinC_Wrapper_t`, as registration passes it, cut to the size its header gives. Throws
+/// Error of kind `corrupt` when the wrapper or the container is not one.
+std::span<const std::byte> container_of_wrapper(const void* wrapper);
+
+}  // namespace stagecraft::emulator::fatbin

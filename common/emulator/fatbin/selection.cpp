@@ -1,0 +1,92 @@
+#include "emulator/fatbin/selection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <tuple>
+
+namespace stagecraft::emulator::fatbin {
+namespace {
+
+uint32_t sm_of(const machine::Architecture& architecture) { return architecture.major * 10 + architecture.minor; }
+
+std::string build_advice(const machine::Architecture& architecture) {
+  const std::string number = architecture.target.substr(architecture.target.find('_') + 1);
+  return fmt::format("rebuild with -gencode arch=compute_{0},code=compute_{0}", number);
+}
+
+/// "sm_80, sm_90a", each once.
+std::string list_targets(const std::vector<Entry>& entries, EntryKind kind) {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries) {
+    std::string name = entry.target.name();
+    if (entry.kind == kind && std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(std::move(name));
+    }
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+std::optional<Target> parse_target(std::string_view name) {
+  constexpr std::string_view kPrefix = "sm_";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  Target target;
+  if (name.ends_with('a')) target.kind = TargetKind::exact;
+  if (name.ends_with('f')) target.kind = TargetKind::family;
+  if (target.kind != TargetKind::generic) name.remove_suffix(1);
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), target.sm);
+  if (error != std::errc{} || end != name.data() + name.size()) return std::nullopt;
+  return target;
+}
+
+bool runs_on(const Target& target, const machine::Architecture& architecture) {
+  const uint32_t chip = sm_of(architecture);
+  switch (target.kind) {
+    case TargetKind::exact: return target.sm == chip;
+    case TargetKind::family: return target.sm / 10 == chip / 10 && target.sm <= chip;
+    case TargetKind::generic: return target.sm <= chip;
+  }
+  return false;
+}
+
+const Entry& choose_ptx(const std::vector<Entry>& entries, const machine::Architecture& architecture) {
+  const Entry* best = nullptr;
+  const auto closeness = [](const Entry& entry) { return std::tuple(entry.target.kind, entry.target.sm); };
+  for (const Entry& entry : entries) {
+    if (entry.kind != EntryKind::ptx || !runs_on(entry.target, architecture)) continue;
+    if (best == nullptr || closeness(entry) > closeness(*best)) best = &entry;
+  }
+  if (best != nullptr) return *best;
+
+  const std::string found = list_targets(entries, EntryKind::ptx);
+  const std::string machine_code = list_targets(entries, EntryKind::elf);
+  if (!found.empty()) {
+    throw Error(ErrorKind::no_suitable_image,
+                fmt::format("the program holds PTX for {}, but the emulated {} runs {}; {}", found, architecture.name,
+                            architecture.target, build_advice(architecture)));
+  }
+  if (!machine_code.empty()) {
+    throw Error(
+        ErrorKind::no_suitable_image,
+        fmt::format("the program holds machine code for {} but no PTX, and PTX is what the emulated {} runs; {}",
+                    machine_code, architecture.name, build_advice(architecture)));
+  }
+  throw Error(ErrorKind::no_suitable_image,
+              fmt::format("the program holds neither PTX nor machine code; {}", build_advice(architecture)));
+}
+
+const Entry* choose_elf(const std::vector<Entry>& entries, const machine::Architecture& architecture) {
+  const std::optional<Target> chip = parse_target(architecture.target);
+  const Entry* best = nullptr;
+  for (const Entry& entry : entries) {
+    if (entry.kind != EntryKind::elf || !chip || entry.target.sm != chip->sm) continue;
+    if (best == nullptr || entry.target.kind > best->target.kind) best = &entry;
+  }
+  return best;
+}
+
+}  // namespace stagecraft::emulator::fatbin

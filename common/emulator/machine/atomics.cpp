@@ -1,0 +1,159 @@
+// atom and red. The lanes of a warp are applied one after the other, lowest first.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string_view>
+
+#include "emulator/machine/atomic_values.hpp"
+#include "emulator/machine/memory_access.hpp"
+#include "emulator/machine/store_async.hpp"
+
+namespace stagecraft::emulator::machine {
+namespace {
+
+using ptx::Space;
+using ptx::Type;
+
+struct AtomicDetail : AccessDetail {
+  // `registers` are the destinations, if there are any.
+  bool returns = false;
+  bool compares = false;  // cas: `comparands` is operand b, `operands` is operand c
+  std::array<RegisterOffset, 8> operands{};
+  RegisterOffset comparand = kNoRegister;
+  std::array<uint8_t, 8> operand_bytes{}, register_bytes{};  // per lane
+  uint8_t comparand_bytes = 0;
+  AtomicFunction function = nullptr;
+};
+
+Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& atomic = *static_cast<const AtomicDetail*>(op.detail);
+  note_effect(fragment);
+  uint64_t pointers[kWarpSize];
+  atomic.locate(fragment, atomic, mask, pointers);
+  const uint32_t size = atomic.element_bytes;
+  for_each_lane(mask, [&](uint32_t lane) {
+    for (uint32_t i = 0; i < atomic.count; ++i) {
+      auto* const memory = reinterpret_cast<std::byte*>(pointers[lane]) + i * size;
+      AtomicValue old, operand, comparand;
+      std::memcpy(&old, memory, size);
+      std::memcpy(&operand, fragment.registers + atomic.operands[i] + lane * atomic.operand_bytes[i], size);
+      if (atomic.compares) {
+        std::memcpy(&comparand, fragment.registers + atomic.comparand + lane * atomic.comparand_bytes, size);
+        if (old == comparand) std::memcpy(memory, &operand, size);
+      } else {
+        const AtomicValue result = atomic.function(old, operand);
+        std::memcpy(memory, &result, size);
+      }
+      if (atomic.returns) {
+        // A register that is wider than the type is filled up with zeros, which `old` holds above its size.
+        std::memcpy(fragment.registers + atomic.registers[i] + lane * atomic.register_bytes[i], &old,
+                    atomic.register_bytes[i]);
+      }
+    }
+  });
+  return atomic.outcome;
+}
+
+std::vector<const ptx::Operand*> list_of(const ptx::Operand& operand) {
+  std::vector<const ptx::Operand*> result;
+  if (operand.kind == ptx::OperandKind::vector) {
+    for (const ptx::Operand& element : operand.list) result.push_back(&element);
+  } else {
+    result.push_back(&operand);
+  }
+  return result;
+}
+
+void translate_update(Translation& t, bool returns) {
+  auto atomic = std::make_unique<AtomicDetail>();
+  atomic->name = ptx::spelling(t.instruction);
+  atomic->verb = AccessVerb::updates;
+  atomic->returns = returns;
+  bool cluster_wide = false;
+  const Space space = take_space(t.modifiers, cluster_wide);
+  if (space != Space::none && space != Space::global && space != Space::shared) {
+    t.illegal(fmt::format("atomic operations work on .global and .shared memory, not on .{}", ptx::name_of(space)));
+  }
+  take_memory_order(t.modifiers);
+  const bool policy = t.modifiers.take("L2::cache_hint");
+  const std::string_view operation =
+      returns ? t.modifiers.require_one_of({"add", "inc", "dec", "min", "max", "and", "or", "xor", "exch", "cas"})
+              : t.modifiers.require_one_of({"add", "inc", "dec", "min", "max", "and", "or", "xor"});
+  const bool keeps_subnormals = t.modifiers.take("noftz");
+  uint32_t count = 1;
+  if (const auto vector = t.modifiers.take_one_of({"v2", "v4", "v8"})) count = uint32_t((*vector)[1] - '0');
+  const Type type = t.modifiers.require_type();
+
+  const bool half = type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
+  if (half && !keeps_subnormals) t.illegal("additions of 16-bit floats need .noftz");
+  if (keeps_subnormals && !half) t.illegal(".noftz is for 16-bit floats");
+  // The chip flushes subnormals of .f32 in global memory and keeps them in shared memory (PTX ISA, "atom").
+  const bool flush = type == Type::f32 && space != Space::shared;
+  atomic->compares = operation == "cas";
+  const bool exists = atomic->compares
+                          ? type == Type::b16 || type == Type::b32 || type == Type::b64 || type == Type::b128
+                          : (atomic->function = atomic_function(operation, type, flush)) != nullptr;
+  if (!exists) t.unsupported(fmt::format("there is no atomic `{}` for .{}", operation, ptx::name_of(type)));
+  if (count > 1) {
+    const uint32_t bytes = count * size_of(type);
+    const bool floats = half || type == Type::f32;
+    if (space != Space::global || !floats || bytes > 16 || (type == Type::f32 && operation != "add")) {
+      t.illegal(
+          "vectors exist for additions of .f32 and for add, min and max of 16-bit floats, in .global, of at most "
+          "16 bytes");
+    }
+  } else if (half && operation != "add") {
+    t.illegal("min and max of 16-bit floats exist for vectors only");
+  }
+  atomic->element_bytes = size_of(type);
+  atomic->count = count;
+  atomic->bytes = atomic->alignment = count * size_of(type);
+
+  size_t next = 0;
+  if (returns) {
+    const auto destinations = list_of(t.operand(next++));
+    if (destinations.size() != count) t.illegal(fmt::format("the destination must have {} elements", count));
+    for (uint32_t i = 0; i < count; ++i) {
+      atomic->registers[i] = t.destination(*destinations[i], type);
+      atomic->register_bytes[i] = static_cast<uint8_t>(register_bytes_of(t, *destinations[i], type));
+    }
+  }
+  set_address(t, *atomic, t.operand(next++), space, cluster_wide);
+  if (atomic->compares) {
+    atomic->comparand = t.source(next, type);
+    atomic->comparand_bytes = static_cast<uint8_t>(register_bytes_of(t, t.operand(next), type));
+    ++next;
+  }
+  const auto operands = list_of(t.operand(next++));
+  if (operands.size() != count) t.illegal(fmt::format("the operand must have {} elements", count));
+  for (uint32_t i = 0; i < count; ++i) {
+    atomic->operands[i] = t.source(*operands[i], type);
+    atomic->operand_bytes[i] = static_cast<uint8_t>(register_bytes_of(t, *operands[i], type));
+  }
+  if (policy) (void)t.source(next, Type::b64);
+  choose_locate(*atomic);
+  // Locks are taken by repeating these: others must have their turn in between.
+  if (operation == "cas" || operation == "exch") atomic->outcome = Outcome::yield;
+  Op& op = t.emit(update);
+  op.detail = t.keep(std::move(atomic));
+}
+
+void translate_atom(Translation& t) { translate_update(t, true); }
+
+void translate_red(Translation& t) {
+  if (t.modifiers.has("async")) return translate_reduction_async(t);
+  translate_update(t, false);
+}
+
+}  // namespace
+
+void add_atomics(InstructionSet& set) {
+  set.add("atom", translate_atom);
+  set.add("red", translate_red);
+}
+
+}  // namespace stagecraft::emulator::machine

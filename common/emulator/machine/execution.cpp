@@ -1,0 +1,282 @@
+#include "emulator/machine/execution.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "emulator/machine/block_barriers.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+/// Instructions that one fragment may execute while others of its warp wait for their turn.
+constexpr uint32_t kFragmentTurn = 1024;
+/// Virtual cycles that a poll costs which found nothing.
+constexpr Cycle kPollCycles = 32;
+constexpr uint32_t kNoStop = 0xffffffffu;
+
+bool same_place(const Fragment& left, const Fragment& right) {
+  return left.pc == right.pc && left.local_frame == right.local_frame && left.return_stack == right.return_stack;
+}
+
+void absorb(Fragment& fragment, Fragment& other) {
+  fragment.mask |= other.mask;
+  fragment.held_back = fragment.held_back && other.held_back;
+  fragment.idle_poll_pc = 0xffffffffu;
+  other.mask = 0;
+  other.state = FragmentState::exited;
+}
+
+void remove_exited(Warp& warp) {
+  std::erase_if(warp.fragments, [](const auto& fragment) { return fragment->state == FragmentState::exited; });
+}
+
+/// The fragment to go on with: innermost call first, then the one that is furthest behind in the code, because that
+/// is where the others are waiting to be met.
+Fragment* choose(Warp& warp) {
+  Fragment* best = nullptr;
+  const auto goes_first = [](const Fragment& a, const Fragment& b) {
+    if (a.held_back != b.held_back) return !a.held_back;
+    if (a.return_stack.size() != b.return_stack.size()) return a.return_stack.size() > b.return_stack.size();
+    if (a.pc != b.pc) return a.pc < b.pc;
+    return a.sequence < b.sequence;
+  };
+  for (const auto& fragment : warp.fragments) {
+    if (fragment->state != FragmentState::ready) continue;
+    if (best == nullptr || goes_first(*fragment, *best)) best = fragment.get();
+  }
+  if (best != nullptr && best->held_back) {
+    for (const auto& fragment : warp.fragments) fragment->held_back = false;
+    return choose(warp);
+  }
+  return best;
+}
+
+/// Merges the ready fragments that stand where `fragment` stands; returns the lowest place ahead where another one
+/// waits, kNoStop when there is none.
+uint32_t merge_and_find_stop(Fragment& fragment) {
+  uint32_t stop = kNoStop;
+  bool merged = false;
+  for (const auto& other : fragment.warp->fragments) {
+    if (other.get() == &fragment || other->state != FragmentState::ready) continue;
+    if (same_place(fragment, *other)) {
+      absorb(fragment, *other);
+      merged = true;
+    } else if (other->pc > fragment.pc) {
+      stop = std::min(stop, other->pc);
+    }
+  }
+  if (merged) remove_exited(*fragment.warp);
+  return stop;
+}
+
+enum class Stopped { turn_over, met, changed, polled };
+
+/// The loop that everything else exists for.
+Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counters& counters) {
+  const Op* const code = fragment.grid().kernel->code.data();
+  Warp& warp = *fragment.warp;
+  std::byte* const registers = fragment.registers;
+  uint32_t pc = fragment.pc;
+  uint64_t threads = 0;
+  uint32_t left = budget;
+  Stopped stopped = Stopped::turn_over;
+  while (left > 0) {
+    const Op& op = code[pc];
+    LaneMask mask = fragment.mask;
+    --left;
+    ++warp.clock;
+    if (op.guard != kNoRegister) {
+      mask &= *lanes_at<LaneMask>(registers, op.guard) ^ op.guard_flip;
+      if (mask == 0) {
+        if (++pc >= stop) {
+          stopped = Stopped::met;
+          break;
+        }
+        continue;
+      }
+    }
+    threads += static_cast<uint64_t>(std::popcount(mask));
+    fragment.pc = pc;
+    const Outcome outcome = mask == kAllLanes ? op.full(fragment, op, mask) : op.masked(fragment, op, mask);
+    if (outcome == Outcome::next) [[likely]] {
+      if (++pc < stop) [[likely]]
+        continue;
+      stopped = Stopped::met;
+      break;
+    }
+    if (outcome == Outcome::jump) {
+      pc = fragment.pc;
+      // With one fragment, nothing can have changed but the place.
+      if (stop == kNoStop && warp.fragments.size() == 1 && fragment.state == FragmentState::ready) continue;
+      stopped = Stopped::changed;
+      break;
+    }
+    if (outcome == Outcome::blocked) {
+      if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, pc + 1);
+      stopped = Stopped::changed;
+      break;
+    }
+    ++pc;
+    stopped = Stopped::polled;
+    break;
+  }
+  fragment.pc = pc;
+  counters.warp_instructions += budget - left;
+  counters.thread_instructions += threads;
+  budget = left;
+  return stopped;
+}
+
+}  // namespace
+
+bool is_ready(const Warp& warp) {
+  return std::any_of(warp.fragments.begin(), warp.fragments.end(),
+                     [](const auto& fragment) { return fragment->state == FragmentState::ready; });
+}
+
+void run_warp(Warp& warp, uint32_t budget, Counters& counters) {
+  Cluster& cluster = *warp.block->cluster;
+  while (budget > 0) {
+    Fragment* fragment = choose(warp);
+    if (fragment == nullptr) break;
+    cluster.running = fragment;
+    const uint32_t stop = merge_and_find_stop(*fragment);
+    const bool alone = warp.fragments.size() == 1;
+    uint32_t turn = alone ? budget : std::min(budget, kFragmentTurn);
+    const uint32_t before = turn;
+    const Stopped stopped = run_fragment(*fragment, turn, stop, counters);
+    budget -= before - turn;
+    if (!alone && stopped == Stopped::turn_over) fragment->held_back = true;
+    if (stopped == Stopped::changed) remove_exited(warp);
+    if (stopped == Stopped::polled) {
+      fragment->held_back = true;
+      warp.clock += kPollCycles;
+      break;
+    }
+  }
+  cluster.running = nullptr;
+}
+
+Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
+  auto part = std::make_unique<Fragment>();
+  part->registers = fragment.registers;
+  part->warp = fragment.warp;
+  part->effects = fragment.effects;
+  part->pc = pc;
+  part->mask = lanes;
+  part->return_stack = fragment.return_stack;
+  part->local_frame = fragment.local_frame;
+  part->local_top = fragment.local_top;
+  part->sequence = fragment.cluster().next_sequence++;
+  fragment.mask &= ~lanes;
+  fragment.warp->fragments.push_back(std::move(part));
+  return *fragment.warp->fragments.back();
+}
+
+void exit_lanes(Fragment& fragment, LaneMask lanes) {
+  Warp& warp = *fragment.warp;
+  warp.live &= ~lanes;
+  fragment.mask &= ~lanes;
+  if (fragment.mask == 0) fragment.state = FragmentState::exited;
+  // Whoever waits for these lanes need not any more.
+  for (const auto& other : warp.fragments) {
+    if (other->state == FragmentState::blocked && other->wait.kind == WaitKind::warp_sync) wake(*other);
+  }
+  lanes_have_exited(*warp.block);
+  if (warp.live == 0) --warp.block->live_warps;
+}
+
+LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
+  Warp& warp = *fragment.warp;
+  if (const LaneMask strangers = mask & ~wanted; strangers != 0) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("lanes execute a .sync operation whose member mask {:#010x} leaves them out", wanted),
+                {"every lane that executes it must be in the mask: pass the mask of the lanes that are active here"},
+                strangers);
+  }
+  const LaneMask needed = wanted & warp.live;
+  if (mask == needed) return mask;
+  LaneMask present = mask;
+  const auto is_waiting_here = [&](const Fragment& other) {
+    return other.state == FragmentState::blocked && other.wait.kind == WaitKind::warp_sync &&
+           other.wait.value == wanted && same_place(fragment, other);
+  };
+  for (const auto& other : warp.fragments) {
+    if (is_waiting_here(*other)) present |= other->mask;
+  }
+  if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
+  if ((present & needed) != needed) {
+    sleep(fragment, {WaitKind::warp_sync, fragment.pc, wanted});
+    return 0;
+  }
+  for (const auto& other : warp.fragments) {
+    if (other.get() != &fragment && is_waiting_here(*other)) absorb(fragment, *other);
+  }
+  // The absorbed ones are removed by the loop, which sees more than one fragment.
+  return fragment.mask;
+}
+
+LaneMask converge_warp(Fragment& fragment, LaneMask mask) {
+  return converge(fragment, mask, fragment.warp->live | mask);
+}
+
+namespace {
+
+Cycle time_of(const Cluster& cluster) {
+  return cluster.running != nullptr ? std::max(cluster.now, cluster.running->warp->clock) : cluster.now;
+}
+
+}  // namespace
+
+void sleep(Fragment& fragment, Wait wait) {
+  fragment.state = FragmentState::blocked;
+  fragment.wait = wait;
+  ++fragment.sleep_ticket;
+  for (Observer* observer : fragment.grid().observers) observer->fragment_blocked(fragment);
+}
+
+void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit) {
+  sleep(fragment, wait);
+  // By the time the limit is over the fragment may be gone, merged with another; its number is not used again.
+  const auto end = [warp = fragment.warp, sequence = fragment.sequence, ticket = fragment.sleep_ticket] {
+    for (const auto& candidate : warp->fragments) {
+      if (candidate->sequence != sequence || candidate->sleep_ticket != ticket) continue;
+      if (candidate->state != FragmentState::blocked) return;
+      warp->block->mbarriers.forget(*candidate);  // barriers are waited for in the own block only
+      candidate->timed_out = true;
+      wake(*candidate);
+      return;
+    }
+  };
+  fragment.cluster().schedule(limit, end, /*is_time_limit=*/true);
+}
+
+void wake(Fragment& fragment) {
+  if (fragment.state != FragmentState::blocked) return;
+  fragment.state = FragmentState::ready;
+  fragment.wait = {};
+  fragment.held_back = false;
+  fragment.warp->clock = std::max(fragment.warp->clock, time_of(fragment.cluster()));
+  for (Observer* observer : fragment.grid().observers) observer->fragment_woken(fragment);
+}
+
+void resume_after(Fragment& fragment) {
+  wake(fragment);
+  ++fragment.pc;
+}
+
+void Cluster::schedule(Cycle delay, std::function<void()> action, bool is_time_limit) {
+  Origin from = origin;
+  if (running != nullptr) from = {&running->block(), running->warp->index, running->pc, running->mask};
+  events.push({time_of(*this) + delay, next_sequence++, std::move(action), from, is_time_limit});
+}
+
+Block* Cluster::block_of(uint32_t shared_address) const {
+  const uint32_t rank = shared_address >> kSharedRankShift;
+  return rank < blocks.size() ? blocks[rank].get() : nullptr;
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,91 @@
+#include "emulator/machine/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "emulator/ptx/modifiers.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+bool is_toolkit_file(const std::string& path) {
+  for (const char* part :
+       {"/cccl/", "/crt/", "/cuda/", "/cuda-", "/nvidia/cu13/", "cuda_runtime", "/cooperative_groups"}) {
+    if (path.find(part) != std::string::npos && path.find("/include/") != std::string::npos) return true;
+  }
+  return path.ends_with("_intrinsics.hpp") || path.ends_with("_functions.h");
+}
+
+std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+}  // namespace
+
+std::string Kernel::describe_source(uint32_t pc) const {
+  if (pc >= places.size()) return {};
+  // From the innermost line outwards, through the calls it was inlined into. What the reader wants is a line of his
+  // own program: toolkit headers tell him nothing, and a library's line only beside his own.
+  std::string innermost, own;
+  const std::string kernel_file = entry_file();
+  const auto& lines = module->source_lines;
+  for (ptx::SourceId id = places[pc].source; id != 0 && id < lines.size(); id = lines[id].inlined_at) {
+    const ptx::SourceLine& line = lines[id];
+    const auto file = module->files.find(line.file);
+    if (file == module->files.end() || line.line == 0 || is_toolkit_file(file->second)) continue;
+    const std::string text = fmt::format("{}:{}", base_name(file->second), line.line);
+    if (innermost.empty()) innermost = text;
+    if (own.empty() && file->second == kernel_file) own = text;
+  }
+  if (own.empty() || own == innermost) return innermost;
+  return fmt::format("{} ({})", own, innermost);
+}
+
+std::string Kernel::entry_file() const {
+  const auto& lines = module->source_lines;
+  for (const ptx::Instruction& instruction : entry->body) {
+    // The outermost call of the first line that is known is in the kernel itself.
+    ptx::SourceId id = instruction.source;
+    if (id == 0 || id >= lines.size()) continue;
+    while (lines[id].inlined_at != 0 && lines[id].inlined_at < lines.size()) id = lines[id].inlined_at;
+    const auto file = module->files.find(lines[id].file);
+    return file == module->files.end() ? std::string() : file->second;
+  }
+  return {};
+}
+
+std::string Kernel::source_file() const {
+  const std::string file = entry_file();
+  if (file.empty()) return file;
+  std::error_code error;
+  const std::filesystem::path relative = std::filesystem::relative(file, std::filesystem::current_path(error), error);
+  if (error || relative.empty() || *relative.begin() == "..") return base_name(file);
+  return relative.string();
+}
+
+std::string Kernel::describe_instruction(uint32_t pc) const {
+  if (pc >= places.size() || places[pc].function == nullptr) return {};
+  const auto& body = places[pc].function->body;
+  if (places[pc].instruction >= body.size()) return "ret";
+  return ptx::spelling(body[places[pc].instruction]);
+}
+
+std::string Kernel::name_of_shared(uint32_t offset, uint32_t element_bytes) const {
+  for (const SharedVariable& variable : shared_variables) {
+    if (variable.size == 0 || offset < variable.offset || offset >= variable.offset + variable.size) continue;
+    const uint32_t inside = offset - variable.offset;
+    if (inside == 0 && variable.size == element_bytes) return variable.name;
+    if (inside % element_bytes == 0 && variable.size % element_bytes == 0) {
+      return fmt::format("{}[{}]", variable.name, inside / element_bytes);
+    }
+    return fmt::format("{}+{:#x}", variable.name, inside);
+  }
+  for (const SharedVariable& variable : shared_variables) {
+    if (variable.size == 0 && offset >= variable.offset) {
+      return fmt::format("{}+{:#x}", variable.name, offset - variable.offset);
+    }
+  }
+  return fmt::format("shared memory at {:#x}", offset);
+}
+
+}  // namespace stagecraft::emulator::machine

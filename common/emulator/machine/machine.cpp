@@ -1,0 +1,72 @@
+#include "emulator/machine/machine.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "emulator/machine/function_translator.hpp"
+#include "emulator/machine/grid_run.hpp"
+#include "emulator/machine/names.hpp"
+
+namespace stagecraft::emulator::machine {
+
+Machine::Machine(const Architecture& architecture) : architecture_(architecture), memory_(architecture.memory_bytes) {}
+
+std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::Function& entry,
+                                           uint32_t machine_registers) {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = entry.name;
+  kernel->display_name = short_function_name(entry.name);
+  kernel->module = image.module();
+  kernel->entry = &entry;
+  kernel->machine_registers = machine_registers;
+  KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
+  return kernel;
+}
+
+Residency Machine::residency(const Kernel& kernel, Extent3 block, uint32_t dynamic_shared_bytes) const {
+  const auto warps = static_cast<uint32_t>((block.count() + kWarpSize - 1) / kWarpSize);
+  const uint32_t shared = kSharedReservedBytes + kernel.static_shared_bytes + dynamic_shared_bytes;
+  const uint32_t registers = registers_of_block(kernel.machine_registers, warps);
+  Residency result{architecture_.blocks_per_multiprocessor, "blocks"};
+  const auto limit = [&](uint32_t available, uint32_t needed, const char* what) {
+    if (needed == 0 || available / needed >= result.blocks) return;
+    result = {available / needed, what};
+  };
+  limit(architecture_.threads_per_multiprocessor, warps * kWarpSize, "threads");
+  limit(architecture_.shared_per_multiprocessor, shared, "shared memory");
+  limit(architecture_.registers_per_multiprocessor, registers, "registers");
+  return result;
+}
+
+LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Observer*>& observers,
+                             std::function<void(std::string_view)> print) {
+  LaunchResult result;
+  Grid grid;
+  grid.request = &request;
+  grid.kernel = request.kernel;
+  grid.architecture = &architecture_;
+  grid.latencies = &latencies_of(architecture_);
+  grid.memory = &memory_;
+  grid.id = ++launches_;
+  grid.observers = observers;
+  grid.print = std::move(print);
+  const auto parameters = memory_.allocate(std::max<uint64_t>(request.parameters.size(), 1), AllocationKind::parameters,
+                                           "kernel parameters");
+  if (!parameters) {
+    result.fault = FaultKind::launch_failure;
+    result.diagnostics.push_back(
+        {"launch failure", "no device memory is left for the parameters of the launch", {}, {}, {}});
+    return result;
+  }
+  grid.parameters_address = *parameters;
+  std::memcpy(DeviceMemory::host(*parameters), request.parameters.data(), request.parameters.size());
+  GridRun(grid, result).run();
+  memory_.release(*parameters);
+  for (Observer* observer : observers) {
+    for (Diagnostic& finding : observer->findings()) result.diagnostics.push_back(std::move(finding));
+  }
+  if (!result.diagnostics.empty() && !result.fault) result.fault = FaultKind::launch_failure;
+  return result;
+}
+
+}  // namespace stagecraft::emulator::machine

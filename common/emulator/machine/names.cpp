@@ -1,0 +1,59 @@
+#include "emulator/machine/names.hpp"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+
+namespace stagecraft::emulator::machine {
+
+std::string demangle(const std::string& name) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 && text != nullptr ? std::string(text.get()) : name;
+}
+
+namespace {
+
+/// Position behind the last `separator` outside all brackets, 0 when there is none.
+size_t behind_last(const std::string& text, char separator) {
+  int depth = 0;
+  for (size_t i = text.size(); i-- > 0;) {
+    const char c = text[i];
+    if (c == '>' || c == ')' || c == ']' || c == '}') ++depth;
+    if (c == '<' || c == '(' || c == '[' || c == '{') --depth;
+    if (depth == 0 && c == separator) return i + 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string short_function_name(const std::string& mangled) {
+  std::string name = demangle(mangled);
+  // Parameters: the bracket that closes last, opened at depth 0.
+  if (!name.empty() && name.back() == ')') {
+    int depth = 0;
+    for (size_t i = name.size(); i-- > 0;) {
+      if (name[i] == ')') ++depth;
+      if (name[i] == '(' && --depth == 0) {
+        name.resize(i);
+        break;
+      }
+    }
+  }
+  name.erase(0, behind_last(name, ' '));
+  name.erase(0, behind_last(name, ':'));
+  return name;
+}
+
+std::string source_name(const std::string& mangled) {
+  std::string name = demangle(mangled);
+  name.erase(0, behind_last(name, ':'));
+  // ptxas and nvcc mark clones of function-local variables with a number behind a dollar sign.
+  if (const size_t dollar = name.rfind('$'); dollar != std::string::npos && dollar > 0) name.resize(dollar);
+  return name;
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,45 @@
+// What is wrong with a PTX text, said so that its reader can put it right: what, where, what is legal.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/ptx/module.hpp"
+
+namespace stagecraft::emulator::ptx {
+
+/// Base of everything that reading or decoding PTX can throw. `what()` is the complete sentence, with the place.
+class Error : public std::runtime_error {
+ public:
+  /// @param legal what could have stood there instead; may be empty.
+  Error(std::string message, TextPosition position, std::string legal = {});
+
+  /// What is wrong, without the place and without the legal alternatives.
+  const std::string& message() const { return message_; }
+  const std::string& legal() const { return legal_; }
+  TextPosition position() const { return position_; }
+
+ private:
+  std::string message_;
+  std::string legal_;
+  TextPosition position_;
+};
+
+/// The text is not PTX, or names something that does not exist.
+class SyntaxError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The text may well be PTX, but this emulator does not execute it.
+class UnsupportedInstruction : public Error {
+ public:
+  using Error::Error;
+};
+
+/// The candidate that is closest to a misspelt name, or an empty view when none is close enough to be meant.
+std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
+
+}  // namespace stagecraft::emulator::ptx

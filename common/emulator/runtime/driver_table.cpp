@@ -1,0 +1,83 @@
+// The driver's functions by name, and stubs for those that the emulated GPU does not have.
+//
+// cuda.h is not included here, because a stub has no parameters: its caller's are left alone. In libcudart all of these
+// are hidden; programs reach them through libcuda.so.1 or by asking for them by name.
+#include "emulator/runtime/driver_table.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <unordered_map>
+
+#include "emulator/runtime/not_supported.hpp"
+#include "emulator/runtime/other_names.hpp"
+
+#define STAGECRAFT_DEFINED(name) extern "C" [[gnu::visibility("hidden")]] int name();
+#define STAGECRAFT_STUB(name)                                                \
+  extern "C" [[gnu::visibility("hidden")]] int name() noexcept {             \
+    static bool told = false;                                                \
+    return stagecraft::emulator::runtime::driver_not_supported(#name, told); \
+  }
+#define STAGECRAFT_ALIAS(name, target)                 \
+  extern "C" [[gnu::visibility("hidden")]] int name(); \
+  STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_TO(target));
+#include "emulator/runtime/driver_exports.inc"
+#undef STAGECRAFT_DEFINED
+#undef STAGECRAFT_STUB
+#undef STAGECRAFT_ALIAS
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+/// A function that changed its parameters: the version of CUDA from which on the plain name means this form.
+struct Revision {
+  std::string_view name;
+  std::string_view form;
+  int since;
+};
+/// Others have had one form for as long as CUDA has 64-bit device pointers. Source: cudaTypedefs.h.
+constexpr Revision kRevisions[] = {
+    {"cuGetProcAddress", "cuGetProcAddress", 11030},
+    {"cuGetProcAddress", "cuGetProcAddress_v2", 12000},
+    {"cuCtxCreate", "cuCtxCreate_v2", 3020},
+    {"cuCtxCreate", "cuCtxCreate_v4", 13000},
+};
+
+const std::unordered_map<std::string_view, void*>& functions() {
+  static const std::unordered_map<std::string_view, void*> table = {
+#define STAGECRAFT_DEFINED(name) {#name, reinterpret_cast<void*>(&name)},
+#define STAGECRAFT_STUB(name) {#name, reinterpret_cast<void*>(&name)},
+#define STAGECRAFT_ALIAS(name, target) {#name, reinterpret_cast<void*>(&name)},
+#include "emulator/runtime/driver_exports.inc"
+  };
+  return table;
+}
+
+}  // namespace
+
+void* find_exact_driver_function(std::string_view name) {
+  const auto found = functions().find(name);
+  return found == functions().end() ? nullptr : found->second;
+}
+
+void* find_driver_function(std::string_view name, int version) {
+  const Revision* newest = nullptr;
+  bool is_revised = false;
+  for (const Revision& revision : kRevisions) {
+    if (revision.name != name) continue;
+    is_revised = true;
+    if (revision.since <= version) newest = &revision;
+  }
+  if (is_revised) return newest == nullptr ? nullptr : find_exact_driver_function(newest->form);
+  for (int form = 4; form >= 2; --form) {
+    if (void* function = find_exact_driver_function(fmt::format("{}_v{}", name, form))) return function;
+  }
+  return find_exact_driver_function(name);
+}
+
+}  // namespace stagecraft::emulator::runtime
+
+/// For libcuda.so.1, which has no code of its own.
+extern "C" [[gnu::visibility("default")]] void* stagecraft_driver_function(const char* name) {
+  return stagecraft::emulator::runtime::find_exact_driver_function(name);
+}

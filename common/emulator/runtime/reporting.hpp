@@ -1,0 +1,34 @@
+// Where findings and refused calls are told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "emulator/machine/observer.hpp"
+#include "emulator/runtime/settings.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+/// Writes reports as the settings ask: text for people, or one JSON object per line for tools; to stderr or to a file.
+class Reporter {
+ public:
+  /// Until this is called, text to stderr. Throws std::invalid_argument when the report file cannot be opened.
+  void configure(const Settings& settings);
+
+  void report(const machine::Diagnostic& diagnostic);
+  /// A call of the API that was refused: `stagecraft: cudaMalloc: <message> [cudaErrorInvalidValue]`.
+  void refuse(std::string_view function, std::string_view message, std::string_view error);
+
+  /// Diagnostics of kernels so far.
+  uint64_t diagnosed() const { return diagnosed_; }
+
+ private:
+  void write(const std::string& text);
+
+  ReportFormat format_ = ReportFormat::text;
+  std::string file_;
+  uint64_t diagnosed_ = 0;
+};
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,60 @@
+#include "emulator/runtime/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <stdexcept>
+#include <string_view>
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+[[noreturn]] void illegal(std::string_view name, std::string_view value, std::string_view legal) {
+  throw std::invalid_argument(fmt::format("{} is \"{}\", but must be {}", name, value, legal));
+}
+
+uint64_t read_seed(std::string_view text) {
+  const bool is_hexadecimal = text.starts_with("0x");
+  const std::string_view digits = is_hexadecimal ? text.substr(2) : text;
+  uint64_t seed = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), seed, is_hexadecimal ? 16 : 10);
+  if (error != std::errc{} || end != digits.data() + digits.size()) {
+    illegal("STAGECRAFT_SEED", text, "a number from 0 to 18446744073709551615, decimal or with 0x");
+  }
+  return seed;
+}
+
+}  // namespace
+
+Settings read_settings(const char* (*get_variable)(const char* name)) {
+  const auto variable = [&](const char* name) {
+    const char* value = get_variable(name);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  Settings settings;
+  const std::string_view device = variable("STAGECRAFT_DEVICE");
+  settings.architecture = device.empty() ? &machine::b200() : machine::find_architecture(device);
+  if (settings.architecture == nullptr) {
+    illegal("STAGECRAFT_DEVICE", device, fmt::format("{}", fmt::join(machine::architecture_names(), " or ")));
+  }
+  if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
+
+  const std::string_view format = variable("STAGECRAFT_REPORT");
+  if (format == "json") {
+    settings.report_format = ReportFormat::json;
+  } else if (!format.empty() && format != "text") {
+    illegal("STAGECRAFT_REPORT", format, "text or json");
+  }
+  settings.report_file = variable("STAGECRAFT_REPORT_FILE");
+
+  const std::string_view exit_status = variable("STAGECRAFT_EXIT_STATUS");
+  if (exit_status == "program") {
+    settings.strict_exit_status = false;
+  } else if (!exit_status.empty() && exit_status != "strict") {
+    illegal("STAGECRAFT_EXIT_STATUS", exit_status, "strict or program");
+  }
+  return settings;
+}
+
+}  // namespace stagecraft::emulator::runtime

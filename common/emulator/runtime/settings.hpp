@@ -1,0 +1,26 @@
+// What the environment says about the emulated GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "emulator/machine/architecture.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+enum class ReportFormat { text, json };
+
+struct Settings {
+  const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE: b200 (default) or h200
+  uint64_t seed = 0;                                    ///< STAGECRAFT_SEED: of the schedule, default 0
+  ReportFormat report_format = ReportFormat::text;      ///< STAGECRAFT_REPORT: text (default) or json
+  std::string report_file;                              ///< STAGECRAFT_REPORT_FILE: appended to; default stderr
+  /// STAGECRAFT_EXIT_STATUS: `strict` (default) makes a program that would exit with 0 exit with 1 after a kernel was
+  /// diagnosed; `program` leaves its status alone.
+  bool strict_exit_status = true;
+};
+
+/// Reads the variables. Throws std::invalid_argument with a sentence on the first that has an illegal value.
+Settings read_settings(const char* (*get_variable)(const char* name));
+
+}  // namespace stagecraft::emulator::runtime

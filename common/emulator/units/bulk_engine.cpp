@@ -1,0 +1,231 @@
+#include "emulator/units/bulk_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "emulator/units/mbarrier.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Block;
+using machine::Cluster;
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+
+std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const TargetOperands& operands, uint64_t bytes,
+                                   uint32_t alignment, const char* what) {
+  Block& block = fragment.block();
+  const std::string data_name = fmt::format("{}: destination", what), barrier_name = fmt::format("{}: mbarrier", what);
+  const uint32_t data = operands.destination.at(fragment, lane, data_name.c_str());
+  const uint32_t barrier = operands.barrier.at(fragment, lane, barrier_name.c_str());
+  const uint32_t barrier_rank = barrier >> machine::kSharedRankShift;
+  const auto check = [&](const BulkTarget& target) {
+    block_with(*block.cluster, target.data, bytes, alignment, data_name.c_str());
+    block_with(*block.cluster, target.barrier, 8, 8, barrier_name.c_str());
+    return target;
+  };
+
+  if (operands.multicast_mask.present()) {
+    const auto mask = static_cast<uint32_t>(operands.multicast_mask.at(fragment, lane) & 0xffff);
+    const size_t ranks = block.cluster->blocks.size();
+    if (mask == 0 || (ranks < 16 && mask >> ranks != 0)) {
+      throw Fault(FaultKind::illegal_instruction,
+                  fmt::format("{}: the multicast mask 0x{:x} names {}", what, mask,
+                              mask == 0 ? "no block" : "blocks that the cluster has not"),
+                  {fmt::format("bit i stands for the block with %cluster_ctarank == i; this cluster has ranks 0 to {}",
+                               ranks - 1)});
+    }
+    std::vector<BulkTarget> targets;
+    machine::for_each_lane(mask, [&](uint32_t rank) {
+      // The signal goes to the destination block; for CTA pairs to the member of its pair that has the parity of the
+      // block that holds the barrier.
+      const uint32_t signalled = operands.cta_group == 2 ? (rank & ~1u) | (barrier_rank & 1u) : rank;
+      targets.push_back(check({rank << machine::kSharedRankShift | (data & machine::kSharedOffsetMask),
+                               signalled << machine::kSharedRankShift | (barrier & machine::kSharedOffsetMask)}));
+    });
+    return targets;
+  }
+
+  if (operands.destination.scope != SharedScope::cluster) {
+    block_in_scope(block, data, bytes, alignment, operands.destination.scope, data_name.c_str());
+  }
+  const uint32_t data_rank = data >> machine::kSharedRankShift;
+  const bool together = barrier_rank == data_rank || (operands.cta_group == 2 && (barrier_rank ^ data_rank) == 1);
+  if (!together) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("{}: the destination {} and the mbarrier {} are in different blocks", what,
+                            spell_shared(data), spell_shared(barrier)),
+                {"the barrier must be in the destination's block (with .cta_group::2: there or in its pair's other "
+                 "block); map both addresses with mapa"});
+  }
+  return {check({data, barrier})};
+}
+
+machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes) {
+  return grid.latencies->bulk_copy + bytes / std::max(1u, grid.latencies->bulk_bytes_per_cycle);
+}
+
+void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
+                       std::function<void(const BulkTarget&)> deliver) {
+  Cluster& cluster = fragment.cluster();
+  cluster.schedule(bulk_latency(fragment.grid(), bytes),
+                   [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)] {
+                     for (const BulkTarget& target : targets) deliver(target);
+                     for (const BulkTarget& target : targets)
+                       complete_transaction(cluster, target.barrier, bytes, what);
+                   });
+}
+
+void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what,
+                    std::function<std::vector<std::byte>()> read,
+                    std::function<void(const std::vector<std::byte>&)> write) {
+  struct Store {
+    Block* block;
+    const char* what;
+    ThreadGroups* groups;  // map nodes stay where they are
+    std::shared_ptr<CopyGroup> group;
+    std::function<std::vector<std::byte>()> read;
+    std::function<void(const std::vector<std::byte>&)> write;
+    std::vector<std::byte> data;
+  };
+  Block& block = fragment.block();
+  ThreadGroups& groups = block.bulk_groups.bulk[machine::thread_of(fragment, lane)];
+  auto store =
+      std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
+  const machine::Cycle latency = bulk_latency(fragment.grid(), bytes);
+  block.cluster->schedule(latency / 2, [store] {
+    if (store->block->exited) {
+      throw Fault(FaultKind::illegal_address,
+                  fmt::format("{}: the block exited before its shared memory was read", store->what),
+                  {"the thread that issues the copy must commit it and wait, cp.async.bulk.wait_group.read 0, before "
+                   "the block ends"});
+    }
+    store->data = store->read();
+    --store->group->unread;
+    wake_waiting(*store->groups);
+  });
+  block.cluster->schedule(latency, [store] {
+    store->write(store->data);
+    store->data = {};
+    --store->group->unfinished;
+    wake_waiting(*store->groups);
+  });
+}
+
+void wake_waiting(ThreadGroups& groups) {
+  const std::vector<Fragment*> waiting = std::move(groups.waiting);
+  groups.waiting.clear();
+  for (Fragment* fragment : waiting) machine::wake(*fragment);
+}
+
+namespace {
+
+std::map<uint32_t, ThreadGroups>& groups_of(Block& block, GroupKind kind) {
+  return kind == GroupKind::bulk ? block.bulk_groups.bulk : block.bulk_groups.copy;
+}
+
+template <GroupKind kind>
+Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
+  auto& groups = groups_of(fragment.block(), kind);
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    const auto found = groups.find(machine::thread_of(fragment, lane));
+    // A thread that never copied has only empty groups, which are complete: no need to keep them.
+    if (found != groups.end()) found->second.commit();
+  });
+  return Outcome::next;
+}
+
+/// immediate: groups that may stay pending in [31:0], bit 32: only the reads, bit 33: commit first (wait_all)
+template <GroupKind kind>
+Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto keep = static_cast<uint32_t>(op.immediate);
+  const bool read_only = (op.immediate >> 32 & 1) != 0, all = (op.immediate >> 33 & 1) != 0;
+  auto& groups = groups_of(fragment.block(), kind);
+  for (; mask != 0; mask &= mask - 1) {
+    const auto found = groups.find(machine::thread_of(fragment, machine::first_lane(mask)));
+    if (found == groups.end()) continue;
+    ThreadGroups& mine = found->second;
+    if (all && mine.open) mine.commit();
+    if (mine.reached(keep, read_only)) {
+      mine.forget_finished();
+      continue;
+    }
+    // One lane at a time: when this one's copies are done, the instruction is executed again and looks at the rest.
+    mine.waiting.push_back(&fragment);
+    machine::sleep(fragment, {machine::WaitKind::bulk_group, 0, keep});
+    return Outcome::blocked;
+  }
+  return Outcome::next;
+}
+
+}  // namespace
+
+void translate_commit_group(Translation& t, GroupKind kind) {
+  t.emit(kind == GroupKind::bulk ? commit_group<GroupKind::bulk> : commit_group<GroupKind::copy>);
+}
+
+void translate_wait_group(Translation& t, GroupKind kind, bool all) {
+  const bool read_only = kind == GroupKind::bulk && t.modifiers.take("read");
+  const int64_t keep = all ? 0 : t.integer(t.operand(0), "the number of groups that may stay pending");
+  if (keep < 0 || keep > 0x7fff'ffff) t.illegal(fmt::format("{} groups cannot stay pending", keep));
+  t.emit(kind == GroupKind::bulk ? wait_group<GroupKind::bulk> : wait_group<GroupKind::copy>).immediate =
+      static_cast<uint64_t>(keep) | uint64_t{read_only} << 32 | uint64_t{all} << 33;
+}
+
+std::string_view take_space(Translation& t) {
+  return t.modifiers.require_one_of({"shared::cta", "shared::cluster", "global", "shared"});
+}
+
+SharedScope scope_of(std::string_view space) {
+  return space == "shared::cluster" ? SharedScope::cluster : SharedScope::block;
+}
+
+bool take_cache_hint(Translation& t) { return t.modifiers.take("L2::cache_hint"); }
+
+void require_sm_100(Translation& t, std::string_view what) {
+  if (t.architecture().major < 10) t.unsupported(fmt::format("{} needs sm_100", what));
+}
+
+void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
+                  const char* what) {
+  const machine::Located located = machine::locate(address);
+  if (located.where != machine::Located::Where::global) {
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: 0x{:x} is a generic address of {} memory, not a global one", what, address,
+                            located.where == machine::Located::Where::shared ? "shared" : "local"));
+  }
+  if (address % alignment != 0) {
+    throw Fault(
+        FaultKind::misaligned_address, fmt::format("{}: 0x{:x} is not a multiple of {}", what, address, alignment),
+        {fmt::format("bulk copies move aligned pieces of {} bytes: check the index added to the pointer", alignment)});
+  }
+  if (bytes == 0) return;
+  const machine::Allocation* allocation = grid.memory->find(address, bytes);
+  if (allocation == nullptr) {
+    std::vector<std::string> details{grid.memory->describe(address)};
+    if (address == 0) {
+      details = {"the pointer is null"};
+    } else if (const machine::Allocation* start = grid.memory->find(address)) {
+      details = {fmt::format("the range ends {} bytes past the end of {} ({} bytes at 0x{:x})",
+                             address + bytes - (start->address + start->size), start->label, start->size,
+                             start->address)};
+    }
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: {} bytes at 0x{:x} are not in allocated memory", what, bytes, address),
+                std::move(details));
+  }
+  if (write && !allocation->writable_by_kernels) {
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: {} bytes at 0x{:x} are in memory that kernels may not write ({})", what, bytes,
+                            address, allocation->label));
+  }
+}
+
+}  // namespace stagecraft::emulator::units

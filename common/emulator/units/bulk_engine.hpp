@@ -1,0 +1,95 @@
+// What the bulk copies of one dimension and those of tensors have in common: where they go, when they end, and whom
+// their end concerns.
+//
+// A copy is checked when it is issued, and does its work in events: one that brings data to shared memory reads and
+// writes when it completes and then signals its barriers; one that takes data out reads its source half way, which is
+// when `wait_group.read` is content, and writes at its end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/grid.hpp"
+#include "emulator/machine/translate.hpp"
+#include "emulator/units/bulk_groups.hpp"
+#include "emulator/units/lane_operand.hpp"
+
+namespace stagecraft::emulator::units {
+
+/// One destination in shared memory and the barrier that learns of it.
+struct BulkTarget {
+  uint32_t data = 0, barrier = 0;
+};
+
+/// The operands of an instruction that say where data goes in the shared memory of a cluster.
+struct TargetOperands {
+  SharedOperand destination;
+  SharedOperand barrier;
+  LaneOperand multicast_mask;  ///< absent: no multicast
+  uint32_t cta_group = 1;
+};
+
+/// Checks and lists the destinations of a lane's copy of `bytes` bytes. Throws Fault.
+std::vector<BulkTarget> targets_of(machine::Fragment& fragment, uint32_t lane, const TargetOperands& operands,
+                                   uint64_t bytes, uint32_t alignment, const char* what);
+
+/// Cycles from the issue of a copy to its end.
+machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes);
+
+/// Schedules the end of a copy into shared memory: `deliver(target)` for each target, then `bytes` bytes for each
+/// target's barrier.
+void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
+                       std::function<void(const BulkTarget&)> deliver);
+
+/// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Throws,
+/// from `read`'s event, when the block has exited before its memory was read.
+void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what,
+                    std::function<std::vector<std::byte>()> read,
+                    std::function<void(const std::vector<std::byte>&)> write);
+
+/// Wakes who waits in a wait_group of this thread, to look again.
+void wake_waiting(ThreadGroups& groups);
+
+/// A group of copies is waited for: what commit_group and wait_group of both kinds do.
+enum class GroupKind : uint8_t { bulk, copy };
+void translate_commit_group(machine::Translation& t, GroupKind kind);
+void translate_wait_group(machine::Translation& t, GroupKind kind, bool all);
+
+/// Calls `issue(lane)` for the active lanes in order; a Fault that names no lanes is that lane's.
+template <typename Issue>
+void issue_lanes(machine::LaneMask mask, Issue&& issue) {
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    try {
+      issue(lane);
+    } catch (machine::Fault& fault) {
+      if (fault.lanes == 0) fault.lanes = 1u << lane;
+      throw;
+    }
+  });
+}
+
+/// The state spaces of a copy in the order of the text: destination, then source.
+std::string_view take_space(machine::Translation& t);
+SharedScope scope_of(std::string_view space);
+/// Takes `.L2::cache_hint`; with it the instruction has a cache policy as its last operand, which has no effect.
+bool take_cache_hint(machine::Translation& t);
+
+/// Refuses a form that came with sm_100 on lesser chips. `what` names it: ".cp_mask".
+void require_sm_100(machine::Translation& t, std::string_view what);
+
+/// Checks a range of global memory against its allocations. Throws Fault.
+void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
+                  const char* what);
+
+// The translators of the forms, after `cp.async.bulk`, `cp.reduce.async.bulk` have been taken; see bulk_operations.cpp.
+void translate_bulk_copy(machine::Translation& t);
+void translate_bulk_reduction(machine::Translation& t);
+void translate_bulk_prefetch(machine::Translation& t);
+void translate_tensor_copy(machine::Translation& t, bool reduction);
+void translate_tensor_prefetch(machine::Translation& t);
+void translate_small_copy(machine::Translation& t);
+
+}  // namespace stagecraft::emulator::units

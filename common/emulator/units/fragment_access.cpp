@@ -1,0 +1,103 @@
+#include "emulator/units/fragment_access.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "emulator/machine/fault.hpp"
+#include "emulator/machine/lanes.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Fault;
+using machine::FaultKind;
+using machine::kWarpSize;
+
+FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split)
+    : shape_(shape),
+      packed_(packed),
+      contiguous_(shape == FragmentShape::s32x32b && !packed),
+      split_(split),
+      registers_(size_t{repetitions} * registers_of(shape)),
+      columns_(repetitions * columns_of(shape) * (packed ? 2 : 1)) {
+  if (contiguous_) return;
+  cells_.reserve(registers_ * kWarpSize);
+  for (uint32_t index = 0; index < registers_; ++index) {
+    for (uint32_t thread = 0; thread < kWarpSize; ++thread) {
+      // The split counts columns of tensor memory, also where the map's own columns are pairs of those.
+      const bool second = shape == FragmentShape::s16x32bx2 && thread >= kWarpSize / 2;
+      TensorCell cell = fragment_cell(shape, thread, index);
+      cell.column = cell.column * (packed ? 2 : 1) + (second ? split : 0);
+      cells_.push_back(cell.column * kTensorLanes + cell.lane);
+    }
+  }
+}
+
+void FragmentAccess::check(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
+                           const char* what) const {
+  const TensorCell cell = cell_at(address);
+  const uint32_t first = warp % 4 * 32;
+  const bool halves = shape_ != FragmentShape::s32x32b;
+  if (cell.lane != first && !(halves && cell.lane == first + 16)) {
+    throw Fault(
+        FaultKind::illegal_address,
+        fmt::format("{}: address 0x{:x} is in lane {}, which warp {} may not access", what, address, cell.lane, warp),
+        {fmt::format("warp {} may access lanes {} to {} (its number modulo 4 gives the quarter)", warp, first,
+                     first + 31),
+         halves ? fmt::format("legal lanes of the address: {} and {}", first, first + 16)
+                : fmt::format("legal lane of the address: {}; add (warp % 4) * 32 << 16 to the allocation's address",
+                              first)});
+  }
+  memory.require(block, cell, lanes_of(shape_), columns_, what);
+  if (shape_ == FragmentShape::s16x32bx2) {
+    memory.require(block, {cell.lane, cell.column + split_}, lanes_of(shape_), columns_, what);
+  }
+}
+
+void FragmentAccess::load(TensorMemory& memory, uint32_t address, std::byte* registers, const uint32_t* offsets) const {
+  const TensorCell base = cell_at(address);
+  const uint32_t* const from = memory.column(base.column) + base.lane;
+  if (contiguous_) {
+    for (size_t index = 0; index < registers_; ++index) {
+      std::memcpy(registers + offsets[index], from + index * kTensorLanes, kWarpSize * sizeof(uint32_t));
+    }
+    return;
+  }
+  const uint32_t* cell = cells_.data();
+  for (size_t index = 0; index < registers_; ++index, cell += kWarpSize) {
+    uint32_t* const to = reinterpret_cast<uint32_t*>(registers + offsets[index]);
+    if (packed_) {
+      for (uint32_t thread = 0; thread < kWarpSize; ++thread) {
+        to[thread] = (from[cell[thread]] & 0xffff) | from[cell[thread] + kTensorLanes] << 16;
+      }
+    } else {
+      for (uint32_t thread = 0; thread < kWarpSize; ++thread) to[thread] = from[cell[thread]];
+    }
+  }
+}
+
+void FragmentAccess::store(TensorMemory& memory, uint32_t address, const std::byte* registers,
+                           const uint32_t* offsets) const {
+  const TensorCell base = cell_at(address);
+  uint32_t* const to = memory.column(base.column) + base.lane;
+  if (contiguous_) {
+    for (size_t index = 0; index < registers_; ++index) {
+      std::memcpy(to + index * kTensorLanes, registers + offsets[index], kWarpSize * sizeof(uint32_t));
+    }
+    return;
+  }
+  const uint32_t* cell = cells_.data();
+  for (size_t index = 0; index < registers_; ++index, cell += kWarpSize) {
+    const uint32_t* const from = reinterpret_cast<const uint32_t*>(registers + offsets[index]);
+    for (uint32_t thread = 0; thread < kWarpSize; ++thread) {
+      if (packed_) {
+        to[cell[thread]] = from[thread] & 0xffff;
+        to[cell[thread] + kTensorLanes] = from[thread] >> 16;
+      } else {
+        to[cell[thread]] = from[thread];
+      }
+    }
+  }
+}
+
+}  // namespace stagecraft::emulator::units

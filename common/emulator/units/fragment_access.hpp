@@ -1,0 +1,40 @@
+// What tcgen05.ld and tcgen05.st move between tensor memory and the registers of a warp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "emulator/units/tensor_layouts.hpp"
+#include "emulator/units/tensor_memory.hpp"
+
+namespace stagecraft::emulator::units {
+
+/// The cells that each register of each thread stands for; made once per instruction, when it is translated.
+class FragmentAccess {
+ public:
+  /// @param packed the 16-bit forms (.pack::16b, .unpack::16b): each register is the low halves of two adjacent cells.
+  /// @param split  the immediate of 16x32bx2, in columns.
+  FragmentAccess(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split = 0);
+
+  uint32_t register_count() const { return static_cast<uint32_t>(registers_); }
+
+  /// Throws Fault unless the warp may access the lanes, and the block owns the columns. `what`: "tcgen05.ld".
+  void check(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
+             const char* what) const;
+  /// Copies the cells at an approved address to 32 consecutive words at registers + offsets[i], for each register i.
+  void load(TensorMemory& memory, uint32_t address, std::byte* registers, const uint32_t* offsets) const;
+  /// And back. A packed store writes zeros to the upper halves of its cells (unconfirmed).
+  void store(TensorMemory& memory, uint32_t address, const std::byte* registers, const uint32_t* offsets) const;
+
+ private:
+  FragmentShape shape_;
+  bool packed_;
+  bool contiguous_;  ///< 32x32b unpacked: a register is 32 lanes of a column
+  uint32_t split_;
+  size_t registers_;
+  uint32_t columns_;             ///< of each block of cells
+  std::vector<uint32_t> cells_;  ///< [register][thread]: column * 128 + lane of the (first) cell; empty if contiguous
+};
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,37 @@
+// One tcgen05.mma: what it needs to be told, what must hold for it, and what it does.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "emulator/units/mma_descriptors.hpp"
+#include "emulator/units/tensor_memory.hpp"
+
+namespace stagecraft::emulator::machine {
+struct Block;
+}
+
+namespace stagecraft::emulator::units {
+
+struct MmaOperation {
+  InstructionDescriptor shape;
+  bool weight_stationary = false;  ///< the .ws form
+  bool a_in_tensor_memory = false;
+  bool accumulate = false;              ///< add to D instead of overwriting it (enable-input-d)
+  uint32_t scale_d = 0;                 ///< D is multiplied by 2^-scale_d before it is added to
+  uint32_t d = 0;                       ///< tensor memory address
+  uint32_t a_address = 0;               ///< tensor memory address, if A lies there
+  SharedDescriptor a, b;                ///< A's if it lies in shared memory
+  std::array<uint32_t, 4> disabled{};   ///< bit i of word w: lane 32 * w + i of D is not written
+  uint32_t scales_a = 0, scales_b = 0;  ///< tensor memory addresses of scale factors (block-scaled kinds)
+  uint32_t scales_per_slice = 0;        ///< scale factors per row along the K of one instruction: 1, 2 or 4
+};
+
+/// Throws Fault unless the chip could execute the operation: majors and swizzles that the types allow, operands within
+/// the block's shared memory, addresses within what the block has allocated of tensor memory.
+void check(const MmaOperation& operation, const machine::Block& block, const TensorMemory& memory);
+
+/// Executes an operation that `check` has approved; reads the operands now.
+void execute(const MmaOperation& operation, const machine::Block& block, TensorMemory& memory);
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,223 @@
+#include "emulator/units/tensor_box.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace stagecraft::emulator::units {
+
+uint32_t swizzled(uint32_t address, TensorSwizzle swizzle) {
+  switch (swizzle) {
+    case TensorSwizzle::none: return address;
+    case TensorSwizzle::span_32: return address ^ (address >> 3 & 0x10);
+    case TensorSwizzle::span_64: return address ^ (address >> 3 & 0x30);
+    case TensorSwizzle::span_128: return address ^ (address >> 3 & 0x70);
+    case TensorSwizzle::span_128_atom_32: return address ^ (address >> 2 & 0x60);
+    // Which of two lines has its halves swapped is unconfirmed; taken to be the odd one.
+    case TensorSwizzle::span_128_atom_32_flip_8: return address ^ (address >> 2 & 0x60) ^ (address >> 4 & 0x08);
+    case TensorSwizzle::span_128_atom_64: return address ^ (address >> 1 & 0x40);
+  }
+  return address;
+}
+
+uint32_t round_to_tf32(uint32_t bits) {
+  if ((bits & 0x7fff'ffffu) > 0x7f80'0000u) return 0x7fff'e000u;
+  return (bits + 0x0fffu + (bits >> 13 & 1)) & ~0x1fffu;
+}
+
+void TensorBox::measure() {
+  const uint32_t bits = bits_of(map.element);
+  row_bytes = map.box[0] * bits / 8;
+  row_shared_bytes = is_padded(map.element) ? map.box[0] : row_bytes;
+  const uint32_t span = span_of(map.swizzle);
+  pitch = span != 0 ? span : row_shared_bytes;
+  row_count = 1;
+  if (four_rows) {
+    row_count = 4;
+  } else {
+    for (int i = 1; i < map.rank; ++i) {
+      count[i] = (map.box[i] + map.element_strides[i] - 1u) / map.element_strides[i];
+      row_count *= count[i];
+    }
+  }
+  const int64_t first = start[0] * static_cast<int64_t>(bits) / 8;  // exact: the box start is aligned
+  const int64_t end = static_cast<int64_t>(map.extent(0)) * bits / 8;
+  inside_first = static_cast<uint32_t>(std::clamp<int64_t>(-first, 0, row_bytes));
+  inside_end = static_cast<uint32_t>(std::clamp<int64_t>(end - first, 0, row_bytes));
+}
+
+bool TensorBox::start_is_aligned() const {
+  if (is_padded(map.element)) return start[0] % 128 == 0;
+  return start[0] * static_cast<int64_t>(bits_of(map.element)) % 128 == 0;
+}
+
+std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& memory, bool write) {
+  if (box.inside_first >= box.inside_end) return {};
+  const auto allowed = [&](uint64_t first, uint64_t bytes) {
+    const machine::Allocation* allocation = memory.find(first, bytes);
+    return allocation != nullptr && (!write || allocation->writable_by_kernels);
+  };
+  // Nearly always the whole box lies in one allocation, which one look-up shows.
+  uint64_t lowest = ~uint64_t{0}, highest = 0;
+  box.for_each_row([&](uint32_t, bool inside, uint64_t address) {
+    if (!inside) return;
+    lowest = std::min(lowest, address + box.inside_first);
+    highest = std::max(highest, address + box.inside_end);
+  });
+  if (lowest > highest || allowed(lowest, highest - lowest)) return {};
+
+  std::string problem;
+  const uint64_t bytes = box.inside_end - box.inside_first;
+  box.for_each_row([&](uint32_t row, bool inside, uint64_t address) {
+    address += box.inside_first;
+    if (!inside || !problem.empty() || allowed(address, bytes)) return;
+    uint64_t culprit = address;
+    if (memory.find(address) != nullptr && memory.find(address, bytes) == nullptr) {
+      const machine::Allocation* allocation = memory.find(address);
+      culprit = allocation->address + allocation->size;  // the first byte past the end
+    }
+    problem = memory.find(address, bytes) != nullptr
+                  ? fmt::format("row {} of the box, {} bytes at 0x{:x}, is in memory that kernels may not write ({})",
+                                row, bytes, address, memory.describe(address))
+                  : fmt::format("row {} of the box, {} bytes at 0x{:x}, is not in allocated memory: 0x{:x} is {}", row,
+                                bytes, address, culprit, memory.describe(culprit));
+  });
+  return problem;
+}
+
+namespace {
+
+constexpr uint32_t kPiece = 16;
+
+/// Bytes of global memory behind a 16-byte piece of shared memory.
+uint32_t payload_of_piece(TensorElement element) {
+  if (element == TensorElement::u4_unpacked) return 8;
+  if (element == TensorElement::u6_unpacked) return 12;
+  return kPiece;
+}
+
+/// Where the pieces of one row lie. A row keeps within a line of 128 bytes, and all bits that a swizzle reads are those
+/// of the line: so what it flips is the same for every piece of the row.
+struct SwizzledRow {
+  std::byte* window;
+  uint32_t linear;
+  uint32_t flips;
+
+  SwizzledRow(std::byte* window_, uint32_t linear_, TensorSwizzle swizzle)
+      : window(window_), linear(linear_), flips(swizzled(linear_, swizzle) ^ linear_) {}
+
+  std::byte* piece(uint32_t at) const { return window + ((linear + at) ^ (flips & ~8u)); }
+  bool swaps_halves() const { return (flips & 8) != 0; }
+};
+
+/// As `load_box`, for a row that shared memory holds as it is.
+void put_row(const SwizzledRow& target, const std::byte* row, uint32_t bytes) {
+  if (target.swaps_halves()) {
+    for (uint32_t at = 0; at < bytes; at += kPiece) {
+      std::memcpy(target.piece(at) + 8, row + at, 8);
+      std::memcpy(target.piece(at), row + at + 8, 8);
+    }
+  } else if (bytes == 128) {
+    for (uint32_t at = 0; at < 128; at += kPiece) std::memcpy(target.piece(at), row + at, kPiece);
+  } else {
+    for (uint32_t at = 0; at < bytes; at += kPiece) std::memcpy(target.piece(at), row + at, kPiece);
+  }
+}
+
+void take_row(const SwizzledRow& source, std::byte* row, uint32_t bytes) {
+  if (source.swaps_halves()) {
+    for (uint32_t at = 0; at < bytes; at += kPiece) {
+      std::memcpy(row + at, source.piece(at) + 8, 8);
+      std::memcpy(row + at + 8, source.piece(at), 8);
+    }
+  } else {
+    for (uint32_t at = 0; at < bytes; at += kPiece) std::memcpy(row + at, source.piece(at), kPiece);
+  }
+}
+
+void fill(std::byte* target, uint32_t bytes, TensorFill kind) {
+  if (kind == TensorFill::zero) {
+    std::memset(target, 0, bytes);
+    return;
+  }
+  constexpr uint16_t kNan = 0x7ff7;  // measured: 16 bits of it in f16 and bf16, 0x7ff77ff7 in f32
+  for (uint32_t i = 0; i + 2 <= bytes; i += 2) std::memcpy(target + i, &kNan, 2);
+}
+
+/// A row as it is to be in shared memory, but for padding and swizzle.
+void compose_row(const TensorBox& box, bool inside, uint64_t address, std::byte* row) {
+  if (!inside || box.inside_first >= box.inside_end) {
+    fill(row, box.row_bytes, box.map.fill);
+    return;
+  }
+  fill(row, box.inside_first, box.map.fill);
+  std::memcpy(row + box.inside_first, machine::DeviceMemory::host(address + box.inside_first),
+              box.inside_end - box.inside_first);
+  fill(row + box.inside_end, box.row_bytes - box.inside_end, box.map.fill);
+  if (box.map.element == TensorElement::tf32 || box.map.element == TensorElement::tf32_ftz) {
+    for (uint32_t i = box.inside_first; i + 4 <= box.inside_end; i += 4) {
+      uint32_t bits;
+      std::memcpy(&bits, row + i, 4);
+      bits = round_to_tf32(bits);
+      std::memcpy(row + i, &bits, 4);
+    }
+  }
+}
+
+}  // namespace
+
+void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
+  const uint32_t payload = payload_of_piece(box.map.element);
+  const bool verbatim =
+      payload == kPiece && box.map.element != TensorElement::tf32 && box.map.element != TensorElement::tf32_ftz;
+  const bool whole = box.inside_first == 0 && box.inside_end == box.row_bytes;
+  const bool plain = box.map.swizzle == TensorSwizzle::none;
+  std::array<std::byte, 256 * 8> composed;
+  box.for_each_row([&](uint32_t row, bool inside, uint64_t address) {
+    const uint32_t target = offset + row * box.pitch;
+    if (payload != kPiece) {
+      compose_row(box, inside, address, composed.data());
+      const SwizzledRow places(window, target, box.map.swizzle);
+      for (uint32_t at = 0, from = 0; from < box.row_bytes; at += kPiece, from += payload) {
+        std::memcpy(places.piece(at), composed.data() + from, payload);  // no swizzle of theirs swaps halves
+      }
+    } else if (plain && verbatim && inside && whole) {
+      std::memcpy(window + target, machine::DeviceMemory::host(address), box.row_bytes);
+    } else if (plain) {
+      compose_row(box, inside, address, window + target);
+    } else if (verbatim && inside && whole) {
+      put_row({window, target, box.map.swizzle}, machine::DeviceMemory::host(address), box.row_bytes);
+    } else {
+      compose_row(box, inside, address, composed.data());
+      put_row({window, target, box.map.swizzle}, composed.data(), box.row_bytes);
+    }
+  });
+}
+
+std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset) {
+  std::vector<std::byte> rows(size_t{box.row_count} * box.row_bytes);
+  std::array<std::byte, 128> unpacked;
+  for (uint32_t row = 0; row < box.row_count; ++row) {
+    std::byte* target = rows.data() + size_t{row} * box.row_bytes;
+    const uint32_t linear = offset + row * box.pitch;
+    const SwizzledRow source(const_cast<std::byte*>(window), linear, box.map.swizzle);
+    if (box.map.element == TensorElement::u6_unpacked) {
+      // b6p2x16: 16 bytes, each with 6 bits of data at its low end, become 12.
+      take_row(source, unpacked.data(), 128);
+      for (uint32_t group = 0; group < 32; ++group) {
+        uint32_t bits = 0;
+        for (uint32_t i = 0; i < 4; ++i) {
+          bits |= (std::to_integer<uint32_t>(unpacked[group * 4 + i]) & 0x3f) << (6 * i);
+        }
+        std::memcpy(target + group * 3, &bits, 3);
+      }
+    } else if (box.map.swizzle == TensorSwizzle::none) {
+      std::memcpy(target, window + linear, box.row_bytes);
+    } else {
+      take_row(source, target, box.row_bytes);
+    }
+  }
+  return rows;
+}
+
+}  // namespace stagecraft::emulator::units

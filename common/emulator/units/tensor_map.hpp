@@ -1,0 +1,120 @@
+// The tensor map: what a bulk tensor copy knows of its tensor in global memory and of the box it moves.
+//
+// Real maps are opaque 128-byte objects (CUtensorMap); these are our own, with a mark by which anything else is
+// recognised. The host encodes them (cuTensorMapEncodeTiled), kernels may change them (tensormap.replace).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace stagecraft::emulator::units {
+
+/// Codes of CUtensorMapDataType.
+enum class TensorElement : uint8_t {
+  u8,
+  u16,
+  u32,
+  s32,
+  u64,
+  s64,
+  f16,
+  f32,
+  f64,
+  bf16,
+  f32_ftz,
+  tf32,
+  tf32_ftz,
+  u4_packed,    ///< 16U4_ALIGN8B: 16 nibbles in 8 bytes, in global and in shared memory
+  u4_unpacked,  ///< 16U4_ALIGN16B: 16 nibbles in 8 bytes of global memory; in shared memory 8 bytes follow unused
+  u6_unpacked,  ///< 16U6_ALIGN16B: 16 elements in 12 bytes of global memory; in shared memory 4 bytes follow unused
+};
+inline constexpr int kTensorElements = 16;
+
+/// Codes of CUtensorMapSwizzle.
+enum class TensorSwizzle : uint8_t {
+  none,
+  span_32,
+  span_64,
+  span_128,
+  span_128_atom_32,
+  span_128_atom_32_flip_8,
+  span_128_atom_64,
+};
+inline constexpr int kTensorSwizzles = 7;
+
+enum class TensorInterleave : uint8_t { none, slices_16, slices_32 };
+enum class TensorFill : uint8_t { zero, nan };
+
+const char* name_of(TensorElement element);  ///< "CU_TENSOR_MAP_DATA_TYPE_UINT8"
+const char* name_of(TensorSwizzle swizzle);
+/// Size of an element in global memory, in bits.
+uint32_t bits_of(TensorElement element);
+bool is_floating(TensorElement element);
+/// Whether shared memory holds 16 bytes for every 16 elements of less than a byte.
+inline bool is_padded(TensorElement element) {
+  return element == TensorElement::u4_unpacked || element == TensorElement::u6_unpacked;
+}
+/// Bytes after which a swizzle's pattern of shared memory rows repeats its row; 0 for none.
+uint32_t span_of(TensorSwizzle swizzle);
+
+inline constexpr int kTensorMaximumRank = 5;
+inline constexpr uint64_t kTensorMapMark = 0x3150'414d'5453'4753;  // "SGSTMAP1"
+
+/// The 128 bytes.
+struct alignas(64) TensorMap {
+  uint64_t mark = 0;
+  uint64_t address = 0;                      ///< of the element with coordinates 0, in global memory
+  std::array<uint64_t, 4> strides{};         ///< bytes from one element of dimension i + 1 to the next
+  std::array<uint32_t, 5> last_index{};      ///< elements of dimension i, minus 1
+  std::array<uint16_t, 5> box{};             ///< elements of the box
+  std::array<uint8_t, 5> element_strides{};  ///< of every how many elements of the box one is taken
+  uint8_t rank = 0;
+  TensorElement element = TensorElement::u8;
+  TensorInterleave interleave = TensorInterleave::none;
+  TensorSwizzle swizzle = TensorSwizzle::none;
+  TensorFill fill = TensorFill::zero;
+  uint8_t promotion = 0;  ///< of reads to L2 sectors; a hint without effect
+  std::array<uint8_t, 29> reserved{};
+
+  uint64_t extent(int dimension) const { return uint64_t{last_index[dimension]} + 1; }
+};
+static_assert(sizeof(TensorMap) == 128);
+
+/// Codes as the CUDA driver returns them.
+inline constexpr int kEncodeSuccess = 0;
+inline constexpr int kEncodeInvalidValue = 1;    ///< CUDA_ERROR_INVALID_VALUE
+inline constexpr int kEncodeNotSupported = 801;  ///< CUDA_ERROR_NOT_SUPPORTED
+
+struct EncodeResult {
+  int code = kEncodeSuccess;
+  std::string message;  ///< which argument breaks which rule; empty on success
+};
+
+/// Arguments of cuTensorMapEncodeTiled, enums as their integers.
+struct TiledArguments {
+  void* tensor_map = nullptr;
+  int data_type = 0;
+  uint32_t rank = 0;
+  uint64_t global_address = 0;
+  const uint64_t* global_dim = nullptr;
+  const uint64_t* global_strides = nullptr;
+  const uint32_t* box_dim = nullptr;
+  const uint32_t* element_strides = nullptr;
+  int interleave = 0;
+  int swizzle = 0;
+  int l2_promotion = 0;
+  int oob_fill = 0;
+};
+
+/// cuTensorMapEncodeTiled. Checks what the driver checks; writes the map only on success.
+/// @param compute_major  of the emulated chip: some element types and swizzles exist from 10 on.
+EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major = 10);
+
+/// cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide: not supported, with a message that says so.
+EncodeResult encode_im2col();
+
+/// Says what is wrong with a map that a kernel uses, or nothing when it is legal. `bytes` are any 128 bytes.
+std::string find_flaw(const TensorMap& map);
+
+}  // namespace stagecraft::emulator::units

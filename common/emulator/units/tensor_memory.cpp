@@ -1,0 +1,165 @@
+#include "emulator/units/tensor_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+#include "emulator/machine/fault.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Block;
+using machine::Fault;
+using machine::FaultKind;
+
+namespace {
+
+constexpr size_t kCells = size_t{kTensorLanes} * kTensorColumns;
+constexpr std::align_val_t kAlignment{64};  // the widest vector of the host, so that no lane group crosses cache lines
+
+std::string describe(const TensorMemory::Allocation& allocation) {
+  return fmt::format("columns {} to {}", allocation.column, allocation.column + allocation.columns - 1);
+}
+
+}  // namespace
+
+void TensorMemory::FreeCells::operator()(uint32_t* cells) const { ::operator delete[](cells, kAlignment); }
+
+TensorMemory::TensorMemory() : cells_(static_cast<uint32_t*>(::operator new[](kCells * sizeof(uint32_t), kAlignment))) {
+  std::fill_n(cells_.get(), kCells, kPoison);
+}
+
+TensorMemory::Use& TensorMemory::use_of(const Block& block) {
+  Use& use = uses_[&block];
+  if (use.serial == 0) use.serial = next_serial_++;
+  return use;
+}
+
+uint64_t TensorMemory::serial_of(const Block& block) const {
+  const auto found = uses_.find(&block);
+  return found == uses_.end() ? 0 : found->second.serial;
+}
+
+std::optional<TensorMemory::Allocation> TensorMemory::allocate(const Block& block, uint32_t columns) {
+  Use& use = use_of(block);
+  if (!std::has_single_bit(columns) || columns < kUnitColumns || columns > kTensorColumns) {
+    throw Fault(FaultKind::illegal_instruction, fmt::format("tcgen05.alloc of {} columns", columns),
+                {"legal: 32, 64, 128, 256 or 512 columns"});
+  }
+  if (use.relinquished) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("tcgen05.alloc of {} columns after tcgen05.relinquish_alloc_permit", columns),
+                {"the block has given up its right to allocate; relinquish after the last allocation"});
+  }
+  if (use.latest_columns != 0 && columns > use.latest_columns) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("tcgen05.alloc of {} columns after one of {}", columns, use.latest_columns),
+                {"the allocations of a block must not grow: make the largest first"});
+  }
+
+  const uint32_t units = columns / kUnitColumns;
+  for (uint32_t first = 0; first + units <= kUnits; ++first) {
+    const auto begin = owners_.begin() + first;
+    if (!std::all_of(begin, begin + units, [](const Block* owner) { return owner == nullptr; })) continue;
+    const Allocation allocation{first * kUnitColumns, columns};
+    set_owner(allocation, &block);
+    std::fill_n(column(allocation.column), size_t{columns} * kTensorLanes, kPoison);
+    use.allocations.push_back(allocation);
+    use.latest_columns = columns;
+    return allocation;
+  }
+  return std::nullopt;
+}
+
+void TensorMemory::release(const Block& block, uint32_t address, uint32_t columns) {
+  Use& use = use_of(block);
+  const auto found = std::find_if(use.allocations.begin(), use.allocations.end(), [&](const Allocation& allocation) {
+    return address == address_of({0, allocation.column}) && columns == allocation.columns;
+  });
+  if (found == use.allocations.end()) {
+    throw Fault(
+        FaultKind::illegal_instruction,
+        fmt::format("tcgen05.dealloc of {} columns at address 0x{:x}, which is no allocation of this block", columns,
+                    address),
+        {describe_allocations(block), "dealloc takes the address that alloc gave, and the same number of columns"});
+  }
+  set_owner(*found, nullptr);
+  use.allocations.erase(found);
+}
+
+void TensorMemory::relinquish(const Block& block) { use_of(block).relinquished = true; }
+
+std::vector<std::string> TensorMemory::leaks(const Block& block) {
+  std::vector<std::string> result;
+  const auto found = uses_.find(&block);
+  if (found == uses_.end()) return result;
+  for (const Allocation& allocation : found->second.allocations) {
+    result.push_back(
+        fmt::format("{} columns of tensor memory ({}) were still allocated when the block ended: "
+                    "tcgen05.dealloc is missing",
+                    allocation.columns, describe(allocation)));
+    set_owner(allocation, nullptr);
+  }
+  if (found->second.pipe.in_flight != 0) {
+    result.push_back(
+        fmt::format("{} tcgen05 operations were still in flight when the block ended: commit them to an "
+                    "mbarrier and wait for it",
+                    found->second.pipe.in_flight));
+  }
+  uses_.erase(found);
+  return result;
+}
+
+bool TensorMemory::owns(const Block& block, uint32_t column, uint32_t columns) const {
+  if (columns == 0 || column >= kTensorColumns || columns > kTensorColumns - column) return false;
+  const uint32_t last = (column + columns - 1) / kUnitColumns;
+  for (uint32_t unit = column / kUnitColumns; unit <= last; ++unit) {
+    if (owners_[unit] != &block) return false;
+  }
+  return true;
+}
+
+void TensorMemory::require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns,
+                           const char* what) const {
+  const bool lanes_exist = cell.lane < kTensorLanes && lanes <= kTensorLanes - cell.lane;
+  if (lanes_exist && owns(block, cell.column, columns)) return;
+
+  const std::string place =
+      fmt::format("address 0x{:x} (lane {}, column {})", address_of(cell), cell.lane, cell.column);
+  if (!lanes_exist) {
+    throw Fault(FaultKind::illegal_address, fmt::format("{}: {} lanes from {} leave tensor memory", what, lanes, place),
+                {"tensor memory has lanes 0 to 127; an address is lane << 16 | column", describe_allocations(block)});
+  }
+  if (uint64_t{cell.column} + columns > kTensorColumns) {
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: {} columns from {} leave tensor memory", what, columns, place),
+                {"tensor memory has columns 0 to 511; an address is lane << 16 | column", describe_allocations(block)});
+  }
+  uint32_t column = cell.column;
+  while (owners_[column / kUnitColumns] == &block) column = (column / kUnitColumns + 1) * kUnitColumns;
+  const bool of_another = owners_[column / kUnitColumns] != nullptr;
+  throw Fault(FaultKind::illegal_address,
+              fmt::format("{}: {} columns from {}: column {} {}", what, columns, place, column,
+                          of_another ? "belongs to another block" : "is not allocated"),
+              {describe_allocations(block)});
+}
+
+std::string TensorMemory::describe_allocations(const Block& block) const {
+  const auto found = uses_.find(&block);
+  if (found == uses_.end() || found->second.allocations.empty()) {
+    return "the block has no tensor memory allocated: tcgen05.alloc gives the address of some";
+  }
+  std::string text;
+  for (const Allocation& allocation : found->second.allocations) {
+    text += (text.empty() ? "" : ", ") + describe(allocation);
+  }
+  return "the block has allocated " + text;
+}
+
+void TensorMemory::set_owner(const Allocation& allocation, const Block* owner) {
+  std::fill_n(owners_.begin() + allocation.column / kUnitColumns, allocation.columns / kUnitColumns, owner);
+}
+
+}  // namespace stagecraft::emulator::units

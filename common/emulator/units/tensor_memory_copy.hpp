@@ -1,0 +1,24 @@
+// One tcgen05.cp: shared memory to tensor memory, by one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/units/mma_descriptors.hpp"
+#include "emulator/units/tensor_memory.hpp"
+
+namespace stagecraft::emulator::units {
+
+struct CopyOperation {
+  CopyShape shape = CopyShape::c128x256b;
+  std::optional<ElementFormat> unpacked;  ///< expand 4-bit (e2m1) or 6-bit (e2m3) elements to bytes on the way
+  uint32_t address = 0;                   ///< of tensor memory
+  SharedDescriptor source;                ///< read as a K-major matrix
+};
+
+/// Throws Fault unless source and destination exist.
+void check(const CopyOperation& operation, const machine::Block& block, const TensorMemory& memory);
+/// Executes an operation that `check` has approved.
+void execute(const CopyOperation& operation, const machine::Block& block, TensorMemory& memory);
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,23 @@
+// The tensor unit as a queue: operations of a block are executed in the order of issue, each at the virtual time at
+// which the chip might have finished it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "emulator/machine/grid.hpp"
+
+namespace stagecraft::emulator::units {
+
+/// Issues an operation of one lane that keeps the unit busy for `arithmetic` cycles. `action` runs when it completes:
+/// only then are shared memory and the accumulator read, so that a stage that is refilled too early gives the wrong
+/// result that it would give on the chip. Not run when the block has ended by then.
+void issue(machine::Fragment& fragment, uint32_t lane, machine::Cycle arithmetic,
+           std::function<void(const machine::Block&, TensorMemory&)> action);
+
+/// tcgen05.commit: arrives once on each of these mbarriers (shared addresses with rank) when all that the lane has
+/// issued before is complete; at once when that is nothing.
+void commit(machine::Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers);
+
+}  // namespace stagecraft::emulator::units

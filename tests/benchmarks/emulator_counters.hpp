@@ -1,0 +1,11 @@
+// What the emulator inside this program has executed so far. Apart, so that nvcc need not read the emulator's headers.
+#pragma once
+
+#include <cstdint>
+
+struct EmulatorCounters {
+  uint64_t thread_instructions = 0;
+  double seconds_in_kernels = 0;  ///< of the host's clock
+};
+
+EmulatorCounters emulator_counters();

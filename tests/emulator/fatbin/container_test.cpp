@@ -1,0 +1,228 @@
+#include "emulator/fatbin/container.hpp"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "container_builder.hpp"
+#include "emulator/fatbin/cubin.hpp"
+#include "emulator/fatbin/locate.hpp"
+#include "emulator/fatbin/selection.hpp"
+#include "emulator/machine/architecture.hpp"
+
+namespace stagecraft::emulator::fatbin {
+namespace {
+
+constexpr Target kSm100a{100, TargetKind::exact};
+constexpr Target kSm90a{90, TargetKind::exact};
+
+std::string long_text() {
+  std::string text = ".version 9.0\n.target sm_100a\n.address_size 64\n";
+  for (int line = 0; line < 200; ++line) text += "// line " + std::to_string(line) + "\n";
+  return text;
+}
+
+/// What an Error says, or the empty string when `body` does not throw.
+template <typename Body>
+std::string error_of(Body&& body) {
+  try {
+    body();
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+class ContainerCompressionTest : public testing::TestWithParam<Compression> {};
+
+TEST_P(ContainerCompressionTest, GivesBackTheTextThatWasEmbedded) {
+  const std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, long_text(), GetParam()).build();
+  const std::vector<Entry> entries = read_container(bytes_of(bytes));
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].target, kSm100a);
+  EXPECT_EQ(read_payload(entries[0]), long_text());
+}
+
+TEST_P(ContainerCompressionTest, SurvivesEveryTruncation) {
+  const std::string bytes = ContainerBuilder()
+                                .add(EntryKind::ptx, kSm90a, "short")
+                                .add(EntryKind::ptx, kSm100a, long_text(), GetParam())
+                                .build();
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    // A copy of exactly this size, so that a sanitizer sees a read behind it.
+    const std::vector<std::byte> cut(bytes_of(bytes).begin(), bytes_of(bytes).begin() + static_cast<ptrdiff_t>(size));
+    EXPECT_THROW(read_container(cut), Error) << size;
+    if (size < 16) continue;
+    // The same with a header that agrees with the truncation.
+    std::vector<std::byte> agreeing = cut;
+    const uint64_t rest = size - 16;
+    std::memcpy(agreeing.data() + 8, &rest, sizeof rest);
+    try {
+      for (const Entry& entry : read_container(agreeing)) read_payload(entry);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    }
+  }
+}
+
+TEST_P(ContainerCompressionTest, SurvivesRandomDamage) {
+  const std::string bytes = ContainerBuilder()
+                                .add(EntryKind::ptx, kSm100a, long_text(), GetParam())
+                                .add(EntryKind::elf, kSm100a, make_cubin({{"kernel", 40}}), GetParam())
+                                .build();
+  std::mt19937 random(7);
+  for (int round = 0; round < 3000; ++round) {
+    std::vector<std::byte> damaged(bytes_of(bytes).begin(), bytes_of(bytes).end());
+    const uint32_t flips = 1 + random() % 4;
+    for (uint32_t flip = 0; flip < flips; ++flip) {
+      damaged[random() % damaged.size()] ^= static_cast<std::byte>(1u << random() % 8);
+    }
+    try {
+      for (const Entry& entry : read_container(damaged)) {
+        const std::string content = read_payload(entry);
+        if (entry.kind == EntryKind::elf) read_register_counts(content);
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, ContainerCompressionTest,
+                         testing::Values(Compression::none, Compression::lz4_block, Compression::zstd));
+
+TEST(ContainerTest, SaysHowManyBytesOfAPayloadAreMissing) {
+  std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, "one").add(EntryKind::ptx, kSm90a, "two").build();
+  const uint64_t claimed = 4096;
+  const size_t second = 16 + 0x50 + 8;
+  std::memcpy(bytes.data() + second + 8, &claimed, sizeof claimed);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "fat binary: entry 2 says payload 4096 bytes but only 8 remain",
+                      error_of([&] { read_container(bytes_of(bytes)); }));
+}
+
+TEST(ContainerTest, RefusesAWrongMagicNumberByNamingBoth) {
+  std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, "text").build();
+  bytes[0] = 0;
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "0xba55ed00 where 0xba55ed50",
+                      error_of([&] { read_container(bytes_of(bytes)); }));
+}
+
+TEST(ContainerTest, DoesNotBelieveAnEnormousUncompressedSize) {
+  std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, long_text(), Compression::zstd).build();
+  const uint64_t claimed = uint64_t{1} << 60;
+  std::memcpy(bytes.data() + 16 + 0x38, &claimed, sizeof claimed);
+  const std::vector<Entry> entries = read_container(bytes_of(bytes));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "says it unpacks to 1152921504606846976 bytes",
+                      error_of([&] { read_payload(entries[0]); }));
+}
+
+TEST(ContainerTest, RefusesAnUnknownCompression) {
+  std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, long_text(), Compression::zstd).build();
+  bytes[16 + 0x29] = 0x10;  // flags 0x1011 in place of 0x8011
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "compressed in an unknown way",
+                      error_of([&] { read_container(bytes_of(bytes)); }));
+}
+
+TEST(ContainerTest, SkipsEntriesOfOtherKinds) {
+  const std::string bytes =
+      ContainerBuilder().add(static_cast<EntryKind>(8), kSm100a, "ir").add(EntryKind::ptx, kSm100a, "ptx").build();
+  const std::vector<Entry> entries = read_container(bytes_of(bytes));
+  ASSERT_EQ(entries.size(), 1u);
+  EXPECT_EQ(entries[0].number, 2u);
+}
+
+std::string chosen(const ContainerBuilder& builder, const machine::Architecture& chip) {
+  const std::string bytes = builder.build();
+  const std::vector<Entry> entries = read_container(bytes_of(bytes));
+  return read_payload(choose_ptx(entries, chip));
+}
+
+TEST(SelectionTest, TakesTheTextMadeForTheChip) {
+  ContainerBuilder builder;
+  builder.add(EntryKind::ptx, {80, TargetKind::generic}, "80")
+      .add(EntryKind::ptx, kSm90a, "90a")
+      .add(EntryKind::ptx, {90, TargetKind::generic}, "90")
+      .add(EntryKind::ptx, kSm100a, "100a")
+      .add(EntryKind::ptx, {100, TargetKind::family}, "100f")
+      .add(EntryKind::ptx, {120, TargetKind::exact}, "120a");
+  EXPECT_EQ(chosen(builder, machine::b200()), "100a");
+  EXPECT_EQ(chosen(builder, machine::h200()), "90a");
+}
+
+TEST(SelectionTest, PrefersTheFamilyToTheGenericText) {
+  ContainerBuilder builder;
+  builder.add(EntryKind::ptx, {100, TargetKind::generic}, "100").add(EntryKind::ptx, {100, TargetKind::family}, "100f");
+  EXPECT_EQ(chosen(builder, machine::b200()), "100f");
+}
+
+TEST(SelectionTest, RunsGenericTextOfOlderChipsOnNewerOnes) {
+  ContainerBuilder builder;
+  builder.add(EntryKind::ptx, {80, TargetKind::generic}, "80").add(EntryKind::ptx, {90, TargetKind::generic}, "90");
+  EXPECT_EQ(chosen(builder, machine::b200()), "90");
+  EXPECT_EQ(chosen(builder, machine::h200()), "90");
+}
+
+TEST(SelectionTest, SaysWhatWasFoundWhenNoTextSuits) {
+  ContainerBuilder builder;
+  builder.add(EntryKind::ptx, kSm90a, "90a").add(EntryKind::ptx, {120, TargetKind::generic}, "120");
+  const std::string message = error_of([&] { chosen(builder, machine::b200()); });
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "PTX for sm_90a, sm_120", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "runs sm_100a", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "-gencode arch=compute_100a,code=compute_100a", message);
+}
+
+TEST(SelectionTest, SaysHowToRebuildAProgramWithMachineCodeOnly) {
+  ContainerBuilder builder;
+  builder.add(EntryKind::elf, kSm100a, make_cubin({}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "machine code for sm_100a but no PTX",
+                      error_of([&] { chosen(builder, machine::b200()); }));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "neither PTX nor machine code",
+                      error_of([&] { chosen(ContainerBuilder(), machine::b200()); }));
+}
+
+TEST(SelectionTest, ReadsTargetNames) {
+  EXPECT_EQ(parse_target("sm_100a"), kSm100a);
+  EXPECT_EQ(parse_target("sm_90"), (Target{90, TargetKind::generic}));
+  EXPECT_EQ(parse_target("sm_103f"), (Target{103, TargetKind::family}));
+  for (const char* name : {"", "sm_", "sm_a", "compute_90", "sm_90aa", "sm_99999999999"}) {
+    EXPECT_EQ(parse_target(name), std::nullopt) << name;
+  }
+}
+
+TEST(CubinTest, ReadsTheRegistersOfEachKernel) {
+  const auto registers = read_register_counts(make_cubin({{"_Z4gemmv", 168}, {"_Z3addPf", 12}}));
+  EXPECT_EQ(registers, (std::map<std::string, uint32_t>{{"_Z4gemmv", 168}, {"_Z3addPf", 12}}));
+}
+
+TEST(CubinTest, SurvivesEveryTruncation) {
+  const std::string image = make_cubin({{"kernel", 40}});
+  for (size_t size = 0; size < image.size(); ++size) {
+    const std::vector<char> cut(image.begin(), image.begin() + static_cast<ptrdiff_t>(size));
+    EXPECT_THROW(read_register_counts({cut.data(), cut.size()}), Error) << size;
+  }
+}
+
+TEST(LocateTest, FindsTheContainerBehindAWrapper) {
+  const std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, "text").build();
+  struct {
+    uint32_t magic = kWrapperMagic, version = 1;
+    const void* data;
+    void* more = nullptr;
+  } wrapper{kWrapperMagic, 1, bytes.data(), nullptr};
+  EXPECT_EQ(container_of_wrapper(&wrapper).size(), bytes.size());
+  wrapper.data = reinterpret_cast<const void*>(0x10);
+  EXPECT_THROW(container_of_wrapper(&wrapper), Error);
+  wrapper.magic = 5;
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "0x466243b1 should stand",
+                      error_of([&] { container_of_wrapper(&wrapper); }));
+  EXPECT_THROW(container_of_wrapper(nullptr), Error);
+}
+
+TEST(LocateTest, SaysThatNothingIsReadableAtAWildPointer) {
+  EXPECT_TRUE(readable_from(nullptr).empty());
+  EXPECT_TRUE(readable_from(reinterpret_cast<const void*>(0x1234)).empty());
+  EXPECT_GE(readable_from(&kSm100a).size(), sizeof kSm100a);
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::fatbin

@@ -1,0 +1,188 @@
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <set>
+#include <thread>
+
+#include "emulator/runtime/driver_table.hpp"
+#include "program.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+using DeviceTest = RuntimeTest;
+
+TEST_F(DeviceTest, IsOneB200) {
+  int count = 0, device = 7;
+  EXPECT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
+  EXPECT_EQ(count, 1);
+  EXPECT_EQ(cudaGetDevice(&device), cudaSuccess);
+  EXPECT_EQ(device, 0);
+  EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(cudaSetDevice(1), cudaErrorInvalidDevice);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "cudaSetDevice: there is no device 1", said());
+  cudaDeviceProp properties;
+  ASSERT_EQ(cudaGetDeviceProperties(&properties, 0), cudaSuccess);
+  EXPECT_EQ(properties.major, 10);
+  EXPECT_EQ(properties.minor, 0);
+  EXPECT_EQ(properties.warpSize, 32);
+  EXPECT_EQ(properties.sharedMemPerBlockOptin, size_t{227} << 10);
+  EXPECT_EQ(properties.clusterLaunch, 1);
+  int value = 0;
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
+  EXPECT_EQ(value, properties.multiProcessorCount);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, static_cast<cudaDeviceAttr>(9999), 0), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaDeviceGetAttribute(&value, cudaDevAttrWarpSize, 1), cudaErrorInvalidDevice);
+}
+
+TEST_F(DeviceTest, IsOfCuda13) {
+  int version = 0;
+  EXPECT_EQ(cudaDriverGetVersion(&version), cudaSuccess);
+  EXPECT_EQ(version, 13000);
+  EXPECT_EQ(cudaRuntimeGetVersion(&version), cudaSuccess);
+  EXPECT_EQ(version, 13000);
+}
+
+TEST_F(DeviceTest, KeepsALastErrorForEachThread) {
+  EXPECT_EQ(cudaSetDevice(5), cudaErrorInvalidDevice);
+  std::thread([] { EXPECT_EQ(cudaGetLastError(), cudaSuccess); }).join();
+  EXPECT_EQ(cudaPeekAtLastError(), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidDevice);
+  EXPECT_EQ(cudaPeekAtLastError(), cudaSuccess);
+}
+
+TEST_F(DeviceTest, KnowsItsStreamsAndEvents) {
+  cudaStream_t stream = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, -99), cudaSuccess);
+  int priority = 0;
+  EXPECT_EQ(cudaStreamGetPriority(stream, &priority), cudaSuccess);
+  EXPECT_EQ(priority, -5);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(cudaStreamPerThread), cudaSuccess);
+
+  cudaEvent_t start = nullptr, end = nullptr, silent = nullptr;
+  ASSERT_EQ(cudaEventCreate(&start), cudaSuccess);
+  ASSERT_EQ(cudaEventCreate(&end), cudaSuccess);
+  ASSERT_EQ(cudaEventCreateWithFlags(&silent, cudaEventDisableTiming), cudaSuccess);
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaErrorInvalidResourceHandle);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "call cudaEventRecord first", said());
+  EXPECT_EQ(cudaEventRecord(start, stream), cudaSuccess);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 1 << 20), cudaSuccess);
+  EXPECT_EQ(cudaMemsetAsync(memory, 0, 1 << 20, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(end, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+  EXPECT_GT(milliseconds, 0);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, silent), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventDestroy(start), cudaSuccess);
+  EXPECT_EQ(cudaEventDestroy(start), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecord(nullptr, stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamDestroy(nullptr), cudaErrorInvalidResourceHandle);
+}
+
+TEST_F(DeviceTest, RunsHostFunctionsThatCallCuda) {
+  int calls = 0;
+  EXPECT_EQ(cudaLaunchHostFunc(
+                nullptr,
+                [](void* data) {
+                  std::thread([] { cudaDeviceSynchronize(); }).join();
+                  ++*static_cast<int*>(data);
+                },
+                &calls),
+            cudaSuccess);
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(DeviceTest, GivesTheDriversFunctionsByName) {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &result),
+            cudaSuccess);
+  EXPECT_EQ(function, reinterpret_cast<void*>(&cuTensorMapEncodeTiled));
+  EXPECT_EQ(result, cudaDriverEntryPointSuccess);
+  EXPECT_EQ(cudaGetDriverEntryPointByVersion("cuNothing", &function, 12000, cudaEnableDefault, &result), cudaSuccess);
+  EXPECT_EQ(function, nullptr);
+  EXPECT_EQ(result, cudaDriverEntryPointSymbolNotFound);
+  EXPECT_EQ(find_driver_function("cuMemAlloc", 13000), reinterpret_cast<void*>(&cuMemAlloc_v2));
+  EXPECT_EQ(find_driver_function("cuGetProcAddress", 13000), reinterpret_cast<void*>(&cuGetProcAddress_v2));
+  EXPECT_NE(find_driver_function("cuGetProcAddress", 11040), reinterpret_cast<void*>(&cuGetProcAddress_v2));
+}
+
+TEST_F(DeviceTest, SaysOnceWhatItDoesNotSupport) {
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "stagecraft: cudaGraphCreate: not supported by the emulated GPU", said());
+  EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
+  EXPECT_EQ(said(), "");
+}
+
+using DriverTest = RuntimeTest;
+
+TEST_F(DriverTest, SharesTheDeviceWithTheRuntime) {
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  EXPECT_EQ(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+  CUdevice device = 7;
+  ASSERT_EQ(cuDeviceGet(&device, 0), CUDA_SUCCESS);
+  EXPECT_EQ(cuDeviceGet(&device, 1), CUDA_ERROR_INVALID_DEVICE);
+  CUcontext context = nullptr;
+  ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
+  CUdeviceptr memory = 0;
+  ASSERT_EQ(cuMemAlloc(&memory, 64), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemAlloc(&memory, 0), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemsetD32(memory, 0x01020304, 16), CUDA_SUCCESS);
+  uint32_t values[16] = {};
+  EXPECT_EQ(cudaMemcpy(values, reinterpret_cast<void*>(memory), 64, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(values[15], 0x01020304u);
+  EXPECT_EQ(cuMemcpyDtoH(values, memory, 65), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "stagecraft: cuMemcpyDtoH: ", said());
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+  EXPECT_EQ(cuMemFree(memory), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemFree(memory), CUDA_ERROR_INVALID_VALUE);
+  const char* name = nullptr;
+  EXPECT_EQ(cuGetErrorName(CUDA_ERROR_INVALID_VALUE, &name), CUDA_SUCCESS);
+  EXPECT_STREQ(name, "CUDA_ERROR_INVALID_VALUE");
+}
+
+TEST_F(DriverTest, WantsACurrentContextOfEachThread) {
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  std::thread([] {
+    CUdeviceptr memory = 0;
+    EXPECT_EQ(cuMemAlloc(&memory, 4), CUDA_ERROR_INVALID_CONTEXT);
+    CUcontext context = nullptr;
+    EXPECT_EQ(cuCtxGetCurrent(&context), CUDA_SUCCESS);
+    EXPECT_EQ(context, nullptr);
+  }).join();
+}
+
+TEST_F(DriverTest, LoadsModulesFromText) {
+  ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  const std::string head = ".version 9.0\n.target sm_100a\n.address_size 64\n";
+  CUmodule module = nullptr;
+  EXPECT_EQ(cuModuleLoadData(&module, "garbage"), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(cuModuleLoadData(&module, reinterpret_cast<const void*>(0x10)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuModuleLoadData(&module, ".version 9.0\n.target sm_90a\n.address_size 64\n"),
+            CUDA_ERROR_NO_BINARY_FOR_GPU);
+  EXPECT_EQ(cuModuleLoadData(&module, ".version 99.0\n.target sm_100a\n.address_size 64\n"),
+            CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+  ASSERT_EQ(cuModuleLoadData(&module, (head + ".visible .entry run() { ret; }").c_str()), CUDA_SUCCESS);
+  CUfunction function = nullptr;
+  EXPECT_EQ(cuModuleGetFunction(&function, module, "walk"), CUDA_ERROR_NOT_FOUND);
+  ASSERT_EQ(cuModuleGetFunction(&function, module, "run"), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuLaunchKernel(function, 0, 1, 1, 32, 1, 1, 0, nullptr, nullptr, nullptr), CUDA_ERROR_INVALID_VALUE);
+  int threads = 0;
+  EXPECT_EQ(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, function), CUDA_SUCCESS);
+  EXPECT_EQ(threads, 1024);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
+  EXPECT_EQ(cuModuleUnload(module), CUDA_ERROR_INVALID_HANDLE);
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::runtime

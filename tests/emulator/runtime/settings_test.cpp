@@ -1,0 +1,65 @@
+#include "emulator/runtime/settings.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <stdexcept>
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+std::map<std::string, std::string> environment;
+
+const char* variable(const char* name) {
+  const auto found = environment.find(name);
+  return found == environment.end() ? nullptr : found->second.c_str();
+}
+
+Settings settings_of(std::map<std::string, std::string> variables) {
+  environment = std::move(variables);
+  return read_settings(variable);
+}
+
+std::string error_of(std::map<std::string, std::string> variables) {
+  try {
+    settings_of(std::move(variables));
+    return {};
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+}
+
+TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
+  const Settings settings = settings_of({});
+  EXPECT_EQ(settings.architecture, &machine::b200());
+  EXPECT_EQ(settings.seed, 0u);
+  EXPECT_EQ(settings.report_format, ReportFormat::text);
+  EXPECT_TRUE(settings.strict_exit_status);
+}
+
+TEST(SettingsTest, TakeEachVariable) {
+  const Settings settings = settings_of({{"STAGECRAFT_DEVICE", "h200"},
+                                         {"STAGECRAFT_SEED", "0xff"},
+                                         {"STAGECRAFT_REPORT", "json"},
+                                         {"STAGECRAFT_REPORT_FILE", "report.json"},
+                                         {"STAGECRAFT_EXIT_STATUS", "program"}});
+  EXPECT_EQ(settings.architecture, &machine::h200());
+  EXPECT_EQ(settings.seed, 255u);
+  EXPECT_EQ(settings.report_format, ReportFormat::json);
+  EXPECT_EQ(settings.report_file, "report.json");
+  EXPECT_FALSE(settings.strict_exit_status);
+}
+
+TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
+  const std::string device = error_of({{"STAGECRAFT_DEVICE", "a100"}});
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_DEVICE is \"a100\"", device);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "b200 or h200", device);
+  for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;
+  }
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "must be text or json", error_of({{"STAGECRAFT_REPORT", "xml"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "strict or program", error_of({{"STAGECRAFT_EXIT_STATUS", "0"}}));
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::runtime
