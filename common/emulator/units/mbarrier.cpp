@@ -37,7 +37,7 @@ void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t
   if (grid.observers.empty()) return;
   const BarrierEvent event{
       kind,           reference.block, reference.offset, reference.barrier->phase, static_cast<uint32_t>(amount),
-      actor.fragment, actor.lanes};
+      actor.fragment, actor.lanes,     actor.relaxed,    actor.operation};
   for (machine::Observer* observer : grid.observers) observer->barrier(event);
 }
 
@@ -249,12 +249,12 @@ void add_pending(const BarrierReference& reference, const BarrierActor& actor) {
   store_word(reference);
 }
 
-void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what) {
-  complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{what});
+void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what, uint64_t operation) {
+  complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{what, nullptr, 0, false, operation});
 }
 
-void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, const char* what) {
-  arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{what});
+void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, const char* what, uint64_t operation) {
+  arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{what, nullptr, 0, false, operation});
 }
 
 void MbarrierTable::forget(Fragment& fragment) {
