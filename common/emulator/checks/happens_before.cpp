@@ -16,7 +16,7 @@ using machine::RendezvousKind;
 
 namespace {
 
-constexpr size_t kArrivalsKept = 8;
+constexpr size_t kArrivalsKept = 32;
 constexpr uint32_t kOfCluster = 0xffffffffu;
 
 /// Calls `visit(known, lanes)` for each set of lanes that share one clock.
@@ -216,13 +216,14 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
     case BarrierEventKind::arrive:
       if (event.fragment != nullptr) {
         WarpOrder& warp = warps_[number];
+        warp.accessed = true;  // so that this arrival has a time of its own, by which reports know it
         if (event.relaxed) {
           release_fenced(number, event.lanes, barrier.open);
         } else {
           release(number, event.lanes, barrier.open);
         }
         ++warp.arrival_count;
-        warp.arrivals.push_back({index, event.fragment->pc, warp.time - (warp.accessed ? 0 : 1)});
+        warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count});
         if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.pop_front();
       } else if (const auto found = pending_operations_.find(event.operation); found != pending_operations_.end()) {
         const Operation& operation = operations_[found->second];

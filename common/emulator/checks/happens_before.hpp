@@ -43,7 +43,9 @@ struct Gathering {
 struct ArrivalNote {
   uint32_t barrier = 0;  ///< index
   uint32_t pc = 0;
-  Time time = 0;  ///< what the warp did up to this time was published
+  Time time = 0;  ///< what the lanes did up to this time was published
+  machine::LaneMask lanes = 0;
+  uint64_t number = 0;  ///< among the arrivals of its warp, from 1 on
 };
 
 /// The last wait of a warp for a barrier that passed.

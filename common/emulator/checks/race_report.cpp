@@ -233,14 +233,23 @@ std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& th
         "whoever uses them must wait for it",
         access, name);
   }
-  // The slot was given back by an arrival, and used once more.
-  for (auto note = warp.arrivals.rbegin(); note != warp.arrivals.rend(); ++note) {
-    if (note->time >= thread.time) continue;
-    const bool seen =
-        copy_first || known.at(thread.agent * machine::kWarpSize + machine::first_lane(thread.lanes)) >= note->time;
-    if (!seen || note->time == 0) break;
-    return fmt::format("the slot is given back{}, by the arrival on {}, before this {}: arrive after the last use",
-                       at(note->pc), name_of(state.order.barrier(note->barrier)), access);
+  // Was the slot given back by an arrival, after the wait, that the copy's thread has learnt of?
+  for (const ArrivalNote& note : warp.arrivals) {
+    if (wait != warp.waits.end() && note.number <= wait->second.arrivals) continue;
+    const uint32_t lane = machine::first_lane(note.lanes);
+    if (!copy_first && known.at(thread.agent * machine::kWarpSize + lane) < note.time) continue;
+    const std::string arrival = fmt::format("arrival on {}{}", name_of(state.order.barrier(note.barrier)), at(note.pc));
+    if (note.time < thread.time) {
+      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use", access,
+                         arrival);
+    }
+    if ((note.lanes & thread.lanes) == 0) {
+      return fmt::format(
+          "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
+          "before it",
+          arrival, describe_lanes(note.lanes), describe_lanes(thread.lanes));
+    }
+    break;
   }
   return fmt::format(
       "the thread that issues the copy does not wait until the {}s of the slot are over: it must wait "

@@ -14,6 +14,9 @@
 
 namespace stagecraft::emulator::units {
 
+/// What reports call a fault that is the use of a barrier.
+inline constexpr const char* kBarrierMisuse = "barrier misuse";
+
 /// Who acts on a barrier, and with which instruction.
 struct BarrierActor {
   const char* what = "";                  ///< for messages: "mbarrier.arrive"

@@ -49,6 +49,7 @@ void lane_by_lane(LaneMask mask, Act&& act) {
       act(lane);
     } catch (Fault& fault) {
       if (fault.lanes == 0) fault.lanes = 1u << lane;
+      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
       throw;
     }
   });

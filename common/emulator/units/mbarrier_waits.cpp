@@ -88,6 +88,7 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
       }
     } catch (machine::Fault& fault) {
       fault.lanes = alike;
+      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
       throw;
     }
   }
