@@ -161,6 +161,12 @@ Outcome run_half(Fragment& fragment, const Op& op, LaneMask mask) {
     if constexpr (kCount == 3) result[i] = F::apply(x[i], y[i], z[i]);
   }
   Format::template narrow<N>(result, halves);
+  if constexpr (Flagged && kCount == 3 && Format::kLeastNormal == Bf16::kLeastNormal) {
+    // The result is rounded to odd, so that cutting it off is right as well.
+    if ((op.immediate & kHalfTowardZero) != 0) {
+      for (int i = 0; i < N; ++i) halves[i] = bf16_from_float<RoundingMode::zero>(result[i]);
+    }
+  }
   for (int i = 0; i < N; ++i) {
     const uint16_t tidy = is_nan<Format>(halves[i]) ? kNan16 : halves[i];
     halves[i] = finished<Format, Flagged>(tidy, op.immediate);
