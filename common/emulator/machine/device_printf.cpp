@@ -179,7 +179,6 @@ std::optional<std::string> print_conversion(Conversion conversion, Arguments& ar
       return print_on_host(host_format(conversion, ""), reinterpret_cast<void*>(*value));
     }
     case 's': return print_string(conversion, arguments, read_string);
-    case 'n': arguments.next<uint64_t>(); return "";
     default: return std::nullopt;
   }
 }

@@ -35,7 +35,9 @@ void check_exit_status(int status, void*) {
   State& state = State::instance();
   if (status != 0 || state.reporter.diagnosed() == 0 || !state.settings().strict_exit_status) return;
   std::fflush(nullptr);
-  std::fprintf(stderr, "stagecraft: exit status 1, because of what was reported above\n");
+  if (state.settings().report_format == ReportFormat::text) {
+    std::fprintf(stderr, "stagecraft: exit status 1, because of what was reported\n");
+  }
   std::_Exit(1);
 }
 

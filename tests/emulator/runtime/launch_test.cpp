@@ -77,7 +77,8 @@ TEST_F(LaunchTest, RefusesWhatIsNoKernel) {
   const Program program(Program::with_ptx(kAdd));
   EXPECT_EQ(cudaLaunchKernel(static_cast<const void*>(nullptr), {1}, {1}, nullptr, 0, nullptr),
             cudaErrorInvalidDeviceFunction);
-  EXPECT_EQ(cudaLaunchKernel(&program, {1}, {1}, nullptr, 0, nullptr), cudaErrorInvalidResourceHandle);
+  int no_kernel = 0;
+  EXPECT_EQ(cudaLaunchKernel(&no_kernel, {1}, {1}, nullptr, 0, nullptr), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, nullptr, 0, nullptr), cudaErrorInvalidValue);
   void* arguments[] = {nullptr, nullptr};
   EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, arguments, 0, nullptr), cudaErrorInvalidValue);
