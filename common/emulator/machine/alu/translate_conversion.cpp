@@ -238,8 +238,9 @@ void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifie
     if (modifiers.integral && to != from) refuse(".rni, .rzi, .rmi and .rpi need source and destination of one type");
   }
   if (modifiers.flush && to != Type::f32 && from != Type::f32) refuse(".ftz applies to .f32 only");
-  const bool narrow = to == Type::f16 || to == Type::bf16;
-  if ((modifiers.relu || modifiers.finite) && !narrow) refuse(".relu and .satfinite exist for 16-bit results only");
+  const bool narrow = from == Type::f32 && (to == Type::f16 || to == Type::bf16);
+  if ((modifiers.relu || modifiers.finite) && !narrow)
+    refuse(".relu and .satfinite need an .f32 source and a 16-bit result");
 }
 
 void refuse_stochastic(Translation& t) {
