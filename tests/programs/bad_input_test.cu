@@ -85,7 +85,7 @@ class BadInputTest : public testing::Test {
 
 TEST_F(BadInputTest, NullPointer) {
   store<<<1, 1>>>(nullptr, 0);
-  expect_fault(cudaErrorIllegalAddress, {"stagecraft: illegal address in kernel", "store (bad_input_test.cu)",
+  expect_fault(cudaErrorIllegalAddress, {"stagecraft: illegal address in kernel store (", "bad_input_test.cu)",
                                          "block (0,0,0) warp 0 [lane 0]", "bad_input_test.cu:13", "null pointer"});
 }
 
