@@ -10,7 +10,8 @@
 
 namespace stagecraft::emulator::fatbin {
 
-/// Registers per thread of each kernel in an ELF image, by mangled name: the top byte of sh_info of `.text.<kernel>`.
+/// Registers per thread of each kernel in an ELF image, by mangled name: the top byte of sh_info of the section
+/// `.text.KERNEL`.
 /// Throws Error of kind `corrupt` when the image is not a 64-bit little-endian ELF or contradicts itself.
 std::map<std::string, uint32_t> read_register_counts(std::string_view elf);
 
