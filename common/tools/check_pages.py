@@ -184,7 +184,7 @@ def replaced(text, block, right):
 
 def first_difference(right, shown):
     for number, (one, other) in enumerate(zip(right.split("\n"), shown.split("\n"))):
-        if one.rstrip() != other.rstrip():
+        if same(one) != same(other):
             return number, f"it should say\n    {one}\nbut says\n    {other}"
     number = min(right.count("\n"), shown.count("\n")) + 1
     longer, verb = (right, "ends before") if right.count("\n") > shown.count("\n") else (shown, "goes on with")
