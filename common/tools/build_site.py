@@ -36,17 +36,17 @@ def settings(options, output):
         "OUTPUT_DIRECTORY": f'"{output}"',
         "WARN_LOGFILE": f'"{output / "warnings.txt"}"',
     }
+    filtered = f'"{sys.executable}" "{ROOT / "common/tools/site_filter.py"}"'.replace('"', '\\"')
+    common["FILTER_PATTERNS"] = f'"*.md={filtered}" "*.hpp={filtered}"'
     if options.only_descriptions:
         return {**common, "INPUT": quoted([ROOT / "common/stagecraft", ROOT / "common/harness"]), "RECURSIVE": "YES",
                 "EXTRACT_ALL": "NO", "WARN_IF_UNDOCUMENTED": "YES", "GENERATE_HTML": "NO", "GENERATE_XML": "YES", "HAVE_DOT": "NO"}
     markdown = [ROOT / page for page in pages.pages()]
     headers = [ROOT / path for path in pages.files(".hpp") if path.parts[0] == "common"]
-    filtered = f'"{sys.executable}" "{ROOT / "common/tools/site_filter.py"}"'.replace('"', '\\"')
     look = next((folder for folder in LOOKS if all((folder / style).exists() for style in STYLE)), None)
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
             "INPUT": quoted(markdown + headers),
-            "FILTER_PATTERNS": f'"*.md={filtered}" "*.hpp={filtered}"',
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
             "HAVE_DOT": "YES" if graphs else "NO"}

@@ -113,12 +113,14 @@ def blocks(text):
     return [item for kind, _, item in walk(text) if kind == "block"]
 
 
+MARKER = re.compile(r"^\s*//[/!]? ?\[([\w.-]+)\]\s*$")
+
+
 def marked_part(text, name):
     """The lines between two `//! [name]` markers, without other markers and common indentation; None if not there."""
-    marker = re.compile(r"^\s*//[/!] *\[(.+?)\]\s*$")
     inside, lines, closed = False, [], False
     for line in text.split("\n"):
-        found = marker.match(line)
+        found = MARKER.match(line)
         if found:
             if found[1] == name:
                 closed = closed or inside

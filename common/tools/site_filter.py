@@ -151,17 +151,18 @@ def copied_files(root=markdown.ROOT):
 
 
 def documented_header(text):
-    """A header's leading comment becomes Doxygen's description of the file; `#pragma once` gives its line for that."""
-    lines = text.split("\n")
+    """A header's leading comment becomes Doxygen's description of the file; `#pragma once` gives its line for that.
+
+    The markers of parts that lessons show are no descriptions."""
+    lines = ["" if markdown.MARKER.match(line) else line for line in text.split("\n")]
     for number, line in enumerate(lines):
         if line.startswith("//"):
             lines[number] = "///" + line[2:] if not line.startswith("///") else line
         else:
             if number > 0 and line == "#pragma once":
                 lines[number] = "/// @file"
-                return "\n".join(lines)
             break
-    return text
+    return "\n".join(lines)
 
 
 def main():

@@ -80,7 +80,10 @@ struct Number {
 /// Whether the relation holds; never when an operand is not a number.
 template <typename Relation, typename Format>
 STAGECRAFT_INLINE bool related(typename Format::Storage a, typename Format::Storage b) {
-  return Relation::holds(Format::order(a), Format::order(b)) & Format::is_number(a) & Format::is_number(b);
+  // Without branches, so that the loop becomes vector code.
+  const int holds = Relation::holds(Format::order(a), Format::order(b));
+  const int numbers = int{Format::is_number(a)} & int{Format::is_number(b)};
+  return (holds & numbers) != 0;
 }
 
 STAGECRAFT_INLINE LaneMask combine(LaneMask value, LaneMask predicate, uint64_t how) {

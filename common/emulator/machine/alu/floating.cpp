@@ -37,6 +37,17 @@ template <typename T, int Flags>
 struct MultiplyAdd {
   static T apply(T a, T b, T c) { return finished<Flags, T>(fused(taken<Flags>(a), taken<Flags>(b), taken<Flags>(c))); }
 };
+/// The same under a directed rounding mode, where the baseline's replacement for the fused operation does not hold.
+template <typename T, int Flags>
+struct MultiplyAddDirected {
+  static T apply(T a, T b, T c) {
+    if constexpr (sizeof(T) == 4) {
+      return finished<Flags, T>(__builtin_fmaf(taken<Flags>(a), taken<Flags>(b), taken<Flags>(c)));
+    } else {
+      return finished<Flags, T>(__builtin_fma(a, b, c));
+    }
+  }
+};
 template <typename T, int Flags>
 struct Divide {
   static T apply(T a, T b) { return finished<Flags, T>(taken<Flags>(a) / taken<Flags>(b)); }
@@ -122,7 +133,8 @@ void put_arithmetic(Catalog& catalog, Type type) {
   put_both<Add<T, Flags>>(catalog, Operation::add, type, Flags);
   put_both<Subtract<T, Flags>>(catalog, Operation::sub, type, Flags);
   put_both<Multiply<T, Flags>>(catalog, Operation::multiply, type, Flags);
-  put_both<MultiplyAdd<T, Flags>>(catalog, Operation::multiply_add, type, Flags);
+  catalog.put(Operation::multiply_add, type, Flags, lane_handlers<MultiplyAdd<T, Flags>>());
+  catalog.put(Operation::multiply_add, type, Flags | kDirected, directed_handlers<MultiplyAddDirected<T, Flags>>());
 }
 
 template <typename T, int Flags>
@@ -149,7 +161,9 @@ void put_pairs(Catalog& catalog) {
   put_both<Add<float, Flags>, 2>(catalog, Operation::add, Type::f32x2, Flags);
   put_both<Subtract<float, Flags>, 2>(catalog, Operation::sub, Type::f32x2, Flags);
   put_both<Multiply<float, Flags>, 2>(catalog, Operation::multiply, Type::f32x2, Flags);
-  put_both<MultiplyAdd<float, Flags>, 2>(catalog, Operation::multiply_add, Type::f32x2, Flags);
+  catalog.put(Operation::multiply_add, Type::f32x2, Flags, lane_handlers<MultiplyAdd<float, Flags>, 2>());
+  catalog.put(Operation::multiply_add, Type::f32x2, Flags | kDirected,
+              directed_handlers<MultiplyAddDirected<float, Flags>, 2>());
 }
 
 }  // namespace

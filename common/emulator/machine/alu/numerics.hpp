@@ -48,10 +48,6 @@ STAGECRAFT_INLINE T saturated(T value) {
   return positive < T{1} ? positive : T{1};
 }
 
-/// a * b + c, rounded once.
-STAGECRAFT_INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-STAGECRAFT_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
-
 STAGECRAFT_INLINE float float_from_bf16(uint16_t bits) { return bits_as<float>(static_cast<uint32_t>(bits) << 16); }
 
 /// Exact. The exponent is moved by a multiplication, which also makes subnormals right.
@@ -149,6 +145,17 @@ STAGECRAFT_INLINE T odd_sum(T a, T b) {
   const T error = (a - (sum - part)) + (b - part);
   return made_odd(sum, error);
 }
+
+/// a * b + c, rounded once, to nearest.
+STAGECRAFT_INLINE float fused(float a, float b, float c) {
+#if defined(__FMA__) || !defined(__x86_64__)
+  return __builtin_fmaf(a, b, c);
+#else
+  // The product is exact in double; the sum, rounded to odd there, can be rounded again.
+  return static_cast<float>(odd_sum(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c)));
+#endif
+}
+STAGECRAFT_INLINE double fused(double a, double b, double c) { return __builtin_fma(a, b, c); }
 
 }  // namespace
 }  // namespace stagecraft::emulator::machine::alu

@@ -232,11 +232,12 @@ void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifie
   } else if (from_integer) {
     if (!modifiers.rounding) refuse("a conversion from an integer to floating point needs .rn, .rz, .rm or .rp");
   } else {
-    const bool loses =
-        ptx::size_of(to) < ptx::size_of(from) || (to != from && ptx::size_of(to) == 2 && ptx::size_of(from) == 2);
+    // Between f16 and bf16 it may be left out and is then .rn.
+    const bool loses = ptx::size_of(to) < ptx::size_of(from);
     if (loses && !modifiers.rounding) refuse("this conversion can lose digits and needs .rn, .rz, .rm or .rp");
     if (modifiers.integral && to != from) refuse(".rni, .rzi, .rmi and .rpi need source and destination of one type");
   }
+  if (modifiers.flush && to != Type::f32 && from != Type::f32) refuse(".ftz applies to .f32 only");
   const bool narrow = to == Type::f16 || to == Type::bf16;
   if ((modifiers.relu || modifiers.finite) && !narrow) refuse(".relu and .satfinite exist for 16-bit results only");
 }

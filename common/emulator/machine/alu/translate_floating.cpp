@@ -103,6 +103,7 @@ void translate_fused(Translation& t) {
   const Type type = require_float_type(t, fma);
   if (is_half(type)) {
     HalfModifiers modifiers = take_half_modifiers(t, type);
+    if (!is_f16(type) && t.modifiers.take("rz")) modifiers.flags |= kHalfTowardZero;
     if (t.modifiers.take("oob")) modifiers.flags |= kHalfOutOfBounds;
     if ((modifiers.flags & kHalfSaturate) == 0 && t.modifiers.take("relu")) modifiers.flags |= kHalfRelu;
     return emit_half(t, Operation::multiply_add, type, 3, modifiers);
