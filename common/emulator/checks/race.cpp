@@ -83,7 +83,19 @@ void RaceCheck::barrier(const machine::BarrierEvent& event) {
   ClusterState* state = state_of(event.block->cluster);
   if (state == nullptr) return;
   if (event.fragment != nullptr && event.kind != machine::BarrierEventKind::init) check_initialised(*state, event);
+  if (event.kind == machine::BarrierEventKind::arrive && event.fragment != nullptr) check_overrun(*state, event);
   state->order.barrier(event);
+}
+
+void RaceCheck::check_overrun(ClusterState& state, const machine::BarrierEvent& event) {
+  // Lanes that arrive in one instruction do so at once: when some of them end the phase, nobody can have waited for it
+  // before the others arrive.
+  const BarrierOrder& barrier = state.order.barrier(state.order.barrier_index(event.block->rank, event.offset));
+  const bool same_instruction = barrier.arrival_clock == event.fragment->warp->clock &&
+                                barrier.arrival_pc == event.fragment->pc &&
+                                barrier.arrival_warp == state.order.warp_number(*event.fragment);
+  if (!same_instruction || barrier.ends == barrier.arrival_ends || barrier.arrival_clock == 0) return;
+  if (misused_.insert(event.fragment->pc).second) report_overrun(state, event, barrier);
 }
 
 void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEvent& event) {
