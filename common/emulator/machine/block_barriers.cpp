@@ -188,8 +188,8 @@ Outcome cluster_arrive(Fragment& fragment, const Op& op, LaneMask mask) {
   Cluster& cluster = fragment.cluster();
   Block& block = fragment.block();
   note_effect(fragment);
-  announce_rendezvous({op.immediate != 0 ? RendezvousKind::arrive_relaxed : RendezvousKind::arrive, &cluster, nullptr, 0,
-                       &fragment, mask});
+  announce_rendezvous({op.immediate != 0 ? RendezvousKind::arrive_relaxed : RendezvousKind::arrive, &cluster, nullptr,
+                       0, &fragment, mask});
   for_each_lane(mask, [&](uint32_t lane) {
     uint64_t& round = block.cluster_rounds[thread_of(fragment, lane)];
     if (round == cluster.barrier_generation + 1) {
