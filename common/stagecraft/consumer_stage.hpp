@@ -9,6 +9,7 @@
 
 /// Defined nowhere: a program that could call one of these does not build, and their names say why.
 extern "C" __device__ void ConsumerStage_is_dropped_without_release(int acquired_at_line);
+/// As above.
 extern "C" __device__ void ConsumerStage_is_used_after_release(int acquired_at_line);
 
 namespace stagecraft {

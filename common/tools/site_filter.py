@@ -29,9 +29,16 @@ def anchor(page, heading):
     return f"{identifier(page)}_{re.sub(r'[^a-z0-9]+', '_', heading)}"
 
 
-def is_reference(path):
-    """Whether the site has a page of its own for a source file."""
-    return path.parts[:1] == ("common",) and path.suffix == ".hpp"
+def file_anchor(path):
+    """The name by which the site's page on a header is found; file names alone are ambiguous."""
+    return "file_" + re.sub(r"\W", "_", path.as_posix())
+
+
+def has_own_page(path, root):
+    """Whether the site has a page of its own on a source file: see documented_header."""
+    if path.parts[:1] != ("common",) or path.suffix != ".hpp" or not (root / path).exists():
+        return False
+    return file_anchor(path) in documented_header(path, (root / path).read_text(encoding="utf-8"))
 
 
 def resolve(page, target, root):
@@ -73,8 +80,8 @@ class Page:
             if path.as_posix() == markdown.MAIN_PAGE:
                 return f"[{text}](index.html)"
             return f'@ref {identifier(path)} "{plain}"{lines}'
-        if is_reference(path) and (self.root / path).exists():
-            return f'@ref {path.as_posix()} "{plain}"{lines}'
+        if has_own_page(path, self.root):
+            return f'@ref {file_anchor(path)} "{plain}"{lines}'
         if (self.root / path).is_file():
             self.copied.add(path)
             return f"[{text}](files/{path.as_posix()}.txt)"
@@ -150,7 +157,7 @@ def copied_files(root=markdown.ROOT):
     return found
 
 
-def documented_header(text):
+def documented_header(path, text):
     """A header's leading comment becomes Doxygen's description of the file; `#pragma once` gives its line for that.
 
     The markers of parts that lessons show are no descriptions."""
@@ -160,7 +167,7 @@ def documented_header(text):
             lines[number] = "///" + line[2:] if not line.startswith("///") else line
         else:
             if number > 0 and line == "#pragma once":
-                lines[number] = "/// @file"
+                lines[number] = f"/// @anchor {file_anchor(path)} @file"
             break
     return "\n".join(lines)
 
@@ -171,7 +178,7 @@ def main():
     if path.suffix == ".md":
         text = Page(path.relative_to(markdown.ROOT), markdown.ROOT).render(text)
     else:
-        text = documented_header(text)
+        text = documented_header(path.relative_to(markdown.ROOT), text)
     sys.stdout.write(text)
 
 
