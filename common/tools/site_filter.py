@@ -70,18 +70,17 @@ class Page:
         if match["image"]:
             return f"![{text}]({path.name})"
         plain = text.replace("`", "").replace('"', "'").replace("\n", " ")
-        lines = "\n" * text.count("\n")
         if path in self.all_pages:
             if fragment:
-                return f'@ref {anchor(path, fragment)} "{plain}"{lines}'
+                return f'@ref {anchor(path, fragment)} "{plain}"'
             if path in self.children:
                 self.children.remove(path)
-                return f'@subpage {identifier(path)} "{plain}"{lines}'
+                return f'@subpage {identifier(path)} "{plain}"'
             if path.as_posix() == markdown.MAIN_PAGE:
                 return f"[{text}](index.html)"
-            return f'@ref {identifier(path)} "{plain}"{lines}'
+            return f'@ref {identifier(path)} "{plain}"'
         if has_own_page(path, self.root):
-            return f'@ref {file_anchor(path)} "{plain}"{lines}'
+            return f'@ref {file_anchor(path)} "{plain}"'
         if (self.root / path).is_file():
             self.copied.add(path)
             return f"[{text}](files/{path.as_posix()}.txt)"
@@ -94,8 +93,16 @@ class Page:
         for found in markdown.LINK.finditer(text):
             if any(start < found.start() < end for start, end in spans):
                 continue
-            parts += [text[last:found.start()], self.link(found)]
-            last = found.end()
+            before, link, last = text[last:found.start()], self.link(found), found.end()
+            # A reference stands in one line; the line breaks of its text go where there is a space, to keep the count.
+            breaks = "\n" * (found[0].count("\n") - link.count("\n"))
+            if breaks and before.endswith(" "):
+                before = before[:-1] + breaks
+            elif breaks:
+                space = text.find(" ", last)
+                space = len(text) if space < 0 else space
+                link, last = link + text[last:space] + breaks, space
+            parts += [before, link]
         text = "".join([*parts, text[last:]])
         return re.sub(r"</?(?:details|summary)(?: open)?>", r"\\htmlonly\g<0>\\endhtmlonly", text)
 

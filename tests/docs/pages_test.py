@@ -131,9 +131,11 @@ class SiteTest(RepositoryTest):
         self.assertIn("## Why {#page_chapters_01_why}\n![a ring](ring.svg)", self.render("chapters/01/README.md"))
 
     def test_every_line_keeps_its_number(self):
-        self.write("docs/README.md", "# A", "text [over", "two](b.md) lines", "```cuda", "f();", "```", "## Last")
+        self.write("docs/README.md", "# A", "text [over", "two](b.md). Lines", "```cuda", "f();", "```", "## Last")
         self.write("docs/b.md", "# B")
-        self.assertTrue(self.render("docs/README.md").split("\n")[6].startswith("## Last"))
+        lines = self.render("docs/README.md").split("\n")
+        self.assertEqual(lines[1:3], ["text", '@subpage page_docs_b "over two". Lines'])
+        self.assertTrue(lines[6].startswith("## Last"))
 
 
 if __name__ == "__main__":
