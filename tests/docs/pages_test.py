@@ -53,7 +53,7 @@ class CodeTest(RepositoryTest):
 
     def setUp(self):
         super().setUp()
-        self.write("s/a.cu", "  //! [add]", "  c = a + b;", "    //! [more]", "  ++c;", "    //! [more]", "  //! [add]")
+        self.write("s/a.cu", "  //! [add]", "  c = a + b;", "    //! [one more]", "  ++c;", "    //! [one more]", "  //! [add]")
 
     def test_code_that_differs_from_its_file_is_shown(self):
         self.write("chapters/01/README.md", *self.LESSON)
@@ -64,6 +64,11 @@ class CodeTest(RepositoryTest):
     def test_a_marker_that_is_not_there_is_named(self):
         self.write("chapters/01/README.md", *(line.replace("#add", "#sub") for line in self.LESSON))
         self.assertIn("s/a.cu has no part between two lines `//! [sub]`", self.check().stdout)
+
+    def test_the_name_of_a_marker_may_have_spaces(self):
+        self.write("README.md", "# A", "<!-- snippet: s/a.cu#one more -->", "```cuda", "++c;", "```")
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_an_update_puts_the_code_in_place(self):
         lesson = self.write("chapters/01/README.md", *self.LESSON, "", *self.LESSON[2:])
