@@ -195,6 +195,8 @@ def check_page(page, root, build, update):
     """Gives (problems as (line, text), programs that are not built)."""
     text = (root / page).read_text(encoding="utf-8")
     problems = [] if build else list(check_links(page, text, root))
+    if not build and not markdown.title(text):
+        problems.append((1, "a page begins with its title: `# TITLE`"))
     unbuilt = []
     for block in reversed(markdown.blocks(text)):  # from below, so that an update moves no block still to come
         try:

@@ -47,6 +47,10 @@ class LinkTest(RepositoryTest):
         self.write("README.md", "# A", "`[](auto& x){}` and", "```cpp", "[a](auto b) {}", "[c](d.md)", "```")
         self.assertEqual(self.check().returncode, 0)
 
+    def test_a_page_has_a_title(self):
+        self.write("README.md", "words")
+        self.assertIn("README.md:1: a page begins with its title", self.check().stdout)
+
 
 class CodeTest(RepositoryTest):
     LESSON = ["# A", "", "<!-- snippet: s/a.cu#add -->", "```cuda", "c = a - b;", "```"]
