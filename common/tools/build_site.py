@@ -83,10 +83,11 @@ def main():
     doxyfile.write_text("\n".join(lines) + "\n", encoding="utf-8")
     done = subprocess.run([options.doxygen, doxyfile], cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
-    warnings = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{ROOT}/", "")
-    print(done.stdout + warnings, end="")
+    text = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{ROOT}/", "")
+    warnings = [line for line in dict.fromkeys(text.split("\n")) if line]  # Doxygen repeats itself
+    print(done.stdout, *(f"{line}\n" for line in warnings), sep="", end="")
     if done.returncode != 0 or warnings:
-        print(f"Doxygen found fault with {warnings.count(chr(10)) or 'something'}; lines above (file:line: what).")
+        print("The site must be made without a warning; those above are FILE:LINE: WHAT.")
         return 1
     if options.only_descriptions:
         return 0

@@ -235,6 +235,12 @@ def main():
     build = options.console.resolve() if options.console else None
     wanted = [page.resolve().relative_to(root) for page in options.pages] or markdown.pages(root)
     count, missing = 0, set()
+    pictures = {}
+    for picture in [] if build else [*markdown.files(".svg", root), *markdown.files(".png", root)]:
+        other = pictures.setdefault(picture.name, picture)
+        if other != picture:
+            print(f"{picture.as_posix()}: {other.as_posix()} has the same name, and the site puts them into one folder")
+            count += 1
     for page in wanted:
         problems, unbuilt = check_page(page, root, build, options.update)
         count += len(problems)
