@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Called by Doxygen for each file: prints it as Doxygen needs it, line by line, so that warnings name the right line.
+"""Rewrites pages and headers as Doxygen needs them, line by line, so that its warnings name the right line.
 
 Lessons are written for readers of the repository, so their links lead to files. On the site they lead to pages. A file that
 is no page of the site is copied beside it; `copied_files()` tells build_site.py which.
@@ -58,8 +57,9 @@ def resolve(page, target, root):
 class Page:
     def __init__(self, page, root):
         self.page, self.root = page, root
-        self.all_pages = set(markdown.pages(root))
-        self.children = [child for child in markdown.pages(root) if markdown.parent(child, self.all_pages) == page]
+        in_order = markdown.pages(root)
+        self.all_pages = set(in_order)
+        self.children = [child for child in in_order if markdown.parent(child, self.all_pages) == page]
         self.copied = set()
 
     def link(self, match):
@@ -70,18 +70,17 @@ class Page:
         if match["image"]:
             return f"![{text}]({path.name})"
         plain = text.replace("`", "").replace('"', "'").replace("\n", " ")
-        lines = "\n" * text.count("\n")
         if path in self.all_pages:
             if fragment:
-                return f'@ref {anchor(path, fragment)} "{plain}"{lines}'
+                return f'@ref {anchor(path, fragment)} "{plain}"'
             if path in self.children:
                 self.children.remove(path)
-                return f'@subpage {identifier(path)} "{plain}"{lines}'
+                return f'@subpage {identifier(path)} "{plain}"'
             if path.as_posix() == markdown.MAIN_PAGE:
                 return f"[{text}](index.html)"
-            return f'@ref {identifier(path)} "{plain}"{lines}'
+            return f'@ref {identifier(path)} "{plain}"'
         if has_own_page(path, self.root):
-            return f'@ref {file_anchor(path)} "{plain}"{lines}'
+            return f'@ref {file_anchor(path)} "{plain}"'
         if (self.root / path).is_file():
             self.copied.add(path)
             return f"[{text}](files/{path.as_posix()}.txt)"
@@ -94,8 +93,16 @@ class Page:
         for found in markdown.LINK.finditer(text):
             if any(start < found.start() < end for start, end in spans):
                 continue
-            parts += [text[last:found.start()], self.link(found)]
-            last = found.end()
+            before, link, last = text[last:found.start()], self.link(found), found.end()
+            # A reference stands in one line; the line breaks of its text go where there is a space, to keep the count.
+            breaks = "\n" * (found[0].count("\n") - link.count("\n"))
+            if breaks and before.endswith(" "):
+                before = before[:-1] + breaks
+            elif breaks:
+                space = text.find(" ", last)
+                space = len(text) if space < 0 else space
+                link, last = link + text[last:space] + breaks, space
+            parts += [before, link]
         text = "".join([*parts, text[last:]])
         return re.sub(r"</?(?:details|summary)(?: open)?>", r"\\htmlonly\g<0>\\endhtmlonly", text)
 
@@ -172,15 +179,7 @@ def documented_header(path, text):
     return "\n".join(lines)
 
 
-def main():
-    path = pathlib.Path(sys.argv[1]).resolve()
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":
-        text = Page(path.relative_to(markdown.ROOT), markdown.ROOT).render(text)
-    else:
-        text = documented_header(path.relative_to(markdown.ROOT), text)
-    sys.stdout.write(text)
-
-
-if __name__ == "__main__":
-    main()
+def filtered(path, root=markdown.ROOT):
+    """The text of a page or header, given by its path relative to the root, for Doxygen."""
+    text = (root / path).read_text(encoding="utf-8")
+    return Page(path, root).render(text) if path.suffix == ".md" else documented_header(path, text)
