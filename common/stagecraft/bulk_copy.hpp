@@ -1,0 +1,22 @@
+// Copies that the copy engine makes while the threads do something else.
+#pragma once
+
+#include <cstdint>
+#include <cuda/ptx>
+
+#include "stagecraft/mbarrier.hpp"
+
+namespace stagecraft {
+
+/// Asks for a copy of `bytes` from global to shared memory and returns at once.
+///
+/// Called by one thread. When the bytes have come, the copy engine takes them off what was announced to `barrier` with
+/// `expect_bytes`; who waits for that phase sees them.
+/// @param to, from  16-byte aligned.
+/// @param bytes     a multiple of 16.
+/// Source: PTX ISA, "cp.async.bulk" (`.mbarrier::complete_tx::bytes`).
+__device__ inline void copy_bulk(void* to, const void* from, uint32_t bytes, MbarPtr barrier) {
+  cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, from, bytes, barrier);
+}
+
+}  // namespace stagecraft
