@@ -11,11 +11,11 @@ using namespace stagecraft::conformance;
 
 constexpr int kThreads = 256;
 
-#define ATOMIC(NAME, TYPE, EXPRESSION)                                                           \
-  struct NAME {                                                                                  \
-    using T = TYPE;                                                                              \
-    static constexpr const char* name = #NAME;                                                   \
-    static __device__ T apply(T* p, T v) { return EXPRESSION; }                                  \
+#define ATOMIC(NAME, TYPE, EXPRESSION)                          \
+  struct NAME {                                                 \
+    using T = TYPE;                                             \
+    static constexpr const char* name = #NAME;                  \
+    static __device__ T apply(T* p, T v) { return EXPRESSION; } \
   };
 using ulong64 = unsigned long long;
 ATOMIC(add_u32, unsigned, atomicAdd(p, v))
@@ -38,7 +38,8 @@ ATOMIC(max_s64, long long, atomicMax(p, v))
 ATOMIC(and_u64, ulong64, atomicAnd(p, v))
 ATOMIC(xor_u64, ulong64, atomicXor(p, v))
 ATOMIC(compare_and_swap_u64, ulong64, atomicCAS(p, v & ~7ull, ~v))
-ATOMIC(compare_and_swap_u16, unsigned short, atomicCAS(p, static_cast<unsigned short>(v & 0xfff8), static_cast<unsigned short>(~v)))
+ATOMIC(compare_and_swap_u16, unsigned short,
+       atomicCAS(p, static_cast<unsigned short>(v & 0xfff8), static_cast<unsigned short>(~v)))
 ATOMIC(add_block_u32, unsigned, atomicAdd_block(p, v))
 ATOMIC(add_system_u32, unsigned, atomicAdd_system(p, v))
 

@@ -1,5 +1,5 @@
-// A ring of stages through mbarriers: one warp asks for bulk copies, the others add up what arrives; and bulk copies and
-// reductions the other way, out of shared memory.
+// A ring of stages through mbarriers: one warp asks for bulk copies, the others add up what arrives; and bulk copies
+// and reductions the other way, out of shared memory.
 #include <cuda/ptx>
 
 #include "report.hpp"
@@ -15,13 +15,14 @@ constexpr int kThreads = (1 + kConsumerWarps) * kWarpSize;
 
 /// Each consuming thread weights the words it reads by the row's number, so that rows out of order show.
 template <int Stages>
-__global__ void __launch_bounds__(kThreads) sum_rows(const uint32_t* rows, int count, uint32_t* sums, uint32_t* stages) {
+__global__ void __launch_bounds__(kThreads)
+    sum_rows(const uint32_t* rows, int count, uint32_t* sums, uint32_t* stages) {
   __shared__ alignas(128) uint32_t tile[Stages][kRow];
   __shared__ uint64_t barriers[2 * Stages];
   ProducerConsumerPipeline<Stages> ring{barriers};
 
   if (threadIdx.x == 0) {
-    ring.init_mbars(/*producer_arrive_count=*/1,                           // the copying lane
+    ring.init_mbars(/*producer_arrive_count=*/1,                            // the copying lane
                     /*consumer_arrive_count=*/kConsumerWarps * kWarpSize);  // every lane that has read the row
     fence_barrier_init();
   }

@@ -53,8 +53,8 @@ __global__ void call(const uint32_t* in, uint32_t* out) {
   out += threadIdx.x * 8;
   out[0] = ackermann(2, value % 5);
   out[1] = static_cast<uint32_t>(fibonacci(value % 15));
-  Vector v = combine({1.5f * (value % 7), 2, 3, static_cast<short>(value)}, {4, 0.25f, static_cast<float>(value % 11), 7},
-                     value % 2 != 0 ? 1 : -1);
+  Vector v = combine({1.5f * (value % 7), 2, 3, static_cast<short>(value)},
+                     {4, 0.25f, static_cast<float>(value % 11), 7}, value % 2 != 0 ? 1 : -1);
   out[2] = __float_as_uint(v.x) + __float_as_uint(v.y) * 3 + __float_as_uint(v.z) * 5 + v.tag;
   out[3] = functions[value % 3](value);  // the lanes of a warp go different ways
   const Square square_shape(value % 100);

@@ -51,11 +51,11 @@ __global__ void ask_cluster(const uint32_t* in, uint32_t* out) {
   asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(remote_arrivals) : "memory");
   if (threadIdx.x == 0) {
     if (ranks > 1) {
-      asm volatile(
-          "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(remote_bulk),
-          "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(static_cast<uint32_t>(sizeof bulk)),
-          "r"(remote_bytes)
-          : "memory");
+      asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                       remote_bulk),
+                   "r"(static_cast<uint32_t>(__cvta_generic_to_shared(own))), "r"(static_cast<uint32_t>(sizeof bulk)),
+                   "r"(remote_bytes)
+                   : "memory");
     } else {  // shared memory to the same block's shared memory is not allowed; multicast to oneself is
       asm volatile(
           "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
@@ -102,8 +102,9 @@ inline void run_cluster(Report& report, int size, int blocks) {
   DeviceBuffer<uint32_t> out(blocks * kClusterThreads * kClusterResults, "the output");
   check(cudaMemset(out.data(), 0, out.bytes()), "clear the output");
 
-  const std::string name =
-      size == 0 ? "without clusters" : "clusters of " + std::to_string(size) + ", " + std::to_string(blocks) + " blocks";
+  const std::string name = size == 0
+                               ? "without clusters"
+                               : "clusters of " + std::to_string(size) + ", " + std::to_string(blocks) + " blocks";
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;
   attribute.val.clusterDim = {static_cast<unsigned>(size), 1, 1};

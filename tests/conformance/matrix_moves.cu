@@ -10,7 +10,10 @@ __global__ void load_matrices(const uint32_t* in, uint32_t* out) {
   const uint32_t row = __cvta_generic_to_shared(shared + (threadIdx.x * 13 % 32) * 8 + threadIdx.x % 2 * 4);
   uint32_t r[14];
   asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(r[0]) : "r"(row) : "memory");
-  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(r[1]), "=r"(r[2]) : "r"(row) : "memory");
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+               : "=r"(r[1]), "=r"(r[2])
+               : "r"(row)
+               : "memory");
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(r[3]), "=r"(r[4]), "=r"(r[5]), "=r"(r[6])
                : "r"(row)
@@ -25,9 +28,12 @@ __global__ void load_matrices(const uint32_t* in, uint32_t* out) {
                : "r"(row)
                : "memory");
   for (int i = 0; i < 14; ++i) out[i * 32 + threadIdx.x] = r[i];
+}
+
+__global__ void transpose_matrix(const uint32_t* in, uint32_t* out) {
   uint32_t moved;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(moved) : "r"(in[threadIdx.x]));
-  out[14 * 32 + threadIdx.x] = moved;
+  out[threadIdx.x] = moved;
 }
 
 __global__ void store_matrices(const uint32_t* in, uint32_t* out, int form) {
@@ -62,10 +68,14 @@ int main(int argc, char** argv) {
     std::vector<uint32_t> values;
     for (int i = 0; i < 32 * 8; ++i) values.push_back(static_cast<uint32_t>(random.bits()));
     const DeviceBuffer<uint32_t> in(values, "the input");
-    DeviceBuffer<uint32_t> loaded(15 * 32, "the registers"), stored(32 * 8, "shared memory");
+    DeviceBuffer<uint32_t> loaded(14 * 32, "the registers"), stored(32 * 8, "shared memory");
     load_matrices<<<1, 32>>>(in.data(), loaded.data());
     finish_kernel("load_matrices");
-    report.section("ldmatrix and movmatrix", loaded.to_host());
+    report.section("ldmatrix", loaded.to_host());
+    DeviceBuffer<uint32_t> moved(32, "the registers");
+    transpose_matrix<<<1, 32>>>(in.data(), moved.data());
+    finish_kernel("transpose_matrix");
+    report.section("movmatrix", moved.to_host());
     for (int form = 0; form < 4; ++form) {
       store_matrices<<<1, 32>>>(in.data(), stored.data(), form);
       finish_kernel("store_matrices");

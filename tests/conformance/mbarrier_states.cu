@@ -7,13 +7,13 @@ using namespace stagecraft::conformance;
 
 enum Operation : int {
   init,
-  arrive,           // value: count
-  arrive_drop,      // value: count
-  expect,           // value: bytes
-  complete,         // value: bytes
-  arrive_expect,    // value: bytes
-  drop_expect,      // value: bytes
-  remote_arrive,    // value: count; through the cluster's address
+  arrive,         // value: count
+  arrive_drop,    // value: count
+  expect,         // value: bytes
+  complete,       // value: bytes
+  arrive_expect,  // value: bytes
+  drop_expect,    // value: bytes
+  remote_arrive,  // value: count; through the cluster's address
 };
 
 struct Step {
@@ -30,9 +30,7 @@ struct Model {
     switch (step.operation) {
       case init: *this = Model{.expected = step.value, .pending = step.value}; break;
       case arrive_drop: expected -= step.value; [[fallthrough]];
-      case arrive:
-        phase_of_state = phase;
-        [[fallthrough]];
+      case arrive: phase_of_state = phase; [[fallthrough]];
       case remote_arrive: pending -= step.value; break;
       case expect: bytes += step.value; break;
       case complete: bytes -= step.value; break;
@@ -228,11 +226,15 @@ std::vector<Step> random_steps(Random random, int length) {
 
 int main(int argc, char** argv) {
   return run(argc, argv, [](Report& report) {
-    run_steps(report, "three arrivals, twice", {{init, 3}, {arrive, 1}, {arrive, 1}, {arrive, 1}, {arrive, 2}, {arrive, 1}});
-    run_steps(report, "bytes before their announcement", {{init, 1}, {complete, 16}, {arrive, 1}, {expect, 16}, {arrive, 1}});
+    run_steps(report, "three arrivals, twice",
+              {{init, 3}, {arrive, 1}, {arrive, 1}, {arrive, 1}, {arrive, 2}, {arrive, 1}});
+    run_steps(report, "bytes before their announcement",
+              {{init, 1}, {complete, 16}, {arrive, 1}, {expect, 16}, {arrive, 1}});
     run_steps(report, "bytes in two parts", {{init, 2}, {expect, 64}, {complete, 16}, {arrive, 2}, {complete, 48}});
-    run_steps(report, "announced with the arrival", {{init, 1}, {arrive_expect, 100}, {complete, 60}, {complete, 40}, {arrive, 1}});
-    run_steps(report, "an arrival dropped", {{init, 3}, {arrive_drop, 1}, {arrive, 2}, {arrive, 2}, {arrive, 1}, {arrive, 1}});
+    run_steps(report, "announced with the arrival",
+              {{init, 1}, {arrive_expect, 100}, {complete, 60}, {complete, 40}, {arrive, 1}});
+    run_steps(report, "an arrival dropped",
+              {{init, 3}, {arrive_drop, 1}, {arrive, 2}, {arrive, 2}, {arrive, 1}, {arrive, 1}});
     run_steps(report, "through the cluster", {{init, 2}, {remote_arrive, 1}, {remote_arrive, 1}, {remote_arrive, 2}});
     run_steps(report, "the largest count", {{init, 1048575}, {arrive, 1048574}, {arrive, 1}, {arrive, 1048575}});
     for (int i = 0; i < 8; ++i) {

@@ -1,5 +1,5 @@
-// Loads and stores of every width, vectors, sign extension, address spaces and their conversion, copies by cp.async, and
-// what the special registers say.
+// Loads and stores of every width, vectors, sign extension, address spaces and their conversion, copies by cp.async,
+// and what the special registers say.
 #include "report.hpp"
 
 using namespace stagecraft::conformance;
@@ -22,7 +22,8 @@ __global__ void widths(const uint8_t* in, uint8_t* out) {
   *reinterpret_cast<uint16_t*>(mine + 2) = *reinterpret_cast<const volatile uint16_t*>(from + 2);
   __syncthreads();
   const uint8_t* other = shared + (i * 5 + 3) % kThreads * 64;
-  for (int b = 0; b < 64; b += 16) *reinterpret_cast<uint4*>(out + i * 64 + b) = *reinterpret_cast<const uint4*>(other + b);
+  for (int b = 0; b < 64; b += 16)
+    *reinterpret_cast<uint4*>(out + i * 64 + b) = *reinterpret_cast<const uint4*>(other + b);
   out[i * 64 + 13] = *const_cast<const volatile uint8_t*>(other + 1);
 }
 
@@ -61,7 +62,8 @@ __global__ void address_spaces(uint32_t* out) {
   const void* pointers[] = {&shared[threadIdx.x], &local[threadIdx.x % 2], &global_word, &kConstant[threadIdx.x % 4]};
   __syncthreads();
   const uint32_t* pointer = static_cast<const uint32_t*>(pointers[threadIdx.x % 4 == 2 ? 0 : threadIdx.x % 4]);
-  uint32_t answer = __isShared(pointer) | __isLocal(pointer) << 1 | __isGlobal(pointer) << 2 | __isConstant(pointer) << 3;
+  uint32_t answer =
+      __isShared(pointer) | __isLocal(pointer) << 1 | __isGlobal(pointer) << 2 | __isConstant(pointer) << 3;
   out[threadIdx.x * 2] = answer;
   out[threadIdx.x * 2 + 1] = *pointer;
 }
@@ -87,11 +89,11 @@ __global__ void async_copies(const uint32_t* in, uint32_t* out) {
   out[threadIdx.x * 9 + 8] = sum;
 }
 
-#define SPECIAL(NAME)                                          \
-  [&] {                                                        \
-    uint32_t value;                                            \
-    asm volatile("mov.u32 %0, %%" NAME ";" : "=r"(value));     \
-    return value;                                              \
+#define SPECIAL(NAME)                                      \
+  [&] {                                                    \
+    uint32_t value;                                        \
+    asm volatile("mov.u32 %0, %%" NAME ";" : "=r"(value)); \
+    return value;                                          \
   }()
 
 __global__ void special_registers(uint32_t* out) {
@@ -99,13 +101,31 @@ __global__ void special_registers(uint32_t* out) {
   const uint32_t thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   const uint32_t threads = blockDim.x * blockDim.y * blockDim.z;
   uint32_t hash = 1;
-  for (const uint32_t value :
-       {SPECIAL("tid.x"), SPECIAL("tid.y"), SPECIAL("tid.z"), SPECIAL("ntid.x"), SPECIAL("ntid.y"), SPECIAL("ntid.z"),
-        SPECIAL("ctaid.x"), SPECIAL("ctaid.y"), SPECIAL("ctaid.z"), SPECIAL("nctaid.x"), SPECIAL("nctaid.y"),
-        SPECIAL("nctaid.z"), SPECIAL("laneid"), SPECIAL("lanemask_eq"), SPECIAL("lanemask_lt"), SPECIAL("lanemask_le"),
-        SPECIAL("lanemask_gt"), SPECIAL("lanemask_ge"), SPECIAL("clusterid.x"), SPECIAL("nclusterid.x"),
-        SPECIAL("cluster_ctaid.x"), SPECIAL("cluster_nctaid.x"), SPECIAL("cluster_ctarank"),
-        SPECIAL("cluster_nctarank"), SPECIAL("dynamic_smem_size")}) {
+  for (const uint32_t value : {SPECIAL("tid.x"),
+                               SPECIAL("tid.y"),
+                               SPECIAL("tid.z"),
+                               SPECIAL("ntid.x"),
+                               SPECIAL("ntid.y"),
+                               SPECIAL("ntid.z"),
+                               SPECIAL("ctaid.x"),
+                               SPECIAL("ctaid.y"),
+                               SPECIAL("ctaid.z"),
+                               SPECIAL("nctaid.x"),
+                               SPECIAL("nctaid.y"),
+                               SPECIAL("nctaid.z"),
+                               SPECIAL("laneid"),
+                               SPECIAL("lanemask_eq"),
+                               SPECIAL("lanemask_lt"),
+                               SPECIAL("lanemask_le"),
+                               SPECIAL("lanemask_gt"),
+                               SPECIAL("lanemask_ge"),
+                               SPECIAL("clusterid.x"),
+                               SPECIAL("nclusterid.x"),
+                               SPECIAL("cluster_ctaid.x"),
+                               SPECIAL("cluster_nctaid.x"),
+                               SPECIAL("cluster_ctarank"),
+                               SPECIAL("cluster_nctarank"),
+                               SPECIAL("dynamic_smem_size")}) {
     hash = hash * 31 + value;
   }
   out[block * threads + thread] = hash;

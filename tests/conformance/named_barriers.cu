@@ -52,11 +52,10 @@ __global__ void votes(const uint32_t* in, uint32_t* out) {
   result = result * 2 + (__syncthreads_and(value > 10) != 0);
   result = result * 2 + (__syncthreads_or(value == 12345) != 0);
   uint32_t count;
-  asm volatile(
-      "{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %1, 1000000000;\n\tbarrier.red.popc.u32 %0, 7, 192, p;\n\t}"
-      : "=r"(count)
-      : "r"(value)
-      : "memory");
+  asm volatile("{\n\t.reg .pred p;\n\tsetp.lt.u32 p, %1, 1000000000;\n\tbarrier.red.popc.u32 %0, 7, 192, p;\n\t}"
+               : "=r"(count)
+               : "r"(value)
+               : "memory");
   out[threadIdx.x] = result * 1000 + count;
 }
 

@@ -1,5 +1,5 @@
-// Sums of vectors: shuffles inside a warp, shared memory between warps, atomics between blocks. Also what depends on the
-// order of additions only where the order is fixed.
+// Sums of vectors: shuffles inside a warp, shared memory between warps, atomics between blocks. Also what depends on
+// the order of additions only where the order is fixed.
 #include "report.hpp"
 
 using namespace stagecraft::conformance;
@@ -53,7 +53,8 @@ __global__ void histogram(const unsigned* values, int size, unsigned* counts) {
 }
 
 /// The block that is last to arrive adds up what all have stored: a counter and two fences.
-__global__ void last_block_sums(const unsigned* values, int size, unsigned* partial, unsigned* arrived, unsigned* total) {
+__global__ void last_block_sums(const unsigned* values, int size, unsigned* partial, unsigned* arrived,
+                                unsigned* total) {
   unsigned mine = 0;
   for (int i = blockIdx.x * kThreads + threadIdx.x; i < size; i += gridDim.x * kThreads) mine += values[i];
   const unsigned sum = block_sum(mine);

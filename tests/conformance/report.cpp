@@ -90,7 +90,7 @@ int compare(const std::vector<std::string>& lines, const std::string& path) {
 
 }  // namespace
 
-void Report::add_section(const std::string& name, const void* values, size_t count, size_t size) {
+void Report::section(const std::string& name, const void* values, size_t count, size_t size) {
   lines_.push_back(fmt::format("{}: {} values of {} bytes", name, count, size));
   for (size_t i = 0; i < std::min(count, kPerChecksum); ++i) {
     if (i % kPerLine == 0) lines_.push_back(" ");

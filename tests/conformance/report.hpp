@@ -20,8 +20,8 @@ using harness::Random;
 
 /// The output of one program: sections of numbers in hexadecimal.
 ///
-/// A section shows its first values, and of all of them, 32 at a time, a checksum, so that a difference is narrowed down
-/// without megabytes of text.
+/// A section shows its first values, and of all of them, 32 at a time, a checksum, so that a difference is narrowed
+/// down without megabytes of text.
 class Report {
  public:
   explicit Report(uint64_t seed) : seed_(seed) {}
@@ -31,8 +31,11 @@ class Report {
   /// A section of plain values, which must agree in every bit.
   template <typename T>
   void section(const std::string& name, const std::vector<T>& values) {
-    add_section(name, values.data(), values.size(), sizeof(T));
+    section(name, values.data(), values.size(), sizeof(T));
   }
+
+  /// The same for `count` values of `size` bytes each.
+  void section(const std::string& name, const void* values, size_t count, size_t size);
 
   /// A section of floating-point values that may differ by `ulps` units in the last place; NaN equals NaN.
   template <typename T>
@@ -43,7 +46,6 @@ class Report {
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  void add_section(const std::string& name, const void* values, size_t count, size_t size);
   void add_approximate(const std::string& name, const void* values, size_t count, size_t size, int ulps);
 
   uint64_t seed_;
@@ -56,8 +58,8 @@ inline void finish_kernel(const std::string& name) {
   check(cudaDeviceSynchronize(), "finish " + name);
 }
 
-/// The body of `main`: runs the sections and prints them, or with `--compare FILE` prints only where they differ from the
-/// file. `--seed N` chooses the input, 1 by default. Returns the exit status: 1 for differences and CUDA errors.
+/// The body of `main`: runs the sections and prints them, or with `--compare FILE` prints only where they differ from
+/// the file. `--seed N` chooses the input, 1 by default. Returns the exit status: 1 for differences and CUDA errors.
 int run(int argc, char** argv, const std::function<void(Report&)>& sections);
 
 }  // namespace stagecraft::conformance

@@ -1,8 +1,7 @@
 // Boxes of tensors in 1 to 5 dimensions, copied by tensor maps to shared memory and back: where every byte lands under
 // each swizzle, and what happens at the edges.
-#include <cuda/ptx>
-
 #include <cstring>
+#include <cuda/ptx>
 
 #include "report.hpp"
 #include "stagecraft/mbarrier.hpp"
@@ -11,7 +10,7 @@
 using namespace stagecraft;
 using namespace stagecraft::conformance;
 
-constexpr int kSharedBytes = 16384;
+constexpr int kSharedBytes = 5120;  // of the largest box, 33 rows of 128 bytes, and the largest offset
 constexpr int kThreads = 128;
 
 struct Coordinates {
@@ -122,8 +121,8 @@ void load(Report& report, const std::string& name, const Tensor<T>& tensor, Swiz
           int offset = 0, OutOfBounds out_of_bounds = OutOfBounds::zero) {
   DeviceBuffer<uint8_t> shown(kSharedBytes, "shared memory");
   shown.poison();
-  show_box<Rank><<<1, kThreads, kSharedBytes>>>(tensor.map(swizzle, out_of_bounds), at, offset, tensor.box_bytes(),
-                                                shown.data());
+  show_box<Rank>
+      <<<1, kThreads, kSharedBytes>>>(tensor.map(swizzle, out_of_bounds), at, offset, tensor.box_bytes(), shown.data());
   finish_kernel("show_box: " + name);
   const std::vector<uint8_t> bytes = shown.to_host();
   std::vector<uint16_t> words(kSharedBytes / 2);
@@ -156,8 +155,8 @@ void every_swizzle(Report& report) {
     const uint32_t full = swizzle == Swizzle::none ? 24 : swizzle_span(swizzle) / 2;
     for (const uint32_t width : {full, full / 2}) {
       if (width * 2 % 16 != 0) continue;
-      const Tensor<uint16_t> tensor({{.extent = kColumns, .box = width}, {.extent = kRows, .stride = 2 * kColumns, .box = 33}},
-                                    report.seed());
+      const Tensor<uint16_t> tensor(
+          {{.extent = kColumns, .box = width}, {.extent = kRows, .stride = 2 * kColumns, .box = 33}}, report.seed());
       const std::string what = std::string(name_of(swizzle)) + ", " + std::to_string(width) + " columns, ";
       load<2>(report, what + "inside", tensor, swizzle, {{16, 5}});
       load<2>(report, what + "inside, 128 bytes on", tensor, swizzle, {{16, 5}}, 128);

@@ -17,14 +17,15 @@ struct Results {
 };
 
 /// A shuffle with its predicate, which says whether the source lane was in range.
-#define SHUFFLE(MODE, VALUE, LANE, CLAMP)                                                                     \
-  [&] {                                                                                                       \
-    uint32_t taken, in_range;                                                                                 \
-    asm volatile("{\n\t.reg .pred p;\n\tshfl.sync." MODE ".b32 %0|p, %2, %3, %4, 0xffffffff;\n\t"             \
-                 "selp.u32 %1, 1, 0, p;\n\t}"                                                                 \
-                 : "=r"(taken), "=r"(in_range)                                                                \
-                 : "r"(VALUE), "r"(LANE), "r"(CLAMP));                                                        \
-    return taken * 2 + in_range;                                                                              \
+#define SHUFFLE(MODE, VALUE, LANE, CLAMP)                 \
+  [&] {                                                   \
+    uint32_t taken, in_range;                             \
+    asm volatile("{\n\t.reg .pred p;\n\tshfl.sync." MODE  \
+                 ".b32 %0|p, %2, %3, %4, 0xffffffff;\n\t" \
+                 "selp.u32 %1, 1, 0, p;\n\t}"             \
+                 : "=r"(taken), "=r"(in_range)            \
+                 : "r"(VALUE), "r"(LANE), "r"(CLAMP));    \
+    return taken * 2 + in_range;                          \
   }()
 
 __global__ void whole_warp(const uint32_t* in, uint32_t* out) {
@@ -44,7 +45,11 @@ __global__ void whole_warp(const uint32_t* in, uint32_t* out) {
   results.add(static_cast<uint32_t>(__any_sync(0xffffffff, value == 7)));
   results.add(static_cast<uint32_t>(__all_sync(0xffffffff, value > 7)));
   uint32_t uniform;
-  asm volatile("{\n\t.reg .pred p, q;\n\tsetp.gt.u32 p, %1, 7;\n\tvote.sync.uni.pred q, p, 0xffffffff;\n\tselp.u32 %0, 1, 0, q;\n\t}" : "=r"(uniform) : "r"(value));
+  asm volatile(
+      "{\n\t.reg .pred p, q;\n\tsetp.gt.u32 p, %1, 7;\n\tvote.sync.uni.pred q, p, 0xffffffff;\n\tselp.u32 %0, 1, 0, "
+      "q;\n\t}"
+      : "=r"(uniform)
+      : "r"(value));
   results.add(uniform);
   results.add(__match_any_sync(0xffffffff, value % 5));
   results.add(__match_any_sync(0xffffffff, static_cast<unsigned long long>(value % 3) << 40));
@@ -62,10 +67,15 @@ __global__ void whole_warp(const uint32_t* in, uint32_t* out) {
   results.add(__reduce_xor_sync(0xffffffff, value));
   results.add(__activemask());
   uint32_t elected, leader;
-  asm volatile("{\n\t.reg .pred p;\n\telect.sync %0|p, 0xffffffff;\n\tselp.u32 %1, 1, 0, p;\n\t}" : "=r"(leader), "=r"(elected));
+  asm volatile("{\n\t.reg .pred p;\n\telect.sync %0|p, 0xffffffff;\n\tselp.u32 %1, 1, 0, p;\n\t}"
+               : "=r"(leader), "=r"(elected));
   results.add(leader * 2 + elected);
   uint32_t masks;
-  asm volatile("{\n\t.reg .b32 a, b;\n\tmov.u32 a, %%lanemask_lt;\n\tmov.u32 b, %%lanemask_ge;\n\txor.b32 a, a, b;\n\tmov.u32 b, %%lanemask_gt;\n\tadd.u32 a, a, b;\n\tmov.u32 b, %%lanemask_le;\n\tmul.lo.u32 a, a, b;\n\tmov.u32 b, %%lanemask_eq;\n\tadd.u32 %0, a, b;\n\t}" : "=r"(masks));
+  asm volatile(
+      "{\n\t.reg .b32 a, b;\n\tmov.u32 a, %%lanemask_lt;\n\tmov.u32 b, %%lanemask_ge;\n\txor.b32 a, a, b;\n\tmov.u32 "
+      "b, %%lanemask_gt;\n\tadd.u32 a, a, b;\n\tmov.u32 b, %%lanemask_le;\n\tmul.lo.u32 a, a, b;\n\tmov.u32 b, "
+      "%%lanemask_eq;\n\tadd.u32 %0, a, b;\n\t}"
+      : "=r"(masks));
   results.add(masks);
 }
 
@@ -86,7 +96,9 @@ __global__ void diverged_warp(const uint32_t* in, uint32_t* out) {
     const uint32_t mask = 0x1ffff000;
     results.add(__match_any_sync(mask, value % 4));
     uint32_t elected, leader;
-    asm volatile("{\n\t.reg .pred p;\n\telect.sync %0|p, %2;\n\tselp.u32 %1, 1, 0, p;\n\t}" : "=r"(leader), "=r"(elected) : "r"(mask));
+    asm volatile("{\n\t.reg .pred p;\n\telect.sync %0|p, %2;\n\tselp.u32 %1, 1, 0, p;\n\t}"
+                 : "=r"(leader), "=r"(elected)
+                 : "r"(mask));
     results.add(leader * 2 + elected);
   } else {
     results.add(__reduce_xor_sync(0xe0000fff, value));

@@ -18,13 +18,16 @@ void append_indented(std::string& out, std::string_view text, size_t columns) {
   }
 }
 
-/// "block (2,0,0) warp 1 [lanes 0-3] st.global.f32 at gemm.cu:88", as much as is known.
-std::string describe_place(const machine::Place& place) {
+/// "block (2,0,0) warp 1 [lanes 0-3] st.global.f32 at gemm.cu:88", as much as is known; without the
+/// instruction when the message names it.
+std::string describe_place(const machine::Place& place, const std::string& message) {
   std::vector<std::string> parts;
   if (place.has_block) parts.push_back(fmt::format("block ({},{},{})", place.block_x, place.block_y, place.block_z));
   if (place.has_warp) parts.push_back(fmt::format("warp {}", place.warp));
   if (place.has_warp && place.lanes != 0) parts.push_back(fmt::format("[{}]", describe_lanes(place.lanes)));
-  if (!place.instruction.empty()) parts.push_back(place.instruction);
+  if (!place.instruction.empty() && message.find(place.instruction) == std::string::npos) {
+    parts.push_back(place.instruction);
+  }
   if (!place.source.empty()) parts.push_back("at " + place.source);
   return fmt::format("{}", fmt::join(parts, " "));
 }
@@ -54,7 +57,7 @@ std::string render_text(const machine::Diagnostic& diagnostic) {
   if (!diagnostic.place.source_file.empty()) out += fmt::format(" ({})", diagnostic.place.source_file);
   out += '\n';
 
-  const std::string place = describe_place(diagnostic.place);
+  const std::string place = describe_place(diagnostic.place, diagnostic.message);
   if (place.empty()) {
     append_indented(out, diagnostic.message, 2);
   } else {

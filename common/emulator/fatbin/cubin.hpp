@@ -10,8 +10,9 @@
 
 namespace stagecraft::emulator::fatbin {
 
-/// Registers per thread of each kernel in an ELF image, by mangled name: the top byte of sh_info of `.text.<kernel>`.
-/// Throws Error of kind `corrupt` when the image is not a 64-bit little-endian ELF or contradicts itself.
+/// Registers per thread of each kernel and function in an ELF image, by mangled name, as `.nv.info` has them (attribute
+/// EIATTR_REGCOUNT; read from images of nvcc 13.0.88, whose section headers no longer carry the number). Throws Error
+/// of kind `corrupt` when the image is not a 64-bit little-endian ELF or contradicts itself.
 std::map<std::string, uint32_t> read_register_counts(std::string_view elf);
 
 }  // namespace stagecraft::emulator::fatbin

@@ -79,9 +79,7 @@ Conversion read_conversion(std::string_view text) {
     result.length = Length::h;
     ++at;
   } else {
-    for (; peek() != '\0' && std::string_view("lzjt").find(peek()) != std::string_view::npos; ++at) {
-      result.length = Length::wide;
-    }
+    for (; peek() == 'l'; ++at) result.length = Length::wide;
   }
   result.letter = peek();
   result.size = std::min(at + 1, text.size());
@@ -181,7 +179,6 @@ std::optional<std::string> print_conversion(Conversion conversion, Arguments& ar
       return print_on_host(host_format(conversion, ""), reinterpret_cast<void*>(*value));
     }
     case 's': return print_string(conversion, arguments, read_string);
-    case 'n': arguments.next<uint64_t>(); return "";
     default: return std::nullopt;
   }
 }

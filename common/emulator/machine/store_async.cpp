@@ -111,6 +111,12 @@ Outcome clear(Fragment& fragment, const Op& op, LaneMask mask) {
                               detail.name, bytes),
                   {}, 1u << lane);
     }
+    if (detail.space == AccessSpace::generic &&
+        locate(address_of_lane(fragment, detail, lane)).where != Located::Where::shared) {
+      throw Fault(FaultKind::invalid_address_space,
+                  fmt::format("`{}` is given an address that is not in shared memory", detail.name),
+                  {fragment.grid().memory->describe(address_of_lane(fragment, detail, lane))}, 1u << lane);
+    }
     AccessDetail first = detail;
     first.bytes = static_cast<uint32_t>(bytes);
     uint64_t pointers[kWarpSize];

@@ -18,6 +18,8 @@ uint64_t* find_limit(State& state, cudaLimit limit) {
     case cudaLimitStackSize: return &state.limits.stack_bytes;
     case cudaLimitPrintfFifoSize: return &state.limits.printf_bytes;
     case cudaLimitMallocHeapSize: return &state.limits.heap_bytes;
+    case cudaLimitDevRuntimePendingLaunchCount: return &state.limits.pending_launches;
+    case cudaLimitMaxL2FetchGranularity: return &state.limits.fetch_granularity;
     default: return nullptr;
   }
 }
@@ -25,10 +27,10 @@ uint64_t* find_limit(State& state, cudaLimit limit) {
 uint64_t& require_limit(State& state, cudaLimit limit) {
   uint64_t* found = find_limit(state, limit);
   if (found == nullptr) {
-    throw ApiError(cudaErrorUnsupportedLimit,
-                   fmt::format("limit {} is not supported by the emulated GPU; supported are cudaLimitStackSize, "
-                               "cudaLimitPrintfFifoSize and cudaLimitMallocHeapSize",
-                               static_cast<int>(limit)));
+    throw ApiError(
+        cudaErrorUnsupportedLimit,
+        fmt::format("limit {} is not supported by the emulated GPU; supported are 0 (stack) to 2 (heap), 4 and 5",
+                    static_cast<int>(limit)));
   }
   return *found;
 }
@@ -68,9 +70,11 @@ cudaError_t cudaGetDevice(int* device) {
 }
 
 cudaError_t cudaSetDevice(int device) {
-  return run_call("cudaSetDevice", Needs::nothing, [&](State&) { check_device(device); }) != cudaSuccess
-             ? cudaErrorInvalidDevice
-             : run_call("cudaSetDevice", Needs::device, [](State&) {});
+  return run_call("cudaSetDevice", Needs::nothing, [&](State& state) {
+    check_device(device);
+    state.machine();
+    set_current_context(true);
+  });
 }
 
 cudaError_t cudaInitDevice(int device, unsigned, unsigned) { return cudaSetDevice(device); }
@@ -127,9 +131,7 @@ cudaError_t cudaDeviceSynchronize(void) {
 }
 
 cudaError_t cudaDeviceReset(void) {
-  const cudaError_t error = run_call("cudaDeviceReset", Needs::nothing, [](State& state) { state.reset(); });
-  if (error == cudaSuccess) take_last_error();
-  return error;
+  return run_call("cudaDeviceReset", Needs::nothing, [](State& state) { state.reset(); });
 }
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
@@ -192,7 +194,7 @@ cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   return run_call("cudaDeviceEnablePeerAccess", Needs::device, [&](State&) {
     check_device(peer);
-    throw ApiError(cudaErrorInvalidDevice, "there is only one emulated GPU, and it is no peer of itself");
+    throw ApiError(cudaErrorPeerAccessUnsupported, "there is only one emulated GPU, and it is no peer of itself");
   });
 }
 

@@ -148,10 +148,9 @@ cudaError_t cudaMallocFromPoolAsync(void** pointer, size_t bytes, cudaMemPool_t 
 
 cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
   return run_call("cudaMallocManaged", Needs::device, [&](State& state) {
-    if (bytes == 0 || (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost)) {
-      throw ApiError(cudaErrorInvalidValue, fmt::format("{} bytes with flags {}; legal are at least 1 byte, and "
-                                                        "cudaMemAttachGlobal or cudaMemAttachHost",
-                                                        bytes, flags));
+    if (flags != cudaMemAttachGlobal && flags != cudaMemAttachHost) {
+      throw ApiError(cudaErrorInvalidValue,
+                     fmt::format("flags are {}; legal are cudaMemAttachGlobal and cudaMemAttachHost", flags));
     }
     *required(pointer, "devPtr") = allocate(state, bytes, AllocationKind::managed, "cudaMallocManaged");
   });

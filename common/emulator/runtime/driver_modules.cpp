@@ -42,10 +42,10 @@ std::string copy_image(const void* image) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// A driver's module is loaded at once, so that its caller learns of what is wrong with it.
+/// A driver's module is loaded and translated at once, so that its caller learns of what is wrong with it.
 Module& load_module(State& state, std::string image) {
   auto module = std::make_unique<Module>(std::move(image));
-  module->load(state.machine());
+  module->load_all(state.machine());
   return state.modules.add(std::move(module));
 }
 

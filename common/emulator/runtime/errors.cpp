@@ -48,12 +48,13 @@ const char* driver_error_text(CUresult error) {
 
 cudaError_t error_of(machine::FaultKind fault) {
   switch (fault) {
-    case machine::FaultKind::illegal_address: return cudaErrorIllegalAddress;
+    case machine::FaultKind::illegal_address:
+    // Measured on an H200 (driver 580): these two come back as illegal addresses as well.
+    case machine::FaultKind::invalid_pc:
+    case machine::FaultKind::stack_overflow: return cudaErrorIllegalAddress;
     case machine::FaultKind::misaligned_address: return cudaErrorMisalignedAddress;
     case machine::FaultKind::illegal_instruction: return cudaErrorIllegalInstruction;
     case machine::FaultKind::invalid_address_space: return cudaErrorInvalidAddressSpace;
-    case machine::FaultKind::invalid_pc: return cudaErrorInvalidPc;
-    case machine::FaultKind::stack_overflow: return cudaErrorHardwareStackError;
     case machine::FaultKind::assertion: return cudaErrorAssert;
     case machine::FaultKind::launch_failure: return cudaErrorLaunchFailure;
     case machine::FaultKind::deadlock: return cudaErrorLaunchTimeout;

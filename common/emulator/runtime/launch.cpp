@@ -93,7 +93,8 @@ void check_cluster(const machine::Architecture& chip, const Function& function, 
                    const LaunchConfiguration& configuration, Extent3 cluster) {
   const uint64_t blocks = cluster.count();
   if (blocks == 0)
-    refuse(cudaErrorInvalidValue, kernel, fmt::format("a cluster of {} blocks; each is at least 1", text_of(cluster)));
+    refuse(cudaErrorInvalidClusterSize, kernel,
+           fmt::format("a cluster of {} blocks; each is at least 1", text_of(cluster)));
   const bool non_portable = function.non_portable_cluster || kernel.entry->max_cluster_rank > chip.cluster_blocks;
   const uint32_t most = non_portable ? chip.cluster_blocks_nonportable : chip.cluster_blocks;
   if (blocks > most) {
@@ -106,7 +107,7 @@ void check_cluster(const machine::Architecture& chip, const Function& function, 
   }
   const Extent3 grid = configuration.grid;
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
-    refuse(cudaErrorInvalidConfiguration, kernel,
+    refuse(cudaErrorInvalidClusterSize, kernel,
            fmt::format("a grid of {} blocks is no multiple of its clusters of {}: round the grid up and let the extra "
                        "blocks return",
                        text_of(grid), text_of(cluster)));
@@ -288,10 +289,9 @@ void record_launch_events(State& state, const cudaLaunchConfig_t& config) {
 Function& require_function(State& state, const void* stub_or_handle) {
   Function* function = state.modules.find_function(stub_or_handle);
   if (function == nullptr) {
-    throw ApiError(cudaErrorInvalidDeviceFunction,
-                   stub_or_handle == nullptr
-                       ? std::string("the kernel is a null pointer")
-                       : fmt::format("{} is no __global__ function of this program", fmt::ptr(stub_or_handle)));
+    if (stub_or_handle == nullptr) throw ApiError(cudaErrorInvalidDeviceFunction, "the kernel is a null pointer");
+    throw ApiError(cudaErrorInvalidResourceHandle,
+                   fmt::format("{} is no __global__ function of this program", fmt::ptr(stub_or_handle)));
   }
   return *function;
 }

@@ -44,7 +44,8 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config);
 /// Records the events that a launch's attributes ask for (programmatic event, launch completion event).
 void record_launch_events(State& state, const cudaLaunchConfig_t& config);
 
-/// The kernel of a stub or handle. Throws ApiError (cudaErrorInvalidDeviceFunction).
+/// The kernel of a stub or handle. Throws ApiError: cudaErrorInvalidDeviceFunction for null, else
+/// cudaErrorInvalidResourceHandle.
 Function& require_function(State& state, const void* stub_or_handle);
 
 /// Throws ApiError (cudaErrorInvalidResourceHandle) when the event is none.

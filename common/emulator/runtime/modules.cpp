@@ -44,6 +44,10 @@ Image image_of_data(const std::string& data, const machine::Architecture& archit
     throw ApiError(cudaErrorNoKernelImageForDevice,
                    "the image is machine code, and the emulated GPU runs PTX: load the PTX, or a fat binary with it");
   }
+  if (data.find(".version") == std::string::npos) {
+    throw ApiError(cudaErrorInvalidKernelImage,
+                   "the image is neither a fat binary nor PTX text, which begins with .version");
+  }
   return {data, {}};
 }
 
@@ -116,6 +120,13 @@ void Module::load(machine::Machine& machine) {
     if (const int64_t index = placed_->find_variable(name); index >= 0) {
       *host_pointer = reinterpret_cast<void*>(placed_->address_of(static_cast<uint32_t>(index)));
     }
+  }
+}
+
+void Module::load_all(machine::Machine& machine) {
+  load(machine);
+  for (const ptx::Function& entry : text_->functions) {
+    if (entry.is_entry && !entry.is_declaration) kernel(function(entry.name), machine);
   }
 }
 

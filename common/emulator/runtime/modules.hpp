@@ -56,6 +56,8 @@ class Module {
 
   /// Parses the PTX and places its variables, unless that is done. Throws ApiError; the reason is told once.
   void load(machine::Machine& machine);
+  /// The same, and makes every kernel executable.
+  void load_all(machine::Machine& machine);
   /// The kernel made executable; loads the module. Throws ApiError.
   const machine::Kernel& kernel(Function& function, machine::Machine& machine);
   /// Where a variable lies; loads the module. Throws ApiError (cudaErrorInvalidSymbol).

@@ -21,7 +21,7 @@ uint32_t checked_block_size(State& state, int block_size) {
 uint32_t blocks_on_multiprocessor(State& state, Function& function, machine::Extent3 block, uint64_t shared_bytes) {
   const machine::Kernel& kernel = function.module->kernel(function, state.machine());
   const FunctionLimits limits = limits_of(state, function, kernel);
-  if (block.count() > limits.max_threads || shared_bytes > limits.shared_bytes_left) return 0;
+  if (block.count() > limits.max_threads || shared_bytes > limits.max_dynamic_shared_bytes) return 0;
   return state.machine().residency(kernel, block, static_cast<uint32_t>(shared_bytes)).blocks;
 }
 
@@ -105,7 +105,7 @@ size_t available_shared_bytes(State& state, Function& function, int blocks, int 
   if (blocks < 1) throw ApiError(cudaErrorInvalidValue, fmt::format("{} blocks; at least 1 is legal", blocks));
   const machine::Kernel& kernel = function.module->kernel(function, state.machine());
   // Residency falls with shared memory: find the most that still fits.
-  uint64_t fits = 0, too_much = uint64_t{limits_of(state, function, kernel).shared_bytes_left} + 1;
+  uint64_t fits = 0, too_much = uint64_t{limits_of(state, function, kernel).max_dynamic_shared_bytes} + 1;
   if (blocks_on_multiprocessor(state, function, {threads, 1, 1}, 0) < static_cast<uint32_t>(blocks)) return 0;
   while (too_much - fits > 1) {
     const uint64_t middle = (fits + too_much) / 2;

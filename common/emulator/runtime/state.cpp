@@ -35,7 +35,9 @@ void check_exit_status(int status, void*) {
   State& state = State::instance();
   if (status != 0 || state.reporter.diagnosed() == 0 || !state.settings().strict_exit_status) return;
   std::fflush(nullptr);
-  std::fprintf(stderr, "stagecraft: exit status 1, because of what was reported above\n");
+  if (state.settings().report_format == ReportFormat::text) {
+    std::fprintf(stderr, "stagecraft: exit status 1, because of what was reported\n");
+  }
   std::_Exit(1);
 }
 
@@ -43,7 +45,7 @@ void check_exit_status(int status, void*) {
 cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
   try {
     if (needs == Needs::device) {
-      if (const auto fault = state.deliver_fault()) return *fault;
+      if (const auto fault = state.fault()) return *fault;
       state.machine();
     }
     body(state);
@@ -112,7 +114,6 @@ void State::reset() {
   host_allocation_flags.clear();
   limits = {};
   fault_.reset();
-  fault_was_delivered_ = false;
   machine_.reset();
   virtual_nanoseconds = 0;
 }
@@ -169,21 +170,8 @@ CUresult driver_call_through(const char* name, Needs needs, const std::function<
   });
 }
 
-cudaError_t take_last_error() noexcept {
-  const cudaError_t error = last_error;
-  State& state = State::instance();
-  const std::lock_guard lock(state.mutex);
-  // A stopped kernel is not forgiven.
-  last_error = state.delivered_fault().value_or(cudaSuccess);
-  return error != cudaSuccess ? error : last_error;
-}
-
-cudaError_t peek_last_error() noexcept {
-  if (last_error != cudaSuccess) return last_error;
-  State& state = State::instance();
-  const std::lock_guard lock(state.mutex);
-  return state.delivered_fault().value_or(cudaSuccess);
-}
+cudaError_t take_last_error() noexcept { return std::exchange(last_error, cudaSuccess); }
+cudaError_t peek_last_error() noexcept { return last_error; }
 
 void set_current_context(bool current) noexcept { has_current_context = current; }
 bool current_context_is_set() noexcept { return has_current_context; }

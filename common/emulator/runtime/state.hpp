@@ -32,11 +32,13 @@ struct Event {
   std::optional<double> recorded_at;
 };
 
-/// Limits that cudaDeviceSetLimit sets.
+/// Limits that cudaDeviceSetLimit sets; they start as on an H200.
 struct Limits {
   uint64_t stack_bytes = 1024;
-  uint64_t printf_bytes = 1 << 20;
+  uint64_t printf_bytes = 8650752;
   uint64_t heap_bytes = 8 << 20;
+  uint64_t pending_launches = 2048;
+  uint64_t fetch_granularity = 64;
 };
 
 class State {
@@ -72,17 +74,12 @@ class State {
   uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
   double seconds_in_kernels = 0;     ///< that the host took to emulate them
 
-  /// A kernel was stopped: every later call that touches the device gives this, until cudaDeviceReset.
+  /// A kernel was stopped: every later call that touches the device gives this, until cudaDeviceReset. (On a chip even
+  /// that does not help, only a new process does. Here it does, so that one test program can show several faults.)
   void set_fault(cudaError_t error) {
     if (!fault_) fault_ = error;
   }
-  /// The fault, from now on known to the program.
-  std::optional<cudaError_t> deliver_fault() {
-    fault_was_delivered_ = fault_.has_value();
-    return fault_;
-  }
-  /// The fault, if some call has already returned it.
-  std::optional<cudaError_t> delivered_fault() const { return fault_was_delivered_ ? fault_ : std::nullopt; }
+  std::optional<cudaError_t> fault() const { return fault_; }
 
   /// cudaDeviceReset.
   void reset();
@@ -95,7 +92,6 @@ class State {
   std::unique_ptr<machine::Machine> machine_;
   std::optional<ApiError> machine_failure_;
   std::optional<cudaError_t> fault_;
-  bool fault_was_delivered_ = false;
 };
 
 /// What a function of the API needs before its own work.

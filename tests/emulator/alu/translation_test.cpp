@@ -202,6 +202,7 @@ TEST_F(ArithmeticTranslationTest, FloatingPoint) {
       {"mov.u32 %r1, 0x3c004000; add.f16x2 %r0, %r1, %r1;", 0x40004400u},
       {"mov.u32 %r1, 0x3f804000; fma.rn.bf16x2 %r0, %r1, %r1, %r1;", 0x400040c0u},
       {"mov.b16 %h1, 0xc000; fma.rn.relu.f16 %h2, %h1, %h1, %h1; cvt.u32.u16 %r0, %h2;", 0x4000},
+      {"mov.b16 %h1, 0x3f81; mov.b16 %h3, 0x3bc0; fma.rz.bf16 %h2, %h1, %h1, %h3; cvt.u32.u16 %r0, %h2;", 0x3f82},
       {"mov.b16 %h1, 0xc000; mul.sat.f16 %h2, %h1, %h1; cvt.u32.u16 %r0, %h2;", 0x3c00},
       {"mov.b16 %h1, 0x4000; mov.b32 %f1, 0f3f800000; add.f32.bf16 %f2, %h1, %f1; mov.b32 %r0, %f2;", 0x40400000u},
       {"mov.b16 %h1, 0x4000; mov.b32 %f1, 0f3f800000; sub.f32.f16 %f2, %h1, %f1; mov.b32 %r0, %f2;", 0x3f800000u},
@@ -262,6 +263,8 @@ TEST_F(ArithmeticTranslationTest, Conversions) {
        "%h1;",
        0x38c0},
       {"mov.u32 %r1, 0x3c00c000; cvt.rn.satfinite.relu.e5m2x2.f16x2 %h1, %r1; cvt.u32.u16 %r0, %h1;", 0x3c00},
+      {".reg .b8 %b1; mov.u32 %r1, 0x46003c00; cvt.rn.satfinite.e2m1x2.f16x2 %b1, %r1; cvt.rn.f16x2.e2m1x2 %r0, %b1;",
+       0x46003c00u},
       {"mov.b16 %h1, 0x38c0; cvt.rn.f16x2.e4m3x2 %r0, %h1;", 0x3c00c000u},
       {".reg .b8 %b1, %b2; mov.b32 %f1, 0f40c00000; mov.b32 %f2, 0f3f800000; cvt.rn.satfinite.e2m1x2.f32 %b1, %f1, "
        "%f2; "
@@ -300,6 +303,9 @@ TEST_F(ArithmeticTranslationTest, IllegalFormsAreRefusedWithTheirName) {
       "setp.lt.ftz.bf16 %p1, %h1, %h2;",
       "ex2.approx.bf16 %h1, %h2;",
       "cvt.s32.f32 %r1, %f1;",
+      "cvt.rn.relu.f16.s32 %h1, %r1;",
+      "cvt.ftz.u32.s32 %r1, %r2;",
+      "fma.f32 %f1, %f2, %f3, %f4;",
       "cvt.f32.s32 %f1, %r1;",
       "cvt.f16.f32 %h1, %f1;",
       "cvt.rn.e4m3x2.f32 %h1, %f1, %f2;",

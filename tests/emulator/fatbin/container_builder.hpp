@@ -78,37 +78,50 @@ class ContainerBuilder {
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-/// An ELF image with a section `.text.<name>` for each kernel, its registers in sh_info as ptxas writes them.
+/// An ELF image that tells the registers of each kernel in `.nv.info`, as ptxas writes it.
 inline std::string make_cubin(const std::map<std::string, uint32_t>& registers) {
-  std::string names(1, '\0');
-  std::vector<Elf64_Shdr> sections(1);
+  std::string info, names(1, '\0'), symbols(sizeof(Elf64_Sym), '\0');
+  append_number<uint32_t>(info, 0x00001b03);  // an attribute of another format
   for (const auto& [kernel, count] : registers) {
-    Elf64_Shdr section{};
-    section.sh_name = static_cast<uint32_t>(names.size());
-    section.sh_type = SHT_PROGBITS;
-    section.sh_info = count << 24 | 7;
-    names += ".text." + kernel;
-    names += '\0';
-    sections.push_back(section);
+    append_number<uint32_t>(info, 0x00082f04);
+    append_number<uint32_t>(info, static_cast<uint32_t>(symbols.size() / sizeof(Elf64_Sym)));
+    append_number<uint32_t>(info, count);
+    Elf64_Sym symbol{};
+    symbol.st_name = static_cast<uint32_t>(names.size());
+    append_bytes(symbols, &symbol, sizeof symbol);
+    names += kernel + '\0';
   }
-  Elf64_Shdr name_section{};
-  name_section.sh_type = SHT_STRTAB;
-  name_section.sh_offset = sizeof(Elf64_Ehdr);
-  name_section.sh_size = names.size();
-  sections.push_back(name_section);
+  const std::string section_names("\0.names\0.nv.info\0.symtab\0", 25);
+
+  std::string content;
+  std::vector<Elf64_Shdr> sections(1);
+  const auto add_section = [&](uint32_t name, uint32_t type, uint32_t link, const std::string& bytes) {
+    Elf64_Shdr section{};
+    section.sh_name = name;
+    section.sh_type = type;
+    section.sh_link = link;
+    section.sh_offset = sizeof(Elf64_Ehdr) + content.size();
+    section.sh_size = bytes.size();
+    sections.push_back(section);
+    content += bytes;
+  };
+  add_section(1, SHT_STRTAB, 0, section_names);
+  add_section(1, SHT_STRTAB, 0, names);
+  add_section(8, SHT_LOPROC, 4, info);
+  add_section(17, SHT_SYMTAB, 2, symbols);
 
   Elf64_Ehdr header{};
   std::memcpy(header.e_ident, ELFMAG, SELFMAG);
   header.e_ident[EI_CLASS] = ELFCLASS64;
   header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_shoff = sizeof header + names.size();
+  header.e_shoff = sizeof header + content.size();
   header.e_shentsize = sizeof(Elf64_Shdr);
   header.e_shnum = static_cast<uint16_t>(sections.size());
-  header.e_shstrndx = static_cast<uint16_t>(sections.size() - 1);
+  header.e_shstrndx = 1;
 
   std::string image;
   append_bytes(image, &header, sizeof header);
-  image += names;
+  image += content;
   for (const Elf64_Shdr& section : sections) append_bytes(image, &section, sizeof section);
   return image;
 }

@@ -472,6 +472,14 @@ TEST_F(MemoryAccessTest, ReportsLocalAndParameterAccessesOutOfBounds) {
                        "at offset 0x8 of the kernel's parameters; there are 8 bytes"));
 }
 
+TEST_F(MemoryAccessTest, ReportsBulkStoresOutsideOfSharedMemory) {
+  EXPECT_TRUE(mentions(fault_of("st.bulk.weak [%out], 8, 0;"), "is given an address that is not in shared memory"));
+  EXPECT_EQ(kind, FaultKind::invalid_address_space);
+  EXPECT_TRUE(
+      mentions(fault_of("mov.u32 %r1, cell; st.bulk.weak.shared::cta [%r1], 12, 0;", 1, ".shared .b64 cell[4];"),
+               "with a size of 12 bytes; it must be a multiple of 8"));
+}
+
 TEST_F(MemoryAccessTest, ReportsUseAfterFree) {
   Kernel& kernel = compile_body("st.global.u32 [%out], 1;");
   const uint64_t address = machine.memory().allocate(64, AllocationKind::device).value();

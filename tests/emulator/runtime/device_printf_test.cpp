@@ -42,9 +42,8 @@ TEST(DevicePrintfTest, PrintsIntegersOfEveryLength) {
   EXPECT_EQ(format("%d %i %u %x %X %o", Buffer().add(-3).add(4).add(5u).add(255u).add(255u).add(8u)),
             "-3 4 5 ff FF 10");
   EXPECT_EQ(format("%u", Buffer().add(-1)), "4294967295");
-  EXPECT_EQ(
-      format("%lld %llu %ld %zu", Buffer().add(-(int64_t{1} << 40)).add(~uint64_t{0}).add(int64_t{7}).add(uint64_t{9})),
-      "-1099511627776 18446744073709551615 7 9");
+  EXPECT_EQ(format("%lld %llu %ld", Buffer().add(-(int64_t{1} << 40)).add(~uint64_t{0}).add(int64_t{7})),
+            "-1099511627776 18446744073709551615 7");
   EXPECT_EQ(format("%hhd %hhu %hd %hu", Buffer().add(300).add(-1).add(70000).add(-1)), "44 255 4464 65535");
 }
 
@@ -79,7 +78,7 @@ TEST(DevicePrintfTest, LeavesWhatItCannotPrintAsItStands) {
   EXPECT_EQ(format("100%"), "100%");
   EXPECT_EQ(format("%5.3"), "%5.3");
   EXPECT_EQ(format("%s"), "%s");
-  EXPECT_EQ(format("[%n]", Buffer().add(uint64_t{0x100})), "[]");
+  EXPECT_EQ(format("[%n] %zu", Buffer().add(uint64_t{0x100})), "[%n] %zu");
 }
 
 TEST(DevicePrintfTest, BoundsWidthsThatWouldFillTheMemory) {

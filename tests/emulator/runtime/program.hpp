@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "../fatbin/container_builder.hpp"
@@ -56,11 +57,15 @@ class Program {
   void** handle_ = nullptr;
 };
 
+/// The faults are wanted, so the exit status is to be that of the tests. Set before anything can read it.
+inline const int keep_exit_status = setenv("STAGECRAFT_EXIT_STATUS", "program", 1);
+
 /// Starts every test on a fresh device without errors, and reads what the emulator says on stderr.
 class RuntimeTest : public testing::Test {
  protected:
   void SetUp() override {
     cudaDeviceReset();
+    cudaGetLastError();
     testing::internal::CaptureStderr();
     is_capturing_ = true;
   }

@@ -85,8 +85,9 @@ struct FunnelRight {
 };
 
 /// The byte that a selector's low three bits name, or its sign spread out.
-STAGECRAFT_INLINE uint32_t selected_byte(uint64_t bytes, uint32_t selector) {
-  const auto byte = static_cast<uint32_t>(bytes >> (8 * (selector & 7u))) & 0xffu;
+STAGECRAFT_INLINE uint32_t selected_byte(uint32_t a, uint32_t b, uint32_t selector) {
+  const uint32_t shift = 8 * (selector & 3u);
+  const uint32_t byte = ((selector & 4u) != 0 ? b >> shift : a >> shift) & 0xffu;
   const uint32_t sign = (0u - (byte >> 7)) & 0xffu;
   return (selector & 8u) != 0 ? sign : byte;
 }
@@ -108,10 +109,9 @@ STAGECRAFT_INLINE uint32_t nibbles_of(Permutation mode, uint32_t c) {
 template <Permutation Mode>
 struct Permute {
   static uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
-    const uint64_t bytes = uint64_t{b} << 32 | a;
     const uint32_t nibbles = nibbles_of(Mode, c);
     uint32_t result = 0;
-    for (uint32_t k = 0; k < 4; ++k) result |= selected_byte(bytes, nibbles >> (4 * k)) << (8 * k);
+    for (uint32_t k = 0; k < 4; ++k) result |= selected_byte(a, b, nibbles >> (4 * k)) << (8 * k);
     return result;
   }
 };

@@ -11,7 +11,7 @@ template <typename T>
 STAGECRAFT_INLINE T add_with_carry(T a, T b, T carry, uint8_t& out) {
   const T partial = a + b;
   const T result = partial + carry;
-  out = (partial < a) | (result < partial) ? 0xff : 0;
+  out = partial < a || result < partial ? 0xff : 0;
   return result;
 }
 
@@ -20,7 +20,7 @@ template <typename T>
 STAGECRAFT_INLINE T subtract_with_borrow(T a, T b, T borrow, uint8_t& out) {
   const T partial = a - b;
   const T result = partial - borrow;
-  out = (a < b) | (partial < borrow) ? 0xff : 0;
+  out = a < b || partial < borrow ? 0xff : 0;
   return result;
 }
 

@@ -54,7 +54,7 @@ struct Gross {
     const bool lost = a != a;  // a NaN whose payload is all in the lower word
     const double exact = flush_double(1.0 / (Root ? __builtin_sqrt(upper) : upper));
     const uint64_t result = bits_as<uint64_t>(exact) & 0xffffffff00000000u;
-    return (exact != exact) | lost ? canonical_nan<double>() : bits_as<double>(result);
+    return exact != exact || lost ? canonical_nan<double>() : bits_as<double>(result);
   }
 };
 
@@ -63,15 +63,14 @@ Outcome run_circular(Fragment& fragment, const Op& op, LaneMask mask) {
   auto* d = lanes<float>(fragment.registers, op.destination);
   const auto* a = lanes<float>(fragment.registers, op.a);
   alignas(64) float result[32];
-  bool large = false;
+  uint32_t large = 0;
   for (int i = 0; i < 32; ++i) {
-    const float x = flushed<Flush>(a[i]);
+    const float x = flush(a[i]);  // also without .ftz (measured on an H200)
     const float size = bits_as<float>(bits_as<uint32_t>(x) & 0x7fffffffu);
-    const bool reduced = size <= kLargestReduced;
-    large |= !reduced;
-    result[i] = flushed<Flush>(circular<Quarter>(reduced ? x : 0.0f));
+    large |= size <= kLargestReduced ? 0u : 1u;
+    result[i] = flushed<Flush>(circular<Quarter>(size <= kLargestReduced ? x : 0.0f));
   }
-  if (large) {
+  if (large != 0) {
     for (int i = 0; i < 32; ++i) {
       const float x = a[i];
       if (bits_as<float>(bits_as<uint32_t>(x) & 0x7fffffffu) <= kLargestReduced) continue;

@@ -86,8 +86,10 @@ STAGECRAFT_INLINE float circular(float x) {
   const double cosine =
       1.0 + z * (-1.0 / 2 + z * (1.0 / 24 + z * (-1.0 / 720 +
                                                  z * (1.0 / 40320 + z * (-1.0 / 3628800 + z * (1.0 / 479001600.0))))));
-  const double value = (quadrant & 1u) != 0 ? cosine : sine;
-  return static_cast<float>((quadrant & 2u) != 0 ? -value : value);
+  // Choices by bit operations, which every level has for vectors.
+  const uint64_t odd = 0 - (quadrant & 1u);
+  const uint64_t value = (bits_as<uint64_t>(cosine) & odd) | (bits_as<uint64_t>(sine) & ~odd);
+  return static_cast<float>(bits_as<double>(value ^ (quadrant & 2u) << 62));
 }
 
 }  // namespace

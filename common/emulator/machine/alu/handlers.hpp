@@ -149,8 +149,9 @@ enum HalfFlag : uint64_t {
   kHalfSaturate = 2,
   kHalfRelu = 4,
   kHalfOutOfBounds = 8,
-  kHalfNan = 16,      ///< min, max
-  kHalfXorSign = 32,  ///< min, max
+  kHalfTowardZero = 64,  ///< bf16 fma: .rz
+  kHalfNan = 16,         ///< min, max
+  kHalfXorSign = 32,     ///< min, max
 };
 
 /// `Op::immediate` of a comparison: how its result is combined and where it goes.

@@ -15,21 +15,18 @@ struct Properties<uint16_t> {
   using Unsigned = uint16_t;
   using Wide = uint32_t;
   static constexpr bool is_signed = false;
-  static constexpr uint16_t lowest = 0, highest = 0xffff;
 };
 template <>
 struct Properties<int16_t> {
   using Unsigned = uint16_t;
   using Wide = int32_t;
   static constexpr bool is_signed = true;
-  static constexpr int16_t lowest = -0x7fff - 1, highest = 0x7fff;
 };
 template <>
 struct Properties<uint32_t> {
   using Unsigned = uint32_t;
   using Wide = uint64_t;
   static constexpr bool is_signed = false;
-  static constexpr uint32_t lowest = 0, highest = 0xffffffffu;
 };
 template <>
 struct Properties<int32_t> {
@@ -43,14 +40,12 @@ struct Properties<uint64_t> {
   using Unsigned = uint64_t;
   using Wide = unsigned __int128;
   static constexpr bool is_signed = false;
-  static constexpr uint64_t lowest = 0, highest = ~uint64_t{0};
 };
 template <>
 struct Properties<int64_t> {
   using Unsigned = uint64_t;
   using Wide = __int128;
   static constexpr bool is_signed = true;
-  static constexpr int64_t lowest = -0x7fffffffffffffff - 1, highest = 0x7fffffffffffffff;
 };
 
 template <typename T>

@@ -83,11 +83,21 @@ STAGECRAFT_INLINE void blend(typename Aliased<R>::type& destination, R result,
   destination = bits_as<R>(static_cast<U>((bits_as<U>(result) & select) | (bits_as<U>(old) & static_cast<U>(~select))));
 }
 
+/// Bit i of a mask: a table, because not every level can shift each lane by its own amount.
+inline constexpr uint32_t kLaneBit[32] = {
+    1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,  1u << 8,  1u << 9,  1u << 10,
+    1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21,
+    1u << 22, 1u << 23, 1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
+
 /// `select[i]` is all ones where the mask has the lane of element i, with `PerLane` elements to a lane.
 template <typename U, int PerLane>
-STAGECRAFT_INLINE void spread(LaneMask mask, U* select) {
-  for (int i = 0; i < 32 * PerLane; ++i) {
-    select[i] = static_cast<U>(-static_cast<int32_t>(mask >> (static_cast<uint32_t>(i) / PerLane) & 1u));
+STAGECRAFT_INLINE void spread(LaneMask mask, typename Aliased<U>::type* select) {
+  if constexpr (PerLane == 1) {
+    for (int i = 0; i < 32; ++i) select[i] = static_cast<U>((mask & kLaneBit[i]) != 0 ? ~U{0} : U{0});
+  } else {
+    // A pair is one element of twice the size.
+    using Pair = typename UnsignedOf<2 * sizeof(U)>::type;
+    spread<Pair, 1>(mask, reinterpret_cast<typename Aliased<Pair>::type*>(select));
   }
 }
 

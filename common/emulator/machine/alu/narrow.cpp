@@ -79,7 +79,8 @@ struct NarrowHalves {
     const bool relu = (flags.value & kNarrowRelu) != 0;
     const uint32_t upper = encode<Format>(float_from_f16(static_cast<uint16_t>(a >> 16)), relu);
     const uint32_t lower = encode<Format>(float_from_f16(static_cast<uint16_t>(a)), relu);
-    return static_cast<uint16_t>(upper << 8 | lower);
+    constexpr uint32_t kField = Format::kSignBit == 8 ? 4 : 8;
+    return static_cast<uint16_t>(upper << kField | lower);
   }
 };
 template <typename Format>
@@ -150,6 +151,8 @@ void STAGECRAFT_ISA_NAMESPACE::put_narrow(Catalog& catalog) {
               lane_handlers<NarrowHalves<E4m3>>());
   catalog.put(Operation::narrow_halves, Type::f16x2, static_cast<uint16_t>(NarrowFormat::e5m2),
               lane_handlers<NarrowHalves<E5m2>>());
+  catalog.put(Operation::narrow_halves, Type::f16x2, static_cast<uint16_t>(NarrowFormat::e2m1),
+              lane_handlers<NarrowHalves<E2m1>>());
   catalog.put(Operation::scale_pair, Type::f32, 0, lane_handlers<ScalePair>());
   catalog.put(Operation::widen_scale, Type::bf16x2, 0, lane_handlers<WidenScale>());
   catalog.put(Operation::pack_integers, Type::s32, 0, lane_handlers<PackIntegers>());
