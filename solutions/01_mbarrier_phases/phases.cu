@@ -16,13 +16,11 @@ __global__ void __launch_bounds__(kThreads) mirror(const uint32_t* in, uint32_t*
   __shared__ uint32_t table[kWarpSize];
   __shared__ uint64_t written;  // completes its phase 0 when every lane of warp 0 has written
 
-  //! [init]
   if (threadIdx.x == 0) {
     init_barrier(&written, /*arrive_count=*/kWarpSize);
     fence_barrier_init();
   }
-  __syncthreads();  // nobody touches a barrier that is not there yet
-  //! [init]
+  __syncthreads();
 
   //! [mirror]
   if (warp_index() == 0) {
@@ -41,13 +39,15 @@ __global__ void __launch_bounds__(kThreads) mirror(const uint32_t* in, uint32_t*
 /// The copy engine brings a row, and the warp adds it up.
 __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_t* sum) {
   __shared__ alignas(128) uint32_t tile[kRow];
+  //! [init]
   __shared__ uint64_t full;
 
   if (threadIdx.x == 0) {
     init_barrier(&full, /*arrive_count=*/1);
     fence_barrier_init();
   }
-  __syncthreads();
+  __syncthreads();  // nobody touches a barrier that is not there yet
+  //! [init]
 
   //! [copy]
   if (elect_one()) {
