@@ -7,9 +7,9 @@
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
 
-/// Defined nowhere: a program that could call one of these does not build, and their names say why.
+/// Defined nowhere: a program that could call it does not build, and its name says why.
 extern "C" __device__ void ProducerStage_is_dropped_without_release(int acquired_at_line);
-/// As above.
+/// Defined nowhere either.
 extern "C" __device__ void ProducerStage_is_used_after_release(int acquired_at_line);
 
 namespace stagecraft {
