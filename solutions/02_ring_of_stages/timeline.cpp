@@ -15,7 +15,7 @@ using stagecraft::harness::finish_kernel;
 namespace {
 
 constexpr int kRows = 8;
-constexpr int kWork = 300;  // nanoseconds that the consumer spends on a row, about what a copy takes
+constexpr int kWork = 600;  // cycles that the consumer spends on a row, about what a copy takes
 constexpr int kCyclesPerColumn = 150;
 
 void draw(int stages) {

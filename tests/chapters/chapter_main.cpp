@@ -19,6 +19,7 @@ size_t list_open_todos() {
   std::multimap<int, std::string> todos;
   for (const std::string& file : stagecraft::chapters::answer_files()) {
     std::ifstream text(stagecraft::chapters::source_root() + "/" + file);
+    if (!text) std::cout << "\n" << file << " is not here, so its TODOs are not known.\n";
     int number = 0;
     for (std::string line; std::getline(text, line);) {
       ++number;

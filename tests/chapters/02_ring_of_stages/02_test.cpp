@@ -44,56 +44,58 @@ TEST(Chapter02, Todo1AStepGoesAroundTheRingAndTurnsThePhase) {
 }
 
 /// Sends `rows` random rows through the ring and checks what comes out.
-void check_ring(int stages, int rows, int work) {
+void check_ring(int stages, int rows, int work, bool wipe) {
   const std::vector<uint32_t> words = random_words(size_t{kRow} * rows, 100 * stages + rows);
   const DeviceBuffer<uint32_t> in(words, "the rows");
   DeviceBuffer<uint32_t> sums(std::max(rows, 1), "the sums"), left(size_t{kRow} * stages, "what is left");
   sums.poison();
   left.poison();
-  launch_sum_rows(stages, in.data(), rows, sums.data(), left.data(), work);
+  launch_sum_rows(stages, in.data(), rows, sums.data(), wipe ? left.data() : nullptr, work);
   finish_kernel("sum_rows");
   const std::vector<uint32_t> got = sums.to_host();
   for (int row = 0; row < rows; ++row) {
     const uint32_t expected =
         std::accumulate(words.begin() + row * kRow, words.begin() + (row + 1) * kRow, uint32_t{0});
-    ASSERT_EQ(got[row], expected) << "row " << row << " of " << rows << ", " << stages
-                                  << " stages: was its stage overwritten or wiped before it had been added up?";
+    ASSERT_EQ(got[row], expected)
+        << "row " << row << " of " << rows << ", " << stages
+        << " stages: was its stage read before the row had come, or overwritten or wiped before it was added up?";
   }
+  if (!wipe) return;
   for (const uint32_t word : left.to_host()) ASSERT_EQ(word, 0u) << "the ring was not wiped, or a copy came after that";
 }
 
 /// The same for each number of stages, up to the first failure.
-void check_rings(std::initializer_list<int> rows, int work) {
+void check_rings(std::initializer_list<int> rows, int work, bool wipe) {
   for (const int stages : {1, 2, 3, 4}) {
     for (const int count : rows) {
-      check_ring(stages, count, work);
+      check_ring(stages, count, work, wipe);
       if (testing::Test::HasFatalFailure()) return;
     }
   }
 }
 
-TEST(Chapter02, Todo2To5ARowGoesThroughTheRing) { check_ring(/*stages=*/2, /*rows=*/1, /*work=*/0); }
+TEST(Chapter02, Todo2To5ARowGoesThroughTheRing) { check_ring(/*stages=*/2, /*rows=*/1, /*work=*/0, /*wipe=*/false); }
 
-TEST(Chapter02, Todo2To5RowsGoAroundTheRing) { check_rings({1, 2, 3, 4, 5, 8, 9, 37}, /*work=*/0); }
+TEST(Chapter02, Todo2To5RowsGoAroundTheRing) { check_rings({1, 2, 3, 4, 5, 8, 9, 37}, /*work=*/0, /*wipe=*/false); }
 
-TEST(Chapter02, Todo2To5ASlowConsumerHoldsTheProducerBack) { check_rings({5, 11}, /*work=*/3000); }
+TEST(Chapter02, Todo2To5ASlowConsumerHoldsTheProducerBack) { check_rings({5, 11}, /*work=*/4000, /*wipe=*/false); }
 
-TEST(Chapter02, Todo6TheRingIsWipedOnlyWhenItIsDrained) { check_rings({0, 1, 3, 4, 7}, /*work=*/2000); }
+TEST(Chapter02, Todo6TheRingIsWipedOnlyWhenItIsDrained) { check_rings({0, 1, 3, 4, 7}, /*work=*/2000, /*wipe=*/true); }
 
-TEST(Chapter02, MoreStagesHideMoreOfTheCopies) {
+TEST(Chapter02, MoreThanOneStageHidesTheCopies) {
   constexpr int kRows = 12;
   const DeviceBuffer<uint32_t> in(random_words(size_t{kRow} * kRows, 7), "the rows");
   long long cycles[5] = {};
   for (const int stages : {1, 2, 4}) {
     DeviceBuffer<uint32_t> sums(kRows, "the sums"), left(size_t{kRow} * stages, "what is left");
     DeviceBuffer<RowTimes> times(kRows, "the times");
-    launch_sum_rows(stages, in.data(), kRows, sums.data(), left.data(), /*work=*/200, times.data());
+    launch_sum_rows(stages, in.data(), kRows, sums.data(), left.data(), /*work=*/800, times.data());
     finish_kernel("sum_rows");
     const std::vector<RowTimes> got = times.to_host();
     cycles[stages] = got.back().freed - got.front().asked;
   }
   EXPECT_LT(cycles[2], cycles[1]);
-  EXPECT_LE(cycles[4], cycles[2]);
+  EXPECT_LT(cycles[4], cycles[1]);
 }
 
 }  // namespace

@@ -18,9 +18,10 @@ struct RowTimes {
   long long freed;  ///< the consumer gave the stage back
 };
 
-/// TODO 2 to 6. sums[r] becomes the sum of row r, modulo 2^32, through a ring of `stages` (1, 2, 3 or 4) stages. After
-/// the last row the producer wipes the ring; left[i] becomes what then stands in word i of the ring's memory: zero.
-/// @param work  nanoseconds that the consumer spends on each row beside adding it up.
+/// TODO 2 to 6. sums[r] becomes the sum of row r, modulo 2^32, through a ring of `stages` (1, 2, 3 or 4) stages.
+/// @param left  null, or the producer wipes the ring after the last row, and left[i] becomes what then stands in word i
+///              of the ring's memory: zero.
+/// @param work  clock cycles that the consumer spends on each row beside adding it up.
 /// @param times  one for each row, or null.
 void launch_sum_rows(int stages, const uint32_t* in, int rows, uint32_t* sums, uint32_t* left, int work = 0,
                      RowTimes* times = nullptr);

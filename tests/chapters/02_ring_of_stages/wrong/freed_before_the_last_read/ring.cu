@@ -11,6 +11,13 @@ using namespace stagecraft;
 
 constexpr int kThreads = 2 * kWarpSize;
 
+/// Lets the calling warp be busy for so many clock cycles.
+__device__ void spend(int cycles) {
+  const long long end = clock64() + cycles;
+  while (clock64() < end) {
+  }
+}
+
 /// A warp copies the rows of `in` into a ring of shared-memory stages, a warp adds them up.
 template <int Stages>
 __global__ void __launch_bounds__(kThreads)
@@ -43,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
         state.step();
       }
       // From here on, nobody reads the ring or writes into it: it is the producer's alone, which wipes it.
-      for (int i = 0; i < Stages * kRow; ++i) {
+      for (int i = 0; left != nullptr && i < Stages * kRow; ++i) {
         tile[0][i] = 0;
         left[i] = tile[0][i];
       }
@@ -58,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[state.index()][i];
       const uint32_t all = __reduce_add_sync(0xffffffff, mine);
       if (elect_one()) sums[row] = all;
-      if (work > 0) __nanosleep(work);
+      spend(work);
       if (times != nullptr && elect_one()) times[row].freed = clock64();
       state.step();
     }
