@@ -45,14 +45,8 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
   const Block& block = fragment.block();
   const TensorPipe& pipe = block.sm->tensor_memory->pipe(block);
   const auto latest = pipe.completion_of.find(machine::thread_of(fragment, lane));
-<<<<<<< HEAD
   const Cycle now = std::max(cluster.now, fragment.warp->clock);
   const Cycle completion = latest == pipe.completion_of.end() ? now : std::max(now, latest->second);
-  // At equal times events keep the order of scheduling: this one follows the operations that it tracks.
-  cluster.schedule(completion - now, [&cluster, mbarriers = std::move(mbarriers)] {
-    for (const uint32_t address : mbarriers) arrive_asynchronously(cluster, address, 1, "tcgen05.commit");
-=======
-  const Cycle completion = latest == pipe.completion_of.end() ? cluster.now : std::max(cluster.now, latest->second);
   uint64_t number = 0;
   if (machine::observes_memory(fragment)) {
     number = machine::announce_operation({.fragment = &fragment,
@@ -61,9 +55,8 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
                                           .completion = machine::AsyncCompletion::tensor_arrive});
   }
   // At equal times events keep the order of scheduling: this one follows the operations that it tracks.
-  cluster.schedule(completion - cluster.now, [&cluster, number, mbarriers = std::move(mbarriers)] {
+  cluster.schedule(completion - now, [&cluster, number, mbarriers = std::move(mbarriers)] {
     for (const uint32_t address : mbarriers) arrive_asynchronously(cluster, address, 1, "tcgen05.commit", number);
->>>>>>> chapters
   });
 }
 
