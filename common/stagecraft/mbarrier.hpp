@@ -54,6 +54,15 @@ __device__ inline bool try_wait(MbarPtr barrier, uint32_t parity, uint32_t hint 
                    : cuda::ptx::mbarrier_try_wait_parity(barrier, parity, hint);
 }
 
+/// Whether the phase of this parity has completed, at once: `try_wait` without the suspension.
+///
+/// Called by every thread that needs the answer; with true, it sees what was written before the arrivals.
+/// @param parity  0 or 1: the parity of the phase asked for, which must be the current or the preceding one.
+/// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (test_wait is non-blocking).
+__device__ inline bool test_wait(MbarPtr barrier, uint32_t parity) {
+  return cuda::ptx::mbarrier_test_wait_parity(barrier, parity);
+}
+
 /// Waits until the phase of this parity has completed. A fresh barrier counts its phase of parity 1 as complete.
 ///
 /// Called by every thread that goes on to use what the phase guards. Parameters as for `try_wait`.

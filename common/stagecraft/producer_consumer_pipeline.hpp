@@ -2,10 +2,17 @@
 // and turns its empty barrier. Chapter 02 builds the ring by hand; this type is what chapter 03 makes of it.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <utility>
 
+#include "stagecraft/consume_context.hpp"
+#include "stagecraft/consumer_stage.hpp"
+#include "stagecraft/explicit_consume_context.hpp"
 #include "stagecraft/mbarrier.hpp"
 #include "stagecraft/pipeline_state.hpp"
+#include "stagecraft/produce_context.hpp"
+#include "stagecraft/producer_stage.hpp"
 
 namespace stagecraft {
 
@@ -62,28 +69,35 @@ class ProducerConsumerPipeline {
     wait(consumer_mbar(producer_.index()), producer_.phase(), hint);
   }
 
-  /// The consumer asks, without waiting for it, whether its current stage is filled.
+  /// Whether the consumer's current stage is filled. Never blocks: ask, do other work, then pass the answer to
+  /// `wait_producer_if_needed`.
   ///
-  /// False may come too often, never true: pass the answer to `wait_producer_if_needed` when the stage is needed.
-  __device__ bool try_wait_producer() const { return try_wait(producer_mbar(consumer_.index()), consumer_.phase()); }
+  /// Called by every thread that will read the stage; with true, the thread sees what the producer wrote.
+  /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (test_wait, which is non-blocking; parity).
+  __device__ bool try_wait_producer() const { return test_wait(producer_mbar(consumer_.index()), consumer_.phase()); }
 
-  /// The producer asks, without waiting for it, whether its current stage is free.
+  /// Whether the producer's current stage is free. Never blocks: ask, do other work, then pass the answer to
+  /// `wait_consumer_if_needed`.
   ///
-  /// False may come too often, never true: pass the answer to `wait_consumer_if_needed` when the stage is needed.
-  __device__ bool try_wait_consumer() const { return try_wait(consumer_mbar(producer_.index()), producer_.phase()); }
+  /// Called by every thread that will write the stage; with true, the consumers' reads of it are over.
+  /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (test_wait, which is non-blocking; parity).
+  __device__ bool try_wait_consumer() const { return test_wait(consumer_mbar(producer_.index()), producer_.phase()); }
 
   /// `wait_producer()`, unless `try_wait_producer()` at this same stage has already answered true.
-  __device__ void wait_producer_if_needed(bool already_ready) const {
-    if (!already_ready) wait_producer();
+  ///
+  /// Called by the threads that asked. @param already_ready  the answer. @param hint  as for `wait_producer()`.
+  __device__ void wait_producer_if_needed(bool already_ready, uint32_t hint = 0) const {
+    if (!already_ready) wait_producer(hint);
   }
 
   /// `wait_consumer()`, unless `try_wait_consumer()` at this same stage has already answered true.
-  __device__ void wait_consumer_if_needed(bool already_ready) const {
-    if (!already_ready) wait_consumer();
+  ///
+  /// Called by the threads that asked. @param already_ready  the answer. @param hint  as for `wait_consumer()`.
+  __device__ void wait_consumer_if_needed(bool already_ready, uint32_t hint = 0) const {
+    if (!already_ready) wait_consumer(hint);
   }
 
-  // ---- Barriers and positions
-  // ----------------------------------------------------------------------------------------
+  // ---- Barriers and positions --------------------------------------------------------------------------------------
 
   /// The full barrier of a stage: the producer, or the copy engine on its behalf, arrives here.
   __device__ MbarPtr producer_mbar(uint32_t stage) const { return full_ + stage; }
@@ -103,8 +117,79 @@ class ProducerConsumerPipeline {
   /// The consumer goes on to its next stage. Called by every consuming thread, after the stage was freed.
   __device__ void consumer_step() { consumer_.step(); }
 
-  // ---- Both at once
-  // ----------------------------------------------------------------------------------------------------
+  // ---- Handles that must be released -------------------------------------------------------------------------------
+
+  /// Waits until the producer's current stage is free, and gives it as a handle whose `release()` cannot be forgotten.
+  ///
+  /// Called by every producing thread; one handle at a time, because the position moves with its release.
+  /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
+  /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
+  __device__ __forceinline__ ProducerStage<NumStages> acquire_producer(uint32_t hint = 0,
+                                                                       SourceLine acquired_at = SourceLine::here()) {
+    wait_consumer(hint);
+    return {*this, producer_stage(), producer_mbar(producer_stage()), acquired_at};
+  }
+
+  /// Waits until the consumer's current stage is filled, and gives it as a handle whose exit cannot be forgotten.
+  ///
+  /// Called by every consuming thread; one handle at a time, because the position moves with its release. Parameters as
+  /// for `acquire_producer`.
+  __device__ __forceinline__ ConsumerStage<NumStages> acquire_consumer(uint32_t hint = 0,
+                                                                       SourceLine acquired_at = SourceLine::here()) {
+    wait_producer(hint);
+    return {*this, consumer_stage(), consumer_mbar(consumer_stage()), acquired_at};
+  }
+
+  // ---- Scopes ------------------------------------------------------------------------------------------------------
+
+  /// Waits until the producer's current stage is free; the scope that it returns steps when it ends.
+  ///
+  /// Called by every producing thread: `auto stage = ring.produce();`. Parameters as for `acquire_producer`.
+  __device__ __forceinline__ ProduceContext<NumStages> produce(uint32_t hint = 0,
+                                                               SourceLine acquired_at = SourceLine::here()) {
+    return ProduceContext<NumStages>(acquire_producer(hint, acquired_at));
+  }
+
+  /// Waits until the consumer's current stage is filled; the scope that it returns arrives and steps when it ends.
+  ///
+  /// Called by every consuming thread: `auto stage = ring.consume();`. Parameters as for `acquire_producer`.
+  __device__ __forceinline__ ConsumeContext<NumStages> consume(uint32_t hint = 0,
+                                                               SourceLine acquired_at = SourceLine::here()) {
+    return ConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
+  }
+
+  /// Waits until the consumer's current stage is filled; the scope that it returns only steps when it ends, so that
+  /// somebody arrives inside it.
+  ///
+  /// Called by every consuming thread: `auto stage = ring.consume_explicit();`. Parameters as for `acquire_producer`.
+  __device__ __forceinline__ ExplicitConsumeContext<NumStages> consume_explicit(
+      uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
+    return ExplicitConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
+  }
+
+  /// `produce()` around a call: `ring.produce([&](auto& stage) { ... });`. Returns what `body` returns.
+  template <std::invocable<ProduceContext<NumStages>&> Body>
+  __device__ __forceinline__ decltype(auto) produce(Body&& body) {
+    auto stage = produce();
+    return std::forward<Body>(body)(stage);
+  }
+
+  /// `consume()` around a call: `ring.consume([&](auto& stage) { ... });`. Returns what `body` returns.
+  template <std::invocable<ConsumeContext<NumStages>&> Body>
+  __device__ __forceinline__ decltype(auto) consume(Body&& body) {
+    auto stage = consume();
+    return std::forward<Body>(body)(stage);
+  }
+
+  /// `consume_explicit()` around a call: `ring.consume_explicit([&](auto& stage) { ... stage.arrive(); });`. Returns
+  /// what `body` returns.
+  template <std::invocable<ExplicitConsumeContext<NumStages>&> Body>
+  __device__ __forceinline__ decltype(auto) consume_explicit(Body&& body) {
+    auto stage = consume_explicit();
+    return std::forward<Body>(body)(stage);
+  }
+
+  // ---- Both at once ------------------------------------------------------------------------------------------------
 
   /// Waits until the current stage is free, arrives on its full barrier, steps: a producer that only counts.
   ///
