@@ -18,6 +18,7 @@ struct ProductTolerance {
   size_t k = 1;                    ///< products per element
   double output_epsilon = 0x1p-8;  ///< half a unit in the last place of the output type, at 1: 2^-8 for bf16
 
+  /// The largest absolute error allowed where the exact element is `exact`.
   double operator()(double exact) const {
     const double accumulations = static_cast<double>(k) / 16 + 16;
     const double running_sum = std::abs(exact) + 4 * std::sqrt(static_cast<double>(k));

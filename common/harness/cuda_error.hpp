@@ -11,7 +11,10 @@ namespace stagecraft::harness {
 /// A CUDA call that failed.
 class CudaError : public std::runtime_error {
  public:
+  /// @param message  what() gives it.
   CudaError(cudaError_t code, const std::string& message) : std::runtime_error(message), code_(code) {}
+
+  /// What the call returned.
   cudaError_t code() const { return code_; }
 
  private:

@@ -24,22 +24,28 @@ class DeviceBuffer {
     data_ = static_cast<T*>(data);
   }
 
+  /// Allocates as much as `values` need and copies them there.
   DeviceBuffer(std::span<const T> values, std::string name) : DeviceBuffer(values.size(), std::move(name)) {
     check(cudaMemcpy(data_, values.data(), bytes(), cudaMemcpyHostToDevice), "copy " + name_ + " to the device");
   }
 
+  /// The other buffer is empty afterwards.
   DeviceBuffer(DeviceBuffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(other.size_), name_(std::move(other.name_)) {}
   DeviceBuffer& operator=(DeviceBuffer&&) = delete;
   ~DeviceBuffer() { (void)cudaFree(data_); }
 
+  /// The device address of the first element.
   T* data() const { return data_; }
+  /// Elements.
   size_t size() const { return size_; }
+  /// Bytes of all elements together.
   size_t bytes() const { return size_ * sizeof(T); }
 
   /// Fills every byte with 0xff, which no floating-point type reads as a number: what a kernel forgets to write shows.
   void poison() { check(cudaMemset(data_, 0xff, bytes()), "poison " + name_); }
 
+  /// A copy of the elements on the host, after all that was launched before.
   std::vector<T> to_host() const {
     std::vector<T> values(size_);
     check(cudaMemcpy(values.data(), data_, bytes(), cudaMemcpyDeviceToHost), "copy " + name_ + " to the host");

@@ -11,8 +11,10 @@ namespace stagecraft::harness {
 /// generators", 2014.
 class Random {
  public:
+  /// The same seed gives the same numbers, everywhere.
   explicit Random(uint64_t seed) : state_(seed) {}
 
+  /// 64 random bits.
   uint64_t bits() {
     uint64_t z = state_ += 0x9e3779b97f4a7c15;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;

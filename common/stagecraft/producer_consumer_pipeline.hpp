@@ -28,6 +28,7 @@ class ProducerConsumerPipeline {
       "ProducerConsumerPipeline: NumStages must be at least 1; with 2 or more, copying and computing overlap");
 
  public:
+  /// How many stages the ring has.
   static constexpr int num_stages = NumStages;
 
   /// @param barriers  2 * NumStages barriers in shared memory: full[0], full[1], ..., then empty[0], empty[1], ...

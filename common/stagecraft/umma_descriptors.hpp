@@ -18,7 +18,7 @@ struct SharedMemoryDescriptor {
   uint32_t leading_byte_offset = 0;  ///< bytes, multiple of 16; not used for swizzled K-major tiles
   uint32_t stride_byte_offset = 0;   ///< bytes from one group of eight rows to the next, multiple of 16
   uint32_t base_offset = 0;          ///< 0 to 7; 0 for whatever the copy engine has placed
-  Swizzle swizzle = Swizzle::none;
+  Swizzle swizzle = Swizzle::none;   ///< how the tile's bytes lie, as the copy that brought it was told
 
   /// The word that `tcgen05.mma` takes.
   __host__ __device__ constexpr uint64_t encode() const {
@@ -59,21 +59,22 @@ enum class Major : uint8_t { k = 0, mn = 1 };
 ///
 /// Source: PTX ISA, "Tensorcore 5th Generation Instructions: instruction descriptor".
 struct HalfMma {
-  int m = 0;  ///< rows of D: 64 or 128
-  int n = 0;  ///< columns of D: 8 to 256, see below
-  HalfFormat a = HalfFormat::bf16;
-  HalfFormat b = HalfFormat::bf16;
-  AccumulatorFormat accumulator = AccumulatorFormat::f32;
-  Major a_major = Major::k;
-  Major b_major = Major::k;
-  bool negate_a = false;
-  bool negate_b = false;
+  int m = 0;                                               ///< rows of D: 64 or 128
+  int n = 0;                                               ///< columns of D: 8 to 256, see below
+  HalfFormat a = HalfFormat::bf16;                         ///< format of A's elements
+  HalfFormat b = HalfFormat::bf16;                         ///< format of B's elements
+  AccumulatorFormat accumulator = AccumulatorFormat::f32;  ///< format of D's elements
+  Major a_major = Major::k;                                ///< how A lies in shared memory
+  Major b_major = Major::k;                                ///< how B lies in shared memory
+  bool negate_a = false;                                   ///< A's elements change their sign
+  bool negate_b = false;                                   ///< B's elements change their sign
 
   /// Products summed per element by one instruction: 32 bytes of each operand row.
   static constexpr int k = 16;
 };
 
-/// The word that `tcgen05.mma.cta_group::1.kind::f16` takes; an MMA that the tensor core has not does not compile.
+/// The word that `tcgen05.mma` of one CTA (`.cta_group::1`) and of `.kind::f16` takes; an MMA that the tensor core has not
+/// does not compile.
 template <HalfMma Mma>
 consteval uint32_t instruction_descriptor() {
   static_assert(Mma.m == 64 || Mma.m == 128, "tcgen05.mma of one CTA: M must be 64 or 128");

@@ -7,6 +7,7 @@
 
 namespace stagecraft {
 
+/// Lanes of a warp.
 inline constexpr int kWarpSize = 32;
 
 /// The number of the calling warp in its one-dimensional block, the same value in all of its lanes.

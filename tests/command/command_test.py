@@ -48,7 +48,7 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "doctor", "run", "help"):
+        for command in ("gemm", "test", "docs", "doctor", "run", "help"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_an_unknown_command_shows_the_known_ones(self):

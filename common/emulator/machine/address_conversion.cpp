@@ -92,7 +92,13 @@ Outcome is_in_space(Fragment& fragment, const Op& op, LaneMask mask) {
         yes = allocation != nullptr && allocation->kind == AllocationKind::module && !allocation->writable_by_kernels;
         break;
       }
-      case Question::global: yes = located.where == Located::Where::global; break;
+      case Question::global: {  // constant memory lies there too, but is not part of it (measured on an H200)
+        const Allocation* allocation = located.where == Located::Where::global ? grid.memory->find(address) : nullptr;
+        const bool constant =
+            allocation != nullptr && allocation->kind == AllocationKind::module && !allocation->writable_by_kernels;
+        yes = located.where == Located::Where::global && !constant;
+        break;
+      }
     }
     if (yes) result |= 1u << lane;
   });

@@ -16,8 +16,8 @@ enum class FaultKind {
   misaligned_address,     ///< cudaErrorMisalignedAddress (716)
   illegal_instruction,    ///< cudaErrorIllegalInstruction (715): operands the instruction cannot have
   invalid_address_space,  ///< cudaErrorInvalidAddressSpace (717)
-  invalid_pc,             ///< cudaErrorInvalidPc (718): a call through a bad function pointer
-  stack_overflow,         ///< cudaErrorHardwareStackError (714)
+  invalid_pc,             ///< cudaErrorIllegalAddress (700), as an H200 said: a call through a bad function pointer
+  stack_overflow,         ///< cudaErrorIllegalAddress (700), as an H200 said: recursion beyond the stack
   assertion,              ///< cudaErrorAssert (710)
   launch_failure,         ///< cudaErrorLaunchFailure (719): trap, and whatever the chip reports without a name
   deadlock,               ///< cudaErrorLaunchTimeout (702): the chip would hang

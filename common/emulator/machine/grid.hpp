@@ -186,7 +186,7 @@ struct Cluster {
   Origin origin;  ///< of the event that is being executed; an instruction's is `running`
   Fragment* running = nullptr;
   uint32_t live_blocks = 0;
-  bool stuck = false;            ///< nothing can go on until another cluster frees tensor memory
+  bool stuck = false;  ///< nothing can go on until another cluster frees tensor memory
   /// `Grid::effects` when the cluster was found to repeat itself (endless_loop.hpp), plus 1.
   uint64_t repeats_since = 0;
   uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round

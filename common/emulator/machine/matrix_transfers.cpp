@@ -170,10 +170,38 @@ void translate_matrix(Translation& t, bool store) {
   op.detail = t.keep(std::move(detail));
 }
 
+/// movmatrix: lane t has row t/4, elements 2*(t%4) and the next, and gets column t/4 in their place.
+Outcome transpose_matrix(Fragment& fragment, const Op& op, LaneMask mask) {
+  mask = converge_warp(fragment, mask);
+  if (mask == 0) return Outcome::blocked;
+  if (mask != kAllLanes) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("`movmatrix.sync.aligned` is executed by {} only", spell_lanes(mask)),
+                {"the whole warp must execute it: 32 threads that have not exited"});
+  }
+  uint16_t elements[8][8];
+  std::memcpy(elements, fragment.registers + op.a, sizeof elements);
+  auto* const destination = lanes_at<uint16_t>(fragment.registers, op.destination);
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    for (uint32_t half = 0; half < 2; ++half) destination[2 * lane + half] = elements[2 * (lane % 4) + half][lane / 4];
+  }
+  return Outcome::next;
+}
+
+void translate_movmatrix(Translation& t) {
+  for (const char* modifier : {"sync", "aligned", "m8n8", "trans", "b16"}) t.modifiers.require(modifier);
+  const RegisterOffset source = t.source(1, Type::b32);
+  const RegisterOffset destination = t.destination(size_t{0}, Type::b32);
+  Op& op = t.emit(transpose_matrix);
+  op.a = source;
+  op.destination = destination;
+}
+
 }  // namespace
 
 void add_matrix_transfers(InstructionSet& set) {
   set.add("ldmatrix", [](Translation& t) { translate_matrix(t, false); });
+  set.add("movmatrix", translate_movmatrix);
   set.add("stmatrix", [](Translation& t) { translate_matrix(t, true); });
 }
 

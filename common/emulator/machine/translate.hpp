@@ -95,7 +95,6 @@ class Translation {
   /// A constant vector.
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
 
-
   /// The mask in which `add.cc` and its kind leave the carry for `addc`; one per function.
   RegisterOffset carry_flag();
 

@@ -158,8 +158,11 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
   }
   if (arguments.oob_fill < 0 || arguments.oob_fill > 1) return code_out_of_range("oobFill", arguments.oob_fill, 2);
   if (arguments.global_dim == nullptr) return refuse("globalDim is null");
-  if (arguments.global_strides == nullptr && arguments.rank > 1) {
-    return refuse(fmt::format("globalStrides is null; rank {} needs {} stride(s)", arguments.rank, arguments.rank - 1));
+  if (arguments.global_strides == nullptr) {  // also for rank 1, as seen with driver 580
+    return refuse(
+        fmt::format("globalStrides is null; rank {} reads {} stride(s) of it, and the driver wants an array in "
+                    "any case",
+                    arguments.rank, arguments.rank - 1));
   }
   if (arguments.box_dim == nullptr) return refuse("boxDim is null");
   if (arguments.element_strides == nullptr) return refuse("elementStrides is null");

@@ -154,7 +154,8 @@ TEST_P(FloatingTest, ApproximationsAreWithinTheBoundsOfTheChip) {
     };
     ASSERT_TRUE(near(power[i], std::exp2(x))) << x << " gives " << power[i];
     ASSERT_TRUE(near(logarithm[i], std::log2(x))) << x << " gives " << logarithm[i];
-    ASSERT_TRUE(near(sine[i], std::sin(x))) << x << " gives " << sine[i];
+    ASSERT_TRUE(near(sine[i], std::sin(std::fpclassify(a[i]) == FP_SUBNORMAL ? 0.0 * x : x)))
+        << x << " gives " << sine[i];
     ASSERT_TRUE(near(cosine[i], std::cos(x))) << x << " gives " << cosine[i];
     ASSERT_TRUE(near(tangent[i], std::tanh(x))) << x << " gives " << tangent[i];
     ASSERT_TRUE(near(root[i], 1 / std::sqrt(x))) << x << " gives " << root[i];

@@ -208,8 +208,8 @@ TEST_P(AccessLanesTest, RefusesEveryAddressThatLeavesTheAllocation) {
       AccessSpace::global, [](uint32_t lane) { return lane; }, 4);
   full(fragment, op, kAllLanes);  // fills the cache of this access
   // One lane astray, in patterns that the fast way recognises and in some that it does not.
-  for (const uint64_t address : {uint64_t{0}, buffer - 4, buffer + kBufferBytes, buffer + (uint64_t{1} << 63), ~uint64_t{3},
-                                 (uint64_t{1} << 63) - 4, kSharedWindow + 0x400, kLocalWindow}) {
+  for (const uint64_t address : {uint64_t{0}, buffer - 4, buffer + kBufferBytes, buffer + (uint64_t{1} << 63),
+                                 ~uint64_t{3}, (uint64_t{1} << 63) - 4, kSharedWindow + 0x400, kLocalWindow}) {
     for (const uint32_t lane : {0u, 1u, 15u, 16u, 17u, 31u}) {
       set_addresses(
           AccessSpace::global, [](uint32_t each) { return each; }, 4);

@@ -249,7 +249,6 @@ TEST_F(TensorCopyTest, SignalsTheLeaderOfAPair) {
   EXPECT_EQ(pair(kernel_, form + " [tile], [%rd1, {0, 1}], [%r12];", map({}), 256, 256),
             (std::vector<uint32_t>{0, 1, 0x00410040, 0}));
   // Multicast to both, with the even block's barrier: it gets the bytes of both.
-  KernelRun fresh;
   kernel_.out()[1] = 0;
   EXPECT_EQ(pair(kernel_, form + ".multicast::cluster [tile], [%rd1, {0, 1}], [%r12], %h1;", map({}), 512, 256),
             (std::vector<uint32_t>{0x00410040, 1, 0x00410040, 0}));
@@ -307,7 +306,6 @@ TEST_F(TensorCopyTest, CopiesAChangedMapOutOfSharedMemory) {
   const uint64_t target = kernel_.allocate(128);
   std::memset(kernel_.host<char>(target), 0, 128);
   expect_success(kernel_.run(R"(
-    setp.eq.u32 %p2, %r1, %r1;
     mov.u32 %r1, %tid.x;
     setp.eq.u32 %p2, %r1, 0;
     @!%p2 bra copied;

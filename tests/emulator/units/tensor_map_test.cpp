@@ -43,7 +43,7 @@ void accepts(Change&& change, uint32_t major = 10) {
 TEST(TensorMapTest, EncodesLegalMaps) {
   accepts([](Arguments&) {});
   accepts([](Arguments& a) { a.tiled.rank = 5; });
-  accepts([](Arguments& a) { a.tiled.rank = 1, a.tiled.global_strides = nullptr; });
+  accepts([](Arguments& a) { a.tiled.rank = 1; });
   accepts([](Arguments& a) { a.tiled.global_address = 0; });  // filled in later with tensormap.replace
   accepts([](Arguments& a) { a.dims[1] = uint64_t{1} << 32; });
   accepts([](Arguments& a) { a.box[0] = a.box[1] = 256; });
@@ -65,6 +65,7 @@ TEST(TensorMapTest, NamesTheArgumentThatBreaksARule) {
   refuses("globalAddress 0x200000000008 is not a multiple of 16", [](Arguments& a) { a.tiled.global_address += 8; });
   refuses("globalDim is null", [](Arguments& a) { a.tiled.global_dim = nullptr; });
   refuses("globalStrides is null", [](Arguments& a) { a.tiled.global_strides = nullptr; });
+  refuses("globalStrides is null", [](Arguments& a) { a.tiled.rank = 1, a.tiled.global_strides = nullptr; });
   refuses("boxDim is null", [](Arguments& a) { a.tiled.box_dim = nullptr; });
   refuses("elementStrides is null", [](Arguments& a) { a.tiled.element_strides = nullptr; });
   refuses("globalDim[1] is 0", [](Arguments& a) { a.dims[1] = 0; });

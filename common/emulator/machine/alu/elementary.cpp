@@ -65,7 +65,7 @@ Outcome run_circular(Fragment& fragment, const Op& op, LaneMask mask) {
   alignas(64) float result[32];
   uint32_t large = 0;
   for (int i = 0; i < 32; ++i) {
-    const float x = flushed<Flush>(a[i]);
+    const float x = flush(a[i]);  // also without .ftz (measured on an H200)
     const float size = bits_as<float>(bits_as<uint32_t>(x) & 0x7fffffffu);
     large |= size <= kLargestReduced ? 0u : 1u;
     result[i] = flushed<Flush>(circular<Quarter>(size <= kLargestReduced ? x : 0.0f));

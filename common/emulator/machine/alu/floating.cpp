@@ -23,19 +23,25 @@ STAGECRAFT_INLINE T taken(T value) {
 
 template <typename T, int Flags>
 struct Add {
-  static T apply(T a, T b) { return finished<Flags, T>(taken<Flags>(a) + taken<Flags>(b)); }
+  static T apply(T a, T b) { return finished<Flags, T>(carried(taken<Flags>(a) + taken<Flags>(b), b, a)); }
 };
 template <typename T, int Flags>
 struct Subtract {
-  static T apply(T a, T b) { return finished<Flags, T>(taken<Flags>(a) - taken<Flags>(b)); }
+  static T apply(T a, T b) { return finished<Flags, T>(carried(taken<Flags>(a) - taken<Flags>(b), b, a)); }
 };
 template <typename T, int Flags>
 struct Multiply {
-  static T apply(T a, T b) { return finished<Flags, T>(taken<Flags>(a) * taken<Flags>(b)); }
+  static T apply(T a, T b) { return finished<Flags, T>(carried(taken<Flags>(a) * taken<Flags>(b), b, a)); }
 };
+template <typename T>
+STAGECRAFT_INLINE T carried(T value, T first, T second, T third) {
+  return carried(value, first, second != second ? second : third);
+}
 template <typename T, int Flags>
 struct MultiplyAdd {
-  static T apply(T a, T b, T c) { return finished<Flags, T>(fused(taken<Flags>(a), taken<Flags>(b), taken<Flags>(c))); }
+  static T apply(T a, T b, T c) {
+    return finished<Flags, T>(carried(fused(taken<Flags>(a), taken<Flags>(b), taken<Flags>(c)), b, c, a));
+  }
 };
 /// The same under a directed rounding mode, where the baseline's replacement for the fused operation does not hold.
 template <typename T, int Flags>
@@ -44,13 +50,13 @@ struct MultiplyAddDirected {
     if constexpr (sizeof(T) == 4) {
       return finished<Flags, T>(__builtin_fmaf(taken<Flags>(a), taken<Flags>(b), taken<Flags>(c)));
     } else {
-      return finished<Flags, T>(__builtin_fma(a, b, c));
+      return finished<Flags, T>(carried(__builtin_fma(a, b, c), b, c, a));
     }
   }
 };
 template <typename T, int Flags>
 struct Divide {
-  static T apply(T a, T b) { return finished<Flags, T>(taken<Flags>(a) / taken<Flags>(b)); }
+  static T apply(T a, T b) { return finished<Flags, T>(carried(taken<Flags>(a) / taken<Flags>(b), a, b)); }
 };
 template <typename T, int Flags>
 struct Reciprocal {
@@ -72,16 +78,17 @@ STAGECRAFT_INLINE T magnitude(T value) {
   return bits_as<T>(bits_as<typename UnsignedOf<sizeof(T)>::type>(value) & ~kSignBit<T>);
 }
 
-// Not arithmetic: a NaN keeps its payload, as when ptxas folds these into the next instruction's operand modifiers.
+// Arithmetic to the chip, which adds zero: a NaN becomes the one of single precision, and in double precision keeps
+// even its sign (measured on an H200).
 template <typename T, int Flags>
 struct Absolute {
-  static T apply(T a) { return magnitude(taken<Flags>(a)); }
+  static T apply(T a) { return canonical(carried(magnitude(taken<Flags>(a)), a, a)); }
 };
 template <typename T, int Flags>
 struct Negate {
   static T apply(T a) {
     using U = typename UnsignedOf<sizeof(T)>::type;
-    return bits_as<T>(static_cast<U>(bits_as<U>(taken<Flags>(a)) ^ kSignBit<T>));
+    return canonical(carried(bits_as<T>(static_cast<U>(bits_as<U>(taken<Flags>(a)) ^ kSignBit<T>)), a, a));
   }
 };
 
@@ -107,7 +114,7 @@ STAGECRAFT_INLINE T extreme(T a, T b) {
   T number = a_nan ? b : a;
   if constexpr ((Flags & kXorSign) != 0) number = bits_as<T>(static_cast<U>(bits_as<U>(number) | sign));
   result = (a_nan | b_nan) ? number : result;
-  return (a_nan & b_nan) ? canonical_nan<T>() : result;
+  return (a_nan & b_nan) ? canonical(carried(b, b, b)) : result;
 }
 
 template <typename T, bool Greater, int Flags>

@@ -194,13 +194,18 @@ Handlers half_handlers() {
   return {run_half<Format, F, Flagged, PerLane, true>, run_half<Format, F, Flagged, PerLane, false>};
 }
 
+// A NaN becomes the one of its format (measured on an H200).
 template <typename Format, bool Flagged>
 struct Negate {
-  static uint16_t apply(uint16_t a, Immediate flags) { return taken<Format, Flagged>(a, flags.value) ^ 0x8000u; }
+  static uint16_t apply(uint16_t a, Immediate flags) {
+    return is_nan<Format>(a) ? kNan16 : taken<Format, Flagged>(a, flags.value) ^ 0x8000u;
+  }
 };
 template <typename Format, bool Flagged>
 struct Absolute {
-  static uint16_t apply(uint16_t a, Immediate flags) { return taken<Format, Flagged>(a, flags.value) & 0x7fffu; }
+  static uint16_t apply(uint16_t a, Immediate flags) {
+    return is_nan<Format>(a) ? kNan16 : taken<Format, Flagged>(a, flags.value) & 0x7fffu;
+  }
 };
 
 template <typename Format, bool Greater, bool Flagged>

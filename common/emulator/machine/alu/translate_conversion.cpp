@@ -186,8 +186,8 @@ void convert_floats(Translation& t, Chain& chain, Type to, Type from, const Modi
   const RoundingMode mode = modifiers.rounding.value_or(RoundingMode::nearest);
   if (to == Type::f64 || (from == Type::f64 && to == Type::f64)) {
     if (from != Type::f64) {
-      widen(chain, from, modifiers.flush);
-      chain.add(Operation::float_to_float, Type::f64, static_cast<unsigned>(Type::f32), 8);
+      const Type wide = from == Type::f16 ? from : widen(chain, from, modifiers.flush);
+      chain.add(Operation::float_to_float, Type::f64, static_cast<unsigned>(wide), 8);
     }
     if (modifiers.integral) {
       chain.add(Operation::round_to_integral, Type::f64, static_cast<unsigned>(*modifiers.integral), 8);
@@ -199,7 +199,11 @@ void convert_floats(Translation& t, Chain& chain, Type to, Type from, const Modi
     if (to == Type::f32) {
       chain.add(Operation::float_to_float, Type::f32, variant_of(Type::f64, filed(to, mode)), 4,
                 static_cast<uint64_t>(mode));
-      if (modifiers.flush) chain.add(Operation::flush, Type::f32, 0, 4);
+      if (modifiers.flush) chain.add(Operation::flush, Type::f32, 1, 4);
+    } else if (to == Type::f16 && mode == RoundingMode::nearest && !modifiers.relu && !modifiers.finite &&
+               !modifiers.saturate) {
+      chain.add(Operation::float_to_float, Type::f16, static_cast<unsigned>(Type::f64), 2);
+      return;
     } else {
       chain.add(Operation::odd_float, Type::f32, 0, 4);
     }
@@ -238,8 +242,9 @@ void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifie
     if (modifiers.integral && to != from) refuse(".rni, .rzi, .rmi and .rpi need source and destination of one type");
   }
   if (modifiers.flush && to != Type::f32 && from != Type::f32) refuse(".ftz applies to .f32 only");
-  const bool narrow = to == Type::f16 || to == Type::bf16;
-  if ((modifiers.relu || modifiers.finite) && !narrow) refuse(".relu and .satfinite exist for 16-bit results only");
+  const bool narrow = from == Type::f32 && (to == Type::f16 || to == Type::bf16);
+  if ((modifiers.relu || modifiers.finite) && !narrow)
+    refuse(".relu and .satfinite need an .f32 source and a 16-bit result");
 }
 
 void refuse_stochastic(Translation& t) {

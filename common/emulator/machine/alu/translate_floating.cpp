@@ -101,6 +101,9 @@ void translate_floating_product(Translation& t) {
 void translate_fused(Translation& t) {
   const bool fma = t.instruction.opcode == "fma";
   const Type type = require_float_type(t, fma);
+  if (!t.modifiers.has("rn") && !t.modifiers.has("rz") && !t.modifiers.has("rm") && !t.modifiers.has("rp")) {
+    t.unsupported(fmt::format("`{}` needs .rn, .rz, .rm or .rp", ptx::spelling(t.instruction)));
+  }
   if (is_half(type)) {
     HalfModifiers modifiers = take_half_modifiers(t, type);
     if (!is_f16(type) && t.modifiers.take("rz")) modifiers.flags |= kHalfTowardZero;

@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""Builds the site with Doxygen, and fails when it warns.
+
+build_site.py OUTPUT [--doxygen DOXYGEN] [--no-graphs]   the site, in OUTPUT/html
+build_site.py OUTPUT --only-descriptions                 no site: fails when a public name of the library is not described
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import pages  # noqa: E402
+import site_filter  # noqa: E402
+
+ROOT = pages.ROOT
+# Debian's package doxygen-awesome-css; without it the site looks as Doxygen makes it.
+LOOKS = [pathlib.Path("/usr/share/doxygen-awesome-css"), pathlib.Path("/usr/local/share/doxygen-awesome-css")]
+STYLE = ["doxygen-awesome.css", "doxygen-awesome-sidebar-only.css"]
+
+
+def quoted(paths):
+    return " ".join(f'"{path}"' for path in paths)
+
+
+def figures():
+    """Folders with pictures, for Doxygen to find them in."""
+    return sorted({ROOT / path.parent for ending in (".svg", ".png") for path in pages.files(ending)})
+
+
+def settings(options, output):
+    """What is added to docs/Doxyfile."""
+    common = {
+        "OUTPUT_DIRECTORY": f'"{output}"',
+        "WARN_LOGFILE": f'"{output / "warnings.txt"}"',
+    }
+    filtered = f'"{sys.executable}" "{ROOT / "common/tools/site_filter.py"}"'.replace('"', '\\"')
+    common["FILTER_PATTERNS"] = f'"*.md={filtered}" "*.hpp={filtered}"'
+    if options.only_descriptions:
+        return {**common, "INPUT": quoted([ROOT / "common/stagecraft", ROOT / "common/harness"]), "RECURSIVE": "YES",
+                "EXTRACT_ALL": "NO", "WARN_IF_UNDOCUMENTED": "YES", "GENERATE_HTML": "NO", "GENERATE_XML": "YES", "HAVE_DOT": "NO"}
+    markdown = [ROOT / page for page in pages.pages()]
+    headers = [ROOT / path for path in pages.files(".hpp") if path.parts[0] == "common"]
+    look = next((folder for folder in LOOKS if all((folder / style).exists() for style in STYLE)), None)
+    graphs = not options.no_graphs and shutil.which("dot") is not None
+    return {**common,
+            "INPUT": quoted(markdown + headers),
+            "IMAGE_PATH": quoted(figures()),
+            "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
+            "HAVE_DOT": "YES" if graphs else "NO"}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--doxygen", default=shutil.which("doxygen"))
+    parser.add_argument("--no-graphs", action="store_true")
+    parser.add_argument("--only-descriptions", action="store_true")
+    options = parser.parse_args()
+    if not options.doxygen:
+        print("Doxygen is not there. On Debian and Ubuntu: sudo apt-get install --yes doxygen graphviz doxygen-awesome-css")
+        return 77  # Meson's word for a test that is skipped
+
+    output = options.output.resolve()
+    shutil.rmtree(output / "html", ignore_errors=True)
+    output.mkdir(parents=True, exist_ok=True)
+    doxyfile = output / "Doxyfile"
+    lines = [f'@INCLUDE = "{ROOT / "docs/Doxyfile"}"',
+             *(f"{name} = {value}" for name, value in settings(options, output).items())]
+    doxyfile.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    done = subprocess.run([options.doxygen, doxyfile], cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT)
+    warnings = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{ROOT}/", "")
+    print(done.stdout + warnings, end="")
+    if done.returncode != 0 or warnings:
+        print(f"Doxygen found fault with {warnings.count(chr(10)) or 'something'}; lines above (file:line: what).")
+        return 1
+    if options.only_descriptions:
+        return 0
+    for path in site_filter.copied_files():
+        copy = output / "html" / "files" / f"{path}.txt"
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / path, copy)
+    print(f"the site: {output / 'html' / 'index.html'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

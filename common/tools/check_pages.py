@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""Checks what the Markdown pages of the repository promise.
+
+check_pages.py                      links lead somewhere, and code shown in a lesson is that of the file it names
+check_pages.py --console BUILD      consoles marked as checked show what their commands print, run in the folder BUILD
+check_pages.py [--console BUILD] --update [PAGE...]   puts the right text in place, then look at `git diff`
+
+Above a fenced block, alone on its line:
+  <!-- snippet: FILE#NAME -->   the block is the part of FILE (from the root of the repository) between two `//! [NAME]` lines;
+  <!-- snippet: FILE -->        or all of it
+  <!-- diff: FILE#A FILE#B -->  the block is how the second part differs from the first
+  <!-- sketch: WHY -->          code of a lesson that is not compiled, and why
+  <!-- checked -->              a console block: each line `$ COMMAND` prints the lines below it; a line `...` stands for any number
+  <!-- checked: COMMAND -->     the same, but COMMAND is run in place of the one shown (the reader's own file cannot be)
+"""
+
+import argparse
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import pages as markdown  # noqa: E402
+import site_filter  # noqa: E402
+
+CODE_LANGUAGES = {"cuda", "cpp", "c++", "cu"}
+# What no two runs have in common: wall-clock times and rates.
+TIMING = re.compile(r"\d[\d.,]*(e[+-]?\d+)?(?= ?(?:µs|ms|s|sec|seconds|min|[kMGT]?FLOPS?|[kMGT]?FLOP/s|[kMGT]?i?B/s)\b)|"
+                    r"(?<=per second: )\d[\d.,]*(e[+-]?\d+)?")
+TIMEOUT = 120  # seconds for one command
+
+
+class Problem(Exception):
+    pass
+
+
+class Unbuilt(Exception):
+    pass
+
+
+def part(wish, root):
+    """The text that FILE or FILE#NAME stands for."""
+    file, _, name = wish.partition("#")
+    path = root / file
+    if not path.is_file():
+        raise Problem(f"there is no file {file} (paths start at the root of the repository)")
+    text = path.read_text(encoding="utf-8")
+    if not name:
+        return text.strip("\n")
+    found = markdown.marked_part(text, name)
+    if found is None:
+        raise Problem(f"{file} has no part between two lines `//! [{name}]`")
+    return found
+
+
+def difference(old, new, root):
+    lines = difflib.unified_diff(part(old, root).split("\n"), part(new, root).split("\n"), n=3, lineterm="")
+    return "\n".join(line.rstrip() for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def check_links(page, text, root):
+    """Yields (line, what is wrong) for links, pictures, @snippet and @include."""
+    known = {}
+
+    def anchors(path):
+        if path not in known:
+            other = (root / path).read_text(encoding="utf-8")
+            known[path] = {markdown.slug(found["text"]) for _, line in markdown.prose(other)
+                           if (found := markdown.HEADING.match(line))}
+        return known[path]
+
+    lines = text.split("\n")
+    shown = {number for number, _ in markdown.prose(text)}
+    prose = "\n".join(line if number in shown else "" for number, line in enumerate(lines, 1))
+    prose = site_filter.CODE.sub(lambda code: re.sub(r"[^\n]", "x", code[0]), prose)
+    for found in markdown.LINK.finditer(prose):
+        line = prose.count("\n", 0, found.start()) + 1
+        target = found["target"]
+        path, fragment = site_filter.resolve(page, target, root)
+        if path is None:
+            if not re.match(r"(https?|mailto):", target):
+                yield line, f"the link {target} leads out of the repository"
+        elif not (root / path).exists():
+            yield line, f"the link {target} leads to {path.as_posix()}, which is not there"
+        elif fragment and path.suffix == ".md" and fragment not in anchors(path):
+            yield line, f"the link {target} leads to a heading that {path.as_posix()} does not have"
+    for number, line in markdown.prose(text):
+        found = markdown.SNIPPET.match(line) or markdown.INCLUDE.match(line)
+        if not found:
+            continue
+        path = root / found["path"] if (root / found["path"]).exists() else root / page.parent / found["path"]
+        if not path.is_file():
+            yield number, f"there is no file {found['path']}"
+        elif "name" in found.groupdict() and markdown.marked_part(path.read_text(encoding="utf-8"), found["name"]) is None:
+            yield number, f"{found['path']} has no part between two lines `//! [{found['name']}]`"
+
+
+def right_code(page, block, root):
+    """What a block that names its source should show; None where it names none."""
+    if found := markdown.SHOWS.match(block.note):
+        return part(found["part"], root)
+    if found := markdown.COMPARES.match(block.note):
+        return difference(found["old"], found["new"], root)
+    lesson = page.parts[0] == "chapters" and len(page.parts) > 2
+    if lesson and block.language in CODE_LANGUAGES and not markdown.SKETCH.match(block.note):
+        raise Problem("code in a lesson comes from a file that is tested: put <!-- snippet: FILE#NAME --> above the block, "
+                      "or <!-- sketch: why --> where there can be no such file")
+    return None
+
+
+# ---- Consoles -----------------------------------------------------------------------------------------------------------
+
+def translate(command, build):
+    """How a command that a reader would type is run here, without setting up or building anything."""
+    command = re.sub(r"^\./stagecraft gemm\b", "build/gemm", command)
+    emulator = f"{build}/common/emulator"
+    command = re.sub(r"^\./stagecraft run ",
+                     f"LD_LIBRARY_PATH={emulator} LD_PRELOAD={emulator}/libcudart.so.13:{emulator}/libcuda.so.1 ", command)
+    if re.search(r"(^|\s)(\./stagecraft|meson|ninja)\s", command):
+        raise Problem(f"`{command}` would build or test: name a program with <!-- checked: build/PROGRAM ... -->")
+    for program in re.findall(r"(?:^|\s)(?:\./)?build/(\S+)", command):
+        if not (build / program).exists():
+            raise Unbuilt(f"build/{program}")
+    return re.sub(r"(^|\s)(?:\./)?build/", rf"\1{build}/", command)
+
+
+def run(command, build, root):
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    try:
+        done = subprocess.run(["bash", "-c", translate(command, build)], cwd=root, env=environment, text=True, check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=TIMEOUT)
+    except subprocess.TimeoutExpired:
+        raise Problem(f"`{command}` took more than {TIMEOUT} s") from None
+    output = done.stdout.replace(f"{build}/", "build/").replace(f"{root}/", "")
+    return [line.rstrip() for line in output.rstrip("\n").split("\n")] if output.strip() else []
+
+
+def same(line):
+    return TIMING.sub("#", line.rstrip())
+
+
+def matches(expected, actual):
+    """Whether the lines are the same but for timings, where a line `...` stands for any number of lines."""
+    if not expected:
+        return not actual
+    if expected[0].strip() == "...":
+        return any(matches(expected[1:], actual[skip:]) for skip in range(len(actual) + 1))
+    return bool(actual) and same(expected[0]) == same(actual[0]) and matches(expected[1:], actual[1:])
+
+
+def right_console(block, build, root):
+    """What a checked console should show; its own text where that is right but for timings."""
+    found = markdown.CHECKED.match(block.note)
+    sessions = []  # [line `$ COMMAND`, lines below it]
+    for line in block.text().split("\n"):
+        if line.startswith("$ "):
+            sessions.append([line, []])
+        elif not sessions:
+            raise Problem("the first line of a checked console is `$ COMMAND`")
+        else:
+            sessions[-1][1].append(line)
+    if found["command"] and len(sessions) != 1:
+        raise Problem("<!-- checked: COMMAND --> stands above one `$` line")
+    lines = []
+    for prompt, expected in sessions:
+        while expected and not expected[-1].strip():
+            expected.pop()
+        actual = run(found["command"] or prompt[2:], build, root)
+        lines += [prompt, *(expected if matches(expected, actual) else actual)]
+    return "\n".join(lines)
+
+
+# ---- All of it ------------------------------------------------------------------------------------------------------------
+
+def replaced(text, block, right):
+    lines = text.split("\n")
+    lines[block.first - 1:block.first - 1 + len(block.lines)] = [block.indent + line if line else ""
+                                                                 for line in right.split("\n")]
+    return "\n".join(lines)
+
+
+def first_difference(right, shown):
+    for number, (one, other) in enumerate(zip(right.split("\n"), shown.split("\n"))):
+        if same(one) != same(other):
+            return number, f"it should say\n    {one}\nbut says\n    {other}"
+    number = min(right.count("\n"), shown.count("\n")) + 1
+    longer, verb = (right, "ends before") if right.count("\n") > shown.count("\n") else (shown, "goes on with")
+    return number, f"it {verb}\n    {longer.split(chr(10))[number]}"
+
+
+def check_page(page, root, build, update):
+    """Gives (problems as (line, text), programs that are not built)."""
+    text = (root / page).read_text(encoding="utf-8")
+    problems = [] if build else list(check_links(page, text, root))
+    unbuilt = []
+    for block in reversed(markdown.blocks(text)):  # from below, so that an update moves no block still to come
+        try:
+            if build:
+                right = right_console(block, build, root) if markdown.CHECKED.match(block.note) else None
+            else:
+                right = right_code(page, block, root)
+        except Problem as problem:
+            problems.append((block.first, str(problem)))
+            continue
+        except Unbuilt as program:
+            unbuilt.append(str(program))
+            continue
+        shown = block.text()
+        if right is None or [line.rstrip() for line in right.split("\n")] == [line.rstrip() for line in shown.split("\n")]:
+            continue
+        if update:
+            text = replaced(text, block, right)
+            continue
+        offset, what = first_difference(right, shown)
+        problems.append((block.first + offset, f"{what}\n  common/tools/check_pages.py "
+                         f"{'--console BUILD ' if build else ''}--update {page.as_posix()} puts it right"))
+    if update:
+        (root / page).write_text(text, encoding="utf-8")
+    return sorted(problems), unbuilt
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--console", metavar="BUILD", type=pathlib.Path)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--root", type=pathlib.Path, default=markdown.ROOT, help=argparse.SUPPRESS)
+    parser.add_argument("pages", nargs="*", type=pathlib.Path)
+    options = parser.parse_args()
+    root = options.root.resolve()
+    build = options.console.resolve() if options.console else None
+    wanted = [page.resolve().relative_to(root) for page in options.pages] or markdown.pages(root)
+    count, missing = 0, set()
+    for page in wanted:
+        problems, unbuilt = check_page(page, root, build, options.update)
+        count += len(problems)
+        missing.update(unbuilt)
+        for line, what in problems:
+            print(f"{page.as_posix()}:{line}: {what}")
+    print(f"{len(wanted)} pages, {count} {'problem' if count == 1 else 'problems'}")
+    if count:
+        return 1
+    if missing:
+        print(f"not built, so not run: {', '.join(sorted(missing))}")
+        return 77
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

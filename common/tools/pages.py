@@ -1,0 +1,135 @@
+"""What the site and its checks know of the Markdown pages of this repository: which there are, and what is in them."""
+
+import os
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MAIN_PAGE = "docs/README.md"
+
+# [text](target) and ![text](target); the text may hold code and one level of brackets.
+LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]*)(?P<title>\s+\"[^\"]*\")?\)")
+HEADING = re.compile(r"^(?P<level>#{1,6}) +(?P<text>.*?)(?: *\{#(?P<label>[\w-]+)\})? *#*$")
+FENCE = re.compile(r"^(?P<indent> {0,3})(?P<marks>`{3,}|~{3,}) *(?P<language>[^`]*)$")
+SNIPPET = re.compile(r"^\s*[@\\]snippet(?P<options>\{[^}]*\})? +(?P<path>\S+) +(?P<name>\S.*?) *$")
+INCLUDE = re.compile(r"^\s*[@\\]include(?:lineno|doc)?(?:\{[^}]*\})? +(?P<path>\S+) *$")
+# Above a fenced block: what it shows (FILE or FILE#MARKER), what it compares, that it is no code that runs, or that it was
+# printed by its own command or by the one named.
+SHOWS = re.compile(r"^<!-- snippet: (?P<part>\S+) -->$")
+COMPARES = re.compile(r"^<!-- diff: (?P<old>\S+) (?P<new>\S+) -->$")
+SKETCH = re.compile(r"^<!-- sketch(?:: .+)? -->$")
+CHECKED = re.compile(r"^<!-- checked(?:: (?P<command>.+?))? -->$")
+
+
+def files(ending, root=ROOT):
+    """The files of the repository with this ending, as paths relative to the root; not those of build folders."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith((".", "build", "__pycache__"))]
+        found += [(pathlib.Path(folder) / name).relative_to(root) for name in names if name.endswith(ending)]
+    return sorted(found)
+
+
+def pages(root=ROOT):
+    """The pages, as paths relative to the root, in the order of the site."""
+    found = files(".md", root)
+    folders = ["docs", "chapters", "solutions", "common", "tests"]
+
+    def order(page):
+        folder = page.parts[0] if len(page.parts) > 1 else ""
+        rank = folders.index(folder) + 1 if folder in folders else len(folders) + 1 if folder else 0
+        return (page.as_posix() != MAIN_PAGE, rank, page.parent.as_posix(), page.name != "README.md", page.name)
+
+    return sorted(found, key=order)
+
+
+def parent(page, all_pages):
+    """The page under which this one stands in the site: the README above it."""
+    if page.as_posix() == MAIN_PAGE:
+        return None
+    folder = page.parent if page.name != "README.md" else page.parent.parent
+    while folder != pathlib.Path("."):
+        if folder / "README.md" in all_pages:
+            return folder / "README.md"
+        folder = folder.parent
+    return pathlib.Path(MAIN_PAGE)
+
+
+def slug(heading):
+    """The anchor that Git hosts give a heading."""
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.lower())
+    return re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
+
+
+def title(text):
+    """The first heading of a page, or nothing."""
+    for _, line in prose(text):
+        heading = HEADING.match(line)
+        if heading:
+            return heading["text"]
+    return ""
+
+
+class Block:
+    """A fenced block: `lines` between the fences, the first of them at the 1-based line `first`."""
+
+    def __init__(self, language, note, indent, first):
+        self.language, self.note, self.indent, self.first, self.lines = language, note, indent, first, []
+
+    def text(self):
+        return "\n".join(line[len(self.indent):] if line.startswith(self.indent) else line for line in self.lines)
+
+
+def walk(text):
+    """Yields ('prose', number, line), ('open', number, line), ('block', number, Block), ('close', number, line)."""
+    block = marks = None
+    note = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        fence = FENCE.match(line)
+        if block is None:
+            if fence:
+                marks = fence["marks"]
+                block = Block(fence["language"].strip(), note, fence["indent"], number + 1)
+                yield "open", number, line
+            else:
+                note = line.strip() if line.strip() else note if note.startswith("<!--") else ""
+                yield "prose", number, line
+        elif fence and fence["marks"].startswith(marks) and not fence["language"].strip():
+            yield "block", block.first, block
+            yield "close", number, line
+            block, note = None, ""
+        else:
+            block.lines.append(line)
+    if block is not None:
+        yield "block", block.first, block
+
+
+def prose(text):
+    """The lines outside fenced blocks, with their numbers."""
+    return [(number, line) for kind, number, line in walk(text) if kind == "prose"]
+
+
+def blocks(text):
+    return [item for kind, _, item in walk(text) if kind == "block"]
+
+
+MARKER = re.compile(r"^\s*//[/!]? ?\[([\w.-]+)\]\s*$")
+
+
+def marked_part(text, name):
+    """The lines between two `//! [name]` markers, without other markers and common indentation; None if not there."""
+    inside, lines, closed = False, [], False
+    for line in text.split("\n"):
+        found = MARKER.match(line)
+        if found:
+            if found[1] == name:
+                closed = closed or inside
+                inside = not inside and not closed
+            continue
+        if inside:
+            lines.append(line)
+    if not closed:
+        return None
+    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
+    common = min(indents, default=0)
+    return "\n".join(line[common:].rstrip() for line in lines).strip("\n")

@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Called by Doxygen for each file: prints it as Doxygen needs it, line by line, so that warnings name the right line.
+
+Lessons are written for readers of the repository, so their links lead to files. On the site they lead to pages. A file that
+is no page of the site is copied beside it; `copied_files()` tells build_site.py which.
+"""
+
+import os
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import pages as markdown  # noqa: E402
+
+CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
+LANGUAGES = {"cuda": ".cpp", "cpp": ".cpp", "c++": ".cpp", "cu": ".cpp", "c": ".c", "python": ".py", "sh": ".unparsed"}
+
+
+def identifier(page):
+    """The name of a page, from which Doxygen makes the name of its HTML file."""
+    if page.as_posix() == markdown.MAIN_PAGE:
+        return "mainpage"
+    words = [*page.parts[:-1], *([] if page.name == "README.md" else [page.stem])]
+    return "_".join(["page", *(re.sub(r"\W", "_", word) for word in words or ["start"])])
+
+
+def anchor(page, heading):
+    return f"{identifier(page)}_{re.sub(r'[^a-z0-9]+', '_', heading)}"
+
+
+def is_reference(path):
+    """Whether the site has a page of its own for a source file."""
+    return path.parts[:1] == ("common",) and path.suffix == ".hpp"
+
+
+def resolve(page, target, root):
+    """What a link of a page leads to: (path relative to the root, anchor), or (None, target) outside the repository."""
+    if re.match(r"[a-z][a-z+.-]*:", target):
+        return None, target
+    file, _, fragment = target.partition("#")
+    path = root / page if not file else root / page.parent / file
+    path = pathlib.Path(os.path.normpath(path))
+    if path.is_dir() and (path / "README.md").exists():
+        path = path / "README.md"
+    if path != root and root not in path.parents:
+        return None, target
+    return path.relative_to(root), fragment
+
+
+class Page:
+    def __init__(self, page, root):
+        self.page, self.root = page, root
+        self.all_pages = set(markdown.pages(root))
+        self.children = [child for child in markdown.pages(root) if markdown.parent(child, self.all_pages) == page]
+        self.copied = set()
+
+    def link(self, match):
+        text, target = match["text"], match["target"]
+        path, fragment = resolve(self.page, target, self.root)
+        if path is None:
+            return match[0]
+        if match["image"]:
+            return f"![{text}]({path.name})"
+        plain = text.replace("`", "").replace('"', "'").replace("\n", " ")
+        lines = "\n" * text.count("\n")
+        if path in self.all_pages:
+            if fragment:
+                return f'@ref {anchor(path, fragment)} "{plain}"{lines}'
+            if path in self.children:
+                self.children.remove(path)
+                return f'@subpage {identifier(path)} "{plain}"{lines}'
+            if path.as_posix() == markdown.MAIN_PAGE:
+                return f"[{text}](index.html)"
+            return f'@ref {identifier(path)} "{plain}"{lines}'
+        if is_reference(path) and (self.root / path).exists():
+            return f'@ref {path.as_posix()} "{plain}"{lines}'
+        if (self.root / path).is_file():
+            self.copied.add(path)
+            return f"[{text}](files/{path.as_posix()}.txt)"
+        return f"{text}"
+
+    def rewrite_prose(self, text):
+        """Rewrites links outside of code spans, and the HTML that Doxygen 1.9.4 does not know."""
+        parts, last = [], 0
+        spans = [(found.start(), found.end()) for found in CODE.finditer(text)]
+        for found in markdown.LINK.finditer(text):
+            if any(start < found.start() < end for start, end in spans):
+                continue
+            parts += [text[last:found.start()], self.link(found)]
+            last = found.end()
+        text = "".join([*parts, text[last:]])
+        return re.sub(r"</?(?:details|summary)(?: open)?>", r"\\htmlonly\g<0>\\endhtmlonly", text)
+
+    def snippet(self, line):
+        """Names of files in @snippet and @include may be relative to the page."""
+        found = markdown.SNIPPET.match(line) or markdown.INCLUDE.match(line)
+        if not found or (self.root / found["path"]).exists():
+            return line
+        path = os.path.relpath(os.path.normpath(self.root / self.page.parent / found["path"]), self.root)
+        return line[:found.start("path")] + path + line[found.end("path"):]
+
+    def render(self, text):
+        out, paragraph, first = [], [], True
+
+        def flush():
+            if paragraph:
+                out.append(self.rewrite_prose("\n".join(paragraph)))
+                paragraph.clear()
+
+        for kind, _, item in markdown.walk(text):
+            if kind == "prose":
+                heading = markdown.HEADING.match(item)
+                if heading:
+                    flush()
+                    label = identifier(self.page) if first else anchor(self.page, markdown.slug(heading["text"]))
+                    first = False
+                    words = markdown.LINK.sub(lambda link: link["text"], heading["text"])
+                    out.append(f"{heading['level']} {words} {{#{heading['label'] or label}}}")
+                else:
+                    paragraph.append(self.snippet(item))
+                continue
+            flush()
+            if kind == "open":
+                fence = markdown.FENCE.match(item)
+                language = LANGUAGES.get(fence["language"].strip(), ".unparsed")
+                out.append(f"{fence['indent']}{fence['marks']}{{{language}}}")
+            elif kind == "block":
+                out.extend(item.lines)
+            else:
+                out.append(item)
+        flush()
+        if self.children:  # pages that no sentence leads to
+            names = [f'@subpage {identifier(child)} "{markdown.title(self.read(child)) or child.as_posix()}"'
+                     for child in self.children]
+            out.append("\nBelow this page: " + ", ".join(name.replace("`", "") for name in names) + ".\n")
+        return "\n".join(out)
+
+    def read(self, page):
+        return (self.root / page).read_text(encoding="utf-8")
+
+
+def copied_files(root=markdown.ROOT):
+    """The files that pages link to and that are no pages of the site."""
+    found = set()
+    for path in markdown.pages(root):
+        page = Page(path, root)
+        page.render(page.read(path))
+        found |= page.copied
+    return found
+
+
+def documented_header(text):
+    """A header's leading comment becomes Doxygen's description of the file; `#pragma once` gives its line for that.
+
+    The markers of parts that lessons show are no descriptions."""
+    lines = ["" if markdown.MARKER.match(line) else line for line in text.split("\n")]
+    for number, line in enumerate(lines):
+        if line.startswith("//"):
+            lines[number] = "///" + line[2:] if not line.startswith("///") else line
+        else:
+            if number > 0 and line == "#pragma once":
+                lines[number] = "/// @file"
+            break
+    return "\n".join(lines)
+
+
+def main():
+    path = pathlib.Path(sys.argv[1]).resolve()
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        text = Page(path.relative_to(markdown.ROOT), markdown.ROOT).render(text)
+    else:
+        text = documented_header(text)
+    sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()

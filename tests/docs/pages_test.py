@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Tests of common/tools/check_pages.py and site_filter.py, on small repositories made up for them."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
+sys.path.insert(0, str(TOOLS))
+import site_filter  # noqa: E402
+
+
+class RepositoryTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name).resolve()
+
+    def write(self, path: str, *lines: str) -> pathlib.Path:
+        file = self.root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("\n".join([*lines, ""]), encoding="utf-8")
+        return file
+
+    def check(self, *arguments) -> subprocess.CompletedProcess:
+        command = [sys.executable, str(TOOLS / "check_pages.py"), "--root", str(self.root), *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+class LinkTest(RepositoryTest):
+    def test_a_link_to_nowhere_is_named_with_its_line(self):
+        self.write("a/README.md", "# A", "", "See [it](../b/none.md).")
+        done = self.check()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a/README.md:3: the link ../b/none.md leads to b/none.md, which is not there", done.stdout)
+
+    def test_a_link_to_a_missing_heading_is_named(self):
+        self.write("README.md", "# A", "[one](b.md#the-right-one) and [two](b.md#the-wrong-one)")
+        self.write("b.md", "# B", "## The `right` one")
+        done = self.check()
+        self.assertEqual(done.stdout.count("README.md:2:"), 1)
+        self.assertIn("b.md#the-wrong-one leads to a heading that b.md does not have", done.stdout)
+
+    def test_links_in_code_are_not_followed(self):
+        self.write("README.md", "# A", "`[](auto& x){}` and", "```cpp", "[a](auto b) {}", "[c](d.md)", "```")
+        self.assertEqual(self.check().returncode, 0)
+
+
+class CodeTest(RepositoryTest):
+    LESSON = ["# A", "", "<!-- snippet: s/a.cu#add -->", "```cuda", "c = a - b;", "```"]
+
+    def setUp(self):
+        super().setUp()
+        self.write("s/a.cu", "  //! [add]", "  c = a + b;", "    //! [more]", "  ++c;", "    //! [more]", "  //! [add]")
+
+    def test_code_that_differs_from_its_file_is_shown(self):
+        self.write("chapters/01/README.md", *self.LESSON)
+        done = self.check()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("chapters/01/README.md:5: it should say\n    c = a + b;\nbut says\n    c = a - b;", done.stdout)
+
+    def test_a_marker_that_is_not_there_is_named(self):
+        self.write("chapters/01/README.md", *(line.replace("#add", "#sub") for line in self.LESSON))
+        self.assertIn("s/a.cu has no part between two lines `//! [sub]`", self.check().stdout)
+
+    def test_an_update_puts_the_code_in_place(self):
+        lesson = self.write("chapters/01/README.md", *self.LESSON, "", *self.LESSON[2:])
+        self.assertEqual(self.check("--update").returncode, 0)
+        self.assertEqual(lesson.read_text(encoding="utf-8").count("```cuda\nc = a + b;\n++c;\n```"), 2)
+        self.assertEqual(self.check().returncode, 0)
+
+    def test_a_lesson_shows_no_code_without_a_source(self):
+        self.write("chapters/01/README.md", "# A", "```cuda", "f();", "```", "<!-- sketch: no PTX for it -->", "```cuda", "g();", "```")
+        done = self.check()
+        self.assertIn("chapters/01/README.md:3: code in a lesson comes from a file that is tested", done.stdout)
+        self.assertIn("1 problem\n", done.stdout)
+
+    def test_a_difference_is_that_of_its_two_parts(self):
+        self.write("s/b.cu", "  //! [add]", "c = a + b;", "--c;", "  //! [add]")
+        self.write("README.md", "# A", "<!-- diff: s/a.cu#add s/b.cu#add -->", "```diff", " c = a + b;", "-++c;", "+--c;", "```")
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+
+class ConsoleTest(RepositoryTest):
+    def setUp(self):
+        super().setUp()
+        program = self.write("build/program", "#!/bin/sh", "echo one; echo two; echo took 17.25 ms; echo six barriers")
+        program.chmod(0o755)
+
+    def console(self, *lines: str, note: str = "<!-- checked -->", arguments=()) -> subprocess.CompletedProcess:
+        self.page = self.write("README.md", "# A", note, "```console", *lines, "```")
+        return self.check("--console", self.root / "build", *arguments)
+
+    def test_timings_may_differ_and_dots_stand_for_lines(self):
+        done = self.console("$ build/program", "...", "took 3 ms", "six barriers")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        done = self.console("$ anything", "one", "...", note="<!-- checked: build/program -->")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_another_output_is_an_error(self):
+        done = self.console("$ build/program", "one", "two", "took 3 ms", "five barriers")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("it should say\n    six barriers\nbut says\n    five barriers", done.stdout)
+
+    def test_a_program_that_is_not_built_is_skipped(self):
+        done = self.console("$ build/absent", "one")
+        self.assertEqual(done.returncode, 77)
+        self.assertIn("not built, so not run: build/absent", done.stdout)
+
+    def test_an_update_puts_the_output_in_place(self):
+        self.console("$ build/program", arguments=["--update"])
+        self.assertIn("$ build/program\none\ntwo\ntook 17.25 ms\nsix barriers\n```", self.page.read_text(encoding="utf-8"))
+
+
+class SiteTest(RepositoryTest):
+    def render(self, page: str) -> str:
+        return site_filter.Page(pathlib.Path(page), self.root).render((self.root / page).read_text(encoding="utf-8"))
+
+    def test_links_to_pages_become_references(self):
+        self.write("docs/README.md", "# Start", "[the lessons](../chapters/)")
+        self.write("chapters/README.md", "# Lessons", "[one](01/README.md#why), [a file](x.cu), [out](https://a.b/c.md)")
+        self.write("chapters/01/README.md", "# One", "## Why", "![a ring](ring.svg)")
+        self.write("chapters/x.cu")
+        self.assertIn('@subpage page_chapters "the lessons"', self.render("docs/README.md"))
+        lessons = self.render("chapters/README.md")
+        self.assertIn('@ref page_chapters_01_why "one", [a file](files/chapters/x.cu.txt), [out](https://a.b/c.md)', lessons)
+        self.assertIn('@subpage page_chapters_01 "One"', lessons)  # no sentence leads there, so a list does
+        self.assertIn("## Why {#page_chapters_01_why}\n![a ring](ring.svg)", self.render("chapters/01/README.md"))
+
+    def test_every_line_keeps_its_number(self):
+        self.write("docs/README.md", "# A", "text [over", "two](b.md) lines", "```cuda", "f();", "```", "## Last")
+        self.write("docs/b.md", "# B")
+        self.assertTrue(self.render("docs/README.md").split("\n")[6].startswith("## Last"))
+
+
+if __name__ == "__main__":
+    unittest.main()
