@@ -125,8 +125,10 @@ class ProducerConsumerPipeline {
   /// Called by every producing thread; one handle at a time, because the position moves with its release.
   /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
-  __device__ __forceinline__ ProducerStage<NumStages> acquire_producer(uint32_t hint = 0,
-                                                                       SourceLine acquired_at = SourceLine::here()) {
+  [[nodiscard(
+      "a ProducerStage must be kept and released: auto stage = ring.acquire_producer(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ ProducerStage<NumStages>
+  acquire_producer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
     wait_consumer(hint);
     return {*this, producer_stage(), producer_mbar(producer_stage()), acquired_at};
   }
@@ -135,8 +137,10 @@ class ProducerConsumerPipeline {
   ///
   /// Called by every consuming thread; one handle at a time, because the position moves with its release. Parameters as
   /// for `acquire_producer`.
-  __device__ __forceinline__ ConsumerStage<NumStages> acquire_consumer(uint32_t hint = 0,
-                                                                       SourceLine acquired_at = SourceLine::here()) {
+  [[nodiscard(
+      "a ConsumerStage must be kept and released: auto stage = ring.acquire_consumer(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ ConsumerStage<NumStages>
+  acquire_consumer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
     wait_producer(hint);
     return {*this, consumer_stage(), consumer_mbar(consumer_stage()), acquired_at};
   }

@@ -24,20 +24,18 @@ class ProducerConsumerPipeline;
 /// `__noinline__` function: pass it to functions that are inlined.
 /// Source: chapters/04_linear_stage_handles.
 template <int NumStages>
-class [[nodiscard(
-    "a ProducerStage must be kept and released: auto stage = ring.acquire_producer(); ... "
-    "std::move(stage).release();")]] ProducerStage {
+class ProducerStage {
  public:
   /// Made by `acquire_producer()`, after its wait.
   /// @param index        the stage, 0 to NumStages - 1.
   /// @param mbar         its full barrier.
   /// @param acquired_at  the line to name in messages.
-  __device__ __forceinline__ ProducerStage(ProducerConsumerPipeline<NumStages> & pipeline, uint32_t index, MbarPtr mbar,
+  __device__ __forceinline__ ProducerStage(ProducerConsumerPipeline<NumStages>& pipeline, uint32_t index, MbarPtr mbar,
                                            SourceLine acquired_at)
       : pipeline_(&pipeline), index_(index), mbar_(mbar), obligation_(acquired_at) {}
 
   /// The new handle takes over the duty to release; the old one must not be used again.
-  ProducerStage(ProducerStage &&) = default;
+  ProducerStage(ProducerStage&&) = default;
   /// The same, and what this handle held before must have been released.
   ProducerStage& operator=(ProducerStage&&) = default;
 
@@ -60,7 +58,7 @@ class [[nodiscard(
   /// the copies on their way, through `mbar()`.
   ///
   /// Called by every producing thread. Waits for nothing and orders nothing; the arrival through `mbar()` does.
-  __device__ __forceinline__ void release()&& {
+  __device__ __forceinline__ void release() && {
     obligation_.fulfil();
     pipeline_->producer_step();
   }
