@@ -1,5 +1,4 @@
-// Bulk copies from global to shared memory: the copy engine brings them, and an mbarrier counts the bytes. Chapter 01
-// teaches them.
+// Copies that the copy engine makes while the threads do something else.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +8,13 @@
 
 namespace stagecraft {
 
-/// Starts to copy `bytes` bytes from global memory to shared memory of the calling block, and returns at once.
+/// Asks for a copy of `bytes` from global to shared memory and returns at once.
 ///
-/// Called by one thread. The bytes are there when the phase of `barrier` has completed to which `expect_bytes`
-/// announced them. What is overwritten must be free already: the copy waits for nobody.
-/// @param to     in shared memory, 16-byte aligned.
-/// @param from   in global memory, 16-byte aligned.
-/// @param bytes  a multiple of 16.
-/// Source: PTX ISA, "cp.async.bulk".
+/// Called by one thread. When the bytes have come, the copy engine takes them off what was announced to `barrier` with
+/// `expect_bytes`; who waits for that phase sees them.
+/// @param to, from  16-byte aligned.
+/// @param bytes     a multiple of 16.
+/// Source: PTX ISA, "cp.async.bulk" (`.mbarrier::complete_tx::bytes`).
 __device__ inline void copy_bulk(void* to, const void* from, uint32_t bytes, MbarPtr barrier) {
   cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, from, bytes, barrier);
 }

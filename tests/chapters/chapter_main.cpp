@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <exception>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <regex>
 #include <string>
 
@@ -13,22 +13,24 @@
 
 namespace {
 
-/// Prints every line of the answer's files that has a TODO. Returns how many there are.
-int list_open_todos() {
-  static const std::regex todo(R"((TODO \d+: .*))");
-  int found = 0;
+/// Prints every line of the answer's files that has a TODO, by their numbers. Returns how many there are.
+size_t list_open_todos() {
+  static const std::regex pattern(R"(TODO (\d+): .*)");
+  std::multimap<int, std::string> todos;
   for (const std::string& file : stagecraft::chapters::answer_files()) {
     std::ifstream text(stagecraft::chapters::source_root() + "/" + file);
+    if (!text) std::cout << "\n" << file << " is not here, so its TODOs are not known.\n";
     int number = 0;
     for (std::string line; std::getline(text, line);) {
       ++number;
       std::smatch match;
-      if (!std::regex_search(line, match, todo)) continue;
-      if (found++ == 0) std::cout << "\nThis is expected: the exercise is not solved yet. Open is\n";
-      std::cout << "  " << file << ":" << number << ": " << match[1] << "\n";
+      if (!std::regex_search(line, match, pattern)) continue;
+      todos.emplace(std::stoi(match[1]), file + ":" + std::to_string(number) + ": " + match.str());
     }
   }
-  return found;
+  if (!todos.empty()) std::cout << "\nThis is expected: the exercise is not solved yet. Open is\n";
+  for (const auto& [number, todo] : todos) std::cout << "  " << todo << "\n";
+  return todos.size();
 }
 
 }  // namespace

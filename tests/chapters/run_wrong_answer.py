@@ -22,7 +22,7 @@ def read_expectation(path: str) -> tuple[list[str], str]:
         if line.startswith("pending:"):
             pending = line.removeprefix("pending:").strip()
         elif line.strip() and not line.startswith("#"):
-            patterns.append(line.strip())
+            patterns.append(line)
     return patterns, pending
 
 
