@@ -86,14 +86,18 @@ class ProducerConsumerPipeline {
 
   /// `wait_producer()`, unless `try_wait_producer()` at this same stage has already answered true.
   ///
-  /// Called by the threads that asked. @param already_ready  the answer. @param hint  as for `wait_producer()`.
+  /// Called by the threads that asked.
+  /// @param already_ready  the answer.
+  /// @param hint           as for `wait_producer()`.
   __device__ void wait_producer_if_needed(bool already_ready, uint32_t hint = 0) const {
     if (!already_ready) wait_producer(hint);
   }
 
   /// `wait_consumer()`, unless `try_wait_consumer()` at this same stage has already answered true.
   ///
-  /// Called by the threads that asked. @param already_ready  the answer. @param hint  as for `wait_consumer()`.
+  /// Called by the threads that asked.
+  /// @param already_ready  the answer.
+  /// @param hint           as for `wait_consumer()`.
   __device__ void wait_consumer_if_needed(bool already_ready, uint32_t hint = 0) const {
     if (!already_ready) wait_consumer(hint);
   }

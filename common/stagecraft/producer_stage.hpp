@@ -19,9 +19,8 @@ class ProducerConsumerPipeline;
 /// The stage that the calling thread fills now: free since the handle was acquired, and the thread's until `release()`.
 ///
 /// Linear: it moves but does not copy, and on every path each handle meets `release()` exactly once, or the program
-/// does not build. A `-G` build stops the kernel instead. It must not outlive its pipeline object. It proves nothing
-/// across a
-/// `__noinline__` function: pass it to functions that are inlined.
+/// does not build. A `-G` build stops the kernel instead. The proof is the optimiser's: pass a handle only to functions
+/// that are inlined, and let its existence not depend on data. It must not outlive its pipeline object.
 /// Source: chapters/04_linear_stage_handles.
 template <int NumStages>
 class ProducerStage {

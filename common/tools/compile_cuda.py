@@ -20,6 +20,8 @@ RESOURCE_LINE = re.compile(r"^ptxas info|^\s+\d+ bytes (stack frame|spill)|^\s*F
 
 def main() -> int:
     report, command = sys.argv[1], sys.argv[2:]
+    if "-G" in command:  # which brings the lines of the source by itself, and is refused beside -lineinfo
+        command.remove("-lineinfo")
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     lines = done.stdout.splitlines(keepends=True)
     resources = [line for line in lines if RESOURCE_LINE.match(line)]

@@ -1,5 +1,4 @@
 // Every way to treat a handle that is right, and that a compiler might fail to prove: no call to a message may remain.
-#include <cuda/std/optional>
 #include <utility>
 
 #include "stagecraft/producer_consumer_pipeline.hpp"
@@ -68,7 +67,7 @@ __global__ void through_functions(int* out, uint64_t* barriers, int rows) {
   for (int row = 0; row < rows; ++row) finish(fill(ring.acquire_producer(), out));
 }
 
-/// Into a lambda, and out of a conditional expression.
+/// Into a lambda that runs later.
 __global__ void through_lambdas(const int* in, int* out, uint64_t* barriers, int rows) {
   ProducerConsumerPipeline<2> ring{barriers};
   for (int row = 0; row < rows; ++row) {
@@ -91,18 +90,6 @@ __global__ void one_ahead(const int* in, int* out, uint64_t* barriers, int rows)
     stage = ring.acquire_consumer();
   }
   std::move(stage).release();
-}
-
-/// In an optional: whether there is a handle depends on data, and its release on the same.
-__global__ void in_an_optional(int* out, uint64_t* barriers, bool is_wanted) {
-  ProducerConsumerPipeline<2> ring{barriers};
-  cuda::std::optional<ProducerStage<2>> stage;
-  if (is_wanted) stage.emplace(ring.acquire_producer());
-  *out = 1;
-  if (stage) {
-    arrive(stage->mbar());
-    std::move(*stage).release();
-  }
 }
 
 /// Scopes, left by every way.
