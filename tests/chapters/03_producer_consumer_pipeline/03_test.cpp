@@ -73,7 +73,7 @@ TEST(Chapter03, Todo3TheQuickWarpIsHeldBackButNotMoreThanNeeded) {
     const std::vector<int> got = leads.to_host();
     const int most = *std::max_element(got.begin(), got.end());
     ASSERT_LE(most, kLead) << "the quick warp was " << most << " steps ahead: nothing holds it back in time";
-    if (steps >= kLead) {
+    if (steps > 2 * kLead) {
       ASSERT_EQ(most, kLead) << "the quick warp never was more than " << most << " steps ahead, and may be " << kLead
                              << ": the throttle is on the wrong warp, or it starts closed";
     }
