@@ -21,8 +21,7 @@ __device__ __forceinline__ float add_over_warp(float sum) {
   return sum;
 }
 
-// ---- 1. The producer
-// ---------------------------------------------------------------------------------------------------
+// ---- 1. The producer ------------------------------------------------------------------------------------------------
 
 /// Called by one lane.
 __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
@@ -33,15 +32,14 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
     ring.wait_consumer();
     const uint32_t bytes = rows.lengths[row] * sizeof(float);
     if (bytes == 0) continue;
-    const uint32_t stage = ring.producer_stage();
-    expect_bytes(ring.producer_mbar(stage), bytes);
-    copy_bulk(rows.tile[stage], rows.in + row * kRowPitch, bytes, ring.producer_mbar(stage));
+    const uint32_t index = ring.producer_stage();
+    expect_bytes(ring.producer_mbar(index), bytes);
+    copy_bulk(rows.tile[index], rows.in + row * kRowPitch, bytes, ring.producer_mbar(index));
     ring.producer_step();
   }
 }
 
-// ---- 2. The consumer
-// ---------------------------------------------------------------------------------------------------
+// ---- 2. The consumer ------------------------------------------------------------------------------------------------
 
 /// Called by a whole warp.
 __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int count) {
@@ -50,28 +48,27 @@ __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int coun
   // something to add up, give the stage back before the shuffles.
   for (int row = 0; row < count; ++row) {
     ring.wait_producer();
-    const uint32_t stage = ring.consumer_stage();
+    const uint32_t index = ring.consumer_stage();
     if (rows.lengths[row] == 0) {
       if (lane_index() == 0) sums[row] = 0;
       continue;
     }
-    if (rows.tile[stage][0] == kSpoilt) {
+    if (rows.tile[index][0] == kSpoilt) {
       if (lane_index() == 0) sums[row] = kSpoilt;
       continue;
     }
     float sum = 0;
-    for (int i = lane_index(); i < rows.lengths[row]; i += kWarpSize) sum += rows.tile[stage][i];
+    for (int i = lane_index(); i < rows.lengths[row]; i += kWarpSize) sum += rows.tile[index][i];
     sum = add_over_warp(sum);
     if (lane_index() == 0) {
       sums[row] = sum;
-      arrive(ring.consumer_mbar(stage));
+      arrive(ring.consumer_mbar(index));
     }
     ring.consumer_step();
   }
 }
 
-// ---- Given
-// -------------------------------------------------------------------------------------------------------------
+// ---- Given ----------------------------------------------------------------------------------------------------------
 
 /// One block: a lane copies rows into the ring, a warp adds them up.
 __global__ void __launch_bounds__(2 * kWarpSize)

@@ -15,9 +15,9 @@ __device__ float sum_of_row(const float* row) {
   return sum;
 }
 
-// ---- 1. A ring with data. It works when its waits do. --------------------------------------------------
+// ---- 1. A ring with data. It works when its waits do. ---------------------------------------------------------------
 
-//! [copy rows]
+//! [copy_rows]
 /// Copies the rows of `in`, one after another, into the stages of the ring. Called by one lane.
 template <int Stages>
 __device__ void copy_rows(ProducerConsumerPipeline<Stages>& ring, float (*tile)[kRow], const float* in, int rows) {
@@ -29,9 +29,9 @@ __device__ void copy_rows(ProducerConsumerPipeline<Stages>& ring, float (*tile)[
     ring.producer_step();
   }
 }
-//! [copy rows]
+//! [copy_rows]
 
-//! [sum rows]
+//! [sum_rows]
 /// One block: a warp copies the rows of `in` into the ring, a warp adds each of them up.
 template <int Stages>
 __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float* sums, int rows) {
@@ -58,10 +58,9 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float
     }
   }
 }
-//! [sum rows]
+//! [sum_rows]
 
-// ---- 2. Ask, do other work, then wait if needed
-// ------------------------------------------------------------------------
+// ---- 2. Ask, do other work, then wait if needed ---------------------------------------------------------------------
 
 /// Squares 32 of the numbers. Called by a whole warp; each lane looks after its own number.
 __device__ void square_piece(float* numbers, int piece) {
@@ -101,8 +100,7 @@ __global__ void __launch_bounds__(2 * kWarpSize)
   }
 }
 
-// ---- 3. A throttle
-// -----------------------------------------------------------------------------------------------------
+// ---- 3. A throttle --------------------------------------------------------------------------------------------------
 
 /// Two warps walk `steps` steps, one quickly, one slowly, and the quick one shall never be more than kLead steps ahead.
 ///
@@ -137,8 +135,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) walk_together(int* leads, int s
   }
 }
 
-// ---- What the test calls
-// -----------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_sum_rows(const float* in, float* sums, int rows, int stages) {
   switch (stages) {

@@ -17,8 +17,7 @@ __device__ float sum_of_row(const float* row) {
   return sum;
 }
 
-// ---- 1 and 2. produce() and consume()
-// ----------------------------------------------------------------------------------
+// ---- 1 and 2. produce() and consume() -------------------------------------------------------------------------------
 
 /// One block: a lane copies the rows of `in` into a ring, a warp adds up those that begin with a number >= 0.
 __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* in, float* sums, int rows) {
@@ -57,8 +56,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
   }
 }
 
-// ---- 3. consume_explicit() in a cluster
-// --------------------------------------------------------------------------------
+// ---- 3. consume_explicit() in a cluster -----------------------------------------------------------------------------
 
 /// The same barrier in another block of the cluster.
 /// @param rank  the block's, 0 to kClusterSize - 1.
@@ -71,7 +69,7 @@ __device__ void arrive_in_cluster(MbarPtr barrier) {
   cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster, barrier);
 }
 
-//! [copy slices]
+//! [copy_slices]
 /// Brings this block's slice of each row to all blocks of the cluster. Called by one lane of each block.
 __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*tile)[kRow], const float* in, int rows) {
   constexpr int kSlice = kRow / kClusterSize;
@@ -84,7 +82,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
                         kAllBlocks);
   }
 }
-//! [copy slices]
+//! [copy_slices]
 
 /// A cluster: each block copies its slice of every row to all blocks, and each block adds up all the rows.
 __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
@@ -115,8 +113,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
   cluster.sync();  // a block stays until the last arrival from another block has come
 }
 
-// ---- What the test calls
-// -----------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_sum_positive_rows(const float* in, float* sums, int rows) {
   sum_positive_rows<<<1, 2 * kWarpSize>>>(in, sums, rows);

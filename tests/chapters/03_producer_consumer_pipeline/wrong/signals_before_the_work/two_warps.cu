@@ -15,7 +15,7 @@ __device__ float sum_of_row(const float* row) {
   return sum;
 }
 
-// ---- 1. A ring with data. It works when its waits do. --------------------------------------------------
+// ---- 1. A ring with data. It works when its waits do. ---------------------------------------------------------------
 
 /// Copies the rows of `in`, one after another, into the stages of the ring. Called by one lane.
 template <int Stages>
@@ -56,8 +56,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float
   }
 }
 
-// ---- 2. Ask, do other work, then wait if needed
-// ------------------------------------------------------------------------
+// ---- 2. Ask, do other work, then wait if needed ---------------------------------------------------------------------
 
 /// Squares 32 of the numbers. Called by a whole warp; each lane looks after its own number.
 __device__ void square_piece(float* numbers, int piece) {
@@ -97,8 +96,7 @@ __global__ void __launch_bounds__(2 * kWarpSize)
   }
 }
 
-// ---- 3. A throttle
-// -----------------------------------------------------------------------------------------------------
+// ---- 3. A throttle --------------------------------------------------------------------------------------------------
 
 /// Two warps walk `steps` steps, one quickly, one slowly, and the quick one shall never be more than kLead steps ahead.
 ///
@@ -133,8 +131,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) walk_together(int* leads, int s
   }
 }
 
-// ---- What the test calls
-// -----------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_sum_rows(const float* in, float* sums, int rows, int stages) {
   switch (stages) {

@@ -20,8 +20,7 @@ __device__ __forceinline__ float add_over_warp(float sum) {
   return sum;
 }
 
-// ---- 1. The producer
-// ---------------------------------------------------------------------------------------------------
+// ---- 1. The producer ------------------------------------------------------------------------------------------------
 
 /// Fills one stage with a row, which may be empty. Called by one lane, which gives the stage away with it.
 __device__ __forceinline__ void fill(ProducerStage<kStages> stage, SparseRows& rows, int row) {
@@ -40,8 +39,7 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
   for (int row = 0; row < count; ++row) fill(rows.ring.acquire_producer(), rows, row);
 }
 
-// ---- 2. The consumer
-// ---------------------------------------------------------------------------------------------------
+// ---- 2. The consumer ------------------------------------------------------------------------------------------------
 
 /// One lane arrives for the warp, which has read what it needs, and the whole warp steps.
 __device__ __forceinline__ void give_back(ConsumerStage<kStages> stage) {
@@ -78,8 +76,7 @@ __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int coun
   }
 }
 
-// ---- Given
-// -------------------------------------------------------------------------------------------------------------
+// ---- Given ----------------------------------------------------------------------------------------------------------
 
 /// One block: a lane copies rows into the ring, a warp adds them up.
 __global__ void __launch_bounds__(2 * kWarpSize)

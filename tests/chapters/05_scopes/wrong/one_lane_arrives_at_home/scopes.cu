@@ -16,8 +16,7 @@ __device__ float sum_of_row(const float* row) {
   return sum;
 }
 
-// ---- 1 and 2. produce() and consume()
-// ----------------------------------------------------------------------------------
+// ---- 1 and 2. produce() and consume() -------------------------------------------------------------------------------
 
 /// One block: a lane copies the rows of `in` into a ring, a warp adds up those that begin with a number >= 0.
 __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* in, float* sums, int rows) {
@@ -56,8 +55,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
   }
 }
 
-// ---- 3. consume_explicit() in a cluster
-// --------------------------------------------------------------------------------
+// ---- 3. consume_explicit() in a cluster -----------------------------------------------------------------------------
 
 /// The same barrier in another block of the cluster.
 /// @param rank  the block's, 0 to kClusterSize - 1.
@@ -112,8 +110,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
   cluster.sync();  // a block stays until the last arrival from another block has come
 }
 
-// ---- What the test calls
-// -----------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_sum_positive_rows(const float* in, float* sums, int rows) {
   sum_positive_rows<<<1, 2 * kWarpSize>>>(in, sums, rows);

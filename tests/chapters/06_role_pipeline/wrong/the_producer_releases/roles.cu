@@ -14,8 +14,7 @@ __device__ float sum_of(const float* numbers, int count) {
   return sum;
 }
 
-// ---- 1. Two roles, two types
-// -------------------------------------------------------------------------------------------
+// ---- 1. Two roles, two types ----------------------------------------------------------------------------------------
 
 using Producer = RolePipeline<kStages, /*IsProducer=*/true>;
 using Consumer = RolePipeline<kStages, /*IsProducer=*/false>;
@@ -54,8 +53,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_squares(const float* in, fl
   }
 }
 
-// ---- 2. A stage that is freed by halves
-// --------------------------------------------------------------------------------
+// ---- 2. A stage that is freed by halves -----------------------------------------------------------------------------
 
 using HalvesProducer = RolePipeline<1, /*IsProducer=*/true, /*ProducerSubStages=*/1, /*ConsumerSubStages=*/2>;
 using HalvesConsumer = RolePipeline<1, /*IsProducer=*/false, /*ProducerSubStages=*/1, /*ConsumerSubStages=*/2>;
@@ -106,8 +104,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, 
   }
 }
 
-// ---- 3. The tensor core arrives
-// ----------------------------------------------------------------------------------------
+// ---- 3. The tensor core arrives -------------------------------------------------------------------------------------
 
 /// One block: in each round a warp lets the tensor core arrive, as it would after the MMAs of a tile; a warp counts.
 __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int rounds) {
@@ -144,8 +141,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int ro
 #endif
 }
 
-// ---- What the test calls
-// -----------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_sum_squares(const float* in, float* sums, int rows) { sum_squares<<<1, 2 * kWarpSize>>>(in, sums, rows); }
 
