@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "emulator/machine/observation.hpp"
 #include "emulator/machine/translate.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -54,6 +55,13 @@ void complete(Block& block, NamedBarrier& barrier) {
   const uint64_t generation = barrier.generation + 1;
   barrier = {};
   barrier.generation = generation;
+  if (!block.cluster->grid->memory_observers.empty()) {
+    const auto number = static_cast<uint32_t>(&barrier - block.named_barriers.data());
+    announce_rendezvous({RendezvousKind::complete, block.cluster, &block, number, nullptr, 0});
+    for (Fragment* fragment : waiting) {
+      announce_rendezvous({RendezvousKind::pass, block.cluster, &block, number, fragment, fragment->mask});
+    }
+  }
   for (Fragment* fragment : waiting) {
     write_result(*fragment, kernel.code[fragment->pc], fragment->mask, threads_true, threads);
     resume_after(*fragment);
@@ -97,6 +105,9 @@ Outcome named_barrier(Fragment& fragment, const Op& op, LaneMask mask) {
     barrier.reduction += static_cast<uint32_t>(std::popcount(votes & mask));
     barrier.reduced += static_cast<uint32_t>(std::popcount(mask));
   }
+  if (observes_memory(fragment)) {
+    announce_rendezvous({RendezvousKind::arrive, block.cluster, &block, number, &fragment, mask});
+  }
   const uint32_t needed = count != 0 ? count : live_threads(block);
   if (barrier.arrived > needed) {
     throw Fault(FaultKind::illegal_instruction,
@@ -106,6 +117,9 @@ Outcome named_barrier(Fragment& fragment, const Op& op, LaneMask mask) {
   if (barrier.arrived == needed) {
     write_result(fragment, op, mask, barrier.reduction, barrier.reduced);
     complete(block, barrier);
+    if (observes_memory(fragment) && !detail.arrives_only) {
+      announce_rendezvous({RendezvousKind::pass, block.cluster, &block, number, &fragment, mask});
+    }
     return Outcome::next;
   }
   if (detail.arrives_only) return Outcome::next;
@@ -165,13 +179,17 @@ void complete_cluster_barrier(Cluster& cluster) {
   ++cluster.barrier_generation;
   std::vector<Fragment*> waiting = std::move(cluster.waiting_for_barrier);
   cluster.waiting_for_barrier.clear();
+  announce_rendezvous({RendezvousKind::complete, &cluster, nullptr, 0, nullptr, 0});
   for (Fragment* fragment : waiting) wake(*fragment);
 }
 
-Outcome cluster_arrive(Fragment& fragment, const Op&, LaneMask mask) {
+/// immediate: whether the arrival is .relaxed.
+Outcome cluster_arrive(Fragment& fragment, const Op& op, LaneMask mask) {
   Cluster& cluster = fragment.cluster();
   Block& block = fragment.block();
   note_effect(fragment);
+  announce_rendezvous({op.immediate != 0 ? RendezvousKind::arrive_relaxed : RendezvousKind::arrive, &cluster, nullptr, 0,
+                       &fragment, mask});
   for_each_lane(mask, [&](uint32_t lane) {
     uint64_t& round = block.cluster_rounds[thread_of(fragment, lane)];
     if (round == cluster.barrier_generation + 1) {
@@ -196,7 +214,10 @@ Outcome cluster_wait(Fragment& fragment, const Op&, LaneMask mask) {
     }
     done = done && round <= cluster.barrier_generation;
   });
-  if (done) return Outcome::next;
+  if (done) {
+    announce_rendezvous({RendezvousKind::pass, &cluster, nullptr, 0, &fragment, mask});
+    return Outcome::next;
+  }
   if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
   cluster.waiting_for_barrier.push_back(&fragment);
   sleep(fragment, {WaitKind::cluster_barrier, 0, cluster.barrier_generation});
@@ -222,12 +243,13 @@ void translate_barrier(Translation& t) {
   if (!t.modifiers.take("cluster")) return translate_block_barrier(t, false);
   t.modifiers.take("aligned");
   const bool arrives = t.modifiers.require_one_of({"arrive", "wait"}) == "arrive";
+  bool relaxed = false;
   if (arrives) {
-    t.modifiers.take_one_of({"release", "relaxed"});
+    relaxed = t.modifiers.take_one_of({"release", "relaxed"}) == "relaxed";
   } else {
     t.modifiers.take("acquire");
   }
-  t.emit(arrives ? cluster_arrive : cluster_wait);
+  t.emit(arrives ? cluster_arrive : cluster_wait).immediate = relaxed;
 }
 
 /// Memory is sequentially consistent here, so fences order nothing; they are read with care all the same, because a

@@ -30,6 +30,8 @@ struct Fault : std::exception {
   std::string message;               ///< one line: what happened
   std::vector<std::string> details;  ///< further lines: what is legal, what was found nearby, what to try
   LaneMask lanes = 0;                ///< the lanes at fault; 0 when all the active ones are
+  std::string name;                  ///< what the report calls it; empty: by its kind
+  std::string likely_cause;          ///< empty when nothing can be said
 
   Fault(FaultKind kind, std::string message, std::vector<std::string> details = {}, LaneMask lanes = 0)
       : kind(kind), message(std::move(message)), details(std::move(details)), lanes(lanes) {}

@@ -219,6 +219,8 @@ struct Grid {
   uint64_t parameters_address = 0;  ///< generic address of the parameter buffer (read-only device memory)
   uint64_t id = 0;                  ///< %gridid
   std::vector<Observer*> observers;
+  std::vector<Observer*> memory_observers;  ///< those that want memory events
+  uint64_t operations = 0;                  ///< asynchronous operations announced to them
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t effects = 0;       ///< things done that others can see; does not grow while all only wait and compute

@@ -355,8 +355,8 @@ Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
 
 void GridRun::report(const Fault& fault, const Cluster& cluster) {
   result_.fault = fault.kind;
-  result_.diagnostics.push_back(
-      {std::string(name_of(fault.kind)), fault.message, place_of(cluster, fault), fault.details, {}});
+  result_.diagnostics.push_back({fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
+                                 place_of(cluster, fault), fault.details, fault.likely_cause});
 }
 
 void GridRun::report_endless(Cluster& cluster) {

@@ -88,4 +88,14 @@ std::string Kernel::name_of_shared(uint32_t offset, uint32_t element_bytes) cons
   return fmt::format("shared memory at {:#x}", offset);
 }
 
+std::string Kernel::name_of_shared_byte(uint32_t offset) const {
+  const SharedVariable* holder = nullptr;
+  for (const SharedVariable& variable : shared_variables) {
+    if (offset < variable.offset || (variable.size != 0 && offset >= variable.offset + variable.size)) continue;
+    if (holder == nullptr || variable.size != 0) holder = &variable;
+  }
+  if (holder == nullptr) return fmt::format("byte {:#x}", offset);
+  return fmt::format("{}+{:#x}", holder->name, offset - holder->offset);
+}
+
 }  // namespace stagecraft::emulator::machine

@@ -96,6 +96,15 @@ struct SharedVariable {
   uint32_t size = 0;    ///< 0 for dynamic shared memory
 };
 
+/// An Op that announces what it does: the handlers of the unobserved one, and what is known of it (observation.cpp).
+struct ObservedOp {
+  Handler full = nullptr, masked = nullptr;
+  const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory
+  uint8_t order = 0;                 ///< AccessOrder
+  uint8_t fence = 0;                 ///< FenceKind
+  bool synchronises = false;         ///< its lanes meet
+};
+
 class Kernel {
  public:
   std::string name;          ///< mangled
@@ -103,7 +112,8 @@ class Kernel {
   std::shared_ptr<const ptx::Module> module;
   const ptx::Function* entry = nullptr;
   std::vector<Op> code;
-  std::vector<OpPlace> places;  ///< parallel to `code`
+  std::vector<OpPlace> places;       ///< parallel to `code`
+  std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
@@ -127,6 +137,8 @@ class Kernel {
   std::string source_file() const;
   /// What lies at an offset of shared memory: "full[2]" for the third 8-byte element, "tile+0x80" with other sizes.
   std::string name_of_shared(uint32_t offset, uint32_t element_bytes) const;
+  /// A byte of shared memory: "tile+0x840".
+  std::string name_of_shared_byte(uint32_t offset) const;
 };
 
 }  // namespace stagecraft::emulator::machine

@@ -6,6 +6,7 @@
 #include "emulator/machine/function_translator.hpp"
 #include "emulator/machine/grid_run.hpp"
 #include "emulator/machine/names.hpp"
+#include "emulator/machine/observation.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -20,6 +21,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
   kernel->entry = &entry;
   kernel->machine_registers = machine_registers;
   KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
+  if (announces_memory_events_) observe(*kernel);
   return kernel;
 }
 
@@ -49,6 +51,9 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
   grid.memory = &memory_;
   grid.id = ++launches_;
   grid.observers = observers;
+  for (Observer* observer : observers) {
+    if (observer->wants_memory_events() && !request.kernel->observed.empty()) grid.memory_observers.push_back(observer);
+  }
   grid.print = std::move(print);
   const auto parameters = memory_.allocate(std::max<uint64_t>(request.parameters.size(), 1), AllocationKind::parameters,
                                            "kernel parameters");

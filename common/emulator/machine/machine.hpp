@@ -37,6 +37,9 @@ class Machine {
 
   const Architecture& architecture() const { return architecture_; }
   DeviceMemory& memory() { return memory_; }
+  /// Whether kernels that are translated from now on announce memory events to the observers that want them, for which
+  /// they are slower. A kernel that was translated without announces none.
+  void announce_memory_events(bool wanted) { announces_memory_events_ = wanted; }
 
   /// Makes an entry function of a placed module executable. Throws ptx::Error with the position of what is not
   /// understood. `machine_registers` is what ptxas allocated per thread, 0 when unknown.
@@ -54,6 +57,7 @@ class Machine {
   const Architecture& architecture_;
   DeviceMemory memory_;
   uint64_t launches_ = 0;
+  bool announces_memory_events_ = false;
 };
 
 }  // namespace stagecraft::emulator::machine

@@ -28,7 +28,6 @@ struct MatrixDetail : AccessDetail {
   MatrixShape shape = MatrixShape::m8n8;
   uint32_t packed_bits = 0;  // 4 or 6: rows hold elements of so many bits, which become bytes
   uint32_t register_count = 0;
-  LaneMask suppliers = 0;  // lanes whose addresses count: one row each
 };
 
 /// Where a byte of a lane's register is among the rows: row number (over all matrices), byte in the row.

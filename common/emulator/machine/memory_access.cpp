@@ -223,7 +223,6 @@ void emit_access(Translation& t, std::unique_ptr<AccessDetail> access, const Acc
   Handler full = nullptr;
   const bool natural_base = access->base != kNoRegister && access->wide == (access->space == AccessSpace::global ||
                                                                             access->space == AccessSpace::generic);
-  // Here an observed variant would be chosen in place of both.
   if (natural_base && access->outcome == Outcome::next) full = handlers().full(access->space, store, shape);
   Op& op = t.emit(full != nullptr ? full : masked, masked);
   op.a = access->base;

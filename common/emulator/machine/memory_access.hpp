@@ -5,8 +5,8 @@
 // equal or consecutive? Whatever it does not recognise takes the careful way (memory_checks.cpp): lane by lane, with a
 // verdict for each, which ends in pointers or in a Fault.
 //
-// Where accesses are to be observed (checks for races), the place to choose another handler is `emit_access`: an
-// observed variant can call `AccessDetail::locate` and announce the addresses before it moves the data.
+// Where accesses are to be observed (checks for races), their handlers are wrapped after translation; see
+// observation.hpp.
 #pragma once
 
 #include <array>
@@ -54,6 +54,7 @@ struct AccessDetail : OpDetail {
   uint32_t count = 0;  ///< elements (.v2, .v4, .v8)
   std::array<RegisterOffset, 8> registers{};
   std::array<Move, 8> moves{};
+  LaneMask suppliers = 0;  ///< ldmatrix, stmatrix: the lanes whose addresses count; 0: those that execute it
   Outcome outcome = Outcome::next;
   Locate locate = nullptr;
 

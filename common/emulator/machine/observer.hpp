@@ -1,6 +1,7 @@
 // Typed events of a run. The machine announces them; checks and traces listen. A run without observers announces none.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ struct Diagnostic {
   std::string likely_cause;          ///< empty when nothing can be said
 };
 
+/// What happens to an mbarrier.
 enum class BarrierEventKind : uint8_t { init, invalidate, arrive, expect_tx, complete_tx, phase_complete, wait };
 
 struct BarrierEvent {
@@ -47,6 +49,89 @@ struct BarrierEvent {
   uint32_t amount;     ///< arrivals or bytes
   Fragment* fragment;  ///< who did it; null for an asynchronous engine
   LaneMask lanes;
+  bool relaxed = false;    ///< an arrival or a wait that orders no memory
+  uint64_t operation = 0;  ///< of an asynchronous engine: the number of its AsyncOperation
+};
+
+/// How an access orders others (.sem); `weak` for the plain ones.
+enum class AccessOrder : uint8_t { weak, relaxed, acquire, release, acquire_release };
+enum class AccessKind : uint8_t { read, write, update };
+
+/// An access of shared memory by an instruction, or a strong one (volatile, relaxed, atomic, ...) of global memory.
+struct MemoryAccess {
+  Fragment* fragment;
+  uint32_t pc;     ///< of the instruction
+  LaneMask lanes;  ///< each accesses `bytes` bytes at its address
+  AccessKind kind;
+  AccessOrder order;
+  bool shared;  ///< addresses are shared addresses with rank, else global ones
+  uint32_t bytes;
+  const uint64_t* addresses;  ///< by lane
+  /// Weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
+  const std::byte* values;
+};
+
+struct SharedRange {
+  uint32_t address = 0;  ///< with rank
+  uint32_t bytes = 0;
+};
+
+/// What says that an asynchronous operation has ended.
+enum class AsyncCompletion : uint8_t {
+  mbarrier,       ///< a BarrierEvent (complete_tx) with its number
+  bulk_group,     ///< cp.async.bulk.wait_group of its thread
+  copy_group,     ///< cp.async.wait_group of its thread, or an arrival for copies
+  tensor_pipe,    ///< an arrival for tensor operations of its thread
+  copies_arrive,  ///< is itself an arrival: cp.async.mbarrier.arrive, after all earlier cp.async of its thread
+  tensor_arrive,  ///< is itself an arrival: tcgen05.commit, after all earlier operations of its thread
+};
+
+/// Announced when it is issued. It reads and writes at an unknown time between that and its completion.
+struct AsyncOperation {
+  uint64_t number = 0;  ///< from 1 on, in the grid
+  Fragment* fragment = nullptr;
+  uint32_t lane = 0;
+  const char* what = "";  ///< "cp.async.bulk"
+  AsyncCompletion completion = AsyncCompletion::mbarrier;
+  bool updates = false;  ///< the writes are atomic additions and the like
+  bool has_barrier = false;
+  uint32_t barrier = 0;  ///< shared address of the mbarrier that it completes on, if it does
+  std::vector<SharedRange> reads{}, writes{};
+};
+
+enum class GroupEventKind : uint8_t { commit, wait };
+/// A thread closes a group of its copies, or learns that all but the youngest `keep` groups have read (or, unless
+/// `read_only`, also written).
+struct GroupEvent {
+  GroupEventKind kind;
+  bool bulk;  ///< cp.async.bulk groups, else those of the non-bulk cp.async
+  Fragment* fragment;
+  uint32_t lane;
+  uint32_t keep = 0;
+  bool read_only = false;
+};
+
+/// Threads meet at a barrier that is not in memory: bar.sync of a block, barrier.cluster.
+enum class RendezvousKind : uint8_t {
+  arrive,
+  arrive_relaxed,
+  complete,  ///< all have come; those who wait pass next
+  pass,
+};
+struct Rendezvous {
+  RendezvousKind kind;
+  Cluster* cluster;
+  Block* block;     ///< null for barrier.cluster
+  uint32_t number;  ///< of a block's barrier
+  Fragment* fragment;
+  LaneMask lanes;
+};
+
+enum class FenceKind : uint8_t {
+  memory,         ///< fence.acq_rel and its kind, membar
+  mbarrier_init,  ///< fence.mbarrier_init
+  proxy_async,    ///< fence.proxy.async
+  other,
 };
 
 class Observer {
@@ -59,6 +144,18 @@ class Observer {
   virtual void fragment_blocked(Fragment&) {}
   virtual void fragment_woken(Fragment&) {}
   virtual void barrier(const BarrierEvent&) {}
+
+  /// Whether the events below are wanted. Asked before the launch: a kernel that is to announce them is translated
+  /// for it (Machine::translate), and one that is not pays nothing for them.
+  virtual bool wants_memory_events() const { return false; }
+  virtual void access(const MemoryAccess&) {}
+  /// Lanes of a warp have met in an operation with .sync.
+  virtual void warp_synchronised(Fragment&, LaneMask) {}
+  virtual void fence(Fragment&, LaneMask, FenceKind) {}
+  virtual void rendezvous(const Rendezvous&) {}
+  virtual void issued(const AsyncOperation&) {}
+  virtual void group(const GroupEvent&) {}
+
   /// Nothing in the cluster can go on, and nothing outside it will change that.
   virtual void cluster_stuck(Cluster&) {}
   /// What the observer has found wrong, asked for once when the grid has ended.

@@ -7,6 +7,7 @@
 
 #include "emulator/machine/atomic_values.hpp"
 #include "emulator/machine/memory_access.hpp"
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/bulk_engine.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -34,7 +35,8 @@ Outcome send(Fragment& fragment, const Op& op, LaneMask mask) {
     auto targets = units::targets_of(fragment, lane, detail.operands, bytes, bytes, detail.what);
     std::vector<uint64_t> values;
     for (const LaneOperand& value : detail.values) values.push_back(value.at(fragment, lane));
-    units::schedule_delivery(fragment, std::move(targets), bytes, detail.what,
+    const units::DeliveryNotes notes{lane, units::SharedFootprint::whole(bytes), {}, detail.function != nullptr};
+    units::schedule_delivery(fragment, std::move(targets), bytes, detail.what, notes,
                              [cluster, bytes, size, values = std::move(values), what = detail.what,
                               function = detail.function](const units::BulkTarget& target) {
                                Block& block = units::block_with(*cluster, target.data, bytes, bytes, what);
@@ -122,6 +124,10 @@ Outcome clear(Fragment& fragment, const Op& op, LaneMask mask) {
     uint64_t pointers[kWarpSize];
     locate_carefully(fragment, first, 1u << lane, pointers);
     std::memset(reinterpret_cast<void*>(pointers[lane]), 0, bytes);
+    if (observes_memory(fragment)) {
+      announce_access(fragment, lane, AccessKind::write, static_cast<uint32_t>(address_of_lane(fragment, first, lane)),
+                      first.bytes);
+    }
   });
   return Outcome::next;
 }

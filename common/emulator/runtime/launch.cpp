@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "emulator/checks/deadlock.hpp"
+#include "emulator/checks/race.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -156,8 +157,11 @@ void run(State& state, const machine::LaunchRequest& request) {
   // At once rather than at the next synchronisation, which keeps the order with what the host prints.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   checks::DeadlockCheck deadlock_check;
+  checks::RaceCheck race_check;
+  std::vector<machine::Observer*> observers{&deadlock_check};
+  if (state.settings().checks.race) observers.push_back(&race_check);
   const auto begin = std::chrono::steady_clock::now();
-  const machine::LaunchResult result = state.machine().launch(request, {&deadlock_check}, print);
+  const machine::LaunchResult result = state.machine().launch(request, observers, print);
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);

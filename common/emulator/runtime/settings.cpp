@@ -25,6 +25,23 @@ uint64_t read_seed(std::string_view text) {
   return seed;
 }
 
+Checks read_checks(std::string_view text) {
+  Checks checks;
+  if (text.empty() || text == "none") return checks;
+  if (text == "all") return {.race = true};
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view name = text.substr(0, comma);
+    if (name == "race") {
+      checks.race = true;
+    } else if (name != "deadlock") {  // which is always looked for
+      illegal("STAGECRAFT_CHECKS", name, "all, none, or a list of: deadlock, race");
+    }
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return checks;
+}
+
 }  // namespace
 
 Settings read_settings(const char* (*get_variable)(const char* name)) {
@@ -39,6 +56,8 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
     illegal("STAGECRAFT_DEVICE", device, fmt::format("{}", fmt::join(machine::architecture_names(), " or ")));
   }
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
+
+  settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   const std::string_view format = variable("STAGECRAFT_REPORT");
   if (format == "json") {

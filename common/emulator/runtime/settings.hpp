@@ -10,11 +10,21 @@ namespace stagecraft::emulator::runtime {
 
 enum class ReportFormat { text, json };
 
+/// What is looked for while kernels run. Deadlocks and misused barriers are found in any case, because that costs
+/// nothing.
+struct Checks {
+  bool race = false;  ///< races in shared memory, and waits with a stale parity
+
+  bool operator==(const Checks&) const = default;
+};
+
 struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE: b200 (default) or h200
   uint64_t seed = 0;                                    ///< STAGECRAFT_SEED: of the schedule, default 0
   ReportFormat report_format = ReportFormat::text;      ///< STAGECRAFT_REPORT: text (default) or json
   std::string report_file;                              ///< STAGECRAFT_REPORT_FILE: appended to; default stderr
+  /// STAGECRAFT_CHECKS: `all`, `none` (default), or a list such as `race,deadlock`
+  Checks checks;
   /// STAGECRAFT_EXIT_STATUS: `strict` (default) makes a program that would exit with 0 exit with 1 after a kernel was
   /// diagnosed; `program` leaves its status alone.
   bool strict_exit_status = true;

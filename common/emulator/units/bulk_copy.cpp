@@ -73,7 +73,8 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
     check_global(fragment.grid(), source, bytes, kBulkAlignment, false, "cp.async.bulk: source");
     const auto targets = targets_of(fragment, lane, detail.target, bytes, kBulkAlignment, detail.what);
     machine::Cluster* cluster = &fragment.cluster();
-    schedule_delivery(fragment, targets, bytes, detail.what, [cluster, source, bytes](const BulkTarget& target) {
+    const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
+    schedule_delivery(fragment, targets, bytes, detail.what, notes, [cluster, source, bytes](const BulkTarget& target) {
       check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");  // freed since?
       Block& block = block_with(*cluster, target.data, bytes, kBulkAlignment, "cp.async.bulk: destination");
       std::memcpy(bytes_of(block, target.data), machine::DeviceMemory::host(source), bytes);
@@ -98,8 +99,9 @@ Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
           {"a bulk copy from shared to shared memory goes to another block of the cluster (map the address with "
            "mapa); within a block use ordinary loads and stores"});
     }
+    const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {{source, bytes}}, detail.reduces};
     schedule_delivery(
-        fragment, targets, bytes, detail.what, [cluster, source, bytes, &detail](const BulkTarget& target) {
+        fragment, targets, bytes, detail.what, notes, [cluster, source, bytes, &detail](const BulkTarget& target) {
           Block& from = block_with(*cluster, source, bytes, kBulkAlignment, "cp.async.bulk: source");
           Block& to = block_with(*cluster, target.data, bytes, kBulkAlignment, "cp.async.bulk: destination");
           apply(detail, bytes_of(to, target.data), bytes_of(from, source), bytes);
@@ -135,7 +137,7 @@ Outcome shared_to_global(Fragment& fragment, const Op& op, LaneMask mask) {
         if ((byte_mask >> (i % 16) & 1) != 0) to[i] = data[i];
       }
     };
-    schedule_store(fragment, lane, bytes, detail.what, read, write);
+    schedule_store(fragment, lane, bytes, detail.what, source, SharedFootprint::whole(bytes), read, write);
   });
   return Outcome::next;
 }

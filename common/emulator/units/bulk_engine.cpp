@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/mbarrier.hpp"
 
 namespace stagecraft::emulator::units {
@@ -73,18 +74,31 @@ machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes) {
 }
 
 void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
-                       std::function<void(const BulkTarget&)> deliver) {
+                       const DeliveryNotes& notes, std::function<void(const BulkTarget&)> deliver) {
+  if (machine::observes_memory(fragment)) {
+    for (BulkTarget& target : targets) {
+      target.operation = machine::announce_operation({.fragment = &fragment,
+                                                      .lane = notes.lane,
+                                                      .what = what,
+                                                      .updates = notes.updates,
+                                                      .has_barrier = true,
+                                                      .barrier = target.barrier,
+                                                      .reads = notes.source,
+                                                      .writes = notes.footprint.ranges(target.data)});
+    }
+  }
   Cluster& cluster = fragment.cluster();
   cluster.schedule(bulk_latency(fragment.grid(), bytes),
                    [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)] {
                      for (const BulkTarget& target : targets) deliver(target);
-                     for (const BulkTarget& target : targets)
-                       complete_transaction(cluster, target.barrier, bytes, what);
+                     for (const BulkTarget& target : targets) {
+                       complete_transaction(cluster, target.barrier, bytes, what, target.operation);
+                     }
                    });
 }
 
-void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what,
-                    std::function<std::vector<std::byte>()> read,
+void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
+                    const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write) {
   struct Store {
     Block* block;
@@ -95,6 +109,13 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
     std::function<void(const std::vector<std::byte>&)> write;
     std::vector<std::byte> data;
   };
+  if (machine::observes_memory(fragment)) {
+    machine::announce_operation({.fragment = &fragment,
+                                 .lane = lane,
+                                 .what = what,
+                                 .completion = machine::AsyncCompletion::bulk_group,
+                                 .reads = footprint.ranges(source)});
+  }
   Block& block = fragment.block();
   ThreadGroups& groups = block.bulk_groups.bulk[machine::thread_of(fragment, lane)];
   auto store =
@@ -135,6 +156,9 @@ template <GroupKind kind>
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
   auto& groups = groups_of(fragment.block(), kind);
   machine::for_each_lane(mask, [&](uint32_t lane) {
+    if (machine::observes_memory(fragment)) {
+      machine::announce_group({machine::GroupEventKind::commit, kind == GroupKind::bulk, &fragment, lane});
+    }
     const auto found = groups.find(machine::thread_of(fragment, lane));
     // A thread that never copied has only empty groups, which are complete: no need to keep them.
     if (found != groups.end()) found->second.commit();
@@ -148,6 +172,7 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto keep = static_cast<uint32_t>(op.immediate);
   const bool read_only = (op.immediate >> 32 & 1) != 0, all = (op.immediate >> 33 & 1) != 0;
   auto& groups = groups_of(fragment.block(), kind);
+  const LaneMask lanes = mask;
   for (; mask != 0; mask &= mask - 1) {
     const auto found = groups.find(machine::thread_of(fragment, machine::first_lane(mask)));
     if (found == groups.end()) continue;
@@ -161,6 +186,13 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
     mine.waiting.push_back(&fragment);
     machine::sleep(fragment, {machine::WaitKind::bulk_group, 0, keep});
     return Outcome::blocked;
+  }
+  if (machine::observes_memory(fragment)) {
+    machine::for_each_lane(lanes, [&](uint32_t lane) {
+      constexpr bool kBulk = kind == GroupKind::bulk;
+      if (all) machine::announce_group({machine::GroupEventKind::commit, kBulk, &fragment, lane});
+      machine::announce_group({machine::GroupEventKind::wait, kBulk, &fragment, lane, keep, read_only});
+    });
   }
   return Outcome::next;
 }

@@ -22,6 +22,7 @@ namespace stagecraft::emulator::units {
 /// One destination in shared memory and the barrier that learns of it.
 struct BulkTarget {
   uint32_t data = 0, barrier = 0;
+  uint64_t operation = 0;  ///< number it was announced with
 };
 
 /// The operands of an instruction that say where data goes in the shared memory of a cluster.
@@ -39,15 +40,33 @@ std::vector<BulkTarget> targets_of(machine::Fragment& fragment, uint32_t lane, c
 /// Cycles from the issue of a copy to its end.
 machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes);
 
+/// What a copy touches of shared memory, for the observers of memory.
+struct SharedFootprint {
+  /// Beside an address: the pieces that are accessed from there on. Called only when somebody observes.
+  using Ranges = std::function<std::vector<machine::SharedRange>(uint32_t address)>;
+  Ranges ranges;
+  static SharedFootprint whole(uint32_t bytes) {
+    return {[bytes](uint32_t address) { return std::vector<machine::SharedRange>{{address, bytes}}; }};
+  }
+};
+
+/// How a copy into shared memory is announced beside what its targets say.
+struct DeliveryNotes {
+  uint32_t lane = 0;
+  SharedFootprint footprint;                 ///< of each target
+  std::vector<machine::SharedRange> source;  ///< where it lies in shared memory
+  bool updates = false;                      ///< a reduction
+};
+
 /// Schedules the end of a copy into shared memory: `deliver(target)` for each target, then `bytes` bytes for each
 /// target's barrier.
 void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
-                       std::function<void(const BulkTarget&)> deliver);
+                       const DeliveryNotes& notes, std::function<void(const BulkTarget&)> deliver);
 
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Throws,
-/// from `read`'s event, when the block has exited before its memory was read.
-void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what,
-                    std::function<std::vector<std::byte>()> read,
+/// from `read`'s event, when the block has exited before its memory was read. `source` is its address.
+void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
+                    const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write);
 
 /// Wakes who waits in a wait_group of this thread, to look again.

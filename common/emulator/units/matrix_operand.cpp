@@ -147,6 +147,34 @@ void check(const SharedMatrix& matrix, const Block& block, std::string_view what
               [&](auto visit) { for_each_mn_major_chunk(matrix, visit); });
 }
 
+namespace {
+
+template <typename ForEachChunk>
+void append_chunks(const SharedDescriptor& place, const Block& block, std::vector<machine::SharedRange>& ranges,
+                   ForEachChunk for_each_chunk) {
+  const Placement placement(place);
+  for_each_chunk([&](uint32_t offset) {
+    const uint32_t address = block.shared_base() + placement(offset);
+    if (!ranges.empty() && ranges.back().address + ranges.back().bytes == address) {
+      ranges.back().bytes += kChunk;
+    } else {
+      ranges.push_back({address, kChunk});
+    }
+  });
+}
+
+}  // namespace
+
+void append_ranges(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
+                   std::vector<machine::SharedRange>& ranges) {
+  append_chunks(place, block, ranges, [&](auto visit) { for_each_k_major_chunk(place, rows, row_bytes, visit); });
+}
+
+void append_ranges(const SharedMatrix& matrix, const Block& block, std::vector<machine::SharedRange>& ranges) {
+  if (!matrix.mn_major) return append_ranges(matrix.place, block, matrix.rows, kSliceBytes, ranges);
+  append_chunks(matrix.place, block, ranges, [&](auto visit) { for_each_mn_major_chunk(matrix, visit); });
+}
+
 void gather_k_major(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
                     uint8_t* out) {
   const Placement placement(place);

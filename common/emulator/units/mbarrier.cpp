@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,16 +21,42 @@ using machine::Fragment;
 
 namespace {
 
+/// "full[2]", with its block where there are several.
 std::string name_of_barrier(const Block& block, uint32_t offset) {
-  return fmt::format("mbarrier at shared offset 0x{:x} of block ({},{},{})", offset, block.index.x, block.index.y,
-                     block.index.z);
+  const std::string name = block.cluster->grid->kernel->name_of_shared(offset, kMbarrierBytes);
+  if (block.cluster->blocks.size() == 1) return name;
+  return fmt::format("{} of block ({},{},{})", name, block.index.x, block.index.y, block.index.z);
 }
 
-/// What a report on a barrier adds: the state of the barrier itself.
+std::string spell_place(const Block& block, const BarrierPlace& place) {
+  const std::string source = block.cluster->grid->kernel->describe_source(place.pc);
+  return fmt::format("{}warp {}, lane {}", source.empty() ? std::string() : source + " by ", place.warp,
+                     place.lanes == 0 ? 0 : machine::first_lane(place.lanes));
+}
+
+/// What a report on a barrier adds: the state of the barrier itself, and where it came to be.
 std::vector<std::string> details_of(const BarrierReference& reference, std::vector<std::string> advice) {
-  std::vector<std::string> lines = describe(*reference.barrier, name_of_barrier(*reference.block, reference.offset));
+  const Mbarrier& barrier = *reference.barrier;
+  std::vector<std::string> lines = describe(barrier, name_of_barrier(*reference.block, reference.offset));
+  lines.push_back(fmt::format("initialised at {}, for {} arrival{} per phase",
+                              spell_place(*reference.block, barrier.initialised), barrier.expected,
+                              barrier.expected == 1 ? "" : "s"));
   lines.insert(lines.end(), advice.begin(), advice.end());
   return lines;
+}
+
+/// A report of a kind of its own; to the program it is a launch failure, as on the chip.
+Fault misuse(std::string message, std::vector<std::string> details, std::string likely_cause,
+             const BarrierActor& actor = {}) {
+  Fault fault(FaultKind::launch_failure, std::move(message), std::move(details), actor.lanes);
+  fault.name = kBarrierMisuse;
+  fault.likely_cause = std::move(likely_cause);
+  return fault;
+}
+
+BarrierPlace place_of(const BarrierActor& actor) {
+  if (actor.fragment == nullptr) return {};
+  return {actor.fragment->pc, actor.fragment->warp->index, actor.lanes};
 }
 
 void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t amount, const BarrierActor& actor) {
@@ -37,7 +64,7 @@ void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t
   if (grid.observers.empty()) return;
   const BarrierEvent event{
       kind,           reference.block, reference.offset, reference.barrier->phase, static_cast<uint32_t>(amount),
-      actor.fragment, actor.lanes};
+      actor.fragment, actor.lanes,     actor.relaxed,    actor.operation};
   for (machine::Observer* observer : grid.observers) observer->barrier(event);
 }
 
@@ -66,20 +93,23 @@ void settle(const BarrierReference& reference, const BarrierActor& actor) {
 
 void check_arrival_count(uint64_t count, const BarrierActor& actor) {
   if (count >= 1 && count <= kMbarrierLimit) return;
-  throw Fault(FaultKind::launch_failure, fmt::format("{}: the arrival count {} is out of range", actor.what, count),
-              {fmt::format("legal are 1 to {} (2^20 - 1)", kMbarrierLimit)}, actor.lanes);
+  throw misuse(fmt::format("{}: the arrival count {} is out of range", actor.what, count),
+               {fmt::format("legal are 1 to {} (2^20 - 1)", kMbarrierLimit)}, {}, actor);
 }
 
 void change_transaction(const BarrierReference& reference, int64_t change, const BarrierActor& actor) {
   Mbarrier& barrier = *reference.barrier;
   const int64_t value = barrier.transaction + change;
   if (value > int64_t{kMbarrierLimit} || value < -int64_t{kMbarrierLimit}) {
-    throw Fault(FaultKind::launch_failure,
-                fmt::format("{}: the transaction count of the {} would become {}", actor.what,
-                            name_of_barrier(*reference.block, reference.offset), value),
-                details_of(reference, {fmt::format("legal are {} to {} bytes (2^20 - 1) in one phase",
-                                                   -int64_t{kMbarrierLimit}, kMbarrierLimit)}),
-                actor.lanes);
+    throw misuse(fmt::format("{}: the transaction count of {} would become {}", actor.what,
+                             name_of_barrier(*reference.block, reference.offset), value),
+                 details_of(reference, {fmt::format("legal are {} to {} bytes (2^20 - 1) in one phase",
+                                                    -int64_t{kMbarrierLimit}, kMbarrierLimit)}),
+                 change > 0 ? "expect_tx counts bytes, of one phase: is it announced for several phases at once, or in "
+                              "another unit?"
+                            : "copies signal this barrier round after round, and nobody announces their bytes with "
+                              "expect_tx",
+                 actor);
   }
   barrier.transaction = value;
 }
@@ -88,25 +118,41 @@ void count_arrival(const BarrierReference& reference, const Arrival& arrival, co
   check_arrival_count(arrival.count, actor);
   Mbarrier& barrier = *reference.barrier;
   if (arrival.count > barrier.pending) {
-    throw Fault(FaultKind::launch_failure,
-                fmt::format("{}: {} arrival(s) at the {}, where only {} of {} are pending", actor.what, arrival.count,
-                            name_of_barrier(*reference.block, reference.offset), barrier.pending, barrier.expected),
-                details_of(reference,
-                           {"more threads arrive in one phase than mbarrier.init announced: count who arrives (every "
-                            "active lane does), or arrive from one elected lane",
-                            "it can also be an arrival for the next phase that nobody made wait for this one to end"}),
-                actor.lanes);
+    const std::string name = name_of_barrier(*reference.block, reference.offset);
+    std::vector<std::string> before;
+    if (barrier.pending < barrier.expected && barrier.last_arrival.lanes != 0) {
+      before.push_back(
+          fmt::format("the last arrival before was at {}", spell_place(*reference.block, barrier.last_arrival)));
+    }
+    std::string cause;
+    if (arrival.count > barrier.expected || std::popcount(actor.lanes) > 1) {
+      cause = fmt::format(
+          "every active lane arrives by itself: initialise {} for all of them, or let one elected lane "
+          "arrive",
+          name);
+    } else if (barrier.pending == 0 && barrier.transaction > 0) {
+      cause = fmt::format(
+          "an arrival for the next phase, while the bytes of this one are still to come: nobody made it "
+          "wait for the phase to end, as a producer does by waiting until its slot is free");
+    } else {
+      cause = fmt::format(
+          "more threads arrive in one phase than mbarrier.init announced, or one arrives for the next "
+          "phase and nobody made it wait for this one to end");
+    }
+    throw misuse(fmt::format("{}: {} arrival{} at {}, where {} of {} are pending", actor.what, arrival.count,
+                             arrival.count == 1 ? "" : "s", name, barrier.pending, barrier.expected),
+                 details_of(reference, std::move(before)), std::move(cause), actor);
   }
   const uint32_t count = static_cast<uint32_t>(arrival.count);
   if (arrival.no_complete && count == barrier.pending && barrier.transaction == 0) {
-    throw Fault(FaultKind::launch_failure,
-                fmt::format("{}: this arrival would end the phase of the {}", actor.what,
-                            name_of_barrier(*reference.block, reference.offset)),
-                details_of(reference, {".noComplete promises that the phase goes on; use a plain mbarrier.arrive for "
-                                       "the last arrival"}),
-                actor.lanes);
+    throw misuse(fmt::format("{}: this arrival would end the phase of {}", actor.what,
+                             name_of_barrier(*reference.block, reference.offset)),
+                 details_of(reference, {".noComplete promises that the phase goes on; use a plain mbarrier.arrive for "
+                                        "the last arrival"}),
+                 {}, actor);
   }
   barrier.pending -= count;
+  if (actor.fragment != nullptr) barrier.last_arrival = place_of(actor);
   if (arrival.drop) barrier.expected -= std::min(count, barrier.expected);
   announce(reference, BarrierEventKind::arrive, count, actor);
 }
@@ -117,42 +163,41 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
   const auto found = block.mbarriers.live.find(offset);
   if (found == block.mbarriers.live.end()) {
     std::vector<std::string> details;
+    std::string cause;
     if (block.mbarriers.invalidated.count(offset) != 0) {
-      details.push_back("there was one, until mbarrier.inval ended it; initialise it again before it is used");
+      cause = "mbarrier.inval has ended the barrier that was here: initialise it again before it is used";
     } else {
-      details.push_back(
-          "did a thread run ahead of mbarrier.init? Let one thread initialise, then __syncthreads() (for other blocks "
-          "of the cluster: fence.mbarrier_init and a cluster barrier) before anyone uses the barrier");
+      cause =
+          "a thread ran ahead of mbarrier.init, or nobody initialises it: let one thread do so, then __syncthreads() "
+          "(for other blocks of the cluster: fence.mbarrier_init and a cluster barrier) before anyone uses the barrier";
     }
     if (block.mbarriers.live.empty()) {
       details.push_back("the block has no live mbarrier");
     } else {
-      std::string offsets;
+      std::string names;
       size_t shown = 0;
       for (const auto& [other, barrier] : block.mbarriers.live) {
         if (shown++ == 16) {
-          offsets += ", ...";
+          names += ", ...";
           break;
         }
-        offsets += fmt::format("{}0x{:x}", offsets.empty() ? "" : ", ", other);
+        names += (names.empty() ? "" : ", ") + block.cluster->grid->kernel->name_of_shared(other, kMbarrierBytes);
       }
-      details.push_back(fmt::format("the block's {} live mbarrier(s) are at {}", block.mbarriers.live.size(), offsets));
+      details.push_back(fmt::format("live mbarriers of the block: {}", names));
     }
-    throw Fault(FaultKind::launch_failure,
-                fmt::format("{}: no mbarrier is initialised at shared offset 0x{:x} of block ({},{},{})", what, offset,
-                            block.index.x, block.index.y, block.index.z),
-                std::move(details));
+    throw misuse(fmt::format("{}: no mbarrier is initialised at {} (shared offset 0x{:x})", what,
+                             name_of_barrier(block, offset), offset),
+                 std::move(details), std::move(cause));
   }
   const BarrierReference reference{&block, offset, &found->second};
   uint64_t stored = 0;
   std::memcpy(&stored, block.shared.data() + offset, sizeof stored);
   if (stored != word_of(found->second)) {
-    throw Fault(
-        FaultKind::launch_failure,
-        fmt::format("{}: the {} has been written over with 0x{:016x}", what, name_of_barrier(block, offset), stored),
-        details_of(reference, {"something stored to these 8 bytes while the barrier was live: an overlapping "
-                               "buffer, or a copy that runs past its end; the chip's barrier would be corrupt",
-                               "to use the memory for something else, end the barrier with mbarrier.inval"}));
+    throw misuse(
+        fmt::format("{}: {} has been written over with 0x{:016x}", what, name_of_barrier(block, offset), stored),
+        details_of(reference, {"to use the memory for something else, end the barrier with mbarrier.inval"}),
+        "something stored to these 8 bytes while the barrier was live: an overlapping buffer, or a copy that runs past "
+        "its end; the chip's barrier would be corrupt");
   }
   return reference;
 }
@@ -171,18 +216,21 @@ void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierA
     uint64_t stored = 0;
     std::memcpy(&stored, block.shared.data() + offset, sizeof stored);
     if (stored == word_of(found->second) || !found->second.waiting.empty()) {
-      throw Fault(FaultKind::launch_failure,
-                  fmt::format("{}: a barrier is already live at this place, the {}", actor.what,
-                              name_of_barrier(block, offset)),
-                  details_of({&block, offset, &found->second},
-                             {"do two threads initialise it? One must, before the others use it",
-                              "to initialise it anew, end it first with mbarrier.inval, when nobody uses it any more"}),
-                  actor.lanes);
+      const BarrierPlace& first = found->second.initialised;
+      const bool same_line = actor.fragment != nullptr && first.pc == actor.fragment->pc;
+      throw misuse(
+          fmt::format("{}: {} is already live", actor.what, name_of_barrier(block, offset)),
+          details_of({&block, offset, &found->second},
+                     {"to initialise it anew, end it first with mbarrier.inval, when nobody uses it any more"}),
+          same_line ? "more than one thread initialises it: one must, before the others use it"
+                    : "it is initialised in two places, or two barriers share one address",
+          actor);
     }
   }
   Mbarrier& barrier = block.mbarriers.live[offset];
   barrier = Mbarrier{};
   barrier.expected = barrier.pending = static_cast<uint32_t>(count);
+  barrier.initialised = place_of(actor);
   block.mbarriers.invalidated.erase(offset);
   const BarrierReference reference{&block, offset, &barrier};
   store_word(reference);
@@ -195,11 +243,10 @@ void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& acto
   const BarrierReference reference = find_barrier(block, offset, actor.what);
   if (!reference.barrier->waiting.empty()) {
     const Fragment& sleeper = *reference.barrier->waiting.front();
-    throw Fault(FaultKind::launch_failure,
-                fmt::format("{}: warp {} still waits on the {}", actor.what, sleeper.warp->index,
-                            name_of_barrier(block, offset)),
-                details_of(reference, {"it could never be woken; invalidate a barrier when nobody uses it any more"}),
-                actor.lanes);
+    throw misuse(
+        fmt::format("{}: warp {} still waits on {}", actor.what, sleeper.warp->index, name_of_barrier(block, offset)),
+        details_of(reference, {"it could never be woken; invalidate a barrier when nobody uses it any more"}), {},
+        actor);
   }
   announce(reference, BarrierEventKind::invalidate, 0, actor);
   block.mbarriers.live.erase(offset);
@@ -240,21 +287,20 @@ void complete_transaction(const BarrierReference& reference, uint64_t bytes, con
 void add_pending(const BarrierReference& reference, const BarrierActor& actor) {
   Mbarrier& barrier = *reference.barrier;
   if (barrier.pending >= kMbarrierLimit) {
-    throw Fault(FaultKind::launch_failure,
-                fmt::format("{}: the pending count of the {} would exceed {}", actor.what,
-                            name_of_barrier(*reference.block, reference.offset), kMbarrierLimit),
-                details_of(reference, {}), actor.lanes);
+    throw misuse(fmt::format("{}: the pending count of {} would exceed {}", actor.what,
+                             name_of_barrier(*reference.block, reference.offset), kMbarrierLimit),
+                 details_of(reference, {}), {}, actor);
   }
   ++barrier.pending;
   store_word(reference);
 }
 
-void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what) {
-  complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{what});
+void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what, uint64_t operation) {
+  complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{what, nullptr, 0, false, operation});
 }
 
-void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, const char* what) {
-  arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{what});
+void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, const char* what, uint64_t operation) {
+  arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{what, nullptr, 0, false, operation});
 }
 
 void MbarrierTable::forget(Fragment& fragment) {

@@ -14,11 +14,16 @@
 
 namespace stagecraft::emulator::units {
 
+/// What reports call a fault that is the use of a barrier.
+inline constexpr const char* kBarrierMisuse = "barrier misuse";
+
 /// Who acts on a barrier, and with which instruction.
 struct BarrierActor {
   const char* what = "";                  ///< for messages: "mbarrier.arrive"
   machine::Fragment* fragment = nullptr;  ///< null for an asynchronous engine
   machine::LaneMask lanes = 0;
+  bool relaxed = false;    ///< orders no memory
+  uint64_t operation = 0;  ///< of an asynchronous engine: the number it was announced with, 0 for none
 };
 
 /// A live barrier of a block.
@@ -59,10 +64,10 @@ void add_pending(const BarrierReference& reference, const BarrierActor& actor);
 /// For asynchronous engines: `bytes` have been delivered to the barrier at a shared address (with rank) of the cluster.
 /// Throws Fault when there is no such barrier or its block has exited.
 void complete_transaction(machine::Cluster& cluster, uint32_t address, uint64_t bytes,
-                          const char* what = "asynchronous copy");
+                          const char* what = "asynchronous copy", uint64_t operation = 0);
 /// For asynchronous engines: `count` arrivals.
 void arrive_asynchronously(machine::Cluster& cluster, uint32_t address, uint32_t count = 1,
-                           const char* what = "asynchronous arrival");
+                           const char* what = "asynchronous arrival", uint64_t operation = 0);
 
 /// The time that a wait's hint in nanoseconds means in cycles of the chip; at least 1.
 machine::Cycle cycles_of(uint64_t nanoseconds, const machine::Grid& grid);

@@ -8,8 +8,9 @@
 
 namespace stagecraft::emulator::units {
 
-/// Takes an ordering and its scope (.cta or .cluster), which must come together or not at all.
-void take_semantics(machine::Translation& t, std::initializer_list<std::string_view> legal);
+/// Takes an ordering and its scope (.cta or .cluster), which must come together or not at all. True when it is
+/// `.relaxed`.
+bool take_semantics(machine::Translation& t, std::initializer_list<std::string_view> legal);
 
 /// mbarrier.test_wait and mbarrier.try_wait; `sleeps` for the latter.
 void translate_wait(machine::Translation& t, bool sleeps);

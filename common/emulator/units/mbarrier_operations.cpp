@@ -5,6 +5,7 @@
 #include <string>
 
 #include "emulator/machine/grid.hpp"
+#include "emulator/machine/observation.hpp"
 #include "emulator/machine/translate.hpp"
 #include "emulator/units/lane_operand.hpp"
 #include "emulator/units/mbarrier.hpp"
@@ -31,6 +32,7 @@ struct BarrierDetail : machine::OpDetail {
   bool expects = false;                                  ///< arrive.expect_tx: `amount` is bytes
   bool drop = false;
   bool no_complete = false;
+  bool relaxed = false;
 
   uint64_t amount_of(const Fragment& fragment, uint32_t lane) const {
     return amount.present() ? amount.at(fragment, lane) : 1;
@@ -47,6 +49,7 @@ void lane_by_lane(LaneMask mask, Act&& act) {
       act(lane);
     } catch (Fault& fault) {
       if (fault.lanes == 0) fault.lanes = 1u << lane;
+      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
       throw;
     }
   });
@@ -109,7 +112,7 @@ bool arrive_together(Fragment& fragment, const BarrierDetail& detail, LaneMask m
   if (count * lanes > reference.barrier->pending || count * lanes > kMbarrierLimit) return false;
   Mbarrier before = *reference.barrier;
   before.waiting.clear();
-  arrive_once(reference, detail, amount, lanes, {detail.what.c_str(), &fragment, mask});
+  arrive_once(reference, detail, amount, lanes, {detail.what.c_str(), &fragment, mask, detail.relaxed});
   machine::for_each_lane(mask, [&](uint32_t lane) {
     write_state(fragment, detail, lane, word_of(before));
     before.pending -= static_cast<uint32_t>(count);
@@ -127,7 +130,7 @@ Outcome arrive_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
     const BarrierReference reference = barrier_of_lane(fragment, detail, lane);
     write_state(fragment, detail, lane,
                 arrive_once(reference, detail, detail.amount_of(fragment, lane), 1,
-                            {detail.what.c_str(), &fragment, 1u << lane}));
+                            {detail.what.c_str(), &fragment, 1u << lane, detail.relaxed}));
   });
   return Outcome::next;
 }
@@ -172,7 +175,16 @@ Outcome arrive_after_copies(Fragment& fragment, const Op& op, LaneMask mask) {
     const machine::Cycle delay = end != block.bulk_groups.copy_end.end() && end->second > now ? end->second - now : 0;
     // Also with nothing to wait for it is an event: the arrival is asynchronous, and copies that end in the same cycle
     // come first because they were scheduled first.
-    cluster.schedule(delay, [&cluster, address] { arrive_asynchronously(cluster, address, 1, kWhat); });
+    uint64_t number = 0;
+    if (machine::observes_memory(fragment)) {
+      number = machine::announce_operation({.fragment = &fragment,
+                                            .lane = lane,
+                                            .what = kWhat,
+                                            .completion = machine::AsyncCompletion::copies_arrive,
+                                            .has_barrier = true,
+                                            .barrier = address});
+    }
+    cluster.schedule(delay, [&cluster, address, number] { arrive_asynchronously(cluster, address, 1, kWhat, number); });
   });
   return Outcome::next;
 }
@@ -210,7 +222,7 @@ void translate_arrive(Translation& t, bool drop) {
                              detail->expects       ? ".expect_tx"
                              : detail->no_complete ? ".noComplete"
                                                    : "");
-  take_semantics(t, {"release", "relaxed"});
+  detail->relaxed = take_semantics(t, {"release", "relaxed"});
   const SharedScope scope = take_scope(t, !detail->no_complete);
   t.modifiers.require("b64");
   const bool sink = t.operand(0).kind == ptx::OperandKind::sink;
@@ -262,10 +274,11 @@ void translate_mbarrier(Translation& t) {
 
 }  // namespace
 
-void take_semantics(Translation& t, std::initializer_list<std::string_view> legal) {
-  const bool semantics = t.modifiers.take_one_of(legal).has_value();
+bool take_semantics(Translation& t, std::initializer_list<std::string_view> legal) {
+  const auto order = t.modifiers.take_one_of(legal);
+  const bool semantics = order.has_value();
   const bool scope = t.modifiers.take_one_of({"cta", "cluster"}).has_value();
-  if (semantics == scope) return;
+  if (semantics == scope) return order == "relaxed";
   t.illegal(semantics ? "an ordering needs its scope, .cta or .cluster, beside it"
                       : "a scope needs its ordering, such as .relaxed, beside it");
 }

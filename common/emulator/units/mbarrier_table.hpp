@@ -28,6 +28,13 @@ namespace stagecraft::emulator::units {
 inline constexpr uint32_t kMbarrierLimit = (1u << 20) - 1;
 inline constexpr uint32_t kMbarrierBytes = 8;
 
+/// Where something was done to a barrier, for reports.
+struct BarrierPlace {
+  uint32_t pc = 0xffffffffu;
+  uint32_t warp = 0;  ///< in the block
+  uint32_t lanes = 0;
+};
+
 /// One mbarrier object (PTX ISA, "Contents of the mbarrier object").
 struct Mbarrier {
   uint32_t expected = 0;    ///< arrivals per phase
@@ -36,6 +43,7 @@ struct Mbarrier {
   uint64_t phase = 0;       ///< phases completed
   /// Bytes announced in the current phase, for reports ("16384 of 32768 bytes outstanding").
   int64_t announced = 0;
+  BarrierPlace initialised, last_arrival;
   std::vector<machine::Fragment*> waiting;  ///< asleep until the phase completes, in the order of their coming
 
   /// Whether a wait for `parity` may go on: the phase of that parity is no longer the current one. A fresh barrier lets

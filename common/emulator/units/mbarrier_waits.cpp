@@ -29,7 +29,8 @@ struct WaitDetail : machine::OpDetail {
   LaneOperand phase;  ///< the parity, or the state that an arrival gave
   bool by_parity = false;
   bool sleeps = false;  ///< try_wait
-  LaneOperand hint;     ///< nanoseconds; absent: the chip's own limit
+  bool relaxed = false;
+  LaneOperand hint;  ///< nanoseconds; absent: the chip's own limit
   machine::RegisterOffset result = machine::kNoRegister;
 
   uint32_t parity_of(const Fragment& fragment, uint32_t lane) const {
@@ -43,9 +44,15 @@ void write_result(Fragment& fragment, const WaitDetail& detail, LaneMask mask, L
   result = (result & ~mask) | passed;
 }
 
-void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneMask lanes) {
-  const BarrierEvent event{
-      BarrierEventKind::wait, reference.block, reference.offset, reference.barrier->phase, 0, &fragment, lanes};
+void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneMask lanes, bool relaxed) {
+  const BarrierEvent event{BarrierEventKind::wait,
+                           reference.block,
+                           reference.offset,
+                           reference.barrier->phase,
+                           0,
+                           &fragment,
+                           lanes,
+                           relaxed};
   for (machine::Observer* observer : fragment.grid().observers) observer->barrier(event);
 }
 
@@ -75,12 +82,13 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
           find_barrier(fragment.block(), address & machine::kSharedOffsetMask, detail.what);
       if (reference.barrier->passes(parity)) {
         passed |= alike;
-        if (!fragment.grid().observers.empty()) announce_waits(fragment, reference, alike);
+        if (!fragment.grid().observers.empty()) announce_waits(fragment, reference, alike, detail.relaxed);
       } else {
         open.push_back({reference, address, leader});
       }
     } catch (machine::Fault& fault) {
       fault.lanes = alike;
+      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
       throw;
     }
   }
@@ -133,7 +141,7 @@ void translate_wait(Translation& t, bool sleeps) {
   detail->sleeps = sleeps;
   detail->what = sleeps ? "mbarrier.try_wait" : "mbarrier.test_wait";
   detail->by_parity = t.modifiers.take("parity");
-  take_semantics(t, {"acquire", "relaxed"});
+  detail->relaxed = take_semantics(t, {"acquire", "relaxed"});
   const SharedScope scope =
       t.modifiers.take_one_of({"shared::cta", "shared"}) ? SharedScope::block : SharedScope::generic;
   t.modifiers.require("b64");

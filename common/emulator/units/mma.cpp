@@ -348,6 +348,13 @@ void execute_scaled(const MmaOperation& operation, const Accumulator& accumulato
 
 }  // namespace
 
+std::vector<machine::SharedRange> shared_reads(const MmaOperation& operation, const Block& block) {
+  std::vector<machine::SharedRange> ranges;
+  if (!operation.a_in_tensor_memory) append_ranges(matrix_a(operation), block, ranges);
+  append_ranges(matrix_b(operation), block, ranges);
+  return ranges;
+}
+
 void check(const MmaOperation& operation, const Block& block, const TensorMemory& memory) {
   check_lane(operation.d, layout_of(operation), "tcgen05.mma, accumulator");
   memory.require(block, cell_at(operation.d), kTensorLanes - cell_at(operation.d).lane, columns_of_d(operation),

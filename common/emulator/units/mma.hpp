@@ -3,7 +3,9 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "emulator/machine/observer.hpp"
 #include "emulator/units/mma_descriptors.hpp"
 #include "emulator/units/tensor_memory.hpp"
 
@@ -30,6 +32,9 @@ struct MmaOperation {
 /// Throws Fault unless the chip could execute the operation: majors and swizzles that the types allow, operands within
 /// the block's shared memory, addresses within what the block has allocated of tensor memory.
 void check(const MmaOperation& operation, const machine::Block& block, const TensorMemory& memory);
+
+/// The shared memory that an operation reads.
+std::vector<machine::SharedRange> shared_reads(const MmaOperation& operation, const machine::Block& block);
 
 /// Executes an operation that `check` has approved; reads the operands now.
 void execute(const MmaOperation& operation, const machine::Block& block, TensorMemory& memory);

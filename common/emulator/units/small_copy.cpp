@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/bulk_engine.hpp"
 
 namespace stagecraft::emulator::units {
@@ -67,6 +68,13 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     each.groups = &block->bulk_groups.copy[thread];
     each.group = each.groups->join();
     block->bulk_groups.copy_end[thread] = std::max(cluster.now, fragment.warp->clock) + latency;
+    if (machine::observes_memory(fragment)) {
+      machine::announce_operation({.fragment = &fragment,
+                                   .lane = lane,
+                                   .what = "cp.async",
+                                   .completion = machine::AsyncCompletion::copy_group,
+                                   .writes = {{each.destination, detail.size}}});
+    }
     copies->push_back(std::move(each));
   });
   cluster.schedule(latency, [block, copies, size = detail.size] {

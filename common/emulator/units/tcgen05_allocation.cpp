@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/machine/grid.hpp"
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/lane_operand.hpp"
 #include "emulator/units/tcgen05.hpp"
 
@@ -62,6 +63,9 @@ Outcome allocate(Fragment& fragment, const Op& op, LaneMask mask) {
   std::erase(waiting, &fragment);
   const uint32_t address = address_of({0, allocation->column});
   std::memcpy(bytes_of(block, result), &address, sizeof address);
+  if (machine::observes_memory(fragment)) {
+    machine::announce_access(fragment, machine::first_lane(mask), machine::AccessKind::write, result, sizeof address);
+  }
   machine::note_effect(fragment);
   return Outcome::next;
 }

@@ -11,6 +11,7 @@
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/units/lane_operand.hpp"
+#include "emulator/units/matrix_operand.hpp"
 #include "emulator/units/mma.hpp"
 #include "emulator/units/tcgen05.hpp"
 #include "emulator/units/tensor_memory_copy.hpp"
@@ -89,8 +90,9 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
     check(operation, fragment.block(), tensor_memory_of(fragment));
     // K is 32 bytes for all kinds, and narrower types are that much faster: 16 elements of 16 bits stand for it.
     const uint64_t arithmetic = uint64_t{operation.shape.m} * operation.shape.n * 16 / latencies.mma_macs_per_cycle;
-    issue(fragment, lane, arithmetic,
-          [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
+    issue(
+        fragment, lane, arithmetic, "tcgen05.mma", [&] { return shared_reads(operation, fragment.block()); },
+        [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
   });
   machine::note_effect(fragment);
   return Outcome::next;
@@ -224,7 +226,12 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     CopyOperation operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
     operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
     check(operation, fragment.block(), tensor_memory_of(fragment));
-    issue(fragment, lane, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle,
+    const auto reads = [&] {
+      std::vector<machine::SharedRange> ranges;
+      append_ranges(operation.source, fragment.block(), rows_of(detail.shape), row_bytes_of(detail.shape), ranges);
+      return ranges;
+    };
+    issue(fragment, lane, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle, "tcgen05.cp", reads,
           [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
   });
   machine::note_effect(fragment);

@@ -194,6 +194,19 @@ void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
   });
 }
 
+std::vector<machine::SharedRange> shared_ranges(const TensorBox& box, uint32_t address) {
+  // A swizzle permutes the pieces of a line; a full line stays one.
+  if (box.row_shared_bytes == box.pitch) return {{address, box.row_count * box.pitch}};
+  std::vector<machine::SharedRange> ranges;
+  for (uint32_t row = 0; row < box.row_count; ++row) {
+    const uint32_t linear = address + row * box.pitch;
+    for (uint32_t at = 0; at < box.row_shared_bytes; at += kPiece) {
+      ranges.push_back({swizzled(linear + at, box.map.swizzle) & ~8u, kPiece});
+    }
+  }
+  return ranges;
+}
+
 std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset) {
   std::vector<std::byte> rows(size_t{box.row_count} * box.row_bytes);
   std::array<std::byte, 128> unpacked;

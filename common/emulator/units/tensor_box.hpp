@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulator/machine/memory.hpp"
+#include "emulator/machine/observer.hpp"
 #include "emulator/units/tensor_map.hpp"
 
 namespace stagecraft::emulator::units {
@@ -62,6 +63,8 @@ std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& m
 /// Fills a box of shared memory. `window` is the block's shared memory, `offset` the box's place in it, a multiple of
 /// 128; both ends have been checked.
 void load_box(const TensorBox& box, std::byte* window, uint32_t offset);
+/// The bytes of shared memory that a box at a shared address occupies, gaps left out. The upper bits (the rank) stay.
+std::vector<machine::SharedRange> shared_ranges(const TensorBox& box, uint32_t address);
 /// The rows of a box out of shared memory, unswizzled, `row_bytes` each.
 std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset);
 /// Calls `put(address, bytes, count)` for what of the gathered rows lies in the tensor. Dimension 0 is cut at multiples

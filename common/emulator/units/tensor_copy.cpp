@@ -107,6 +107,10 @@ void check_rows(const machine::Grid& grid, const TensorBox& box, bool write, con
                "memory has not been freed"});
 }
 
+SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
+  return {[box](uint32_t address) { return shared_ranges(*box, address); }};
+}
+
 Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   const TensorDetail& detail = detail_of(op);
   machine::note_effect(fragment);
@@ -115,7 +119,8 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     check_rows(fragment.grid(), *box, false, detail.what);
     const auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
     machine::Cluster* cluster = &fragment.cluster();
-    schedule_delivery(fragment, targets, box->bytes(), detail.what,
+    const DeliveryNotes notes{lane, footprint_of(box), {}};
+    schedule_delivery(fragment, targets, box->bytes(), detail.what, notes,
                       [cluster, box, what = detail.what](const BulkTarget& target) {
                         check_rows(*cluster->grid, *box, false, what);  // freed since?
                         Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);
@@ -181,7 +186,7 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
         }
       });
     };
-    schedule_store(fragment, lane, box->bytes(), detail.what, read, write);
+    schedule_store(fragment, lane, box->bytes(), detail.what, source, footprint_of(box), read, write);
   });
   return Outcome::next;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/mbarrier.hpp"
 
 namespace stagecraft::emulator::units {
@@ -12,8 +13,16 @@ using machine::Cluster;
 using machine::Cycle;
 using machine::Fragment;
 
-void issue(Fragment& fragment, uint32_t lane, Cycle arithmetic,
+void issue(Fragment& fragment, uint32_t lane, Cycle arithmetic, const char* what,
+           const std::function<std::vector<machine::SharedRange>()>& reads,
            std::function<void(const Block&, TensorMemory&)> action) {
+  if (machine::observes_memory(fragment)) {
+    machine::announce_operation({.fragment = &fragment,
+                                 .lane = lane,
+                                 .what = what,
+                                 .completion = machine::AsyncCompletion::tensor_pipe,
+                                 .reads = reads()});
+  }
   const Block& block = fragment.block();
   Cluster& cluster = fragment.cluster();
   TensorMemory& memory = *block.sm->tensor_memory;
@@ -38,9 +47,16 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
   const auto latest = pipe.completion_of.find(machine::thread_of(fragment, lane));
   const Cycle now = std::max(cluster.now, fragment.warp->clock);
   const Cycle completion = latest == pipe.completion_of.end() ? now : std::max(now, latest->second);
+  uint64_t number = 0;
+  if (machine::observes_memory(fragment)) {
+    number = machine::announce_operation({.fragment = &fragment,
+                                          .lane = lane,
+                                          .what = "tcgen05.commit",
+                                          .completion = machine::AsyncCompletion::tensor_arrive});
+  }
   // At equal times events keep the order of scheduling: this one follows the operations that it tracks.
-  cluster.schedule(completion - now, [&cluster, mbarriers = std::move(mbarriers)] {
-    for (const uint32_t address : mbarriers) arrive_asynchronously(cluster, address, 1, "tcgen05.commit");
+  cluster.schedule(completion - now, [&cluster, number, mbarriers = std::move(mbarriers)] {
+    for (const uint32_t address : mbarriers) arrive_asynchronously(cluster, address, 1, "tcgen05.commit", number);
   });
 }
 

@@ -13,7 +13,10 @@ namespace stagecraft::emulator::units {
 /// Issues an operation of one lane that keeps the unit busy for `arithmetic` cycles. `action` runs when it completes:
 /// only then are shared memory and the accumulator read, so that a stage that is refilled too early gives the wrong
 /// result that it would give on the chip. Not run when the block has ended by then.
-void issue(machine::Fragment& fragment, uint32_t lane, machine::Cycle arithmetic,
+/// `what` and `reads` tell observers of memory what it is: "tcgen05.mma", and which shared memory it reads; `reads` is
+/// called only if somebody observes.
+void issue(machine::Fragment& fragment, uint32_t lane, machine::Cycle arithmetic, const char* what,
+           const std::function<std::vector<machine::SharedRange>()>& reads,
            std::function<void(const machine::Block&, TensorMemory&)> action);
 
 /// tcgen05.commit: arrives once on each of these mbarriers (shared addresses with rank) when all that the lane has

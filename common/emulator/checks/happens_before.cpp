@@ -1,0 +1,361 @@
+#include "emulator/checks/happens_before.hpp"
+
+#include <bit>
+#include <limits>
+
+namespace stagecraft::emulator::checks {
+
+using machine::AccessKind;
+using machine::AccessOrder;
+using machine::AsyncCompletion;
+using machine::BarrierEventKind;
+using machine::for_each_lane;
+using machine::kWarpSize;
+using machine::LaneMask;
+using machine::RendezvousKind;
+
+namespace {
+
+constexpr size_t kArrivalsKept = 32;
+constexpr uint32_t kOfCluster = 0xffffffffu;
+
+/// Calls `visit(known, lanes)` for each set of lanes that share one clock.
+template <typename Visit>
+void for_each_clock(const WarpOrder& warp, LaneMask lanes, Visit&& visit) {
+  while (lanes != 0) {
+    const SharedClock known = warp.known[machine::first_lane(lanes)];
+    LaneMask same = 0;
+    for_each_lane(lanes, [&](uint32_t lane) { same |= (warp.known[lane] == known ? 1u : 0u) << lane; });
+    lanes &= ~same;
+    visit(known, same);
+  }
+}
+
+uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (shared ? 1u : 0u); }
+
+}  // namespace
+
+ClusterOrder::ClusterOrder(uint32_t blocks, uint32_t warps_per_block, uint32_t threads_per_block)
+    : warps_per_block_(warps_per_block),
+      warps_(size_t{blocks} * warps_per_block),
+      components_(blocks * warps_per_block * kWarpSize) {
+  auto known = std::make_shared<VectorClock>(components_);
+  // Threads that do not exist have nothing that one could fail to know.
+  for (uint32_t warp = 0; warp < warps_.size(); ++warp) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      if (warp % warps_per_block * kWarpSize + lane >= threads_per_block) {
+        known->raise(component_of(warp, lane), std::numeric_limits<Time>::max());
+      }
+    }
+  }
+  for (WarpOrder& warp : warps_) warp.known.fill(known);
+}
+
+uint32_t ClusterOrder::barrier_index(uint32_t rank, uint32_t offset) {
+  const auto [found, fresh] = barrier_indices_.try_emplace({rank, offset}, static_cast<uint32_t>(barriers_.size()));
+  if (fresh) {
+    barriers_.emplace_back();
+    barriers_.back().rank = rank;
+    barriers_.back().offset = offset;
+    barriers_.back().component = components_++;
+  }
+  return found->second;
+}
+
+uint32_t ClusterOrder::find_barrier(uint32_t rank, uint32_t offset) const {
+  const auto found = barrier_indices_.find({rank, offset});
+  return found == barrier_indices_.end() ? kNoBarrier : found->second;
+}
+
+bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, const VectorClock& known) const {
+  if (past.is_asynchronous()) {
+    const Operation& operation = operations_[past.operation()];
+    return operation.time != 0 && known.at(operation.component) >= operation.time;
+  }
+  LaneMask others = past.lanes;
+  if (past.agent == warp) {
+    if (std::has_single_bit(lanes)) {
+      others &= ~lanes;
+    } else if (past.writes() && (lanes & ~past.lanes) == 0) {
+      // Several lanes wrote the same value here in one instruction, and each of them goes on with what it wrote.
+      return true;
+    }
+  } else if (known.earliest(past.agent * kWarpSize, kWarpSize) >= past.time) {
+    return true;
+  }
+  for (; others != 0; others &= others - 1) {
+    if (known.at(component_of(past.agent, machine::first_lane(others))) < past.time) return false;
+  }
+  return true;
+}
+
+Time ClusterOrder::publish(WarpOrder& warp) {
+  if (!warp.accessed) return warp.time - 1;
+  warp.accessed = false;
+  return warp.time++;
+}
+
+void ClusterOrder::release(uint32_t number, LaneMask lanes, Gathering& target) {
+  WarpOrder& warp = warps_[number];
+  const Time time = publish(warp);
+  for_each_clock(warp, lanes, [&](const SharedClock& known, LaneMask) { target.join(known); });
+  for_each_lane(lanes, [&](uint32_t lane) { target.clock.raise(component_of(number, lane), time); });
+}
+
+void ClusterOrder::release_fenced(uint32_t number, LaneMask lanes, Gathering& target) {
+  WarpOrder& warp = warps_[number];
+  for_each_lane(lanes, [&](uint32_t lane) {
+    if (warp.fenced[lane] == nullptr) return;
+    target.join(warp.fenced[lane]);
+    target.clock.raise(component_of(number, lane), warp.fenced_time[lane]);
+  });
+}
+
+void ClusterOrder::acquire(uint32_t number, LaneMask lanes, const SharedClock& source) {
+  if (source == nullptr) return;
+  WarpOrder& warp = warps_[number];
+  for_each_clock(warp, lanes, [&](const SharedClock& known, LaneMask same) {
+    if (known == source || source->is_within(*known)) return;
+    SharedClock now = source;
+    if (!known->is_within(*source)) {
+      auto both = std::make_shared<VectorClock>(*known);
+      both->join(*source);
+      now = std::move(both);
+    }
+    for_each_lane(same, [&](uint32_t lane) { warp.known[lane] = now; });
+  });
+}
+
+void ClusterOrder::acquire_at_fence(uint32_t number, LaneMask lanes, const SharedClock& source) {
+  if (source == nullptr) return;
+  WarpOrder& warp = warps_[number];
+  warp.has_pending = true;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    SharedClock& pending = warp.pending[lane];
+    if (pending == nullptr || pending->is_within(*source)) {
+      pending = source;
+    } else if (!source->is_within(*pending)) {
+      auto both = std::make_shared<VectorClock>(*pending);
+      both->join(*source);
+      pending = std::move(both);
+    }
+  });
+}
+
+void ClusterOrder::warp_met(uint32_t number, LaneMask lanes) {
+  WarpOrder& warp = warps_[number];
+  if (std::has_single_bit(lanes)) return;
+  // When nothing was done since the last meeting, there is nothing to tell.
+  const SharedClock& first = warp.known[machine::first_lane(lanes)];
+  bool same = true;
+  for_each_lane(lanes, [&](uint32_t lane) { same = same && warp.known[lane] == first; });
+  if (same && !warp.accessed && first->at(component_of(number, machine::first_lane(lanes))) == warp.time - 1) {
+    bool all = true;
+    for_each_lane(lanes, [&](uint32_t lane) { all = all && first->at(component_of(number, lane)) == warp.time - 1; });
+    if (all) return;
+  }
+  Gathering gathered;
+  release(number, lanes, gathered);
+  const SharedClock known = std::make_shared<VectorClock>(std::move(gathered.clock));
+  for_each_lane(lanes, [&](uint32_t lane) { warp.known[lane] = known; });
+}
+
+void ClusterOrder::fence(uint32_t number, LaneMask lanes) {
+  WarpOrder& warp = warps_[number];
+  const Time time = publish(warp);
+  if (warp.has_pending) {
+    for_each_lane(lanes, [&](uint32_t lane) {
+      const SharedClock pending = std::move(warp.pending[lane]);
+      warp.pending[lane] = nullptr;
+      acquire(number, 1u << lane, pending);
+    });
+  }
+  warp.has_fenced = true;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    warp.fenced[lane] = warp.known[lane];
+    warp.fenced_time[lane] = time;
+  });
+}
+
+void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
+  const uint32_t rank = event.block == nullptr ? kOfCluster : event.block->rank;
+  Meeting& meeting = meetings_[{rank, event.number}];
+  switch (event.kind) {
+    case RendezvousKind::arrive: release(warp_number(*event.fragment), event.lanes, meeting.open); break;
+    case RendezvousKind::arrive_relaxed: release_fenced(warp_number(*event.fragment), event.lanes, meeting.open); break;
+    case RendezvousKind::complete:
+      meeting.completed = std::make_shared<VectorClock>(std::move(meeting.open.clock));
+      meeting.open = {};
+      break;
+    case RendezvousKind::pass: acquire(warp_number(*event.fragment), event.lanes, meeting.completed); break;
+  }
+}
+
+void ClusterOrder::note_wait(uint32_t number, uint32_t index, const machine::BarrierEvent& event) {
+  WarpOrder& warp = warps_[number];
+  const auto [found, fresh] = warp.waits.try_emplace(index);
+  WaitNote& note = found->second;
+  const bool again = !fresh && note.phases == event.phase && (note.lanes & event.lanes) != 0;
+  // A second look at the same phase is nothing; one after the warp has arrived somewhere may be a round too many.
+  const bool repeated = again && (note.repeated || note.arrivals != warp.arrival_count);
+  note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count, repeated};
+}
+
+void ClusterOrder::barrier(const machine::BarrierEvent& event) {
+  const uint32_t index = barrier_index(event.block->rank, event.offset);
+  BarrierOrder& barrier = barriers_[index];
+  const uint32_t number = event.fragment == nullptr ? 0 : warp_number(*event.fragment);
+  switch (event.kind) {
+    case BarrierEventKind::init: {
+      WarpOrder& warp = warps_[number];
+      warp.accessed = true;
+      barrier.initialised = {number, event.lanes, warp.time, event.fragment->pc};
+      for (WarpOrder& each : warps_) each.waits.erase(index);
+      break;
+    }
+    case BarrierEventKind::arrive:
+      if (event.fragment != nullptr) {
+        WarpOrder& warp = warps_[number];
+        warp.accessed = true;  // so that this arrival has a time of its own, by which reports know it
+        if (event.relaxed) {
+          release_fenced(number, event.lanes, barrier.open);
+        } else {
+          release(number, event.lanes, barrier.open);
+        }
+        ++warp.arrival_count;
+        warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count});
+        if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.pop_front();
+      } else if (const auto found = pending_operations_.find(event.operation); found != pending_operations_.end()) {
+        const Operation& operation = operations_[found->second];
+        barrier.open.join(operation.known);
+        if (operation.time != 0) barrier.open.clock.raise(operation.component, operation.time);
+      }
+      break;
+    case BarrierEventKind::complete_tx:
+      if (const auto found = pending_operations_.find(event.operation);
+          event.operation != 0 && found != pending_operations_.end()) {
+        Operation& operation = operations_[found->second];
+        barrier.open.join(operation.known);
+        operation.known = nullptr;
+        operation.component = barrier.component;
+        operation.time = barrier.ends + 1;
+        pending_operations_.erase(found);
+      }
+      break;
+    case BarrierEventKind::phase_complete:
+      barrier.open.clock.raise(barrier.component, ++barrier.ends);
+      barrier.completed = std::make_shared<VectorClock>(barrier.open.clock);
+      break;
+    case BarrierEventKind::wait:
+      note_wait(number, index, event);
+      if (event.phase == 0) break;  // for the phase before the first, in which nobody arrived
+      if (event.relaxed) {
+        acquire_at_fence(number, event.lanes, barrier.completed);
+      } else {
+        acquire(number, event.lanes, barrier.completed);
+      }
+      break;
+    case BarrierEventKind::expect_tx:
+    case BarrierEventKind::invalidate: break;
+  }
+}
+
+Sequence& ClusterOrder::sequence(std::map<ThreadKey, Sequence>& all, ThreadKey thread) {
+  const auto [found, fresh] = all.try_emplace(thread);
+  if (fresh) found->second.component = components_++;
+  return found->second;
+}
+
+void ClusterOrder::group(const machine::GroupEvent& event) {
+  const uint32_t number = warp_number(*event.fragment);
+  Sequence& mine = sequence(event.bulk ? bulk_ : copies_, component_of(number, event.lane));
+  if (event.kind == machine::GroupEventKind::commit) {
+    mine.groups.push_back(mine.issued);
+    return;
+  }
+  if (mine.groups.size() <= event.keep) return;
+  const size_t ended = mine.groups.size() - event.keep;
+  const Time time = mine.groups[ended - 1];
+  mine.groups.erase(mine.groups.begin(), mine.groups.begin() + static_cast<std::ptrdiff_t>(ended));
+  SharedClock& known = warps_[number].known[event.lane];
+  if (known->at(mine.component) >= time) return;
+  auto more = std::make_shared<VectorClock>(*known);
+  more->raise(mine.component, time);
+  known = std::move(more);
+}
+
+void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
+  const uint32_t number = warp_number(*access.fragment);
+  WarpOrder& warp = warps_[number];
+  const bool releases = access.order == AccessOrder::release || access.order == AccessOrder::acquire_release;
+  const bool acquires = access.order == AccessOrder::acquire || access.order == AccessOrder::acquire_release;
+  const bool reads = access.kind != AccessKind::write, writes = access.kind != AccessKind::read;
+  if (locations_.empty() && !(writes && (releases || warp.has_fenced))) return;
+  for_each_lane(access.lanes, [&](uint32_t lane) {
+    const uint64_t key = location_key(access.shared, access.addresses[lane]);
+    const auto found = locations_.find(key);
+    const SharedClock before = found == locations_.end() ? nullptr : found->second;
+    if (reads && before != nullptr) {
+      if (acquires) {
+        acquire(number, 1u << lane, before);
+      } else {
+        acquire_at_fence(number, 1u << lane, before);
+      }
+    }
+    if (!writes) return;
+    Gathering released;
+    // An update continues the release sequence of the write it replaces; a plain write ends it.
+    if (access.kind == AccessKind::update && before != nullptr) released.join(before);
+    if (releases) {
+      release(number, 1u << lane, released);
+    } else {
+      release_fenced(number, 1u << lane, released);
+    }
+    locations_[key] = std::make_shared<VectorClock>(std::move(released.clock));
+  });
+}
+
+uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
+  const uint32_t number = warp_number(*issued.fragment);
+  const ThreadKey thread = component_of(number, issued.lane);
+  Operation operation;
+  operation.warp = number;
+  operation.lane = issued.lane;
+  operation.pc = issued.fragment->pc;
+  operation.what = issued.what;
+  operation.completion = issued.completion;
+  operation.known = warps_[number].known[issued.lane];
+  const auto index = static_cast<uint32_t>(operations_.size());
+  const auto follow = [&](std::map<ThreadKey, Sequence>& all, bool adds) {
+    Sequence& mine = sequence(all, thread);
+    if (adds) ++mine.issued;
+    operation.component = mine.component;
+    operation.time = mine.issued;
+  };
+  switch (issued.completion) {
+    case AsyncCompletion::mbarrier:
+      operation.barrier =
+          barrier_index(issued.barrier >> machine::kSharedRankShift, issued.barrier & machine::kSharedOffsetMask);
+      pending_operations_[issued.number] = index;
+      break;
+    case AsyncCompletion::bulk_group: follow(bulk_, true); break;
+    case AsyncCompletion::copy_group: follow(copies_, true); break;
+    case AsyncCompletion::tensor_pipe: follow(tensor_, true); break;
+    case AsyncCompletion::copies_arrive:
+      follow(copies_, false);
+      pending_operations_[issued.number] = index;
+      break;
+    case AsyncCompletion::tensor_arrive:
+      follow(tensor_, false);
+      pending_operations_[issued.number] = index;
+      break;
+  }
+  if (issued.completion == AsyncCompletion::bulk_group || issued.completion == AsyncCompletion::copy_group ||
+      issued.completion == AsyncCompletion::tensor_pipe) {
+    operation.known = nullptr;  // its arrival, if one comes, has its own
+  }
+  operations_.push_back(std::move(operation));
+  return index;
+}
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,157 @@
+// The order that a cluster's threads and asynchronous operations have made among themselves, as vector clocks.
+//
+// Rules (numbers as in the PTX ISA's memory consistency model would have them, in plain words):
+//   - An instruction of a thread is after all that the thread did before. Lanes of a warp are threads: that they run in
+//     lockstep orders nothing; __syncwarp and the other .sync operations do.
+//   - What a thread did before it arrives at a barrier is before what follows the wait that sees that phase ended.
+//     Arrivals of earlier phases count as well, because arrivals are read-modify-writes of one object.
+//   - An asynchronous operation is after what its issuing thread did before, and its end is before what follows the
+//     wait that its end lets pass: the mbarrier's, the thread's own wait_group, or for tensor operations that of the
+//     barrier they are committed to. It is not before anything else, and not before what its own thread does next.
+//   - Its end carries what its issuer had learnt from others when it issued it, but not what the issuer itself did: the
+//     complete_tx of a copy releases only the copy (PTX ISA, "Memory consistency model for asynchronous operations").
+//   - Fences, with strong accesses of one location after and before them, order as C++'s fences do.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "emulator/checks/shadow_memory.hpp"
+#include "emulator/checks/vector_clock.hpp"
+#include "emulator/machine/grid.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// A clock under construction, to which threads add what they know.
+struct Gathering {
+  VectorClock clock;
+  SharedClock last;  ///< joined last, because the next thread often knows the very same
+  void join(const SharedClock& known) {
+    if (known == last) return;
+    clock.join(*known);
+    last = known;
+  }
+};
+
+/// An arrival of some lanes of a warp at an mbarrier.
+struct ArrivalNote {
+  uint32_t barrier = 0;  ///< index
+  uint32_t pc = 0;
+  Time time = 0;  ///< what the lanes did up to this time was published
+  machine::LaneMask lanes = 0;
+  uint64_t number = 0;  ///< among the arrivals of its warp, from 1 on
+};
+
+/// The last wait of a warp for a barrier that passed.
+struct WaitNote {
+  uint64_t phases =
+      0;  ///< that the barrier had ended; 0: the wait passed because it was for the phase before the first
+  uint32_t pc = 0;
+  machine::LaneMask lanes = 0;
+  uint64_t arrivals = 0;  ///< of the warp, anywhere, before
+  bool repeated = false;  ///< it saw the same phase as the wait before, though the warp arrived somewhere in between
+};
+
+struct WarpOrder {
+  Time time = 1;          ///< of what it does now
+  bool accessed = false;  ///< something was done at this time; publishing it begins the next
+  std::array<SharedClock, machine::kWarpSize> known;
+  std::array<SharedClock, machine::kWarpSize> fenced;  ///< known at the last fence; null: none
+  std::array<Time, machine::kWarpSize> fenced_time{};
+  std::array<SharedClock, machine::kWarpSize> pending;  ///< read by relaxed accesses, to be known after a fence
+  bool has_pending = false, has_fenced = false;
+  std::deque<ArrivalNote> arrivals;  ///< the youngest few
+  uint64_t arrival_count = 0;
+  std::map<uint32_t, WaitNote> waits;  ///< by barrier
+};
+
+struct BarrierOrder {
+  uint32_t rank = 0, offset = 0;  ///< the block that holds it, and where
+  uint32_t component = 0;         ///< counts its ended phases
+  Time ends = 0;
+  Gathering open;
+  SharedClock completed;  ///< of all ended phases; null before the first
+  PastAccess initialised;
+};
+
+struct Operation {
+  uint32_t component = 0;
+  Time time = 0;      ///< of its end in `component`; 0: not known yet
+  SharedClock known;  ///< to its issuer
+  uint32_t warp = 0, lane = 0, pc = 0;
+  const char* what = "";
+  machine::AsyncCompletion completion = machine::AsyncCompletion::mbarrier;
+  uint32_t barrier = 0;  ///< index of the mbarrier it completes on
+};
+
+/// Copies or tensor operations of one thread, numbered as they are issued.
+struct Sequence {
+  uint32_t component = 0;
+  Time issued = 0;
+  std::deque<Time> groups;  ///< `issued` at each commit; those that are known to have ended are dropped
+};
+
+class ClusterOrder {
+ public:
+  static constexpr uint32_t kNoBarrier = 0xffffffffu;
+
+  ClusterOrder(uint32_t blocks, uint32_t warps_per_block, uint32_t threads_per_block);
+
+  uint32_t warp_number(const machine::Fragment& fragment) const {
+    return fragment.block().rank * warps_per_block_ + fragment.warp->index;
+  }
+  uint32_t warps_per_block() const { return warps_per_block_; }
+  WarpOrder& warp(uint32_t number) { return warps_[number]; }
+  const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
+  /// Index of a barrier by the block's rank and its offset there; made when it is new.
+  uint32_t barrier_index(uint32_t rank, uint32_t offset);
+  uint32_t find_barrier(uint32_t rank, uint32_t offset) const;
+  const Operation& operation(uint32_t index) const { return operations_[index]; }
+
+  /// Whether lane `lane` of `warp` knows that a past access is over.
+  bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
+
+  // Edges.
+  void warp_met(uint32_t warp, machine::LaneMask lanes);
+  void fence(uint32_t warp, machine::LaneMask lanes);
+  void rendezvous(const machine::Rendezvous& event);
+  void barrier(const machine::BarrierEvent& event);
+  void group(const machine::GroupEvent& event);
+  void strong_access(const machine::MemoryAccess& access);
+  /// Takes note of an operation; its index.
+  uint32_t issue(const machine::AsyncOperation& operation);
+
+ private:
+  using ThreadKey = uint32_t;  ///< component of the thread
+  static uint32_t component_of(uint32_t warp, uint32_t lane) { return warp * machine::kWarpSize + lane; }
+  Time publish(WarpOrder& warp);
+  void release(uint32_t warp, machine::LaneMask lanes, Gathering& target);
+  void release_fenced(uint32_t warp, machine::LaneMask lanes, Gathering& target);
+  void acquire(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
+  void acquire_at_fence(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
+  Sequence& sequence(std::map<ThreadKey, Sequence>& all, ThreadKey thread);
+  void note_wait(uint32_t warp, uint32_t index, const machine::BarrierEvent& event);
+
+  uint32_t warps_per_block_;
+  std::vector<WarpOrder> warps_;
+  uint32_t components_;
+  std::vector<BarrierOrder> barriers_;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> barrier_indices_;
+  std::vector<Operation> operations_;
+  std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
+  std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
+  struct Meeting {
+    Gathering open;
+    SharedClock completed;
+  };
+  std::map<std::pair<uint32_t, uint32_t>, Meeting> meetings_;  ///< by rank and number of the barrier; the cluster's: ~0
+  std::unordered_map<uint64_t, SharedClock> locations_;        ///< released to by strong writes, by address
+};
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,339 @@
+#include "emulator/checks/race.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+namespace stagecraft::emulator::checks {
+
+using machine::AccessKind;
+using machine::AccessOrder;
+using machine::for_each_lane;
+using machine::kWarpSize;
+using machine::LaneMask;
+
+namespace {
+
+constexpr uint32_t kValueBytes = 32;  // per lane, in MemoryAccess::values
+constexpr uint32_t kAllBytes = 0xf;   // of a cell
+
+}  // namespace
+
+void RaceCheck::grid_started(machine::Grid& grid) {
+  grid_ = &grid;
+  clusters_.clear();
+  latest_ = nullptr;
+  seen_.clear();
+  reported_.clear();
+  misused_.clear();
+}
+
+void RaceCheck::grid_finished(machine::Grid&) {
+  clusters_.clear();
+  latest_ = nullptr;
+}
+
+void RaceCheck::block_started(machine::Block& block) {
+  if (block.rank != 0) return;
+  const machine::LaunchRequest& request = *block.cluster->grid->request;
+  const auto threads = static_cast<uint32_t>(request.block.count());
+  clusters_[block.cluster] = std::make_unique<ClusterState>(
+      *block.cluster, static_cast<uint32_t>(request.cluster.count()), (threads + kWarpSize - 1) / kWarpSize, threads);
+  latest_ = nullptr;
+}
+
+void RaceCheck::block_finished(machine::Block& block) {
+  ClusterState* state = state_of(block.cluster);
+  if (state == nullptr || ++state->finished_blocks < state->shadows.size()) return;
+  clusters_.erase(block.cluster);
+  latest_ = nullptr;
+}
+
+RaceCheck::ClusterState* RaceCheck::state_of(const machine::Cluster* cluster) {
+  if (latest_ != nullptr && latest_->cluster == cluster) return latest_;
+  const auto found = clusters_.find(cluster);
+  latest_ = found == clusters_.end() ? nullptr : found->second.get();
+  return latest_;
+}
+
+void RaceCheck::warp_synchronised(machine::Fragment& fragment, LaneMask lanes) {
+  if (ClusterState* state = state_of(&fragment.cluster())) {
+    state->order.warp_met(state->order.warp_number(fragment), lanes);
+  }
+}
+
+void RaceCheck::fence(machine::Fragment& fragment, LaneMask lanes, machine::FenceKind kind) {
+  // Here fence.proxy.async would be noted, for a check of proxies.
+  if (kind != machine::FenceKind::memory && kind != machine::FenceKind::mbarrier_init) return;
+  if (ClusterState* state = state_of(&fragment.cluster())) {
+    state->order.fence(state->order.warp_number(fragment), lanes);
+  }
+}
+
+void RaceCheck::rendezvous(const machine::Rendezvous& event) {
+  if (ClusterState* state = state_of(event.cluster)) state->order.rendezvous(event);
+}
+
+void RaceCheck::group(const machine::GroupEvent& event) {
+  if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.group(event);
+}
+
+void RaceCheck::barrier(const machine::BarrierEvent& event) {
+  ClusterState* state = state_of(event.block->cluster);
+  if (state == nullptr) return;
+  if (event.fragment != nullptr && event.kind != machine::BarrierEventKind::init) check_initialised(*state, event);
+  state->order.barrier(event);
+}
+
+void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEvent& event) {
+  const uint32_t index = state.order.find_barrier(event.block->rank, event.offset);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const BarrierOrder& barrier = state.order.barrier(index);
+  if (barrier.initialised.agent == PastAccess::kNobody || event.lanes == 0) return;
+  const uint32_t warp = state.order.warp_number(*event.fragment);
+  bool known = true;
+  for_each_lane(event.lanes, [&](uint32_t lane) {
+    known = known && state.order.knows(barrier.initialised, warp, 1u << lane, *state.order.warp(warp).known[lane]);
+  });
+  if (!known && misused_.insert(event.fragment->pc).second) report_uninitialised(state, event, barrier);
+}
+
+void RaceCheck::cluster_stuck(machine::Cluster& cluster) {
+  ClusterState* state = state_of(&cluster);
+  if (state == nullptr) return;
+  // Something is wrong for certain now; a warp that saw the same phase in two rounds says what.
+  const uint32_t warps = static_cast<uint32_t>(state->shadows.size()) * state->order.warps_per_block();
+  for (uint32_t warp = 0; warp < warps; ++warp) {
+    for (const auto& [index, note] : state->order.warp(warp).waits) {
+      if (note.repeated) report_stale(*state, warp, note, state->order.barrier(index));
+    }
+  }
+}
+
+void RaceCheck::access(const machine::MemoryAccess& access) {
+  ClusterState* state = state_of(&access.fragment->cluster());
+  if (state == nullptr) return;
+  if (access.order != AccessOrder::weak) state->order.strong_access(access);
+  if (!access.shared) return;
+  const uint32_t number = state->order.warp_number(*access.fragment);
+  WarpOrder& warp = state->order.warp(number);
+  warp.accessed = true;
+  if (access.values != nullptr) return check_overlapping_writes(*state, access, number);
+
+  const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
+                         (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
+  Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
+  LaneMask lanes = access.lanes;
+  while (lanes != 0) {
+    // Neighbours that access the same place and know the same are one.
+    const uint32_t first = machine::first_lane(lanes);
+    const uint64_t address = access.addresses[first];
+    const VectorClock* known = warp.known[first].get();
+    LaneMask together = 0;
+    uint32_t lane = first;
+    for (; lane < kWarpSize && (lanes >> lane & 1) != 0; ++lane) {
+      if (access.addresses[lane] != address || warp.known[lane].get() != known) break;
+      together |= 1u << lane;
+    }
+    lanes &= ~together;
+    now.record.lanes = now.lanes = together;
+    now.known = known;
+    check_range(*state, address, access.bytes, now);
+  }
+}
+
+void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t number) {
+  // Byte by byte: the lanes that write it, and whether they agree.
+  struct Writers {
+    LaneMask lanes = 0;
+    std::byte value{};
+    bool agree = true;
+  };
+  std::map<uint64_t, Writers> bytes;
+  for_each_lane(access.lanes, [&](uint32_t lane) {
+    for (uint32_t i = 0; i < access.bytes; ++i) {
+      Writers& writers = bytes[access.addresses[lane] + i];
+      const std::byte value = access.values[lane * kValueBytes + i];
+      if (writers.lanes == 0) writers.value = value;
+      writers.agree = writers.agree && writers.value == value;
+      writers.lanes |= 1u << lane;
+    }
+  });
+  const WarpOrder& warp = state.order.warp(number);
+  Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr};
+  for (auto byte = bytes.begin(); byte != bytes.end();) {
+    // Runs of bytes with the same writers.
+    const uint64_t start = byte->first;
+    const LaneMask lanes = byte->second.lanes;
+    uint64_t end = start;
+    for (; byte != bytes.end() && byte->first == end && byte->second.lanes == lanes; ++byte, ++end) {
+      if (byte->second.agree) continue;
+      now.record.lanes = lanes;
+      report_same_instruction(state, now.record, lanes, static_cast<uint32_t>(end));
+    }
+    bool same_clock = true;
+    const SharedClock& known = warp.known[machine::first_lane(lanes)];
+    for_each_lane(lanes, [&](uint32_t lane) { same_clock = same_clock && warp.known[lane] == known; });
+    // Lanes with different knowledge are looked at one after the other, as if they wrote in turn; that they are many
+    // must not count against them, so the first one's record stands for all.
+    now.record.lanes = lanes;
+    now.lanes = same_clock ? lanes : 1u << machine::first_lane(lanes);
+    now.known = known.get();
+    check_range(state, start, static_cast<uint32_t>(end - start), now);
+  }
+}
+
+void RaceCheck::issued(const machine::AsyncOperation& operation) {
+  ClusterState* state = state_of(&operation.fragment->cluster());
+  if (state == nullptr) return;
+  const uint32_t number = state->order.warp_number(*operation.fragment);
+  const SharedClock known = state->order.warp(number).known[operation.lane];
+  const uint32_t index = state->order.issue(operation);
+  Present now{{PastAccess::kAsynchronous | index, 1u << operation.lane, 0, operation.fragment->pc},
+              number,
+              1u << operation.lane,
+              known.get(),
+              operation.what};
+  for (const machine::SharedRange& range : operation.reads) check_range(*state, range.address, range.bytes, now);
+  now.record.pc_and_flags |= PastAccess::kWrites | (operation.updates ? PastAccess::kStrong : 0);
+  for (const machine::SharedRange& range : operation.writes) check_range(*state, range.address, range.bytes, now);
+}
+
+void RaceCheck::check_range(ClusterState& state, uint64_t address, uint32_t bytes, const Present& now) {
+  const auto rank = static_cast<uint32_t>(address >> machine::kSharedRankShift);
+  if (rank >= state.shadows.size()) return;
+  ShadowMemory& shadow = state.shadows[rank];
+  auto offset = static_cast<uint32_t>(address) & machine::kSharedOffsetMask;
+  const uint32_t base = rank << machine::kSharedRankShift;
+  while (bytes > 0) {
+    const uint32_t inside = offset % ShadowMemory::kCellBytes;
+    const uint32_t count = std::min(bytes, ShadowMemory::kCellBytes - inside);
+    ShadowCell& cell = shadow.cell(offset);
+    if (count == ShadowMemory::kCellBytes && cell.write.agent != PastAccess::kByBytes) {
+      check_single(state, shadow, cell, now, base + offset);
+    } else {
+      check_cell(state, shadow, cell, ((1u << count) - 1) << inside, now, base + offset - inside);
+    }
+    offset += count;
+    bytes -= count;
+  }
+}
+
+void RaceCheck::check_cell(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, uint32_t bytes,
+                           const Present& now, uint32_t address) {
+  // Until accesses of single bytes differ, the cell stands for all four.
+  auto& each = shadow.bytes_of(cell);
+  for (uint32_t byte = 0; byte < ShadowMemory::kCellBytes; ++byte) {
+    if ((bytes >> byte & 1) != 0) check_single(state, shadow, each[byte], now, address + byte);
+  }
+}
+
+void RaceCheck::check_single(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, const Present& now,
+                             uint32_t address) {
+  const PastAccess& record = now.record;
+  const auto harmless = [&](const PastAccess& before) {
+    return (before.strong() && record.strong()) ||
+           (before.agent == PastAccess::kNobody || state.order.knows(before, now.warp, now.lanes, *now.known));
+  };
+  // Later operations of one queue end after earlier ones: knowing the end of the later is enough.
+  const auto superseded = [&](const PastAccess& before) {
+    if (!before.is_asynchronous() || !record.is_asynchronous()) return false;
+    const Operation &first = state.order.operation(before.operation()),
+                    &second = state.order.operation(record.operation());
+    return first.component == second.component && first.time != 0 && first.time <= second.time;
+  };
+  const auto same_time = [&](const PastAccess& before) {
+    return before.agent == record.agent && before.time == record.time &&
+           ((before.pc_and_flags ^ record.pc_and_flags) & ~PastAccess::kPcMask) == 0;
+  };
+
+  if (!record.writes()) {
+    // The common case: a reader that has read this since it last synchronised.
+    if (same_time(cell.read) && (record.lanes & ~cell.read.lanes) == 0) return;
+    if (!harmless(cell.write)) report(state, cell.write, now, address);
+    if (cell.read.agent == PastAccess::kNobody) {
+      cell.read = record;
+      return;
+    }
+    if (cell.read.agent != PastAccess::kSeveral) {
+      if (same_time(cell.read)) {
+        cell.read.lanes |= record.lanes;
+        return;
+      }
+      if (cell.read.writes()) {
+        if (!harmless(cell.read)) report(state, cell.read, now, address);
+      } else if (cell.read.strong() == record.strong() &&
+                 (superseded(cell.read) || state.order.knows(cell.read, now.warp, now.lanes, *now.known))) {
+        cell.read = record;
+        return;
+      }
+      shadow.make_several(cell).push_back(record);
+      return;
+    }
+    std::vector<PastAccess>& reads = shadow.several(cell.read);
+    for (PastAccess& before : reads) {
+      if (before.writes() && !harmless(before)) {
+        report(state, before, now, address);
+        return;
+      }
+    }
+    PastAccess* place = nullptr;
+    for (PastAccess& before : reads) {
+      if (same_time(before)) {
+        before.lanes |= record.lanes;
+        return;
+      }
+      if (!before.writes() && before.strong() == record.strong() &&
+          (superseded(before) || state.order.knows(before, now.warp, now.lanes, *now.known))) {
+        place = &before;
+        break;
+      }
+    }
+    if (place != nullptr) {
+      *place = record;
+    } else {
+      reads.push_back(record);
+    }
+    return;
+  }
+
+  bool racing = false;
+  const auto look_at = [&](const PastAccess& before) {
+    if (racing || harmless(before)) return;
+    racing = true;
+    report(state, before, now, address);
+  };
+  look_at(cell.write);
+  if (cell.read.agent == PastAccess::kSeveral) {
+    const std::vector<PastAccess>& reads = shadow.several(cell.read);
+    for (size_t i = 0; i < reads.size(); ++i) look_at(reads[i]);
+  } else {
+    look_at(cell.read);
+  }
+  if (!record.strong()) {
+    shadow.clear_reads(cell);
+    cell.write = record;
+    return;
+  }
+  // What a strong write is not ordered after still matters to weak accesses to come.
+  const auto keep = [&](const PastAccess& before) {
+    return before.agent != PastAccess::kNobody && !state.order.knows(before, now.warp, now.lanes, *now.known);
+  };
+  if (same_time(cell.write)) {
+    cell.write.lanes |= record.lanes;
+    return;
+  }
+  const PastAccess old_write = cell.write;
+  cell.write = record;
+  if (!keep(old_write) && cell.read.agent == PastAccess::kNobody) return;
+  std::vector<PastAccess>& others =
+      cell.read.agent == PastAccess::kSeveral ? shadow.several(cell.read) : shadow.make_several(cell);
+  std::erase_if(others, [&](const PastAccess& before) { return !keep(before); });
+  if (keep(old_write)) others.push_back(old_write);
+  if (others.empty()) shadow.clear_reads(cell);
+}
+
+std::vector<machine::Diagnostic> RaceCheck::findings() { return std::exchange(findings_, {}); }
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,93 @@
+// Finds accesses of shared memory that nothing orders.
+//
+// Two accesses of the same bytes race when at least one writes, not both are strong (volatile, atomic), and neither
+// happens before the other. What happens before what is decided by the synchronisation that the program made
+// (happens_before.hpp), not by the order in which things chanced to happen: so a race is found although this run got
+// away with it, and the same in every run of the same schedule.
+//
+// Threads, bulk and tensor copies, cp.async and the operand reads of the tensor core take part; mbarriers themselves
+// are no data. Lanes that write the same value to the same place in one instruction do not race. Proxies (a generic
+// write that an asynchronous engine reads, which needs fence.proxy.async) are not looked at.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "emulator/checks/happens_before.hpp"
+#include "emulator/checks/shadow_memory.hpp"
+#include "emulator/machine/grid.hpp"
+#include "emulator/machine/observer.hpp"
+
+namespace stagecraft::emulator::checks {
+
+class RaceCheck : public machine::Observer {
+ public:
+  bool wants_memory_events() const override { return true; }
+  void grid_started(machine::Grid&) override;
+  void grid_finished(machine::Grid&) override;
+  void block_started(machine::Block& block) override;
+  void block_finished(machine::Block& block) override;
+  void barrier(const machine::BarrierEvent& event) override;
+  void cluster_stuck(machine::Cluster& cluster) override;
+  void access(const machine::MemoryAccess& access) override;
+  void warp_synchronised(machine::Fragment& fragment, machine::LaneMask lanes) override;
+  void fence(machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind) override;
+  void rendezvous(const machine::Rendezvous& event) override;
+  void issued(const machine::AsyncOperation& operation) override;
+  void group(const machine::GroupEvent& event) override;
+  std::vector<machine::Diagnostic> findings() override;
+
+ private:
+  struct ClusterState {
+    ClusterState(const machine::Cluster& cluster_, uint32_t blocks, uint32_t warps, uint32_t threads)
+        : cluster(&cluster_), order(blocks, warps, threads), shadows(blocks) {}
+    const machine::Cluster* cluster;
+    ClusterOrder order;
+    std::vector<ShadowMemory> shadows;  ///< by rank
+    uint32_t finished_blocks = 0;
+  };
+  /// An access that is being checked.
+  struct Present {
+    PastAccess record;
+    uint32_t warp;            ///< whose clock counts: that of the thread, or of the issuer
+    machine::LaneMask lanes;  ///< the same for lanes
+    const VectorClock* known;
+    const char* what = "";  ///< of an operation, for reports
+  };
+
+  ClusterState* state_of(const machine::Cluster* cluster);
+  void check_range(ClusterState& state, uint64_t address, uint32_t bytes, const Present& now);
+  void check_cell(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, uint32_t bytes, const Present& now,
+                  uint32_t address);
+  void check_single(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, const Present& now, uint32_t address);
+  void check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
+  void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
+  bool is_new(const ClusterState& state, const PastAccess& before, const PastAccess& now);
+
+  // Reports; race_report.cpp.
+  void report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address);
+  void report_same_instruction(ClusterState& state, const PastAccess& now, machine::LaneMask others, uint32_t address);
+  void report_uninitialised(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier);
+  void report_stale(ClusterState& state, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier);
+  machine::Place place_of(const ClusterState& state, uint32_t warp, machine::LaneMask lanes, uint32_t pc) const;
+  std::string describe(const ClusterState& state, const PastAccess& access) const;
+  std::string cause_of(ClusterState& state, const PastAccess& before, const Present& now);
+  std::string cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy, bool copy_first,
+                              const VectorClock& known);
+  std::string name_of(const BarrierOrder& barrier) const;
+
+  const machine::Grid* grid_ = nullptr;
+  std::map<const machine::Cluster*, std::unique_ptr<ClusterState>> clusters_;
+  ClusterState* latest_ = nullptr;
+  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> seen_;  ///< pairs of instructions already looked at
+  std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
+  std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
+  std::vector<machine::Diagnostic> findings_;
+};
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,296 @@
+// What the race check says of what it has found, and what it supposes to be the reason.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "emulator/checks/race.hpp"
+#include "emulator/checks/report.hpp"
+#include "emulator/units/mbarrier_table.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::AsyncCompletion;
+using machine::Diagnostic;
+using machine::LaneMask;
+using machine::Place;
+
+namespace {
+
+/// Of one launch; who has so many to mend starts with the first.
+constexpr size_t kMostReports = 32;
+
+machine::Extent3 position_of(const machine::Cluster& cluster, uint32_t rank) {
+  // The blocks of a cluster that has not quite started yet are not all there.
+  return rank < cluster.blocks.size() ? cluster.blocks[rank]->index : cluster.first_block;
+}
+
+bool is_copy_into_shared(const Operation& operation) { return operation.completion == AsyncCompletion::mbarrier; }
+
+std::string spell_thread(const machine::Cluster& cluster, uint32_t rank, uint32_t warp, LaneMask lanes) {
+  const machine::Extent3 block = position_of(cluster, rank);
+  return fmt::format("block ({},{},{}) warp {} [{}]", block.x, block.y, block.z, warp, describe_lanes(lanes));
+}
+
+}  // namespace
+
+Place RaceCheck::place_of(const ClusterState& state, uint32_t warp, LaneMask lanes, uint32_t pc) const {
+  const machine::Kernel& kernel = *grid_->kernel;
+  const machine::Extent3 block = position_of(*state.cluster, warp / state.order.warps_per_block());
+  Place place;
+  place.kernel = kernel.display_name;
+  place.source_file = kernel.source_file();
+  place.has_block = place.has_warp = true;
+  place.block_x = block.x;
+  place.block_y = block.y;
+  place.block_z = block.z;
+  place.warp = warp % state.order.warps_per_block();
+  place.lanes = lanes;
+  place.source = kernel.describe_source(pc);
+  place.instruction = kernel.describe_instruction(pc);
+  return place;
+}
+
+std::string RaceCheck::name_of(const BarrierOrder& barrier) const {
+  return grid_->kernel->name_of_shared(barrier.offset, units::kMbarrierBytes);
+}
+
+/// "block (0,0,0) warp 1 [lane 3] reads it at ring.cu:41", "the cp.async.bulk issued by ... at ring.cu:20 writes it"
+std::string RaceCheck::describe(const ClusterState& state, const PastAccess& access) const {
+  const uint32_t warps = state.order.warps_per_block();
+  const char* verb = access.writes() ? "writes" : "reads";
+  const std::string source = grid_->kernel->describe_source(access.pc());
+  const std::string where = source.empty() ? fmt::format(" ({})", grid_->kernel->describe_instruction(access.pc()))
+                                           : fmt::format(" at {}", source);
+  if (access.is_asynchronous()) {
+    const Operation& operation = state.order.operation(access.operation());
+    return fmt::format(
+        "{} issued by {}{} {} it", operation.what,
+        spell_thread(*state.cluster, operation.warp / warps, operation.warp % warps, 1u << operation.lane), where,
+        verb);
+  }
+  return fmt::format("{} {} it{}",
+                     spell_thread(*state.cluster, access.agent / warps, access.agent % warps, access.lanes), verb,
+                     where);
+}
+
+bool RaceCheck::is_new(const ClusterState&, const PastAccess& before, const PastAccess& now) {
+  const auto kinds = static_cast<uint32_t>(before.is_asynchronous()) << 2 |
+                     static_cast<uint32_t>(before.writes()) << 1 | static_cast<uint32_t>(now.writes());
+  if (!seen_.emplace(before.pc(), now.pc(), kinds).second) return false;
+  if (findings_.size() >= kMostReports) return false;
+  const auto line = [&](const PastAccess& access) {
+    const std::string source = grid_->kernel->describe_source(access.pc());
+    return source.empty() ? std::to_string(access.pc()) : source;
+  };
+  std::pair<std::string, std::string> lines = std::minmax(line(before), line(now));
+  return reported_.insert(std::move(lines)).second;
+}
+
+void RaceCheck::report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address) {
+  if (!is_new(state, before, now.record)) return;
+  const machine::Kernel& kernel = *grid_->kernel;
+  Diagnostic finding;
+  finding.kind = "race";
+  // The thread's side first, where there is one: that is where the reader looks.
+  finding.place = place_of(state, now.warp, now.lanes, now.record.pc());
+  const uint32_t rank = address >> machine::kSharedRankShift;
+  const std::string what = kernel.name_of_shared_byte(address & machine::kSharedOffsetMask);
+  const bool own = rank == now.warp / state.order.warps_per_block();
+  const std::string owner = own ? std::string() : fmt::format(" of the block of rank {}", rank);
+  finding.message =
+      now.record.is_asynchronous()
+          ? fmt::format("race: the {} issued here {} {} in shared memory{}", now.what,
+                        now.record.writes() ? "writes" : "reads", what, owner)
+          : fmt::format("race: {} {} in shared memory{}", now.record.writes() ? "writes" : "reads", what, owner);
+  finding.details.push_back(describe(state, before));
+  finding.details.push_back("nothing orders the two");
+  finding.likely_cause = cause_of(state, before, now);
+  findings_.push_back(std::move(finding));
+}
+
+void RaceCheck::report_same_instruction(ClusterState& state, const PastAccess& now, LaneMask lanes, uint32_t address) {
+  if (!is_new(state, now, now)) return;
+  Diagnostic finding;
+  finding.kind = "race";
+  finding.place = place_of(state, now.agent, lanes, now.pc());
+  finding.message = fmt::format("race: these lanes write different values to {} in shared memory, in one instruction",
+                                grid_->kernel->name_of_shared_byte(address & machine::kSharedOffsetMask));
+  finding.details.push_back("which of them stays there is left to chance");
+  finding.likely_cause = "the index does not depend on the lane as it should, or only one lane was meant to write";
+  findings_.push_back(std::move(finding));
+}
+
+std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, const Present& now) {
+  const machine::Kernel& kernel = *grid_->kernel;
+  const auto at = [&](uint32_t pc) {
+    const std::string source = kernel.describe_source(pc);
+    return source.empty() ? std::string() : " at " + source;
+  };
+  if (before.is_asynchronous()) {
+    const Operation& first = state.order.operation(before.operation());
+    switch (first.completion) {
+      case AsyncCompletion::mbarrier:
+        if (!now.record.is_asynchronous()) return cause_with_copy(state, now.record, first, true, *now.known);
+        return fmt::format(
+            "a second operation is issued on the same bytes before its thread knows that the first has ended: wait for "
+            "{}, or for a barrier that is arrived on after it",
+            name_of(state.order.barrier(first.barrier)));
+      case AsyncCompletion::bulk_group:
+        return first.warp == now.warp && (now.lanes >> first.lane & 1) != 0
+                   ? fmt::format(
+                         "the copy may not have read its source yet: the thread must commit it and wait with "
+                         "cp.async.bulk.wait_group.read before the bytes are used again; a wait for N groups leaves "
+                         "the youngest N pending")
+                   : fmt::format(
+                         "the copy may not have read its source yet: only the thread that issued it can wait for that, "
+                         "with cp.async.bulk.wait_group.read, and then tell the others by a barrier");
+      case AsyncCompletion::copy_group:
+        return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
+               "behind that";
+      default:
+        return fmt::format(
+            "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "
+            "a tcgen05.commit after the {} arrives on",
+            first.what);
+    }
+  }
+  if (now.record.is_asynchronous()) {
+    const Operation& second = state.order.operation(now.record.operation());
+    if (now.record.writes() && is_copy_into_shared(second)) {
+      return cause_with_copy(state, before, second, false, *now.known);
+    }
+    return fmt::format(
+        "the {} is issued before its thread knows that the {} is over: hand the bytes over by a barrier, after the "
+        "last {}",
+        second.what, before.writes() ? "write" : "read", before.writes() ? "write" : "read");
+  }
+  if (before.agent == now.warp) {
+    return "lanes of one warp need not run in step: put a __syncwarp() between the two";
+  }
+  for (const uint32_t warp : {now.warp, before.agent}) {
+    for (const auto& [index, note] : state.order.warp(warp).waits) {
+      const BarrierOrder& barrier = state.order.barrier(index);
+      if (note.repeated) {
+        report_stale(state, warp, note, barrier);
+        return fmt::format(
+            "the wait{} for {} passed at once, for a phase that it had already seen: its parity was not "
+            "flipped",
+            at(note.pc), name_of(barrier));
+      }
+    }
+  }
+  const uint32_t warps = state.order.warps_per_block();
+  if (before.agent / warps != now.warp / warps) {
+    return "the two blocks of the cluster are not synchronised: put a cluster barrier (cluster.sync()) between the two";
+  }
+  const Time last = now.known->earliest(before.agent * machine::kWarpSize, machine::kWarpSize);
+  return last == 0 && state.order.warp(now.warp).waits.empty()
+             ? "no __syncthreads() or other barrier stands between the two"
+             : fmt::format(
+                   "the last barrier that the two threads shared stands before the {}, not between the two: a "
+                   "__syncthreads() or an mbarrier is missing",
+                   before.writes() ? "write" : "read");
+}
+
+std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy,
+                                       bool copy_first, const VectorClock& known) {
+  const machine::Kernel& kernel = *grid_->kernel;
+  const BarrierOrder& barrier = state.order.barrier(copy.barrier);
+  const std::string name = name_of(barrier);
+  const auto at = [&](uint32_t pc) {
+    const std::string source = kernel.describe_source(pc);
+    return source.empty() ? std::string() : " at " + source;
+  };
+  if (thread.is_asynchronous()) {
+    return fmt::format(
+        "the copy is issued before its thread knows that the {} is over: wait for the barrier that "
+        "frees the slot before the copy into it",
+        state.order.operation(thread.operation()).what);
+  }
+  const WarpOrder& warp = state.order.warp(thread.agent);
+  const char* access = thread.writes() ? "write" : "read";
+  const auto wait = warp.waits.find(copy.barrier);
+  if (wait != warp.waits.end() && (wait->second.lanes & thread.lanes) != 0) {
+    const WaitNote& note = wait->second;
+    if (note.phases == 0) {
+      return fmt::format(
+          "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: a "
+          "consumer begins with parity 0",
+          at(note.pc), name);
+    }
+    if (note.repeated) {
+      report_stale(state, thread.agent, note, barrier);
+      return fmt::format(
+          "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was "
+          "not flipped",
+          at(note.pc), name, note.phases - 1);
+    }
+  }
+  if (copy_first && wait == warp.waits.end()) {
+    return fmt::format(
+        "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "
+        "whoever uses them must wait for it",
+        access, name);
+  }
+  // Was the slot given back by an arrival, after the wait, that the copy's thread has learnt of?
+  for (const ArrivalNote& note : warp.arrivals) {
+    if (wait != warp.waits.end() && note.number <= wait->second.arrivals) continue;
+    const uint32_t lane = machine::first_lane(note.lanes);
+    if (!copy_first && known.at(thread.agent * machine::kWarpSize + lane) < note.time) continue;
+    const std::string arrival = fmt::format("arrival on {}{}", name_of(state.order.barrier(note.barrier)), at(note.pc));
+    if (note.time < thread.time) {
+      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use", access,
+                         arrival);
+    }
+    if ((note.lanes & thread.lanes) == 0) {
+      return fmt::format(
+          "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
+          "before it",
+          arrival, describe_lanes(note.lanes), describe_lanes(thread.lanes));
+    }
+    break;
+  }
+  return fmt::format(
+      "the thread that issues the copy does not wait until the {}s of the slot are over: it must wait "
+      "for a barrier that they arrive on afterwards",
+      access);
+}
+
+void RaceCheck::report_stale(ClusterState& state, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier) {
+  if (!misused_.insert(note.pc).second) return;
+  Diagnostic finding;
+  finding.kind = "barrier misuse";
+  finding.place = place_of(state, warp, note.lanes, note.pc);
+  finding.message =
+      fmt::format("stale parity: waits for phase {} of {}, which it has already seen end in an earlier round",
+                  note.phases - 1, name_of(barrier));
+  finding.details.push_back(fmt::format("{} has ended {} phase{}; the wait is for parity {}, so it passes at once",
+                                        name_of(barrier), note.phases, note.phases == 1 ? "" : "s",
+                                        (note.phases - 1) & 1));
+  finding.likely_cause = "the parity must flip whenever the index of the stage wraps around";
+  findings_.push_back(std::move(finding));
+}
+
+void RaceCheck::report_uninitialised(ClusterState& state, const machine::BarrierEvent& event,
+                                     const BarrierOrder& barrier) {
+  const std::string source = grid_->kernel->describe_source(barrier.initialised.pc());
+  Diagnostic finding;
+  finding.kind = "barrier misuse";
+  const uint32_t warp = state.order.warp_number(*event.fragment);
+  finding.place = place_of(state, warp, event.lanes, event.fragment->pc);
+  finding.message = fmt::format("uses {}, and nothing orders its initialisation before that", name_of(barrier));
+  const uint32_t warps = state.order.warps_per_block();
+  finding.details.push_back(fmt::format("{} initialises it{}",
+                                        spell_thread(*state.cluster, barrier.initialised.agent / warps,
+                                                     barrier.initialised.agent % warps, barrier.initialised.lanes),
+                                        source.empty() ? std::string() : " at " + source));
+  finding.likely_cause =
+      barrier.initialised.agent / warps == warp / warps
+          ? "a __syncthreads() is missing between mbarrier.init and the first use by other threads"
+          : "fence.mbarrier_init and a cluster barrier are missing between mbarrier.init and the first use by other "
+            "blocks";
+  findings_.push_back(std::move(finding));
+}
+
+}  // namespace stagecraft::emulator::checks

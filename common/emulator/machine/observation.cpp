@@ -1,0 +1,202 @@
+#include "emulator/machine/observation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "emulator/machine/memory_access.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+constexpr uint32_t kMostBytes = 32;  // of one lane in one access
+
+bool overlap(const uint64_t* addresses, LaneMask lanes, uint32_t bytes) {
+  // Nearly always the addresses rise or fall from lane to lane by at least an element.
+  uint64_t last = 0;
+  bool rising = true, falling = true, first = true;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const uint64_t address = addresses[lane];
+    if (!first) {
+      rising = rising && address >= last + bytes;
+      falling = falling && address + bytes <= last;
+    }
+    first = false;
+    last = address;
+  });
+  if (rising || falling) return false;
+  std::array<uint64_t, kWarpSize> sorted;
+  size_t count = 0;
+  for_each_lane(lanes, [&](uint32_t lane) { sorted[count++] = addresses[lane]; });
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  for (size_t i = 1; i < count; ++i) {
+    if (sorted[i] < sorted[i - 1] + bytes) return true;
+  }
+  return false;
+}
+
+/// What each lane stores: the instruction's own moves, into a buffer in place of memory.
+void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMask lanes, std::byte* values) {
+  std::array<uint64_t, kWarpSize> pointers{};
+  for_each_lane(lanes, [&](uint32_t lane) { pointers[lane] = reinterpret_cast<uint64_t>(values + lane * kMostBytes); });
+  for (uint32_t element = 0; element < access.count; ++element) {
+    access.moves[element](fragment.registers + access.registers[element], pointers.data(),
+                          element * access.element_bytes, lanes);
+  }
+}
+
+Outcome observed(Fragment& fragment, const Op& op, LaneMask mask) {
+  const Grid& grid = fragment.grid();
+  const uint32_t pc = fragment.pc;
+  const ObservedOp& plain = grid.kernel->observed[pc];
+  const auto* access = static_cast<const AccessDetail*>(plain.access);
+
+  // Before the instruction, because a load may overwrite the register that holds its address.
+  std::array<uint64_t, kWarpSize> addresses;
+  alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values;
+  LaneMask shared = 0, global = 0;
+  bool overlapping = false;
+  if (access != nullptr) {
+    const LaneMask lanes = access->suppliers != 0 ? access->suppliers : mask;
+    const bool window_known = access->space != AccessSpace::generic;
+    for_each_lane(lanes, [&](uint32_t lane) {
+      addresses[lane] = address_of_lane(fragment, *access, lane);
+      if (window_known) return;
+      const Located located = locate(addresses[lane]);
+      if (located.where == Located::Where::shared) {
+        shared |= 1u << lane;
+        addresses[lane] = located.address;
+      } else if (located.where == Located::Where::global) {
+        global |= 1u << lane;
+      }
+    });
+    if (window_known) (access->space == AccessSpace::global ? global : shared) = lanes;
+    if (static_cast<AccessOrder>(plain.order) == AccessOrder::weak) {
+      global = 0;
+      overlapping = access->verb == AccessVerb::writes && access->suppliers == 0 && shared != 0 &&
+                    overlap(addresses.data(), shared, access->bytes);
+      if (overlapping) collect_values(fragment, *access, shared, values.data());
+    }
+  }
+
+  const LaneMask before = fragment.mask;
+  const Outcome outcome = mask == kAllLanes ? plain.full(fragment, op, mask) : plain.masked(fragment, op, mask);
+  if (outcome == Outcome::blocked) return outcome;
+
+  if (plain.synchronises) {
+    // `converge` has made the participants one fragment, unless the lanes of the mask were all of them at once.
+    const LaneMask met = fragment.mask == before ? mask : fragment.mask;
+    for (Observer* observer : grid.memory_observers) observer->warp_synchronised(fragment, met);
+  }
+  if (const auto kind = static_cast<FenceKind>(plain.fence); kind != FenceKind::other) {
+    for (Observer* observer : grid.memory_observers) observer->fence(fragment, mask, kind);
+  }
+  if (access == nullptr) return outcome;
+  const AccessKind kind = access->verb == AccessVerb::reads    ? AccessKind::read
+                          : access->verb == AccessVerb::writes ? AccessKind::write
+                                                               : AccessKind::update;
+  for (const bool is_shared : {true, false}) {
+    const LaneMask lanes = is_shared ? shared : global;
+    if (lanes == 0) continue;
+    const MemoryAccess event{&fragment,
+                             pc,
+                             lanes,
+                             kind,
+                             static_cast<AccessOrder>(plain.order),
+                             is_shared,
+                             access->bytes,
+                             addresses.data(),
+                             overlapping ? values.data() : nullptr};
+    for (Observer* observer : grid.memory_observers) observer->access(event);
+  }
+  return outcome;
+}
+
+bool has(const ptx::Instruction& instruction, std::string_view modifier) {
+  const auto& modifiers = instruction.modifiers;
+  return std::find(modifiers.begin(), modifiers.end(), modifier) != modifiers.end();
+}
+
+AccessOrder order_of(const ptx::Instruction& instruction) {
+  if (has(instruction, "acquire")) return AccessOrder::acquire;
+  if (has(instruction, "release")) return AccessOrder::release;
+  if (has(instruction, "acq_rel") || has(instruction, "sc")) return AccessOrder::acquire_release;
+  const bool atomic = instruction.opcode == "atom" || instruction.opcode == "red";
+  if (atomic || has(instruction, "relaxed") || has(instruction, "volatile") || has(instruction, "mmio")) {
+    return AccessOrder::relaxed;
+  }
+  return AccessOrder::weak;
+}
+
+bool may_be_shared(AccessSpace space) {
+  return space == AccessSpace::shared || space == AccessSpace::shared_cluster || space == AccessSpace::generic;
+}
+
+FenceKind fence_of(const ptx::Instruction& instruction) {
+  const bool is_fence = instruction.opcode == "fence" || instruction.opcode == "membar";
+  if (!is_fence || has(instruction, "tensormap::generic")) return FenceKind::other;
+  if (has(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
+  if (has(instruction, "proxy")) return has(instruction, "alias") ? FenceKind::other : FenceKind::proxy_async;
+  return FenceKind::memory;
+}
+
+/// Whether the lanes of a warp meet in the instruction. A block's barriers are announced where they are.
+bool synchronises(const ptx::Instruction& instruction) {
+  if (!has(instruction, "sync") || instruction.opcode == "setmaxnreg") return false;
+  if (instruction.opcode == "bar" || instruction.opcode == "barrier") return has(instruction, "warp");
+  return true;
+}
+
+}  // namespace
+
+void observe(Kernel& kernel) {
+  kernel.observed.resize(kernel.code.size());
+  for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
+    const OpPlace& place = kernel.places[pc];
+    if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
+    const ptx::Instruction& instruction = place.function->body[place.instruction];
+    Op& op = kernel.code[pc];
+    ObservedOp plain{op.full, op.masked};
+    const auto* access = dynamic_cast<const AccessDetail*>(op.detail);
+    if (access != nullptr && !has(instruction, "bulk") && instruction.opcode != "discard") {
+      const AccessOrder order = order_of(instruction);
+      const bool strong_global = access->space == AccessSpace::global && order != AccessOrder::weak;
+      if (may_be_shared(access->space) || strong_global) plain.access = access;
+      plain.order = static_cast<uint8_t>(order);
+    }
+    // Of an instruction that became several Ops, the last is the one with effects.
+    const bool last = pc + 1 == kernel.code.size() || kernel.places[pc + 1].function != place.function ||
+                      kernel.places[pc + 1].instruction != place.instruction;
+    plain.synchronises = last && synchronises(instruction);
+    plain.fence = static_cast<uint8_t>(last ? fence_of(instruction) : FenceKind::other);
+    if (plain.access == nullptr && !plain.synchronises && fence_of(instruction) == FenceKind::other) continue;
+    kernel.observed[pc] = plain;
+    op.full = op.masked = observed;
+  }
+}
+
+void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes) {
+  std::array<uint64_t, kWarpSize> addresses{};
+  addresses[lane] = shared_address;
+  const MemoryAccess event{&fragment, fragment.pc, 1u << lane,       kind,   AccessOrder::weak,
+                           true,      bytes,       addresses.data(), nullptr};
+  for (Observer* observer : fragment.grid().memory_observers) observer->access(event);
+}
+
+uint64_t announce_operation(AsyncOperation operation) {
+  Grid& grid = operation.fragment->grid();
+  operation.number = ++grid.operations;
+  for (Observer* observer : grid.memory_observers) observer->issued(operation);
+  return operation.number;
+}
+
+void announce_group(const GroupEvent& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->group(event);
+}
+
+void announce_rendezvous(const Rendezvous& event) {
+  for (Observer* observer : event.cluster->grid->memory_observers) observer->rendezvous(event);
+}
+
+}  // namespace stagecraft::emulator::machine
