@@ -19,4 +19,13 @@ __device__ inline void copy_bulk(void* to, const void* from, uint32_t bytes, Mba
   cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, from, bytes, barrier);
 }
 
+/// The same, for several blocks of a cluster at once: the bytes come to the same place in the shared memory of each,
+/// and count at the barrier at the same place there.
+/// @param blocks  bit i: the block of rank i in the cluster gets the copy.
+/// Source: PTX ISA, "cp.async.bulk" (.multicast::cluster).
+__device__ inline void copy_bulk_to_blocks(void* to, const void* from, uint32_t bytes, MbarPtr barrier,
+                                           uint16_t blocks) {
+  cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, from, bytes, barrier, blocks);
+}
+
 }  // namespace stagecraft

@@ -65,11 +65,13 @@ class ConsumerStage {
   ///
   /// Called by every consuming thread, when the consumer arrive count includes each of them; not before the thread's
   /// last read of the stage, which it orders before the producer's next write. Waits for nothing.
+  //! [release]
   __device__ __forceinline__ void release() && {
     obligation_.fulfil();
     stagecraft::arrive(mbar_);
     pipeline_->consumer_step();
   }
+  //! [release]
 
   /// Ends the handle: the consumer goes on to its next stage and signals nothing.
   ///

@@ -58,9 +58,11 @@ class Obligation {
     return *this;
   }
 
+  //! [destructor]
   __device__ __forceinline__ ~Obligation() {
     if (is_open_) report_drop();
   }
+  //! [destructor]
 
   /// The handle is being used: an error, unless the obligation is still open.
   __device__ __forceinline__ void use() const {
