@@ -31,7 +31,9 @@ inline void require_tcgen05(const cudaDeviceProp& device) {
         ": consumer Blackwell, which has no tensor memory and none of the tcgen05 instructions that this program is "
         "made of, in spite of its name.";
   }
-  throw std::runtime_error(name + why + " Run it on the emulated GPU: build with -Dgpu_backend=emulator.");
+  throw std::runtime_error(
+      name + why +
+      " Run it on the emulated B200: build with -Dgpu_backend=emulator, and leave STAGECRAFT_DEVICE unset.");
 }
 
 }  // namespace stagecraft::harness

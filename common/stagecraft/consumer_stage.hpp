@@ -7,8 +7,9 @@
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
 
-/// Defined nowhere: a program that could call one of these does not build, and their names say why.
+/// Defined nowhere: a program that could call it does not build, and its name says why.
 extern "C" __device__ void ConsumerStage_is_dropped_without_release(int acquired_at_line);
+/// Defined nowhere either.
 extern "C" __device__ void ConsumerStage_is_used_after_release(int acquired_at_line);
 
 namespace stagecraft {
@@ -21,20 +22,18 @@ class ProducerConsumerPipeline;
 /// Linear, as ProducerStage is, with two exits: `release()`, and `release_without_signal()` after arriving oneself.
 /// Source: chapters/04_linear_stage_handles.
 template <int NumStages>
-class [[nodiscard(
-    "a ConsumerStage must be kept and released: auto stage = ring.acquire_consumer(); ... "
-    "std::move(stage).release();")]] ConsumerStage {
+class ConsumerStage {
  public:
   /// Made by `acquire_consumer()`, after its wait.
   /// @param index        the stage, 0 to NumStages - 1.
   /// @param mbar         its empty barrier.
   /// @param acquired_at  the line to name in messages.
-  __device__ __forceinline__ ConsumerStage(ProducerConsumerPipeline<NumStages> & pipeline, uint32_t index, MbarPtr mbar,
+  __device__ __forceinline__ ConsumerStage(ProducerConsumerPipeline<NumStages>& pipeline, uint32_t index, MbarPtr mbar,
                                            SourceLine acquired_at)
       : pipeline_(&pipeline), index_(index), mbar_(mbar), obligation_(acquired_at) {}
 
   /// The new handle takes over the duty to release; the old one must not be used again.
-  ConsumerStage(ConsumerStage &&) = default;
+  ConsumerStage(ConsumerStage&&) = default;
   /// The same, and what this handle held before must have been released.
   ConsumerStage& operator=(ConsumerStage&&) = default;
 
@@ -66,16 +65,18 @@ class [[nodiscard(
   ///
   /// Called by every consuming thread, when the consumer arrive count includes each of them; not before the thread's
   /// last read of the stage, which it orders before the producer's next write. Waits for nothing.
-  __device__ __forceinline__ void release()&& {
+  //! [release]
+  __device__ __forceinline__ void release() && {
     obligation_.fulfil();
     stagecraft::arrive(mbar_);
     pipeline_->consumer_step();
   }
+  //! [release]
 
   /// Ends the handle: the consumer goes on to its next stage and signals nothing.
   ///
   /// Called by every consuming thread, when the arrivals were made through `arrive()` or `mbar()`.
-  __device__ __forceinline__ void release_without_signal()&& {
+  __device__ __forceinline__ void release_without_signal() && {
     obligation_.fulfil();
     pipeline_->consumer_step();
   }

@@ -11,22 +11,20 @@
 
 #include <cstdio>
 
-// Without an optimiser (nvcc -G) there is no proof, so that an obligation is checked when the program runs. Define this
-// as 1 to have it so in an optimised build as well: for a handle that travels through a function that is not inlined.
-#ifndef STAGECRAFT_CHECK_HANDLES_AT_RUN_TIME
-#ifdef __CUDACC_DEBUG__
+#if !defined(STAGECRAFT_CHECK_HANDLES_AT_RUN_TIME) && defined(__CUDACC_DEBUG__)
 #define STAGECRAFT_CHECK_HANDLES_AT_RUN_TIME 1
-#else
+#elif !defined(STAGECRAFT_CHECK_HANDLES_AT_RUN_TIME)
+/// 1 to check obligations when the program runs. Without an optimiser (nvcc -G) there is no proof, and it is 1; define
+/// it so in an optimised build as well for a handle that travels through a function that is not inlined.
 #define STAGECRAFT_CHECK_HANDLES_AT_RUN_TIME 0
-#endif
 #endif
 
 namespace stagecraft {
 
 /// A line of the program, for messages.
 struct SourceLine {
-  const char* file;
-  int line;
+  const char* file;  ///< as the compiler was given it
+  int line;          ///< from 1
 
   /// The line of the call; as a default argument, that of the call with the default argument.
   __host__ __device__ static constexpr SourceLine here(const char* file = __builtin_FILE(),
@@ -50,17 +48,21 @@ class Obligation {
   /// @param acquired_at  where the handle was acquired.
   __device__ __forceinline__ explicit Obligation(SourceLine acquired_at) : acquired_at_(acquired_at) {}
 
+  /// Takes over what `other` owes.
   __device__ __forceinline__ Obligation(Obligation&& other) { take_over(other); }
 
+  /// The same; what this one owed before is dropped.
   __device__ __forceinline__ Obligation& operator=(Obligation&& other) {
     if (is_open_) report_drop();
     take_over(other);
     return *this;
   }
 
+  //! [destructor]
   __device__ __forceinline__ ~Obligation() {
     if (is_open_) report_drop();
   }
+  //! [destructor]
 
   /// The handle is being used: an error, unless the obligation is still open.
   __device__ __forceinline__ void use() const {

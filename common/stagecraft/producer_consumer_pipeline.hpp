@@ -86,14 +86,18 @@ class ProducerConsumerPipeline {
 
   /// `wait_producer()`, unless `try_wait_producer()` at this same stage has already answered true.
   ///
-  /// Called by the threads that asked. @param already_ready  the answer. @param hint  as for `wait_producer()`.
+  /// Called by the threads that asked.
+  /// @param already_ready  the answer.
+  /// @param hint           as for `wait_producer()`.
   __device__ void wait_producer_if_needed(bool already_ready, uint32_t hint = 0) const {
     if (!already_ready) wait_producer(hint);
   }
 
   /// `wait_consumer()`, unless `try_wait_consumer()` at this same stage has already answered true.
   ///
-  /// Called by the threads that asked. @param already_ready  the answer. @param hint  as for `wait_consumer()`.
+  /// Called by the threads that asked.
+  /// @param already_ready  the answer.
+  /// @param hint           as for `wait_consumer()`.
   __device__ void wait_consumer_if_needed(bool already_ready, uint32_t hint = 0) const {
     if (!already_ready) wait_consumer(hint);
   }
@@ -125,8 +129,10 @@ class ProducerConsumerPipeline {
   /// Called by every producing thread; one handle at a time, because the position moves with its release.
   /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
-  __device__ __forceinline__ ProducerStage<NumStages> acquire_producer(uint32_t hint = 0,
-                                                                       SourceLine acquired_at = SourceLine::here()) {
+  [[nodiscard(
+      "a ProducerStage must be kept and released: auto stage = ring.acquire_producer(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ ProducerStage<NumStages>
+  acquire_producer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
     wait_consumer(hint);
     return {*this, producer_stage(), producer_mbar(producer_stage()), acquired_at};
   }
@@ -135,8 +141,10 @@ class ProducerConsumerPipeline {
   ///
   /// Called by every consuming thread; one handle at a time, because the position moves with its release. Parameters as
   /// for `acquire_producer`.
-  __device__ __forceinline__ ConsumerStage<NumStages> acquire_consumer(uint32_t hint = 0,
-                                                                       SourceLine acquired_at = SourceLine::here()) {
+  [[nodiscard(
+      "a ConsumerStage must be kept and released: auto stage = ring.acquire_consumer(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ ConsumerStage<NumStages>
+  acquire_consumer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
     wait_producer(hint);
     return {*this, consumer_stage(), consumer_mbar(consumer_stage()), acquired_at};
   }

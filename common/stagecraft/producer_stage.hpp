@@ -7,8 +7,9 @@
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
 
-/// Defined nowhere: a program that could call one of these does not build, and their names say why.
+/// Defined nowhere: a program that could call it does not build, and its name says why.
 extern "C" __device__ void ProducerStage_is_dropped_without_release(int acquired_at_line);
+/// Defined nowhere either.
 extern "C" __device__ void ProducerStage_is_used_after_release(int acquired_at_line);
 
 namespace stagecraft {
@@ -19,25 +20,22 @@ class ProducerConsumerPipeline;
 /// The stage that the calling thread fills now: free since the handle was acquired, and the thread's until `release()`.
 ///
 /// Linear: it moves but does not copy, and on every path each handle meets `release()` exactly once, or the program
-/// does not build. A `-G` build stops the kernel instead. It must not outlive its pipeline object. It proves nothing
-/// across a
-/// `__noinline__` function: pass it to functions that are inlined.
+/// does not build. A `-G` build stops the kernel instead. The proof is the optimiser's: pass a handle only to functions
+/// that are inlined, and let its existence not depend on data. It must not outlive its pipeline object.
 /// Source: chapters/04_linear_stage_handles.
 template <int NumStages>
-class [[nodiscard(
-    "a ProducerStage must be kept and released: auto stage = ring.acquire_producer(); ... "
-    "std::move(stage).release();")]] ProducerStage {
+class ProducerStage {
  public:
   /// Made by `acquire_producer()`, after its wait.
   /// @param index        the stage, 0 to NumStages - 1.
   /// @param mbar         its full barrier.
   /// @param acquired_at  the line to name in messages.
-  __device__ __forceinline__ ProducerStage(ProducerConsumerPipeline<NumStages> & pipeline, uint32_t index, MbarPtr mbar,
+  __device__ __forceinline__ ProducerStage(ProducerConsumerPipeline<NumStages>& pipeline, uint32_t index, MbarPtr mbar,
                                            SourceLine acquired_at)
       : pipeline_(&pipeline), index_(index), mbar_(mbar), obligation_(acquired_at) {}
 
   /// The new handle takes over the duty to release; the old one must not be used again.
-  ProducerStage(ProducerStage &&) = default;
+  ProducerStage(ProducerStage&&) = default;
   /// The same, and what this handle held before must have been released.
   ProducerStage& operator=(ProducerStage&&) = default;
 
@@ -60,7 +58,7 @@ class [[nodiscard(
   /// the copies on their way, through `mbar()`.
   ///
   /// Called by every producing thread. Waits for nothing and orders nothing; the arrival through `mbar()` does.
-  __device__ __forceinline__ void release()&& {
+  __device__ __forceinline__ void release() && {
     obligation_.fulfil();
     pipeline_->producer_step();
   }

@@ -37,7 +37,7 @@ class RolePipeline {
                 "RolePipeline: CtaGroup must be 1 or 2, the blocks that one tcgen05.mma can span");
 
  public:
-  static constexpr int num_stages = NumberOfStages;
+  static constexpr int num_stages = NumberOfStages;                              ///< stages of the ring
   static constexpr int num_producer_mbars = NumberOfStages * ProducerSubStages;  ///< full barriers of the ring
   static constexpr int num_consumer_mbars = NumberOfStages * ConsumerSubStages;  ///< empty barriers of the ring
 

@@ -73,8 +73,8 @@ struct HalfMma {
   static constexpr int k = 16;
 };
 
-/// The word that `tcgen05.mma` of one CTA (`.cta_group::1`) and of `.kind::f16` takes; an MMA that the tensor core has not
-/// does not compile.
+/// The word that `tcgen05.mma` of one CTA (`.cta_group::1`) and of `.kind::f16` takes; an MMA that the tensor core has
+/// not does not compile.
 template <HalfMma Mma>
 consteval uint32_t instruction_descriptor() {
   static_assert(Mma.m == 64 || Mma.m == 128, "tcgen05.mma of one CTA: M must be 64 or 128");

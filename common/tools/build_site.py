@@ -30,14 +30,23 @@ def figures():
     return sorted({ROOT / path.parent for ending in (".svg", ".png") for path in pages.files(ending)})
 
 
+def render(output):
+    """Writes every page and header as Doxygen shall see it; all at once, because a filter in Python takes long to start."""
+    for path in [*pages.pages(), *pages.files(".hpp")]:
+        copy = output / "filtered" / path
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text(site_filter.filtered(path), encoding="utf-8")
+
+
 def settings(options, output):
     """What is added to docs/Doxyfile."""
     common = {
         "OUTPUT_DIRECTORY": f'"{output}"',
         "WARN_LOGFILE": f'"{output / "warnings.txt"}"',
     }
-    filtered = f'"{sys.executable}" "{ROOT / "common/tools/site_filter.py"}"'.replace('"', '\\"')
-    common["FILTER_PATTERNS"] = f'"*.md={filtered}" "*.hpp={filtered}"'
+    script = output / "filter.sh"
+    script.write_text(f'exec cat "{output}/filtered/${{1#"{ROOT}/"}}"\n', encoding="utf-8")
+    common["FILTER_PATTERNS"] = " ".join(f'"*{ending}=sh \\"{script}\\""' for ending in (".md", ".hpp"))
     if options.only_descriptions:
         return {**common, "INPUT": quoted([ROOT / "common/stagecraft", ROOT / "common/harness"]), "RECURSIVE": "YES",
                 "EXTRACT_ALL": "NO", "WARN_IF_UNDOCUMENTED": "YES", "GENERATE_HTML": "NO", "GENERATE_XML": "YES", "HAVE_DOT": "NO"}
@@ -65,17 +74,20 @@ def main():
 
     output = options.output.resolve()
     shutil.rmtree(output / "html", ignore_errors=True)
+    shutil.rmtree(output / "filtered", ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
+    render(output)
     doxyfile = output / "Doxyfile"
     lines = [f'@INCLUDE = "{ROOT / "docs/Doxyfile"}"',
              *(f"{name} = {value}" for name, value in settings(options, output).items())]
     doxyfile.write_text("\n".join(lines) + "\n", encoding="utf-8")
     done = subprocess.run([options.doxygen, doxyfile], cwd=ROOT, check=False, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)
-    warnings = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{ROOT}/", "")
-    print(done.stdout + warnings, end="")
+    text = (output / "warnings.txt").read_text(encoding="utf-8").replace(f"{ROOT}/", "")
+    warnings = [line for line in dict.fromkeys(text.split("\n")) if line]  # Doxygen repeats itself
+    print(done.stdout, *(f"{line}\n" for line in warnings), sep="", end="")
     if done.returncode != 0 or warnings:
-        print(f"Doxygen found fault with {warnings.count(chr(10)) or 'something'}; lines above (file:line: what).")
+        print("The site must be made without a warning; those above are FILE:LINE: WHAT.")
         return 1
     if options.only_descriptions:
         return 0

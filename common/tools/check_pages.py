@@ -195,6 +195,8 @@ def check_page(page, root, build, update):
     """Gives (problems as (line, text), programs that are not built)."""
     text = (root / page).read_text(encoding="utf-8")
     problems = [] if build else list(check_links(page, text, root))
+    if not build and not markdown.title(text):
+        problems.append((1, "a page begins with its title: `# TITLE`"))
     unbuilt = []
     for block in reversed(markdown.blocks(text)):  # from below, so that an update moves no block still to come
         try:
@@ -233,6 +235,12 @@ def main():
     build = options.console.resolve() if options.console else None
     wanted = [page.resolve().relative_to(root) for page in options.pages] or markdown.pages(root)
     count, missing = 0, set()
+    pictures = {}
+    for picture in [] if build else [*markdown.files(".svg", root), *markdown.files(".png", root)]:
+        other = pictures.setdefault(picture.name, picture)
+        if other != picture:
+            print(f"{picture.as_posix()}: {other.as_posix()} has the same name, and the site puts them into one folder")
+            count += 1
     for page in wanted:
         problems, unbuilt = check_page(page, root, build, options.update)
         count += len(problems)

@@ -51,7 +51,9 @@ class Count:
                 self.passed += 1
             elif end[1] == "SKIPPED":
                 reason = SKIP_REASON.search(text[:end.start()])
-                self.skipped[case] = " ".join(reason[1].split()) if reason else "it gave no reason"
+                self.skipped[case] = (
+                    " ".join(reason[1].split()) if reason else
+                    "a test before it failed" if len(self.failed) > failed_before else "it gave no reason")
             else:
                 self.failed.append(case)
         if test["result"] not in ("OK", "SKIP") and len(self.failed) == failed_before:

@@ -15,7 +15,7 @@ SNIPPET = re.compile(r"^\s*[@\\]snippet(?P<options>\{[^}]*\})? +(?P<path>\S+) +(
 INCLUDE = re.compile(r"^\s*[@\\]include(?:lineno|doc)?(?:\{[^}]*\})? +(?P<path>\S+) *$")
 # Above a fenced block: what it shows (FILE or FILE#MARKER), what it compares, that it is no code that runs, or that it was
 # printed by its own command or by the one named.
-SHOWS = re.compile(r"^<!-- snippet: (?P<part>\S+) -->$")
+SHOWS = re.compile(r"^<!-- snippet: (?P<part>\S.*?) -->$")
 COMPARES = re.compile(r"^<!-- diff: (?P<old>\S+) (?P<new>\S+) -->$")
 SKETCH = re.compile(r"^<!-- sketch(?:: .+)? -->$")
 CHECKED = re.compile(r"^<!-- checked(?:: (?P<command>.+?))? -->$")
@@ -113,7 +113,7 @@ def blocks(text):
     return [item for kind, _, item in walk(text) if kind == "block"]
 
 
-MARKER = re.compile(r"^\s*//[/!]? ?\[([\w.-]+)\]\s*$")
+MARKER = re.compile(r"^\s*//! ?\[(\w[\w .-]*)\]\s*$")
 
 
 def marked_part(text, name):

@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Called by Doxygen for each file: prints it as Doxygen needs it, line by line, so that warnings name the right line.
+"""Rewrites pages and headers as Doxygen needs them, line by line, so that its warnings name the right line.
 
 Lessons are written for readers of the repository, so their links lead to files. On the site they lead to pages. A file that
 is no page of the site is copied beside it; `copied_files()` tells build_site.py which.
@@ -29,9 +28,16 @@ def anchor(page, heading):
     return f"{identifier(page)}_{re.sub(r'[^a-z0-9]+', '_', heading)}"
 
 
-def is_reference(path):
-    """Whether the site has a page of its own for a source file."""
-    return path.parts[:1] == ("common",) and path.suffix == ".hpp"
+def file_anchor(path):
+    """The name by which the site's page on a header is found; file names alone are ambiguous."""
+    return "file_" + re.sub(r"\W", "_", path.as_posix())
+
+
+def has_own_page(path, root):
+    """Whether the site has a page of its own on a source file: see documented_header."""
+    if path.parts[:1] != ("common",) or path.suffix != ".hpp" or not (root / path).exists():
+        return False
+    return file_anchor(path) in documented_header(path, (root / path).read_text(encoding="utf-8"))
 
 
 def resolve(page, target, root):
@@ -51,8 +57,9 @@ def resolve(page, target, root):
 class Page:
     def __init__(self, page, root):
         self.page, self.root = page, root
-        self.all_pages = set(markdown.pages(root))
-        self.children = [child for child in markdown.pages(root) if markdown.parent(child, self.all_pages) == page]
+        in_order = markdown.pages(root)
+        self.all_pages = set(in_order)
+        self.children = [child for child in in_order if markdown.parent(child, self.all_pages) == page]
         self.copied = set()
 
     def link(self, match):
@@ -63,18 +70,17 @@ class Page:
         if match["image"]:
             return f"![{text}]({path.name})"
         plain = text.replace("`", "").replace('"', "'").replace("\n", " ")
-        lines = "\n" * text.count("\n")
         if path in self.all_pages:
             if fragment:
-                return f'@ref {anchor(path, fragment)} "{plain}"{lines}'
+                return f'@ref {anchor(path, fragment)} "{plain}"'
             if path in self.children:
                 self.children.remove(path)
-                return f'@subpage {identifier(path)} "{plain}"{lines}'
+                return f'@subpage {identifier(path)} "{plain}"'
             if path.as_posix() == markdown.MAIN_PAGE:
                 return f"[{text}](index.html)"
-            return f'@ref {identifier(path)} "{plain}"{lines}'
-        if is_reference(path) and (self.root / path).exists():
-            return f'@ref {path.as_posix()} "{plain}"{lines}'
+            return f'@ref {identifier(path)} "{plain}"'
+        if has_own_page(path, self.root):
+            return f'@ref {file_anchor(path)} "{plain}"'
         if (self.root / path).is_file():
             self.copied.add(path)
             return f"[{text}](files/{path.as_posix()}.txt)"
@@ -87,8 +93,16 @@ class Page:
         for found in markdown.LINK.finditer(text):
             if any(start < found.start() < end for start, end in spans):
                 continue
-            parts += [text[last:found.start()], self.link(found)]
-            last = found.end()
+            before, link, last = text[last:found.start()], self.link(found), found.end()
+            # A reference stands in one line; the line breaks of its text go where there is a space, to keep the count.
+            breaks = "\n" * (found[0].count("\n") - link.count("\n"))
+            if breaks and before.endswith(" "):
+                before = before[:-1] + breaks
+            elif breaks:
+                space = text.find(" ", last)
+                space = len(text) if space < 0 else space
+                link, last = link + text[last:space] + breaks, space
+            parts += [before, link]
         text = "".join([*parts, text[last:]])
         return re.sub(r"</?(?:details|summary)(?: open)?>", r"\\htmlonly\g<0>\\endhtmlonly", text)
 
@@ -150,7 +164,7 @@ def copied_files(root=markdown.ROOT):
     return found
 
 
-def documented_header(text):
+def documented_header(path, text):
     """A header's leading comment becomes Doxygen's description of the file; `#pragma once` gives its line for that.
 
     The markers of parts that lessons show are no descriptions."""
@@ -160,20 +174,12 @@ def documented_header(text):
             lines[number] = "///" + line[2:] if not line.startswith("///") else line
         else:
             if number > 0 and line == "#pragma once":
-                lines[number] = "/// @file"
+                lines[number] = f"/// @anchor {file_anchor(path)} @file"
             break
     return "\n".join(lines)
 
 
-def main():
-    path = pathlib.Path(sys.argv[1]).resolve()
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":
-        text = Page(path.relative_to(markdown.ROOT), markdown.ROOT).render(text)
-    else:
-        text = documented_header(text)
-    sys.stdout.write(text)
-
-
-if __name__ == "__main__":
-    main()
+def filtered(path, root=markdown.ROOT):
+    """The text of a page or header, given by its path relative to the root, for Doxygen."""
+    text = (root / path).read_text(encoding="utf-8")
+    return Page(path, root).render(text) if path.suffix == ".md" else documented_header(path, text)

@@ -47,13 +47,17 @@ class LinkTest(RepositoryTest):
         self.write("README.md", "# A", "`[](auto& x){}` and", "```cpp", "[a](auto b) {}", "[c](d.md)", "```")
         self.assertEqual(self.check().returncode, 0)
 
+    def test_a_page_has_a_title(self):
+        self.write("README.md", "words")
+        self.assertIn("README.md:1: a page begins with its title", self.check().stdout)
+
 
 class CodeTest(RepositoryTest):
     LESSON = ["# A", "", "<!-- snippet: s/a.cu#add -->", "```cuda", "c = a - b;", "```"]
 
     def setUp(self):
         super().setUp()
-        self.write("s/a.cu", "  //! [add]", "  c = a + b;", "    //! [more]", "  ++c;", "    //! [more]", "  //! [add]")
+        self.write("s/a.cu", "  //! [add]", "  c = a + b;", "    //! [one more]", "  ++c;", "    //! [one more]", "  //! [add]")
 
     def test_code_that_differs_from_its_file_is_shown(self):
         self.write("chapters/01/README.md", *self.LESSON)
@@ -64,6 +68,11 @@ class CodeTest(RepositoryTest):
     def test_a_marker_that_is_not_there_is_named(self):
         self.write("chapters/01/README.md", *(line.replace("#add", "#sub") for line in self.LESSON))
         self.assertIn("s/a.cu has no part between two lines `//! [sub]`", self.check().stdout)
+
+    def test_the_name_of_a_marker_may_have_spaces(self):
+        self.write("README.md", "# A", "<!-- snippet: s/a.cu#one more -->", "```cuda", "++c;", "```")
+        done = self.check()
+        self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_an_update_puts_the_code_in_place(self):
         lesson = self.write("chapters/01/README.md", *self.LESSON, "", *self.LESSON[2:])
@@ -131,9 +140,11 @@ class SiteTest(RepositoryTest):
         self.assertIn("## Why {#page_chapters_01_why}\n![a ring](ring.svg)", self.render("chapters/01/README.md"))
 
     def test_every_line_keeps_its_number(self):
-        self.write("docs/README.md", "# A", "text [over", "two](b.md) lines", "```cuda", "f();", "```", "## Last")
+        self.write("docs/README.md", "# A", "text [over", "two](b.md). Lines", "```cuda", "f();", "```", "## Last")
         self.write("docs/b.md", "# B")
-        self.assertTrue(self.render("docs/README.md").split("\n")[6].startswith("## Last"))
+        lines = self.render("docs/README.md").split("\n")
+        self.assertEqual(lines[1:3], ["text", '@subpage page_docs_b "over two". Lines'])
+        self.assertTrue(lines[6].startswith("## Last"))
 
 
 if __name__ == "__main__":

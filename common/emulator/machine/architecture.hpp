@@ -34,6 +34,7 @@ struct Architecture {
   bool has_tensor_memory() const { return tensor_memory_columns != 0; }
 };
 
+//! [latencies]
 /// Virtual cycles between the issue of an operation and its completion. Rough figures, for the order of things and
 /// for timelines; no claim about the chip's speed rests on them.
 struct Latencies {
@@ -46,6 +47,7 @@ struct Latencies {
   uint32_t mma_macs_per_cycle = 8192;  ///< for 16-bit types
   uint32_t try_wait_limit = 20'000;    ///< longest sleep of one mbarrier.try_wait without a hint
 };
+//! [latencies]
 
 const Architecture& b200();
 const Architecture& h200();

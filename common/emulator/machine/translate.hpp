@@ -142,6 +142,7 @@ class InstructionSet {
 /// All that the emulator knows.
 const InstructionSet& instruction_set();
 
+//! [families]
 // The families. Each is one or more files of machine/ or units/.
 void add_control_flow(InstructionSet&);     // bra, brx, call, ret, exit, trap, brkpt, nop-likes
 void add_warp_operations(InstructionSet&);  // shfl, vote, match, redux, elect, activemask, bar.warp
@@ -152,5 +153,6 @@ void add_memory_accesses(InstructionSet&);  // ld, st, atom, red, prefetch, ...
 void add_mbarrier_operations(InstructionSet&);
 void add_bulk_copies(InstructionSet&);             // cp.async.bulk*, cp.async, tensormap
 void add_tensor_core_operations(InstructionSet&);  // tcgen05.*
+//! [families]
 
 }  // namespace stagecraft::emulator::machine

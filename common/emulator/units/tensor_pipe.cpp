@@ -27,17 +27,17 @@ void issue(Fragment& fragment, uint32_t lane, Cycle arithmetic, const char* what
   Cluster& cluster = fragment.cluster();
   TensorMemory& memory = *block.sm->tensor_memory;
   TensorPipe& pipe = memory.pipe(block);
-  pipe.busy_until = std::max(cluster.now, pipe.busy_until) + arithmetic;
+  const Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
+  pipe.busy_until = std::max(now, pipe.busy_until) + arithmetic;
   const Cycle completion = pipe.busy_until + fragment.grid().latencies->mma_setup;
   pipe.completion_of[machine::thread_of(fragment, lane)] = completion;
   ++pipe.in_flight;
-  cluster.schedule(completion - cluster.now,
-                   [&block, &memory, serial = memory.serial(block), action = std::move(action)] {
-                     // Of a block that has ended, the operations in flight were reported as left behind.
-                     if (memory.serial_of(block) != serial) return;
-                     --memory.pipe(block).in_flight;
-                     action(block, memory);
-                   });
+  cluster.schedule(completion - now, [&block, &memory, serial = memory.serial(block), action = std::move(action)] {
+    // Of a block that has ended, the operations in flight were reported as left behind.
+    if (memory.serial_of(block) != serial) return;
+    --memory.pipe(block).in_flight;
+    action(block, memory);
+  });
 }
 
 void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) {
@@ -45,7 +45,8 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
   const Block& block = fragment.block();
   const TensorPipe& pipe = block.sm->tensor_memory->pipe(block);
   const auto latest = pipe.completion_of.find(machine::thread_of(fragment, lane));
-  const Cycle completion = latest == pipe.completion_of.end() ? cluster.now : std::max(cluster.now, latest->second);
+  const Cycle now = std::max(cluster.now, fragment.warp->clock);
+  const Cycle completion = latest == pipe.completion_of.end() ? now : std::max(now, latest->second);
   uint64_t number = 0;
   if (machine::observes_memory(fragment)) {
     number = machine::announce_operation({.fragment = &fragment,
@@ -54,7 +55,7 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
                                           .completion = machine::AsyncCompletion::tensor_arrive});
   }
   // At equal times events keep the order of scheduling: this one follows the operations that it tracks.
-  cluster.schedule(completion - cluster.now, [&cluster, number, mbarriers = std::move(mbarriers)] {
+  cluster.schedule(completion - now, [&cluster, number, mbarriers = std::move(mbarriers)] {
     for (const uint32_t address : mbarriers) arrive_asynchronously(cluster, address, 1, "tcgen05.commit", number);
   });
 }

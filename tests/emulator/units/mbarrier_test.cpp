@@ -306,11 +306,13 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
     expect_fault(kernel.run(body), kind, words);
   };
   fault_of("mbarrier.arrive.shared::cta.b64 _, [bar];", FaultKind::launch_failure, "no mbarrier is initialised");
-  fault_of("mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;", FaultKind::launch_failure, "ran ahead");
-  fault_of(script({"init 1", "inval", "arrive"}), FaultKind::launch_failure, "mbarrier.inval has ended");
+  fault_of("mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;", FaultKind::launch_failure,
+           "ran ahead of mbarrier.init");
+  fault_of(script({"init 1", "inval", "arrive"}), FaultKind::launch_failure,
+           "mbarrier.inval has ended the barrier that was here");
   fault_of(script({"init 1", "init 1"}), FaultKind::launch_failure, "already live");
   fault_of(script({"init 1", "complete 16", "arrive", "arrive"}), FaultKind::launch_failure, "0 of 1 are pending");
-  fault_of(script({"init 3", "arrive 4"}), FaultKind::launch_failure, "where 3 of 3 are pending");
+  fault_of(script({"init 3", "arrive 4"}), FaultKind::launch_failure, "4 arrivals at bar[0], where 3 of 3 are pending");
   fault_of(script({"init 0"}), FaultKind::launch_failure, "arrival count 0 is out of range");
   fault_of(script({"init 1048576"}), FaultKind::launch_failure, "arrival count 1048576 is out of range");
   fault_of(script({"init 1", "expect 1048575", "expect 1"}), FaultKind::launch_failure, "would become 1048576");

@@ -1,0 +1,31 @@
+// Copies that the copy engine makes while the threads do something else.
+#pragma once
+
+#include <cstdint>
+#include <cuda/ptx>
+
+#include "stagecraft/mbarrier.hpp"
+
+namespace stagecraft {
+
+/// Asks for a copy of `bytes` from global to shared memory and returns at once.
+///
+/// Called by one thread. When the bytes have come, the copy engine takes them off what was announced to `barrier` with
+/// `expect_bytes`; who waits for that phase sees them.
+/// @param to, from  16-byte aligned.
+/// @param bytes     a multiple of 16.
+/// Source: PTX ISA, "cp.async.bulk" (`.mbarrier::complete_tx::bytes`).
+__device__ inline void copy_bulk(void* to, const void* from, uint32_t bytes, MbarPtr barrier) {
+  cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, from, bytes, barrier);
+}
+
+/// The same, for several blocks of a cluster at once: the bytes come to the same place in the shared memory of each,
+/// and count at the barrier at the same place there.
+/// @param blocks  bit i: the block of rank i in the cluster gets the copy.
+/// Source: PTX ISA, "cp.async.bulk" (.multicast::cluster).
+__device__ inline void copy_bulk_to_blocks(void* to, const void* from, uint32_t bytes, MbarPtr barrier,
+                                           uint16_t blocks) {
+  cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, to, from, bytes, barrier, blocks);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,53 @@
+// Draws who holds each stage of the ring when, for rings of one, two and four stages.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "harness/device_buffer.hpp"
+#include "harness/kernel_run.hpp"
+#include "launches.hpp"
+
+using stagecraft::harness::DeviceBuffer;
+using stagecraft::harness::finish_kernel;
+
+namespace {
+
+constexpr int kRows = 8;
+constexpr int kWork = 600;  // cycles that the consumer spends on a row, about what a copy takes
+constexpr int kCyclesPerColumn = 150;
+
+void draw(int stages) {
+  const DeviceBuffer<uint32_t> in(std::vector<uint32_t>(kRows * kRow, 1), "the rows");
+  DeviceBuffer<uint32_t> sums(kRows, "the sums"), left(size_t{kRow} * stages, "what is left");
+  DeviceBuffer<RowTimes> times(kRows, "the times");
+  launch_sum_rows(stages, in.data(), kRows, sums.data(), left.data(), kWork, times.data());
+  finish_kernel("sum_rows");
+
+  const std::vector<RowTimes> rows = times.to_host();
+  const long long start = rows.front().asked;
+  const auto column = [&](long long cycle) { return static_cast<size_t>((cycle - start) / kCyclesPerColumn); };
+  std::printf("%d stage%s: %lld cycles\n", stages, stages == 1 ? "" : "s", rows.back().freed - start);
+  for (int stage = 0; stage < stages; ++stage) {
+    std::string line(column(rows.back().freed) + 1, ' ');
+    for (int row = stage; row < kRows; row += stages) {
+      std::fill(line.begin() + column(rows[row].asked), line.begin() + column(rows[row].taken), '.');
+      std::fill(line.begin() + column(rows[row].taken), line.begin() + column(rows[row].freed), '0' + row);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    std::printf("  stage %d  %s\n", stage, line.c_str());
+  }
+}
+
+}  // namespace
+
+int main() try {
+  std::printf("one column is %d cycles; . the row is on its way or waits, 0 to 7 the consumer adds up that row\n",
+              kCyclesPerColumn);
+  for (const int stages : {1, 2, 4}) draw(stages);
+  return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
+}

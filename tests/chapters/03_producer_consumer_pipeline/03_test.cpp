@@ -1,0 +1,83 @@
+// Tests of chapter 03, in the order of its TODOs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "harness/device_buffer.hpp"
+#include "harness/kernel_run.hpp"
+#include "harness/random.hpp"
+#include "launches.hpp"
+
+using stagecraft::harness::DeviceBuffer;
+using stagecraft::harness::finish_kernel;
+using stagecraft::harness::random_values;
+
+namespace {
+
+void expect_sums_of_rows(const std::vector<float>& in, const std::vector<float>& sums) {
+  for (size_t row = 0; row < sums.size(); ++row) {
+    double expected = 0;
+    for (int i = 0; i < kRow; ++i) expected += in[row * kRow + i];
+    ASSERT_NEAR(sums[row], expected, 1e-4) << "the sum of row " << row << " is wrong";
+  }
+}
+
+TEST(Chapter03, Todo1TheRingBringsEveryRowOnce) {
+  for (const int stages : {1, 2, 4}) {
+    for (const int rows : {1, stages, 4 * stages + 1}) {
+      const auto in = random_values<float>(rows * kRow, 31 * stages + rows);
+      DeviceBuffer<float> in_there(in, "the rows"), sums(rows, "the sums");
+      sums.poison();
+      launch_sum_rows(in_there.data(), sums.data(), rows, stages);
+      finish_kernel("sum_rows");
+      SCOPED_TRACE(testing::Message() << rows << " rows through a ring of " << stages << " stages");
+      ASSERT_NO_FATAL_FAILURE(expect_sums_of_rows(in, sums.to_host()));
+    }
+  }
+}
+
+TEST(Chapter03, Todo2WorksWhileItWaits) {
+  struct Jobs {
+    int rows, pieces;
+  };
+  for (const auto [rows, pieces] : {Jobs{20, 50}, Jobs{20, 1}, Jobs{7, 0}, Jobs{0, 5}}) {
+    const auto in = random_values<float>(rows * kRow, 7 * rows + pieces);
+    const auto numbers = random_values<float>(pieces * 32, 13 * rows + pieces);
+    DeviceBuffer<float> in_there(in, "the rows"), sums(rows, "the sums"), numbers_there(numbers, "the numbers");
+    DeviceBuffer<int> while_waiting(1, "the pieces while waiting");
+    sums.poison();
+    while_waiting.poison();
+    launch_two_jobs(in_there.data(), sums.data(), rows, numbers_there.data(), pieces, while_waiting.data());
+    finish_kernel("two_jobs");
+    SCOPED_TRACE(testing::Message() << rows << " rows, and " << pieces << " pieces to square");
+    ASSERT_NO_FATAL_FAILURE(expect_sums_of_rows(in, sums.to_host()));
+    const auto squared = numbers_there.to_host();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      ASSERT_EQ(squared[i], numbers[i] * numbers[i]) << "number " << i << " must be squared, once";
+    }
+    if (rows > 0 && pieces > 0) {
+      ASSERT_GE(while_waiting.to_host()[0], 1)
+          << "no piece was squared while a row was on its way: either try_wait_producer() says yes too early, or the "
+             "work comes after the wait";
+    }
+  }
+}
+
+TEST(Chapter03, Todo3TheQuickWarpIsHeldBackButNotMoreThanNeeded) {
+  for (const int steps : {1, kLead, 20}) {
+    DeviceBuffer<int> leads(steps, "the leads");
+    leads.poison();
+    launch_walk_together(leads.data(), steps);
+    finish_kernel("walk_together");
+    const std::vector<int> got = leads.to_host();
+    const int most = *std::max_element(got.begin(), got.end());
+    ASSERT_LE(most, kLead) << "the quick warp was " << most << " steps ahead: nothing holds it back in time";
+    if (steps > 2 * kLead) {
+      ASSERT_EQ(most, kLead) << "the quick warp never was more than " << most << " steps ahead, and may be " << kLead
+                             << ": the throttle is on the wrong warp, or it starts closed";
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,16 @@
+// The scope of consume() arrives by itself.
+// expect: to arrive yourself, use consume_explicit\(\)
+#include "stagecraft/producer_consumer_pipeline.hpp"
+
+using namespace stagecraft;
+
+__global__ void sum_one(const float* tile, float* out, uint64_t* barriers) {
+  ProducerConsumerPipeline<2> ring{barriers};
+#ifdef MENDED
+  auto stage = ring.consume_explicit();
+#else
+  auto stage = ring.consume();
+#endif
+  *out = tile[stage.index()];
+  stage.arrive();  // here
+}

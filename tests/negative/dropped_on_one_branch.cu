@@ -1,0 +1,24 @@
+// The stage is released when there was something to add, and forgotten when there was not.
+// expect: this ConsumerStage \(acquired at \S+:\d+\) is dropped without release\(\) on some path
+#include "stagecraft/producer_consumer_pipeline.hpp"
+
+using namespace stagecraft;
+
+__global__ void sum_odd(const float* tile, float* out, uint64_t* barriers, int rows) {
+  ProducerConsumerPipeline<2> ring{barriers};
+  float sum = 0;
+  for (int row = 0; row < rows; ++row) {
+    auto stage = ring.acquire_consumer();
+    const float value = tile[stage.index()];
+    if (value > 0) {
+      sum += value;
+      std::move(stage).release();
+    } else {
+#ifdef MENDED
+      std::move(stage).release();
+#endif
+      sum -= 1;
+    }
+  }  // here
+  *out = sum;
+}
