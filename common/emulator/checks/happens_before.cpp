@@ -83,7 +83,7 @@ bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, 
       // Several lanes wrote the same value here in one instruction, and each of them goes on with what it wrote.
       return true;
     }
-  } else if (known.earliest(past.agent * kWarpSize, kWarpSize) >= past.time) {
+  } else if (!std::has_single_bit(others) && known.earliest(past.agent * kWarpSize, kWarpSize) >= past.time) {
     return true;
   }
   for (; others != 0; others &= others - 1) {

@@ -65,6 +65,8 @@ class RaceCheck : public machine::Observer {
   void check_cell(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, uint32_t bytes, const Present& now,
                   uint32_t address);
   void check_single(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, const Present& now, uint32_t address);
+  static bool is_superseded(const ClusterState& state, const PastAccess& before, const PastAccess& now);
+  void add_read(ClusterState& state, std::vector<PastAccess>& reads, const Present& now, uint32_t address);
   void check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
   void check_overrun(ClusterState& state, const machine::BarrierEvent& event);
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
