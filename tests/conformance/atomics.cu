@@ -81,7 +81,9 @@ __global__ void contended(const unsigned* values, unsigned* left) {
   atomicOr(&counters[4], value & 0xf0f0);
   atomicXor(&counters[5], value);
   atomicInc(&counters[6], 100);
-  unsigned seen = counters[7];  // a lock-free maximum of the low bits, by compare and swap
+  // A lock-free maximum of the low bits, by compare and swap. The first look is volatile: a plain read beside others'
+  // atomics would be a race.
+  unsigned seen = *static_cast<volatile unsigned*>(&counters[7]);
   for (unsigned wanted; (wanted = max(seen, value % 5000)) != seen;) {
     const unsigned found = atomicCAS(&counters[7], seen, wanted);
     if (found == seen) break;

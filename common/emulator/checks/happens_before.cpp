@@ -70,7 +70,10 @@ uint32_t ClusterOrder::find_barrier(uint32_t rank, uint32_t offset) const {
 bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, const VectorClock& known) const {
   if (past.is_asynchronous()) {
     const Operation& operation = operations_[past.operation()];
-    return operation.time != 0 && known.at(operation.component) >= operation.time;
+    if (operation.time == 0) return false;
+    if (known.at(operation.component) >= operation.time) return true;
+    const bool own = operation.warp == warp && lanes == 1u << operation.lane;
+    return own && operation.component < waited_.size() && waited_[operation.component] >= operation.time;
   }
   LaneMask others = past.lanes;
   if (past.agent == warp) {
@@ -80,7 +83,7 @@ bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, 
       // Several lanes wrote the same value here in one instruction, and each of them goes on with what it wrote.
       return true;
     }
-  } else if (known.earliest(past.agent * kWarpSize, kWarpSize) >= past.time) {
+  } else if (!std::has_single_bit(others) && known.earliest(past.agent * kWarpSize, kWarpSize) >= past.time) {
     return true;
   }
   for (; others != 0; others &= others - 1) {
@@ -100,6 +103,19 @@ void ClusterOrder::release(uint32_t number, LaneMask lanes, Gathering& target) {
   const Time time = publish(warp);
   for_each_clock(warp, lanes, [&](const SharedClock& known, LaneMask) { target.join(known); });
   for_each_lane(lanes, [&](uint32_t lane) { target.clock.raise(component_of(number, lane), time); });
+  release_copies(number, lanes, target);
+}
+
+void ClusterOrder::release_copies(uint32_t number, LaneMask lanes, Gathering& target) {
+  if (!warps_[number].has_copies) return;
+  for (const auto* all : {&bulk_, &copies_}) {
+    for_each_lane(lanes, [&](uint32_t lane) {
+      const auto found = all->find(component_of(number, lane));
+      if (found == all->end()) return;
+      const uint32_t component = found->second.component;
+      if (component < waited_.size()) target.clock.raise(component, waited_[component]);
+    });
+  }
 }
 
 void ClusterOrder::release_fenced(uint32_t number, LaneMask lanes, Gathering& target) {
@@ -108,6 +124,7 @@ void ClusterOrder::release_fenced(uint32_t number, LaneMask lanes, Gathering& ta
     if (warp.fenced[lane] == nullptr) return;
     target.join(warp.fenced[lane]);
     target.clock.raise(component_of(number, lane), warp.fenced_time[lane]);
+    release_copies(number, 1u << lane, target);
   });
 }
 
@@ -223,6 +240,10 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
           release(number, event.lanes, barrier.open);
         }
         ++warp.arrival_count;
+        barrier.arrival_warp = number;
+        barrier.arrival_pc = event.fragment->pc;
+        barrier.arrival_clock = event.fragment->warp->clock;
+        barrier.arrival_ends = barrier.ends;
         warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count});
         if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.pop_front();
       } else if (const auto found = pending_operations_.find(event.operation); found != pending_operations_.end()) {
@@ -277,11 +298,10 @@ void ClusterOrder::group(const machine::GroupEvent& event) {
   const size_t ended = mine.groups.size() - event.keep;
   const Time time = mine.groups[ended - 1];
   mine.groups.erase(mine.groups.begin(), mine.groups.begin() + static_cast<std::ptrdiff_t>(ended));
-  SharedClock& known = warps_[number].known[event.lane];
-  if (known->at(mine.component) >= time) return;
-  auto more = std::make_shared<VectorClock>(*known);
-  more->raise(mine.component, time);
-  known = std::move(more);
+  if (mine.component >= waited_.size()) waited_.resize(mine.component + 1, 0);
+  waited_[mine.component] = std::max(waited_[mine.component], time);
+  warps_[number].accessed = true;  // there is something new to tell
+  warps_[number].has_copies = true;
 }
 
 void ClusterOrder::strong_access(const machine::MemoryAccess& access) {

@@ -66,6 +66,7 @@ struct WarpOrder {
   std::array<Time, machine::kWarpSize> fenced_time{};
   std::array<SharedClock, machine::kWarpSize> pending;  ///< read by relaxed accesses, to be known after a fence
   bool has_pending = false, has_fenced = false;
+  bool has_copies = false;           ///< some lane has waited for a group of copies
   std::deque<ArrivalNote> arrivals;  ///< the youngest few
   uint64_t arrival_count = 0;
   std::map<uint32_t, WaitNote> waits;  ///< by barrier
@@ -78,6 +79,10 @@ struct BarrierOrder {
   Gathering open;
   SharedClock completed;  ///< of all ended phases; null before the first
   PastAccess initialised;
+  /// The last arrival by a thread: when it was and how many phases had ended before.
+  uint32_t arrival_warp = 0, arrival_pc = 0;
+  machine::Cycle arrival_clock = 0;
+  Time arrival_ends = 0;
 };
 
 struct Operation {
@@ -132,6 +137,8 @@ class ClusterOrder {
   static uint32_t component_of(uint32_t warp, uint32_t lane) { return warp * machine::kWarpSize + lane; }
   Time publish(WarpOrder& warp);
   void release(uint32_t warp, machine::LaneMask lanes, Gathering& target);
+  /// What the lanes know of their own copies by having waited for them.
+  void release_copies(uint32_t warp, machine::LaneMask lanes, Gathering& target);
   void release_fenced(uint32_t warp, machine::LaneMask lanes, Gathering& target);
   void acquire(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
   void acquire_at_fence(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
@@ -146,6 +153,8 @@ class ClusterOrder {
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
+  /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
+  std::vector<Time> waited_;
   struct Meeting {
     Gathering open;
     SharedClock completed;

@@ -83,7 +83,19 @@ void RaceCheck::barrier(const machine::BarrierEvent& event) {
   ClusterState* state = state_of(event.block->cluster);
   if (state == nullptr) return;
   if (event.fragment != nullptr && event.kind != machine::BarrierEventKind::init) check_initialised(*state, event);
+  if (event.kind == machine::BarrierEventKind::arrive && event.fragment != nullptr) check_overrun(*state, event);
   state->order.barrier(event);
+}
+
+void RaceCheck::check_overrun(ClusterState& state, const machine::BarrierEvent& event) {
+  // Lanes that arrive in one instruction do so at once: when some of them end the phase, nobody can have waited for it
+  // before the others arrive.
+  const BarrierOrder& barrier = state.order.barrier(state.order.barrier_index(event.block->rank, event.offset));
+  const bool same_instruction = barrier.arrival_clock == event.fragment->warp->clock &&
+                                barrier.arrival_pc == event.fragment->pc &&
+                                barrier.arrival_warp == state.order.warp_number(*event.fragment);
+  if (!same_instruction || barrier.ends == barrier.arrival_ends || barrier.arrival_clock == 0) return;
+  if (misused_.insert(event.fragment->pc).second) report_overrun(state, event, barrier);
 }
 
 void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEvent& event) {
@@ -229,19 +241,49 @@ void RaceCheck::check_cell(ClusterState& state, ShadowMemory& shadow, ShadowCell
   }
 }
 
+/// Later operations of one queue end after earlier ones: knowing the end of the later is enough.
+bool RaceCheck::is_superseded(const ClusterState& state, const PastAccess& before, const PastAccess& now) {
+  if (!before.is_asynchronous() || !now.is_asynchronous()) return false;
+  const Operation &first = state.order.operation(before.operation()), &second = state.order.operation(now.operation());
+  return first.component == second.component && first.time != 0 && first.time <= second.time;
+}
+
+void RaceCheck::add_read(ClusterState& state, std::vector<PastAccess>& reads, const Present& now, uint32_t address) {
+  const PastAccess& record = now.record;
+  constexpr uint32_t kFlags = ~PastAccess::kPcMask;
+  for (PastAccess& before : reads) {
+    if (before.writes()) {
+      if ((before.strong() && record.strong()) || state.order.knows(before, now.warp, now.lanes, *now.known)) continue;
+      return report(state, before, now, address);
+    }
+    if (before.agent != record.agent || ((before.pc_and_flags ^ record.pc_and_flags) & kFlags) != 0) continue;
+    if (before.time == record.time) {
+      before.lanes |= record.lanes;
+      return;
+    }
+    if (before.lanes == record.lanes && std::has_single_bit(record.lanes)) {  // the same thread, later
+      before = record;
+      return;
+    }
+  }
+  // Reads that happened before this one need not be kept. To look for them costs more than to keep a few, so that is
+  // done when the list has doubled.
+  constexpr size_t kFew = 8;
+  if (reads.size() >= kFew && std::has_single_bit(reads.size())) {
+    std::erase_if(reads, [&](const PastAccess& before) {
+      return !before.writes() && before.strong() == record.strong() &&
+             (is_superseded(state, before, record) || state.order.knows(before, now.warp, now.lanes, *now.known));
+    });
+  }
+  reads.push_back(record);
+}
+
 void RaceCheck::check_single(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, const Present& now,
                              uint32_t address) {
   const PastAccess& record = now.record;
   const auto harmless = [&](const PastAccess& before) {
     return (before.strong() && record.strong()) ||
            (before.agent == PastAccess::kNobody || state.order.knows(before, now.warp, now.lanes, *now.known));
-  };
-  // Later operations of one queue end after earlier ones: knowing the end of the later is enough.
-  const auto superseded = [&](const PastAccess& before) {
-    if (!before.is_asynchronous() || !record.is_asynchronous()) return false;
-    const Operation &first = state.order.operation(before.operation()),
-                    &second = state.order.operation(record.operation());
-    return first.component == second.component && first.time != 0 && first.time <= second.time;
   };
   const auto same_time = [&](const PastAccess& before) {
     return before.agent == record.agent && before.time == record.time &&
@@ -264,37 +306,15 @@ void RaceCheck::check_single(ClusterState& state, ShadowMemory& shadow, ShadowCe
       if (cell.read.writes()) {
         if (!harmless(cell.read)) report(state, cell.read, now, address);
       } else if (cell.read.strong() == record.strong() &&
-                 (superseded(cell.read) || state.order.knows(cell.read, now.warp, now.lanes, *now.known))) {
+                 (is_superseded(state, cell.read, record) ||
+                  state.order.knows(cell.read, now.warp, now.lanes, *now.known))) {
         cell.read = record;
         return;
       }
       shadow.make_several(cell).push_back(record);
       return;
     }
-    std::vector<PastAccess>& reads = shadow.several(cell.read);
-    for (PastAccess& before : reads) {
-      if (before.writes() && !harmless(before)) {
-        report(state, before, now, address);
-        return;
-      }
-    }
-    PastAccess* place = nullptr;
-    for (PastAccess& before : reads) {
-      if (same_time(before)) {
-        before.lanes |= record.lanes;
-        return;
-      }
-      if (!before.writes() && before.strong() == record.strong() &&
-          (superseded(before) || state.order.knows(before, now.warp, now.lanes, *now.known))) {
-        place = &before;
-        break;
-      }
-    }
-    if (place != nullptr) {
-      *place = record;
-    } else {
-      reads.push_back(record);
-    }
+    add_read(state, shadow.several(cell.read), now, address);
     return;
   }
 

@@ -65,13 +65,17 @@ class RaceCheck : public machine::Observer {
   void check_cell(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, uint32_t bytes, const Present& now,
                   uint32_t address);
   void check_single(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, const Present& now, uint32_t address);
+  static bool is_superseded(const ClusterState& state, const PastAccess& before, const PastAccess& now);
+  void add_read(ClusterState& state, std::vector<PastAccess>& reads, const Present& now, uint32_t address);
   void check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
+  void check_overrun(ClusterState& state, const machine::BarrierEvent& event);
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
   bool is_new(const ClusterState& state, const PastAccess& before, const PastAccess& now);
 
   // Reports; race_report.cpp.
   void report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address);
   void report_same_instruction(ClusterState& state, const PastAccess& now, machine::LaneMask others, uint32_t address);
+  void report_overrun(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier);
   void report_uninitialised(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier);
   void report_stale(ClusterState& state, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier);
   machine::Place place_of(const ClusterState& state, uint32_t warp, machine::LaneMask lanes, uint32_t pc) const;

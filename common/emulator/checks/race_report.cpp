@@ -227,7 +227,9 @@ std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& th
           at(note.pc), name, note.phases - 1);
     }
   }
-  if (copy_first && wait == warp.waits.end()) {
+  const bool knows_a_phase =
+      state.order.warp(thread.agent).known[machine::first_lane(thread.lanes)]->at(barrier.component) > 0;
+  if (wait == warp.waits.end() && !knows_a_phase && !thread.writes()) {
     return fmt::format(
         "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "
         "whoever uses them must wait for it",
@@ -236,6 +238,7 @@ std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& th
   // Was the slot given back by an arrival, after the wait, that the copy's thread has learnt of?
   for (const ArrivalNote& note : warp.arrivals) {
     if (wait != warp.waits.end() && note.number <= wait->second.arrivals) continue;
+    if (note.barrier == copy.barrier) continue;  // that announces the copy, and gives nothing back
     const uint32_t lane = machine::first_lane(note.lanes);
     if (!copy_first && known.at(thread.agent * machine::kWarpSize + lane) < note.time) continue;
     const std::string arrival = fmt::format("arrival on {}{}", name_of(state.order.barrier(note.barrier)), at(note.pc));
@@ -269,6 +272,27 @@ void RaceCheck::report_stale(ClusterState& state, uint32_t warp, const WaitNote&
                                         name_of(barrier), note.phases, note.phases == 1 ? "" : "s",
                                         (note.phases - 1) & 1));
   finding.likely_cause = "the parity must flip whenever the index of the stage wraps around";
+  findings_.push_back(std::move(finding));
+}
+
+void RaceCheck::report_overrun(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier) {
+  const std::string source = grid_->kernel->describe_source(barrier.initialised.pc());
+  Diagnostic finding;
+  finding.kind = "barrier misuse";
+  finding.place = place_of(state, state.order.warp_number(*event.fragment), event.fragment->mask, event.fragment->pc);
+  finding.message =
+      fmt::format("more lanes arrive at {} in one instruction than its phase waits for", name_of(barrier));
+  const auto found = event.block->mbarriers.live.find(event.offset);
+  if (found != event.block->mbarriers.live.end()) {
+    finding.details.push_back(fmt::format("it was initialised{} for {} arrival{} per phase",
+                                          source.empty() ? std::string() : " at " + source, found->second.expected,
+                                          found->second.expected == 1 ? "" : "s"));
+  }
+  finding.details.push_back("the rest count for phases to come, before anyone can have waited for this one");
+  finding.likely_cause = fmt::format(
+      "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
+      "arrive",
+      name_of(barrier));
   findings_.push_back(std::move(finding));
 }
 

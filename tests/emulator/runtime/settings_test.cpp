@@ -42,12 +42,23 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_SEED", "0xff"},
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
+                                         {"STAGECRAFT_CHECKS", "deadlock,race"},
                                          {"STAGECRAFT_EXIT_STATUS", "program"}});
   EXPECT_EQ(settings.architecture, &machine::h200());
   EXPECT_EQ(settings.seed, 255u);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");
+  EXPECT_TRUE(settings.checks.race);
   EXPECT_FALSE(settings.strict_exit_status);
+}
+
+TEST(SettingsTest, ChooseChecks) {
+  EXPECT_FALSE(settings_of({}).checks.race);
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "none"}}).checks.race);
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "deadlock"}}).checks.race);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "all"}}).checks.race);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or a list of: deadlock, race",
+                      error_of({{"STAGECRAFT_CHECKS", "race,typo"}}));
 }
 
 TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
