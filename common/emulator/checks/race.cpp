@@ -160,6 +160,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
     now.record.lanes = now.lanes = together;
     now.known = known;
     check_range(*state, address, access.bytes, now);
+    if (now.record.writes()) note_thread_write(*state, static_cast<uint32_t>(address), access.bytes);
   }
 }
 
@@ -201,6 +202,7 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     now.lanes = same_clock ? lanes : 1u << machine::first_lane(lanes);
     now.known = known.get();
     check_range(state, start, static_cast<uint32_t>(end - start), now);
+    note_thread_write(state, static_cast<uint32_t>(start), static_cast<uint32_t>(end - start));
   }
 }
 
@@ -219,6 +221,10 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
               operation.what};
   for (const machine::SharedRange& range : operation.reads) check_range(*state, range.address, range.bytes, now);
   now.record.pc_and_flags |= PastAccess::kWrites | (operation.updates ? PastAccess::kStrong : 0);
+  now.has_case = false;
+  if (operation.generic_proxy) {
+    for (const machine::SharedRange& range : operation.writes) note_thread_write(*state, range.address, range.bytes);
+  }
   for (const machine::SharedRange& range : operation.writes) check_range(*state, range.address, range.bytes, now);
 }
 
@@ -233,7 +239,17 @@ void RaceCheck::check_range(ClusterState& state, uint64_t address, uint32_t byte
     const uint32_t count = std::min(bytes, ShadowMemory::kCellBytes - inside);
     ShadowCell& cell = shadow.cell(offset);
     if (count == ShadowMemory::kCellBytes && cell.write.agent != PastAccess::kByBytes) {
-      check_single(state, shadow, cell, now, base + offset);
+      if (now.has_case && std::memcmp(&cell, &now.cell_before, sizeof cell) == 0) {
+        cell = now.cell_after;
+      } else {
+        const ShadowCell before = cell;
+        check_single(state, shadow, cell, now, base + offset);
+        // A list of reads is one cell's own.
+        now.has_case = now.record.is_asynchronous() && before.read.agent != PastAccess::kSeveral &&
+                       cell.read.agent != PastAccess::kSeveral;
+        now.cell_before = before;
+        now.cell_after = cell;
+      }
     } else {
       check_cell(state, shadow, cell, ((1u << count) - 1) << inside, now, base + offset - inside);
     }

@@ -48,8 +48,21 @@ class ShadowMemory {
   ShadowCell& cell(uint32_t offset) {
     const uint32_t index = offset / kCellBytes, page = index / kPageCells;
     if (page >= pages_.size()) pages_.resize(page + 1);
-    if (!pages_[page]) pages_[page] = std::make_unique<std::array<ShadowCell, kPageCells>>();
-    return (*pages_[page])[index % kPageCells];
+    if (!pages_[page]) pages_[page] = std::make_unique<Page>();
+    return pages_[page]->cells[index % kPageCells];
+  }
+
+  static constexpr uint32_t kPageBytes = 1024;
+  /// Threads, or what writes as they do, have written here: most pages are written by copies only.
+  void note_thread_write(uint32_t offset, uint32_t bytes) {
+    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
+      cell(page * kPageBytes);
+      pages_[page]->written_by_threads = true;
+    }
+  }
+  bool is_written_by_threads(uint32_t offset) const {
+    const uint32_t page = offset / kPageBytes;
+    return page < pages_.size() && pages_[page] && pages_[page]->written_by_threads;
   }
   /// The cells of the single bytes of a cell, which are made from it when it has none.
   std::array<ShadowCell, kCellBytes>& bytes_of(ShadowCell& cell);
@@ -61,9 +74,13 @@ class ShadowMemory {
   void clear_reads(ShadowCell& cell);
 
  private:
-  static constexpr uint32_t kPageCells = 256;
+  static constexpr uint32_t kPageCells = kPageBytes / kCellBytes;
+  struct Page {
+    std::array<ShadowCell, kPageCells> cells;
+    bool written_by_threads = false;
+  };
 
-  std::vector<std::unique_ptr<std::array<ShadowCell, kPageCells>>> pages_;
+  std::vector<std::unique_ptr<Page>> pages_;
   std::vector<std::array<ShadowCell, kCellBytes>> split_;
   std::vector<std::vector<PastAccess>> lists_;
   std::vector<uint32_t> free_lists_;
