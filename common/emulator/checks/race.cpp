@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 namespace stagecraft::emulator::checks {
 
@@ -238,18 +237,24 @@ void RaceCheck::check_range(ClusterState& state, uint64_t address, uint32_t byte
     const uint32_t inside = offset % ShadowMemory::kCellBytes;
     const uint32_t count = std::min(bytes, ShadowMemory::kCellBytes - inside);
     ShadowCell& cell = shadow.cell(offset);
+    if (now.has_case && count == ShadowMemory::kCellBytes) {
+      // As long as the cells are in the case of the one before.
+      const uint32_t most = std::min(bytes, ShadowMemory::kPageBytes - offset % ShadowMemory::kPageBytes);
+      ShadowCell *each = &cell, *const end = each + most / ShadowMemory::kCellBytes;
+      while (each != end && *each == now.cell_before) *each++ = now.cell_after;
+      const auto done = static_cast<uint32_t>(each - &cell) * ShadowMemory::kCellBytes;
+      offset += done;
+      bytes -= done;
+      if (done != 0) continue;
+    }
     if (count == ShadowMemory::kCellBytes && cell.write.agent != PastAccess::kByBytes) {
-      if (now.has_case && std::memcmp(&cell, &now.cell_before, sizeof cell) == 0) {
-        cell = now.cell_after;
-      } else {
-        const ShadowCell before = cell;
-        check_single(state, shadow, cell, now, base + offset);
-        // A list of reads is one cell's own.
-        now.has_case = now.record.is_asynchronous() && before.read.agent != PastAccess::kSeveral &&
-                       cell.read.agent != PastAccess::kSeveral;
-        now.cell_before = before;
-        now.cell_after = cell;
-      }
+      const ShadowCell before = cell;
+      check_single(state, shadow, cell, now, base + offset);
+      // A list of reads is one cell's own.
+      now.has_case = now.record.is_asynchronous() && before.read.agent != PastAccess::kSeveral &&
+                     cell.read.agent != PastAccess::kSeveral;
+      now.cell_before = before;
+      now.cell_after = cell;
     } else {
       check_cell(state, shadow, cell, ((1u << count) - 1) << inside, now, base + offset - inside);
     }
