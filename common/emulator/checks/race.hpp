@@ -8,8 +8,8 @@
 // Threads, bulk and tensor copies, cp.async and the operand reads of the tensor core take part; mbarriers themselves
 // are no data. Lanes that write the same value to the same place in one instruction do not race.
 //
-// Accesses that are ordered may still need more: a fence.proxy.async where an asynchronous unit follows a thread's write
-// (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
+// Accesses that are ordered may still need more: a fence.proxy.async where an asynchronous unit follows a thread's
+// write (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class RaceCheck : public machine::Observer {
           tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
     ClusterOrder order;
-    std::vector<ShadowMemory> shadows;           ///< by rank
-    ProxyFences proxy_fences, barrier_fences;    ///< fence.proxy.async; fence.mbarrier_init
+    std::vector<ShadowMemory> shadows;          ///< by rank
+    ProxyFences proxy_fences, barrier_fences;   ///< fence.proxy.async; fence.mbarrier_init
     std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: the finding that says so
     TensorOrder tensor_memory;
     uint32_t finished_blocks = 0;
@@ -138,7 +138,7 @@ class RaceCheck : public machine::Observer {
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
   std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< kind and lines of the other findings
-  std::set<uint32_t> racing_;  ///< instructions that race for tensor memory
+  std::set<uint32_t> racing_;                                         ///< instructions that race for tensor memory
   std::vector<machine::Diagnostic> findings_;
 };
 
