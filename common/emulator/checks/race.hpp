@@ -62,6 +62,10 @@ class RaceCheck : public machine::Observer {
     ProxyFences proxy_fences, barrier_fences;   ///< fence.proxy.async; fence.mbarrier_init
     std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: the finding that says so
     TensorOrder tensor_memory;
+    struct Uncommitted {
+      uint32_t operations = 0, pc = 0;  ///< pc: of the latest
+    };
+    std::map<std::pair<uint32_t, uint32_t>, Uncommitted> uncommitted;  ///< by warp and lane, those since a commit
     uint32_t finished_blocks = 0;
   };
   /// An access that is being checked.
@@ -107,6 +111,8 @@ class RaceCheck : public machine::Observer {
   machine::Place place_of(const ClusterState& state, const machine::AsyncOperation& operation) const;
   // Tensor memory; tensor_report.cpp.
   void report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts);
+  static void note_commits(ClusterState& state, const machine::AsyncOperation& operation);
+  void report_uncommitted(const ClusterState& state);
   std::string cause_of(ClusterState& state, const TensorConflict& conflict) const;
   std::string describe(const ClusterState& state, const TensorAccess& access) const;
 

@@ -95,6 +95,34 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
   }
 }
 
+void RaceCheck::note_commits(ClusterState& state, const machine::AsyncOperation& operation) {
+  const std::pair thread(state.order.warp_number(*operation.fragment), operation.lane);
+  if (operation.completion == machine::AsyncCompletion::tensor_arrive) {
+    state.uncommitted.erase(thread);
+  } else if (operation.completion == machine::AsyncCompletion::tensor_pipe) {
+    auto& uncommitted = state.uncommitted[thread];
+    ++uncommitted.operations;
+    uncommitted.pc = operation.fragment->pc;
+  }
+}
+
+/// For a cluster that hangs: operations whose end nobody will ever learn of.
+void RaceCheck::report_uncommitted(const ClusterState& state) {
+  for (const auto& [thread, uncommitted] : state.uncommitted) {
+    if (!is_first(uncommitted.pc, uncommitted.pc, "uncommitted")) continue;
+    Diagnostic finding;
+    finding.kind = "missing commit";
+    finding.place = place_of(state, thread.first, 1u << thread.second, uncommitted.pc);
+    finding.message = fmt::format("no tcgen05.commit follows the last {} operation{} of this thread",
+                                  uncommitted.operations, uncommitted.operations == 1 ? "" : "s");
+    finding.details.emplace_back("without it no mbarrier learns that the tensor core has done with them");
+    finding.likely_cause =
+        "tcgen05.commit is missing after the last tcgen05.mma, or another thread executes it: a commit covers what its "
+        "own thread has issued";
+    findings_.push_back(std::move(finding));
+  }
+}
+
 std::string RaceCheck::cause_of(ClusterState& state, const TensorConflict& conflict) const {
   const TensorAccess &before = conflict.before, &now = conflict.now;
   // The arrival by which `user` gave tensor memory back before using it, as the thread with `known` has learnt.

@@ -147,6 +147,20 @@ TEST_F(TensorOrderTest, FindsAnAccumulatorThatNothingWasWrittenTo) {
   expect_silence(run(with(wrong, "%r14, 1;", "%r14, 0;"), kTwoWarps));
 }
 
+TEST_F(TensorOrderTest, NamesOperationsThatAreNotCommittedWhenTheKernelHangs) {
+  const std::string right =
+      start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;
+  expect_silence(run(right, kTwoWarps));
+  const std::string wrong = without(right, commit(0));
+  const auto result = run(wrong, kTwoWarps);
+  const std::string text = text_of(result);
+  ASSERT_FALSE(result.diagnostics.empty());
+  EXPECT_EQ(result.fault, machine::FaultKind::deadlock);
+  EXPECT_EQ(result.diagnostics[0].kind, "missing commit") << text;
+  EXPECT_NE(text.find("no tcgen05.commit follows the last 1 operation of this thread"), std::string::npos) << text;
+  EXPECT_NE(text.find("at " + line_of(wrong, "tcgen05.mma")), std::string::npos) << text;
+}
+
 TEST_F(TensorOrderTest, FindsTensorMemoryThatIsFreedBeforeItsLastUse) {
   const std::string early = with(two_rounds(), "DONE:\nbar.sync 0;\n", "DONE:\nnanosleep.u32 20000;\n");
   expect_one(run(early, kFiveWarps), "race",
