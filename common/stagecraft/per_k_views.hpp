@@ -9,6 +9,7 @@
 
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
+#include "stagecraft/mma.hpp"
 
 namespace stagecraft {
 
