@@ -158,8 +158,10 @@ void run(State& state, const machine::LaunchRequest& request) {
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   checks::DeadlockCheck deadlock_check;
   checks::RaceCheck race_check;
-  std::vector<machine::Observer*> observers{&deadlock_check};
+  // In the order in which their findings are told: a deadlock is often what a race or a misused barrier led to.
+  std::vector<machine::Observer*> observers;
   if (state.settings().checks.race) observers.push_back(&race_check);
+  observers.push_back(&deadlock_check);
   const auto begin = std::chrono::steady_clock::now();
   const machine::LaunchResult result = state.machine().launch(request, observers, print);
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
