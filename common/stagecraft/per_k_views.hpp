@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <utility>
 
+#include "stagecraft/commit.hpp"
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
-#include "stagecraft/mma.hpp"
 
 namespace stagecraft {
 
