@@ -36,6 +36,7 @@ struct SharedMemoryDescriptor {
       case Swizzle::bytes_32: return 6;
       case Swizzle::bytes_64: return 4;
       case Swizzle::bytes_128: return 2;
+      case Swizzle::bytes_128_atom_32: return 1;
     }
     return 0;
   }
