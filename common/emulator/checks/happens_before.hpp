@@ -120,8 +120,8 @@ class ClusterOrder {
   }
   uint32_t warps_per_block() const { return warps_per_block_; }
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
-  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
   const WarpOrder& warp(uint32_t number) const { return warps_[number]; }
+  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
   const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
   uint32_t barrier_count() const { return static_cast<uint32_t>(barriers_.size()); }
   /// Index of a barrier by the block's rank and its offset there; made when it is new.
