@@ -18,6 +18,7 @@ inline constexpr int kGemmThreads = (2 + kStoreWarps) * kWarpSize;
 /// @tparam Accumulators  tiles of C that lie in tensor memory: with two, one is summed while the other is stored.
 template <TileElement Element, int Stages, int Accumulators>
 __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Problem<Element> problem) {
+  //! [shared]
   using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
   using Output = OutputTilePipeline<Accumulator, Accumulators>;
   __shared__ typename Input::BarrierArray input_barriers;
@@ -39,7 +40,9 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
     fence_barrier_init();
   }
   __syncthreads();
+  //! [shared]
 
+  //! [roles]
   switch (warp) {
     case 0:  // loads
       if (elected) {
@@ -78,6 +81,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       }
     }
   }
+  //! [roles]
 }
 //! [kernel]
 

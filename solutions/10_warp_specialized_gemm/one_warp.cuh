@@ -12,6 +12,7 @@ namespace stagecraft {
 template <TileElement Element>
 __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     gemm_one_warp(const __grid_constant__ Problem<Element> problem) {
+  //! [shared]
   __shared__ uint64_t input_full, input_empty;
   __shared__ uint32_t tensor_memory_address;
   const auto [a, b] = tiles_in_shared_memory<Element, 1>().tile(0);
@@ -32,7 +33,9 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   }
   sync_block();
   const Accumulator accumulator{tensor_memory.address()};
+  //! [shared]
 
+  //! [roles]
   uint32_t phase = 0;
   for (TileOfC tile{problem}; tile.exists(); tile.next()) {
     if (warp == 0 && elected) {
@@ -52,6 +55,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     sync_block();  // all have read it: it may be overwritten
   }
   if (warp == 0) tensor_memory.deallocate();
+  //! [roles]
 }
 //! [kernel]
 

@@ -13,6 +13,7 @@ namespace stagecraft {
 template <TileElement Element, int Stages>
 __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
     gemm_store_warps(const __grid_constant__ Problem<Element> problem) {
+  //! [shared]
   using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
   __shared__ typename Input::BarrierArray input_barriers;
   __shared__ uint64_t accumulator_full, accumulator_empty;
@@ -32,13 +33,15 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp == 1) {
+  if (warp == 0) {
     tensor_memory.allocate();
     tensor_memory.release_lock();
   }
   sync_block();
   const Accumulator accumulator{tensor_memory.address()};
+  //! [shared]
 
+  //! [roles]
   switch (warp) {
     case 0:  // loads
       if (elected) {
@@ -82,7 +85,8 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
     }
   }
   sync_block();
-  if (warp == 1) tensor_memory.deallocate();
+  if (warp == 0) tensor_memory.deallocate();
+  //! [roles]
 }
 //! [kernel]
 

@@ -13,6 +13,7 @@ namespace stagecraft {
 template <TileElement Element, int Stages>
 __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     gemm_two_warps(const __grid_constant__ Problem<Element> problem) {
+  //! [shared]
   using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
   __shared__ typename Input::BarrierArray input_barriers;
   __shared__ uint64_t accumulator_full;
@@ -37,7 +38,9 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   }
   sync_block();
   const Accumulator accumulator{tensor_memory.address()};
+  //! [shared]
 
+  //! [roles]
   uint32_t phase = 0;
   for (TileOfC tile{problem}; tile.exists(); tile.next()) {
     if (warp == 0 && elected) {
@@ -64,6 +67,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     sync_block();  // all have read it: it may be overwritten
   }
   if (warp == 0) tensor_memory.deallocate();
+  //! [roles]
 }
 //! [kernel]
 

@@ -175,6 +175,32 @@ INSTANTIATE_TEST_SUITE_P(Chapter10, GemmSteps,
                                          GemmStep::two_accumulators),
                          name_of);
 
+/// What the device takes for three tiles of C, of eight steps of K each, by one block.
+float milliseconds(GemmStep step) {
+  const int64_t m = 384, n = 128, k = 512;
+  const DeviceBuffer<__nv_bfloat16> a(random_operand<__nv_bfloat16>(m * k, 1), "A"),
+      b(random_operand<__nv_bfloat16>(n * k, 2), "B");
+  DeviceBuffer<__nv_bfloat16> c(m * n, "C");
+  cudaEvent_t start, end;
+  check(cudaEventCreate(&start), "create an event");
+  check(cudaEventCreate(&end), "create an event");
+  check(cudaEventRecord(start), "record an event");
+  launch_step(step, a.data(), b.data(), c.data(), m, n, k, 1);
+  check(cudaEventRecord(end), "record an event");
+  check(cudaEventSynchronize(end), "finish the kernel");
+  float elapsed = 0;
+  check(cudaEventElapsedTime(&elapsed, start, end), "read the time");
+  check(cudaEventDestroy(start), "destroy an event");
+  check(cudaEventDestroy(end), "destroy an event");
+  return elapsed;
+}
+
+TEST(GemmStepsTest, EachTakesLessTimeThanTheOneBefore) {
+  EXPECT_LT(milliseconds(GemmStep::two_warps), milliseconds(GemmStep::one_warp));
+  EXPECT_LT(milliseconds(GemmStep::store_warps), milliseconds(GemmStep::two_warps));
+  EXPECT_LT(milliseconds(GemmStep::two_accumulators), milliseconds(GemmStep::store_warps));
+}
+
 // ---- What is refused ------------------------------------------------------------------------------------------------
 
 template <typename Element = __nv_bfloat16>
