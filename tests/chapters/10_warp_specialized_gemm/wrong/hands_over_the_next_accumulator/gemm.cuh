@@ -58,12 +58,15 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          auto sums = output.producer().acquire();
+          output.wait_epilogue_if_needed(false);
+          const Accumulator sums = output.accumulator(output.producer_stage());
           for (int step = 0; step < steps; ++step) {
             auto stage = input.consumer().acquire();
-            multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
+            multiply_tiles(sums, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
             commit_mmas(stage.mbar());
           }
+          output.producer_step();
+          output.signal_epilogue(output.producer_stage());
         }
       }
       break;
@@ -72,10 +75,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-        output.wait_mma_if_needed(false);
-        store_quarter(problem, tile, output.accumulator(output.consumer_stage()));
-        output.consumer_step();
-        output.signal_mma(output.consumer_stage());
+        auto sums = output.consumer().acquire();
+        store_quarter(problem, tile, sums.accumulator());
       }
     }
   }
