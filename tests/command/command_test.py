@@ -109,6 +109,12 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("multiple of 8", done.stderr)
 
+    def test_gemm_refuses_an_unknown_type(self):
+        self.skip_unless_set_up_by_the_command()
+        done = stagecraft("gemm", "--type", "f64", **self.settings)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--type = "f64" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2.', done.stderr)
+
     def test_gemm_refuses_an_unknown_option(self):
         self.skip_unless_set_up_by_the_command()
         done = stagecraft("gemm", "--depth", "7", **self.settings)

@@ -64,7 +64,7 @@ TEST(TileMapTest, DescribesMatricesContiguousAlongK) {
             (Fields{0x10000, bf16, span_128, {200, 300}, {400}, {64, 128}}));
   EXPECT_EQ((map_of<Tile<__half, 256, 128, k64>>(300, 200)),  // boxes of 32 columns
             (Fields{0x10000, f16, span_64, {200, 300}, {400}, {32, 256}}));
-  EXPECT_EQ((map_of<Tile<tf32, 64, 8, k32>>(300, 200)), (Fields{0x10000, tf32, span_32, {200, 300}, {800}, {8, 64}}));
+  EXPECT_EQ((map_of<Tile<stagecraft::tf32, 64, 8, k32>>(300, 200)), (Fields{0x10000, tf32, span_32, {200, 300}, {800}, {8, 64}}));
   EXPECT_EQ((map_of<Tile<float, 64, 8, kNone>>(300, 200)), (Fields{0x10000, f32, none, {200, 300}, {800}, {4, 64}}));
   EXPECT_EQ((map_of<Tile<__nv_fp8_e4m3, 128, 128>>(300, 208)),
             (Fields{0x10000, u8, span_128, {208, 300}, {208}, {128, 128}}));
@@ -85,7 +85,7 @@ TEST(TileMapTest, DescribesMatricesContiguousAlongMOrN) {
             (Fields{0x10000, u8, span_32, {304, 200}, {304}, {32, 32}}));
   EXPECT_EQ((map_of<Tile<__nv_fp8_e4m3, 64, 32, kNone, kMn>>(304, 200)),
             (Fields{0x10000, u8, none, {304, 200}, {304}, {16, 32}}));
-  EXPECT_EQ((map_of<Tile<tf32, 64, 32, Swizzle::bytes_128_atom_32, kMn>>(304, 200)),
+  EXPECT_EQ((map_of<Tile<stagecraft::tf32, 64, 32, Swizzle::bytes_128_atom_32, kMn>>(304, 200)),
             (Fields{0x10000, tf32, span_128_atom_32, {304, 200}, {1216}, {32, 32}}));
 }
 
