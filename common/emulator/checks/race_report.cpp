@@ -128,6 +128,11 @@ std::string RaceCheck::line_of(uint32_t pc) const {
 }
 
 std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, const Present& now) {
+  for (const uint32_t pc : {before.pc(), now.record.pc()}) {
+    if (!grid_->kernel->describe_instruction(pc).starts_with("tcgen05.alloc")) continue;
+    return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must stand "
+           "between that and the first read";
+  }
   if (before.is_asynchronous()) {
     const Operation& first = state.order.operation(before.operation());
     switch (first.completion) {

@@ -6,6 +6,7 @@ namespace {
 
 const std::string kInit = R"(@%first mbarrier.init.shared.b64 [bar], 1;
 @%first mbarrier.init.shared.b64 [bar+8], 1;
+@%first fence.mbarrier_init.release.cluster;
 bar.sync 0;
 )";
 
@@ -21,7 +22,7 @@ TEST_F(RaceTest, FindsAReadThatDoesNotWaitForItsCopy) {
   const std::string start = kInit + "@!%first bra READ;\n" + kCopy + "READ:\n";
   const std::string end = wait(0, "0", "LAST");
   expect_one(run(start + "ld.shared.u32 %r1, [%own];\n" + end), "race",
-             {"cp.async.bulk issued", "at f.cu:6", "f.cu:8", "nothing makes the read wait for the copy: bar[0]"});
+             {"cp.async.bulk issued", "at f.cu:7", "f.cu:9", "nothing makes the read wait for the copy: bar[0]"});
   expect_silence(run(start + wait(0, "0", "W") + "ld.shared.u32 %r1, [%own];"));
 }
 
@@ -135,10 +136,10 @@ TEST_F(RaceTest, FindsASlotThatAThreadReleasesBeforeItsLastReadForAnotherToWrite
 
 TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
   const std::string store =
-      "st.shared.u32 [%own], %thread;\nbar.sync 0;\n@!%first bra DONE;\n"
+      "st.shared.u32 [%own], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra DONE;\n"
       "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n{}DONE:\n"
       "bar.sync 0;\nst.shared.u32 [%own], %lane;\ncp.async.bulk.wait_group 0;\n";
-  expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:4 reads it", "wait_group.read"});
+  expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:5 reads it", "wait_group.read"});
   expect_one(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 1;\n")), "race", {"wait_group.read"});
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 0;\n")));
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group 0;\n")));
