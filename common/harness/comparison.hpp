@@ -28,8 +28,8 @@ inline constexpr double kRounding<float> = 0x1p-24;
 /// *Rounding the sum to the output type* moves it by half a unit in its last place, `output_epsilon` of the sum.
 ///
 /// *Adding up in f32.* A tensor core adds the products of one instruction to the accumulator at once. It truncates each
-/// of these `mma_k` + 1 numbers to the place of the largest one, of which at least one bit more than the 24 of an f32 is
-/// kept, and then the sum to an f32: 1 + (mma_k + 1) / 2 units of 2^-23, of the largest number that occurs. The
+/// of these `mma_k` + 1 numbers to the place of the largest one, of which at least one bit more than the 24 of an f32
+/// is kept, and then the sum to an f32: 1 + (mma_k + 1) / 2 units of 2^-23, of the largest number that occurs. The
 /// emulated one rounds to nearest after each product, which is `mma_k` / 2 such units and thus less. The largest number
 /// that occurs is a running sum; all stay within the final one and four times the root of `k`, which is twelve standard
 /// deviations of a sum of `k` products of uniform operands.
