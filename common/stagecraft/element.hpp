@@ -4,11 +4,15 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_fp4.h>
 #include <cuda_fp8.h>
 
 #include <concepts>
 #include <cstdint>
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"  // in functions of the toolkit
+#include <cuda_fp4.h>
+#pragma GCC diagnostic pop
 
 namespace stagecraft {
 
