@@ -61,12 +61,17 @@ struct alignas(tile_alignment(TileSwizzle)) Tile {
                 "of 8, the lines that the tensor core takes together");
   static_assert(lines <= 256, "Tile: a box has at most 256 lines (Rows for Major::k, Columns for Major::mn)");
 
-  /// Where element (row, column) lies, in bytes from the start of the tile; of 4-bit elements, the byte that it shares.
-  __host__ __device__ static constexpr uint32_t offset_of(int row, int column) {
+  /// Where element (row, column) would lie without the swizzle, in bytes from the start of the tile: what descriptors
+  /// count in, because the tensor core swizzles the addresses that it computes.
+  __host__ __device__ static constexpr uint32_t linear_offset_of(int row, int column) {
     const uint32_t index = TileMajor == Major::k ? column : row;
     const uint32_t line = TileMajor == Major::k ? row : column;
-    const uint32_t in_box = line * swizzle_span(TileSwizzle) + index % box_elements * bits / 8;
-    return index / box_elements * bytes_per_box + swizzled(in_box, TileSwizzle);
+    return index / box_elements * bytes_per_box + line * swizzle_span(TileSwizzle) + index % box_elements * bits / 8;
+  }
+
+  /// Where element (row, column) lies, in bytes from the start of the tile; of 4-bit elements, the byte that it shares.
+  __host__ __device__ static constexpr uint32_t offset_of(int row, int column) {
+    return swizzled(linear_offset_of(row, column), TileSwizzle);
   }
 
   /// The element of a row and a column, for threads that read or write the tile themselves. Whole bytes only.

@@ -42,7 +42,8 @@ verdict() {
 missing=$(missing_packages | tr '\n' ' ')
 echo 'This machine'
 line processor "$(processor_line)"
-line compiler "$(g++ --version 2>/dev/null | head -n 1 || true)"
+compiler=$(g++ --version 2>/dev/null | head -n 1 || true)
+line compiler "${compiler:-none yet: g++ will be installed if I may}"
 line libraries "${missing:+missing, will be installed if I may: }${missing:-all there}"
 if [[ -f $tools/python.done ]]; then
   line tools "${python_packages[*]//==/ }, in $venv"

@@ -12,6 +12,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 SECONDS = 30
 SKIPPED = 77
@@ -34,7 +35,7 @@ def main() -> int:
     except subprocess.TimeoutExpired:
         print(f"{program} has not failed after {SECONDS} s")
         return 1
-    print(done.stdout)
+    print(textwrap.indent(done.stdout, "  "))  # so that its cases are not counted as this test's
     if done.returncode == 0:
         print(f"chapters/{chapter} passes though it has TODOs")
         return 1 if strict else SKIPPED

@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import unittest
 
@@ -90,7 +91,7 @@ class CommandTest(TemporaryFolderTest):
     def test_gemm_refuses_a_k_that_is_no_multiple_of_8(self):
         self.skip_unless_set_up_by_the_command()
         done = stagecraft("gemm", "--k", "7", **self.settings)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("multiple of 8", done.stderr)
 
     def test_gemm_refuses_an_unknown_option(self):
@@ -216,6 +217,12 @@ class CountTest(TemporaryFolderTest):
         self.assertIn("skipped A.Skips: no GPU here\n", done.stdout)
         self.assertIn("skipped absent: no such tool\n", done.stdout)
         self.assertTrue(done.stdout.endswith("\n3 passed, 0 failed, 2 skipped\n"), done.stdout)
+
+    def test_the_cases_of_a_program_inside_a_test_are_not_counted(self):
+        cases = gtest_output("[ RUN      ] A.Fails", "[  FAILED  ] A.Fails (0 ms)")
+        done = self.count({"name": "refused", "result": "OK", "stdout": textwrap.indent(cases, "  ") + "as it should"})
+        self.assertEqual(done.returncode, 0)
+        self.assertTrue(done.stdout.endswith("\n1 passed, 0 failed\n"), done.stdout)
 
     def test_a_crash_fails_the_case_that_was_running(self):
         cases = gtest_output("[ RUN      ] A.Passes", "[       OK ] A.Passes (0 ms)", "[ RUN      ] A.Crashes")

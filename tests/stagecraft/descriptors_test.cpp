@@ -76,15 +76,15 @@ TEST(SharedMemoryDescriptorTest, AdvancesItsStartAlone) {
 
 TEST(InstructionDescriptorTest, PutsEveryFieldInItsPlace) {
   constexpr uint32_t kF32 = 1u << 4, kBf16 = 1u << 7 | 1u << 10;
-  EXPECT_EQ((instruction_descriptor<HalfMma{.m = 128, .n = 128}>()), kF32 | kBf16 | 16u << 17 | 8u << 24);
-  EXPECT_EQ((instruction_descriptor<HalfMma{.m = 64, .n = 8}>()), kF32 | kBf16 | 1u << 17 | 4u << 24);
+  EXPECT_EQ((instruction_descriptor<Mma{.m = 128, .n = 128}>()), kF32 | kBf16 | 16u << 17 | 8u << 24);
+  EXPECT_EQ((instruction_descriptor<Mma{.m = 64, .n = 8}>()), kF32 | kBf16 | 1u << 17 | 4u << 24);
   EXPECT_EQ(
-      (instruction_descriptor<HalfMma{
-           .m = 128, .n = 256, .a = HalfFormat::f16, .b = HalfFormat::f16, .accumulator = AccumulatorFormat::f16}>()),
+      (instruction_descriptor<Mma{
+           .m = 128, .n = 256, .a = ElementFormat::f16, .b = ElementFormat::f16, .accumulator = AccumulatorFormat::f16}>()),
       32u << 17 | 8u << 24);
-  EXPECT_EQ((instruction_descriptor<HalfMma{.m = 128, .n = 16, .a_major = Major::mn, .negate_b = true}>()),
+  EXPECT_EQ((instruction_descriptor<Mma{.m = 128, .n = 16, .a_major = Major::mn, .negate_b = true}>()),
             kF32 | kBf16 | 1u << 14 | 1u << 15 | 2u << 17 | 8u << 24);
-  EXPECT_EQ((instruction_descriptor<HalfMma{.m = 128, .n = 16, .b_major = Major::mn, .negate_a = true}>()),
+  EXPECT_EQ((instruction_descriptor<Mma{.m = 128, .n = 16, .b_major = Major::mn, .negate_a = true}>()),
             kF32 | kBf16 | 1u << 13 | 1u << 16 | 2u << 17 | 8u << 24);
 }
 

@@ -3,8 +3,11 @@
 #pragma once
 
 #pragma GCC visibility push(default)
-#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
+
+// From cuda_profiler_api.h, which NVIDIA ships in a wheel of its own: not worth fetching for these two.
+extern "C" cudaError_t cudaProfilerStart(void);
+extern "C" cudaError_t cudaProfilerStop(void);
 #pragma GCC visibility pop
 
 // Implemented in libcudart under hidden names; libcuda.so.1 exports them (see driver_forward.cpp).
