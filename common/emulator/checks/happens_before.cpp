@@ -98,6 +98,22 @@ Time ClusterOrder::publish(WarpOrder& warp) {
   return warp.time++;
 }
 
+Time ClusterOrder::mark(uint32_t number) {
+  WarpOrder& warp = warps_[number];
+  publish(warp);
+  warp.accessed = true;
+  return warp.time;
+}
+
+SharedClock ClusterOrder::knowledge_of(uint32_t number, uint32_t lane) {
+  const WarpOrder& warp = warps_[number];
+  if (!warp.has_copies) return warp.known[lane];
+  Gathering gathered;
+  gathered.join(warp.known[lane]);
+  release_copies(number, 1u << lane, gathered);
+  return std::make_shared<VectorClock>(std::move(gathered.clock));
+}
+
 void ClusterOrder::release(uint32_t number, LaneMask lanes, Gathering& target) {
   WarpOrder& warp = warps_[number];
   const Time time = publish(warp);
@@ -344,6 +360,8 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
   operation.pc = issued.fragment->pc;
   operation.what = issued.what;
   operation.completion = issued.completion;
+  operation.generic_proxy = issued.generic_proxy;
+  operation.layout = issued.layout;
   operation.known = warps_[number].known[issued.lane];
   const auto index = static_cast<uint32_t>(operations_.size());
   const auto follow = [&](std::map<ThreadKey, Sequence>& all, bool adds) {

@@ -93,6 +93,8 @@ struct Operation {
   const char* what = "";
   machine::AsyncCompletion completion = machine::AsyncCompletion::mbarrier;
   uint32_t barrier = 0;  ///< index of the mbarrier it completes on
+  bool generic_proxy = false;
+  machine::SharedLayout layout = machine::SharedLayout::unknown;  ///< of what it writes
 };
 
 /// Copies or tensor operations of one thread, numbered as they are issued.
@@ -113,6 +115,7 @@ class ClusterOrder {
   }
   uint32_t warps_per_block() const { return warps_per_block_; }
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
+  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
   const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
   /// Index of a barrier by the block's rank and its offset there; made when it is new.
   uint32_t barrier_index(uint32_t rank, uint32_t offset);
@@ -129,6 +132,11 @@ class ClusterOrder {
   void barrier(const machine::BarrierEvent& event);
   void group(const machine::GroupEvent& event);
   void strong_access(const machine::MemoryAccess& access);
+  /// Separates what a warp did before, which has earlier times, from what it does next: who learns of that knows the
+  /// time that this returns.
+  Time mark(uint32_t warp);
+  /// What a lane knows, with the copies that it has waited for.
+  SharedClock knowledge_of(uint32_t warp, uint32_t lane);
   /// Takes note of an operation; its index.
   uint32_t issue(const machine::AsyncOperation& operation);
 

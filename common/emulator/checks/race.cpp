@@ -27,6 +27,7 @@ void RaceCheck::grid_started(machine::Grid& grid) {
   seen_.clear();
   reported_.clear();
   misused_.clear();
+  told_.clear();
 }
 
 void RaceCheck::grid_finished(machine::Grid&) {
@@ -64,11 +65,11 @@ void RaceCheck::warp_synchronised(machine::Fragment& fragment, LaneMask lanes) {
 }
 
 void RaceCheck::fence(machine::Fragment& fragment, LaneMask lanes, machine::FenceKind kind) {
-  // Here fence.proxy.async would be noted, for a check of proxies.
+  ClusterState* state = state_of(&fragment.cluster());
+  if (state == nullptr) return;
+  note_fence(*state, fragment, lanes, kind);
   if (kind != machine::FenceKind::memory && kind != machine::FenceKind::mbarrier_init) return;
-  if (ClusterState* state = state_of(&fragment.cluster())) {
-    state->order.fence(state->order.warp_number(fragment), lanes);
-  }
+  state->order.fence(state->order.warp_number(fragment), lanes);
 }
 
 void RaceCheck::rendezvous(const machine::Rendezvous& event) {
@@ -77,6 +78,12 @@ void RaceCheck::rendezvous(const machine::Rendezvous& event) {
 
 void RaceCheck::group(const machine::GroupEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.group(event);
+}
+
+void RaceCheck::tensor(const machine::TensorEvent& event) {
+  if (ClusterState* state = state_of(&event.fragment->cluster())) {
+    report_tensor(*state, state->tensor_memory.event(state->order, event));
+  }
 }
 
 void RaceCheck::barrier(const machine::BarrierEvent& event) {
@@ -202,6 +209,8 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
   const uint32_t number = state->order.warp_number(*operation.fragment);
   const SharedClock known = state->order.warp(number).known[operation.lane];
   const uint32_t index = state->order.issue(operation);
+  check_proxies(*state, operation);
+  report_tensor(*state, state->tensor_memory.issued(state->order, operation, index));
   Present now{{PastAccess::kAsynchronous | index, 1u << operation.lane, 0, operation.fragment->pc},
               number,
               1u << operation.lane,

@@ -6,8 +6,10 @@
 // away with it, and the same in every run of the same schedule.
 //
 // Threads, bulk and tensor copies, cp.async and the operand reads of the tensor core take part; mbarriers themselves
-// are no data. Lanes that write the same value to the same place in one instruction do not race. Proxies (a generic
-// write that an asynchronous engine reads, which needs fence.proxy.async) are not looked at.
+// are no data. Lanes that write the same value to the same place in one instruction do not race.
+//
+// Accesses that are ordered may still need more: a fence.proxy.async where an asynchronous unit follows a thread's write
+// (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,9 @@
 #include <vector>
 
 #include "emulator/checks/happens_before.hpp"
+#include "emulator/checks/proxy_fences.hpp"
 #include "emulator/checks/shadow_memory.hpp"
+#include "emulator/checks/tensor_order.hpp"
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/observer.hpp"
 
@@ -40,15 +44,24 @@ class RaceCheck : public machine::Observer {
   void rendezvous(const machine::Rendezvous& event) override;
   void issued(const machine::AsyncOperation& operation) override;
   void group(const machine::GroupEvent& event) override;
+  void tensor(const machine::TensorEvent& event) override;
   std::vector<machine::Diagnostic> findings() override;
 
  private:
   struct ClusterState {
     ClusterState(const machine::Cluster& cluster_, uint32_t blocks, uint32_t warps, uint32_t threads)
-        : cluster(&cluster_), order(blocks, warps, threads), shadows(blocks) {}
+        : cluster(&cluster_),
+          order(blocks, warps, threads),
+          shadows(blocks),
+          proxy_fences(blocks * warps),
+          barrier_fences(blocks * warps),
+          tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
     ClusterOrder order;
-    std::vector<ShadowMemory> shadows;  ///< by rank
+    std::vector<ShadowMemory> shadows;           ///< by rank
+    ProxyFences proxy_fences, barrier_fences;    ///< fence.proxy.async; fence.mbarrier_init
+    std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: the finding that says so
+    TensorOrder tensor_memory;
     uint32_t finished_blocks = 0;
   };
   /// An access that is being checked.
@@ -72,6 +85,22 @@ class RaceCheck : public machine::Observer {
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
   bool is_new(const ClusterState& state, const PastAccess& before, const PastAccess& now);
 
+  // What asynchronous operations need beside order; proxy_check.cpp.
+  void check_proxies(ClusterState& state, const machine::AsyncOperation& operation);
+  void check_initialisation_fence(ClusterState& state, const machine::AsyncOperation& operation);
+  void check_alignment(ClusterState& state, const machine::AsyncOperation& operation);
+  void note_fence(ClusterState& state, machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind);
+  bool is_first(uint32_t before_pc, uint32_t now_pc, const char* kind);
+  void report_proxy(ClusterState& state, const PastAccess& before, const machine::AsyncOperation& operation,
+                    uint32_t address, bool writes);
+  void report_layout(ClusterState& state, const PastAccess& before, const machine::AsyncOperation& operation,
+                     const machine::MatrixRead& matrix, uint32_t address);
+  machine::Place place_of(const ClusterState& state, const machine::AsyncOperation& operation) const;
+  // Tensor memory; tensor_report.cpp.
+  void report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts);
+  std::string cause_of(ClusterState& state, const TensorConflict& conflict) const;
+  std::string describe(const ClusterState& state, const TensorAccess& access) const;
+
   // Reports; race_report.cpp.
   void report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address);
   void report_same_instruction(ClusterState& state, const PastAccess& now, machine::LaneMask others, uint32_t address);
@@ -91,6 +120,7 @@ class RaceCheck : public machine::Observer {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> seen_;  ///< pairs of instructions already looked at
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
+  std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< kind and lines of the other findings
   std::vector<machine::Diagnostic> findings_;
 };
 

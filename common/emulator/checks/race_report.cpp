@@ -127,6 +127,11 @@ std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, c
     const std::string source = kernel.describe_source(pc);
     return source.empty() ? std::string() : " at " + source;
   };
+  for (const uint32_t pc : {before.pc(), now.record.pc()}) {
+    if (!kernel.describe_instruction(pc).starts_with("tcgen05.alloc")) continue;
+    return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must stand "
+           "between that and the first read";
+  }
   if (before.is_asynchronous()) {
     const Operation& first = state.order.operation(before.operation());
     switch (first.completion) {

@@ -22,5 +22,6 @@ void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_
 uint64_t announce_operation(AsyncOperation operation);
 void announce_group(const GroupEvent& event);
 void announce_rendezvous(const Rendezvous& event);
+void announce_tensor(const TensorEvent& event);
 
 }  // namespace stagecraft::emulator::machine

@@ -76,6 +76,33 @@ struct SharedRange {
   uint32_t bytes = 0;
 };
 
+/// How the rows of a tile are swizzled in shared memory, by who wrote it or in the eyes of who reads it.
+enum class SharedLayout : uint8_t {
+  unknown,
+  linear,
+  swizzle_32,
+  swizzle_64,
+  swizzle_128,
+  swizzle_128_atom_32,
+  swizzle_128_atom_32_flip_8,
+  swizzle_128_atom_64,
+};
+
+/// A matrix in shared memory as a descriptor has it.
+struct MatrixRead {
+  const char* name = "";  ///< "A"
+  SharedLayout layout = SharedLayout::unknown;
+  uint32_t start = 0;        ///< the descriptor's address: an offset in the block's shared memory
+  uint32_t base_offset = 0;  ///< the descriptor's, in lines of 128 bytes
+  size_t first = 0;          ///< of its ranges among AsyncOperation::reads; the next matrix begins where they end
+};
+
+/// A rectangle of tensor memory.
+struct TensorRange {
+  uint32_t column = 0, columns = 0;
+  uint32_t lanes = 0;  ///< bit i: lanes 16 * i to 16 * i + 15
+};
+
 /// What says that an asynchronous operation has ended.
 enum class AsyncCompletion : uint8_t {
   mbarrier,       ///< a BarrierEvent (complete_tx) with its number
@@ -97,6 +124,30 @@ struct AsyncOperation {
   bool has_barrier = false;
   uint32_t barrier = 0;  ///< shared address of the mbarrier that it completes on, if it does
   std::vector<SharedRange> reads{}, writes{};
+  bool generic_proxy = false;                   ///< accesses shared memory as the threads' loads and stores do
+  SharedLayout layout = SharedLayout::unknown;  ///< of what it writes
+  std::vector<MatrixRead> matrices{};           ///< what `reads` are, where that is known
+  std::vector<TensorRange> tensor_reads{}, tensor_writes{};
+  bool accumulates = false;     ///< adds to what `tensor_writes` hold
+  uint64_t begin = 0, end = 0;  ///< virtual time at which it is under way
+};
+
+/// What happens to tensor memory beside the asynchronous operations.
+enum class TensorEventKind : uint8_t {
+  allocate,
+  deallocate,
+  load,          ///< tcgen05.ld; ends before the warp's next wait_load
+  store,         ///< tcgen05.st; ends before the warp's next wait_store
+  wait_load,     ///< tcgen05.wait::ld
+  wait_store,    ///< tcgen05.wait::st
+  fence_before,  ///< tcgen05.fence::before_thread_sync
+  fence_after,   ///< tcgen05.fence::after_thread_sync
+};
+struct TensorEvent {
+  TensorEventKind kind;
+  Fragment* fragment;
+  LaneMask lanes;
+  std::vector<TensorRange> ranges{};
 };
 
 enum class GroupEventKind : uint8_t { commit, wait };
@@ -130,7 +181,7 @@ struct Rendezvous {
 enum class FenceKind : uint8_t {
   memory,         ///< fence.acq_rel and its kind, membar
   mbarrier_init,  ///< fence.mbarrier_init
-  proxy_async,    ///< fence.proxy.async
+  proxy_async,    ///< fence.proxy.async, as far as it concerns shared memory
   other,
 };
 
@@ -155,6 +206,7 @@ class Observer {
   virtual void rendezvous(const Rendezvous&) {}
   virtual void issued(const AsyncOperation&) {}
   virtual void group(const GroupEvent&) {}
+  virtual void tensor(const TensorEvent&) {}
 
   /// Nothing in the cluster can go on, and nothing outside it will change that.
   virtual void cluster_stuck(Cluster&) {}

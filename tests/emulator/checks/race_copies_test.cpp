@@ -6,6 +6,7 @@ namespace {
 
 const std::string kInit = R"(@%first mbarrier.init.shared.b64 [bar], 1;
 @%first mbarrier.init.shared.b64 [bar+8], 1;
+@%first fence.mbarrier_init.release.cluster;
 bar.sync 0;
 )";
 
@@ -21,7 +22,7 @@ TEST_F(RaceTest, FindsAReadThatDoesNotWaitForItsCopy) {
   const std::string start = kInit + "@!%first bra READ;\n" + kCopy + "READ:\n";
   const std::string end = wait(0, "0", "LAST");
   expect_one(run(start + "ld.shared.u32 %r1, [%own];\n" + end), "race",
-             {"cp.async.bulk issued", "at f.cu:6", "f.cu:8", "nothing makes the read wait for the copy: bar[0]"});
+             {"cp.async.bulk issued", "at f.cu:7", "f.cu:9", "nothing makes the read wait for the copy: bar[0]"});
   expect_silence(run(start + wait(0, "0", "W") + "ld.shared.u32 %r1, [%own];"));
 }
 
