@@ -214,7 +214,10 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
   const uint32_t rank = event.block == nullptr ? kOfCluster : event.block->rank;
   Meeting& meeting = meetings_[{rank, event.number}];
   switch (event.kind) {
-    case RendezvousKind::arrive: release(warp_number(*event.fragment), event.lanes, meeting.open); break;
+    case RendezvousKind::arrive:
+      ++warps_[warp_number(*event.fragment)].meeting_count;
+      release(warp_number(*event.fragment), event.lanes, meeting.open);
+      break;
     case RendezvousKind::arrive_relaxed: release_fenced(warp_number(*event.fragment), event.lanes, meeting.open); break;
     case RendezvousKind::complete:
       meeting.completed = std::make_shared<VectorClock>(std::move(meeting.open.clock));
@@ -231,7 +234,10 @@ void ClusterOrder::note_wait(uint32_t number, uint32_t index, const machine::Bar
   const bool again = !fresh && note.phases == event.phase && (note.lanes & event.lanes) != 0;
   // A second look at the same phase is nothing; one after the warp has arrived somewhere may be a round too many.
   const bool repeated = again && (note.repeated || note.arrivals != warp.arrival_count);
-  note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count, repeated};
+  const bool after_meeting = again && (note.repeated_after_meeting || note.meetings != warp.meeting_count);
+  publish(warp);  // begins a new time
+  note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count,
+          warp.time,   warp.meeting_count, repeated,    after_meeting};
 }
 
 void ClusterOrder::barrier(const machine::BarrierEvent& event) {
@@ -358,6 +364,8 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
   operation.warp = number;
   operation.lane = issued.lane;
   operation.pc = issued.fragment->pc;
+  operation.issued = warps_[number].time;
+  warps_[number].accessed = true;
   operation.what = issued.what;
   operation.completion = issued.completion;
   operation.generic_proxy = issued.generic_proxy;
@@ -374,6 +382,7 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
     case AsyncCompletion::mbarrier:
       operation.barrier =
           barrier_index(issued.barrier >> machine::kSharedRankShift, issued.barrier & machine::kSharedOffsetMask);
+      barriers_[operation.barrier].is_for_copies = true;
       pending_operations_[issued.number] = index;
       break;
     case AsyncCompletion::bulk_group: follow(bulk_, true); break;

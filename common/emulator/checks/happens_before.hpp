@@ -55,7 +55,10 @@ struct WaitNote {
   uint32_t pc = 0;
   machine::LaneMask lanes = 0;
   uint64_t arrivals = 0;  ///< of the warp, anywhere, before
+  Time time = 0;          ///< of the warp's: what it does from then on comes after the wait
+  uint64_t meetings = 0;  ///< of the warp with others at barriers of the block or the cluster, before
   bool repeated = false;  ///< it saw the same phase as the wait before, though the warp arrived somewhere in between
+  bool repeated_after_meeting = false;  ///< the same, but what came in between was a meeting
 };
 
 struct WarpOrder {
@@ -68,7 +71,7 @@ struct WarpOrder {
   bool has_pending = false, has_fenced = false;
   bool has_copies = false;           ///< some lane has waited for a group of copies
   std::deque<ArrivalNote> arrivals;  ///< the youngest few
-  uint64_t arrival_count = 0;
+  uint64_t arrival_count = 0, meeting_count = 0;
   std::map<uint32_t, WaitNote> waits;  ///< by barrier
 };
 
@@ -79,6 +82,7 @@ struct BarrierOrder {
   Gathering open;
   SharedClock completed;  ///< of all ended phases; null before the first
   PastAccess initialised;
+  bool is_for_copies = false;  ///< some copy has been told to complete on it
   /// The last arrival by a thread: when it was and how many phases had ended before.
   uint32_t arrival_warp = 0, arrival_pc = 0;
   machine::Cycle arrival_clock = 0;
@@ -90,6 +94,7 @@ struct Operation {
   Time time = 0;      ///< of its end in `component`; 0: not known yet
   SharedClock known;  ///< to its issuer
   uint32_t warp = 0, lane = 0, pc = 0;
+  Time issued = 0;  ///< time of its warp
   const char* what = "";
   machine::AsyncCompletion completion = machine::AsyncCompletion::mbarrier;
   uint32_t barrier = 0;  ///< index of the mbarrier it completes on
@@ -115,13 +120,20 @@ class ClusterOrder {
   }
   uint32_t warps_per_block() const { return warps_per_block_; }
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
+  const WarpOrder& warp(uint32_t number) const { return warps_[number]; }
   const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
   const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
+  uint32_t barrier_count() const { return static_cast<uint32_t>(barriers_.size()); }
   /// Index of a barrier by the block's rank and its offset there; made when it is new.
   uint32_t barrier_index(uint32_t rank, uint32_t offset);
   uint32_t find_barrier(uint32_t rank, uint32_t offset) const;
   const Operation& operation(uint32_t index) const { return operations_[index]; }
 
+  /// Whether a thread that knows so much knows that the operation was issued.
+  static bool knows_issue(const Operation& operation, const PastAccess& thread, const VectorClock& known) {
+    const bool own = operation.warp == thread.agent && (thread.lanes & ~(1u << operation.lane)) == 0;
+    return own || known.at(component_of(operation.warp, operation.lane)) >= operation.issued;
+  }
   /// Whether lane `lane` of `warp` knows that a past access is over.
   bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
 

@@ -2,6 +2,8 @@
 // were, and that the tensor core sees a tile as the copy engine has laid it out.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "emulator/checks/race.hpp"
 #include "emulator/checks/report.hpp"
 #include "emulator/units/mbarrier_table.hpp"
@@ -92,10 +94,9 @@ void RaceCheck::note_fence(ClusterState& state, machine::Fragment& fragment, Lan
   } else if (kind == FenceKind::proxy_async) {
     state.proxy_fences.fence(state.order, warp, lanes, fragment.pc);
     if (const auto late = state.awaited_fences.find(warp); late != state.awaited_fences.end()) {
-      const std::string source = grid_->kernel->describe_source(fragment.pc);
       findings_[late->second].details.push_back(
           fmt::format("the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
-                      source.empty() ? "" : ", at " + source + ","));
+                      line_of(fragment.pc)));
       state.awaited_fences.erase(late);
     }
   }
@@ -157,11 +158,10 @@ void RaceCheck::report_proxy(ClusterState& state, const PastAccess& before, cons
   const std::string order = before.is_asynchronous() ? "after its wait for the copy" : "after its last write";
   const ProxyFences::Fence* partial = state.proxy_fences.partial(before);
   if (partial != nullptr) {
-    const std::string source = kernel.describe_source(partial->pc);
     finding.likely_cause = fmt::format(
         "the fence.proxy.async{} is executed by {} only, and speaks for what those lanes have written or know of: let "
         "every thread that writes execute it, before the barrier",
-        source.empty() ? "" : " at " + source, describe_lanes(partial->lanes));
+        line_of(partial->pc), describe_lanes(partial->lanes));
   } else {
     finding.likely_cause = fmt::format(
         "fence.proxy.async is missing: every thread that writes must execute it {}, before the barrier that hands the "
@@ -235,7 +235,6 @@ void RaceCheck::check_initialisation_fence(ClusterState& state, const AsyncOpera
   }
   if (!misused_.insert(initialised.pc()).second) return;
   const std::string name = grid_->kernel->name_of_shared(barrier.offset, units::kMbarrierBytes);
-  const std::string source = grid_->kernel->describe_source(initialised.pc());
   Diagnostic finding;
   finding.kind = "barrier misuse";
   finding.place = place_of(state, operation);
@@ -245,7 +244,7 @@ void RaceCheck::check_initialisation_fence(ClusterState& state, const AsyncOpera
       operation.what, name);
   finding.details.push_back(fmt::format("{} is initialised by warp {} [{}]{}", name,
                                         initialised.agent % state.order.warps_per_block(),
-                                        describe_lanes(initialised.lanes), source.empty() ? "" : " at " + source));
+                                        describe_lanes(initialised.lanes), line_of(initialised.pc())));
   finding.likely_cause =
       "fence.mbarrier_init.release.cluster is missing: the thread that initialises the barriers must execute it after "
       "the last mbarrier.init, before the __syncthreads() or cluster barrier";

@@ -28,6 +28,7 @@ void RaceCheck::grid_started(machine::Grid& grid) {
   reported_.clear();
   misused_.clear();
   told_.clear();
+  racing_.clear();
 }
 
 void RaceCheck::grid_finished(machine::Grid&) {

@@ -112,6 +112,14 @@ class RaceCheck : public machine::Observer {
   std::string cause_of(ClusterState& state, const PastAccess& before, const Present& now);
   std::string cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy, bool copy_first,
                               const VectorClock& known);
+  std::string cause_between_threads(ClusterState& state, const PastAccess& before, const Present& now);
+  /// How the thread of `access` gave the bytes away too early, or for itself alone; empty when nothing shows that.
+  /// `known` is what the other side had learnt when it took them (null: not known any more), `copy` what it took them
+  /// for, if that was a copy, and `since` the number of arrivals that do not count, because they came before.
+  std::string cause_in_arrivals(const ClusterState& state, const PastAccess& access, uint32_t other_warp,
+                                const VectorClock* known, const Operation* copy, uint64_t since) const;
+  std::string unused_sibling(const ClusterState& state, const BarrierOrder& barrier, uint32_t waiting_warp) const;
+  std::string line_of(uint32_t pc) const;
   std::string name_of(const BarrierOrder& barrier) const;
 
   const machine::Grid* grid_ = nullptr;
@@ -121,6 +129,7 @@ class RaceCheck : public machine::Observer {
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
   std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< kind and lines of the other findings
+  std::set<uint32_t> racing_;  ///< instructions that race for tensor memory
   std::vector<machine::Diagnostic> findings_;
 };
 

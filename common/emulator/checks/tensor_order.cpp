@@ -130,11 +130,9 @@ void TensorOrder::access(const ClusterOrder& order, uint32_t rank, const TensorR
     }
     const auto same = std::find_if(region.reads.begin(), region.reads.end(),
                                    [&](const TensorAccess& read) { return is_same_reader(read, now); });
-    if (same != region.reads.end()) {
-      *same = now;
-    } else {
-      region.reads.push_back(now);
-    }
+    TensorAccess& read = same != region.reads.end() ? *same : region.reads.emplace_back();
+    read = now;
+    read.of_nothing = region.write.kind == TensorAccessKind::nothing;
   }
   if (!now.writes) return;
   std::erase_if(regions, [](const Region& region) { return is_empty(region.range); });

@@ -38,6 +38,7 @@ struct TensorAccess {
   uint32_t pc = 0;
   uint32_t number = 0;  ///< of an operation: its index; else among the loads or the stores of the warp, from 1 on
   SharedClock known;    ///< to its issuer
+  bool of_nothing = false;  ///< a read of what nobody has written
 };
 
 /// What is wrong between two accesses.

@@ -1,6 +1,8 @@
 // What the race check says of accesses to tensor memory, and what it supposes to be the reason.
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "emulator/checks/race.hpp"
 #include "emulator/checks/report.hpp"
 #include "emulator/units/mbarrier_table.hpp"
@@ -17,8 +19,10 @@ std::string spell(const TensorRange& range) {
   constexpr uint32_t kGroup = 16;  // lanes of a bit
   const auto first = static_cast<uint32_t>(std::countr_zero(range.lanes));
   const uint32_t last = 31 - static_cast<uint32_t>(std::countl_zero(range.lanes));
-  return fmt::format("columns {} to {} (lanes {} to {}) of tensor memory", range.column,
-                     range.column + range.columns - 1, first * kGroup, last * kGroup + kGroup - 1);
+  const std::string columns =
+      range.columns == 1 ? fmt::format("column {}", range.column)
+                         : fmt::format("columns {} to {}", range.column, range.column + range.columns - 1);
+  return fmt::format("{} (lanes {} to {}) of tensor memory", columns, first * kGroup, last * kGroup + kGroup - 1);
 }
 
 const char* verb_of(const TensorAccess& access) {
@@ -29,22 +33,25 @@ const char* verb_of(const TensorAccess& access) {
 }  // namespace
 
 std::string RaceCheck::describe(const ClusterState& state, const TensorAccess& access) const {
-  const machine::Kernel& kernel = *grid_->kernel;
   const machine::Place place = place_of(state, access.warp, access.lanes, access.pc);
   const bool asynchronous = access.kind != TensorAccessKind::release;
   return fmt::format("the {} {} block ({},{},{}) warp {} [{}]{} {} them", place.instruction,
                      asynchronous ? "issued by" : "of", place.block_x, place.block_y, place.block_z, place.warp,
-                     describe_lanes(access.lanes),
-                     place.source.empty() ? std::string() : " at " + kernel.describe_source(access.pc),
-                     verb_of(access));
+                     describe_lanes(access.lanes), line_of(access.pc), verb_of(access));
 }
 
 void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts) {
   for (const TensorConflict& conflict : conflicts) {
     const TensorAccess &before = conflict.before, &now = conflict.now;
     const bool nobody = conflict.flaw == TensorFlaw::unwritten;
-    const std::string kind = fmt::format("tensor memory {}", static_cast<int>(conflict.flaw));
-    if (!is_first(nobody ? now.pc : before.pc, now.pc, kind.c_str())) continue;
+    const bool race = conflict.flaw == TensorFlaw::not_waited || conflict.flaw == TensorFlaw::not_ended ||
+                      conflict.flaw == TensorFlaw::unordered;
+    // What races with another access races with the release as well.
+    if (now.kind == TensorAccessKind::release && racing_.contains(before.pc)) continue;
+    if (race) racing_.insert({before.pc, now.pc});
+    const uint32_t first = nobody ? now.pc : before.pc;
+    const std::string kind = race ? "tensor race" : fmt::format("tensor {}", static_cast<int>(conflict.flaw));
+    if (race && now.pc < first ? !is_first(now.pc, first, kind.c_str()) : !is_first(first, now.pc, kind.c_str())) continue;
     Diagnostic finding;
     finding.place = place_of(state, now.warp, now.lanes, now.pc);
     const std::string range = spell(conflict.range);
@@ -89,11 +96,6 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
 
 std::string RaceCheck::cause_of(ClusterState& state, const TensorConflict& conflict) const {
   const TensorAccess &before = conflict.before, &now = conflict.now;
-  const machine::Kernel& kernel = *grid_->kernel;
-  const auto at = [&](uint32_t pc) {
-    const std::string source = kernel.describe_source(pc);
-    return source.empty() ? std::string() : " at " + source;
-  };
   // The arrival by which `user` gave tensor memory back before using it, as the thread with `known` has learnt.
   const auto early_arrival = [&](const TensorAccess& user, const VectorClock& known) -> std::string {
     const WarpOrder& warp = state.order.warp(user.warp);
@@ -102,7 +104,7 @@ std::string RaceCheck::cause_of(ClusterState& state, const TensorConflict& confl
     for (auto note = warp.arrivals.rbegin(); note != warp.arrivals.rend(); ++note) {
       if (known.at(user.warp * kWarpSize + machine::first_lane(note->lanes)) < note->time) continue;
       if (note->time >= user.time || note->number <= waited) return {};
-      return fmt::format("arrival on {}{}", name_of(state.order.barrier(note->barrier)), at(note->pc));
+      return fmt::format("arrival on {}{}", name_of(state.order.barrier(note->barrier)), line_of(note->pc));
     }
     return {};
   };
@@ -135,6 +137,10 @@ std::string RaceCheck::cause_of(ClusterState& state, const TensorConflict& confl
            "tcgen05.fence::before_thread_sync before and after_thread_sync behind it";
   }
   const bool load = before.kind == TensorAccessKind::load;
+  if (before.of_nothing && now.kind == TensorAccessKind::operation) {
+    return "the load does not wait for the tensor core: it must wait for an mbarrier that a tcgen05.commit after the "
+           "last tcgen05.mma arrives on";
+  }
   if (before.warp != now.warp && now.known != nullptr) {
     if (const std::string arrival = early_arrival(before, *now.known); !arrival.empty()) {
       return fmt::format("the accumulator is given back before the {}, by the {}: arrive after tcgen05.wait::{}",

@@ -35,8 +35,8 @@ TEST_F(ProxyTest, DoesNotTakeAFenceThatComesTooLate) {
   const std::string body =
       with(without(kStore, kFence), "cp.async.bulk.commit_group;\n", "fence.proxy.async;\ncp.async.bulk.commit_group;\n");
   expect_one(run(body), "missing proxy fence",
-             {line_of(body, "cp.async.bulk.global"), "the next fence.proxy.async of this warp, at " +
-              line_of(body, "fence.proxy") + ", comes after the operation"});
+             {line_of(body, "cp.async.bulk.global"), "the next fence.proxy.async of this warp at " +
+              line_of(body, "fence.proxy") + " comes after the operation"});
 }
 
 TEST_F(ProxyTest, DoesNotTakeAFenceThatComesTooEarly) {
@@ -152,7 +152,7 @@ ld.shared.u32 %r1, [%own];
   // A fence before the initialisation is of no use to it.
   expect_one(run(with(without(body, "@%first fence.mbarrier_init.release.cluster;\n"), "@%first mbarrier.init",
                       "@%first fence.mbarrier_init.release.cluster;\n@%first mbarrier.init")),
-             "barrier misuse", {"f.cu:2", "f.cu:5"});
+             "barrier misuse", {"f.cu:2", "f.cu:6"});
 }
 
 }  // namespace

@@ -104,10 +104,10 @@ TEST_F(RaceTest, NamesAStaleParity) {
 
 TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
   const std::string store =
-      "st.shared.u32 [%own], %thread;\nbar.sync 0;\n@!%first bra DONE;\n"
+      "st.shared.u32 [%own], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra DONE;\n"
       "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n{}DONE:\n"
       "bar.sync 0;\nst.shared.u32 [%own], %lane;\ncp.async.bulk.wait_group 0;\n";
-  expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:4 reads it", "wait_group.read"});
+  expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:5 reads it", "wait_group.read"});
   expect_one(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 1;\n")), "race", {"wait_group.read"});
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 0;\n")));
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group 0;\n")));
