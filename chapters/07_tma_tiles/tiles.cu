@@ -7,6 +7,7 @@
 #include "stagecraft/producer_consumer_pipeline.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile.hpp"
+#include "stagecraft/tile_copy.hpp"
 #include "stagecraft/tile_payload.hpp"
 #include "stagecraft/warp.hpp"
 
@@ -165,7 +166,7 @@ void launch_read_rows(const float* matrix, float* out) {
 }
 
 void launch_multiply(const __nv_bfloat16* a, const __nv_bfloat16* b, float* c, int m, int n, int k) {
-  // TODO 5: what is a box of A, what one of B, and how are they swizzled? The types of the tiles say it.
+  // TODO 5: boxes of 8 x 8 without a swizzle fill no tile. Let the types of the tiles say what their boxes are.
   const CUtensorMap a_map = make_matrix_map(a, m, k, /*box_rows=*/8, /*box_columns=*/8, Swizzle::none);
   const CUtensorMap b_map = make_matrix_map(b, n, k, /*box_rows=*/8, /*box_columns=*/8, Swizzle::none);
   constexpr int kSharedBytes = sizeof(Payload::Storage);

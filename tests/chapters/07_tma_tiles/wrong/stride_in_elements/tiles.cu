@@ -7,6 +7,7 @@
 #include "stagecraft/producer_consumer_pipeline.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile.hpp"
+#include "stagecraft/tile_copy.hpp"
 #include "stagecraft/tile_payload.hpp"
 #include "stagecraft/warp.hpp"
 
@@ -128,8 +129,8 @@ __global__ void __launch_bounds__(kThreads)
         auto stage = ring.acquire_producer();
         const auto [a, b] = payload.tile(stage.index());
         expect_bytes(stage.mbar(), Payload::bytes_per_tile);
-        copy_box(&a, &a_map, first_row, k_tile * kTileK, stage.mbar());
-        copy_box(&b, &b_map, first_column, k_tile * kTileK, stage.mbar());
+        copy_tile(a, a_map, first_row, k_tile * kTileK, stage.mbar());
+        copy_tile(b, b_map, first_column, k_tile * kTileK, stage.mbar());
         std::move(stage).release();
       }
     }
@@ -167,8 +168,8 @@ void launch_read_rows(const float* matrix, float* out) {
 }
 
 void launch_multiply(const __nv_bfloat16* a, const __nv_bfloat16* b, float* c, int m, int n, int k) {
-  const CUtensorMap a_map = make_matrix_map(a, m, k, ATile::rows, ATile::columns, ATile::swizzle);
-  const CUtensorMap b_map = make_matrix_map(b, n, k, BTile::rows, BTile::columns, BTile::swizzle);
+  const CUtensorMap a_map = make_tile_map<ATile>(a, m, k);
+  const CUtensorMap b_map = make_tile_map<BTile>(b, n, k);
   constexpr int kSharedBytes = sizeof(Payload::Storage);
   cudaFuncSetAttribute(multiply, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes);
   const dim3 tiles((m + kTileM - 1) / kTileM, (n + kTileN - 1) / kTileN);

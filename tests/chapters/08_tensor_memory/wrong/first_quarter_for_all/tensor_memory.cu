@@ -38,9 +38,7 @@ __device__ void deallocate(const TmemAllocation<Columns>& memory) {
   if (warp_index() == 0) memory.deallocate();
 }
 /// The address of column `column`, in the first of the 32 lanes that the calling warp can reach.
-__device__ uint32_t own_part(uint32_t address, uint32_t column) {
-  return address + column;
-}
+__device__ uint32_t own_part(uint32_t address, uint32_t column) { return address + column; }
 
 /// Four warps put a row of `in` into each lane of tensor memory, and write to `out` what they find there.
 __global__ void __launch_bounds__(kThreads) remember(const uint32_t* in, uint32_t* out) {

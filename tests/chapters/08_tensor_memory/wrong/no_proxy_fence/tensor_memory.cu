@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = threadIdx.x; i < kM * kK; i += kThreads) {
     a.at(i / kK, i % kK) = __float2bfloat16_rn(a_there[i]);
   }
-  const uint32_t accumulator = allocate(memory);          // in which all threads meet
+  const uint32_t accumulator = allocate(memory);  // in which all threads meet
 
   if (warp_index() == 0 && elect_one()) {
     wait(&loaded, /*parity=*/0);

@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kThreads)
     a.at(i / kK, i % kK) = __float2bfloat16_rn(a_there[i]);
   }
   if (threadIdx.x == 0) cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);
-  const uint32_t accumulator = allocate(memory);          // in which all threads meet
+  const uint32_t accumulator = allocate(memory);  // in which all threads meet
 
   if (warp_index() == 0 && elect_one()) {
     wait(&loaded, /*parity=*/0);
