@@ -241,6 +241,10 @@ def main():
         if other != picture:
             print(f"{picture.as_posix()}: {other.as_posix()} has the same name, and the site puts them into one folder")
             count += 1
+        if picture.suffix == ".svg" and "color-scheme: light dark" not in (root / picture).read_text(encoding="utf-8"):
+            print(f"{picture.as_posix()}: without `:root {{ color-scheme: light dark; }}` in its style, it stands on white on "
+                  "the dark site")
+            count += 1
     for page in wanted:
         problems, unbuilt = check_page(page, root, build, options.update)
         count += len(problems)

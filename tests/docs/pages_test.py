@@ -52,6 +52,17 @@ class LinkTest(RepositoryTest):
         self.assertIn("README.md:1: a page begins with its title", self.check().stdout)
 
 
+class PictureTest(RepositoryTest):
+    def test_a_picture_follows_the_colours_of_the_page(self):
+        self.write("README.md", "# A")
+        self.write("a.svg", "<svg><style>@media (prefers-color-scheme: dark) {}</style></svg>")
+        done = self.check()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("a.svg: without `:root { color-scheme: light dark; }`", done.stdout)
+        self.write("a.svg", "<svg><style>:root { color-scheme: light dark; }</style></svg>")
+        self.assertEqual(self.check().returncode, 0)
+
+
 class CodeTest(RepositoryTest):
     LESSON = ["# A", "", "<!-- snippet: s/a.cu#add -->", "```cuda", "c = a - b;", "```"]
 
