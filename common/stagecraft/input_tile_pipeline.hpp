@@ -40,9 +40,6 @@ class InputTilePipeline {
   static_assert(KGroupSize >= 1, "InputTilePipeline: KGroupSize must be at least 1, the tiles that share a barrier");
   static_assert(Payload::num_tiles == NumGroupStages * KGroupSize,
                 "InputTilePipeline: the payload must hold NumGroupStages * KGroupSize tiles");
-  static_assert(
-      KGroupSize * Payload::bytes_per_tile < (1u << 20),
-      "InputTilePipeline: an mbarrier counts less than 2^20 bytes; use a smaller KGroupSize or smaller tiles");
 
  public:
   using BarrierArray = uint64_t[NumGroupStages * 2];          ///< full, then empty: declare it `__shared__`
