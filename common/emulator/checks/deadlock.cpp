@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <bit>
 #include <set>
 #include <string>
 #include <utility>
 
-#include "emulator/checks/report.hpp"
+#include "emulator/checks/sleepers.hpp"
 #include "emulator/machine/grid.hpp"
 #include "emulator/units/mbarrier_table.hpp"
 
@@ -20,48 +18,8 @@ using machine::Fragment;
 using machine::Kernel;
 using machine::Wait;
 using machine::WaitKind;
-using machine::Warp;
 
 namespace {
-
-constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
-
-std::string name_of_barrier(const Kernel& kernel, uint32_t address) {
-  return kernel.name_of_shared(address & kOffsetMask, units::kMbarrierBytes);
-}
-
-std::string describe_wait(const Fragment& fragment) {
-  const Kernel& kernel = *fragment.grid().kernel;
-  const Wait& wait = fragment.wait;
-  switch (wait.kind) {
-    case WaitKind::mbarrier:
-      return fmt::format(
-          "waits for {} to complete phase {} (the phase of parity {})", name_of_barrier(kernel, wait.address),
-          [&] {
-            const Block* block = fragment.cluster().block_of(wait.address);
-            const auto found = block->mbarriers.live.find(wait.address & kOffsetMask);
-            return found == block->mbarriers.live.end() ? wait.value : found->second.phase;
-          }(),
-          wait.value & 1);
-    case WaitKind::named_barrier: {
-      const machine::NamedBarrier& barrier = fragment.block().named_barriers[wait.address];
-      return fmt::format("waits at barrier {}, where {} of {} threads have arrived", wait.address, barrier.arrived,
-                         barrier.expected == 0 ? std::string("all living") : std::to_string(barrier.expected));
-    }
-    case WaitKind::warp_sync:
-      return fmt::format(
-          "waits for {} of its warp to come to the same instruction",
-          describe_lanes(static_cast<machine::LaneMask>(wait.value) & fragment.warp->live & ~fragment.mask));
-    case WaitKind::cluster_barrier:
-      return fmt::format("waits at barrier.cluster, where {} threads have arrived", fragment.cluster().barrier_arrived);
-    case WaitKind::tensor_memory: return fmt::format("waits for {} columns of tensor memory", wait.value);
-    case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
-    case WaitKind::grid_dependency: return "waits for the grid before it";
-    case WaitKind::sleep:
-    case WaitKind::none: break;
-  }
-  return "sleeps";
-}
 
 machine::Place place_of(const Fragment& fragment) {
   const Kernel& kernel = *fragment.grid().kernel;
@@ -79,366 +37,7 @@ machine::Place place_of(const Fragment& fragment) {
   return place;
 }
 
-/// What one wait says about the mistake, and how much that is worth: a barrier whose bytes do not add up is to blame
-/// itself, while one that nobody has come to may only wait for somebody who waits elsewhere.
-struct Cause {
-  int worth = 0;
-  std::string text;
-};
-
-/// Fragments of one block that sleep at the same place on the same thing, told in one line.
-struct Group {
-  const Fragment* first;
-  std::vector<uint32_t> warps;
-  bool whole_warps = true;
-  std::vector<size_t> needs{};  ///< groups of which one must go on before this one can
-  bool is_root = false;         ///< it waits for nobody who waits for something else
-  Cause cause{};
-};
-
-using Histories = std::map<std::pair<const Block*, uint32_t>, BarrierHistory>;
-
-std::string describe_warps(const Group& group) {
-  const Block& block = group.first->block();
-  std::string warps;
-  for (size_t i = 0; i < group.warps.size(); ++i) {
-    size_t last = i;
-    while (last + 1 < group.warps.size() && group.warps[last + 1] == group.warps[last] + 1) ++last;
-    warps += fmt::format("{}{}", warps.empty() ? "" : ", ", group.warps[i]);
-    if (last > i) warps += fmt::format("-{}", group.warps[last]);
-    i = last;
-  }
-  const std::string lanes =
-      group.warps.size() == 1 || group.whole_warps ? describe_lanes(group.first->mask) : "some lanes";
-  return fmt::format("block ({},{},{}) {} {} [{}]", block.index.x, block.index.y, block.index.z,
-                     group.warps.size() == 1 ? "warp" : "warps", warps, lanes);
-}
-
-std::string describe_group(const Group& group) {
-  const std::string source = group.first->grid().kernel->describe_source(group.first->pc);
-  return fmt::format("{} {}{}", describe_warps(group), source.empty() ? std::string() : fmt::format("at {}: ", source),
-                     describe_wait(*group.first));
-}
-
-/// All that sleeps in a cluster, and who waits for whom.
-class Sleepers {
- public:
-  Sleepers(const Cluster& cluster, const Histories& histories) : cluster_(cluster), histories_(histories) {
-    collect();
-    for (Group& group : groups_) find_needs(group);
-    find_roots();
-    for (Group& group : groups_) group.cause = cause_of(group);
-    std::stable_sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) {
-      return a.is_root != b.is_root ? a.is_root : a.cause.worth > b.cause.worth;
-    });
-  }
-  const std::vector<Group>& groups() const { return groups_; }
-
- private:
-  void collect();
-  void find_needs(Group& group);
-  void find_roots();
-  template <typename Wanted>
-  void need(Group& group, const Wanted& wanted);
-  const units::Mbarrier* barrier_of(const Fragment& fragment) const;
-  const BarrierHistory& history_of(const Fragment& fragment) const;
-  std::string name_of(const Fragment& fragment) const {
-    return name_of_barrier(*fragment.grid().kernel, fragment.wait.address);
-  }
-  bool never_arrived(const Group& group) const;
-  Cause cause_of(const Group& group) const;
-  Cause cause_at_mbarrier(const Group& group, const units::Mbarrier& barrier) const;
-  Cause cause_without_arrival(const Group& group, const std::string& name) const;
-
-  const Cluster& cluster_;
-  const Histories& histories_;
-  std::vector<Group> groups_;
-  std::map<const Fragment*, size_t> group_of_;
-};
-
-void Sleepers::collect() {
-  for (const auto& block : cluster_.blocks) {
-    for (const Warp& warp : block->warps) {
-      for (const auto& fragment : warp.fragments) {
-        if (fragment->state != machine::FragmentState::blocked) continue;
-        const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) {
-          const Fragment& first = *group.first;
-          return first.warp->block == block.get() && first.pc == fragment->pc &&
-                 first.wait.kind == fragment->wait.kind && first.wait.address == fragment->wait.address &&
-                 first.wait.value == fragment->wait.value &&
-                 (first.wait.kind != WaitKind::warp_sync || &first == fragment.get());
-        });
-        group_of_[fragment.get()] = static_cast<size_t>(same - groups_.begin());
-        const bool whole = fragment->mask == machine::kAllLanes;
-        if (same == groups_.end()) {
-          groups_.push_back({fragment.get(), {warp.index}, whole});
-        } else {
-          if (same->warps.back() != warp.index) same->warps.push_back(warp.index);
-          same->whole_warps = same->whole_warps && whole;
-        }
-      }
-    }
-  }
-}
-
-const units::Mbarrier* Sleepers::barrier_of(const Fragment& fragment) const {
-  if (fragment.wait.kind != WaitKind::mbarrier) return nullptr;
-  const Block* block = cluster_.block_of(fragment.wait.address);
-  if (block == nullptr) return nullptr;
-  const auto found = block->mbarriers.live.find(fragment.wait.address & kOffsetMask);
-  return found == block->mbarriers.live.end() ? nullptr : &found->second;
-}
-
-const BarrierHistory& Sleepers::history_of(const Fragment& fragment) const {
-  static const BarrierHistory kNone;
-  const auto found = histories_.find({cluster_.block_of(fragment.wait.address), fragment.wait.address & kOffsetMask});
-  return found == histories_.end() ? kNone : found->second;
-}
-
-/// Adds the groups of the sleeping fragments that `wanted` names.
-template <typename Wanted>
-void Sleepers::need(Group& group, const Wanted& wanted) {
-  for (const auto& [fragment, index] : group_of_) {
-    if (&groups_[index] == &group || !wanted(*fragment)) continue;
-    if (std::find(group.needs.begin(), group.needs.end(), index) == group.needs.end()) group.needs.push_back(index);
-  }
-}
-
-void Sleepers::find_needs(Group& group) {
-  const Fragment& first = *group.first;
-  const Wait& wait = first.wait;
-  switch (wait.kind) {
-    case WaitKind::mbarrier: {
-      // Whoever has arrived here before may do so again; of others nothing is known.
-      const units::Mbarrier* barrier = barrier_of(first);
-      const BarrierHistory& history = history_of(first);
-      if (barrier == nullptr || barrier->pending == 0 || history.overrun_lanes != 0) return;
-      return need(group, [&](const Fragment& other) {
-        return std::any_of(history.arrivers.begin(), history.arrivers.end(),
-                           [&](const BarrierHistory::Arriver& arriver) {
-                             return arriver.block == &other.block() && arriver.warp == other.warp->index &&
-                                    (arriver.lanes & other.mask) != 0 && arriver.phase < barrier->phase;
-                           });
-      });
-    }
-    case WaitKind::named_barrier:
-      return need(group, [&](const Fragment& other) {
-        return &other.block() == &first.block() &&
-               (other.wait.kind != WaitKind::named_barrier || other.wait.address != wait.address);
-      });
-    case WaitKind::warp_sync:
-      return need(group, [&](const Fragment& other) {
-        return other.warp == first.warp && (static_cast<machine::LaneMask>(wait.value) & other.mask) != 0;
-      });
-    case WaitKind::cluster_barrier:
-      return need(group, [&](const Fragment& other) {
-        const Block& block = other.block();
-        bool missing = false;
-        machine::for_each_lane(other.mask, [&](uint32_t lane) {
-          missing = missing || block.cluster_rounds[machine::thread_of(other, lane)] <= cluster_.barrier_generation;
-        });
-        return missing;
-      });
-    default: return;
-  }
-}
-
-/// Roots are the groups that all which they need, directly or not, needs in turn: those who need nobody that sleeps,
-/// and rings of groups that wait for each other.
-void Sleepers::find_roots() {
-  std::vector<std::vector<bool>> reached(groups_.size(), std::vector<bool>(groups_.size(), false));
-  for (size_t start = 0; start < groups_.size(); ++start) {
-    std::vector<size_t> open{start};
-    while (!open.empty()) {
-      const size_t at = open.back();
-      open.pop_back();
-      for (const size_t next : groups_[at].needs) {
-        if (reached[start][next]) continue;
-        reached[start][next] = true;
-        open.push_back(next);
-      }
-    }
-  }
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    groups_[i].is_root = true;
-    for (size_t j = 0; j < groups_.size(); ++j) {
-      if (reached[i][j] && !reached[j][i]) groups_[i].is_root = false;
-    }
-  }
-}
-
-bool Sleepers::never_arrived(const Group& group) const {
-  const units::Mbarrier* barrier = barrier_of(*group.first);
-  return barrier != nullptr && barrier->phase == 0 && barrier->pending == barrier->expected &&
-         barrier->transaction == 0 && history_of(*group.first).arrivers.empty();
-}
-
-Cause Sleepers::cause_at_mbarrier(const Group& group, const units::Mbarrier& barrier) const {
-  const Fragment& first = *group.first;
-  const std::string name = name_of(first);
-  const BarrierHistory& history = history_of(first);
-  if (barrier.pending == 0 && barrier.transaction > 0) {
-    return {9,
-            fmt::format("expect_tx announced {} bytes for {}, and {} of them never came: do the copies that signal it "
-                        "bring fewer bytes than were announced?",
-                        barrier.announced, name, barrier.transaction)};
-  }
-  if (barrier.transaction < 0) {
-    return {9, fmt::format("copies brought {} bytes to {} that no expect_tx announced", -barrier.transaction, name)};
-  }
-  if (history.overrun_lanes != 0) {
-    const std::string source = first.grid().kernel->describe_source(history.overrun_pc);
-    return {9, fmt::format(
-                   "{} lanes arrived at {} in one instruction{}, which ended {} of its phases at once, because each "
-                   "takes {} arrival{}: initialise it for all that arrive in a phase, or let one elected lane "
-                   "arrive",
-                   std::popcount(history.overrun_lanes), name, source.empty() ? "" : " at " + source,
-                   history.overrun_phases, barrier.expected, barrier.expected == 1 ? "" : "s")};
-  }
-  if (barrier.pending > 0 && barrier.pending < barrier.expected) {
-    return {8,
-            fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all "
-                        "of them were counted, or the other way round?",
-                        name, barrier.expected, barrier.expected - barrier.pending)};
-  }
-  if (barrier.phase > 0) {
-    std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
-    const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {
-      const WaitKind kind = groups_[index].first->wait.kind;
-      return kind == WaitKind::named_barrier || kind == WaitKind::cluster_barrier;
-    });
-    if (at_rendezvous != group.needs.end()) {
-      const Group& other = groups_[*at_rendezvous];
-      text += fmt::format(": {}, which did before, {} by now. Did it end one round early, or", describe_warps(other),
-                          describe_wait(*other.first));
-    } else {
-      text += group.needs.empty() ? ", and those who did before have ended: did they end one round early, or"
-                                  : ": did the other side end one round early, or";
-    }
-    return {5, text + " does the waiter ask for the parity of a phase that is still to come?"};
-  }
-  return cause_without_arrival(group, name);
-}
-
-Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {
-  const Fragment& first = *group.first;
-  if (history_of(first).passed_before_first) {
-    return {6,
-            fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
-                        "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
-                        "release) missing, or does it go to another barrier?",
-                        name)};
-  }
-  const auto same_barrier = [&](const Group& other) {
-    return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
-  };
-  if (std::all_of(groups_.begin(), groups_.end(), same_barrier)) {
-    return {3, fmt::format("nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or "
-                           "does it go to another barrier?",
-                           name)};
-  }
-  for (const Group& other : groups_) {
-    if (same_barrier(other) || !other.is_root || !never_arrived(other)) continue;
-    if (history_of(*other.first).passed_before_first) continue;
-    return {4,
-            fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other. A producer's first "
-                        "wait for an empty slot is meant to pass at once: it must ask for parity 1, that of the phase "
-                        "before the first",
-                        name, name_of(*other.first))};
-  }
-  for (const Group& other : groups_) {
-    const WaitKind kind = other.first->wait.kind;
-    if (other.first->warp == first.warp || other.is_root) continue;
-    if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
-    return {4,
-            fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: whoever of "
-                        "them is to arrive there must do so before",
-                        name, describe_warps(other), other.warps.size() == 1 ? "s" : "",
-                        kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
-                                                          : fmt::format("barrier {}", other.first->wait.address),
-                        name)};
-  }
-  return {
-      4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "
-                     "for an empty slot is, it must ask for parity 1, that of the phase before the first; it asks "
-                     "for parity {}",
-                     name, first.wait.value & 1)};
-}
-
-Cause Sleepers::cause_of(const Group& group) const {
-  const Wait& wait = group.first->wait;
-  switch (wait.kind) {
-    case WaitKind::mbarrier: {
-      const units::Mbarrier* barrier = barrier_of(*group.first);
-      return barrier == nullptr ? Cause{} : cause_at_mbarrier(group, *barrier);
-    }
-    case WaitKind::tensor_memory:
-      return {7,
-              "tensor memory that was allocated earlier has not been freed: is there a tcgen05.dealloc on every way?"};
-    case WaitKind::named_barrier:
-      return {3,
-              fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "
-                          "that some warps do not take?",
-                          wait.address)};
-    case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};
-    case WaitKind::warp_sync:
-      return {1, "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};
-    default: return {};
-  }
-}
-
 }  // namespace
-
-void DeadlockCheck::barrier(const machine::BarrierEvent& event) {
-  using Kind = machine::BarrierEventKind;
-  if (event.kind != Kind::init && event.kind != Kind::arrive && event.kind != Kind::wait &&
-      event.kind != Kind::phase_complete) {
-    return;
-  }
-  if (event.kind == Kind::wait && event.phase != 0) return;
-  BarrierHistory& history = histories_[{event.block, event.offset}];
-  if (event.kind == Kind::init) {
-    history = {};
-    return;
-  }
-  if (event.kind == Kind::wait) {
-    history.passed_before_first = true;
-    return;
-  }
-  if (event.kind == Kind::phase_complete) {
-    if (event.fragment != nullptr && history.overrun_lanes != 0 && history.is_same_instruction(*event.fragment)) {
-      history.overrun_phases = event.phase + 1 - history.first_phase;
-    }
-    return;
-  }
-  const machine::Origin& origin = event.block->cluster->origin;
-  BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase};
-  if (event.fragment != nullptr) {
-    const Warp& warp = *event.fragment->warp;
-    now = {warp.block, warp.index, event.lanes, event.phase};
-    if (!history.is_same_instruction(*event.fragment)) {
-      history.warp = &warp;
-      history.clock = warp.clock;
-      history.pc = event.fragment->pc;
-      history.lanes = 0;
-      history.first_phase = event.phase;
-    }
-    history.lanes |= event.lanes;
-    if (event.phase != history.first_phase) {
-      history.overrun_lanes = history.lanes;
-      history.overrun_pc = history.pc;
-    }
-  }
-  const auto same = std::find_if(
-      history.arrivers.begin(), history.arrivers.end(),
-      [&](const BarrierHistory::Arriver& arriver) { return arriver.block == now.block && arriver.warp == now.warp; });
-  if (same == history.arrivers.end()) {
-    history.arrivers.push_back(now);
-  } else {
-    same->lanes |= now.lanes;
-    same->phase = now.phase;
-  }
-}
 
 void DeadlockCheck::cluster_stuck(Cluster& cluster) {
   const Sleepers sleepers(cluster, histories_);
@@ -454,7 +53,7 @@ void DeadlockCheck::cluster_stuck(Cluster& cluster) {
     const Wait& wait = group.first->wait;
     if (wait.kind != WaitKind::mbarrier || !told.insert(wait.address).second) continue;
     const Block* block = cluster.block_of(wait.address);
-    const auto found = block->mbarriers.live.find(wait.address & kOffsetMask);
+    const auto found = block->mbarriers.live.find(wait.address & machine::kSharedOffsetMask);
     if (found == block->mbarriers.live.end()) continue;
     std::string name = name_of_barrier(kernel, wait.address);
     if (cluster.blocks.size() > 1) name += fmt::format(" of block rank {}", block->rank);
@@ -467,6 +66,11 @@ void DeadlockCheck::cluster_stuck(Cluster& cluster) {
   finding.details.push_back("nothing that is still running can complete it");
   finding.likely_cause = groups.front().cause.text;
   findings_.push_back(std::move(finding));
+}
+
+void DeadlockCheck::cluster_repeats(Cluster& cluster, machine::Diagnostic& report) {
+  const Sleepers sleepers(cluster, histories_);
+  for (const Group& group : sleepers.groups()) report.details.push_back(describe_group(group));
 }
 
 std::vector<machine::Diagnostic> DeadlockCheck::findings() { return std::exchange(findings_, {}); }

@@ -21,6 +21,8 @@ using machine::SharedRange;
 namespace {
 
 constexpr size_t kMostReports = 32;
+constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
+constexpr size_t kRangesOfOneLayout = 16;  // of which one is looked at: a tile comes by few copies
 
 std::string_view spell(SharedLayout layout) {
   switch (layout) {
@@ -53,9 +55,7 @@ template <typename Visit>
 void for_each_write(ShadowMemory& shadow, uint32_t offset, uint32_t bytes, Visit&& visit) {
   PastAccess last;
   const auto look_at = [&](const PastAccess& write, uint32_t at) {
-    const bool same = write.agent == last.agent && write.lanes == last.lanes && write.time == last.time &&
-                      write.pc_and_flags == last.pc_and_flags;
-    if (same) return;
+    if (write == last) return;
     last = write;
     if (write.agent != PastAccess::kNobody) visit(write, at);
   };
@@ -114,27 +114,35 @@ void RaceCheck::check_proxies(ClusterState& state, const AsyncOperation& operati
     const uint32_t rank = range.address >> machine::kSharedRankShift;
     if (rank >= state.shadows.size()) return;
     const uint32_t base = rank << machine::kSharedRankShift;
-    for_each_write(state.shadows[rank], range.address & machine::kSharedOffsetMask, range.bytes,
-                   [&](const PastAccess& write, uint32_t offset) {
+    const uint32_t offset = range.address & machine::kSharedOffsetMask;
+    // Where only copies have written, there is nothing to look at but their layout, which is the same for many ranges.
+    bool by_threads = false;
+    for (uint32_t at = offset; at < offset + range.bytes; at = (at / kPageBytes + 1) * kPageBytes) {
+      by_threads = by_threads || state.shadows[rank].is_written_by_threads(at);
+    }
+    if (!by_threads && matrix == nullptr) return;
+    for_each_write(state.shadows[rank], offset, by_threads ? range.bytes : 1,
+                   [&](const PastAccess& write, uint32_t place) {
                      if (write.is_asynchronous()) {
                        const Operation& writer = state.order.operation(write.operation());
                        if (!writer.generic_proxy) {
                          const bool differ = matrix != nullptr && matrix->layout != SharedLayout::unknown &&
                                              writer.layout != SharedLayout::unknown && writer.layout != matrix->layout;
-                         if (differ) report_layout(state, write, operation, *matrix, base + offset);
+                         if (differ) report_layout(state, write, operation, *matrix, base + place);
                          return;
                        }
                      }
                      // Where not even the threads are ordered there is a race, which says so.
                      if (!state.order.knows(write, warp, 1u << operation.lane, known)) return;
                      if (state.proxy_fences.cover(state.order, write, warp, operation.lane)) return;
-                     report_proxy(state, write, operation, base + offset, writes);
+                     report_proxy(state, write, operation, base + place, writes);
                    });
   };
   size_t matrix = 0;
   for (size_t i = 0; i < operation.reads.size(); ++i) {
     while (matrix < operation.matrices.size() && operation.matrices[matrix].first <= i) ++matrix;
-    look_at(operation.reads[i], matrix == 0 ? nullptr : &operation.matrices[matrix - 1], false);
+    const bool looks = matrix != 0 && (i - operation.matrices[matrix - 1].first) % kRangesOfOneLayout == 0;
+    look_at(operation.reads[i], looks ? &operation.matrices[matrix - 1] : nullptr, false);
   }
   for (const SharedRange& range : operation.writes) look_at(range, nullptr, true);
 }

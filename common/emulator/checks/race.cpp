@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 namespace stagecraft::emulator::checks {
 
@@ -160,6 +159,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
     now.record.lanes = now.lanes = together;
     now.known = known;
     check_range(*state, address, access.bytes, now);
+    if (now.record.writes()) note_thread_write(*state, static_cast<uint32_t>(address), access.bytes);
   }
 }
 
@@ -201,6 +201,7 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     now.lanes = same_clock ? lanes : 1u << machine::first_lane(lanes);
     now.known = known.get();
     check_range(state, start, static_cast<uint32_t>(end - start), now);
+    note_thread_write(state, static_cast<uint32_t>(start), static_cast<uint32_t>(end - start));
   }
 }
 
@@ -219,6 +220,10 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
               operation.what};
   for (const machine::SharedRange& range : operation.reads) check_range(*state, range.address, range.bytes, now);
   now.record.pc_and_flags |= PastAccess::kWrites | (operation.updates ? PastAccess::kStrong : 0);
+  now.has_case = false;
+  if (operation.generic_proxy) {
+    for (const machine::SharedRange& range : operation.writes) note_thread_write(*state, range.address, range.bytes);
+  }
   for (const machine::SharedRange& range : operation.writes) check_range(*state, range.address, range.bytes, now);
 }
 
@@ -232,8 +237,24 @@ void RaceCheck::check_range(ClusterState& state, uint64_t address, uint32_t byte
     const uint32_t inside = offset % ShadowMemory::kCellBytes;
     const uint32_t count = std::min(bytes, ShadowMemory::kCellBytes - inside);
     ShadowCell& cell = shadow.cell(offset);
+    if (now.has_case && count == ShadowMemory::kCellBytes) {
+      // As long as the cells are in the case of the one before.
+      const uint32_t most = std::min(bytes, ShadowMemory::kPageBytes - offset % ShadowMemory::kPageBytes);
+      ShadowCell *each = &cell, *const end = each + most / ShadowMemory::kCellBytes;
+      while (each != end && *each == now.cell_before) *each++ = now.cell_after;
+      const auto done = static_cast<uint32_t>(each - &cell) * ShadowMemory::kCellBytes;
+      offset += done;
+      bytes -= done;
+      if (done != 0) continue;
+    }
     if (count == ShadowMemory::kCellBytes && cell.write.agent != PastAccess::kByBytes) {
+      const ShadowCell before = cell;
       check_single(state, shadow, cell, now, base + offset);
+      // A list of reads is one cell's own.
+      now.has_case = now.record.is_asynchronous() && before.read.agent != PastAccess::kSeveral &&
+                     cell.read.agent != PastAccess::kSeveral;
+      now.cell_before = before;
+      now.cell_after = cell;
     } else {
       check_cell(state, shadow, cell, ((1u << count) - 1) << inside, now, base + offset - inside);
     }

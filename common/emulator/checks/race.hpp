@@ -71,6 +71,9 @@ class RaceCheck : public machine::Observer {
     machine::LaneMask lanes;  ///< the same for lanes
     const VectorClock* known;
     const char* what = "";  ///< of an operation, for reports
+    /// Of an operation: what became of the last cell. Its neighbours are often in the same case.
+    mutable ShadowCell cell_before{}, cell_after{};
+    mutable bool has_case = false;
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
@@ -87,6 +90,12 @@ class RaceCheck : public machine::Observer {
 
   // What asynchronous operations need beside order; proxy_check.cpp.
   void check_proxies(ClusterState& state, const machine::AsyncOperation& operation);
+  static void note_thread_write(ClusterState& state, uint32_t address, uint32_t bytes) {
+    const uint32_t rank = address >> machine::kSharedRankShift;
+    if (rank < state.shadows.size()) {
+      state.shadows[rank].note_thread_write(address & machine::kSharedOffsetMask, bytes);
+    }
+  }
   void check_initialisation_fence(ClusterState& state, const machine::AsyncOperation& operation);
   void check_alignment(ClusterState& state, const machine::AsyncOperation& operation);
   void note_fence(ClusterState& state, machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind);

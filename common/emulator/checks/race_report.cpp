@@ -191,8 +191,9 @@ std::string RaceCheck::cause_between_threads(ClusterState& state, const PastAcce
     const uint32_t other = warp == now.warp ? before.agent : now.warp;
     for (const auto& [index, note] : state.order.warp(warp).waits) {
       const std::deque<ArrivalNote>& arrivals = state.order.warp(other).arrivals;
-      const bool from_other = std::any_of(arrivals.begin(), arrivals.end(),
-                                          [&](const ArrivalNote& arrival) { return arrival.barrier == index; });
+      const bool from_other =
+          std::any_of(arrivals.begin(), arrivals.end(),
+                      [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
       if (!note.repeated && !(note.repeated_after_meeting && from_other)) continue;
       const BarrierOrder& barrier = state.order.barrier(index);
       report_stale(state, warp, note, barrier);

@@ -210,6 +210,9 @@ class Observer {
 
   /// Nothing in the cluster can go on, and nothing outside it will change that.
   virtual void cluster_stuck(Cluster&) {}
+  /// All that still runs in the cluster is loops that cannot end, and that is about to be reported: what the observer
+  /// knows of it may be added.
+  virtual void cluster_repeats(Cluster&, Diagnostic&) {}
   /// What the observer has found wrong, asked for once when the grid has ended.
   virtual std::vector<Diagnostic> findings() { return {}; }
 };

@@ -40,10 +40,19 @@ uint32_t passes_of_group(const uint64_t* addresses, LaneMask lanes, uint32_t byt
   return most;
 }
 
+/// Whether each even lane wants what the next one wants.
+bool are_pairs(const uint64_t* addresses, LaneMask lanes) {
+  constexpr LaneMask kEven = 0x55555555;
+  bool same = ((lanes ^ lanes >> 1) & kEven) == 0;
+  machine::for_each_lane(lanes & kEven, [&](uint32_t lane) { same = same && addresses[lane] == addresses[lane + 1]; });
+  return same;
+}
+
 }  // namespace
 
-uint32_t wavefronts_of(const uint64_t* addresses, LaneMask lanes, uint32_t bytes) {
-  const uint32_t group = group_of(bytes);
+uint32_t wavefronts_of(const uint64_t* addresses, LaneMask lanes, uint32_t bytes, bool load) {
+  uint32_t group = group_of(bytes);
+  if (load && group < kWarpSize && are_pairs(addresses, lanes)) group *= 2;
   uint32_t sum = 0;
   for (uint32_t first = 0; first < kWarpSize; first += group) {
     sum += passes_of_group(addresses, lanes & mask_of(first, group), bytes);
@@ -67,7 +76,7 @@ void BankConflicts::access(const machine::MemoryAccess& access) {
   if (!access.shared || access.kind == machine::AccessKind::update) return;
   Traffic& traffic = by_pc_[access.pc];
   ++traffic.requests;
-  traffic.wavefronts += wavefronts_of(access.addresses, access.lanes, access.bytes);
+  traffic.wavefronts += wavefronts_of(access.addresses, access.lanes, access.bytes, access.kind == machine::AccessKind::read);
   traffic.fewest += fewest_wavefronts(access.lanes, access.bytes);
 }
 

@@ -2,9 +2,12 @@
 //
 // Shared memory has 32 banks; bank i holds the 4-byte words whose number is i modulo 32. In one pass, a *wavefront*, each
 // bank delivers or takes one word, to or from as many lanes as want that word. Of accesses of 8 bytes per lane each half
-// of the warp is served by itself, of 16 bytes each quarter; ldmatrix and stmatrix serve the 8 rows of each matrix by
-// themselves. Sources: CUDA C++ Programming Guide, "Shared Memory" (banks, words that several lanes read); the halves
-// and quarters are not in NVIDIA's manuals.
+// of the warp is served by itself, of 16 bytes each quarter, or twice as many lanes when they load and each even lane
+// wants just what the next one wants; ldmatrix and stmatrix serve the 8 rows of each matrix by themselves.
+//
+// Sources: CUDA C++ Programming Guide, "Shared Memory", for the banks and for words that several lanes read. The rest was
+// measured on an H200, as the cycles that a request takes where 32 warps repeat one: loads of 4, 8 and 16 bytes and
+// stores of 8 and 16, ten regular patterns and a hundred random ones each. Matrix transfers were not measured.
 //
 // Asynchronous copies and the tensor core are not counted, nor are atomic operations.
 #pragma once
@@ -25,8 +28,8 @@ inline constexpr uint32_t kBankBytes = 4;
 
 /// Wavefronts that one instruction of a warp takes when these lanes access `bytes` bytes each.
 /// @param addresses  by lane; shared addresses, multiples of `bytes`.
-uint32_t wavefronts_of(const uint64_t* addresses, machine::LaneMask lanes, uint32_t bytes);
-/// The fewest that so many lanes could take, whatever their addresses, if all bytes are different.
+uint32_t wavefronts_of(const uint64_t* addresses, machine::LaneMask lanes, uint32_t bytes, bool load);
+/// What these lanes take without any conflict, when all want different bytes.
 uint32_t fewest_wavefronts(machine::LaneMask lanes, uint32_t bytes);
 
 /// What the accesses of one line come to.

@@ -102,6 +102,38 @@ TEST_F(RaceTest, NamesAStaleParity) {
   EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0]"), std::string::npos) << text;
 }
 
+TEST_F(RaceTest, NamesAStaleParityAlsoWhereOnlySyncthreadsSeparatesTheRounds) {
+  const auto result =
+      run(kInit + "mov.u32 %r5, 0;\nL: setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra NEXT;\n" + kCopy +
+          "bra NEXT;\nREAD:\n" + wait(0, "0", "W") + kRead +
+          "NEXT: bar.sync 0;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 3;\n@%p2 bra L;\n" + wait(0, "0", "LAST"));
+  const std::string text = text_of(result);
+  EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0], which it has already seen"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("for bar[0] passed at once, for phase 0, which it had already seen"), std::string::npos) << text;
+}
+
+TEST_F(RaceTest, FindsAWriteByTheIssuerThatDoesNotWaitForItsCopy) {
+  expect_one(run(kInit + "@!%first bra END;\n" + kCopy + "st.shared.u32 [%own], 1;\n" + wait(0, "0", "W") + "END:\n"),
+             "race", {"nothing makes the write wait for the copy: bar[0]", "whoever uses the memory again must wait"});
+}
+
+TEST_F(RaceTest, FindsASlotThatAThreadReleasesBeforeItsLastReadForAnotherToWrite) {
+  const auto rounds = [](const std::string& label, const std::string& text) {
+    return fmt::format(
+        "{0}:\n{1}xor.b32 %r6, %r6, 1;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 4;\n@%p2 bra {0};\nbra END;\n",
+        label, text);
+  };
+  const std::string meet = "bar.warp.sync 0xffffffff;\n";
+  const std::string produce =
+      kInit + "mov.u32 %r5, 0;\nmov.u32 %r6, 0;\nsetp.eq.u32 %p1, %warp, 1;\n@%p1 bra CONSUME;\n" +
+      rounds("PRODUCE", "xor.b32 %r7, %r6, 1;\n" + wait(1, "%r7", "P") + "st.shared.u32 [%own], %r5;\n" + meet +
+                            "@%first mbarrier.arrive.shared.b64 _, [bar];\n");
+  expect_silence(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + kRead + meet + kFree) + "END:\n"));
+  expect_one(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + meet + kFree + kRead) + "END:\n"), "race",
+             {"is given back before this read, by the arrival on bar[1]", "arrive after the last use"});
+}
+
 TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
   const std::string store =
       "st.shared.u32 [%own], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra DONE;\n"

@@ -12,10 +12,10 @@ namespace {
 using machine::kAllLanes;
 
 uint32_t wavefronts(uint32_t bytes, const std::function<uint64_t(uint64_t lane)>& address,
-                    machine::LaneMask lanes = kAllLanes) {
+                    machine::LaneMask lanes = kAllLanes, bool load = true) {
   std::array<uint64_t, machine::kWarpSize> addresses{};
   for (uint64_t lane = 0; lane < addresses.size(); ++lane) addresses[lane] = address(lane);
-  return wavefronts_of(addresses.data(), lanes, bytes);
+  return wavefronts_of(addresses.data(), lanes, bytes, load);
 }
 
 TEST(BankConflictsTest, ServesNeighbouringWordsAtOnce) {
@@ -49,6 +49,25 @@ TEST(BankConflictsTest, ServesWideAccessesInParts) {
   EXPECT_EQ(fewest_wavefronts(kAllLanes, 16), 4u);
   EXPECT_EQ(fewest_wavefronts(0xff, 16), 1u);
   EXPECT_EQ(fewest_wavefronts(1, 4), 1u);
+}
+
+// The patterns of one word per lane, or of pairs, as an H200 served them.
+TEST(BankConflictsTest, TakesTwiceAsManyLanesTogetherThatLoadInPairs) {
+  const auto same = [](uint64_t) { return 512; };
+  const auto pairs_of_8 = [](uint64_t lane) { return lane / 2 * 8; };
+  const auto pairs_of_16 = [](uint64_t lane) { return lane / 2 * 16; };
+  EXPECT_EQ(wavefronts(8, same), 1u);
+  EXPECT_EQ(wavefronts(16, same), 2u);
+  EXPECT_EQ(wavefronts(8, pairs_of_8), 1u);
+  EXPECT_EQ(wavefronts(16, pairs_of_16), 2u);
+  EXPECT_EQ(wavefronts(8, pairs_of_8, kAllLanes, false), 2u);
+  EXPECT_EQ(wavefronts(16, pairs_of_16, kAllLanes, false), 4u);
+  EXPECT_EQ(wavefronts(8, [](uint64_t lane) { return lane % 16 * 8; }), 2u);
+  EXPECT_EQ(wavefronts(16, [](uint64_t lane) { return lane % 8 * 16; }), 4u);
+  EXPECT_EQ(wavefronts(8, [](uint64_t lane) { return (lane & ~2ull) * 8; }), 2u);
+  EXPECT_EQ(wavefronts(8, [](uint64_t lane) { return lane / 2 * 8 + lane % 2 * 4096; }), 4u);
+  EXPECT_EQ(wavefronts(16, [](uint64_t lane) { return lane / 2 * 16 + lane % 2 * 4096; }), 8u);
+  EXPECT_EQ(wavefronts(8, [](uint64_t lane) { return lane / 2 * 128; }), 16u);
 }
 
 class BankConflictsKernelTest : public machine::KernelTest {
@@ -98,7 +117,7 @@ TEST_F(BankConflictsKernelTest, AddsUpWhatEachLineDoes) {
 }
 
 TEST_F(BankConflictsKernelTest, SaysNothingWithoutSharedMemory) {
-  run("st.global.u32 [%out], 1;");
+  run("mov.u32 %r0, 1;");
   EXPECT_EQ(conflicts.text(), "");
 }
 

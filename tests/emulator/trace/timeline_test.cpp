@@ -68,7 +68,7 @@ TEST_F(TimelineTest, DrawsARowForEach) {
   const std::string text = draw_text(timeline, 80);
   EXPECT_NE(text.find("timeline of kernel k, its first block"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  warp 0, copies    #"), std::string::npos) << text;
-  EXPECT_NE(text.find("\n  warp 1            #.......................................#"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n  warp 1            #........................................\n"), std::string::npos) << text;
   EXPECT_NE(text.find("\n  copies under way  1111111111111111111111111111111111111111"), std::string::npos) << text;
   EXPECT_EQ(text.find("tensor core"), std::string::npos) << text;
   EXPECT_NE(text.find("for full[1] at f.cu:30"), std::string::npos) << text;
