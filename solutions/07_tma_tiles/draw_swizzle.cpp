@@ -53,6 +53,7 @@ std::string draw() {
   out << R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 790 320" width="790" height="320" role="img" font-family="sans-serif" font-size="13">
   <title>Eight rows of eight chunks of 16 bytes in shared memory. Without a swizzle chunk 2 of all rows lies in banks 8 to 11; with the swizzle of 128 bytes it lies in other banks in each row</title>
   <style>
+    :root { color-scheme: light dark; }
     text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; }
     rect { stroke: #777; fill: none; } .filled { fill: #d8e8f8; stroke: #36c; }
     @media (prefers-color-scheme: dark) {

@@ -19,6 +19,7 @@ namespace {
 using namespace stagecraft;
 
 constexpr char kStyle[] = R"(  <style>
+    :root { color-scheme: light dark; }
     text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; }
     rect { stroke: #777; fill: none; } .filled { fill: #d8e8f8; stroke: #36c; } .fixed { fill: #eee; }
     @media (prefers-color-scheme: dark) {
