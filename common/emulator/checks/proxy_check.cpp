@@ -94,9 +94,9 @@ void RaceCheck::note_fence(ClusterState& state, machine::Fragment& fragment, Lan
   } else if (kind == FenceKind::proxy_async) {
     state.proxy_fences.fence(state.order, warp, lanes, fragment.pc);
     if (const auto late = state.awaited_fences.find(warp); late != state.awaited_fences.end()) {
-      findings_[late->second].details.push_back(
-          fmt::format("the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
-                      line_of(fragment.pc)));
+      findings_[late->second].details.push_back(fmt::format(
+          "the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
+          line_of(fragment.pc)));
       state.awaited_fences.erase(late);
     }
   }
@@ -215,9 +215,9 @@ void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& opera
     Diagnostic finding;
     finding.kind = "misaligned tile";
     finding.place = place_of(state, operation);
-    finding.message = fmt::format("the {} issued here reads {} from {}, shared address 0x{:x}, with {}", operation.what,
-                                  matrix.name, kernel.name_of_shared_byte(matrix.start), matrix.start,
-                                  spell(matrix.layout));
+    finding.message =
+        fmt::format("the {} issued here reads {} from {}, shared address 0x{:x}, with {}", operation.what, matrix.name,
+                    kernel.name_of_shared_byte(matrix.start), matrix.start, spell(matrix.layout));
     finding.details.push_back(fmt::format(
         "the pattern of this swizzle begins anew every {} bytes, and the tile begins {} bytes behind that: with base "
         "offset 0 (bits 51:49 of the descriptor) a tile must begin where the pattern does",

@@ -121,6 +121,7 @@ void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEve
 void RaceCheck::cluster_stuck(machine::Cluster& cluster) {
   ClusterState* state = state_of(&cluster);
   if (state == nullptr) return;
+  report_uncommitted(*state);
   // Something is wrong for certain now; a warp that saw the same phase in two rounds says what.
   const uint32_t warps = static_cast<uint32_t>(state->shadows.size()) * state->order.warps_per_block();
   for (uint32_t warp = 0; warp < warps; ++warp) {
@@ -213,6 +214,7 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
   const uint32_t index = state->order.issue(operation);
   check_proxies(*state, operation);
   report_tensor(*state, state->tensor_memory.issued(state->order, operation, index));
+  note_commits(*state, operation);
   Present now{{PastAccess::kAsynchronous | index, 1u << operation.lane, 0, operation.fragment->pc},
               number,
               1u << operation.lane,

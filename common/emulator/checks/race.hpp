@@ -8,8 +8,8 @@
 // Threads, bulk and tensor copies, cp.async and the operand reads of the tensor core take part; mbarriers themselves
 // are no data. Lanes that write the same value to the same place in one instruction do not race.
 //
-// Accesses that are ordered may still need more: a fence.proxy.async where an asynchronous unit follows a thread's write
-// (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
+// Accesses that are ordered may still need more: a fence.proxy.async where an asynchronous unit follows a thread's
+// write (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -58,10 +58,14 @@ class RaceCheck : public machine::Observer {
           tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
     ClusterOrder order;
-    std::vector<ShadowMemory> shadows;           ///< by rank
-    ProxyFences proxy_fences, barrier_fences;    ///< fence.proxy.async; fence.mbarrier_init
+    std::vector<ShadowMemory> shadows;          ///< by rank
+    ProxyFences proxy_fences, barrier_fences;   ///< fence.proxy.async; fence.mbarrier_init
     std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: the finding that says so
     TensorOrder tensor_memory;
+    struct Uncommitted {
+      uint32_t operations = 0, pc = 0;  ///< pc: of the latest
+    };
+    std::map<std::pair<uint32_t, uint32_t>, Uncommitted> uncommitted;  ///< by warp and lane, those since a commit
     uint32_t finished_blocks = 0;
   };
   /// An access that is being checked.
@@ -107,6 +111,8 @@ class RaceCheck : public machine::Observer {
   machine::Place place_of(const ClusterState& state, const machine::AsyncOperation& operation) const;
   // Tensor memory; tensor_report.cpp.
   void report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts);
+  static void note_commits(ClusterState& state, const machine::AsyncOperation& operation);
+  void report_uncommitted(const ClusterState& state);
   std::string cause_of(ClusterState& state, const TensorConflict& conflict) const;
   std::string describe(const ClusterState& state, const TensorAccess& access) const;
 
@@ -138,7 +144,7 @@ class RaceCheck : public machine::Observer {
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
   std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< kind and lines of the other findings
-  std::set<uint32_t> racing_;  ///< instructions that race for tensor memory
+  std::set<uint32_t> racing_;                                         ///< instructions that race for tensor memory
   std::vector<machine::Diagnostic> findings_;
 };
 

@@ -36,8 +36,8 @@ struct TensorAccess {
   machine::LaneMask lanes = 0;
   Time time = 0;  ///< of the warp
   uint32_t pc = 0;
-  uint32_t number = 0;  ///< of an operation: its index; else among the loads or the stores of the warp, from 1 on
-  SharedClock known;    ///< to its issuer
+  uint32_t number = 0;      ///< of an operation: its index; else among the loads or the stores of the warp, from 1 on
+  SharedClock known;        ///< to its issuer
   bool of_nothing = false;  ///< a read of what nobody has written
 };
 

@@ -19,9 +19,9 @@ std::string spell(const TensorRange& range) {
   constexpr uint32_t kGroup = 16;  // lanes of a bit
   const auto first = static_cast<uint32_t>(std::countr_zero(range.lanes));
   const uint32_t last = 31 - static_cast<uint32_t>(std::countl_zero(range.lanes));
-  const std::string columns =
-      range.columns == 1 ? fmt::format("column {}", range.column)
-                         : fmt::format("columns {} to {}", range.column, range.column + range.columns - 1);
+  const std::string columns = range.columns == 1
+                                  ? fmt::format("column {}", range.column)
+                                  : fmt::format("columns {} to {}", range.column, range.column + range.columns - 1);
   return fmt::format("{} (lanes {} to {}) of tensor memory", columns, first * kGroup, last * kGroup + kGroup - 1);
 }
 
@@ -51,7 +51,8 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
     if (race) racing_.insert({before.pc, now.pc});
     const uint32_t first = nobody ? now.pc : before.pc;
     const std::string kind = race ? "tensor race" : fmt::format("tensor {}", static_cast<int>(conflict.flaw));
-    if (race && now.pc < first ? !is_first(now.pc, first, kind.c_str()) : !is_first(first, now.pc, kind.c_str())) continue;
+    if (race && now.pc < first ? !is_first(now.pc, first, kind.c_str()) : !is_first(first, now.pc, kind.c_str()))
+      continue;
     Diagnostic finding;
     finding.place = place_of(state, now.warp, now.lanes, now.pc);
     const std::string range = spell(conflict.range);
@@ -71,9 +72,10 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
         break;
       case TensorFlaw::fence_before:
         finding.kind = "missing tcgen05 fence";
-        finding.message = fmt::format("{} {}, and no tcgen05.fence::before_thread_sync stands behind what was issued "
-                                      "for them before",
-                                      verb_of(now), range);
+        finding.message = fmt::format(
+            "{} {}, and no tcgen05.fence::before_thread_sync stands behind what was issued "
+            "for them before",
+            verb_of(now), range);
         finding.details.push_back(describe(state, before));
         finding.details.emplace_back(
             "it has only been issued: a barrier hands its place in the order on to another thread only when the fence "
@@ -85,11 +87,38 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
         finding.details.push_back(describe(state, before));
         finding.details.emplace_back(conflict.flaw == TensorFlaw::not_ended
                                          ? "nothing tells this thread that it has ended"
-                                         : conflict.flaw == TensorFlaw::not_waited
-                                               ? "nobody has waited for its end"
-                                               : "nothing orders the two");
+                                     : conflict.flaw == TensorFlaw::not_waited ? "nobody has waited for its end"
+                                                                               : "nothing orders the two");
     }
     finding.likely_cause = cause_of(state, conflict);
+    findings_.push_back(std::move(finding));
+  }
+}
+
+void RaceCheck::note_commits(ClusterState& state, const machine::AsyncOperation& operation) {
+  const std::pair thread(state.order.warp_number(*operation.fragment), operation.lane);
+  if (operation.completion == machine::AsyncCompletion::tensor_arrive) {
+    state.uncommitted.erase(thread);
+  } else if (operation.completion == machine::AsyncCompletion::tensor_pipe) {
+    auto& uncommitted = state.uncommitted[thread];
+    ++uncommitted.operations;
+    uncommitted.pc = operation.fragment->pc;
+  }
+}
+
+/// For a cluster that hangs: operations whose end nobody will ever learn of.
+void RaceCheck::report_uncommitted(const ClusterState& state) {
+  for (const auto& [thread, uncommitted] : state.uncommitted) {
+    if (!is_first(uncommitted.pc, uncommitted.pc, "uncommitted")) continue;
+    Diagnostic finding;
+    finding.kind = "missing commit";
+    finding.place = place_of(state, thread.first, 1u << thread.second, uncommitted.pc);
+    finding.message = fmt::format("no tcgen05.commit follows the last {} operation{} of this thread",
+                                  uncommitted.operations, uncommitted.operations == 1 ? "" : "s");
+    finding.details.emplace_back("without it no mbarrier learns that the tensor core has done with them");
+    finding.likely_cause =
+        "tcgen05.commit is missing after the last tcgen05.mma, or another thread executes it: a commit covers what its "
+        "own thread has issued";
     findings_.push_back(std::move(finding));
   }
 }
@@ -113,9 +142,11 @@ std::string RaceCheck::cause_of(ClusterState& state, const TensorConflict& confl
       return "the first tcgen05.mma of a tile must overwrite its accumulator: enable-input-d (the last operand) is 0 "
              "for it, and 1 for those that follow";
     case TensorFlaw::fence_after:
-      return "put tcgen05.fence::after_thread_sync between the wait and the first tcgen05 instruction that relies on it";
+      return "put tcgen05.fence::after_thread_sync between the wait and the first tcgen05 instruction that relies on "
+             "it";
     case TensorFlaw::fence_before:
-      return "put tcgen05.fence::before_thread_sync between the last tcgen05 instruction and the arrival at the barrier";
+      return "put tcgen05.fence::before_thread_sync between the last tcgen05 instruction and the arrival at the "
+             "barrier";
     default: break;
   }
   if (now.kind == TensorAccessKind::release) {
@@ -148,10 +179,11 @@ std::string RaceCheck::cause_of(ClusterState& state, const TensorConflict& confl
     }
   }
   if (conflict.flaw == TensorFlaw::not_waited) {
-    return load ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
-                  "must stand before the arrival that gives the accumulator back"
-                : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
-                  "wait must stand before the barrier that tells others of it";
+    return load
+               ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
+                 "must stand before the arrival that gives the accumulator back"
+               : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
+                 "wait must stand before the barrier that tells others of it";
   }
   return load ? "who overwrites the accumulator must wait for a barrier that the loading warps arrive on after "
                 "tcgen05.wait::ld"

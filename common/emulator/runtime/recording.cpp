@@ -29,7 +29,8 @@ void Recording::tell(Reporter& reporter, uint64_t launch) const {
   file << (name.ends_with(".svg") ? trace::draw_svg(timeline_) : trace::draw_text(timeline_));
   file.close();
   if (file) return;
-  const std::string message = fmt::format("the timeline cannot be written to {}: name a file in a folder that exists", name);
+  const std::string message =
+      fmt::format("the timeline cannot be written to {}: name a file in a folder that exists", name);
   reporter.tell(fmt::format("stagecraft: STAGECRAFT_TIMELINE: {}\n", message),
                 {{"kind", "timeline"}, {"message", message}});
 }

@@ -76,7 +76,8 @@ void BankConflicts::access(const machine::MemoryAccess& access) {
   if (!access.shared || access.kind == machine::AccessKind::update) return;
   Traffic& traffic = by_pc_[access.pc];
   ++traffic.requests;
-  traffic.wavefronts += wavefronts_of(access.addresses, access.lanes, access.bytes, access.kind == machine::AccessKind::read);
+  traffic.wavefronts +=
+      wavefronts_of(access.addresses, access.lanes, access.bytes, access.kind == machine::AccessKind::read);
   traffic.fewest += fewest_wavefronts(access.lanes, access.bytes);
 }
 

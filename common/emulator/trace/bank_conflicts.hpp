@@ -1,12 +1,12 @@
 // How shared memory serves a kernel's loads and stores: in how many passes over its banks.
 //
-// Shared memory has 32 banks; bank i holds the 4-byte words whose number is i modulo 32. In one pass, a *wavefront*, each
-// bank delivers or takes one word, to or from as many lanes as want that word. Of accesses of 8 bytes per lane each half
-// of the warp is served by itself, of 16 bytes each quarter, or twice as many lanes when they load and each even lane
-// wants just what the next one wants; ldmatrix and stmatrix serve the 8 rows of each matrix by themselves.
+// Shared memory has 32 banks; bank i holds the 4-byte words whose number is i modulo 32. In one pass, a *wavefront*,
+// each bank delivers or takes one word, to or from as many lanes as want that word. Of accesses of 8 bytes per lane
+// each half of the warp is served by itself, of 16 bytes each quarter, or twice as many lanes when they load and each
+// even lane wants just what the next one wants; ldmatrix and stmatrix serve the 8 rows of each matrix by themselves.
 //
-// Sources: CUDA C++ Programming Guide, "Shared Memory", for the banks and for words that several lanes read. The rest was
-// measured on an H200, as the cycles that a request takes where 32 warps repeat one: loads of 4, 8 and 16 bytes and
+// Sources: CUDA C++ Programming Guide, "Shared Memory", for the banks and for words that several lanes read. The rest
+// was measured on an H200, as the cycles that a request takes where 32 warps repeat one: loads of 4, 8 and 16 bytes and
 // stores of 8 and 16, ten regular patterns and a hundred random ones each. Matrix transfers were not measured.
 //
 // Asynchronous copies and the tensor core are not counted, nor are atomic operations.

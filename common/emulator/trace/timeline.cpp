@@ -45,8 +45,7 @@ void Timeline::grid_started(machine::Grid& grid) {
   kernel_ = grid.kernel;
   cluster_ = nullptr;
   blocks_ = static_cast<uint32_t>(grid.request->cluster.count());
-  warps_per_block_ =
-      static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
+  warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   warps_.assign(size_t{blocks_} * warps_per_block_, {});
   waiting_.assign(warps_.size(), false);
   copies_.assign(blocks_, {});

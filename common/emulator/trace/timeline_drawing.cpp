@@ -32,8 +32,8 @@ std::string place(const Timeline& timeline, uint32_t pc) {
 std::vector<std::vector<const Span*>> tracks_of(const UnitRow& row) {
   std::vector<std::vector<const Span*>> tracks;
   for (const Span& span : row.spans) {
-    auto track = std::find_if(tracks.begin(), tracks.end(),
-                              [&](const auto& each) { return each.back()->end <= span.begin; });
+    auto track =
+        std::find_if(tracks.begin(), tracks.end(), [&](const auto& each) { return each.back()->end <= span.begin; });
     if (track == tracks.end()) track = tracks.insert(tracks.end(), std::vector<const Span*>());
     track->push_back(&span);
   }
@@ -105,16 +105,15 @@ std::string draw_text(const Timeline& timeline, size_t width) {
   }
   text += "  waits of at least a column, in cycles\n";
   for (const WarpRow& warp : timeline.warps()) {
-    std::map<std::pair<std::string, std::string>, std::pair<Cycle, uint32_t>> sums;
+    std::map<std::pair<std::string, std::string>, Cycle> sums;
     for (const Span& wait : warp.waits) {
-      auto& [cycles, count] = sums[{wait.what, place(timeline, wait.pc)}];
-      cycles += wait.end - wait.begin;
-      ++count;
+      // The barriers of a ring are one to the reader.
+      sums[{wait.what.substr(0, wait.what.find('[')), place(timeline, wait.pc)}] += wait.end - wait.begin;
     }
     std::string line;
-    for (const auto& [key, sum] : sums) {
-      if (sum.first < column) continue;
-      line += fmt::format("{}{} for {} at {}", line.empty() ? "" : ", ", sum.first, key.first, key.second);
+    for (const auto& [key, cycles] : sums) {
+      if (cycles < column) continue;
+      line += fmt::format("{}{} for {} at {}", line.empty() ? "" : ", ", cycles, key.first, key.second);
     }
     if (!line.empty()) text += fmt::format("    {}: {}\n", warp.label(several), line);
   }
@@ -146,8 +145,9 @@ class Drawing {
   }
   void bar(std::string_view kind, Cycle begin, Cycle end, const std::string& title) {
     if (end <= begin) return;
-    body_ += fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"><title>{}</title></rect>\n",
-                         kind, x(begin), y_, std::max(0.5, x(end) - x(begin)), kRowHeight - 4, escape(title));
+    body_ += fmt::format(
+        "<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"{:.1f}\" height=\"{}\"><title>{}</title></rect>\n", kind,
+        x(begin), y_, std::max(0.5, x(end) - x(begin)), kRowHeight - 4, escape(title));
   }
   void bar(std::string_view kind, const Span& span) {
     bar(kind, span.begin, span.end,

@@ -48,7 +48,7 @@ void check_lane(uint32_t address, AccumulatorLayout layout, std::string_view wha
   const uint32_t lane = cell_at(address).lane;
   if (lane == 0 || (lane == 16 && layout == AccumulatorLayout::f)) return;
   throw Fault(FaultKind::illegal_instruction, fmt::format("{}: address 0x{:x} is in lane {}", what, address, lane),
-              {is_unwritten_word(address)             ? kUnwrittenWord
+              {is_unwritten_word(address)       ? kUnwrittenWord
                : layout == AccumulatorLayout::f ? "legal for M = 64: lane 0 or 16"
                                                 : "legal: lane 0 (M = 64 may also begin at lane 16)"});
 }
@@ -353,8 +353,8 @@ OperationFootprint footprint_of(const MmaOperation& operation, const Block& bloc
   constexpr uint32_t kAllLanes = 0xff, kLowerHalves = 0x55;  // of groups of 16 lanes
   OperationFootprint footprint;
   // Layout f uses 16 lanes of each quarter: those from the address's lane on.
-  const uint32_t lanes = layout_of(operation) == AccumulatorLayout::f ? kLowerHalves << cell_at(operation.d).lane / 16
-                                                                      : kAllLanes;
+  const uint32_t lanes =
+      layout_of(operation) == AccumulatorLayout::f ? kLowerHalves << cell_at(operation.d).lane / 16 : kAllLanes;
   if (operation.a_in_tensor_memory) {
     footprint.tensor_reads.push_back({cell_at(operation.a_address).column, kOperandColumns, lanes});
   } else {

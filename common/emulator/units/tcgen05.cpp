@@ -52,15 +52,15 @@ void translate(Translation& t) {
   if (t.modifiers.take("cp")) return translate_copy(t);
   if (t.modifiers.take("commit")) return translate_commit(t);
   if (const auto kind = t.modifiers.take_one_of({"fence::before_thread_sync", "fence::after_thread_sync"})) {
-    t.emit(fence).immediate = static_cast<uint64_t>(*kind == "fence::before_thread_sync"
-                                                        ? machine::TensorEventKind::fence_before
-                                                        : machine::TensorEventKind::fence_after);
+    t.emit(fence).immediate =
+        static_cast<uint64_t>(*kind == "fence::before_thread_sync" ? machine::TensorEventKind::fence_before
+                                                                   : machine::TensorEventKind::fence_after);
     return;
   }
   if (const auto kind = t.modifiers.take_one_of({"wait::ld", "wait::st"})) {
     take_aligned(t);
-    t.emit(wait).immediate = static_cast<uint64_t>(
-        *kind == "wait::ld" ? machine::TensorEventKind::wait_load : machine::TensorEventKind::wait_store);
+    t.emit(wait).immediate = static_cast<uint64_t>(*kind == "wait::ld" ? machine::TensorEventKind::wait_load
+                                                                       : machine::TensorEventKind::wait_store);
     return;
   }
   if (t.modifiers.take("shift")) {

@@ -160,9 +160,10 @@ std::vector<std::string> TensorMemory::advise(const Block& block, TensorCell cel
     if (cell.column < allocation.column || cell.column >= allocation.column + allocation.columns) continue;
     const std::string source =
         block.cluster == nullptr ? std::string() : block.cluster->grid->kernel->describe_source(pc);
-    advice.push_back(fmt::format("{} were freed before, by the tcgen05.dealloc{}: free them after the last use, behind "
-                                 "a barrier",
-                                 describe(allocation), source.empty() ? "" : " at " + source));
+    advice.push_back(
+        fmt::format("{} were freed before, by the tcgen05.dealloc{}: free them after the last use, behind "
+                    "a barrier",
+                    describe(allocation), source.empty() ? "" : " at " + source));
     break;
   }
   return advice;

@@ -80,7 +80,7 @@ class TensorMemory {
   struct Use {
     std::vector<Allocation> allocations;
     std::vector<std::pair<Allocation, uint32_t>> freed;  ///< with the instruction that did it; the latest few
-    uint32_t latest_columns = 0;  ///< of the latest allocation, live or not; 0 before the first
+    uint32_t latest_columns = 0;                         ///< of the latest allocation, live or not; 0 before the first
     bool relinquished = false;
     uint64_t serial = 0;
     TensorPipe pipe;

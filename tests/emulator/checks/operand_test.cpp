@@ -9,7 +9,9 @@ class OperandTest : public TensorCoreTest {
  protected:
   /// Each thread writes a word of A; thread 0 multiplies.
   static std::string multiply_written() {
-    return start(1, 1, "mov.u32 %r3, a; mad.lo.u32 %r3, %thread, 4, %r3; st.shared.u32 [%r3], %thread;\nfence.proxy.async;\n") +
+    return start(
+               1, 1,
+               "mov.u32 %r3, a; mad.lo.u32 %r3, %thread, 4, %r3; st.shared.u32 [%r3], %thread;\nfence.proxy.async;\n") +
            "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;
   }
   /// A copy brings A; thread 0 multiplies it, and `after` it refills A. Then all wait for the last copy.
@@ -25,9 +27,10 @@ class OperandTest : public TensorCoreTest {
   std::string multiply_tensor(uint64_t b, uint32_t row_bytes, uint32_t offset = 0) {
     return start(1, 1) + "@!%first bra WAIT;\n" +
            fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar], {};\n", 8 * row_bytes) +
-           fmt::format("cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [b+{}], [%out, "
-                       "{{0, 0}}], [bar];\n",
-                       offset) +
+           fmt::format(
+               "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [b+{}], [%out, "
+               "{{0, 0}}], [bar];\n",
+               offset) +
            wait(0, 0, "FULL") + descriptors(kPlainA, b, offset) + multiply() + commit(1) + wait(1, 0, "WAIT") + kFree;
   }
   /// Puts a map of rows of 16-bit elements, swizzled as the driver's `swizzle` says, where %out points.
@@ -36,8 +39,7 @@ class OperandTest : public TensorCoreTest {
       units::TensorMap map;
       const uint64_t dims[2] = {row_bytes / 2, 8}, strides[1] = {128};
       const uint32_t box[2] = {row_bytes / 2, 8}, steps[2] = {1, 1};
-      const auto result =
-          units::encode_tiled({&map, 1, 2, out + 1024, dims, strides, box, steps, 0, swizzle, 0, 0});
+      const auto result = units::encode_tiled({&map, 1, 2, out + 1024, dims, strides, box, steps, 0, swizzle, 0, 0});
       ASSERT_EQ(result.code, 0) << result.message;
       std::memcpy(machine::DeviceMemory::host(out), &map, sizeof map);
     };
@@ -51,6 +53,16 @@ TEST_F(OperandTest, NeedAFenceWhenThreadsWriteThem) {
   expect_one(run(wrong, kTwoWarps), "missing proxy fence",
              {"the tcgen05.mma issued here reads a+0x0", line_of(wrong, "tcgen05.mma"), line_of(wrong, "st.shared.u32"),
               "fence.proxy.async is missing"});
+}
+
+TEST_F(OperandTest, NeedAFenceAlsoForCopiesToTensorMemory) {
+  const std::string copy = "tcgen05.cp.cta_group::1.128x256b [%r15], %rd1;\n";
+  const std::string body = with(multiply_written(), multiply(), copy);
+  expect_silence(run(body, kTwoWarps));
+  const std::string wrong = without(body, "fence.proxy.async;\n");
+  expect_one(
+      run(wrong, kTwoWarps), "missing proxy fence",
+      {"the tcgen05.cp issued here reads a+0x0", line_of(wrong, "tcgen05.cp."), line_of(wrong, "st.shared.u32")});
 }
 
 TEST_F(OperandTest, NeedABarrierThatTheCommitArrivesOnToBeFenced) {
@@ -86,8 +98,8 @@ TEST_F(OperandTest, MustNotBeOverwrittenBeforeTheCommitIsObserved) {
 TEST_F(OperandTest, AreNotFreedByAnArrivalOfTheThreadThatMultiplies) {
   // In place of the commit the thread arrives itself, which says nothing of the tensor core.
   const std::string refill = wait(1, 0, "FREE") + kCopy;
-  const std::string wrong = with(multiply_copied(refill), commit(1), "mbarrier.arrive.shared.b64 _, [bar+8];\n") +
-                            "nanosleep.u32 10000;\n";
+  const std::string wrong =
+      with(multiply_copied(refill), commit(1), "mbarrier.arrive.shared.b64 _, [bar+8];\n") + "nanosleep.u32 10000;\n";
   const std::string text = text_of(run(wrong, kTwoWarps));
   EXPECT_NE(text.find("the tensor core may still read its operands"), std::string::npos) << text;
 }
@@ -107,7 +119,8 @@ TEST_F(OperandTest, MustBeReadWithTheSwizzleOfTheirCopy) {
         continue;
       }
       expect_one(result, "swizzle mismatch",
-                 {"the tcgen05.mma issued here reads B at b+0x", fmt::format("with the {}-byte swizzle, as its descriptor says", read.bytes),
+                 {"the tcgen05.mma issued here reads B at b+0x",
+                  fmt::format("with the {}-byte swizzle, as its descriptor says", read.bytes),
                   fmt::format("written with the {}-byte swizzle", written.bytes), "cp.async.bulk.tensor issued by",
                   "f.cu:15", "bits 63:61"});
     }

@@ -22,21 +22,23 @@ TEST_F(ProxyTest, FindsAMissingFenceBeforeAStoreByTheCopyEngine) {
   expect_silence(run(kStore));
   const std::string body = without(kStore, kFence);
   expect_one(run(body), "missing proxy fence",
-             {"the cp.async.bulk issued here reads tile+0x0", "cp.async.bulk.global.shared::cta.bulk_group at " +
-              line_of(body, "cp.async.bulk.global"), "warp 0 [lane 0] writes it at " + line_of(body, "st.shared"),
-              "fence.proxy.async is missing", "after its last write"});
+             {"the cp.async.bulk issued here reads tile+0x0",
+              "cp.async.bulk.global.shared::cta.bulk_group at " + line_of(body, "cp.async.bulk.global"),
+              "warp 0 [lane 0] writes it at " + line_of(body, "st.shared"), "fence.proxy.async is missing",
+              "after its last write"});
 }
 
 TEST_F(ProxyTest, TakesTheFenceOfTheThreadThatIssues) {
-  expect_silence(run(with(without(kStore, kFence), "@!%first bra DONE;\n", "@!%first bra DONE;\nfence.proxy.async;\n")));
+  expect_silence(
+      run(with(without(kStore, kFence), "@!%first bra DONE;\n", "@!%first bra DONE;\nfence.proxy.async;\n")));
 }
 
 TEST_F(ProxyTest, DoesNotTakeAFenceThatComesTooLate) {
-  const std::string body =
-      with(without(kStore, kFence), "cp.async.bulk.commit_group;\n", "fence.proxy.async;\ncp.async.bulk.commit_group;\n");
+  const std::string body = with(without(kStore, kFence), "cp.async.bulk.commit_group;\n",
+                                "fence.proxy.async;\ncp.async.bulk.commit_group;\n");
   expect_one(run(body), "missing proxy fence",
              {line_of(body, "cp.async.bulk.global"), "the next fence.proxy.async of this warp at " +
-              line_of(body, "fence.proxy") + " comes after the operation"});
+                                                         line_of(body, "fence.proxy") + " comes after the operation"});
 }
 
 TEST_F(ProxyTest, DoesNotTakeAFenceThatComesTooEarly) {
@@ -58,9 +60,10 @@ TEST_F(ProxyTest, DoesNotTakeOneLanesFenceForThoseOfTheOthers) {
 }
 
 TEST_F(ProxyTest, AsksForAFenceAgainAfterEachWrite) {
-  const std::string again = "bar.sync 0;\nst.shared.u32 [%own], %lane;\nfence.proxy.async;\nbar.sync 0;\n"
-                            "@%first cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 128;\n"
-                            "@%first cp.async.bulk.commit_group;\n@%first cp.async.bulk.wait_group 0;\n";
+  const std::string again =
+      "bar.sync 0;\nst.shared.u32 [%own], %lane;\nfence.proxy.async;\nbar.sync 0;\n"
+      "@%first cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 128;\n"
+      "@%first cp.async.bulk.commit_group;\n@%first cp.async.bulk.wait_group 0;\n";
   expect_silence(run(kStore + again));
   expect_one(run(kStore + without(again, "fence.proxy.async;\n")), "missing proxy fence", {"f.cu:10", "f.cu:12"});
 }

@@ -53,7 +53,7 @@ class RaceTest : public machine::KernelTest {
     std::memcpy(request.parameters.data(), &out, sizeof out);
     if (prepare) prepare(out);
     RaceCheck race_check;
-    machine::LaunchResult result = machine.launch(request, {&deadlock_check, &race_check}, [](std::string_view) {});
+    machine::LaunchResult result = machine.launch(request, {&race_check, &deadlock_check}, [](std::string_view) {});
     return result;
   }
   machine::LaunchResult run(const std::string& body) { return run(body, Shape{}); }

@@ -18,20 +18,22 @@ class TensorOrderTest : public TensorCoreTest {
   /// it is full, barrier 1, which all loading threads arrive on, that it is free.
   static std::string two_rounds() {
     return start(1, 128) + "setp.lt.u32 %p1, %warp, 4;\n@%p1 bra LOAD;\nsetp.ne.u32 %p1, %lane, 0;\n@%p1 bra DONE;\n" +
-           descriptors() + multiply() + commit(0) + wait(1, 0, "FREE") + "tcgen05.fence::after_thread_sync; // multiply\n" +
-           with(multiply(), "0;", "0; // second\n") + commit(0) + "bra DONE;\nLOAD:\n" + wait(0, 0, "FIRST") +
-           "tcgen05.fence::after_thread_sync; // load\n" + kLoad + kWaitLoad + kArrive + wait(0, 1, "SECOND") +
-           "tcgen05.fence::after_thread_sync; // again\n" + with(kLoad, "[%r3]", "[%r3+0]") +
-           "tcgen05.wait::ld.sync.aligned; // again\n" + "DONE:\n" + kFree;
+           descriptors() + multiply() + commit(0) + wait(1, 0, "FREE") +
+           "tcgen05.fence::after_thread_sync; // multiply\n" + with(multiply(), "0;", "0; // second\n") + commit(0) +
+           "bra DONE;\nLOAD:\n" + wait(0, 0, "FIRST") + "tcgen05.fence::after_thread_sync; // load\n" + kLoad +
+           kWaitLoad + kArrive + wait(0, 1, "SECOND") + "tcgen05.fence::after_thread_sync; // again\n" +
+           with(kLoad, "[%r3]", "[%r3+0]") + "tcgen05.wait::ld.sync.aligned; // again\n" + "DONE:\n" + kFree;
   }
 };
 
 TEST_F(TensorOrderTest, IsSilentWhenAnAccumulatorIsHandedToAndFro) {
-  for (uint64_t seed_of_run = 0; seed_of_run < 6; ++seed_of_run) expect_silence(run(two_rounds(), kFiveWarps, seed_of_run));
+  for (uint64_t seed_of_run = 0; seed_of_run < 6; ++seed_of_run)
+    expect_silence(run(two_rounds(), kFiveWarps, seed_of_run));
 }
 
 TEST_F(TensorOrderTest, FindsALoadThatDoesNotWaitForTheCommit) {
-  const std::string wrong = with(without(two_rounds(), wait(0, 1, "SECOND")), "DONE:\n", wait(0, 1, "LAST") + "DONE:\n");
+  const std::string wrong =
+      with(without(two_rounds(), wait(0, 1, "SECOND")), "DONE:\n", wait(0, 1, "LAST") + "DONE:\n");
   expect_one(run(wrong, kFiveWarps), "race",
              {"columns 0 to 3 (lanes 0 to 31) of tensor memory", line_of(wrong, "// second"), line_of(wrong, "[%r3+0]"),
               "tcgen05.mma.cta_group::1.kind::f16"});
@@ -47,8 +49,8 @@ TEST_F(TensorOrderTest, SaysThatTheCommitIsToBeWaitedFor) {
 
 TEST_F(TensorOrderTest, DoesNotTakeSyncthreadsForTheEndOfAMultiplication) {
   const std::string wrong = start(1, 1) + "@!%first bra MET;\n" + descriptors() + multiply() + commit(0) +
-                            "tcgen05.fence::before_thread_sync; // issued\nMET:\nbar.sync 0;\n" + kAfter + kLoad + kWaitLoad +
-                            wait(0, 0, "LAST") + kFree;
+                            "tcgen05.fence::before_thread_sync; // issued\nMET:\nbar.sync 0;\n" + kAfter + kLoad +
+                            kWaitLoad + wait(0, 0, "LAST") + kFree;
   expect_one(run(wrong, kTwoWarps), "race", {"tcgen05.commit after the last tcgen05.mma"});
 }
 
@@ -59,8 +61,9 @@ TEST_F(TensorOrderTest, FindsAMissingFenceBehindTheWait) {
              {"reads columns 0 to 3", "without a tcgen05.fence::after_thread_sync",
               line_of(load, "{%f0, %f1, %f2, %f3}, [%r3];"), "put tcgen05.fence::after_thread_sync between the wait"});
   const std::string second = without(right, "tcgen05.fence::after_thread_sync; // multiply\n");
-  expect_one(run(second, kFiveWarps), "missing tcgen05 fence",
-             {"writes columns 0 to 3", line_of(second, "// second"), "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
+  expect_one(
+      run(second, kFiveWarps), "missing tcgen05 fence",
+      {"writes columns 0 to 3", line_of(second, "// second"), "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
 }
 
 TEST_F(TensorOrderTest, FindsALoadThatIsNotWaitedForBeforeTheRelease) {
@@ -108,37 +111,54 @@ TEST_F(TensorOrderTest, FindsAStoreThatIsNotWaitedFor) {
 
 TEST_F(TensorOrderTest, FollowsStoresToAnotherWarp) {
   const std::string right =
-      start(1, 1) + "@%p0 bra MET;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r15], {%f0};\n"
-      "tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync; // stored\nMET:\nbar.sync 0;\n" + kAfter +
-      "setp.ne.u32 %p1, %warp, 4;\n@%p1 bra FREE;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%f1}, [%r15];\n" + kWaitLoad +
-      "FREE:\n" + kFree;
+      start(1, 1) +
+      "@%p0 bra MET;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r15], {%f0};\n"
+      "tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync; // stored\nMET:\nbar.sync 0;\n" +
+      kAfter + "setp.ne.u32 %p1, %warp, 4;\n@%p1 bra FREE;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%f1}, [%r15];\n" +
+      kWaitLoad + "FREE:\n" + kFree;
   expect_silence(run(right, kFiveWarps));
-  expect_one(run(without(right, "tcgen05.wait::st.sync.aligned;\n"), kFiveWarps), "race", {"tcgen05.wait::st is missing"});
+  expect_one(run(without(right, "tcgen05.wait::st.sync.aligned;\n"), kFiveWarps), "race",
+             {"tcgen05.wait::st is missing"});
   expect_one(run(with(right, "bar.sync 0;\n" + kAfter + "setp", "bar.sync 0;\nsetp"), kFiveWarps),
              "missing tcgen05 fence", {"after_thread_sync"});
 }
 
 TEST_F(TensorOrderTest, FindsAMissingFenceBeforeAHandOverAmongThreadsThatMultiply) {
-  const std::string right = start(1, 1) + "@!%first bra MET;\n" + descriptors() + multiply() +
-                            "tcgen05.fence::before_thread_sync; // issued\nMET:\nbar.sync 0;\n"
-                            "tcgen05.fence::after_thread_sync; // taken over\nsetp.ne.u32 %p1, %thread, 32;\n@%p1 bra WAIT;\n" +
-                            descriptors() + multiply(true) + commit(0) + wait(0, 0, "WAIT") +
-                            "@!%first bra OVER;\n" + commit(1) + "OVER:\n" + wait(1, 0, "ALL") + kFree;
+  const std::string right =
+      start(1, 1) + "@!%first bra MET;\n" + descriptors() + multiply() +
+      "tcgen05.fence::before_thread_sync; // issued\nMET:\nbar.sync 0;\n"
+      "tcgen05.fence::after_thread_sync; // taken over\nsetp.ne.u32 %p1, %thread, 32;\n@%p1 bra WAIT;\n" +
+      descriptors() + multiply(true) + commit(0) + wait(0, 0, "WAIT") + "@!%first bra OVER;\n" + commit(1) + "OVER:\n" +
+      wait(1, 0, "ALL") + kFree;
   expect_silence(run(right, kTwoWarps));
   const std::string before = without(right, "tcgen05.fence::before_thread_sync; // issued\n");
   expect_one(run(before, kTwoWarps), "missing tcgen05 fence",
-             {"no tcgen05.fence::before_thread_sync stands behind", line_of(before, "%r14, 0;"), line_of(before, "%r14, 1;"),
-              "between the last tcgen05 instruction and the arrival"});
+             {"no tcgen05.fence::before_thread_sync stands behind", line_of(before, "%r14, 0;"),
+              line_of(before, "%r14, 1;"), "between the last tcgen05 instruction and the arrival"});
   expect_one(run(without(right, "tcgen05.fence::after_thread_sync; // taken over\n"), kTwoWarps),
              "missing tcgen05 fence", {"without a tcgen05.fence::after_thread_sync"});
 }
 
 TEST_F(TensorOrderTest, FindsAnAccumulatorThatNothingWasWrittenTo) {
-  const std::string wrong = start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply(true) + commit(0) +
-                            wait(0, 0, "WAIT") + kFree;
+  const std::string wrong =
+      start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply(true) + commit(0) + wait(0, 0, "WAIT") + kFree;
   expect_one(run(wrong, kTwoWarps), "uninitialised accumulator",
              {"adds to columns 0 to 7 (lanes 0 to 127)", line_of(wrong, "tcgen05.mma"), "enable-input-d"});
   expect_silence(run(with(wrong, "%r14, 1;", "%r14, 0;"), kTwoWarps));
+}
+
+TEST_F(TensorOrderTest, NamesOperationsThatAreNotCommittedWhenTheKernelHangs) {
+  const std::string right =
+      start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;
+  expect_silence(run(right, kTwoWarps));
+  const std::string wrong = without(right, commit(0));
+  const auto result = run(wrong, kTwoWarps);
+  const std::string text = text_of(result);
+  ASSERT_FALSE(result.diagnostics.empty());
+  EXPECT_EQ(result.fault, machine::FaultKind::deadlock);
+  EXPECT_EQ(result.diagnostics[0].kind, "missing commit") << text;
+  EXPECT_NE(text.find("no tcgen05.commit follows the last 1 operation of this thread"), std::string::npos) << text;
+  EXPECT_NE(text.find("at " + line_of(wrong, "tcgen05.mma")), std::string::npos) << text;
 }
 
 TEST_F(TensorOrderTest, FindsTensorMemoryThatIsFreedBeforeItsLastUse) {
@@ -150,9 +170,10 @@ TEST_F(TensorOrderTest, FindsTensorMemoryThatIsFreedBeforeItsLastUse) {
 
 TEST_F(TensorOrderTest, NamesTheReleaseOfWhatIsUsedAfterwards) {
   const std::string wrong = start(1, 1) + kFree + kLoad;
-  expect_one_fault(run(wrong, kTwoWarps), "illegal address",
-                   {"tcgen05.ld", "column 0 is not allocated", "columns 0 to 31 were freed before, by the tcgen05.dealloc at " +
-                    line_of(wrong, "tcgen05.dealloc")});
+  expect_one_fault(
+      run(wrong, kTwoWarps), "illegal address",
+      {"tcgen05.ld", "column 0 is not allocated",
+       "columns 0 to 31 were freed before, by the tcgen05.dealloc at " + line_of(wrong, "tcgen05.dealloc")});
 }
 
 TEST_F(TensorOrderTest, NamesTensorMemoryThatWasNeverAllocated) {

@@ -32,7 +32,9 @@ TEST(BankConflictsTest, CountsTheWordsOfTheBusiestBank) {
   EXPECT_EQ(wavefronts(4, [](uint64_t lane) { return 4 * 2 * lane; }), 2u);
   EXPECT_EQ(wavefronts(4, [](uint64_t lane) { return 4 * 8 * lane; }), 8u);
   EXPECT_EQ(wavefronts(4, [](uint64_t lane) { return 4 * 32 * lane; }), 32u);
-  EXPECT_EQ(wavefronts(4, [](uint64_t lane) { return 4 * 32 * lane; }, 0x0000ffff), 16u);
+  EXPECT_EQ(wavefronts(
+                4, [](uint64_t lane) { return 4 * 32 * lane; }, 0x0000ffff),
+            16u);
 }
 
 TEST(BankConflictsTest, GivesOneWordToAllLanesThatWantIt) {
@@ -43,9 +45,11 @@ TEST(BankConflictsTest, GivesOneWordToAllLanesThatWantIt) {
 TEST(BankConflictsTest, ServesWideAccessesInParts) {
   EXPECT_EQ(wavefronts(8, [](uint64_t lane) { return 8 * lane; }), 2u);
   EXPECT_EQ(wavefronts(16, [](uint64_t lane) { return 16 * lane; }), 4u);
-  EXPECT_EQ(wavefronts(16, [](uint64_t lane) { return 128 * lane; }), 32u);  // 8 in each quarter
+  EXPECT_EQ(wavefronts(16, [](uint64_t lane) { return 128 * lane; }), 32u);                   // 8 in each quarter
   EXPECT_EQ(wavefronts(16, [](uint64_t lane) { return 128 * lane ^ (lane % 8) * 16; }), 4u);  // swizzled
-  EXPECT_EQ(wavefronts(16, [](uint64_t lane) { return 16 * lane; }, 0xff), 1u);
+  EXPECT_EQ(wavefronts(
+                16, [](uint64_t lane) { return 16 * lane; }, 0xff),
+            1u);
   EXPECT_EQ(fewest_wavefronts(kAllLanes, 16), 4u);
   EXPECT_EQ(fewest_wavefronts(0xff, 16), 1u);
   EXPECT_EQ(fewest_wavefronts(1, 4), 1u);
