@@ -36,6 +36,7 @@ inline constexpr bool is_one_of = (std::same_as<Element, Others> || ...);
 /// Bits that an element takes in memory: 4 for `__nv_fp4_e2m1`, of which two share a byte, lower one first.
 template <typename Element>
 inline constexpr int element_bits = 8 * static_cast<int>(sizeof(Element));
+/// Two in a byte.
 template <>
 inline constexpr int element_bits<__nv_fp4_e2m1> = 4;
 

@@ -1,10 +1,10 @@
-// What the MMA warp's one thread tells the tensor core: multiply these tiles, and signal that barrier when it is done.
+// What the MMA warp's one thread has the tensor core do: multiply tiles. How it learns of the end is in commit.hpp.
 #pragma once
 
 #include <cstdint>
 #include <cuda/ptx>
 
-#include "stagecraft/mbarrier.hpp"
+#include "stagecraft/commit.hpp"
 #include "stagecraft/mma_instruction.hpp"
 #include "stagecraft/ptx.hpp"
 #include "stagecraft/tensor_memory.hpp"
@@ -79,23 +79,6 @@ __device__ __forceinline__ void multiply_tiles(const TmemTensor<M, N, CtaGroup>&
     issue_mma<mma>(d.address(), advance_descriptor(a_descriptor, slice_offset<ATile>(slice)),
                    advance_descriptor(b_descriptor, slice_offset<BTile>(slice)), accumulate || slice > 0);
   }
-}
-
-/// Lets the tensor core arrive once on `barrier` when all MMAs and copies that this thread has issued are done: that
-/// they have read their operands and written their accumulators.
-///
-/// Called by the thread that issued them; covers no other's. Returns at once. It does not track `tcgen05.ld` and `st`.
-/// Source: PTX ISA, "tcgen05.commit".
-template <int CtaGroup = 1>
-__device__ __forceinline__ void commit_mmas(MbarPtr barrier) {
-  cuda::ptx::tcgen05_commit(ptx::cta_group<CtaGroup>, barrier);
-}
-
-/// The same, at the barrier at the same place in several blocks of the cluster.
-/// @param blocks  bit i: the block of rank i in the cluster gets the arrival.
-template <int CtaGroup = 1>
-__device__ __forceinline__ void commit_mmas_to_blocks(MbarPtr barrier, uint16_t blocks) {
-  cuda::ptx::tcgen05_commit_multicast(ptx::cta_group<CtaGroup>, barrier, blocks);
 }
 
 }  // namespace stagecraft

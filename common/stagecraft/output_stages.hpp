@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"

@@ -7,6 +7,7 @@
 #include <cuda/ptx>
 #include <utility>
 
+#include "stagecraft/commit.hpp"
 #include "stagecraft/mma.hpp"
 #include "stagecraft/output_stages.hpp"
 #include "stagecraft/per_k_views.hpp"
@@ -102,7 +103,7 @@ class OutputTilePipeline {
 
   /// The accumulator of a stage.
   __device__ __forceinline__ Accumulator accumulator(uint32_t stage) const {
-    return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns));
+    return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns / 2));
   }
 
   // ---- Signals and steps, which the handles make

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "stagecraft/commit.hpp"
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
 

@@ -127,6 +127,7 @@ struct alignas(512) ScaleFactorTile {
   using element_type = Scale;                       ///< the type of a scale factor
   static constexpr int rows = Rows;                 ///< along M or N
   static constexpr int columns = Blocks;            ///< along K
+  static constexpr int bits = 8;                    ///< of one scale factor
   static constexpr uint32_t bytes_per_atom = 512;   ///< 128 rows x 4 blocks: one `tcgen05.cp`, four columns
   static constexpr uint32_t bytes = Rows * Blocks;  ///< of the whole tile
 

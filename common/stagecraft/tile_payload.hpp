@@ -36,8 +36,8 @@ class StandardTilePayload {
 
   /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
-    ATile a[NumTiles];
-    BTile b[NumTiles];
+    ATile a[NumTiles];  ///< tiles of A
+    BTile b[NumTiles];  ///< tiles of B
   };
   static_assert(sizeof(Storage) <= kSharedBytesPerBlock,
                 "StandardTilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; use "
@@ -45,8 +45,8 @@ class StandardTilePayload {
 
   /// The tiles of one step of K.
   struct Tiles {
-    ATile& a;
-    BTile& b;
+    ATile& a;  ///< tile of A
+    BTile& b;  ///< tile of B
   };
 
   static constexpr int num_tiles = NumTiles;                               ///< steps of K in shared memory
@@ -82,10 +82,10 @@ class BlockScaledTilePayload {
 
   /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
-    ATile a[NumTiles];
-    BTile b[NumTiles];
-    SfaTile sfa[NumTiles];
-    SfbTile sfb[NumTiles];
+    ATile a[NumTiles];      ///< tiles of A
+    BTile b[NumTiles];      ///< tiles of B
+    SfaTile sfa[NumTiles];  ///< tiles of A's scale factors
+    SfbTile sfb[NumTiles];  ///< tiles of B's scale factors
   };
   static_assert(sizeof(Storage) <= kSharedBytesPerBlock,
                 "BlockScaledTilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; "
@@ -93,10 +93,10 @@ class BlockScaledTilePayload {
 
   /// The tiles of one step of K.
   struct Tiles {
-    ATile& a;
-    BTile& b;
-    SfaTile& sfa;
-    SfbTile& sfb;
+    ATile& a;      ///< tile of A
+    BTile& b;      ///< tile of B
+    SfaTile& sfa;  ///< tile of A's scale factors
+    SfbTile& sfb;  ///< tile of B's scale factors
   };
 
   static constexpr int num_tiles = NumTiles;  ///< steps of K in shared memory
@@ -136,9 +136,9 @@ class BlockwiseFp8TilePayload {
 
   /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
-    ATile a[NumTiles];
-    BTile b[NumTiles];
-    AScalesTile a_scales[NumTiles];
+    ATile a[NumTiles];               ///< tiles of A
+    BTile b[NumTiles];               ///< tiles of B
+    AScalesTile a_scales[NumTiles];  ///< tiles of A's scales
   };
   static_assert(sizeof(Storage) <= kSharedBytesPerBlock,
                 "BlockwiseFp8TilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; "
@@ -146,9 +146,9 @@ class BlockwiseFp8TilePayload {
 
   /// The tiles of one step of K.
   struct Tiles {
-    ATile& a;
-    BTile& b;
-    AScalesTile& a_scales;
+    ATile& a;               ///< tile of A
+    BTile& b;               ///< tile of B
+    AScalesTile& a_scales;  ///< tile of A's scales
   };
 
   static constexpr int num_tiles = NumTiles;  ///< steps of K in shared memory

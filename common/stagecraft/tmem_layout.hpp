@@ -16,6 +16,7 @@ struct TmemCell {
   uint32_t lane = 0;    ///< 0 to 127
   uint32_t column = 0;  ///< 0 to 511
 
+  /// The same lane and the same column.
   bool operator==(const TmemCell&) const = default;
 };
 
@@ -57,6 +58,7 @@ struct AccumulatorPlace {
   uint32_t cta = 0;  ///< 0, or 1 in the odd block of a pair
   TmemCell cell;     ///< relative to the address of D
 
+  /// The same cell of the same block.
   bool operator==(const AccumulatorPlace&) const = default;
 };
 

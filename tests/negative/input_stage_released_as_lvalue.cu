@@ -1,5 +1,6 @@
 // A named handle is released without giving it up.
-// expect: release\(\) ends an InputProducerStage, so that it takes the handle away: write std::move\(tiles\).release\(\)
+// expect: release\(\) ends an InputProducerStage, so that it takes the handle away
+// expect: write std::move\(tiles\).release\(\)
 #include "stagecraft/input_tile_pipeline.hpp"
 
 using namespace stagecraft;
