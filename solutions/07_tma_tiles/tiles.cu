@@ -117,6 +117,12 @@ __device__ float dot(const Chunk& a, const Chunk& b) {
   return sum;
 }
 
+/// Adds the products of a chunk of a row of A with the same chunk of every row of B.
+__device__ void add_products(float (&sums)[kTileN], const Chunk& of_a, const BTile& b, int chunk) {
+#pragma unroll
+  for (int column = 0; column < kTileN; ++column) sums[column] += dot(of_a, chunk_at(&b, column, chunk));
+}
+
 /// One block computes a tile of C of kTileM x kTileN elements; block x goes down the rows of C, block y along its
 /// columns.
 __global__ void __launch_bounds__(kThreads)
@@ -158,11 +164,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
       auto stage = ring.acquire_consumer();
       const auto [a, b] = payload.tile(stage.index());
-      for (int chunk = 0; chunk < 8; ++chunk) {
-        const Chunk mine = chunk_at(&a, row, chunk);
-#pragma unroll
-        for (int column = 0; column < kTileN; ++column) sums[column] += dot(mine, chunk_at(&b, column, chunk));
-      }
+      for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
       std::move(stage).release();  // not before the last read above
     }
     //! [consumer]
