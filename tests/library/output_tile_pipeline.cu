@@ -194,6 +194,23 @@ struct AskFirst {
   }
 };
 
+/// An epilogue that is late: before it loads the first accumulator, the second one is summed up as well.
+struct LateEpilogue {
+  template <typename Input>
+  static __device__ void load(Input& input, const CUtensorMap& a_map, const CUtensorMap& b_map, Work work) {
+    Scopes::load(input, a_map, b_map, work);
+  }
+  template <typename Input, typename Output>
+  static __device__ void multiply(Input& input, Output& output, Work work) {
+    Scopes::multiply(input, output, work);
+  }
+  template <typename Output>
+  static __device__ void store_tiles(Output& output, float* c, Work work) {
+    wait(output.producer_mbar(1), /*parity=*/0);
+    Scopes::store_tiles(output, c, work);
+  }
+};
+
 template <typename Way, typename Shape>
 __global__ void __launch_bounds__(kProductThreads)
     multiply(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float* c,
@@ -277,6 +294,11 @@ TEST(OutputTilePipelineTest, MultipliesWhereOneAsksFirst) {
 TEST(OutputTilePipelineTest, DrainsRingsThatWereNeverFull) {
   expect_product<Scopes, Shape<4, 1, 4>>({.tiles = 1, .groups = 1});
   expect_product<Handles, Shape<4, 2, 2>>({.tiles = 1, .groups = 1});
+}
+
+TEST(OutputTilePipelineTest, KeepsOneAccumulatorWhileTheNextIsSummed) {
+  expect_product<LateEpilogue, Shape<2, 1, 2>>({.tiles = 2, .groups = 3});
+  expect_product<LateEpilogue, Shape<2, 1, 3>>({.tiles = 4, .groups = 2});
 }
 
 TEST(OutputTilePipelineTest, TakesTheColumnsThatItsAccumulatorsNeed) {
