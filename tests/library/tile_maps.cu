@@ -54,10 +54,15 @@ Fields map_of(uint64_t rows, uint64_t columns, More... more) {
   return fields_of(make_tile_map<T>(reinterpret_cast<const Element*>(0x10000), rows, columns, more...));
 }
 
+class TileMapTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_EQ(cudaFree(nullptr), cudaSuccess); }  // starts the driver
+};
+
 constexpr Swizzle kNone = Swizzle::none, k32 = Swizzle::bytes_32, k64 = Swizzle::bytes_64, k128 = Swizzle::bytes_128;
 constexpr Major kMn = Major::mn;
 
-TEST(TileMapTest, DescribesMatricesContiguousAlongK) {
+TEST_F(TileMapTest, DescribesMatricesContiguousAlongK) {
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200)),
             (Fields{0x10000, TensorElement::bf16, TensorSwizzle::span_128, {200, 300}, {400}, {64, 128}}));
   EXPECT_EQ((map_of<Tile<__half, 256, 128, k64>>(300, 200)),  // boxes of 32 columns
@@ -74,7 +79,7 @@ TEST(TileMapTest, DescribesMatricesContiguousAlongK) {
             (Fields{0x10000, TensorElement::u4_packed, TensorSwizzle::span_128, {512, 300}, {256}, {256, 128}}));
 }
 
-TEST(TileMapTest, DescribesMatricesContiguousAlongMOrN) {
+TEST_F(TileMapTest, DescribesMatricesContiguousAlongMOrN) {
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64, k128, kMn>>(304, 200)),
             (Fields{0x10000, TensorElement::bf16, TensorSwizzle::span_128, {304, 200}, {608}, {64, 64}}));
   EXPECT_EQ((map_of<Tile<__half, 32, 16, k64, kMn>>(304, 200)),
@@ -87,7 +92,7 @@ TEST(TileMapTest, DescribesMatricesContiguousAlongMOrN) {
             (Fields{0x10000, TensorElement::tf32, TensorSwizzle::span_128_atom_32, {304, 200}, {1216}, {32, 32}}));
 }
 
-TEST(TileMapTest, TakesStrideAndFillAsTold) {
+TEST_F(TileMapTest, TakesStrideAndFillAsTold) {
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200, 512, OutOfBounds::nan)), (Fields{0x10000,
                                                                                              TensorElement::bf16,
                                                                                              TensorSwizzle::span_128,
@@ -99,7 +104,7 @@ TEST(TileMapTest, TakesStrideAndFillAsTold) {
             (Fields{0x10000, TensorElement::bf16, TensorSwizzle::span_128, {300, 200}, {1024}, {64, 64}}));
 }
 
-TEST(TileMapTest, DescribesPlainTilesAndScaleFactors) {
+TEST_F(TileMapTest, DescribesPlainTilesAndScaleFactors) {
   EXPECT_EQ((map_of<PlainTile<float, 1, 128>>(7, 300)),
             (Fields{0x10000, TensorElement::f32, TensorSwizzle::none, {300, 7}, {1200}, {128, 1}}));
   EXPECT_EQ((map_of<ScaleFactorTile<__nv_fp8_e8m0, 256, 8>>(384, 12)),  // atoms of 512 bytes, 3 along K, 3 along M
