@@ -25,11 +25,9 @@ template <int GroupStages, int KGroupSize, typename Element = float>
 using PipelineOf = InputTilePipeline<PayloadOf<GroupStages, KGroupSize, Element>, GroupStages, KGroupSize>;
 //! [types]
 
-/// Four warps have a row of the tile of C in each of their threads; a fifth has tiles copied. In the last kernel a
-/// sixth has them multiplied.
+/// Four warps have a row of the tile of C in each of their threads; a fifth has tiles copied.
 constexpr int kRowWarps = 4;
 constexpr int kCopyWarp = kRowWarps;
-constexpr int kMultiplyWarp = kRowWarps + 1;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
 
 /// The matrices, and which tile of C a block makes.
@@ -55,7 +53,6 @@ __device__ void store_row(float* c, const float (&sums)[kTileN], int row, int fi
 
 // ---- 1. A group of tiles comes --------------------------------------------------------------------------------------
 
-//! [copy_group]
 /// Has the tiles of one group copied: those of the steps group * KGroupSize and following of K. Called by one thread.
 /// @param tiles  the stage that they go to, in the hands of the producer.
 template <int KGroupSize, typename Stage>
@@ -68,7 +65,6 @@ __device__ void copy_group(const Stage& tiles, const Problem& problem, int group
     copy_tile(b, problem.b_map, problem.first_column, column, tiles.barrier());
   }
 }
-//! [copy_group]
 
 //! [copy_groups]
 /// Has all groups copied. Called by one thread.
@@ -92,7 +88,6 @@ __device__ void add_products(float (&sums)[kTileN], ATile<float>& a, BTile<float
   }
 }
 
-//! [multiply_groups]
 /// Makes a row of C of all groups. Called by each thread of the row warps.
 template <int KGroupSize, typename Consumer>
 __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int groups) {
@@ -105,7 +100,6 @@ __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int g
     arrive(tiles.mbar());  // each thread, after its last read; the end of the scope only steps
   }
 }
-//! [multiply_groups]
 
 /// One block makes a tile of C; block x goes down the rows of C, block y along its columns.
 template <int GroupStages, int KGroupSize>
@@ -174,14 +168,12 @@ __global__ void __launch_bounds__(kThreads)
     if (elect_one()) {
       uint32_t total = 0;
       int piece = 0;  // the next to add up
-      //! [ask]
       for (int group = 0; group < groups; ++group) {
         const bool is_free = producer.try_acquire();
         if (!is_free && piece < pieces) total += sum_of_piece(numbers, piece++);
         auto tiles = producer.acquire_if_needed(is_free);
         copy_group<kGroupSize>(tiles, problem, group);
       }
-      //! [ask]
       *while_waiting = piece;
       while (piece < pieces) total += sum_of_piece(numbers, piece++);
       *sum = total;
@@ -244,9 +236,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
                               /*blocks=*/0b11);
         }
       }
-      //! [leave]
       producer.drain();  // the neighbour may still have to arrive here: this block must not be gone
-      //! [leave]
     }
   } else {
     auto consumer = pipeline.consumer();
@@ -273,6 +263,7 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
     multiply_on_tensor_core(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                             float* c, int m, int n, int k) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
+  constexpr int kMultiplyWarp = kCopyWarp + 1;
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize, tf32>;
   using Pipeline = PipelineOf<kGroupStages, kGroupSize, tf32>;
@@ -310,7 +301,6 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
   } else if (warp_index() == kMultiplyWarp) {
     auto consumer = pipeline.consumer();
     if (elect_one()) {
-      //! [multiply_warp]
       for (int group = 0; group < groups; ++group) {
         auto tiles = consumer.acquire_stage();
         cuda::ptx::tcgen05_fence_after_thread_sync();
@@ -321,7 +311,6 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
         commit_mmas(tiles.mbar());  // the tensor core frees the stage, when it has read all of the group
         std::move(tiles).release();
       }
-      //! [multiply_warp]
       commit_mmas(&done);
     }
   } else {

@@ -23,11 +23,9 @@ using PayloadOf = StandardTilePayload<ATile<Element>, BTile<Element>, GroupStage
 template <int GroupStages, int KGroupSize, typename Element = float>
 using PipelineOf = InputTilePipeline<PayloadOf<GroupStages, KGroupSize, Element>, GroupStages, KGroupSize>;
 
-/// Four warps have a row of the tile of C in each of their threads; a fifth has tiles copied. In the last kernel a
-/// sixth has them multiplied.
+/// Four warps have a row of the tile of C in each of their threads; a fifth has tiles copied.
 constexpr int kRowWarps = 4;
 constexpr int kCopyWarp = kRowWarps;
-constexpr int kMultiplyWarp = kRowWarps + 1;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
 
 /// The matrices, and which tile of C a block makes.
@@ -259,6 +257,7 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
     multiply_on_tensor_core(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                             float* c, int m, int n, int k) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
+  constexpr int kMultiplyWarp = kCopyWarp + 1;
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize, tf32>;
   using Pipeline = PipelineOf<kGroupStages, kGroupSize, tf32>;
