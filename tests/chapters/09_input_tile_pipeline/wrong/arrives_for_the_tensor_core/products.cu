@@ -77,6 +77,7 @@ __device__ void copy_groups(Producer& producer, const Problem& problem, int grou
 
 /// Adds to a row of C what one step of K gives. Called by each thread for its row.
 __device__ void add_products(float (&sums)[kTileN], ATile<float>& a, BTile<float>& b) {
+#pragma unroll 4
   for (int i = 0; i < kTileK; ++i) {
     const float mine = a.at(threadIdx.x, i);
 #pragma unroll
