@@ -101,7 +101,7 @@ class Product {
       const auto reference =
           reference_product<float>(rearranged(a_, k_, step_for), rearranged(b_, k_, step_for), m_, n_, k_);
       if (compare_with(got, reference).wrong == 0) {
-        return std::string(": for step `step` of group `group` the tiles at column (") + mistake.columns +
+        return std::string("\nfor step `step` of group `group` the tiles at column (") + mistake.columns +
                ") * kTileK came. How many steps of K are in the groups before it?";
       }
     }
@@ -109,7 +109,7 @@ class Product {
     const auto only_last = [&](int s) { return s >= last ? s : k_; };    // the others: where there is nothing
     const auto reference = reference_product<float>(rearranged(a_, k_, only_last), b_, m_, n_, k_);
     if (compare_with(got, reference).wrong == 0) {
-      return ": C is the product of the last group. Each group has overwritten what those before it made";
+      return "\nC is the product of the last group. Each group has overwritten what those before it made";
     }
     return "";
   }
