@@ -38,6 +38,7 @@ struct Ring {
 
   template <typename Put>
   __device__ __forceinline__ void produce(int groups, Put put) {
+    //! [ring_producer]
     uint32_t stage = 0, phase = 1;
     for (int group = 0; group < groups; ++group) {
       wait(&barriers[Stages + stage], phase);
@@ -48,6 +49,7 @@ struct Ring {
         phase ^= 1;
       }
     }
+    //! [ring_producer]
 #pragma unroll 1
     for (int i = 0; i < Stages; ++i) {
       wait(&barriers[Stages + stage], phase);
@@ -143,6 +145,7 @@ struct Scopes {
 
   template <typename Put>
   __device__ __forceinline__ void produce(int groups, Put put) {
+    //! [scopes_producer]
     PipelineOf<Stages> pipeline{barriers, PayloadOf<Stages>{tiles}};
     auto producer = pipeline.producer();
     for (int group = 0; group < groups; ++group) {
@@ -150,6 +153,7 @@ struct Scopes {
       stage.expect_bytes();
       put(group, stage, stage.barrier());
     }
+    //! [scopes_producer]
     producer.drain();
   }
 
