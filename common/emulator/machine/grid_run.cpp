@@ -215,6 +215,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.named_barriers = {};
   block.mbarriers = {};
   block.bulk_groups = {};
+  block.warpgroups.clear();
   block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);
   block.exited = false;
   block.live_warps = warps_per_block_;
