@@ -2,8 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <cuda/ptx>
 
 namespace stagecraft::ptx {
+
+/// The tag by which `cuda::ptx` names how many blocks' tensor cores work together, from a template parameter: 1 or 2.
+template <int CtaGroup>
+inline constexpr cuda::ptx::cta_group_t<CtaGroup == 1 ? cuda::ptx::dot_cta_group::cta_group_1
+                                                      : cuda::ptx::dot_cta_group::cta_group_2>
+    cta_group{};
 
 /// True in exactly one lane of the warp, always the same one.
 ///

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <cuda/ptx>
 
+#include "stagecraft/commit.hpp"
 #include "stagecraft/mbarrier.hpp"
 #include "stagecraft/pipeline_state.hpp"
 #include "stagecraft/warp.hpp"
@@ -111,13 +111,7 @@ class RolePipeline {
   ///
   /// Called by any threads; those with a non-zero `elect`, one in all, commit. sm_100 only.
   __device__ __forceinline__ void commit_mma(int32_t elect) const requires only_producers_may_call_this<IsProducer> {
-    if (elect != 0) {
-      if constexpr (CtaGroup == 2) {
-        cuda::ptx::tcgen05_commit(cuda::ptx::cta_group_2, producer_mbar());
-      } else {
-        cuda::ptx::tcgen05_commit(cuda::ptx::cta_group_1, producer_mbar());
-      }
-    }
+    if (elect != 0) commit_mmas<CtaGroup>(producer_mbar());
   }
 
   // ---- The consumer ------------------------------------------------------------------------------------------------

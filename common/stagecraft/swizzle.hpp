@@ -8,23 +8,41 @@
 
 namespace stagecraft {
 
-/// 16-byte chunks of shared memory change places so that a column of a tile meets all banks.
+/// Chunks of shared memory change places so that a column of a tile meets all banks.
 ///
-/// bytes_32 exchanges address bit 4 with bit 7 by exclusive or, bytes_64 bits 5:4 with 8:7, bytes_128 bits 6:4 with
-/// 9:7. Source: CUDA driver API, CUtensorMapSwizzle; PTX ISA, "Swizzling modes".
-enum class Swizzle : uint8_t { none, bytes_32, bytes_64, bytes_128 };
+/// Of an address, bytes_32 exchanges bit 4 with bit 7 by exclusive or, bytes_64 bits 5:4 with 8:7, bytes_128 bits 6:4
+/// with 9:7: chunks of 16 bytes. bytes_128_atom_32 moves chunks of 32 bytes, bits 6:5 with 8:7, for tf32 operands that
+/// are contiguous along M or N; only sm_100 has it. The numbers are those of the driver.
+/// Source: CUDA driver API, CUtensorMapSwizzle; PTX ISA, "Swizzling modes".
+enum class Swizzle : uint8_t { none = 0, bytes_32 = 1, bytes_64 = 2, bytes_128 = 3, bytes_128_atom_32 = 4 };
 
 /// Bytes of one row of a tile under this swizzle; 16 without one, where a row is a single chunk.
 __host__ __device__ constexpr uint32_t swizzle_span(Swizzle swizzle) {
-  return swizzle == Swizzle::none ? 16u : 16u << static_cast<uint32_t>(swizzle);
+  switch (swizzle) {
+    case Swizzle::none: return 16;
+    case Swizzle::bytes_32: return 32;
+    case Swizzle::bytes_64: return 64;
+    default: return 128;
+  }
+}
+
+/// Bytes that one chunk holds: what stays together.
+__host__ __device__ constexpr uint32_t swizzle_atom(Swizzle swizzle) {
+  return swizzle == Swizzle::bytes_128_atom_32 ? 32 : 16;
+}
+
+/// Rows of `swizzle_span` bytes that the tensor core takes as one block: 8, and 4 where chunks are of 32 bytes.
+__host__ __device__ constexpr uint32_t swizzle_rows(Swizzle swizzle) {
+  return swizzle == Swizzle::bytes_128_atom_32 ? 4 : 8;
 }
 
 /// Where a byte that belongs at shared-memory address `address` of an unswizzled tile lies in the swizzled one.
 ///
 /// It permutes absolute addresses: the start of the tile plays no part. Applied twice, it gives the address back.
 __host__ __device__ constexpr uint32_t swizzled(uint32_t address, Swizzle swizzle) {
-  const uint32_t chunks = swizzle_span(swizzle) / 16 - 1;
-  return address ^ (((address >> 7) & chunks) << 4);
+  const uint32_t atom = swizzle_atom(swizzle);
+  const uint32_t chunks = swizzle_span(swizzle) / atom - 1;
+  return address ^ (((address >> 7) & chunks) * atom);
 }
 
 }  // namespace stagecraft

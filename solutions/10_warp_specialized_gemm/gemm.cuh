@@ -110,7 +110,10 @@ __global__ void __launch_bounds__(kThreads)
     fence_barrier_init();
   }
   __syncwarp();
-  if (role_of(warp) == Role::multiply) tensor_memory.allocate();
+  if (role_of(warp) == Role::multiply) {
+    tensor_memory.allocate();
+    tensor_memory.release_lock();
+  }
   cuda::ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   cuda::ptx::tcgen05_fence_after_thread_sync();
@@ -139,8 +142,8 @@ __global__ void __launch_bounds__(kThreads)
 
     case Role::multiply:
       if (elect_one()) {
-        constexpr HalfMma kMma{.m = TileM, .n = TileN};
-        constexpr uint32_t kSliceBytes = HalfMma::k * sizeof(__nv_bfloat16);
+        constexpr Mma kMma{.m = TileM, .n = TileN};
+        constexpr uint32_t kSliceBytes = kMma.k() * sizeof(__nv_bfloat16);
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
           ring.wait_producer();
           cuda::ptx::tcgen05_fence_after_thread_sync();
@@ -148,7 +151,7 @@ __global__ void __launch_bounds__(kThreads)
           const uint64_t a = describe_tile(tiles.a[stage]);
           const uint64_t b = describe_tile(tiles.b[stage]);
 #pragma unroll
-          for (int slice = 0; slice < TileK / HalfMma::k; ++slice) {
+          for (int slice = 0; slice < TileK / kMma.k(); ++slice) {
             const bool add = k_tile > 0 || slice > 0;  // the first MMA overwrites what tensor memory held before
             cuda::ptx::tcgen05_mma(cuda::ptx::kind_f16, cuda::ptx::cta_group_1, accumulator,
                                    advance_descriptor(a, slice * kSliceBytes),

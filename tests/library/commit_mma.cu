@@ -21,22 +21,25 @@ constexpr int kColumns = 32;  // of tensor memory, for each stage
 /// @tparam ElectsBeforehand  which of the two forms commits.
 template <int Stages, int CtaGroup, bool ElectsBeforehand>
 __global__ void __launch_bounds__(kThreads) multiply_ones(float* out, int rounds) {
-  constexpr HalfMma kMma{.m = 128, .n = 16};
-  __shared__ alignas(128) __nv_bfloat16 ones[128 * HalfMma::k];
+  constexpr Mma kMma{.m = 128, .n = 16};
+  __shared__ alignas(128) __nv_bfloat16 ones[128 * kMma.k()];
   __shared__ uint64_t full[Stages], empty[Stages];
   __shared__ uint32_t published;
   RolePipeline<Stages, true, 1, 1, CtaGroup> multiplier{full, empty};
   RolePipeline<Stages, false, 1, 1, CtaGroup> reader{full, empty};
   const TmemAllocation<128> tensor_memory{&published};
 
-  for (int i = threadIdx.x; i < 128 * HalfMma::k; i += kThreads) ones[i] = __float2bfloat16(1.0f);
+  for (int i = threadIdx.x; i < 128 * kMma.k(); i += kThreads) ones[i] = __float2bfloat16(1.0f);
   cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the tensor core reads what threads wrote
   if (threadIdx.x == 0) {
     multiplier.init_mbars(/*producer_arrive_count=*/1, /*consumer_arrive_count=*/kWarpSize);
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp_index() == 0) tensor_memory.allocate();
+  if (warp_index() == 0) {
+    tensor_memory.allocate();
+    tensor_memory.release_lock();
+  }
   cuda::ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   cuda::ptx::tcgen05_fence_after_thread_sync();

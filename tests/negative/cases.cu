@@ -5,7 +5,7 @@ using namespace stagecraft;
 
 #if defined(CASE_none)
 constexpr int kStages = 2, kColumns = 64, kTileM = 128, kTileK = 64, kGemmStages = 6;
-constexpr HalfMma kMma{.m = 64, .n = 24};
+constexpr Mma kMma{.m = 64, .n = 24};
 #else
 constexpr int kStages =
 #if defined(CASE_no_stages)
@@ -21,7 +21,7 @@ constexpr int kColumns =
 #else
         512;
 #endif
-constexpr HalfMma kMma {
+constexpr Mma kMma {
 #if defined(CASE_mma_m_32)
   .m = 32, .n = 64
 #elif defined(CASE_mma_n_264)

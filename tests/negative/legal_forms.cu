@@ -1,6 +1,8 @@
 // Every way to treat a handle that is right, and that a compiler might fail to prove: no call to a message may remain.
 #include <utility>
 
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/output_tile_pipeline.hpp"
 #include "stagecraft/producer_consumer_pipeline.hpp"
 #include "stagecraft/warp.hpp"
 
@@ -109,3 +111,82 @@ __global__ void scopes(const int* in, int* out, uint64_t* barriers, int rows) {
     arrive(stage.mbar());
   });
 }
+
+using TileType = Tile<__nv_bfloat16, 64, 64>;
+using Payload = StandardTilePayload<TileType, TileType, 4>;
+using Input = InputTilePipeline<Payload, 2, 2>;
+
+/// Group stages, through views, one ahead and left by several ways.
+__global__ void tiles(const int* in, int* out, Payload::Storage* storage, Input::BarrierArray* barriers, int groups) {
+  Input input{*barriers, Payload{*storage}};
+  auto producer = input.producer();
+  auto filled = producer.acquire_stage();
+  for (int group = 1; group < groups; ++group) {
+    filled.expect_bytes();
+    std::move(filled).release();
+    filled = producer.acquire_stage();
+  }
+  std::move(filled).release();
+  producer.drain();
+
+  auto consumer = input.consumer();
+  for (int group = 0; group < groups; ++group) {
+    auto scope = consumer.acquire_if_needed(consumer.try_acquire());
+    arrive(scope.mbar());
+    if (in[scope.stage()] == 0) continue;
+    auto stage = consumer.acquire_stage();
+    if (in[stage.stage()] == 1) {
+      std::move(stage).release();
+      return;
+    }
+    auto later = [stage = std::move(stage), out]() mutable {
+      *out += static_cast<int>(stage.tile(1).a.shared_address());
+      arrive(stage.mbar());
+      std::move(stage).release();
+    };
+    later();
+  }
+}
+
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 1000
+using Output = OutputTilePipeline<TmemTensor<64, 64>, 2>;
+
+/// Accumulators, with a group stage inside the life of each, and both at once.
+__global__ void accumulators(const int* in, Payload::Storage* storage, Input::BarrierArray* input_barriers,
+                             Output::BarrierArray* output_barriers, int tiles) {
+  Input input{*input_barriers, Payload{*storage}};
+  Output output{*output_barriers, 0};
+  for (int tile = 0; tile < tiles; ++tile) {
+    auto stage = output.acquire_mma();
+    auto group = input.acquire_consumer();
+    multiply_tiles(stage.accumulator(), group.tile().a, group.tile().b, false);
+    commit_mmas(group.mbar());
+    std::move(group).release();
+    if (in[tile] == 0) {
+      commit_mmas(stage.mbar());
+      std::move(stage).release_without_signal();
+      break;
+    }
+    std::move(stage).release();
+  }
+  for (int tile = 0; tile < tiles; ++tile) {
+    auto stage = output.acquire_epilogue();
+    if (in[tile] == 0) {
+      stage.arrive();
+      std::move(stage).release_without_signal();
+      continue;
+    }
+    std::move(stage).release();
+  }
+  auto per_k = output.per_k(input);
+  for (int step = 0; step < tiles; ++step) {
+    auto stage = per_k.mma();
+    if (in[step] == 0) break;
+    multiply_tiles(stage.accumulator(), stage.tile().a, stage.tile().b, false);
+  }
+  for (int step = 0; step < tiles; ++step) {
+    auto stage = per_k.epilogue();
+    if (in[step] == 0) return;
+  }
+}
+#endif

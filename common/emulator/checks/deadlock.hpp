@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "emulator/checks/barrier_history.hpp"
 #include "emulator/machine/observer.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -11,10 +12,14 @@ namespace stagecraft::emulator::checks {
 /// That is decided by the machine, exactly; this observer only explains it.
 class DeadlockCheck : public machine::Observer {
  public:
+  void grid_started(machine::Grid&) override { histories_.clear(); }
+  void barrier(const machine::BarrierEvent& event) override { record(histories_, event); }
   void cluster_stuck(machine::Cluster& cluster) override;
+  void cluster_repeats(machine::Cluster& cluster, machine::Diagnostic& report) override;
   std::vector<machine::Diagnostic> findings() override;
 
  private:
+  BarrierHistories histories_;
   std::vector<machine::Diagnostic> findings_;
 };
 

@@ -98,6 +98,22 @@ Time ClusterOrder::publish(WarpOrder& warp) {
   return warp.time++;
 }
 
+Time ClusterOrder::mark(uint32_t number) {
+  WarpOrder& warp = warps_[number];
+  publish(warp);
+  warp.accessed = true;
+  return warp.time;
+}
+
+SharedClock ClusterOrder::knowledge_of(uint32_t number, uint32_t lane) {
+  const WarpOrder& warp = warps_[number];
+  if (!warp.has_copies) return warp.known[lane];
+  Gathering gathered;
+  gathered.join(warp.known[lane]);
+  release_copies(number, 1u << lane, gathered);
+  return std::make_shared<VectorClock>(std::move(gathered.clock));
+}
+
 void ClusterOrder::release(uint32_t number, LaneMask lanes, Gathering& target) {
   WarpOrder& warp = warps_[number];
   const Time time = publish(warp);
@@ -198,7 +214,10 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
   const uint32_t rank = event.block == nullptr ? kOfCluster : event.block->rank;
   Meeting& meeting = meetings_[{rank, event.number}];
   switch (event.kind) {
-    case RendezvousKind::arrive: release(warp_number(*event.fragment), event.lanes, meeting.open); break;
+    case RendezvousKind::arrive:
+      ++warps_[warp_number(*event.fragment)].meeting_count;
+      release(warp_number(*event.fragment), event.lanes, meeting.open);
+      break;
     case RendezvousKind::arrive_relaxed: release_fenced(warp_number(*event.fragment), event.lanes, meeting.open); break;
     case RendezvousKind::complete:
       meeting.completed = std::make_shared<VectorClock>(std::move(meeting.open.clock));
@@ -215,7 +234,10 @@ void ClusterOrder::note_wait(uint32_t number, uint32_t index, const machine::Bar
   const bool again = !fresh && note.phases == event.phase && (note.lanes & event.lanes) != 0;
   // A second look at the same phase is nothing; one after the warp has arrived somewhere may be a round too many.
   const bool repeated = again && (note.repeated || note.arrivals != warp.arrival_count);
-  note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count, repeated};
+  const bool after_meeting = again && (note.repeated_after_meeting || note.meetings != warp.meeting_count);
+  publish(warp);  // begins a new time
+  note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count,
+          warp.time,   warp.meeting_count, repeated,    after_meeting};
 }
 
 void ClusterOrder::barrier(const machine::BarrierEvent& event) {
@@ -304,6 +326,16 @@ void ClusterOrder::group(const machine::GroupEvent& event) {
   warps_[number].has_copies = true;
 }
 
+void ClusterOrder::warpgroup_waited(const machine::WarpgroupWait& event) {
+  const uint32_t number = warp_number(*event.fragment);
+  WarpOrder& warp = warps_[number];
+  const uint32_t component = sequence(warpgroups_, warpgroup_of(*event.fragment)).component;
+  VectorClock ended;
+  ended.raise(component, event.ended);
+  acquire(number, machine::kAllLanes, std::make_shared<VectorClock>(std::move(ended)));
+  warp.accessed = true;  // there is something new to tell
+}
+
 void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
   const uint32_t number = warp_number(*access.fragment);
   WarpOrder& warp = warps_[number];
@@ -342,8 +374,12 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
   operation.warp = number;
   operation.lane = issued.lane;
   operation.pc = issued.fragment->pc;
+  operation.issued = warps_[number].time;
+  warps_[number].accessed = true;
   operation.what = issued.what;
   operation.completion = issued.completion;
+  operation.generic_proxy = issued.generic_proxy;
+  operation.layout = issued.layout;
   operation.known = warps_[number].known[issued.lane];
   const auto index = static_cast<uint32_t>(operations_.size());
   const auto follow = [&](std::map<ThreadKey, Sequence>& all, bool adds) {
@@ -356,11 +392,18 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
     case AsyncCompletion::mbarrier:
       operation.barrier =
           barrier_index(issued.barrier >> machine::kSharedRankShift, issued.barrier & machine::kSharedOffsetMask);
+      barriers_[operation.barrier].is_for_copies = true;
       pending_operations_[issued.number] = index;
       break;
     case AsyncCompletion::bulk_group: follow(bulk_, true); break;
     case AsyncCompletion::copy_group: follow(copies_, true); break;
     case AsyncCompletion::tensor_pipe: follow(tensor_, true); break;
+    case AsyncCompletion::warpgroup: {
+      Sequence& mine = sequence(warpgroups_, warpgroup_of(*issued.fragment));
+      operation.component = mine.component;
+      operation.time = ++mine.issued;
+      break;
+    }
     case AsyncCompletion::copies_arrive:
       follow(copies_, false);
       pending_operations_[issued.number] = index;
@@ -371,7 +414,7 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
       break;
   }
   if (issued.completion == AsyncCompletion::bulk_group || issued.completion == AsyncCompletion::copy_group ||
-      issued.completion == AsyncCompletion::tensor_pipe) {
+      issued.completion == AsyncCompletion::tensor_pipe || issued.completion == AsyncCompletion::warpgroup) {
     operation.known = nullptr;  // its arrival, if one comes, has its own
   }
   operations_.push_back(std::move(operation));

@@ -55,7 +55,10 @@ struct WaitNote {
   uint32_t pc = 0;
   machine::LaneMask lanes = 0;
   uint64_t arrivals = 0;  ///< of the warp, anywhere, before
+  Time time = 0;          ///< of the warp's: what it does from then on comes after the wait
+  uint64_t meetings = 0;  ///< of the warp with others at barriers of the block or the cluster, before
   bool repeated = false;  ///< it saw the same phase as the wait before, though the warp arrived somewhere in between
+  bool repeated_after_meeting = false;  ///< the same, but what came in between was a meeting
 };
 
 struct WarpOrder {
@@ -68,7 +71,7 @@ struct WarpOrder {
   bool has_pending = false, has_fenced = false;
   bool has_copies = false;           ///< some lane has waited for a group of copies
   std::deque<ArrivalNote> arrivals;  ///< the youngest few
-  uint64_t arrival_count = 0;
+  uint64_t arrival_count = 0, meeting_count = 0;
   std::map<uint32_t, WaitNote> waits;  ///< by barrier
 };
 
@@ -79,6 +82,7 @@ struct BarrierOrder {
   Gathering open;
   SharedClock completed;  ///< of all ended phases; null before the first
   PastAccess initialised;
+  bool is_for_copies = false;  ///< some copy has been told to complete on it
   /// The last arrival by a thread: when it was and how many phases had ended before.
   uint32_t arrival_warp = 0, arrival_pc = 0;
   machine::Cycle arrival_clock = 0;
@@ -90,9 +94,12 @@ struct Operation {
   Time time = 0;      ///< of its end in `component`; 0: not known yet
   SharedClock known;  ///< to its issuer
   uint32_t warp = 0, lane = 0, pc = 0;
+  Time issued = 0;  ///< time of its warp
   const char* what = "";
   machine::AsyncCompletion completion = machine::AsyncCompletion::mbarrier;
   uint32_t barrier = 0;  ///< index of the mbarrier it completes on
+  bool generic_proxy = false;
+  machine::SharedLayout layout = machine::SharedLayout::unknown;  ///< of what it writes
 };
 
 /// Copies or tensor operations of one thread, numbered as they are issued.
@@ -113,12 +120,20 @@ class ClusterOrder {
   }
   uint32_t warps_per_block() const { return warps_per_block_; }
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
+  const WarpOrder& warp(uint32_t number) const { return warps_[number]; }
+  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
   const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
+  uint32_t barrier_count() const { return static_cast<uint32_t>(barriers_.size()); }
   /// Index of a barrier by the block's rank and its offset there; made when it is new.
   uint32_t barrier_index(uint32_t rank, uint32_t offset);
   uint32_t find_barrier(uint32_t rank, uint32_t offset) const;
   const Operation& operation(uint32_t index) const { return operations_[index]; }
 
+  /// Whether a thread that knows so much knows that the operation was issued.
+  static bool knows_issue(const Operation& operation, const PastAccess& thread, const VectorClock& known) {
+    const bool own = operation.warp == thread.agent && (thread.lanes & ~(1u << operation.lane)) == 0;
+    return own || known.at(component_of(operation.warp, operation.lane)) >= operation.issued;
+  }
   /// Whether lane `lane` of `warp` knows that a past access is over.
   bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
 
@@ -128,13 +143,23 @@ class ClusterOrder {
   void rendezvous(const machine::Rendezvous& event);
   void barrier(const machine::BarrierEvent& event);
   void group(const machine::GroupEvent& event);
+  void warpgroup_waited(const machine::WarpgroupWait& event);
   void strong_access(const machine::MemoryAccess& access);
+  /// Separates what a warp did before, which has earlier times, from what it does next: who learns of that knows the
+  /// time that this returns.
+  Time mark(uint32_t warp);
+  /// What a lane knows, with the copies that it has waited for.
+  SharedClock knowledge_of(uint32_t warp, uint32_t lane);
   /// Takes note of an operation; its index.
   uint32_t issue(const machine::AsyncOperation& operation);
 
  private:
   using ThreadKey = uint32_t;  ///< component of the thread
   static uint32_t component_of(uint32_t warp, uint32_t lane) { return warp * machine::kWarpSize + lane; }
+  /// The first thread of a fragment's warpgroup.
+  ThreadKey warpgroup_of(const machine::Fragment& fragment) const {
+    return component_of(warp_number(fragment) - fragment.warp->index % 4, 0);
+  }
   Time publish(WarpOrder& warp);
   void release(uint32_t warp, machine::LaneMask lanes, Gathering& target);
   /// What the lanes know of their own copies by having waited for them.
@@ -153,6 +178,7 @@ class ClusterOrder {
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
+  std::map<ThreadKey, Sequence> warpgroups_;  ///< wgmma of four warps, by the first thread
   /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
   std::vector<Time> waited_;
   struct Meeting {

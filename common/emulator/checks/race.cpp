@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 
 namespace stagecraft::emulator::checks {
 
@@ -27,6 +26,8 @@ void RaceCheck::grid_started(machine::Grid& grid) {
   seen_.clear();
   reported_.clear();
   misused_.clear();
+  told_.clear();
+  racing_.clear();
 }
 
 void RaceCheck::grid_finished(machine::Grid&) {
@@ -64,11 +65,11 @@ void RaceCheck::warp_synchronised(machine::Fragment& fragment, LaneMask lanes) {
 }
 
 void RaceCheck::fence(machine::Fragment& fragment, LaneMask lanes, machine::FenceKind kind) {
-  // Here fence.proxy.async would be noted, for a check of proxies.
+  ClusterState* state = state_of(&fragment.cluster());
+  if (state == nullptr) return;
+  note_fence(*state, fragment, lanes, kind);
   if (kind != machine::FenceKind::memory && kind != machine::FenceKind::mbarrier_init) return;
-  if (ClusterState* state = state_of(&fragment.cluster())) {
-    state->order.fence(state->order.warp_number(fragment), lanes);
-  }
+  state->order.fence(state->order.warp_number(fragment), lanes);
 }
 
 void RaceCheck::rendezvous(const machine::Rendezvous& event) {
@@ -77,6 +78,16 @@ void RaceCheck::rendezvous(const machine::Rendezvous& event) {
 
 void RaceCheck::group(const machine::GroupEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.group(event);
+}
+
+void RaceCheck::warpgroup_waited(const machine::WarpgroupWait& event) {
+  if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.warpgroup_waited(event);
+}
+
+void RaceCheck::tensor(const machine::TensorEvent& event) {
+  if (ClusterState* state = state_of(&event.fragment->cluster())) {
+    report_tensor(*state, state->tensor_memory.event(state->order, event));
+  }
 }
 
 void RaceCheck::barrier(const machine::BarrierEvent& event) {
@@ -114,6 +125,7 @@ void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEve
 void RaceCheck::cluster_stuck(machine::Cluster& cluster) {
   ClusterState* state = state_of(&cluster);
   if (state == nullptr) return;
+  report_uncommitted(*state);
   // Something is wrong for certain now; a warp that saw the same phase in two rounds says what.
   const uint32_t warps = static_cast<uint32_t>(state->shadows.size()) * state->order.warps_per_block();
   for (uint32_t warp = 0; warp < warps; ++warp) {
@@ -152,6 +164,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
     now.record.lanes = now.lanes = together;
     now.known = known;
     check_range(*state, address, access.bytes, now);
+    if (now.record.writes()) note_thread_write(*state, static_cast<uint32_t>(address), access.bytes);
   }
 }
 
@@ -193,6 +206,7 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     now.lanes = same_clock ? lanes : 1u << machine::first_lane(lanes);
     now.known = known.get();
     check_range(state, start, static_cast<uint32_t>(end - start), now);
+    note_thread_write(state, static_cast<uint32_t>(start), static_cast<uint32_t>(end - start));
   }
 }
 
@@ -202,6 +216,9 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
   const uint32_t number = state->order.warp_number(*operation.fragment);
   const SharedClock known = state->order.warp(number).known[operation.lane];
   const uint32_t index = state->order.issue(operation);
+  check_proxies(*state, operation);
+  report_tensor(*state, state->tensor_memory.issued(state->order, operation, index));
+  note_commits(*state, operation);
   Present now{{PastAccess::kAsynchronous | index, 1u << operation.lane, 0, operation.fragment->pc},
               number,
               1u << operation.lane,
@@ -209,6 +226,10 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
               operation.what};
   for (const machine::SharedRange& range : operation.reads) check_range(*state, range.address, range.bytes, now);
   now.record.pc_and_flags |= PastAccess::kWrites | (operation.updates ? PastAccess::kStrong : 0);
+  now.has_case = false;
+  if (operation.generic_proxy) {
+    for (const machine::SharedRange& range : operation.writes) note_thread_write(*state, range.address, range.bytes);
+  }
   for (const machine::SharedRange& range : operation.writes) check_range(*state, range.address, range.bytes, now);
 }
 
@@ -222,8 +243,24 @@ void RaceCheck::check_range(ClusterState& state, uint64_t address, uint32_t byte
     const uint32_t inside = offset % ShadowMemory::kCellBytes;
     const uint32_t count = std::min(bytes, ShadowMemory::kCellBytes - inside);
     ShadowCell& cell = shadow.cell(offset);
+    if (now.has_case && count == ShadowMemory::kCellBytes) {
+      // As long as the cells are in the case of the one before.
+      const uint32_t most = std::min(bytes, ShadowMemory::kPageBytes - offset % ShadowMemory::kPageBytes);
+      ShadowCell *each = &cell, *const end = each + most / ShadowMemory::kCellBytes;
+      while (each != end && *each == now.cell_before) *each++ = now.cell_after;
+      const auto done = static_cast<uint32_t>(each - &cell) * ShadowMemory::kCellBytes;
+      offset += done;
+      bytes -= done;
+      if (done != 0) continue;
+    }
     if (count == ShadowMemory::kCellBytes && cell.write.agent != PastAccess::kByBytes) {
+      const ShadowCell before = cell;
       check_single(state, shadow, cell, now, base + offset);
+      // A list of reads is one cell's own.
+      now.has_case = now.record.is_asynchronous() && before.read.agent != PastAccess::kSeveral &&
+                     cell.read.agent != PastAccess::kSeveral;
+      now.cell_before = before;
+      now.cell_after = cell;
     } else {
       check_cell(state, shadow, cell, ((1u << count) - 1) << inside, now, base + offset - inside);
     }

@@ -6,8 +6,10 @@
 // away with it, and the same in every run of the same schedule.
 //
 // Threads, bulk and tensor copies, cp.async and the operand reads of the tensor core take part; mbarriers themselves
-// are no data. Lanes that write the same value to the same place in one instruction do not race. Proxies (a generic
-// write that an asynchronous engine reads, which needs fence.proxy.async) are not looked at.
+// are no data. Lanes that write the same value to the same place in one instruction do not race.
+//
+// Accesses that are ordered may still need more: a fence.proxy.async where an asynchronous unit follows a thread's
+// write (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,9 @@
 #include <vector>
 
 #include "emulator/checks/happens_before.hpp"
+#include "emulator/checks/proxy_fences.hpp"
 #include "emulator/checks/shadow_memory.hpp"
+#include "emulator/checks/tensor_order.hpp"
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/observer.hpp"
 
@@ -40,15 +44,29 @@ class RaceCheck : public machine::Observer {
   void rendezvous(const machine::Rendezvous& event) override;
   void issued(const machine::AsyncOperation& operation) override;
   void group(const machine::GroupEvent& event) override;
+  void warpgroup_waited(const machine::WarpgroupWait& event) override;
+  void tensor(const machine::TensorEvent& event) override;
   std::vector<machine::Diagnostic> findings() override;
 
  private:
   struct ClusterState {
     ClusterState(const machine::Cluster& cluster_, uint32_t blocks, uint32_t warps, uint32_t threads)
-        : cluster(&cluster_), order(blocks, warps, threads), shadows(blocks) {}
+        : cluster(&cluster_),
+          order(blocks, warps, threads),
+          shadows(blocks),
+          proxy_fences(blocks * warps),
+          barrier_fences(blocks * warps),
+          tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
     ClusterOrder order;
-    std::vector<ShadowMemory> shadows;  ///< by rank
+    std::vector<ShadowMemory> shadows;          ///< by rank
+    ProxyFences proxy_fences, barrier_fences;   ///< fence.proxy.async; fence.mbarrier_init
+    std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: the finding that says so
+    TensorOrder tensor_memory;
+    struct Uncommitted {
+      uint32_t operations = 0, pc = 0;  ///< pc: of the latest
+    };
+    std::map<std::pair<uint32_t, uint32_t>, Uncommitted> uncommitted;  ///< by warp and lane, those since a commit
     uint32_t finished_blocks = 0;
   };
   /// An access that is being checked.
@@ -58,6 +76,9 @@ class RaceCheck : public machine::Observer {
     machine::LaneMask lanes;  ///< the same for lanes
     const VectorClock* known;
     const char* what = "";  ///< of an operation, for reports
+    /// Of an operation: what became of the last cell. Its neighbours are often in the same case.
+    mutable ShadowCell cell_before{}, cell_after{};
+    mutable bool has_case = false;
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
@@ -72,6 +93,30 @@ class RaceCheck : public machine::Observer {
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
   bool is_new(const ClusterState& state, const PastAccess& before, const PastAccess& now);
 
+  // What asynchronous operations need beside order; proxy_check.cpp.
+  void check_proxies(ClusterState& state, const machine::AsyncOperation& operation);
+  static void note_thread_write(ClusterState& state, uint32_t address, uint32_t bytes) {
+    const uint32_t rank = address >> machine::kSharedRankShift;
+    if (rank < state.shadows.size()) {
+      state.shadows[rank].note_thread_write(address & machine::kSharedOffsetMask, bytes);
+    }
+  }
+  void check_initialisation_fence(ClusterState& state, const machine::AsyncOperation& operation);
+  void check_alignment(ClusterState& state, const machine::AsyncOperation& operation);
+  void note_fence(ClusterState& state, machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind);
+  bool is_first(uint32_t before_pc, uint32_t now_pc, const char* kind);
+  void report_proxy(ClusterState& state, const PastAccess& before, const machine::AsyncOperation& operation,
+                    uint32_t address, bool writes);
+  void report_layout(ClusterState& state, const PastAccess& before, const machine::AsyncOperation& operation,
+                     const machine::MatrixRead& matrix, uint32_t address);
+  machine::Place place_of(const ClusterState& state, const machine::AsyncOperation& operation) const;
+  // Tensor memory; tensor_report.cpp.
+  void report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts);
+  static void note_commits(ClusterState& state, const machine::AsyncOperation& operation);
+  void report_uncommitted(const ClusterState& state);
+  std::string cause_of(ClusterState& state, const TensorConflict& conflict) const;
+  std::string describe(const ClusterState& state, const TensorAccess& access) const;
+
   // Reports; race_report.cpp.
   void report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address);
   void report_same_instruction(ClusterState& state, const PastAccess& now, machine::LaneMask others, uint32_t address);
@@ -83,6 +128,14 @@ class RaceCheck : public machine::Observer {
   std::string cause_of(ClusterState& state, const PastAccess& before, const Present& now);
   std::string cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy, bool copy_first,
                               const VectorClock& known);
+  std::string cause_between_threads(ClusterState& state, const PastAccess& before, const Present& now);
+  /// How the thread of `access` gave the bytes away too early, or for itself alone; empty when nothing shows that.
+  /// `known` is what the other side had learnt when it took them (null: not known any more), `copy` what it took them
+  /// for, if that was a copy, and `since` the number of arrivals that do not count, because they came before.
+  std::string cause_in_arrivals(const ClusterState& state, const PastAccess& access, uint32_t other_warp,
+                                const VectorClock* known, const Operation* copy, uint64_t since) const;
+  std::string unused_sibling(const ClusterState& state, const BarrierOrder& barrier, uint32_t waiting_warp) const;
+  std::string line_of(uint32_t pc) const;
   std::string name_of(const BarrierOrder& barrier) const;
 
   const machine::Grid* grid_ = nullptr;
@@ -91,6 +144,8 @@ class RaceCheck : public machine::Observer {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> seen_;  ///< pairs of instructions already looked at
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
+  std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< kind and lines of the other findings
+  std::set<uint32_t> racing_;                                         ///< instructions that race for tensor memory
   std::vector<machine::Diagnostic> findings_;
 };
 

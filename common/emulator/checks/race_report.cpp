@@ -121,21 +121,36 @@ void RaceCheck::report_same_instruction(ClusterState& state, const PastAccess& n
   findings_.push_back(std::move(finding));
 }
 
+/// " at ring.cu:41", or nothing when the program has no lines.
+std::string RaceCheck::line_of(uint32_t pc) const {
+  const std::string source = grid_->kernel->describe_source(pc);
+  return source.empty() ? std::string() : " at " + source;
+}
+
 std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, const Present& now) {
-  const machine::Kernel& kernel = *grid_->kernel;
-  const auto at = [&](uint32_t pc) {
-    const std::string source = kernel.describe_source(pc);
-    return source.empty() ? std::string() : " at " + source;
-  };
+  for (const uint32_t pc : {before.pc(), now.record.pc()}) {
+    if (!grid_->kernel->describe_instruction(pc).starts_with("tcgen05.alloc")) continue;
+    return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must stand "
+           "between that and the first read";
+  }
   if (before.is_asynchronous()) {
     const Operation& first = state.order.operation(before.operation());
     switch (first.completion) {
-      case AsyncCompletion::mbarrier:
+      case AsyncCompletion::mbarrier: {
         if (!now.record.is_asynchronous()) return cause_with_copy(state, now.record, first, true, *now.known);
+        const BarrierOrder& barrier = state.order.barrier(first.barrier);
+        if (barrier.rank != now.warp / state.order.warps_per_block()) {
+          return fmt::format(
+              "a second operation is issued on the same bytes before its thread knows that the first has ended: only "
+              "{} of the block of rank {} tells that, so a thread which has waited for it must arrive on a barrier "
+              "that the issuing thread waits for",
+              name_of(barrier), barrier.rank);
+        }
         return fmt::format(
             "a second operation is issued on the same bytes before its thread knows that the first has ended: wait for "
             "{}, or for a barrier that is arrived on after it",
-            name_of(state.order.barrier(first.barrier)));
+            name_of(barrier));
+      }
       case AsyncCompletion::bulk_group:
         return first.warp == now.warp && (now.lanes >> first.lane & 1) != 0
                    ? fmt::format(
@@ -148,6 +163,9 @@ std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, c
       case AsyncCompletion::copy_group:
         return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
                "behind that";
+      case AsyncCompletion::warpgroup:
+        return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
+               "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
       default:
         return fmt::format(
             "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "
@@ -165,20 +183,42 @@ std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, c
         "last {}",
         second.what, before.writes() ? "write" : "read", before.writes() ? "write" : "read");
   }
+  return cause_between_threads(state, before, now);
+}
+
+std::string RaceCheck::cause_between_threads(ClusterState& state, const PastAccess& before, const Present& now) {
   if (before.agent == now.warp) {
     return "lanes of one warp need not run in step: put a __syncwarp() between the two";
   }
   for (const uint32_t warp : {now.warp, before.agent}) {
+    const uint32_t other = warp == now.warp ? before.agent : now.warp;
     for (const auto& [index, note] : state.order.warp(warp).waits) {
+      const std::deque<ArrivalNote>& arrivals = state.order.warp(other).arrivals;
+      const bool from_other =
+          std::any_of(arrivals.begin(), arrivals.end(),
+                      [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
+      if (!note.repeated && !(note.repeated_after_meeting && from_other)) continue;
       const BarrierOrder& barrier = state.order.barrier(index);
-      if (note.repeated) {
-        report_stale(state, warp, note, barrier);
-        return fmt::format(
-            "the wait{} for {} passed at once, for a phase that it had already seen: its parity was not "
-            "flipped",
-            at(note.pc), name_of(barrier));
-      }
+      report_stale(state, warp, note, barrier);
+      return fmt::format(
+          "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was not flipped",
+          line_of(note.pc), name_of(barrier), note.phases - 1);
     }
+  }
+  // Given away by an arrival of this round, that is, since the last wait?
+  const auto arrivals_before_last_wait = [&](const PastAccess& access) {
+    uint64_t arrivals = 0;
+    for (const auto& [index, note] : state.order.warp(access.agent).waits) {
+      if (note.time <= access.time) arrivals = std::max(arrivals, note.arrivals);
+    }
+    return arrivals;
+  };
+  for (const bool first : {true, false}) {
+    const PastAccess& access = first ? before : now.record;
+    const uint32_t other = first ? now.warp : before.agent;
+    std::string cause = cause_in_arrivals(state, access, other, first ? now.known : nullptr, nullptr,
+                                          arrivals_before_last_wait(access));
+    if (!cause.empty()) return cause;
   }
   const uint32_t warps = state.order.warps_per_block();
   if (before.agent / warps != now.warp / warps) {
@@ -195,13 +235,8 @@ std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, c
 
 std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy,
                                        bool copy_first, const VectorClock& known) {
-  const machine::Kernel& kernel = *grid_->kernel;
   const BarrierOrder& barrier = state.order.barrier(copy.barrier);
   const std::string name = name_of(barrier);
-  const auto at = [&](uint32_t pc) {
-    const std::string source = kernel.describe_source(pc);
-    return source.empty() ? std::string() : " at " + source;
-  };
   if (thread.is_asynchronous()) {
     return fmt::format(
         "the copy is issued before its thread knows that the {} is over: wait for the barrier that "
@@ -210,54 +245,100 @@ std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& th
   }
   const WarpOrder& warp = state.order.warp(thread.agent);
   const char* access = thread.writes() ? "write" : "read";
-  const auto wait = warp.waits.find(copy.barrier);
-  if (wait != warp.waits.end() && (wait->second.lanes & thread.lanes) != 0) {
-    const WaitNote& note = wait->second;
-    if (note.phases == 0) {
-      return fmt::format(
-          "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: a "
-          "consumer begins with parity 0",
-          at(note.pc), name);
-    }
-    if (note.repeated) {
-      report_stale(state, thread.agent, note, barrier);
-      return fmt::format(
-          "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was "
-          "not flipped",
-          at(note.pc), name, note.phases - 1);
-    }
+  const auto found = warp.waits.find(copy.barrier);
+  const WaitNote* wait =
+      found != warp.waits.end() && (found->second.lanes & thread.lanes) != 0 ? &found->second : nullptr;
+  if (wait != nullptr && wait->phases == 0) {
+    return fmt::format(
+        "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: a "
+        "consumer begins with parity 0",
+        line_of(wait->pc), name);
   }
-  const bool knows_a_phase =
-      state.order.warp(thread.agent).known[machine::first_lane(thread.lanes)]->at(barrier.component) > 0;
-  if (wait == warp.waits.end() && !knows_a_phase && !thread.writes()) {
+  if (wait != nullptr && (wait->repeated || wait->repeated_after_meeting)) {
+    report_stale(state, thread.agent, *wait, barrier);
+    return fmt::format(
+        "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was not flipped, so it "
+        "does not wait for the copy",
+        line_of(wait->pc), name, wait->phases - 1);
+  }
+  const uint32_t lane = machine::first_lane(thread.lanes);
+  const bool issue_known = copy_first && ClusterOrder::knows_issue(copy, thread, known);
+  const bool knows_a_phase = warp.known[lane]->at(barrier.component) > 0;
+  if (issue_known && wait != nullptr) {
+    return fmt::format(
+        "nothing makes the {} wait for the copy: the last wait{} for {} was for phase {}, and the copy comes after it",
+        access, line_of(wait->pc), name, wait->phases - 1);
+  }
+  if (issue_known || (found == warp.waits.end() && !knows_a_phase && !thread.writes())) {
+    const WaitNote* last = nullptr;
+    uint32_t last_barrier = 0;
+    for (const auto& [index, note] : warp.waits) {
+      if (note.time > thread.time || (last != nullptr && note.time < last->time)) continue;
+      last = &note;
+      last_barrier = index;
+    }
     return fmt::format(
         "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "
-        "whoever uses them must wait for it",
-        access, name);
+        "whoever uses {} must wait for it{}",
+        access, name, thread.writes() ? "the memory again" : "them",
+        last == nullptr ? std::string()
+                        : fmt::format("; the last wait before,{}, was for {}", line_of(last->pc),
+                                      name_of(state.order.barrier(last_barrier))));
   }
   // Was the slot given back by an arrival, after the wait, that the copy's thread has learnt of?
-  for (const ArrivalNote& note : warp.arrivals) {
-    if (wait != warp.waits.end() && note.number <= wait->second.arrivals) continue;
-    if (note.barrier == copy.barrier) continue;  // that announces the copy, and gives nothing back
-    const uint32_t lane = machine::first_lane(note.lanes);
-    if (!copy_first && known.at(thread.agent * machine::kWarpSize + lane) < note.time) continue;
-    const std::string arrival = fmt::format("arrival on {}{}", name_of(state.order.barrier(note.barrier)), at(note.pc));
-    if (note.time < thread.time) {
-      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use", access,
-                         arrival);
-    }
-    if ((note.lanes & thread.lanes) == 0) {
-      return fmt::format(
-          "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
-          "before it",
-          arrival, describe_lanes(note.lanes), describe_lanes(thread.lanes));
-    }
-    break;
-  }
+  std::string cause = cause_in_arrivals(state, thread, copy.warp, copy_first ? nullptr : &known, &copy,
+                                        found != warp.waits.end() ? found->second.arrivals : 0);
+  if (!cause.empty()) return cause;
   return fmt::format(
       "the thread that issues the copy does not wait until the {}s of the slot are over: it must wait "
       "for a barrier that they arrive on afterwards",
       access);
+}
+
+std::string RaceCheck::cause_in_arrivals(const ClusterState& state, const PastAccess& access, uint32_t other_warp,
+                                         const VectorClock* known, const Operation* copy, uint64_t since) const {
+  const char* verb = access.writes() ? "write" : "read";
+  const std::map<uint32_t, WaitNote>& waits = state.order.warp(other_warp).waits;
+  for (const ArrivalNote& note : state.order.warp(access.agent).arrivals) {
+    if (note.number <= since) continue;
+    if (copy != nullptr && note.barrier == copy->barrier) continue;  // that announces the copy, and gives nothing back
+    const BarrierOrder& barrier = state.order.barrier(note.barrier);
+    // Between threads: an arrival that the other side has listened to, and that did not announce a copy.
+    if (copy == nullptr && (barrier.is_for_copies || waits.find(note.barrier) == waits.end())) continue;
+    const uint32_t lane = machine::first_lane(note.lanes);
+    if (known != nullptr && known->at(access.agent * machine::kWarpSize + lane) < note.time) continue;
+    const std::string arrival = fmt::format("arrival on {}{}", name_of(barrier), line_of(note.pc));
+    if (note.time < access.time) {
+      const std::string sibling = unused_sibling(state, barrier, other_warp);
+      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,
+                         sibling.empty()
+                             ? std::string()
+                             : fmt::format(", or wait for {} as well before the slot is filled again", sibling));
+    }
+    if ((note.lanes & access.lanes) == 0) {
+      return fmt::format(
+          "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
+          "before it",
+          arrival, describe_lanes(note.lanes), describe_lanes(access.lanes));
+    }
+    break;
+  }
+  return {};
+}
+
+/// A barrier of the same array that no copy completes on and that this warp has never waited for; empty: none.
+std::string RaceCheck::unused_sibling(const ClusterState& state, const BarrierOrder& barrier,
+                                      uint32_t waiting_warp) const {
+  const auto array_of = [](const std::string& name) { return name.substr(0, name.find('[')); };
+  const std::string array = array_of(name_of(barrier));
+  const std::map<uint32_t, WaitNote>& waits = state.order.warp(waiting_warp).waits;
+  for (uint32_t index = 0; index < state.order.barrier_count(); ++index) {
+    const BarrierOrder& other = state.order.barrier(index);
+    if (&other == &barrier || other.rank != barrier.rank || other.is_for_copies) continue;
+    const std::string name = name_of(other);
+    if (name.find('[') != std::string::npos && array_of(name) == array && waits.find(index) == waits.end()) return name;
+  }
+  return {};
 }
 
 void RaceCheck::report_stale(ClusterState& state, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier) {
@@ -271,7 +352,10 @@ void RaceCheck::report_stale(ClusterState& state, uint32_t warp, const WaitNote&
   finding.details.push_back(fmt::format("{} has ended {} phase{}; the wait is for parity {}, so it passes at once",
                                         name_of(barrier), note.phases, note.phases == 1 ? "" : "s",
                                         (note.phases - 1) & 1));
-  finding.likely_cause = "the parity must flip whenever the index of the stage wraps around";
+  finding.likely_cause =
+      "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
+      "there "
+      "one too many?";
   findings_.push_back(std::move(finding));
 }
 

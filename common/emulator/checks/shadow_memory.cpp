@@ -2,6 +2,11 @@
 
 namespace stagecraft::emulator::checks {
 
+void ShadowMemory::add_page(uint32_t page) {
+  if (page >= pages_.size()) pages_.resize(page + 1);
+  pages_[page] = std::make_unique<Page>();
+}
+
 std::array<ShadowCell, ShadowMemory::kCellBytes>& ShadowMemory::bytes_of(ShadowCell& cell) {
   if (cell.write.agent != PastAccess::kByBytes) {
     std::array<ShadowCell, kCellBytes> bytes;

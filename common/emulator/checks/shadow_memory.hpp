@@ -27,6 +27,8 @@ struct PastAccess {
   Time time = 0;
   uint32_t pc_and_flags = 0;
 
+  bool operator==(const PastAccess&) const = default;
+
   bool is_asynchronous() const { return (agent & kAsynchronous) != 0; }
   uint32_t operation() const { return agent & ~kAsynchronous; }
   bool strong() const { return (pc_and_flags & kStrong) != 0; }
@@ -38,6 +40,7 @@ struct PastAccess {
 /// before the last one, which is no race among strong ones, are kept with the reads.
 struct ShadowCell {
   PastAccess write, read;
+  bool operator==(const ShadowCell&) const = default;
 };
 
 /// The cells of one block's shared memory; pages of them come into being when they are touched.
@@ -45,11 +48,24 @@ class ShadowMemory {
  public:
   static constexpr uint32_t kCellBytes = 4;
 
+  static constexpr uint32_t kPageBytes = 1024;
+
+  /// The cell of a byte; those behind it follow, up to the end of its page.
   ShadowCell& cell(uint32_t offset) {
-    const uint32_t index = offset / kCellBytes, page = index / kPageCells;
-    if (page >= pages_.size()) pages_.resize(page + 1);
-    if (!pages_[page]) pages_[page] = std::make_unique<std::array<ShadowCell, kPageCells>>();
-    return (*pages_[page])[index % kPageCells];
+    const uint32_t page = offset / kPageBytes;
+    if (page >= pages_.size() || !pages_[page]) add_page(page);
+    return pages_[page]->cells[offset % kPageBytes / kCellBytes];
+  }
+  /// Threads, or what writes as they do, have written here: most pages are written by copies only.
+  void note_thread_write(uint32_t offset, uint32_t bytes) {
+    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
+      cell(page * kPageBytes);
+      pages_[page]->written_by_threads = true;
+    }
+  }
+  bool is_written_by_threads(uint32_t offset) const {
+    const uint32_t page = offset / kPageBytes;
+    return page < pages_.size() && pages_[page] && pages_[page]->written_by_threads;
   }
   /// The cells of the single bytes of a cell, which are made from it when it has none.
   std::array<ShadowCell, kCellBytes>& bytes_of(ShadowCell& cell);
@@ -61,9 +77,15 @@ class ShadowMemory {
   void clear_reads(ShadowCell& cell);
 
  private:
-  static constexpr uint32_t kPageCells = 256;
+  static constexpr uint32_t kPageCells = kPageBytes / kCellBytes;
+  struct Page {
+    std::array<ShadowCell, kPageCells> cells;
+    bool written_by_threads = false;
+  };
 
-  std::vector<std::unique_ptr<std::array<ShadowCell, kPageCells>>> pages_;
+  void add_page(uint32_t page);
+
+  std::vector<std::unique_ptr<Page>> pages_;
   std::vector<std::array<ShadowCell, kCellBytes>> split_;
   std::vector<std::vector<PastAccess>> lists_;
   std::vector<uint32_t> free_lists_;

@@ -31,7 +31,8 @@ struct AtomicDetail : AccessDetail {
 
 Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& atomic = *static_cast<const AtomicDetail*>(op.detail);
-  note_effect(fragment);
+  bool changed =
+      false;  // a poll that adds 0, or tries to take a lock that is taken, does nothing that others could see
   uint64_t pointers[kWarpSize];
   atomic.locate(fragment, atomic, mask, pointers);
   const uint32_t size = atomic.element_bytes;
@@ -43,9 +44,13 @@ Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
       std::memcpy(&operand, fragment.registers + atomic.operands[i] + lane * atomic.operand_bytes[i], size);
       if (atomic.compares) {
         std::memcpy(&comparand, fragment.registers + atomic.comparand + lane * atomic.comparand_bytes, size);
-        if (old == comparand) std::memcpy(memory, &operand, size);
+        if (old == comparand) {
+          changed = changed || !(old == operand);
+          std::memcpy(memory, &operand, size);
+        }
       } else {
         const AtomicValue result = atomic.function(old, operand);
+        changed = changed || std::memcmp(&old, &result, size) != 0;
         std::memcpy(memory, &result, size);
       }
       if (atomic.returns) {
@@ -55,6 +60,7 @@ Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
       }
     }
   });
+  if (changed) note_effect(fragment);
   return atomic.outcome;
 }
 

@@ -97,7 +97,10 @@ Outcome named_barrier(Fragment& fragment, const Op& op, LaneMask mask) {
                             barrier.expected == 0 ? std::string("all") : std::to_string(barrier.expected)),
                 {"all that meet at one barrier must give the same count: has its number been given to two purposes?"});
   }
-  note_effect(fragment);
+  // That a thread has come tells others nothing that could end a loop of theirs, but for a reduction: what they do next
+  // is the same, sooner or later.
+  fragment.idle_poll_pc = Fragment::kNoPoll;
+  if (detail.reduction != Reduction::none) note_effect(fragment);
   barrier.expected = count;
   barrier.arrived += arrivals_of(fragment, mask);
   if (detail.reduction != Reduction::none) {

@@ -1,65 +1,78 @@
 #include "emulator/machine/endless_loop.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace stagecraft::emulator::machine {
 
 namespace {
 
-/// Turns without an effect before the cluster is looked at: long computations pass by unhindered.
-constexpr uint64_t kFirstSnapshot = 16384;
+/// Turns of the cluster without an effect before its warps are looked at: long computations pass by unhindered.
+constexpr uint64_t kTurnsAtFirst = 1024;
+
+size_t register_bytes_of(const Warp& warp) { return warp.block->cluster->grid->kernel->register_bytes; }
+size_t local_bytes_of(const Warp& warp) { return size_t{warp.local_stride} * kWarpSize; }
 
 }  // namespace
 
-bool EndlessLoopDetector::repeats(const Cluster& cluster, uint64_t effects) {
+bool EndlessLoopDetector::goes_on_by_itself(const Fragment& fragment) {
+  return fragment.state == FragmentState::ready ||
+         (fragment.state == FragmentState::blocked && (fragment.limited || fragment.wait.kind == WaitKind::sleep));
+}
+
+bool EndlessLoopDetector::repeats(const Cluster& cluster, const Warp& warp, uint64_t effects) {
   if (effects != effects_) [[likely]] {
     effects_ = effects;
     turns_ = 0;
-    next_snapshot_ = kFirstSnapshot;
+    if (!warps_.empty()) warps_.clear();
     return false;
   }
-  if (++turns_ < kFirstSnapshot) return false;
-  if (turns_ >= next_snapshot_ || cluster_ == nullptr) {
-    take_snapshot(cluster);
-    next_snapshot_ = 2 * turns_;
-    return false;
+  if (++turns_ < kTurnsAtFirst) return false;
+  WarpRecord& record = warps_[&warp];
+  if (!record.repeated) {
+    if (record.turns++ >= record.next_snapshot) {
+      take_snapshot(warp, record);
+      record.next_snapshot = 2 * record.turns;
+    } else {
+      record.repeated = matches_snapshot(warp, record);
+    }
   }
-  return cluster_ == &cluster && matches_snapshot(cluster);
+  if (!record.repeated || cluster.coming_effects != 0) return false;
+  return std::all_of(cluster.blocks.begin(), cluster.blocks.end(), [&](const auto& block) {
+    return block->exited || std::all_of(block->warps.begin(), block->warps.end(), [&](const Warp& each) {
+             const bool sleeps = std::none_of(each.fragments.begin(), each.fragments.end(),
+                                              [](const auto& fragment) { return goes_on_by_itself(*fragment); });
+             if (sleeps) return true;
+             const auto found = warps_.find(&each);
+             return found != warps_.end() && found->second.repeated;
+           });
+  });
 }
 
-void EndlessLoopDetector::take_snapshot(const Cluster& cluster) {
-  cluster_ = &cluster;
-  fragments_.clear();
-  registers_.clear();
-  const uint32_t bytes = cluster.grid->kernel->register_bytes;
-  for (const auto& block : cluster.blocks) {
-    for (const Warp& warp : block->warps) {
-      for (const auto& fragment : warp.fragments) fragments_.push_back({warp.index, fragment->pc, fragment->mask});
-      registers_.insert(registers_.end(), warp.registers, warp.registers + bytes);
-    }
-  }
+EndlessLoopDetector::FragmentRecord EndlessLoopDetector::record_of(const Fragment& fragment) {
+  return {fragment.pc,
+          fragment.mask,
+          fragment.state,
+          fragment.timed_out,
+          fragment.idle_poll_pc,
+          fragment.local_frame,
+          fragment.return_stack.size()};
 }
 
-bool EndlessLoopDetector::matches_snapshot(const Cluster& cluster) const {
-  const uint32_t bytes = cluster.grid->kernel->register_bytes;
-  size_t next_fragment = 0;
-  size_t position = 0;
-  for (const auto& block : cluster.blocks) {
-    for (const Warp& warp : block->warps) {
-      for (const auto& fragment : warp.fragments) {
-        if (next_fragment == fragments_.size()) return false;
-        if (!(fragments_[next_fragment++] == FragmentState{warp.index, fragment->pc, fragment->mask})) return false;
-      }
-    }
+void EndlessLoopDetector::take_snapshot(const Warp& warp, WarpRecord& record) {
+  record.fragments.clear();
+  for (const auto& fragment : warp.fragments) record.fragments.push_back(record_of(*fragment));
+  record.registers.assign(warp.registers, warp.registers + register_bytes_of(warp));
+  record.local.assign(warp.local, warp.local + local_bytes_of(warp));
+}
+
+bool EndlessLoopDetector::matches_snapshot(const Warp& warp, const WarpRecord& record) {
+  if (warp.fragments.size() != record.fragments.size()) return false;
+  for (size_t i = 0; i < record.fragments.size(); ++i) {
+    if (!(record_of(*warp.fragments[i]) == record.fragments[i])) return false;
   }
-  if (next_fragment != fragments_.size()) return false;
-  for (const auto& block : cluster.blocks) {
-    for (const Warp& warp : block->warps) {
-      if (std::memcmp(registers_.data() + position, warp.registers, bytes) != 0) return false;
-      position += bytes;
-    }
-  }
-  return true;
+  return std::memcmp(record.registers.data(), warp.registers, record.registers.size()) == 0 &&
+         (record.local.empty() || std::memcmp(record.local.data(), warp.local, record.local.size()) == 0);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -24,7 +24,8 @@ bool same_place(const Fragment& left, const Fragment& right) {
 void absorb(Fragment& fragment, Fragment& other) {
   fragment.mask |= other.mask;
   fragment.held_back = fragment.held_back && other.held_back;
-  fragment.idle_poll_pc = 0xffffffffu;
+  const bool effect = fragment.idle_poll_pc == Fragment::kEffect || other.idle_poll_pc == Fragment::kEffect;
+  fragment.idle_poll_pc = effect ? Fragment::kEffect : Fragment::kNoPoll;
   other.mask = 0;
   other.state = FragmentState::exited;
 }
@@ -147,7 +148,9 @@ void run_warp(Warp& warp, uint32_t budget, Counters& counters) {
     const bool alone = warp.fragments.size() == 1;
     uint32_t turn = alone ? budget : std::min(budget, kFragmentTurn);
     const uint32_t before = turn;
+    if (fragment->idle_poll_pc == Fragment::kEffect) fragment->idle_poll_pc = Fragment::kNoPoll;
     const Stopped stopped = run_fragment(*fragment, turn, stop, counters);
+    if (fragment->idle_poll_pc == Fragment::kEffect) ++*fragment->effects;
     budget -= before - turn;
     if (!alone && stopped == Stopped::turn_over) fragment->held_back = true;
     if (stopped == Stopped::changed) remove_exited(warp);
@@ -234,12 +237,14 @@ Cycle time_of(const Cluster& cluster) {
 void sleep(Fragment& fragment, Wait wait) {
   fragment.state = FragmentState::blocked;
   fragment.wait = wait;
+  fragment.limited = false;
   ++fragment.sleep_ticket;
   for (Observer* observer : fragment.grid().observers) observer->fragment_blocked(fragment);
 }
 
 void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit) {
   sleep(fragment, wait);
+  fragment.limited = true;
   // By the time the limit is over the fragment may be gone, merged with another; its number is not used again.
   const auto end = [warp = fragment.warp, sequence = fragment.sequence, ticket = fragment.sleep_ticket] {
     for (const auto& candidate : warp->fragments) {
@@ -271,6 +276,7 @@ void resume_after(Fragment& fragment) {
 void Cluster::schedule(Cycle delay, std::function<void()> action, bool is_time_limit) {
   Origin from = origin;
   if (running != nullptr) from = {&running->block(), running->warp->index, running->pc, running->mask};
+  if (!is_time_limit) ++coming_effects;
   events.push({time_of(*this) + delay, next_sequence++, std::move(action), from, is_time_limit});
 }
 

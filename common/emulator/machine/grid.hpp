@@ -94,9 +94,11 @@ struct Fragment {
   /// Set when a sleep in a poll (mbarrier.try_wait) ended by its time limit rather than by what it waits for: the
   /// handler must then report "not yet" instead of sleeping again, and clears it.
   bool timed_out = false;
+  bool limited = false;  ///< this sleep ends by itself
   /// The poll (test_wait, try_wait) at this pc found nothing, and nothing that others could see was done since; a
-  /// second such poll sleeps without a limit. Cleared by every instruction with an outside effect.
-  uint32_t idle_poll_pc = 0xffffffffu;
+  /// second such poll sleeps without a limit. Every instruction with an outside effect makes it kEffect.
+  uint32_t idle_poll_pc = kNoPoll;
+  static constexpr uint32_t kEffect = 0xffffffffu, kNoPoll = 0xfffffffeu;
   uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
   std::vector<ReturnPoint> return_stack;
   uint32_t local_frame = 0;   ///< where the running recursive function's local variables begin, beside their own base
@@ -188,6 +190,7 @@ struct Cluster {
   std::vector<std::unique_ptr<Block>> blocks;  ///< by rank
   Cycle now = 0;                               ///< time of the warp or event that is being executed
   std::priority_queue<Event, std::vector<Event>, LaterEvent> events;
+  uint64_t coming_effects = 0;  ///< events in the queue that are no time limits
   uint64_t next_sequence = 0;
   Origin origin;  ///< of the event that is being executed; an instruction's is `running`
   Fragment* running = nullptr;
@@ -257,7 +260,7 @@ void exit_lanes(Fragment& fragment, LaneMask lanes);
 
 /// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
 [[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {
-  fragment.idle_poll_pc = 0xffffffffu;
+  fragment.idle_poll_pc = Fragment::kEffect;
   ++*fragment.effects;
 }
 

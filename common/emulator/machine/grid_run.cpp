@@ -105,6 +105,7 @@ void GridRun::run() {
       result_.cycles = std::max(result_.cycles, current->now);
       if (status == Status::finished) {
         finish_blocks(*current);
+        loops_.erase(current);
         std::erase_if(grid_.resident, [&](const auto& cluster) { return cluster.get() == current; });
       } else if (status == Status::repeating) {
         if (nothing_can_end(*current)) {
@@ -304,6 +305,7 @@ Warp* GridRun::next_warp(Cluster& cluster) {
 }
 
 GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
+  EndlessLoopDetector& loops = loops_[&cluster];
   for (;;) {
     Warp* warp = next_warp(cluster);
     if (!cluster.events.empty() && (warp == nullptr || cluster.events.top().time <= warp->clock)) {
@@ -311,7 +313,10 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
       cluster.events.pop();
       cluster.now = std::max(cluster.now, event.time);
       cluster.origin = event.origin;
-      if (!event.is_time_limit) ++grid_.effects;
+      if (!event.is_time_limit) {
+        ++grid_.effects;
+        --cluster.coming_effects;
+      }
       event.action();
       continue;
     }
@@ -324,7 +329,7 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));
     run_warp(*warp, turn, counters_);
-    if (loops_.repeats(cluster, grid_.effects)) {
+    if (loops.repeats(cluster, *warp, grid_.effects)) {
       cluster.repeats_since = grid_.effects + 1;
       cluster.now = std::max(cluster.now, warp->clock);
       return Status::repeating;
@@ -361,24 +366,36 @@ void GridRun::report(const Fault& fault, const Cluster& cluster) {
 }
 
 void GridRun::report_endless(Cluster& cluster) {
+  constexpr size_t kMostPlaces = 8;
   result_.fault = FaultKind::deadlock;
+  Diagnostic finding{"endless loop",
+                     "the same instructions are executed again and again, with the same values in all registers",
+                     {},
+                     {},
+                     "the loop polls memory or barriers that nobody will change any more"};
+  size_t looping = 0;
   for (const auto& block : cluster.blocks) {
+    if (block->exited) continue;
     for (Warp& warp : block->warps) {
       for (const auto& fragment : warp.fragments) {
-        if (fragment->state == FragmentState::exited) continue;
+        if (!EndlessLoopDetector::goes_on_by_itself(*fragment)) continue;
         cluster.running = fragment.get();
         const Place place = place_of(cluster, Fault(FaultKind::deadlock, {}));
         cluster.running = nullptr;
-        result_.diagnostics.push_back(
-            {"endless loop",
-             "the same instructions are executed again and again, with the same values in all registers",
-             place,
-             {"no thread that still runs does anything that could end it"},
-             "the loop polls memory that nobody will write any more"});
-        return;
+        if (looping++ == 0) {
+          finding.place = place;
+        } else if (looping <= kMostPlaces) {
+          finding.details.push_back(fmt::format("so does block ({},{},{}) warp {}{}", place.block_x, place.block_y,
+                                                place.block_z, place.warp,
+                                                place.source.empty() ? std::string() : " at " + place.source));
+        }
       }
     }
   }
+  if (looping > kMostPlaces) finding.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
+  for (Observer* observer : grid_.observers) observer->cluster_repeats(cluster, finding);
+  finding.details.push_back("no thread that still runs does anything that could end it");
+  result_.diagnostics.push_back(std::move(finding));
 }
 
 void GridRun::report_stuck(Cluster& cluster) {

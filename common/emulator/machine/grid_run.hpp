@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/machine/endless_loop.hpp"
@@ -47,7 +48,7 @@ class GridRun {
   Grid& grid_;
   LaunchResult& result_;
   Counters counters_;
-  EndlessLoopDetector loops_;
+  std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
   uint32_t block_shared_ = 0;     ///< bytes with what the system reserves

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "emulator/machine/function_translator.hpp"
 #include "emulator/machine/grid_run.hpp"
@@ -67,9 +69,12 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
   std::memcpy(DeviceMemory::host(*parameters), request.parameters.data(), request.parameters.size());
   GridRun(grid, result).run();
   memory_.release(*parameters);
+  // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
+  std::vector<Diagnostic> stopped = std::exchange(result.diagnostics, {});
   for (Observer* observer : observers) {
     for (Diagnostic& finding : observer->findings()) result.diagnostics.push_back(std::move(finding));
   }
+  std::move(stopped.begin(), stopped.end(), std::back_inserter(result.diagnostics));
   if (!result.diagnostics.empty() && !result.fault) result.fault = FaultKind::launch_failure;
   return result;
 }

@@ -43,7 +43,7 @@ constexpr uint32_t kHalf = kWarpSize / 2;
   const Warp& warp = *fragment.warp;
   const uint64_t own = pointer - reinterpret_cast<uint64_t>(warp.local);
   if (access.space == AccessSpace::generic && own < uint64_t{kWarpSize} * warp.local_stride) return;
-  fragment.idle_poll_pc = 0xffffffffu;  // note_effect, which is not for this file
+  fragment.idle_poll_pc = Fragment::kEffect;  // counted at the end of the turn; note_effect is not for this file
 }
 
 /// One element in memory, its register, and how many of them a lane accesses.
@@ -221,7 +221,7 @@ Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
       if (window.usable && (stray & kTopBit<Address>) == 0 && aligned) [[likely]] {
         const uint64_t pointer0 = start0 + window.pointer_bias, pointer1 = start1 + window.pointer_bias;
         if constexpr (Store) {
-          fragment.idle_poll_pc = 0xffffffffu;
+          fragment.idle_poll_pc = Fragment::kEffect;
           store_row<S>(registers, access, 0, pointer0, step0 == 0);
           store_row<S>(registers, access, kHalf, pointer1, step1 == 0);
         } else {
@@ -245,7 +245,7 @@ Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
   }
   if (window.usable && (stray & kTopBit<Address>) == 0 && (low_bits & (S::kBytes - 1)) == 0) [[likely]] {
     if constexpr (Store) {
-      fragment.idle_poll_pc = 0xffffffffu;
+      fragment.idle_poll_pc = Fragment::kEffect;
       store_scattered<S>(registers, access, pointers);
     } else {
       load_scattered<S>(registers, access, pointers);

@@ -133,6 +133,7 @@ enum class Clock : uint64_t { cycles, nanoseconds };
 
 template <typename Element>
 Outcome read_clock(Fragment& fragment, const Op& op, LaneMask mask) {
+  ++*fragment.effects;  // with a clock at hand, no loop need be endless (endless_loop.hpp)
   const Cycle cycles = fragment.warp->clock;
   // One virtual cycle is taken as one nanosecond times the chip's clock; the emulated time starts with the launch.
   const uint64_t khz = fragment.grid().architecture->clock_khz;

@@ -8,6 +8,8 @@
 namespace stagecraft::emulator::machine {
 
 std::string demangle(const std::string& name) {
+  // What is not mangled may look like the code of a type: "a" is that of signed char.
+  if (!name.starts_with("_Z")) return name;
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
                                                          &std::free);

@@ -137,7 +137,10 @@ FenceKind fence_of(const ptx::Instruction& instruction) {
   const bool is_fence = instruction.opcode == "fence" || instruction.opcode == "membar";
   if (!is_fence || has(instruction, "tensormap::generic")) return FenceKind::other;
   if (has(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
-  if (has(instruction, "proxy")) return has(instruction, "alias") ? FenceKind::other : FenceKind::proxy_async;
+  if (has(instruction, "proxy")) {
+    // .global leaves shared memory out.
+    return has(instruction, "alias") || has(instruction, "global") ? FenceKind::other : FenceKind::proxy_async;
+  }
   return FenceKind::memory;
 }
 
@@ -195,8 +198,16 @@ void announce_group(const GroupEvent& event) {
   for (Observer* observer : event.fragment->grid().memory_observers) observer->group(event);
 }
 
+void announce_warpgroup_wait(const WarpgroupWait& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_waited(event);
+}
+
 void announce_rendezvous(const Rendezvous& event) {
   for (Observer* observer : event.cluster->grid->memory_observers) observer->rendezvous(event);
+}
+
+void announce_tensor(const TensorEvent& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->tensor(event);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -76,12 +76,40 @@ struct SharedRange {
   uint32_t bytes = 0;
 };
 
+/// How the rows of a tile are swizzled in shared memory, by who wrote it or in the eyes of who reads it.
+enum class SharedLayout : uint8_t {
+  unknown,
+  linear,
+  swizzle_32,
+  swizzle_64,
+  swizzle_128,
+  swizzle_128_atom_32,
+  swizzle_128_atom_32_flip_8,
+  swizzle_128_atom_64,
+};
+
+/// A matrix in shared memory as a descriptor has it.
+struct MatrixRead {
+  const char* name = "";  ///< "A"
+  SharedLayout layout = SharedLayout::unknown;
+  uint32_t start = 0;        ///< the descriptor's address: an offset in the block's shared memory
+  uint32_t base_offset = 0;  ///< the descriptor's, in lines of 128 bytes
+  size_t first = 0;          ///< of its ranges among AsyncOperation::reads; the next matrix begins where they end
+};
+
+/// A rectangle of tensor memory.
+struct TensorRange {
+  uint32_t column = 0, columns = 0;
+  uint32_t lanes = 0;  ///< bit i: lanes 16 * i to 16 * i + 15
+};
+
 /// What says that an asynchronous operation has ended.
 enum class AsyncCompletion : uint8_t {
   mbarrier,       ///< a BarrierEvent (complete_tx) with its number
   bulk_group,     ///< cp.async.bulk.wait_group of its thread
   copy_group,     ///< cp.async.wait_group of its thread, or an arrival for copies
   tensor_pipe,    ///< an arrival for tensor operations of its thread
+  warpgroup,      ///< a WarpgroupWait of a warp of its warpgroup
   copies_arrive,  ///< is itself an arrival: cp.async.mbarrier.arrive, after all earlier cp.async of its thread
   tensor_arrive,  ///< is itself an arrival: tcgen05.commit, after all earlier operations of its thread
 };
@@ -97,6 +125,30 @@ struct AsyncOperation {
   bool has_barrier = false;
   uint32_t barrier = 0;  ///< shared address of the mbarrier that it completes on, if it does
   std::vector<SharedRange> reads{}, writes{};
+  bool generic_proxy = false;                   ///< accesses shared memory as the threads' loads and stores do
+  SharedLayout layout = SharedLayout::unknown;  ///< of what it writes
+  std::vector<MatrixRead> matrices{};           ///< what `reads` are, where that is known
+  std::vector<TensorRange> tensor_reads{}, tensor_writes{};
+  bool accumulates = false;     ///< adds to what `tensor_writes` hold
+  uint64_t begin = 0, end = 0;  ///< virtual time at which it is under way
+};
+
+/// What happens to tensor memory beside the asynchronous operations.
+enum class TensorEventKind : uint8_t {
+  allocate,
+  deallocate,
+  load,          ///< tcgen05.ld; ends before the warp's next wait_load
+  store,         ///< tcgen05.st; ends before the warp's next wait_store
+  wait_load,     ///< tcgen05.wait::ld
+  wait_store,    ///< tcgen05.wait::st
+  fence_before,  ///< tcgen05.fence::before_thread_sync
+  fence_after,   ///< tcgen05.fence::after_thread_sync
+};
+struct TensorEvent {
+  TensorEventKind kind;
+  Fragment* fragment;
+  LaneMask lanes;
+  std::vector<TensorRange> ranges{};
 };
 
 enum class GroupEventKind : uint8_t { commit, wait };
@@ -109,6 +161,12 @@ struct GroupEvent {
   uint32_t lane;
   uint32_t keep = 0;
   bool read_only = false;
+};
+
+/// A warp learns that the first `ended` wgmma.mma_async of its warpgroup have ended.
+struct WarpgroupWait {
+  Fragment* fragment;
+  uint64_t ended;
 };
 
 /// Threads meet at a barrier that is not in memory: bar.sync of a block, barrier.cluster.
@@ -130,7 +188,7 @@ struct Rendezvous {
 enum class FenceKind : uint8_t {
   memory,         ///< fence.acq_rel and its kind, membar
   mbarrier_init,  ///< fence.mbarrier_init
-  proxy_async,    ///< fence.proxy.async
+  proxy_async,    ///< fence.proxy.async, as far as it concerns shared memory
   other,
 };
 
@@ -155,9 +213,14 @@ class Observer {
   virtual void rendezvous(const Rendezvous&) {}
   virtual void issued(const AsyncOperation&) {}
   virtual void group(const GroupEvent&) {}
+  virtual void warpgroup_waited(const WarpgroupWait&) {}
+  virtual void tensor(const TensorEvent&) {}
 
   /// Nothing in the cluster can go on, and nothing outside it will change that.
   virtual void cluster_stuck(Cluster&) {}
+  /// All that still runs in the cluster is loops that cannot end, and that is about to be reported: what the observer
+  /// knows of it may be added.
+  virtual void cluster_repeats(Cluster&, Diagnostic&) {}
   /// What the observer has found wrong, asked for once when the grid has ended.
   virtual std::vector<Diagnostic> findings() { return {}; }
 };

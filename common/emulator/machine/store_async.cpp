@@ -35,7 +35,11 @@ Outcome send(Fragment& fragment, const Op& op, LaneMask mask) {
     auto targets = units::targets_of(fragment, lane, detail.operands, bytes, bytes, detail.what);
     std::vector<uint64_t> values;
     for (const LaneOperand& value : detail.values) values.push_back(value.at(fragment, lane));
-    const units::DeliveryNotes notes{lane, units::SharedFootprint::whole(bytes), {}, detail.function != nullptr};
+    const units::DeliveryNotes notes{.lane = lane,
+                                     .footprint = units::SharedFootprint::whole(bytes),
+                                     .source = {},
+                                     .updates = detail.function != nullptr,
+                                     .generic_proxy = true};
     units::schedule_delivery(fragment, std::move(targets), bytes, detail.what, notes,
                              [cluster, bytes, size, values = std::move(values), what = detail.what,
                               function = detail.function](const units::BulkTarget& target) {

@@ -9,6 +9,7 @@
 
 #include "emulator/checks/deadlock.hpp"
 #include "emulator/checks/race.hpp"
+#include "emulator/runtime/recording.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -158,13 +159,18 @@ void run(State& state, const machine::LaunchRequest& request) {
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   checks::DeadlockCheck deadlock_check;
   checks::RaceCheck race_check;
-  std::vector<machine::Observer*> observers{&deadlock_check};
+  // In the order in which their findings are told: a deadlock is often what a race or a misused barrier led to.
+  std::vector<machine::Observer*> observers;
   if (state.settings().checks.race) observers.push_back(&race_check);
+  Recording recording(state.settings());
+  recording.join(observers);
+  observers.push_back(&deadlock_check);
   const auto begin = std::chrono::steady_clock::now();
   const machine::LaunchResult result = state.machine().launch(request, observers, print);
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
+  recording.tell(state.reporter, state.launches++);
   if (result.fault) state.set_fault(error_of(*result.fault));
   state.virtual_nanoseconds +=
       kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / std::max(state.architecture().clock_khz, 1u);

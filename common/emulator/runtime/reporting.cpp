@@ -39,6 +39,10 @@ void Reporter::report(const machine::Diagnostic& diagnostic) {
   write(format_ == ReportFormat::json ? line_of(checks::render_json(diagnostic)) : checks::render_text(diagnostic));
 }
 
+void Reporter::tell(const std::string& text, const nlohmann::json& json) {
+  write(format_ == ReportFormat::json ? line_of(json) : text);
+}
+
 void Reporter::refuse(std::string_view function, std::string_view message, std::string_view error) {
   if (format_ == ReportFormat::json) {
     write(line_of({{"kind", "refused call"}, {"function", function}, {"message", message}, {"error", error}}));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ class Reporter {
   void report(const machine::Diagnostic& diagnostic);
   /// A call of the API that was refused: `stagecraft: cudaMalloc: <message> [cudaErrorInvalidValue]`.
   void refuse(std::string_view function, std::string_view message, std::string_view error);
+
+  /// What was counted, or drawn: no diagnostic. In the format of the reports.
+  void tell(const std::string& text, const nlohmann::json& json);
 
   /// Diagnostics of kernels so far.
   uint64_t diagnosed() const { return diagnosed_; }

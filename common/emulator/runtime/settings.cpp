@@ -42,6 +42,15 @@ Checks read_checks(std::string_view text) {
   return checks;
 }
 
+Counters read_counters(std::string_view text) {
+  Counters counters;
+  if (text.empty() || text == "none") return counters;
+  // There is one so far.
+  if (text != "all" && text != "bank_conflicts") illegal("STAGECRAFT_COUNTERS", text, "all, none, or bank_conflicts");
+  counters.bank_conflicts = true;
+  return counters;
+}
+
 }  // namespace
 
 Settings read_settings(const char* (*get_variable)(const char* name)) {
@@ -58,6 +67,13 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
+
+  settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
+  settings.timeline = variable("STAGECRAFT_TIMELINE");
+  const std::string_view timeline = settings.timeline;
+  if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
+    illegal("STAGECRAFT_TIMELINE", timeline, "text, or the name of a file that ends in .svg or .txt");
+  }
 
   const std::string_view format = variable("STAGECRAFT_REPORT");
   if (format == "json") {

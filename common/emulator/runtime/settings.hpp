@@ -18,6 +18,13 @@ struct Checks {
   bool operator==(const Checks&) const = default;
 };
 
+/// What is counted while kernels run, and told at their end.
+struct Counters {
+  bool bank_conflicts = false;  ///< passes over the banks of shared memory, by source line
+
+  bool operator==(const Counters&) const = default;
+};
+
 struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE: b200 (default) or h200
   uint64_t seed = 0;                                    ///< STAGECRAFT_SEED: of the schedule, default 0
@@ -25,6 +32,13 @@ struct Settings {
   std::string report_file;                              ///< STAGECRAFT_REPORT_FILE: appended to; default stderr
   /// STAGECRAFT_CHECKS: `all`, `none` (default), or a list such as `race,deadlock`
   Checks checks;
+  /// STAGECRAFT_COUNTERS: `none` (default), `all`, or a list such as `bank_conflicts`
+  Counters counters;
+  /// STAGECRAFT_TIMELINE: `text` (with the reports), or a file whose name ends in .svg or .txt; default: none
+  std::string timeline;
+
+  /// Whether kernels must announce what they do to memory.
+  bool observes_memory() const { return checks.race || counters.bank_conflicts || !timeline.empty(); }
   /// STAGECRAFT_EXIT_STATUS: `strict` (default) makes a program that would exit with 0 exit with 1 after a kernel was
   /// diagnosed; `program` leaves its status alone.
   bool strict_exit_status = true;

@@ -95,7 +95,7 @@ machine::Machine& State::machine() {
   const machine::Architecture& chip = architecture();
   try {
     machine_ = std::make_unique<machine::Machine>(chip);
-    machine_->announce_memory_events(settings().checks.race);
+    machine_->announce_memory_events(settings().observes_memory());
   } catch (const std::exception& error) {
     machine_failure_ = ApiError(
         cudaErrorInitializationError,

@@ -71,6 +71,7 @@ class State {
   /// copies. No claim about the chip's speed rests on it; it is the same in every run.
   double virtual_nanoseconds = 0;
 
+  uint64_t launches = 0;             ///< of kernels
   uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
   double seconds_in_kernels = 0;     ///< that the host took to emulate them
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -73,9 +74,17 @@ machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes) {
   return grid.latencies->bulk_copy + bytes / std::max(1u, grid.latencies->bulk_bytes_per_cycle);
 }
 
+namespace {
+
+/// The time from which `Cluster::schedule` counts.
+machine::Cycle now_of(const Fragment& fragment) { return std::max(fragment.cluster().now, fragment.warp->clock); }
+
+}  // namespace
+
 void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes, std::function<void(const BulkTarget&)> deliver) {
   if (machine::observes_memory(fragment)) {
+    const machine::Cycle begin = now_of(fragment);
     for (BulkTarget& target : targets) {
       target.operation = machine::announce_operation({.fragment = &fragment,
                                                       .lane = notes.lane,
@@ -84,7 +93,11 @@ void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint
                                                       .has_barrier = true,
                                                       .barrier = target.barrier,
                                                       .reads = notes.source,
-                                                      .writes = notes.footprint.ranges(target.data)});
+                                                      .writes = notes.footprint.ranges(target.data),
+                                                      .generic_proxy = notes.generic_proxy,
+                                                      .layout = notes.layout,
+                                                      .begin = begin,
+                                                      .end = begin + bulk_latency(fragment.grid(), bytes)});
     }
   }
   Cluster& cluster = fragment.cluster();
@@ -110,11 +123,14 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
     std::vector<std::byte> data;
   };
   if (machine::observes_memory(fragment)) {
+    const machine::Cycle begin = now_of(fragment);
     machine::announce_operation({.fragment = &fragment,
                                  .lane = lane,
                                  .what = what,
                                  .completion = machine::AsyncCompletion::bulk_group,
-                                 .reads = footprint.ranges(source)});
+                                 .reads = footprint.ranges(source),
+                                 .begin = begin,
+                                 .end = begin + bulk_latency(fragment.grid(), bytes)});
   }
   Block& block = fragment.block();
   ThreadGroups& groups = block.bulk_groups.bulk[machine::thread_of(fragment, lane)];

@@ -56,6 +56,8 @@ struct DeliveryNotes {
   SharedFootprint footprint;                 ///< of each target
   std::vector<machine::SharedRange> source;  ///< where it lies in shared memory
   bool updates = false;                      ///< a reduction
+  bool generic_proxy = false;                ///< writes as a thread's store does
+  machine::SharedLayout layout = machine::SharedLayout::unknown;
 };
 
 /// Schedules the end of a copy into shared memory: `deliver(target)` for each target, then `bytes` bytes for each

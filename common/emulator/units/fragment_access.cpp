@@ -42,8 +42,10 @@ void FragmentAccess::check(const TensorMemory& memory, const machine::Block& blo
     throw Fault(
         FaultKind::illegal_address,
         fmt::format("{}: address 0x{:x} is in lane {}, which warp {} may not access", what, address, cell.lane, warp),
-        {fmt::format("warp {} may access lanes {} to {} (its number modulo 4 gives the quarter)", warp, first,
-                     first + 31),
+        {is_unwritten_word(address)
+             ? kUnwrittenWord
+             : fmt::format("warp {} may access lanes {} to {} (its number modulo 4 gives the quarter)", warp, first,
+                           first + 31),
          halves ? fmt::format("legal lanes of the address: {} and {}", first, first + 16)
                 : fmt::format("legal lane of the address: {}; add (warp % 4) * 32 << 16 to the allocation's address",
                               first)});
@@ -52,6 +54,14 @@ void FragmentAccess::check(const TensorMemory& memory, const machine::Block& blo
   if (shape_ == FragmentShape::s16x32bx2) {
     memory.require(block, {cell.lane, cell.column + split_}, lanes_of(shape_), columns_, what);
   }
+}
+
+std::vector<machine::TensorRange> FragmentAccess::ranges(uint32_t address) const {
+  const TensorCell cell = cell_at(address);
+  const uint32_t lanes = (lanes_of(shape_) == 32 ? 3u : 1u) << cell.lane / 16;
+  std::vector<machine::TensorRange> result{{cell.column, columns_, lanes}};
+  if (shape_ == FragmentShape::s16x32bx2) result.push_back({cell.column + split_, columns_, lanes});
+  return result;
 }
 
 void FragmentAccess::load(TensorMemory& memory, uint32_t address, std::byte* registers, const uint32_t* offsets) const {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "emulator/machine/observer.hpp"
 #include "emulator/units/tensor_layouts.hpp"
 #include "emulator/units/tensor_memory.hpp"
 
@@ -22,6 +23,8 @@ class FragmentAccess {
   /// Throws Fault unless the warp may access the lanes, and the block owns the columns. `what`: "tcgen05.ld".
   void check(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
              const char* what) const;
+  /// The cells of a warp that are accessed at an approved address.
+  std::vector<machine::TensorRange> ranges(uint32_t address) const;
   /// Copies the cells at an approved address to 32 consecutive words at registers + offsets[i], for each register i.
   void load(TensorMemory& memory, uint32_t address, std::byte* registers, const uint32_t* offsets) const;
   /// And back. A packed store writes zeros to the upper halves of its cells (unconfirmed).

@@ -58,11 +58,17 @@ Block& block_with(machine::Cluster& cluster, uint32_t address, uint64_t bytes, u
                              cluster.blocks.size(), cluster.blocks.empty() ? 0 : cluster.blocks.size() - 1)});
   }
   if (block->exited) {
-    throw Fault(FaultKind::illegal_address,
+    Fault fault(FaultKind::illegal_address,
                 fmt::format("{}: the block of rank {}, whose shared memory {} is, has exited", what, block->rank,
                             spell_shared(address)),
                 {"a block must stay until nobody can touch its shared memory any more: end the kernel with a cluster "
                  "barrier, or wait for what is under way"});
+    if (cluster.running == nullptr && cluster.origin.block == block) {
+      fault.likely_cause =
+          "the block issued this itself, and none of its threads waited for the end: is a wait missing, or does the "
+          "side that should wait take fewer rounds?";
+    }
+    throw fault;
   }
   const uint32_t offset = address & machine::kSharedOffsetMask;
   if (offset < machine::kSharedReservedBytes || bytes > block->shared.size() || offset > block->shared.size() - bytes) {

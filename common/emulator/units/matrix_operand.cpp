@@ -149,13 +149,28 @@ void check(const SharedMatrix& matrix, const Block& block, std::string_view what
 
 namespace {
 
+machine::SharedLayout layout_of(Swizzle swizzle) {
+  using machine::SharedLayout;
+  switch (swizzle) {
+    case Swizzle::none: return SharedLayout::linear;
+    case Swizzle::bytes32: return SharedLayout::swizzle_32;
+    case Swizzle::bytes64: return SharedLayout::swizzle_64;
+    case Swizzle::bytes128: return SharedLayout::swizzle_128;
+    case Swizzle::bytes128_atom32: return SharedLayout::swizzle_128_atom_32;
+  }
+  return SharedLayout::unknown;
+}
+
 template <typename ForEachChunk>
-void append_chunks(const SharedDescriptor& place, const Block& block, std::vector<machine::SharedRange>& ranges,
+void append_chunks(const SharedDescriptor& place, const Block& block, const char* name, OperationFootprint& footprint,
                    ForEachChunk for_each_chunk) {
+  std::vector<machine::SharedRange>& ranges = footprint.reads;
+  const size_t first = ranges.size();
+  footprint.matrices.push_back({name, layout_of(place.swizzle), place.start, place.base_offset, first});
   const Placement placement(place);
   for_each_chunk([&](uint32_t offset) {
     const uint32_t address = block.shared_base() + placement(offset);
-    if (!ranges.empty() && ranges.back().address + ranges.back().bytes == address) {
+    if (ranges.size() > first && ranges.back().address + ranges.back().bytes == address) {
       ranges.back().bytes += kChunk;
     } else {
       ranges.push_back({address, kChunk});
@@ -165,14 +180,15 @@ void append_chunks(const SharedDescriptor& place, const Block& block, std::vecto
 
 }  // namespace
 
-void append_ranges(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
-                   std::vector<machine::SharedRange>& ranges) {
-  append_chunks(place, block, ranges, [&](auto visit) { for_each_k_major_chunk(place, rows, row_bytes, visit); });
+void append_matrix(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
+                   const char* name, OperationFootprint& footprint) {
+  append_chunks(place, block, name, footprint,
+                [&](auto visit) { for_each_k_major_chunk(place, rows, row_bytes, visit); });
 }
 
-void append_ranges(const SharedMatrix& matrix, const Block& block, std::vector<machine::SharedRange>& ranges) {
-  if (!matrix.mn_major) return append_ranges(matrix.place, block, matrix.rows, kSliceBytes, ranges);
-  append_chunks(matrix.place, block, ranges, [&](auto visit) { for_each_mn_major_chunk(matrix, visit); });
+void append_matrix(const SharedMatrix& matrix, const Block& block, const char* name, OperationFootprint& footprint) {
+  if (!matrix.mn_major) return append_matrix(matrix.place, block, matrix.rows, kSliceBytes, name, footprint);
+  append_chunks(matrix.place, block, name, footprint, [&](auto visit) { for_each_mn_major_chunk(matrix, visit); });
 }
 
 void gather_k_major(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,

@@ -7,6 +7,7 @@
 
 #include "emulator/machine/observer.hpp"
 #include "emulator/units/mma_descriptors.hpp"
+#include "emulator/units/operation_footprint.hpp"
 
 namespace stagecraft::emulator::machine {
 struct Block;
@@ -26,11 +27,12 @@ struct SharedMatrix {
 /// Throws Fault unless the format allows the major-ness and swizzle, and all bytes lie in the block's shared memory.
 void check(const SharedMatrix& matrix, const machine::Block& block, std::string_view what);
 
-/// The shared memory that a matrix occupies, as addresses of the block.
-void append_ranges(const SharedMatrix& matrix, const machine::Block& block, std::vector<machine::SharedRange>& ranges);
+/// Adds a matrix, and the shared memory that it occupies as addresses of the block. `name`: "A".
+void append_matrix(const SharedMatrix& matrix, const machine::Block& block, const char* name,
+                   OperationFootprint& footprint);
 /// The same for a K-major matrix of `rows` rows of `row_bytes` bytes.
-void append_ranges(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
-                   std::vector<machine::SharedRange>& ranges);
+void append_matrix(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
+                   const char* name, OperationFootprint& footprint);
 
 /// Scratch memory of the tensor unit's arithmetic; one per host thread.
 struct PanelSpace;

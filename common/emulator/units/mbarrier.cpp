@@ -133,7 +133,8 @@ void count_arrival(const BarrierReference& reference, const Arrival& arrival, co
     } else if (barrier.pending == 0 && barrier.transaction > 0) {
       cause = fmt::format(
           "an arrival for the next phase, while the bytes of this one are still to come: nobody made it "
-          "wait for the phase to end, as a producer does by waiting until its slot is free");
+          "wait for the phase to end, as a producer does by waiting until its slot is free; or the slot was given back "
+          "by somebody who had not waited for the bytes");
     } else {
       cause = fmt::format(
           "more threads arrive in one phase than mbarrier.init announced, or one arrives for the next "

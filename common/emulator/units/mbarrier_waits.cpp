@@ -122,6 +122,7 @@ Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
     machine::sleep(fragment, list_with(fragment, detail, open));
     return Outcome::blocked;
   }
+  if (fragment.idle_poll_pc == Fragment::kEffect) ++*fragment.effects;  // which would be lost here
   fragment.idle_poll_pc = fragment.pc;
   if (!detail.sleeps) {
     write_result(fragment, detail, mask, 0);

@@ -48,8 +48,9 @@ void check_lane(uint32_t address, AccumulatorLayout layout, std::string_view wha
   const uint32_t lane = cell_at(address).lane;
   if (lane == 0 || (lane == 16 && layout == AccumulatorLayout::f)) return;
   throw Fault(FaultKind::illegal_instruction, fmt::format("{}: address 0x{:x} is in lane {}", what, address, lane),
-              {layout == AccumulatorLayout::f ? "legal for M = 64: lane 0 or 16"
-                                              : "legal: lane 0 (M = 64 may also begin at lane 16)"});
+              {is_unwritten_word(address)       ? kUnwrittenWord
+               : layout == AccumulatorLayout::f ? "legal for M = 64: lane 0 or 16"
+                                                : "legal: lane 0 (M = 64 may also begin at lane 16)"});
 }
 
 void check_tensor_a(const MmaOperation& operation, const Block& block, const TensorMemory& memory) {
@@ -348,11 +349,28 @@ void execute_scaled(const MmaOperation& operation, const Accumulator& accumulato
 
 }  // namespace
 
-std::vector<machine::SharedRange> shared_reads(const MmaOperation& operation, const Block& block) {
-  std::vector<machine::SharedRange> ranges;
-  if (!operation.a_in_tensor_memory) append_ranges(matrix_a(operation), block, ranges);
-  append_ranges(matrix_b(operation), block, ranges);
-  return ranges;
+OperationFootprint footprint_of(const MmaOperation& operation, const Block& block) {
+  constexpr uint32_t kAllLanes = 0xff, kLowerHalves = 0x55;  // of groups of 16 lanes
+  OperationFootprint footprint;
+  // Layout f uses 16 lanes of each quarter: those from the address's lane on.
+  const uint32_t lanes =
+      layout_of(operation) == AccumulatorLayout::f ? kLowerHalves << cell_at(operation.d).lane / 16 : kAllLanes;
+  if (operation.a_in_tensor_memory) {
+    footprint.tensor_reads.push_back({cell_at(operation.a_address).column, kOperandColumns, lanes});
+  } else {
+    append_matrix(matrix_a(operation), block, "A", footprint);
+  }
+  append_matrix(matrix_b(operation), block, "B", footprint);
+  if (is_block_scaled(operation.shape.kind)) {
+    const auto add_scales = [&](uint32_t address, uint32_t rows) {
+      footprint.tensor_reads.push_back({scale_base(address).column, (rows + 31) / 32, kAllLanes});
+    };
+    add_scales(operation.scales_a, operation.shape.m);
+    add_scales(operation.scales_b, operation.shape.n);
+  }
+  footprint.tensor_writes.push_back({cell_at(operation.d).column, columns_of_d(operation), lanes});
+  footprint.accumulates = operation.accumulate;
+  return footprint;
 }
 
 void check(const MmaOperation& operation, const Block& block, const TensorMemory& memory) {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "emulator/machine/observer.hpp"
 #include "emulator/units/mma_descriptors.hpp"
+#include "emulator/units/operation_footprint.hpp"
 #include "emulator/units/tensor_memory.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -33,8 +33,8 @@ struct MmaOperation {
 /// the block's shared memory, addresses within what the block has allocated of tensor memory.
 void check(const MmaOperation& operation, const machine::Block& block, const TensorMemory& memory);
 
-/// The shared memory that an operation reads.
-std::vector<machine::SharedRange> shared_reads(const MmaOperation& operation, const machine::Block& block);
+/// The shared memory and tensor memory that an operation reads and writes.
+OperationFootprint footprint_of(const MmaOperation& operation, const machine::Block& block);
 
 /// Executes an operation that `check` has approved; reads the operands now.
 void execute(const MmaOperation& operation, const machine::Block& block, TensorMemory& memory);

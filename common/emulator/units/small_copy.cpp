@@ -73,7 +73,10 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
                                    .lane = lane,
                                    .what = "cp.async",
                                    .completion = machine::AsyncCompletion::copy_group,
-                                   .writes = {{each.destination, detail.size}}});
+                                   .writes = {{each.destination, detail.size}},
+                                   .generic_proxy = true,
+                                   .begin = block->bulk_groups.copy_end[thread] - latency,
+                                   .end = block->bulk_groups.copy_end[thread]});
     }
     copies->push_back(std::move(each));
   });

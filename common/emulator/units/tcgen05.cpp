@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "emulator/machine/grid.hpp"
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/mma_sync.hpp"
 
 namespace stagecraft::emulator::units {
@@ -18,13 +19,24 @@ using machine::Translation;
 
 namespace {
 
+void announce(Fragment& fragment, const Op& op, LaneMask mask) {
+  if (!machine::observes_memory(fragment)) return;
+  machine::announce_tensor({static_cast<machine::TensorEventKind>(op.immediate), &fragment, mask});
+}
+
 // tcgen05.fence::*: the emulator executes a thread's tcgen05 operations in program order, so that there is nothing to
 // wait for. The op stays, as the place where a check learns of the fence.
-Outcome fence(Fragment&, const Op&, LaneMask) { return Outcome::next; }
+Outcome fence(Fragment& fragment, const Op& op, LaneMask mask) {
+  announce(fragment, op, mask);
+  return Outcome::next;
+}
 
 // tcgen05.wait::ld, wait::st: loads and stores are done when they are issued. A place for checks, as above.
-Outcome wait(Fragment& fragment, const Op&, LaneMask mask) {
-  return machine::converge_warp(fragment, mask) == 0 ? Outcome::blocked : Outcome::next;
+Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
+  mask = machine::converge_warp(fragment, mask);
+  if (mask == 0) return Outcome::blocked;
+  announce(fragment, op, mask);
+  return Outcome::next;
 }
 
 void translate(Translation& t) {
@@ -40,13 +52,16 @@ void translate(Translation& t) {
   if (t.modifiers.take("mma")) return translate_mma(t);
   if (t.modifiers.take("cp")) return translate_copy(t);
   if (t.modifiers.take("commit")) return translate_commit(t);
-  if (t.modifiers.take("fence::before_thread_sync") || t.modifiers.take("fence::after_thread_sync")) {
-    t.emit(fence);
+  if (const auto kind = t.modifiers.take_one_of({"fence::before_thread_sync", "fence::after_thread_sync"})) {
+    t.emit(fence).immediate =
+        static_cast<uint64_t>(*kind == "fence::before_thread_sync" ? machine::TensorEventKind::fence_before
+                                                                   : machine::TensorEventKind::fence_after);
     return;
   }
-  if (t.modifiers.take("wait::ld") || t.modifiers.take("wait::st")) {
+  if (const auto kind = t.modifiers.take_one_of({"wait::ld", "wait::st"})) {
     take_aligned(t);
-    t.emit(wait);
+    t.emit(wait).immediate = static_cast<uint64_t>(*kind == "wait::ld" ? machine::TensorEventKind::wait_load
+                                                                       : machine::TensorEventKind::wait_store);
     return;
   }
   if (t.modifiers.take("shift")) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/machine/grid.hpp"
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/fragment_access.hpp"
 #include "emulator/units/tcgen05.hpp"
 
@@ -39,6 +40,9 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   TensorMemory& memory = tensor_memory_of(fragment);
   detail.access.check(memory, fragment.block(), fragment.warp->index, address, "tcgen05.ld");
   detail.access.load(memory, address, fragment.registers, detail.registers.data());
+  if (machine::observes_memory(fragment)) {
+    machine::announce_tensor({machine::TensorEventKind::load, &fragment, mask, detail.access.ranges(address)});
+  }
   return Outcome::next;
 }
 
@@ -50,6 +54,9 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
   TensorMemory& memory = tensor_memory_of(fragment);
   detail.access.check(memory, fragment.block(), fragment.warp->index, address, "tcgen05.st");
   detail.access.store(memory, address, fragment.registers, detail.registers.data());
+  if (machine::observes_memory(fragment)) {
+    machine::announce_tensor({machine::TensorEventKind::store, &fragment, mask, detail.access.ranges(address)});
+  }
   machine::note_effect(fragment);
   return Outcome::next;
 }

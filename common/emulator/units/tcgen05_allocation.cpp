@@ -44,6 +44,11 @@ uint32_t uniform_columns(const Fragment& fragment, const LaneOperand& operand, L
   return static_cast<uint32_t>(columns);
 }
 
+void announce(Fragment& fragment, machine::TensorEventKind kind, LaneMask mask, uint32_t column, uint32_t columns) {
+  constexpr uint32_t kAllLanes = 0xff;  // of groups of 16 lanes
+  machine::announce_tensor({kind, &fragment, mask, {{column, columns, kAllLanes}}});
+}
+
 Outcome allocate(Fragment& fragment, const Op& op, LaneMask mask) {
   mask = machine::converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;
@@ -65,6 +70,7 @@ Outcome allocate(Fragment& fragment, const Op& op, LaneMask mask) {
   std::memcpy(bytes_of(block, result), &address, sizeof address);
   if (machine::observes_memory(fragment)) {
     machine::announce_access(fragment, machine::first_lane(mask), machine::AccessKind::write, result, sizeof address);
+    announce(fragment, machine::TensorEventKind::allocate, mask, allocation->column, columns);
   }
   machine::note_effect(fragment);
   return Outcome::next;
@@ -76,7 +82,10 @@ Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const AllocationDetail*>(op.detail);
   const uint32_t columns = uniform_columns(fragment, detail.columns, mask, "tcgen05.dealloc");
   const uint32_t address = uniform_tensor_address(fragment, detail.address, mask, "tcgen05.dealloc");
-  tensor_memory_of(fragment).release(fragment.block(), address, columns);
+  tensor_memory_of(fragment).release(fragment.block(), address, columns, fragment.pc);
+  if (machine::observes_memory(fragment)) {
+    announce(fragment, machine::TensorEventKind::deallocate, mask, cell_at(address).column, columns);
+  }
   machine::note_effect(fragment);
   // All who wait ask again, in the order of their coming; they may be of other clusters.
   for (Fragment* waiting : std::exchange(fragment.block().sm->waiting_for_tensor_memory, {})) {

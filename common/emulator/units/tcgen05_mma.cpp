@@ -91,7 +91,7 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
     // K is 32 bytes for all kinds, and narrower types are that much faster: 16 elements of 16 bits stand for it.
     const uint64_t arithmetic = uint64_t{operation.shape.m} * operation.shape.n * 16 / latencies.mma_macs_per_cycle;
     issue(
-        fragment, lane, arithmetic, "tcgen05.mma", [&] { return shared_reads(operation, fragment.block()); },
+        fragment, lane, arithmetic, "tcgen05.mma", [&] { return footprint_of(operation, fragment.block()); },
         [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
   });
   machine::note_effect(fragment);
@@ -226,12 +226,8 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     CopyOperation operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
     operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
     check(operation, fragment.block(), tensor_memory_of(fragment));
-    const auto reads = [&] {
-      std::vector<machine::SharedRange> ranges;
-      append_ranges(operation.source, fragment.block(), rows_of(detail.shape), row_bytes_of(detail.shape), ranges);
-      return ranges;
-    };
-    issue(fragment, lane, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle, "tcgen05.cp", reads,
+    const auto touched = [&] { return footprint_of(operation, fragment.block()); };
+    issue(fragment, lane, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle, "tcgen05.cp", touched,
           [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
   });
   machine::note_effect(fragment);

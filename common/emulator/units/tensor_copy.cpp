@@ -107,6 +107,20 @@ void check_rows(const machine::Grid& grid, const TensorBox& box, bool write, con
                "memory has not been freed"});
 }
 
+machine::SharedLayout layout_of(TensorSwizzle swizzle) {
+  using machine::SharedLayout;
+  switch (swizzle) {
+    case TensorSwizzle::none: return SharedLayout::linear;
+    case TensorSwizzle::span_32: return SharedLayout::swizzle_32;
+    case TensorSwizzle::span_64: return SharedLayout::swizzle_64;
+    case TensorSwizzle::span_128: return SharedLayout::swizzle_128;
+    case TensorSwizzle::span_128_atom_32: return SharedLayout::swizzle_128_atom_32;
+    case TensorSwizzle::span_128_atom_32_flip_8: return SharedLayout::swizzle_128_atom_32_flip_8;
+    case TensorSwizzle::span_128_atom_64: return SharedLayout::swizzle_128_atom_64;
+  }
+  return SharedLayout::unknown;
+}
+
 SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
   return {[box](uint32_t address) { return shared_ranges(*box, address); }};
 }
@@ -119,7 +133,7 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     check_rows(fragment.grid(), *box, false, detail.what);
     const auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
     machine::Cluster* cluster = &fragment.cluster();
-    const DeliveryNotes notes{lane, footprint_of(box), {}};
+    const DeliveryNotes notes{.lane = lane, .footprint = footprint_of(box), .layout = layout_of(box->map.swizzle)};
     schedule_delivery(fragment, targets, box->bytes(), detail.what, notes,
                       [cluster, box, what = detail.what](const BulkTarget& target) {
                         check_rows(*cluster->grid, *box, false, what);  // freed since?

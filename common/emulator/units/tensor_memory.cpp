@@ -7,6 +7,7 @@
 #include <new>
 
 #include "emulator/machine/fault.hpp"
+#include "emulator/machine/grid.hpp"
 
 namespace stagecraft::emulator::units {
 
@@ -17,6 +18,7 @@ using machine::FaultKind;
 namespace {
 
 constexpr size_t kCells = size_t{kTensorLanes} * kTensorColumns;
+constexpr size_t kFreedKept = 16;
 constexpr std::align_val_t kAlignment{64};  // the widest vector of the host, so that no lane group crosses cache lines
 
 std::string describe(const TensorMemory::Allocation& allocation) {
@@ -73,7 +75,7 @@ std::optional<TensorMemory::Allocation> TensorMemory::allocate(const Block& bloc
   return std::nullopt;
 }
 
-void TensorMemory::release(const Block& block, uint32_t address, uint32_t columns) {
+void TensorMemory::release(const Block& block, uint32_t address, uint32_t columns, uint32_t pc) {
   Use& use = use_of(block);
   const auto found = std::find_if(use.allocations.begin(), use.allocations.end(), [&](const Allocation& allocation) {
     return address == address_of({0, allocation.column}) && columns == allocation.columns;
@@ -86,6 +88,8 @@ void TensorMemory::release(const Block& block, uint32_t address, uint32_t column
         {describe_allocations(block), "dealloc takes the address that alloc gave, and the same number of columns"});
   }
   set_owner(*found, nullptr);
+  if (use.freed.size() == kFreedKept) use.freed.erase(use.freed.begin());
+  use.freed.emplace_back(*found, pc);
   use.allocations.erase(found);
 }
 
@@ -130,12 +134,12 @@ void TensorMemory::require(const Block& block, TensorCell cell, uint32_t lanes, 
       fmt::format("address 0x{:x} (lane {}, column {})", address_of(cell), cell.lane, cell.column);
   if (!lanes_exist) {
     throw Fault(FaultKind::illegal_address, fmt::format("{}: {} lanes from {} leave tensor memory", what, lanes, place),
-                {"tensor memory has lanes 0 to 127; an address is lane << 16 | column", describe_allocations(block)});
+                {"tensor memory has lanes 0 to 127; an address is lane << 16 | column", advise(block, cell).front()});
   }
   if (uint64_t{cell.column} + columns > kTensorColumns) {
     throw Fault(FaultKind::illegal_address,
                 fmt::format("{}: {} columns from {} leave tensor memory", what, columns, place),
-                {"tensor memory has columns 0 to 511; an address is lane << 16 | column", describe_allocations(block)});
+                {"tensor memory has columns 0 to 511; an address is lane << 16 | column", advise(block, cell).front()});
   }
   uint32_t column = cell.column;
   while (owners_[column / kUnitColumns] == &block) column = (column / kUnitColumns + 1) * kUnitColumns;
@@ -143,7 +147,26 @@ void TensorMemory::require(const Block& block, TensorCell cell, uint32_t lanes, 
   throw Fault(FaultKind::illegal_address,
               fmt::format("{}: {} columns from {}: column {} {}", what, columns, place, column,
                           of_another ? "belongs to another block" : "is not allocated"),
-              {describe_allocations(block)});
+              advise(block, {cell.lane, column}));
+}
+
+std::vector<std::string> TensorMemory::advise(const Block& block, TensorCell cell) const {
+  std::vector<std::string> advice{describe_allocations(block)};
+  if (is_unwritten_word(address_of(cell))) advice = {kUnwrittenWord};
+  const auto found = uses_.find(&block);
+  if (found == uses_.end()) return advice;
+  for (auto each = found->second.freed.rbegin(); each != found->second.freed.rend(); ++each) {
+    const auto& [allocation, pc] = *each;
+    if (cell.column < allocation.column || cell.column >= allocation.column + allocation.columns) continue;
+    const std::string source =
+        block.cluster == nullptr ? std::string() : block.cluster->grid->kernel->describe_source(pc);
+    advice.push_back(
+        fmt::format("{} were freed before, by the tcgen05.dealloc{}: free them after the last use, behind "
+                    "a barrier",
+                    describe(allocation), source.empty() ? "" : " at " + source));
+    break;
+  }
+  return advice;
 }
 
 std::string TensorMemory::describe_allocations(const Block& block) const {
@@ -157,6 +180,8 @@ std::string TensorMemory::describe_allocations(const Block& block) const {
   }
   return "the block has allocated " + text;
 }
+
+bool is_unwritten_word(uint32_t address) { return cell_at(address).column >= 0xff00; }
 
 void TensorMemory::set_owner(const Allocation& allocation, const Block* owner) {
   std::fill_n(owners_.begin() + allocation.column / kUnitColumns, allocation.columns / kUnitColumns, owner);

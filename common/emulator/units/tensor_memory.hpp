@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/units/tensor_layouts.hpp"
@@ -24,6 +25,13 @@ struct TensorPipe {
   std::map<uint32_t, uint64_t> completion_of;  ///< when the latest operation of a thread of the block completes
   uint32_t in_flight = 0;                      ///< operations issued and not completed
 };
+
+/// Whether an address looks like a word of shared memory that nothing was written to, which holds ones in all bits; the
+/// lane of a warp may have been added.
+bool is_unwritten_word(uint32_t address);
+inline constexpr const char* kUnwrittenWord =
+    "this looks like a word of shared memory that was not written yet: the address is there after tcgen05.alloc has "
+    "stored it, and a barrier behind that";
 
 class TensorMemory {
  public:
@@ -45,8 +53,8 @@ class TensorMemory {
   /// caller waits for a `release` and asks again. Throws Fault for a number of columns that is never legal, one larger
   /// than the block's allocation before, or after `relinquish`.
   std::optional<Allocation> allocate(const machine::Block& block, uint32_t columns);
-  /// Throws Fault unless the block has exactly this allocation.
-  void release(const machine::Block& block, uint32_t address, uint32_t columns);
+  /// Throws Fault unless the block has exactly this allocation. `pc`: of the instruction that frees it, for reports.
+  void release(const machine::Block& block, uint32_t address, uint32_t columns, uint32_t pc = 0);
   /// The block gives up its right to allocate.
   void relinquish(const machine::Block& block);
 
@@ -71,7 +79,8 @@ class TensorMemory {
  private:
   struct Use {
     std::vector<Allocation> allocations;
-    uint32_t latest_columns = 0;  ///< of the latest allocation, live or not; 0 before the first
+    std::vector<std::pair<Allocation, uint32_t>> freed;  ///< with the instruction that did it; the latest few
+    uint32_t latest_columns = 0;                         ///< of the latest allocation, live or not; 0 before the first
     bool relinquished = false;
     uint64_t serial = 0;
     TensorPipe pipe;
@@ -82,6 +91,7 @@ class TensorMemory {
 
   Use& use_of(const machine::Block& block);
   std::string describe_allocations(const machine::Block& block) const;
+  std::vector<std::string> advise(const machine::Block& block, TensorCell cell) const;
   void set_owner(const Allocation& allocation, const machine::Block* owner);
 
   std::unique_ptr<uint32_t[], FreeCells> cells_;

@@ -29,6 +29,18 @@ void check(const CopyOperation& operation, const machine::Block& block, const Te
   check_k_major(operation.source, block, rows_of(shape), row_bytes_of(shape), "tcgen05.cp, source in shared memory");
 }
 
+OperationFootprint footprint_of(const CopyOperation& operation, const machine::Block& block) {
+  constexpr uint32_t kAllLanes = 0xff, kOneOfEachQuarter = 0x55;  // of groups of 16 lanes
+  OperationFootprint footprint;
+  append_matrix(operation.source, block, rows_of(operation.shape), row_bytes_of(operation.shape), "the source",
+                footprint);
+  const TensorCell cell = cell_at(operation.address);
+  footprint.tensor_writes.push_back(
+      {cell.column, row_bytes_of(operation.shape) / 4,
+       operation.shape == CopyShape::c4x256b ? kOneOfEachQuarter << cell.lane / 16 : kAllLanes});
+  return footprint;
+}
+
 void execute(const CopyOperation& operation, const machine::Block& block, TensorMemory& memory) {
   constexpr uint32_t kMostBytes = 128 * 32;
   constexpr uint32_t kChunk = 16;

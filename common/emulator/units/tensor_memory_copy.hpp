@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "emulator/units/mma_descriptors.hpp"
+#include "emulator/units/operation_footprint.hpp"
 #include "emulator/units/tensor_memory.hpp"
 
 namespace stagecraft::emulator::units {
@@ -18,6 +19,8 @@ struct CopyOperation {
 
 /// Throws Fault unless source and destination exist.
 void check(const CopyOperation& operation, const machine::Block& block, const TensorMemory& memory);
+/// The shared memory that an operation reads, and the tensor memory that it writes.
+OperationFootprint footprint_of(const CopyOperation& operation, const machine::Block& block);
 /// Executes an operation that `check` has approved.
 void execute(const CopyOperation& operation, const machine::Block& block, TensorMemory& memory);
 

@@ -14,22 +14,30 @@ using machine::Cycle;
 using machine::Fragment;
 
 void issue(Fragment& fragment, uint32_t lane, Cycle arithmetic, const char* what,
-           const std::function<std::vector<machine::SharedRange>()>& reads,
+           const std::function<OperationFootprint()>& footprint,
            std::function<void(const Block&, TensorMemory&)> action) {
-  if (machine::observes_memory(fragment)) {
-    machine::announce_operation({.fragment = &fragment,
-                                 .lane = lane,
-                                 .what = what,
-                                 .completion = machine::AsyncCompletion::tensor_pipe,
-                                 .reads = reads()});
-  }
   const Block& block = fragment.block();
   Cluster& cluster = fragment.cluster();
   TensorMemory& memory = *block.sm->tensor_memory;
   TensorPipe& pipe = memory.pipe(block);
   const Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
-  pipe.busy_until = std::max(now, pipe.busy_until) + arithmetic;
+  const Cycle begin = std::max(now, pipe.busy_until);
+  pipe.busy_until = begin + arithmetic;
   const Cycle completion = pipe.busy_until + fragment.grid().latencies->mma_setup;
+  if (machine::observes_memory(fragment)) {
+    OperationFootprint touched = footprint();
+    machine::announce_operation({.fragment = &fragment,
+                                 .lane = lane,
+                                 .what = what,
+                                 .completion = machine::AsyncCompletion::tensor_pipe,
+                                 .reads = std::move(touched.reads),
+                                 .matrices = std::move(touched.matrices),
+                                 .tensor_reads = std::move(touched.tensor_reads),
+                                 .tensor_writes = std::move(touched.tensor_writes),
+                                 .accumulates = touched.accumulates,
+                                 .begin = begin,
+                                 .end = completion});
+  }
   pipe.completion_of[machine::thread_of(fragment, lane)] = completion;
   ++pipe.in_flight;
   cluster.schedule(completion - now, [&block, &memory, serial = memory.serial(block), action = std::move(action)] {
@@ -52,7 +60,11 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
     number = machine::announce_operation({.fragment = &fragment,
                                           .lane = lane,
                                           .what = "tcgen05.commit",
-                                          .completion = machine::AsyncCompletion::tensor_arrive});
+                                          .completion = machine::AsyncCompletion::tensor_arrive,
+                                          .has_barrier = !mbarriers.empty(),
+                                          .barrier = mbarriers.empty() ? 0 : mbarriers.front(),
+                                          .begin = now,
+                                          .end = completion});
   }
   // At equal times events keep the order of scheduling: this one follows the operations that it tracks.
   cluster.schedule(completion - now, [&cluster, number, mbarriers = std::move(mbarriers)] {

@@ -7,16 +7,17 @@
 #include <vector>
 
 #include "emulator/machine/grid.hpp"
+#include "emulator/units/operation_footprint.hpp"
 
 namespace stagecraft::emulator::units {
 
 /// Issues an operation of one lane that keeps the unit busy for `arithmetic` cycles. `action` runs when it completes:
 /// only then are shared memory and the accumulator read, so that a stage that is refilled too early gives the wrong
 /// result that it would give on the chip. Not run when the block has ended by then.
-/// `what` and `reads` tell observers of memory what it is: "tcgen05.mma", and which shared memory it reads; `reads` is
-/// called only if somebody observes.
+/// `what` and `footprint` tell observers of memory what it is: "tcgen05.mma", and what it reads and writes; `footprint`
+/// is called only if somebody observes.
 void issue(machine::Fragment& fragment, uint32_t lane, machine::Cycle arithmetic, const char* what,
-           const std::function<std::vector<machine::SharedRange>()>& reads,
+           const std::function<OperationFootprint()>& footprint,
            std::function<void(const machine::Block&, TensorMemory&)> action);
 
 /// tcgen05.commit: arrives once on each of these mbarriers (shared addresses with rank) when all that the lane has

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "emulator/machine/grid.hpp"
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/lane_operand.hpp"
 #include "emulator/units/mma_kernels.hpp"
 #include "emulator/units/mma_sync.hpp"
@@ -166,10 +167,19 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   const machine::Latencies& latencies = *fragment.grid().latencies;
   const machine::Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
   // As for tcgen05.mma, 16 elements of 16 bits stand for the 32 bytes along K.
-  group.busy_until = std::max<uint64_t>(now, group.busy_until) +
-                     uint64_t{kWarpgroupRows} * detail.shape.n * 16 / latencies.mma_macs_per_cycle;
-  cluster.schedule(group.busy_until + latencies.mma_setup - now,
-                   [&block, first_warp] { complete_oldest(block, first_warp); });
+  const machine::Cycle begin = std::max<uint64_t>(now, group.busy_until);
+  group.busy_until = begin + uint64_t{kWarpgroupRows} * detail.shape.n * 16 / latencies.mma_macs_per_cycle;
+  const machine::Cycle completion = group.busy_until + latencies.mma_setup;
+  if (machine::observes_memory(fragment)) {
+    machine::announce_operation({.fragment = &fragment,
+                                 .lane = 0,
+                                 .what = "wgmma.mma_async",
+                                 .completion = machine::AsyncCompletion::warpgroup,
+                                 .reads = shared_reads(operation, block),
+                                 .begin = begin,
+                                 .end = completion});
+  }
+  cluster.schedule(completion - now, [&block, first_warp] { complete_oldest(block, first_warp); });
   return Outcome::next;
 }
 
@@ -194,14 +204,17 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   Warpgroup* const group = find_warpgroup(fragment);
   if (group == nullptr) return Outcome::next;
   std::deque<uint64_t>& mine = group->groups[fragment.warp->index % kWarpgroupWarps];
+  uint64_t ended = 0;
   while (mine.size() > op.immediate) {
     if (mine.front() > group->executed) {
       group->waiting.push_back(&fragment);
       machine::sleep(fragment, {machine::WaitKind::warpgroup_mma, 0, op.immediate});
       return Outcome::blocked;
     }
+    ended = mine.front();
     mine.pop_front();
   }
+  if (ended != 0 && machine::observes_memory(fragment)) machine::announce_warpgroup_wait({&fragment, ended});
   return Outcome::next;
 }
 

@@ -6,6 +6,7 @@ namespace {
 
 const std::string kInit = R"(@%first mbarrier.init.shared.b64 [bar], 1;
 @%first mbarrier.init.shared.b64 [bar+8], 1;
+@%first fence.mbarrier_init.release.cluster;
 bar.sync 0;
 )";
 
@@ -21,7 +22,7 @@ TEST_F(RaceTest, FindsAReadThatDoesNotWaitForItsCopy) {
   const std::string start = kInit + "@!%first bra READ;\n" + kCopy + "READ:\n";
   const std::string end = wait(0, "0", "LAST");
   expect_one(run(start + "ld.shared.u32 %r1, [%own];\n" + end), "race",
-             {"cp.async.bulk issued", "at f.cu:6", "f.cu:8", "nothing makes the read wait for the copy: bar[0]"});
+             {"cp.async.bulk issued", "at f.cu:7", "f.cu:9", "nothing makes the read wait for the copy: bar[0]"});
   expect_silence(run(start + wait(0, "0", "W") + "ld.shared.u32 %r1, [%own];"));
 }
 
@@ -101,12 +102,44 @@ TEST_F(RaceTest, NamesAStaleParity) {
   EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0]"), std::string::npos) << text;
 }
 
+TEST_F(RaceTest, NamesAStaleParityAlsoWhereOnlySyncthreadsSeparatesTheRounds) {
+  const auto result =
+      run(kInit + "mov.u32 %r5, 0;\nL: setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra NEXT;\n" + kCopy +
+          "bra NEXT;\nREAD:\n" + wait(0, "0", "W") + kRead +
+          "NEXT: bar.sync 0;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 3;\n@%p2 bra L;\n" + wait(0, "0", "LAST"));
+  const std::string text = text_of(result);
+  EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0], which it has already seen"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("for bar[0] passed at once, for phase 0, which it had already seen"), std::string::npos) << text;
+}
+
+TEST_F(RaceTest, FindsAWriteByTheIssuerThatDoesNotWaitForItsCopy) {
+  expect_one(run(kInit + "@!%first bra END;\n" + kCopy + "st.shared.u32 [%own], 1;\n" + wait(0, "0", "W") + "END:\n"),
+             "race", {"nothing makes the write wait for the copy: bar[0]", "whoever uses the memory again must wait"});
+}
+
+TEST_F(RaceTest, FindsASlotThatAThreadReleasesBeforeItsLastReadForAnotherToWrite) {
+  const auto rounds = [](const std::string& label, const std::string& text) {
+    return fmt::format(
+        "{0}:\n{1}xor.b32 %r6, %r6, 1;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 4;\n@%p2 bra {0};\nbra END;\n",
+        label, text);
+  };
+  const std::string meet = "bar.warp.sync 0xffffffff;\n";
+  const std::string produce =
+      kInit + "mov.u32 %r5, 0;\nmov.u32 %r6, 0;\nsetp.eq.u32 %p1, %warp, 1;\n@%p1 bra CONSUME;\n" +
+      rounds("PRODUCE", "xor.b32 %r7, %r6, 1;\n" + wait(1, "%r7", "P") + "st.shared.u32 [%own], %r5;\n" + meet +
+                            "@%first mbarrier.arrive.shared.b64 _, [bar];\n");
+  expect_silence(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + kRead + meet + kFree) + "END:\n"));
+  expect_one(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + meet + kFree + kRead) + "END:\n"), "race",
+             {"is given back before this read, by the arrival on bar[1]", "arrive after the last use"});
+}
+
 TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
   const std::string store =
-      "st.shared.u32 [%own], %thread;\nbar.sync 0;\n@!%first bra DONE;\n"
+      "st.shared.u32 [%own], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra DONE;\n"
       "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n{}DONE:\n"
       "bar.sync 0;\nst.shared.u32 [%own], %lane;\ncp.async.bulk.wait_group 0;\n";
-  expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:4 reads it", "wait_group.read"});
+  expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:5 reads it", "wait_group.read"});
   expect_one(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 1;\n")), "race", {"wait_group.read"});
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 0;\n")));
   expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group 0;\n")));

@@ -5,6 +5,8 @@
 #include <map>
 #include <stdexcept>
 
+#include "emulator/runtime/recording.hpp"
+
 namespace stagecraft::emulator::runtime {
 namespace {
 
@@ -59,6 +61,20 @@ TEST(SettingsTest, ChooseChecks) {
   EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "all"}}).checks.race);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or a list of: deadlock, race",
                       error_of({{"STAGECRAFT_CHECKS", "race,typo"}}));
+}
+
+TEST(SettingsTest, ChooseWhatIsRecorded) {
+  EXPECT_FALSE(settings_of({}).observes_memory());
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_COUNTERS", "bank_conflicts"}}).counters.bank_conflicts);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_COUNTERS", "all"}}).observes_memory());
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_COUNTERS", "none"}}).observes_memory());
+  EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "line.svg"}}).timeline, "line.svg");
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMELINE", "text"}}).observes_memory());
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
+                      error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .svg or .txt", error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
+  EXPECT_EQ(timeline_file("out/line.svg", 0), "out/line.svg");
+  EXPECT_EQ(timeline_file("out/line.svg", 1), "out/line.2.svg");
 }
 
 TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {

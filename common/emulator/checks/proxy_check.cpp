@@ -1,0 +1,262 @@
+// What asynchronous operations need beside order: that threads' writes were made visible to their proxy, that barriers
+// were, and that the tensor core sees a tile as the copy engine has laid it out.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/checks/race.hpp"
+#include "emulator/checks/report.hpp"
+#include "emulator/units/mbarrier_table.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::AsyncOperation;
+using machine::Diagnostic;
+using machine::FenceKind;
+using machine::LaneMask;
+using machine::MatrixRead;
+using machine::SharedLayout;
+using machine::SharedRange;
+
+namespace {
+
+constexpr size_t kMostReports = 32;
+constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
+constexpr size_t kRangesOfOneLayout = 16;  // of which one is looked at: a tile comes by few copies
+
+std::string_view spell(SharedLayout layout) {
+  switch (layout) {
+    case SharedLayout::unknown: return "an unknown layout";
+    case SharedLayout::linear: return "no swizzle";
+    case SharedLayout::swizzle_32: return "the 32-byte swizzle";
+    case SharedLayout::swizzle_64: return "the 64-byte swizzle";
+    case SharedLayout::swizzle_128: return "the 128-byte swizzle";
+    case SharedLayout::swizzle_128_atom_32: return "the 128-byte swizzle with atoms of 32 bytes";
+    case SharedLayout::swizzle_128_atom_32_flip_8: return "the 128-byte swizzle with flipped atoms of 32 bytes";
+    case SharedLayout::swizzle_128_atom_64: return "the 128-byte swizzle with atoms of 64 bytes";
+  }
+  return {};
+}
+
+/// After how many bytes a swizzle's pattern repeats; 0 where nothing repeats.
+uint32_t period_of(SharedLayout layout) {
+  switch (layout) {
+    case SharedLayout::swizzle_32: return 256;
+    case SharedLayout::swizzle_64: return 512;
+    case SharedLayout::swizzle_128: return 1024;
+    case SharedLayout::swizzle_128_atom_32: return 512;
+    default: return 0;
+  }
+}
+
+/// Calls `visit(write, offset)` for the last writes of a range of a block's shared memory, neighbours with the same one
+/// taken together.
+template <typename Visit>
+void for_each_write(ShadowMemory& shadow, uint32_t offset, uint32_t bytes, Visit&& visit) {
+  PastAccess last;
+  const auto look_at = [&](const PastAccess& write, uint32_t at) {
+    if (write == last) return;
+    last = write;
+    if (write.agent != PastAccess::kNobody) visit(write, at);
+  };
+  const uint32_t end = offset + bytes;
+  for (uint32_t at = offset - offset % ShadowMemory::kCellBytes; at < end; at += ShadowMemory::kCellBytes) {
+    ShadowCell& cell = shadow.cell(at);
+    if (cell.write.agent != PastAccess::kByBytes) {
+      look_at(cell.write, std::max(at, offset));
+      continue;
+    }
+    const auto& each = shadow.bytes_of(cell);
+    for (uint32_t byte = 0; byte < ShadowMemory::kCellBytes; ++byte) {
+      if (at + byte >= offset && at + byte < end) look_at(each[byte].write, at + byte);
+    }
+  }
+}
+
+}  // namespace
+
+bool RaceCheck::is_first(uint32_t before_pc, uint32_t now_pc, const char* kind) {
+  const auto line = [&](uint32_t pc) {
+    const std::string source = grid_->kernel->describe_source(pc);
+    return source.empty() ? std::to_string(pc) : source;
+  };
+  return findings_.size() < kMostReports && told_.emplace(line(before_pc), line(now_pc), kind).second;
+}
+
+machine::Place RaceCheck::place_of(const ClusterState& state, const AsyncOperation& operation) const {
+  return place_of(state, state.order.warp_number(*operation.fragment), 1u << operation.lane, operation.fragment->pc);
+}
+
+void RaceCheck::note_fence(ClusterState& state, machine::Fragment& fragment, LaneMask lanes, FenceKind kind) {
+  const uint32_t warp = state.order.warp_number(fragment);
+  if (kind == FenceKind::mbarrier_init) {
+    state.barrier_fences.fence(state.order, warp, lanes, fragment.pc);
+  } else if (kind == FenceKind::proxy_async) {
+    state.proxy_fences.fence(state.order, warp, lanes, fragment.pc);
+    if (const auto late = state.awaited_fences.find(warp); late != state.awaited_fences.end()) {
+      findings_[late->second].details.push_back(fmt::format(
+          "the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
+          line_of(fragment.pc)));
+      state.awaited_fences.erase(late);
+    }
+  }
+}
+
+void RaceCheck::check_proxies(ClusterState& state, const AsyncOperation& operation) {
+  if (operation.generic_proxy) return;  // asynchronous, but through the threads' own proxy
+  if (operation.has_barrier && operation.completion != machine::AsyncCompletion::copies_arrive) {
+    check_initialisation_fence(state, operation);
+  }
+  check_alignment(state, operation);
+  const uint32_t warp = state.order.warp_number(*operation.fragment);
+  const VectorClock& known = *state.order.known(warp, operation.lane);
+  const auto look_at = [&](const SharedRange& range, const MatrixRead* matrix, bool writes) {
+    const uint32_t rank = range.address >> machine::kSharedRankShift;
+    if (rank >= state.shadows.size()) return;
+    const uint32_t base = rank << machine::kSharedRankShift;
+    const uint32_t offset = range.address & machine::kSharedOffsetMask;
+    // Where only copies have written, there is nothing to look at but their layout, which is the same for many ranges.
+    bool by_threads = false;
+    for (uint32_t at = offset; at < offset + range.bytes; at = (at / kPageBytes + 1) * kPageBytes) {
+      by_threads = by_threads || state.shadows[rank].is_written_by_threads(at);
+    }
+    if (!by_threads && matrix == nullptr) return;
+    for_each_write(state.shadows[rank], offset, by_threads ? range.bytes : 1,
+                   [&](const PastAccess& write, uint32_t place) {
+                     if (write.is_asynchronous()) {
+                       const Operation& writer = state.order.operation(write.operation());
+                       if (!writer.generic_proxy) {
+                         const bool differ = matrix != nullptr && matrix->layout != SharedLayout::unknown &&
+                                             writer.layout != SharedLayout::unknown && writer.layout != matrix->layout;
+                         if (differ) report_layout(state, write, operation, *matrix, base + place);
+                         return;
+                       }
+                     }
+                     // Where not even the threads are ordered there is a race, which says so.
+                     if (!state.order.knows(write, warp, 1u << operation.lane, known)) return;
+                     if (state.proxy_fences.cover(state.order, write, warp, operation.lane)) return;
+                     report_proxy(state, write, operation, base + place, writes);
+                   });
+  };
+  size_t matrix = 0;
+  for (size_t i = 0; i < operation.reads.size(); ++i) {
+    while (matrix < operation.matrices.size() && operation.matrices[matrix].first <= i) ++matrix;
+    const bool looks = matrix != 0 && (i - operation.matrices[matrix - 1].first) % kRangesOfOneLayout == 0;
+    look_at(operation.reads[i], looks ? &operation.matrices[matrix - 1] : nullptr, false);
+  }
+  for (const SharedRange& range : operation.writes) look_at(range, nullptr, true);
+}
+
+void RaceCheck::report_proxy(ClusterState& state, const PastAccess& before, const AsyncOperation& operation,
+                             uint32_t address, bool writes) {
+  if (!is_first(before.pc(), operation.fragment->pc, "proxy")) return;
+  const machine::Kernel& kernel = *grid_->kernel;
+  Diagnostic finding;
+  finding.kind = "missing proxy fence";
+  finding.place = place_of(state, operation);
+  finding.message = fmt::format(
+      "the {} issued here {} {} in shared memory, which a thread has written, and no fence.proxy.async stands between "
+      "the two",
+      operation.what, writes ? "overwrites" : "reads",
+      kernel.name_of_shared_byte(address & machine::kSharedOffsetMask));
+  finding.details.push_back(describe(state, before));
+  finding.details.push_back(
+      "a barrier orders the threads; but the copy engine and the tensor core access shared memory through the "
+      "asynchronous proxy, and what threads write is visible there only after the fence");
+  const std::string order = before.is_asynchronous() ? "after its wait for the copy" : "after its last write";
+  const ProxyFences::Fence* partial = state.proxy_fences.partial(before);
+  if (partial != nullptr) {
+    finding.likely_cause = fmt::format(
+        "the fence.proxy.async{} is executed by {} only, and speaks for what those lanes have written or know of: let "
+        "every thread that writes execute it, before the barrier",
+        line_of(partial->pc), describe_lanes(partial->lanes));
+  } else {
+    finding.likely_cause = fmt::format(
+        "fence.proxy.async is missing: every thread that writes must execute it {}, before the barrier that hands the "
+        "bytes to the thread that issues the {}",
+        order, operation.what);
+  }
+  const uint32_t warp = state.order.warp_number(*operation.fragment);
+  for (const uint32_t each : {warp, before.is_asynchronous() ? warp : before.agent}) {
+    state.awaited_fences.emplace(each, findings_.size());
+  }
+  findings_.push_back(std::move(finding));
+}
+
+void RaceCheck::report_layout(ClusterState& state, const PastAccess& before, const AsyncOperation& operation,
+                              const MatrixRead& matrix, uint32_t address) {
+  if (!is_first(before.pc(), operation.fragment->pc, "layout")) return;
+  const machine::Kernel& kernel = *grid_->kernel;
+  const Operation& writer = state.order.operation(before.operation());
+  Diagnostic finding;
+  finding.kind = "swizzle mismatch";
+  finding.place = place_of(state, operation);
+  finding.message = fmt::format(
+      "the {} issued here reads {} at {} in shared memory with {}, as its descriptor says; but it was written with {}",
+      operation.what, matrix.name, kernel.name_of_shared_byte(address & machine::kSharedOffsetMask),
+      spell(matrix.layout), spell(writer.layout));
+  finding.details.push_back(describe(state, before));
+  finding.details.push_back("the elements arrive, but each in the place of another");
+  finding.likely_cause =
+      "the tensor map (cuTensorMapEncodeTiled, its swizzle) and the matrix descriptor (bits 63:61) must name the same "
+      "swizzle: take both from one constant";
+  findings_.push_back(std::move(finding));
+}
+
+void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& operation) {
+  for (const MatrixRead& matrix : operation.matrices) {
+    const uint32_t period = period_of(matrix.layout);
+    if (period == 0 || matrix.base_offset != 0) continue;
+    // A tile that begins where the pattern does has no bits between a line of 128 bytes and the period, wherever in its
+    // first line an instruction begins.
+    const uint32_t beyond = matrix.start % period / 128 * 128;
+    if (beyond == 0 || !is_first(operation.fragment->pc, operation.fragment->pc, matrix.name)) continue;
+    const machine::Kernel& kernel = *grid_->kernel;
+    Diagnostic finding;
+    finding.kind = "misaligned tile";
+    finding.place = place_of(state, operation);
+    finding.message =
+        fmt::format("the {} issued here reads {} from {}, shared address 0x{:x}, with {}", operation.what, matrix.name,
+                    kernel.name_of_shared_byte(matrix.start), matrix.start, spell(matrix.layout));
+    finding.details.push_back(fmt::format(
+        "the pattern of this swizzle begins anew every {} bytes, and the tile begins {} bytes behind that: with base "
+        "offset 0 (bits 51:49 of the descriptor) a tile must begin where the pattern does",
+        period, beyond));
+    finding.likely_cause = fmt::format(
+        "the tile is not aligned: declare it alignas({}), and where it lies in dynamic shared memory, align the start "
+        "of that too",
+        period);
+    findings_.push_back(std::move(finding));
+  }
+}
+
+void RaceCheck::check_initialisation_fence(ClusterState& state, const AsyncOperation& operation) {
+  const uint32_t index = state.order.find_barrier(operation.barrier >> machine::kSharedRankShift,
+                                                  operation.barrier & machine::kSharedOffsetMask);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const BarrierOrder& barrier = state.order.barrier(index);
+  const PastAccess& initialised = barrier.initialised;
+  if (initialised.agent == PastAccess::kNobody) return;
+  const uint32_t warp = state.order.warp_number(*operation.fragment);
+  for (const ProxyFences* fences : {&state.barrier_fences, &state.proxy_fences}) {
+    if (fences->cover(state.order, initialised, warp, operation.lane)) return;
+  }
+  if (!misused_.insert(initialised.pc()).second) return;
+  const std::string name = grid_->kernel->name_of_shared(barrier.offset, units::kMbarrierBytes);
+  Diagnostic finding;
+  finding.kind = "barrier misuse";
+  finding.place = place_of(state, operation);
+  finding.message = fmt::format(
+      "the {} issued here completes on {}, and no fence behind its initialisation has made that visible to the "
+      "asynchronous units",
+      operation.what, name);
+  finding.details.push_back(fmt::format("{} is initialised by warp {} [{}]{}", name,
+                                        initialised.agent % state.order.warps_per_block(),
+                                        describe_lanes(initialised.lanes), line_of(initialised.pc())));
+  finding.likely_cause =
+      "fence.mbarrier_init.release.cluster is missing: the thread that initialises the barriers must execute it after "
+      "the last mbarrier.init, before the __syncthreads() or cluster barrier";
+  findings_.push_back(std::move(finding));
+}
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,130 @@
+#include "emulator/trace/bank_conflicts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace stagecraft::emulator::trace {
+
+using machine::kWarpSize;
+using machine::LaneMask;
+
+namespace {
+
+/// Lanes that are served together.
+uint32_t group_of(uint32_t bytes) { return bytes <= kBankBytes ? kWarpSize : kWarpSize * kBankBytes / bytes; }
+
+LaneMask mask_of(uint32_t first, uint32_t count) {
+  return count == kWarpSize ? machine::kAllLanes : ((1u << count) - 1) << first;
+}
+
+uint32_t passes_of_group(const uint64_t* addresses, LaneMask lanes, uint32_t bytes) {
+  // Few words share a bank in good programs, so they are compared one by one.
+  std::array<std::array<uint64_t, kWarpSize>, kBanks> words;
+  std::array<uint32_t, kBanks> counts{};
+  uint32_t most = 0;
+  machine::for_each_lane(lanes, [&](uint32_t lane) {
+    const uint64_t end = addresses[lane] + bytes;
+    for (uint64_t word = addresses[lane] / kBankBytes; word * kBankBytes < end; ++word) {
+      const uint32_t bank = word % kBanks;
+      const auto begin = words[bank].begin(), last = begin + counts[bank];
+      if (std::find(begin, last, word) != last) continue;
+      words[bank][counts[bank]++] = word;
+      most = std::max(most, counts[bank]);
+    }
+  });
+  return most;
+}
+
+/// Whether each even lane wants what the next one wants.
+bool are_pairs(const uint64_t* addresses, LaneMask lanes) {
+  constexpr LaneMask kEven = 0x55555555;
+  bool same = ((lanes ^ lanes >> 1) & kEven) == 0;
+  machine::for_each_lane(lanes & kEven, [&](uint32_t lane) { same = same && addresses[lane] == addresses[lane + 1]; });
+  return same;
+}
+
+}  // namespace
+
+uint32_t wavefronts_of(const uint64_t* addresses, LaneMask lanes, uint32_t bytes, bool load) {
+  uint32_t group = group_of(bytes);
+  if (load && group < kWarpSize && are_pairs(addresses, lanes)) group *= 2;
+  uint32_t sum = 0;
+  for (uint32_t first = 0; first < kWarpSize; first += group) {
+    sum += passes_of_group(addresses, lanes & mask_of(first, group), bytes);
+  }
+  return sum;
+}
+
+uint32_t fewest_wavefronts(LaneMask lanes, uint32_t bytes) {
+  const uint32_t group = group_of(bytes);
+  uint32_t sum = 0;
+  for (uint32_t first = 0; first < kWarpSize; first += group) sum += (lanes & mask_of(first, group)) != 0 ? 1 : 0;
+  return sum;
+}
+
+void BankConflicts::grid_started(machine::Grid& grid) {
+  kernel_ = grid.kernel;
+  by_pc_.clear();
+}
+
+void BankConflicts::access(const machine::MemoryAccess& access) {
+  if (!access.shared || access.kind == machine::AccessKind::update) return;
+  Traffic& traffic = by_pc_[access.pc];
+  ++traffic.requests;
+  traffic.wavefronts +=
+      wavefronts_of(access.addresses, access.lanes, access.bytes, access.kind == machine::AccessKind::read);
+  traffic.fewest += fewest_wavefronts(access.lanes, access.bytes);
+}
+
+std::vector<LineTraffic> BankConflicts::lines() const {
+  std::vector<LineTraffic> lines;
+  for (const auto& [pc, traffic] : by_pc_) {
+    const std::string source = kernel_->describe_source(pc), instruction = kernel_->describe_instruction(pc);
+    auto line = std::find_if(lines.begin(), lines.end(), [&](const LineTraffic& each) {
+      return each.source == source && each.instruction == instruction && !source.empty();
+    });
+    if (line == lines.end()) line = lines.insert(lines.end(), {source, instruction});
+    line->requests += traffic.requests;
+    line->wavefronts += traffic.wavefronts;
+    line->fewest += traffic.fewest;
+  }
+  return lines;
+}
+
+std::string BankConflicts::text() const {
+  const std::vector<LineTraffic> all = lines();
+  if (all.empty()) return {};
+  size_t source_width = 0, instruction_width = 0;
+  for (const LineTraffic& line : all) {
+    source_width = std::max(source_width, line.source.size());
+    instruction_width = std::max(instruction_width, line.instruction.size());
+  }
+  std::string text = fmt::format("stagecraft: shared memory in kernel {}: wavefronts, passes over its {} banks\n",
+                                 kernel_->display_name, kBanks);
+  for (const LineTraffic& line : all) {
+    const auto each = [&](uint64_t count) { return static_cast<double>(count) / static_cast<double>(line.requests); };
+    text += fmt::format("  {:<{}}  {:<{}}  {:>8} requests {:>9} wavefronts  {:>4.1f} each", line.source, source_width,
+                        line.instruction, instruction_width, line.requests, line.wavefronts, each(line.wavefronts));
+    text += line.wavefronts > line.fewest ? fmt::format(", {:.1f} without conflicts\n", each(line.fewest)) : "\n";
+  }
+  return text;
+}
+
+nlohmann::json BankConflicts::json() const {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const LineTraffic& line : lines()) {
+    rows.push_back({{"source", line.source},
+                    {"instruction", line.instruction},
+                    {"requests", line.requests},
+                    {"wavefronts", line.wavefronts},
+                    {"fewest", line.fewest}});
+  }
+  return {{"kind", "bank conflicts"}, {"kernel", kernel_->display_name}, {"lines", rows}};
+}
+
+}  // namespace stagecraft::emulator::trace

@@ -1,0 +1,162 @@
+#include "emulator/trace/timeline.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/units/mbarrier_table.hpp"
+
+namespace stagecraft::emulator::trace {
+
+using machine::Cycle;
+using machine::FragmentState;
+using machine::WaitKind;
+
+namespace {
+
+std::string name_of(const machine::Fragment& fragment) {
+  const machine::Wait& wait = fragment.wait;
+  switch (wait.kind) {
+    case WaitKind::mbarrier:
+      return fragment.grid().kernel->name_of_shared(wait.address & machine::kSharedOffsetMask, units::kMbarrierBytes);
+    case WaitKind::named_barrier: return wait.address == 0 ? "the block" : fmt::format("barrier {}", wait.address);
+    case WaitKind::warp_sync: return "its other lanes";
+    case WaitKind::cluster_barrier: return "the cluster";
+    case WaitKind::tensor_memory: return "tensor memory";
+    case WaitKind::bulk_group: return "its own copies";
+    case WaitKind::warpgroup_mma: return "wgmma";
+    case WaitKind::grid_dependency: return "the grid before";
+    case WaitKind::sleep: return "nanosleep";
+    case WaitKind::none: break;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string WarpRow::label(bool with_block) const {
+  std::string text = with_block ? fmt::format("block {} warp {}", block, warp) : fmt::format("warp {}", warp);
+  if (copies) text += ", copies";
+  if (multiplies) text += ", multiplies";
+  if (loads_tensor_memory) text += ", reads tensor memory";
+  return text;
+}
+
+void Timeline::grid_started(machine::Grid& grid) {
+  kernel_ = grid.kernel;
+  cluster_ = nullptr;
+  blocks_ = static_cast<uint32_t>(grid.request->cluster.count());
+  warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
+  warps_.assign(size_t{blocks_} * warps_per_block_, {});
+  waiting_.assign(warps_.size(), false);
+  copies_.assign(blocks_, {});
+  multiplications_.assign(blocks_, {});
+}
+
+void Timeline::block_started(machine::Block& block) {
+  const bool first = block.cluster->first_block == machine::Extent3{0, 0, 0};
+  if (!first) return;
+  cluster_ = block.cluster;
+  copies_[block.rank].block = multiplications_[block.rank].block = block.rank;
+  for (const machine::Warp& warp : block.warps) {
+    WarpRow& row = *row_of(warp);
+    row.block = block.rank;
+    row.warp = warp.index;
+    row.begin = row.end = warp.clock;
+  }
+}
+
+void Timeline::block_finished(machine::Block& block) {
+  for (const machine::Warp& warp : block.warps) {
+    WarpRow* row = row_of(warp);
+    if (row == nullptr) continue;
+    end_wait(*row, warp.clock);
+    row->end = warp.clock;
+  }
+  // Another cluster may come to lie where this one was.
+  if (block.cluster == cluster_ && block.cluster->live_blocks == 0) cluster_ = nullptr;
+}
+
+void Timeline::grid_finished(machine::Grid& grid) {
+  // What is still there did not end: it hangs, or was stopped.
+  for (const auto& cluster : grid.resident) {
+    if (cluster.get() != cluster_) continue;
+    for (const auto& block : cluster->blocks) {
+      for (const machine::Warp& warp : block->warps) {
+        if (WarpRow* row = row_of(warp)) row->end = std::max(row->end, std::max(warp.clock, cluster->now));
+      }
+    }
+  }
+  for (size_t i = 0; i < warps_.size(); ++i) {
+    if (waiting_[i]) end_wait(warps_[i], warps_[i].end);
+  }
+  cluster_ = nullptr;
+}
+
+WarpRow* Timeline::row_of(const machine::Warp& warp) {
+  if (warp.block->cluster != cluster_ || cluster_ == nullptr) return nullptr;
+  return &warps_[size_t{warp.block->rank} * warps_per_block_ + warp.index];
+}
+
+void Timeline::fragment_blocked(machine::Fragment& fragment) {
+  WarpRow* row = row_of(*fragment.warp);
+  if (row == nullptr || row->waits.size() >= kMostSpans) return;
+  const size_t index = static_cast<size_t>(row - warps_.data());
+  const auto& fragments = fragment.warp->fragments;
+  const bool runs = std::any_of(fragments.begin(), fragments.end(),
+                                [](const auto& each) { return each->state == FragmentState::ready; });
+  if (runs || waiting_[index]) return;
+  // Of several, the one that does not wait for another says what it is about.
+  const machine::Fragment* waits = &fragment;
+  for (const auto& each : fragments) {
+    if (each->state == FragmentState::blocked && waits->wait.kind == WaitKind::warp_sync) waits = each.get();
+  }
+  const Cycle now = fragment.warp->clock;
+  row->waits.push_back({now, now, name_of(*waits), waits->pc});
+  waiting_[index] = true;
+}
+
+void Timeline::fragment_woken(machine::Fragment& fragment) {
+  if (WarpRow* row = row_of(*fragment.warp)) end_wait(*row, fragment.warp->clock);
+}
+
+void Timeline::end_wait(WarpRow& row, Cycle now) {
+  const size_t index = static_cast<size_t>(&row - warps_.data());
+  if (!waiting_[index]) return;
+  waiting_[index] = false;
+  row.waits.back().end = std::max(now, row.waits.back().begin);
+  if (row.waits.back().end == row.waits.back().begin) row.waits.pop_back();
+}
+
+void Timeline::issued(const machine::AsyncOperation& operation) {
+  WarpRow* row = row_of(*operation.fragment->warp);
+  if (row == nullptr) return;
+  const bool tensor_core = operation.completion == machine::AsyncCompletion::tensor_pipe ||
+                           operation.completion == machine::AsyncCompletion::warpgroup;
+  const bool arrival = operation.completion == machine::AsyncCompletion::copies_arrive ||
+                       operation.completion == machine::AsyncCompletion::tensor_arrive;
+  if (arrival) return;
+  (tensor_core ? row->multiplies : row->copies) = true;
+  std::vector<Span>& spans = (tensor_core ? multiplications_ : copies_)[row->block].spans;
+  if (spans.size() < kMostSpans) {
+    spans.push_back({operation.begin, operation.end, operation.what, operation.fragment->pc});
+  }
+}
+
+void Timeline::tensor(const machine::TensorEvent& event) {
+  if (event.kind != machine::TensorEventKind::load) return;
+  if (WarpRow* row = row_of(*event.fragment->warp)) row->loads_tensor_memory = true;
+}
+
+Cycle Timeline::end() const {
+  Cycle end = 0;
+  for (const WarpRow& row : warps_) end = std::max(end, row.end);
+  for (const auto* rows : {&copies_, &multiplications_}) {
+    for (const UnitRow& row : *rows) {
+      for (const Span& span : row.spans) end = std::max(end, span.end);
+    }
+  }
+  return end;
+}
+
+}  // namespace stagecraft::emulator::trace

@@ -1,0 +1,265 @@
+// The ring through which accumulators go from the tensor core to the warps that store them: a ProducerConsumerPipeline
+// whose stages lie in tensor memory.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cuda/ptx>
+#include <utility>
+
+#include "stagecraft/commit.hpp"
+#include "stagecraft/mma.hpp"
+#include "stagecraft/output_stages.hpp"
+#include "stagecraft/per_k_views.hpp"
+#include "stagecraft/producer_consumer_pipeline.hpp"
+#include "stagecraft/tensor_memory.hpp"
+
+namespace stagecraft {
+
+template <typename Pipeline>
+class OutputProducer;
+template <typename Pipeline>
+class OutputConsumer;
+
+/// `NumStages` accumulators in tensor memory, side by side: while the epilogue stores one, the MMAs sum in the next.
+///
+/// The producer is the thread that issues MMAs; the tensor core arrives on a stage's full barrier, through a commit.
+/// The consumers are the warps of the epilogue; they arrive on its empty barrier when they have loaded what they need.
+/// Waiting for a stage includes the `tcgen05.fence::after_thread_sync`, freeing it the `before_thread_sync`, without
+/// which what one thread does in tensor memory is not ordered with what another does, mbarrier or not.
+/// @tparam AccumulatorType  a TmemTensor.
+/// @tparam NumStages        accumulators; 2 let the epilogue of one tile overlap with the MMAs of the next.
+/// @tparam CtaGroup         blocks whose tensor cores work together, 1 or 2.
+template <typename AccumulatorType, int NumStages, int CtaGroup = 1>
+class OutputTilePipeline {
+  static_assert(NumStages >= 1,
+                "OutputTilePipeline: NumStages must be at least 1; 2 let the MMAs of the next tile start");
+  static_assert(NumStages * AccumulatorType::tmem_columns <= kTmemColumns,
+                "OutputTilePipeline: the accumulators do not fit in the 512 columns of tensor memory; use fewer stages "
+                "or a narrower accumulator");
+
+ public:
+  using Accumulator = AccumulatorType;                      ///< what a stage holds
+  using BarrierArray = uint64_t[NumStages * 2];             ///< full, then empty: declare it `__shared__`
+  using Pipeline = ProducerConsumerPipeline<NumStages>;     ///< what synchronises
+  using ProducerStage = MmaStage<OutputTilePipeline>;       ///< a stage that is being summed
+  using ConsumerStage = EpilogueStage<OutputTilePipeline>;  ///< a stage that is being stored
+
+  static constexpr int num_stages = NumStages;  ///< accumulators
+  static constexpr int cta_group = CtaGroup;    ///< blocks whose tensor cores work together
+  /// Columns to allocate: what the accumulators take, rounded up to a power of two that can be had.
+  static constexpr int tmem_columns = static_cast<int>(std::bit_ceil(
+      static_cast<unsigned>(NumStages * Accumulator::tmem_columns < 32 ? 32 : NumStages * Accumulator::tmem_columns)));
+  using Allocation = TmemAllocation<tmem_columns, CtaGroup>;  ///< what takes them
+
+  /// @param barriers  in shared memory.
+  /// @param address   of the first accumulator in tensor memory: `Allocation::address()`.
+  __device__ __forceinline__ OutputTilePipeline(BarrierArray& barriers, uint32_t address)
+      : pipeline_(barriers), address_(address) {}
+
+  /// Initialises all barriers of the ring.
+  ///
+  /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
+  /// @param storage             the barriers: a BarrierArray in shared memory.
+  /// @param producer_arv_count  arrivals that hand over an accumulator: 1, the commit.
+  /// @param consumer_arv_count  arrivals that free it: the threads of the epilogue, or its warps.
+  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arv_count, int32_t consumer_arv_count) {
+    Pipeline{storage}.init_mbars(producer_arv_count, consumer_arv_count);
+  }
+
+  // ---- Asking and waiting ------------------------------------------------------------------------------------------
+
+  /// Whether the next accumulator is free, at once. Asked by the MMA thread, and answered by the epilogue's arrivals.
+  __device__ __forceinline__ bool try_acquire_mma() const { return pipeline_.try_wait_consumer(); }
+
+  /// Whether the next accumulator is summed up, at once. Asked by the epilogue, and answered by the tensor core.
+  __device__ __forceinline__ bool try_acquire_epilogue() const { return pipeline_.try_wait_producer(); }
+
+  /// The MMA thread waits until its current accumulator is free, unless `try_acquire_mma()` has said so.
+  __device__ __forceinline__ void wait_epilogue_if_needed(bool already_ready) const {
+    pipeline_.wait_consumer_if_needed(already_ready);
+    cuda::ptx::tcgen05_fence_after_thread_sync();
+  }
+
+  /// An epilogue's thread waits until its current accumulator is summed, unless `try_acquire_epilogue()` has said so.
+  __device__ __forceinline__ void wait_mma_if_needed(bool already_ready) const {
+    pipeline_.wait_producer_if_needed(already_ready);
+    cuda::ptx::tcgen05_fence_after_thread_sync();
+  }
+
+  // ---- Where things are --------------------------------------------------------------------------------------------
+
+  /// The stage that the MMA thread sums in next, 0 to NumStages - 1.
+  __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
+
+  /// The stage that the epilogue stores next, 0 to NumStages - 1.
+  __device__ __forceinline__ uint32_t consumer_stage() const { return pipeline_.consumer_stage(); }
+
+  /// The full barrier of a stage: the tensor core arrives on it, through a commit.
+  __device__ __forceinline__ MbarPtr producer_mbar(uint32_t stage) const { return pipeline_.producer_mbar(stage); }
+
+  /// The empty barrier of a stage: the epilogue arrives on it.
+  __device__ __forceinline__ MbarPtr consumer_mbar(uint32_t stage) const { return pipeline_.consumer_mbar(stage); }
+
+  /// The accumulator of a stage.
+  __device__ __forceinline__ Accumulator accumulator(uint32_t stage) const {
+    return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns / 2));
+  }
+
+  // ---- Signals and steps, which the handles make
+  // ---------------------------------------------------------------------
+
+  /// The tensor core hands stage `stage` to the epilogue, when the MMAs of the calling thread are done. By that thread.
+  __device__ __forceinline__ void signal_epilogue(uint32_t stage) const { commit_mmas<CtaGroup>(producer_mbar(stage)); }
+
+  /// The calling thread of the epilogue has loaded what it needs of stage `stage`.
+  __device__ __forceinline__ void signal_mma(uint32_t stage) const {
+    cuda::ptx::tcgen05_fence_before_thread_sync();
+    arrive(consumer_mbar(stage));
+  }
+
+  /// The MMA thread goes on to its next stage.
+  __device__ __forceinline__ void producer_step() { pipeline_.producer_step(); }
+
+  /// The epilogue goes on to its next stage. Called by each of its threads.
+  __device__ __forceinline__ void consumer_step() { pipeline_.consumer_step(); }
+
+  // ---- Handles that must be released -------------------------------------------------------------------------------
+
+  /// Waits until the next accumulator is free, and gives it as a handle whose `release()` cannot be forgotten.
+  ///
+  /// Called by the one thread that issues the MMAs.
+  /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
+  [[nodiscard(
+      "an MmaStage must be kept and released: auto stage = pipeline.acquire_mma(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ ProducerStage
+  acquire_mma(SourceLine acquired_at = SourceLine::here()) {
+    wait_epilogue_if_needed(false);
+    return {*this, acquired_at};
+  }
+
+  /// Waits until the next accumulator is summed up, and gives it as a handle whose exit cannot be forgotten.
+  ///
+  /// Called by every thread of the epilogue's warps. Parameters as for `acquire_mma`.
+  [[nodiscard(
+      "an EpilogueStage must be kept and released: auto stage = pipeline.acquire_epilogue(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ ConsumerStage
+  acquire_epilogue(SourceLine acquired_at = SourceLine::here()) {
+    wait_mma_if_needed(false);
+    return {*this, acquired_at};
+  }
+
+  /// Waits until the epilogue has freed every accumulator that was handed to it.
+  ///
+  /// Called by the MMA thread after its last stage, where nothing else (such as MmaWarp) waits for the epilogue before
+  /// tensor memory is given back.
+  __device__ __forceinline__ void drain_producer() {
+#pragma unroll 1
+    for (int stage = 0; stage < NumStages; ++stage) {
+      wait_epilogue_if_needed(false);
+      producer_step();
+    }
+  }
+
+  // ---- The roles' views --------------------------------------------------------------------------------------------
+
+  /// The view of the thread that issues MMAs.
+  __device__ __forceinline__ OutputProducer<OutputTilePipeline> producer() {
+    return OutputProducer<OutputTilePipeline>(*this);
+  }
+
+  /// The view of the epilogue's warps.
+  __device__ __forceinline__ OutputConsumer<OutputTilePipeline> consumer() {
+    return OutputConsumer<OutputTilePipeline>(*this);
+  }
+
+  /// The view of a kernel in which each step of K has an accumulator of its own: it goes hand in hand with the tiles
+  /// that `input` brings, and the epilogue sees both.
+  template <typename InputPipeline>
+  __device__ __forceinline__ PerKViews<InputPipeline, OutputTilePipeline> per_k(InputPipeline& input) {
+    return PerKViews<InputPipeline, OutputTilePipeline>(input, *this);
+  }
+
+ private:
+  Pipeline pipeline_;
+  uint32_t address_;
+};
+
+/// What the thread that issues MMAs sees of an OutputTilePipeline. It refers to the pipeline, whose position it moves.
+template <typename Pipeline>
+class OutputProducer {
+ public:
+  /// Made by `OutputTilePipeline::producer()`.
+  __device__ __forceinline__ explicit OutputProducer(Pipeline& pipeline) : pipeline_(&pipeline) {}
+
+  /// Waits until the next accumulator is free; the scope that it returns commits and steps when it ends.
+  /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
+  __device__ __forceinline__ MmaScope<Pipeline> acquire(SourceLine acquired_at = SourceLine::here()) {
+    return MmaScope<Pipeline>(acquire_stage(acquired_at));
+  }
+
+  /// Waits until the next accumulator is free, and gives it as a handle that must be released. Parameters as for
+  /// `acquire`.
+  [[nodiscard(
+      "an MmaStage must be kept and released: auto stage = producer.acquire_stage(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ MmaStage<Pipeline>
+  acquire_stage(SourceLine acquired_at = SourceLine::here()) {
+    return pipeline_->acquire_mma(acquired_at);
+  }
+
+  /// Whether the next accumulator is free, at once; go on by `acquire_if_needed`.
+  __device__ __forceinline__ bool try_acquire() const { return pipeline_->try_acquire_mma(); }
+
+  /// `acquire()`, without the wait where `try_acquire()` has answered true at this same stage.
+  __device__ __forceinline__ MmaScope<Pipeline> acquire_if_needed(bool already_ready,
+                                                                  SourceLine acquired_at = SourceLine::here()) {
+    pipeline_->wait_epilogue_if_needed(already_ready);
+    return MmaScope<Pipeline>(MmaStage<Pipeline>(*pipeline_, acquired_at));
+  }
+
+  /// Waits until the epilogue has freed every accumulator, as `OutputTilePipeline::drain_producer()` does.
+  __device__ __forceinline__ void drain() { pipeline_->drain_producer(); }
+
+ private:
+  Pipeline* pipeline_;
+};
+
+/// What a thread of the epilogue sees of an OutputTilePipeline. It refers to the pipeline, whose position it moves.
+template <typename Pipeline>
+class OutputConsumer {
+ public:
+  /// Made by `OutputTilePipeline::consumer()`.
+  __device__ __forceinline__ explicit OutputConsumer(Pipeline& pipeline) : pipeline_(&pipeline) {}
+
+  /// Waits until the next accumulator is summed up; the scope that it returns arrives and steps when it ends.
+  ///
+  /// Called by every thread of the epilogue, when the consumer arrive count includes each.
+  /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
+  __device__ __forceinline__ EpilogueScope<Pipeline> acquire(SourceLine acquired_at = SourceLine::here()) {
+    return EpilogueScope<Pipeline>(acquire_stage(acquired_at));
+  }
+
+  /// Waits until the next accumulator is summed up, and gives it as a handle that must be released. Parameters as for
+  /// `acquire`.
+  [[nodiscard(
+      "an EpilogueStage must be kept and released: auto stage = consumer.acquire_stage(); ... "
+      "std::move(stage).release();")]] __device__ __forceinline__ EpilogueStage<Pipeline>
+  acquire_stage(SourceLine acquired_at = SourceLine::here()) {
+    return pipeline_->acquire_epilogue(acquired_at);
+  }
+
+  /// Whether the next accumulator is summed up, at once; go on by `acquire_if_needed`.
+  __device__ __forceinline__ bool try_acquire() const { return pipeline_->try_acquire_epilogue(); }
+
+  /// `acquire()`, without the wait where `try_acquire()` has answered true at this same stage.
+  __device__ __forceinline__ EpilogueScope<Pipeline> acquire_if_needed(bool already_ready,
+                                                                       SourceLine acquired_at = SourceLine::here()) {
+    pipeline_->wait_mma_if_needed(already_ready);
+    return EpilogueScope<Pipeline>(EpilogueStage<Pipeline>(*pipeline_, acquired_at));
+  }
+
+ private:
+  Pipeline* pipeline_;
+};
+
+}  // namespace stagecraft

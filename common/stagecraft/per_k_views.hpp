@@ -1,0 +1,111 @@
+// Both pipelines of a kernel in step: each group of input tiles has an accumulator of its own, and the epilogue, which
+// adds the accumulators up, sees the tiles beside it. For scales that the tensor core cannot apply, as of blockwise
+// FP8: the epilogue multiplies each step's sums by the scales that came with its tiles. OutputTilePipeline::per_k()
+// gives it.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "stagecraft/commit.hpp"
+#include "stagecraft/linear_handle.hpp"
+#include "stagecraft/mbarrier.hpp"
+
+namespace stagecraft {
+
+/// The scope in which the MMA thread multiplies one group of tiles into an accumulator of its own. At its end, by
+/// whatever way, the tensor core frees the tiles for its part and hands over the accumulator, through two commits.
+template <typename InputPipeline, typename OutputPipeline>
+class [[nodiscard(
+    "the step lasts until the scope ends, so that the scope needs a name: auto step = per_k.mma();")]] MmaKStage {
+ public:
+  /// Made by `PerKViews::mma()`, which has waited for both.
+  __device__ __forceinline__ MmaKStage(typename InputPipeline::ConsumerStage && input,
+                                       typename OutputPipeline::ProducerStage && output)
+      : input_(std::move(input)), output_(std::move(output)) {}
+  MmaKStage(const MmaKStage&) = delete;
+  MmaKStage& operator=(const MmaKStage&) = delete;
+
+  /// Commits to both pipelines, and goes on in both.
+  __device__ __forceinline__ ~MmaKStage() {
+    commit_mmas<OutputPipeline::cta_group>(input_.mbar());
+    std::move(input_).release();
+    std::move(output_).release();
+  }
+
+  /// The tiles of step `k` of the group.
+  __device__ __forceinline__ auto tile(int k = 0) const { return input_.tile(k); }
+  /// Where to sum; what it held before is nobody's any more, so that the first MMA overwrites it.
+  __device__ __forceinline__ typename OutputPipeline::Accumulator accumulator() const { return output_.accumulator(); }
+
+ private:
+  typename InputPipeline::ConsumerStage input_;
+  typename OutputPipeline::ProducerStage output_;
+};
+
+/// The scope in which a thread of the epilogue loads one step's accumulator, and reads what else came with its tiles.
+/// At its end, by whatever way, it arrives on the empty barriers of both.
+template <typename InputPipeline, typename OutputPipeline>
+class [[nodiscard(
+    "the step lasts until the scope ends, so that the scope needs a name: auto step = "
+    "per_k.epilogue();")]] EpilogueKStage {
+ public:
+  /// Made by `PerKViews::epilogue()`, which has waited for both.
+  __device__ __forceinline__ EpilogueKStage(typename InputPipeline::ConsumerStage && input,
+                                            typename OutputPipeline::ConsumerStage && output)
+      : input_(std::move(input)), output_(std::move(output)) {}
+  EpilogueKStage(const EpilogueKStage&) = delete;
+  EpilogueKStage& operator=(const EpilogueKStage&) = delete;
+
+  /// Arrives once on the empty barrier of the tiles and once on that of the accumulator, and goes on in both.
+  __device__ __forceinline__ ~EpilogueKStage() {
+    arrive(input_.mbar());
+    std::move(input_).release();
+    std::move(output_).release();
+  }
+
+  /// The tiles of step `k` of the group, of which the epilogue reads the scales.
+  __device__ __forceinline__ auto tile(int k = 0) const { return input_.tile(k); }
+  /// What to load.
+  __device__ __forceinline__ typename OutputPipeline::Accumulator accumulator() const { return output_.accumulator(); }
+
+ private:
+  typename InputPipeline::ConsumerStage input_;
+  typename OutputPipeline::ConsumerStage output_;
+};
+
+/// The two pipelines of a kernel that sums each step of K by itself. It refers to both, and moves the calling thread's
+/// positions in both.
+///
+/// Both the tensor core and the epilogue read the tiles, so that the input pipeline's consumer arrive count is 1 (the
+/// commit) and the threads of the epilogue; the output pipeline's is the threads of the epilogue.
+template <typename InputPipeline, typename OutputPipeline>
+class PerKViews {
+ public:
+  /// Made by `OutputTilePipeline::per_k()`.
+  __device__ __forceinline__ PerKViews(InputPipeline& input, OutputPipeline& output)
+      : input_(&input), output_(&output) {}
+
+  /// The MMA thread waits for an accumulator to be free and for the next tiles: `auto step = per_k.mma();`.
+  /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
+  __device__ __forceinline__ MmaKStage<InputPipeline, OutputPipeline> mma(SourceLine acquired_at = SourceLine::here()) {
+    auto output = output_->acquire_mma(acquired_at);
+    auto input = input_->acquire_consumer(acquired_at);
+    return {std::move(input), std::move(output)};
+  }
+
+  /// A thread of the epilogue waits for the next accumulator, and for its tiles, which came before:
+  /// `auto step = per_k.epilogue();`. Called by each thread of the epilogue's warps. Parameters as for `mma`.
+  __device__ __forceinline__ EpilogueKStage<InputPipeline, OutputPipeline> epilogue(
+      SourceLine acquired_at = SourceLine::here()) {
+    auto output = output_->acquire_epilogue(acquired_at);
+    auto input = input_->acquire_consumer(acquired_at);  // to see what the copies wrote, its barrier must be waited for
+    return {std::move(input), std::move(output)};
+  }
+
+ private:
+  InputPipeline* input_;
+  OutputPipeline* output_;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,24 @@
+// The epilogue frees the accumulator, and loads it then.
+// expect: this EpilogueStage \(acquired at \S+:\d+\) is used after release\(\)
+#include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/warp.hpp"
+
+using namespace stagecraft;
+using Output = OutputTilePipeline<TmemTensor<128, 64>, 2>;
+
+__global__ void store(float* out, int tiles) {
+  __shared__ Output::BarrierArray barriers;
+  Output output{barriers, 0};
+  for (int tile = 0; tile < tiles; ++tile) {
+    auto stage = output.acquire_epilogue();
+    float values[32];
+#ifdef MENDED
+    stage.accumulator().load(values, warp_index(), 0);
+    std::move(stage).release();
+#else
+    std::move(stage).release();
+    stage.accumulator().load(values, warp_index(), 0);  // here
+#endif
+    for (int i = 0; i < 32; ++i) out[threadIdx.x * 32 + i] = values[i];
+  }
+}
