@@ -171,11 +171,13 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   group.busy_until = begin + uint64_t{kWarpgroupRows} * detail.shape.n * 16 / latencies.mma_macs_per_cycle;
   const machine::Cycle completion = group.busy_until + latencies.mma_setup;
   if (machine::observes_memory(fragment)) {
+    OperationFootprint touched = footprint_of(operation, block);
     machine::announce_operation({.fragment = &fragment,
                                  .lane = 0,
                                  .what = "wgmma.mma_async",
                                  .completion = machine::AsyncCompletion::warpgroup,
-                                 .reads = shared_reads(operation, block),
+                                 .reads = std::move(touched.reads),
+                                 .matrices = std::move(touched.matrices),
                                  .begin = begin,
                                  .end = completion});
   }

@@ -54,7 +54,7 @@ struct WarpgroupMma {
 /// Throws Fault unless the chip could execute the operation.
 void check(const WarpgroupMma& operation, const machine::Block& block);
 /// The shared memory that an operation reads.
-std::vector<machine::SharedRange> shared_reads(const WarpgroupMma& operation, const machine::Block& block);
+OperationFootprint footprint_of(const WarpgroupMma& operation, const machine::Block& block);
 
 /// The accumulator of a warpgroup while consecutive operations add to it.
 class WarpgroupAccumulator {

@@ -133,16 +133,18 @@ void check(const WarpgroupMma& operation, const Block& block) {
   check(matrix_b(operation), block, kB);
 }
 
-std::vector<machine::SharedRange> shared_reads(const WarpgroupMma& operation, const Block& block) {
-  std::vector<machine::SharedRange> ranges;
+OperationFootprint footprint_of(const WarpgroupMma& operation, const Block& block) {
+  OperationFootprint footprint;
   if (operation.shape.single_bits) {
-    if (!operation.shape.a_in_registers) append_ranges(operation.a, block, kWarpgroupRows, kSliceBytes, ranges);
-    append_ranges(operation.b, block, operation.shape.n, kSliceBytes, ranges);
-    return ranges;
+    if (!operation.shape.a_in_registers) {
+      append_matrix(operation.a, block, kWarpgroupRows, kSliceBytes, "A", footprint);
+    }
+    append_matrix(operation.b, block, operation.shape.n, kSliceBytes, "B", footprint);
+    return footprint;
   }
-  if (!operation.shape.a_in_registers) append_ranges(matrix_a(operation), block, ranges);
-  append_ranges(matrix_b(operation), block, ranges);
-  return ranges;
+  if (!operation.shape.a_in_registers) append_matrix(matrix_a(operation), block, "A", footprint);
+  append_matrix(matrix_b(operation), block, "B", footprint);
+  return footprint;
 }
 
 void WarpgroupAccumulator::read(const WarpgroupMma& operation, const Block& block, uint32_t first_warp) {

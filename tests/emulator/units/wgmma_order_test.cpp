@@ -1,4 +1,5 @@
 // When wgmma reads and writes: groups, waits, accumulators that are touched too early; and what is a mistake.
+#include "emulator/checks/deadlock.hpp"
 #include "wgmma_fixture.hpp"
 
 namespace stagecraft::emulator::units::testing {
@@ -24,7 +25,7 @@ std::string start(uint32_t b_element = kBf16One) {
                                  kBf16One * 0x10001, b_element * 0x10001);
   for (uint32_t i = 0; i < 4; ++i) text += fmt::format("st.shared.b32 [%r3+{}], %r4;\n", 512 * i);
   text += "st.shared.b32 [%r3+4096], %r5;\nfence.proxy.async;\nbar.sync 0;\n";
-  for (uint32_t i = 0; i < 8; ++i) text += fmt::format("mov.b32 %d{}, 0f00000000;\n", i);
+  for (uint32_t i = 0; i < 8; ++i) text += fmt::format("mov.b32 %d{}, 0;\n", i);
   text += fmt::format("mov.b64 %rd20, {};\nmov.b64 %rd21, {};\n", kDescriptorA, kDescriptorB);
   return text + "wgmma.fence.sync.aligned;\n";
 }
@@ -112,9 +113,10 @@ TEST(WgmmaOrder, TwoWarpgroupsWorkApart) {
 
 TEST(WgmmaOrder, AMissingWarpIsADeadlock) {
   KernelRun kernel(machine::h200());
+  checks::DeadlockCheck check;
   std::string body =
       start() + "setp.ge.u32 %p1, %r0, 96;\n@%p1 bra last;\n" + multiply() + kCommit + wait(0) + "last:\n";
-  expect_fault(kernel.run(body + store(), {}, {.threads = kThreads}), machine::FaultKind::deadlock,
+  expect_fault(kernel.run(body + store(), {}, {.threads = kThreads}, {&check}), machine::FaultKind::deadlock,
                "all four warps of the warpgroup");
 }
 
