@@ -19,6 +19,8 @@ __device__ void spend(int cycles) {
 }
 
 /// A warp copies the rows of `in` into a ring of shared-memory stages, a warp adds them up.
+///
+/// `left`, `work` and `times` are the test's: see launches.hpp.
 template <int Stages>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(const uint32_t* in, int rows, uint32_t* sums, uint32_t* left, int work, RowTimes* times) {
@@ -41,8 +43,9 @@ __global__ void __launch_bounds__(kThreads)
       // TODO 3: in which phase does the producer start, so that its first round does not wait for a consumer?
       PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
       for (int row = 0; row < rows; ++row) {
-        // TODO 4: wait until the stage is free; after the note of the time, announce the bytes, ask for the copy, step.
+        // TODO 4: wait until the stage is free.
         if (times != nullptr) times[row].asked = clock64();
+        // TODO 4: announce the bytes of the row, ask for the copy, step.
         (void)in;
       }
       // TODO 6: wait until the consumer has freed every stage.
@@ -55,13 +58,13 @@ __global__ void __launch_bounds__(kThreads)
   } else {
     PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
     for (int row = 0; row < rows; ++row) {
-      // TODO 5: wait until the stage is full; further down, when nobody reads it any more, free it and step.
+      // TODO 5: wait until the stage is full. And further down, when nobody reads it any more: free it, then step.
       if (times != nullptr && elect_one()) times[row].taken = clock64();
+      spend(work);
       uint32_t mine = 0;
       for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[state.index()][i];
       const uint32_t all = __reduce_add_sync(0xffffffff, mine);
       if (elect_one()) sums[row] = all;
-      spend(work);
       if (times != nullptr && elect_one()) times[row].freed = clock64();
     }
   }

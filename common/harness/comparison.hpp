@@ -1,6 +1,9 @@
 // Compares the product that a tensor core computed with the reference, element by element.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -8,21 +11,40 @@
 
 namespace stagecraft::harness {
 
-/// How far an element may be from the exact product, for operands within [-1, 1].
+/// Half a unit in the last place of T, at 1: how far rounding to nearest moves a number, relative to it.
+template <typename T>
+inline constexpr double kRounding = 0;
+template <>
+inline constexpr double kRounding<__nv_bfloat16> = 0x1p-8;
+template <>
+inline constexpr double kRounding<__half> = 0x1p-11;
+template <>
+inline constexpr double kRounding<float> = 0x1p-24;
+
+/// How far an element may be from the exact product, for operands within [-1, 1] of random sign.
 ///
-/// Three things are added up. Rounding the sum to the output type: half a unit in its last place. Rounding in the f32
-/// accumulator, which tensor cores do by truncation, once per instruction (16 products) and in the alignment of the
-/// products inside it: a few units in the last place of the running sum each time. The running sum, for operands of
-/// random sign, stays within the final sum and four times the root of `k`.
+/// Products are exact: those of all operand types fit in an f32. Two things lose bits.
+///
+/// *Rounding the sum to the output type* moves it by half a unit in its last place, `output_epsilon` of the sum.
+///
+/// *Adding up in f32.* A tensor core adds the products of one instruction to the accumulator at once. It truncates each
+/// of these `mma_k` + 1 numbers to the place of the largest one, of which at least one bit more than the 24 of an f32
+/// is kept, and then the sum to an f32: 1 + (mma_k + 1) / 2 units of 2^-23, of the largest number that occurs. The
+/// emulated one rounds to nearest after each product, which is `mma_k` / 2 such units and thus less. The largest number
+/// that occurs is a running sum; all stay within the final one and four times the root of `k`, which is twelve standard
+/// deviations of a sum of `k` products of uniform operands.
+/// Source: PTX ISA, "tcgen05.mma" (at least single precision); how an H200 truncates was measured.
 struct ProductTolerance {
   size_t k = 1;                    ///< products per element
-  double output_epsilon = 0x1p-8;  ///< half a unit in the last place of the output type, at 1: 2^-8 for bf16
+  double output_epsilon = 0x1p-8;  ///< `kRounding` of the output type
+  size_t mma_k = 16;               ///< products that one instruction adds: 32 bytes of an operand's row
 
   /// The largest absolute error allowed where the exact element is `exact`.
   double operator()(double exact) const {
-    const double accumulations = static_cast<double>(k) / 16 + 16;
+    const double instructions = std::ceil(static_cast<double>(k) / static_cast<double>(mma_k));
+    const double units = 1 + static_cast<double>(mma_k + 1) / 2;
     const double running_sum = std::abs(exact) + 4 * std::sqrt(static_cast<double>(k));
-    const double accumulation_error = accumulations * 0x1p-22 * running_sum;
+    const double accumulation_error = instructions * units * 0x1p-23 * running_sum;
     return (std::abs(exact) + accumulation_error) * output_epsilon + accumulation_error;
   }
 };

@@ -4,11 +4,12 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cuda_fp4.h>
 #include <cuda_fp8.h>
 
 #include <concepts>
 #include <cstdint>
+
+struct __nv_fp4_e2m1;  // of cuda_fp4.h, which only those need who make values of it
 
 namespace stagecraft {
 

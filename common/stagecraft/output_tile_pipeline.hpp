@@ -103,7 +103,7 @@ class OutputTilePipeline {
 
   /// The accumulator of a stage.
   __device__ __forceinline__ Accumulator accumulator(uint32_t stage) const {
-    return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns / 2));
+    return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns));
   }
 
   // ---- Signals and steps, which the handles make

@@ -2,24 +2,98 @@
 #pragma once
 
 #include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+#include "stagecraft/element.hpp"
 
 namespace stagecraft {
 
-/// The largest M and N: 65535 tiles of 128, as many blocks as a grid's second dimension holds. K has the same limit.
+/// What a product of this type of operands is called and gives. Sums are kept in f32, whatever the operands.
+///
+/// C is rounded to the operands' type where that is what the next product takes: bf16, f16. Products of tf32 stay f32,
+/// because tf32 is no type to store. Those of fp8 stay f32 too: what is stored in fp8 is scaled, and only the caller
+/// knows by how much; a sum that was rounded before it is scaled cannot be mended.
+template <typename Element>
+struct GemmType;
+template <>
+struct GemmType<__nv_bfloat16> {
+  using Output = __nv_bfloat16;                                          ///< of C
+  static constexpr const char *name = "bf16", *with_article = "a bf16";  ///< for people
+};
+template <>
+struct GemmType<__half> {
+  using Output = __half;
+  static constexpr const char *name = "f16", *with_article = "an f16";
+};
+template <>
+struct GemmType<tf32> {
+  using Output = float;
+  static constexpr const char *name = "tf32", *with_article = "a tf32";
+};
+template <>
+struct GemmType<__nv_fp8_e4m3> {
+  using Output = float;
+  static constexpr const char *name = "e4m3", *with_article = "an e4m3";
+};
+template <>
+struct GemmType<__nv_fp8_e5m2> {
+  using Output = float;
+  static constexpr const char *name = "e5m2", *with_article = "an e5m2";
+};
+
+/// The elements of C.
+template <typename Element>
+using GemmOutput = GemmType<Element>::Output;
+/// The elements of A and B in memory: tf32 is made of float, by the copy engine.
+template <typename Element>
+using GemmOperand = std::conditional_t<std::is_same_v<Element, tf32>, float, Element>;
+
+/// The largest M, N and K: 65535 tiles of 128.
 inline constexpr int64_t kLargestGemmSize = 65535 * 128;
 
+/// K must be a multiple of this: rows start on 16-byte boundaries then.
+template <typename Element>
+inline constexpr int64_t kGemmMultipleOfK = 16 / sizeof(Element);
+
 /// Throws std::invalid_argument, saying what is legal, for sizes that the kernel cannot take.
-/// @param m, n, k  1 to kLargestGemmSize; k a multiple of 8.
-void require_legal_sizes(int64_t m, int64_t n, int64_t k);
+/// @param m, n, k  1 to kLargestGemmSize; k a multiple of kGemmMultipleOfK<Element>.
+template <typename Element>
+void require_legal_sizes(int64_t m, int64_t n, int64_t k) {
+  const auto require_legal = [](const char* name, int64_t size) {
+    if (size >= 1 && size <= kLargestGemmSize) return;
+    throw std::invalid_argument(std::string(name) + " = " + std::to_string(size) + " is too " +
+                                (size < 1 ? "small" : "large") + ". Legal are 1 to " +
+                                std::to_string(kLargestGemmSize) + ".");
+  };
+  require_legal("M", m);
+  require_legal("N", n);
+  require_legal("K", k);
+  constexpr int64_t kMultiple = kGemmMultipleOfK<Element>;
+  if (k % kMultiple != 0) {
+    throw std::invalid_argument("K = " + std::to_string(k) + " is not a multiple of " + std::to_string(kMultiple) +
+                                ": " + GemmType<Element>::with_article +
+                                " row would start off a 16-byte boundary, which the tensor map cannot address. Pad K "
+                                "to " +
+                                std::to_string((k + kMultiple - 1) / kMultiple * kMultiple) + ".");
+  }
+}
 
 /// Starts C = A * B transposed on the current device, in the default stream.
 ///
-/// All matrices are row-major in device memory: A is m x k, B is n x k, C is m x n, 16-byte aligned.
+/// All matrices are row-major in device memory, A and B 16-byte aligned: A is m x k, B is n x k, C is m x n.
+/// @tparam Element  __nv_bfloat16, __half, tf32, __nv_fp8_e4m3 or __nv_fp8_e5m2.
+/// @param blocks  how many share the work at most; 0: one for each multiprocessor.
 /// @throws std::invalid_argument as `require_legal_sizes`, harness::CudaError when the launch fails. What goes wrong
 ///         while the kernel runs, the next synchronising call reports.
-void launch_gemm(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int64_t m, int64_t n, int64_t k);
+template <typename Element>
+void launch_gemm(const GemmOperand<Element>* a, const GemmOperand<Element>* b, GemmOutput<Element>* c, int64_t m,
+                 int64_t n, int64_t k, int blocks = 0);
 
 }  // namespace stagecraft

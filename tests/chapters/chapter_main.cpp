@@ -1,13 +1,15 @@
-// The main function of every chapter's test. When a test fails and the exercise still has TODOs, it says that this is
-// expected, and where they are.
+// The main function of every chapter's test. It stops at the first failure and prints little, so that the report of the
+// emulated GPU stands out. When the exercise still has TODOs, it says that a failure is expected, and where they are.
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <regex>
 #include <string>
+#include <string_view>
 
 #include "answer.hpp"
 
@@ -33,6 +35,54 @@ size_t list_open_todos() {
   return todos.size();
 }
 
+/// Prints as GoogleTest does, less what a learner need not read: the tests after the first failure, which are skipped,
+/// and the summary. An exception of the harness is told in its own words.
+class ShortPrinter : public testing::EmptyTestEventListener {
+ public:
+  /// @param printer  GoogleTest's own.
+  explicit ShortPrinter(testing::TestEventListener* printer) : printer_(printer) {}
+
+  void OnTestIterationStart(const testing::UnitTest& all, int iteration) override {
+    printer_->OnTestIterationStart(all, iteration);
+  }
+
+  void OnTestStart(const testing::TestInfo& test) override {
+    if (!has_failed_) printer_->OnTestStart(test);
+  }
+
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (has_failed_ && result.skipped()) return;
+    static constexpr std::string_view kException = "C++ exception with description \"";
+    std::string_view message = result.message();
+    if (!result.failed() || message.substr(0, kException.size()) != kException) {
+      printer_->OnTestPartResult(result);
+      return;
+    }
+    message.remove_prefix(kException.size());
+    message = message.substr(0, message.rfind('"'));
+    std::cout << message << "\n";
+    if (message.substr(0, 14) == "cannot finish ") {
+      std::cout
+          << "The kernel was stopped. On the emulated GPU, the report that begins with \"stagecraft:\" says where "
+             "and why.\n";
+    }
+    std::cout.flush();
+  }
+
+  void OnTestEnd(const testing::TestInfo& test) override {
+    if (!has_failed_) printer_->OnTestEnd(test);
+    has_failed_ = has_failed_ || test.result()->Failed();
+  }
+
+  void OnTestProgramEnd(const testing::UnitTest& all) override {
+    std::cout << all.successful_test_count() << " of " << all.test_to_run_count() << " tests passed" << std::endl;
+  }
+
+ private:
+  std::unique_ptr<testing::TestEventListener> printer_;
+  bool has_failed_ = false;
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -40,15 +90,18 @@ int main(int argc, char** argv) {
   // One failure at a time: the tests of a chapter go from simple to complete, and a kernel that was stopped leaves the
   // device unusable for those after it.
   GTEST_FLAG_SET(fail_fast, true);
+  testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
+  listeners.Append(new ShortPrinter(listeners.Release(listeners.default_result_printer())));
   const int status = RUN_ALL_TESTS();
   if (status == 0) return 0;
   const std::string again = "./stagecraft test " + stagecraft::chapters::chapter_number();
   if (list_open_todos() > 0) {
-    std::cout << "Do the first of them, take its TODO comment away, and run " << again
-              << " again.\nThe lesson is chapters/" << stagecraft::chapters::chapter() << "/README.md.\n";
+    std::cout << "Do the first of them, take its TODO comment away (that is how this list knows), and run " << again
+              << " again.\nThe lesson, with a hint for each, is chapters/" << stagecraft::chapters::chapter()
+              << "/README.md.\n";
   } else {
-    std::cout << "\nNo TODO is left, so this is about your code: the report above, if there is one, begins with "
-                 "\"stagecraft:\".\nThe lesson's \"What goes wrong\" shows what the usual mistakes look like. Then "
+    std::cout << "\nNo TODO is left, so this is about your code. The lesson's \"What goes wrong\" shows what the usual "
+                 "mistakes look like. Then "
               << again << " again.\n";
   }
   std::cout.flush();

@@ -9,14 +9,13 @@ disassembler is needed.
 
 import pathlib
 import re
-import struct
 import subprocess
 import sys
 import tempfile
 
+from machine_code import instructions, kernel_code
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-INSTRUCTION_BYTES = 16  # since Volta
-NOP = 0x7918  # the low half-word of the instruction; ptxas pads the end of a kernel with them
 # What each source holds: its layers, its kernels, and what they do.
 SOURCES = {
     "layers.cu": ({
@@ -39,29 +38,6 @@ SOURCES = {
 }
 
 
-def kernel_code(cubin: bytes) -> dict[str, bytes]:
-    """The machine code of each kernel: the .text.NAME sections of a 64-bit ELF file."""
-    section_table, = struct.unpack_from("<Q", cubin, 0x28)
-    entry_size, count, names_index = struct.unpack_from("<HHH", cubin, 0x3A)
-    headers = [struct.unpack_from("<IIQQQQ", cubin, section_table + i * entry_size) for i in range(count)]
-    names_offset = headers[names_index][4]
-    code = {}
-    for name, _, _, _, offset, size in headers:
-        start = names_offset + name
-        text = cubin[start:cubin.index(b"\0", start)].decode("ascii")
-        if text.startswith(".text."):
-            code[text.removeprefix(".text.")] = cubin[offset:offset + size]
-    return code
-
-
-def instruction_count(code: bytes) -> int:
-    """Instructions up to the padding."""
-    count = len(code) // INSTRUCTION_BYTES
-    while count and struct.unpack_from("<H", code, (count - 1) * INSTRUCTION_BYTES)[0] == NOP:
-        count -= 1
-    return count
-
-
 def measure(source: str, nvcc: str, architecture: str) -> dict[str, tuple[int, int]]:
     """Instructions and registers of each kernel."""
     with tempfile.TemporaryDirectory() as folder:
@@ -74,7 +50,7 @@ def measure(source: str, nvcc: str, architecture: str) -> dict[str, tuple[int, i
         code = kernel_code(cubin.read_bytes())
     registers = {name: int(number) for name, number in
                  re.findall(r"Compiling entry function '(\w+)'.*?Used (\d+) registers", done.stdout, re.DOTALL)}
-    return {name: (instruction_count(text), registers[name]) for name, text in code.items()}
+    return {name: (len(instructions(text)), registers[name]) for name, text in code.items()}
 
 
 def main() -> int:

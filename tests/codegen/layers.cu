@@ -45,6 +45,7 @@ struct Ring {
 
   template <typename Put>
   __device__ __forceinline__ void produce_rows(int rows, Put put) {
+    //! [ring_producer]
     uint32_t stage = 0, phase = 1;
     for (int row = 0; row < rows; ++row) {
       wait(&empty[stage], phase);
@@ -54,10 +55,12 @@ struct Ring {
         phase ^= 1;
       }
     }
+    //! [ring_producer]
   }
 
   template <typename Take>
   __device__ __forceinline__ void consume_rows(int rows, Take take) {
+    //! [ring_consumer]
     uint32_t stage = 0, phase = 0;
     for (int row = 0; row < rows; ++row) {
       wait(&full[stage], phase);
@@ -68,6 +71,7 @@ struct Ring {
         phase ^= 1;
       }
     }
+    //! [ring_consumer]
   }
 };
 
@@ -78,16 +82,19 @@ struct Pipeline {
 
   template <typename Put>
   __device__ __forceinline__ void produce_rows(int rows, Put put) {
+    //! [pipeline_producer]
     ProducerConsumerPipeline<Stages> ring{full};
     for (int row = 0; row < rows; ++row) {
       ring.wait_consumer();
       put(row, ring.producer_stage(), ring.producer_mbar(ring.producer_stage()));
       ring.producer_step();
     }
+    //! [pipeline_producer]
   }
 
   template <typename Take>
   __device__ __forceinline__ void consume_rows(int rows, Take take) {
+    //! [pipeline_consumer]
     ProducerConsumerPipeline<Stages> ring{full};
     for (int row = 0; row < rows; ++row) {
       ring.wait_producer();
@@ -95,6 +102,7 @@ struct Pipeline {
       arrive(ring.consumer_mbar(ring.consumer_stage()));
       ring.consumer_step();
     }
+    //! [pipeline_consumer]
   }
 };
 
@@ -105,22 +113,26 @@ struct Handles {
 
   template <typename Put>
   __device__ __forceinline__ void produce_rows(int rows, Put put) {
+    //! [handles_producer]
     ProducerConsumerPipeline<Stages> ring{full};
     for (int row = 0; row < rows; ++row) {
       auto stage = ring.acquire_producer();
       put(row, stage.index(), stage.mbar());
       std::move(stage).release();
     }
+    //! [handles_producer]
   }
 
   template <typename Take>
   __device__ __forceinline__ void consume_rows(int rows, Take take) {
+    //! [handles_consumer]
     ProducerConsumerPipeline<Stages> ring{full};
     for (int row = 0; row < rows; ++row) {
       auto stage = ring.acquire_consumer();
       take(stage.index());
       std::move(stage).release();
     }
+    //! [handles_consumer]
   }
 };
 
@@ -131,20 +143,24 @@ struct Scopes {
 
   template <typename Put>
   __device__ __forceinline__ void produce_rows(int rows, Put put) {
+    //! [scopes_producer]
     ProducerConsumerPipeline<Stages> ring{full};
     for (int row = 0; row < rows; ++row) {
       auto stage = ring.produce();
       put(row, stage.index(), stage.mbar());
     }
+    //! [scopes_producer]
   }
 
   template <typename Take>
   __device__ __forceinline__ void consume_rows(int rows, Take take) {
+    //! [scopes_consumer]
     ProducerConsumerPipeline<Stages> ring{full};
     for (int row = 0; row < rows; ++row) {
       auto stage = ring.consume();
       take(stage.index());
     }
+    //! [scopes_consumer]
   }
 };
 
@@ -198,22 +214,26 @@ struct Roles {
 
   template <typename Put>
   __device__ __forceinline__ void produce_rows(int rows, Put put) {
+    //! [roles_producer]
     RolePipeline<Stages, /*IsProducer=*/true> ring{full, empty};
     for (int row = 0; row < rows; ++row) {
       ring.acquire();
       put(row, ring.index(), ring.producer_mbar());
       ring.step();
     }
+    //! [roles_producer]
   }
 
   template <typename Take>
   __device__ __forceinline__ void consume_rows(int rows, Take take) {
+    //! [roles_consumer]
     RolePipeline<Stages, /*IsProducer=*/false> ring{full, empty};
     for (int row = 0; row < rows; ++row) {
       ring.wait();
       take(ring.index());
       ring.release();
     }
+    //! [roles_consumer]
   }
 };
 

@@ -78,6 +78,21 @@ class CommandTest(TemporaryFolderTest):
         self.assertIn("run needs a program", stagecraft("run").stderr)
         self.assertIn("no/such/program is not an executable file", stagecraft("run", "no/such/program").stderr)
 
+    def test_run_builds_a_program_of_this_tree_first(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "hello"
+        program.unlink(missing_ok=True)
+        done = stagecraft("run", program, **self.settings)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warp 0 of block 0 has threads 0 to 31", done.stdout)
+
+    def test_a_chapter_says_what_was_found_and_little_else(self):
+        self.skip_unless_set_up_by_the_command()
+        done = stagecraft("test", "0", **self.settings)
+        self.assertRegex(done.stdout, r"\d of 3 tests passed")
+        self.assertNotIn("SKIPPED", done.stdout)
+        self.assertLess(len(done.stdout.splitlines()), 25)
+
     def test_a_second_call_adds_less_than_a_second(self):
         self.skip_unless_set_up_by_the_command()
         stagecraft("gemm", "--help", **self.settings)
@@ -93,6 +108,12 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("gemm", "--k", "7", **self.settings)
         self.assertEqual(done.returncode, 2)
         self.assertIn("multiple of 8", done.stderr)
+
+    def test_gemm_refuses_an_unknown_type(self):
+        self.skip_unless_set_up_by_the_command()
+        done = stagecraft("gemm", "--type", "f64", **self.settings)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('--type = "f64" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2.', done.stderr)
 
     def test_gemm_refuses_an_unknown_option(self):
         self.skip_unless_set_up_by_the_command()

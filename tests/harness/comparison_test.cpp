@@ -116,5 +116,20 @@ TEST(ComparisonTest, ReportsAResultRoundedToOneBitLess) {
   EXPECT_GT(product.compared().wrong, 500u);
 }
 
+TEST(ComparisonTest, ReportsF32SumsOfOperandsThatHadLostBits) {
+  constexpr size_t kRows = 32, kLength = 256;
+  const std::vector<float> a = random_values<float>(kRows * kLength, 1), b = random_values<float>(kRows * kLength, 2);
+  std::vector<float> rounded = a;
+  for (float& value : rounded) value = __bfloat162float(__float2bfloat16_rn(value));
+  const ProductTolerance tolerance{.k = kLength, .output_epsilon = kRounding<float>, .mma_k = 8};
+  const auto sums = [&](const std::vector<float>& operand) {
+    const std::vector<double> exact = reference_product<float>(operand, b, kRows, kRows, kLength);
+    return std::vector<float>(exact.begin(), exact.end());
+  };
+  const std::vector<double> reference = reference_product<float>(a, b, kRows, kRows, kLength);
+  EXPECT_EQ(compare<float>(sums(a), reference, tolerance).wrong, 0u);
+  EXPECT_GT(compare<float>(sums(rounded), reference, tolerance).wrong, kRows * kRows / 2);
+}
+
 }  // namespace
 }  // namespace stagecraft::harness

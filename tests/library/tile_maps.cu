@@ -58,52 +58,52 @@ constexpr Swizzle kNone = Swizzle::none, k32 = Swizzle::bytes_32, k64 = Swizzle:
 constexpr Major kMn = Major::mn;
 
 TEST(TileMapTest, DescribesMatricesContiguousAlongK) {
-  using enum TensorElement;
-  using enum TensorSwizzle;
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200)),
-            (Fields{0x10000, bf16, span_128, {200, 300}, {400}, {64, 128}}));
+            (Fields{0x10000, TensorElement::bf16, TensorSwizzle::span_128, {200, 300}, {400}, {64, 128}}));
   EXPECT_EQ((map_of<Tile<__half, 256, 128, k64>>(300, 200)),  // boxes of 32 columns
-            (Fields{0x10000, f16, span_64, {200, 300}, {400}, {32, 256}}));
-  EXPECT_EQ((map_of<Tile<tf32, 64, 8, k32>>(300, 200)), (Fields{0x10000, tf32, span_32, {200, 300}, {800}, {8, 64}}));
-  EXPECT_EQ((map_of<Tile<float, 64, 8, kNone>>(300, 200)), (Fields{0x10000, f32, none, {200, 300}, {800}, {4, 64}}));
+            (Fields{0x10000, TensorElement::f16, TensorSwizzle::span_64, {200, 300}, {400}, {32, 256}}));
+  EXPECT_EQ((map_of<Tile<tf32, 64, 8, k32>>(300, 200)),
+            (Fields{0x10000, TensorElement::tf32, TensorSwizzle::span_32, {200, 300}, {800}, {8, 64}}));
+  EXPECT_EQ((map_of<Tile<float, 64, 8, kNone>>(300, 200)),
+            (Fields{0x10000, TensorElement::f32, TensorSwizzle::none, {200, 300}, {800}, {4, 64}}));
   EXPECT_EQ((map_of<Tile<__nv_fp8_e4m3, 128, 128>>(300, 208)),
-            (Fields{0x10000, u8, span_128, {208, 300}, {208}, {128, 128}}));
+            (Fields{0x10000, TensorElement::u8, TensorSwizzle::span_128, {208, 300}, {208}, {128, 128}}));
   EXPECT_EQ((map_of<Tile<__nv_fp8_e5m2, 8, 64, k64>>(3, 208)),
-            (Fields{0x10000, u8, span_64, {208, 3}, {208}, {64, 8}}));
+            (Fields{0x10000, TensorElement::u8, TensorSwizzle::span_64, {208, 3}, {208}, {64, 8}}));
   EXPECT_EQ((map_of<Tile<__nv_fp4_e2m1, 128, 256>>(300, 512)),
-            (Fields{0x10000, u4_packed, span_128, {512, 300}, {256}, {256, 128}}));
+            (Fields{0x10000, TensorElement::u4_packed, TensorSwizzle::span_128, {512, 300}, {256}, {256, 128}}));
 }
 
 TEST(TileMapTest, DescribesMatricesContiguousAlongMOrN) {
-  using enum TensorElement;
-  using enum TensorSwizzle;
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64, k128, kMn>>(304, 200)),
-            (Fields{0x10000, bf16, span_128, {304, 200}, {608}, {64, 64}}));
+            (Fields{0x10000, TensorElement::bf16, TensorSwizzle::span_128, {304, 200}, {608}, {64, 64}}));
   EXPECT_EQ((map_of<Tile<__half, 32, 16, k64, kMn>>(304, 200)),
-            (Fields{0x10000, f16, span_64, {304, 200}, {608}, {32, 16}}));
+            (Fields{0x10000, TensorElement::f16, TensorSwizzle::span_64, {304, 200}, {608}, {32, 16}}));
   EXPECT_EQ((map_of<Tile<__nv_fp8_e5m2, 64, 32, k32, kMn>>(304, 200)),
-            (Fields{0x10000, u8, span_32, {304, 200}, {304}, {32, 32}}));
+            (Fields{0x10000, TensorElement::u8, TensorSwizzle::span_32, {304, 200}, {304}, {32, 32}}));
   EXPECT_EQ((map_of<Tile<__nv_fp8_e4m3, 64, 32, kNone, kMn>>(304, 200)),
-            (Fields{0x10000, u8, none, {304, 200}, {304}, {16, 32}}));
+            (Fields{0x10000, TensorElement::u8, TensorSwizzle::none, {304, 200}, {304}, {16, 32}}));
   EXPECT_EQ((map_of<Tile<tf32, 64, 32, Swizzle::bytes_128_atom_32, kMn>>(304, 200)),
-            (Fields{0x10000, tf32, span_128_atom_32, {304, 200}, {1216}, {32, 32}}));
+            (Fields{0x10000, TensorElement::tf32, TensorSwizzle::span_128_atom_32, {304, 200}, {1216}, {32, 32}}));
 }
 
 TEST(TileMapTest, TakesStrideAndFillAsTold) {
-  using enum TensorElement;
-  using enum TensorSwizzle;
-  EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200, 512, OutOfBounds::nan)),
-            (Fields{0x10000, bf16, span_128, {200, 300}, {512}, {64, 128}, units::TensorFill::nan}));
+  EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200, 512, OutOfBounds::nan)), (Fields{0x10000,
+                                                                                             TensorElement::bf16,
+                                                                                             TensorSwizzle::span_128,
+                                                                                             {200, 300},
+                                                                                             {512},
+                                                                                             {64, 128},
+                                                                                             units::TensorFill::nan}));
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64, k128, kMn>>(300, 200, 1024)),
-            (Fields{0x10000, bf16, span_128, {300, 200}, {1024}, {64, 64}}));
+            (Fields{0x10000, TensorElement::bf16, TensorSwizzle::span_128, {300, 200}, {1024}, {64, 64}}));
 }
 
 TEST(TileMapTest, DescribesPlainTilesAndScaleFactors) {
-  using enum TensorElement;
-  using enum TensorSwizzle;
-  EXPECT_EQ((map_of<PlainTile<float, 1, 128>>(7, 300)), (Fields{0x10000, f32, none, {300, 7}, {1200}, {128, 1}}));
+  EXPECT_EQ((map_of<PlainTile<float, 1, 128>>(7, 300)),
+            (Fields{0x10000, TensorElement::f32, TensorSwizzle::none, {300, 7}, {1200}, {128, 1}}));
   EXPECT_EQ((map_of<ScaleFactorTile<__nv_fp8_e8m0, 256, 8>>(384, 12)),  // atoms of 512 bytes, 3 along K, 3 along M
-            (Fields{0x10000, u16, none, {256, 3, 3}, {512, 1536}, {256, 2, 2}}));
+            (Fields{0x10000, TensorElement::u16, TensorSwizzle::none, {256, 3, 3}, {512, 1536}, {256, 2, 2}}));
 }
 
 // ---- Against the emulator ------------------------------------------------------------------------------------------

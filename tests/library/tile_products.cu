@@ -1,6 +1,8 @@
 // One tile of C on the tensor core, from tiles of every type and layout: descriptors, instruction descriptors and
 // tensor maps all follow from the types, so that a product that is right shows that they agree.
+#include <cmath>
 #include <cuda/ptx>
+#include <type_traits>
 
 #include "harness/comparison.hpp"
 #include "harness/device.hpp"
@@ -243,27 +245,31 @@ __global__ void __launch_bounds__(kProductThreads)
   finish(tensor_memory, accumulator, &barriers[1], c);
 }
 
-/// Values of a type by their bits, as f32.
-float value_of(__nv_fp8_e4m3, uint8_t bits) {
-  __nv_fp8_e4m3 value;
-  value.__x = bits;
-  return static_cast<float>(value);
-}
-float value_of(__nv_fp4_e2m1, uint8_t bits) {
-  constexpr float kValues[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
-  return bits & 8 ? -kValues[bits & 7] : kValues[bits & 7];
+/// The value that an element or a scale factor of a type has by its bits.
+template <typename Element>
+double value_of(uint8_t bits) {
+  if constexpr (std::is_same_v<Element, __nv_fp4_e2m1>) {
+    constexpr double kValues[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    return bits & 8 ? -kValues[bits & 7] : kValues[bits & 7];
+  } else if constexpr (std::is_same_v<Element, __nv_fp8_e8m0>) {
+    return std::ldexp(1.0, bits - 127);
+  } else {
+    __nv_fp8_e4m3 value;
+    value.__x = bits;
+    return static_cast<float>(value);
+  }
 }
 
 template <typename T>
 struct ScaledOperand {
   std::vector<uint8_t> stored = std::vector<uint8_t>(T::bytes);  ///< row-major
-  std::vector<float> values = std::vector<float>(T::rows * T::columns);
+  std::vector<double> values = std::vector<double>(T::rows * T::columns);
 
   explicit ScaledOperand(uint64_t seed) {
     harness::Random random(seed);
     for (int i = 0; i < T::rows * T::columns; ++i) {
       const auto bits = static_cast<uint8_t>(T::bits == 4 ? random.bits() & 15 : (random.bits() & 0xb7) | 0x08);
-      values[i] = value_of(typename T::element_type{}, bits);
+      values[i] = value_of<typename T::element_type>(bits);
       stored[i * T::bits / 8] |= static_cast<uint8_t>(T::bits == 4 && i % 2 == 1 ? bits << 4 : bits);
     }
   }
@@ -282,8 +288,7 @@ void expect_scaled_product() {
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(kPowers ? 124 + random.bits() % 7 : 8 + random.bits() % 96);
   }
   const auto scale = [&](int operand, int row, int k) {
-    const uint8_t byte = scales[operand][SfTile::offset_of(row, k / Block)];
-    return kPowers ? std::ldexp(1.0, byte - 127) : double{value_of(__nv_fp8_e4m3{}, byte)};
+    return value_of<Scale>(scales[operand][SfTile::offset_of(row, k / Block)]);
   };
   const harness::DeviceBuffer<uint8_t> device_a(a.stored, "A"), device_b(b.stored, "B");
   const harness::DeviceBuffer<uint8_t> device_sfa(scales[0], "A's scales"), device_sfb(scales[1], "B's scales");
@@ -293,14 +298,11 @@ void expect_scaled_product() {
   constexpr int kSharedBytes = sizeof(typename BlockScaledTilePayload<ATile, BTile, SfTile, SfTile, 1>::Storage);
   harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes),
                  "ask for the kernel's shared memory");
-  const auto elements = [](const auto& buffer, auto type) {
-    return reinterpret_cast<const decltype(type)*>(buffer.data());
-  };
   kernel<<<1, kProductThreads, kSharedBytes>>>(
-      make_tile_map<ATile>(elements(device_a, typename ATile::element_type{}), kM, kK),
-      make_tile_map<BTile>(elements(device_b, typename BTile::element_type{}), kN, kK),
-      make_tile_map<SfTile>(elements(device_sfa, Scale{}), 128, kK / Block),
-      make_tile_map<SfTile>(elements(device_sfb, Scale{}), 128, kK / Block), device_c.data());
+      make_tile_map<ATile>(reinterpret_cast<const typename ATile::element_type*>(device_a.data()), kM, kK),
+      make_tile_map<BTile>(reinterpret_cast<const typename BTile::element_type*>(device_b.data()), kN, kK),
+      make_tile_map<SfTile>(reinterpret_cast<const Scale*>(device_sfa.data()), 128, kK / Block),
+      make_tile_map<SfTile>(reinterpret_cast<const Scale*>(device_sfb.data()), 128, kK / Block), device_c.data());
   harness::check(cudaDeviceSynchronize(), "multiply");
   std::vector<double> reference(kM * kN);
   for (int row = 0; row < kM; ++row) {

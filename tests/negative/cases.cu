@@ -1,10 +1,11 @@
 // Uses of the device library that it refuses, one per macro, and one that it accepts.
-#include "../../solutions/10_warp_specialized_gemm/gemm.cuh"
+#include <gemm.cuh>  // of chapter 10
 
 using namespace stagecraft;
 
 #if defined(CASE_none)
-constexpr int kStages = 2, kColumns = 64, kTileM = 128, kTileK = 64, kGemmStages = 6;
+constexpr int kStages = 2, kColumns = 64, kGemmStages = 6, kAccumulators = 4;
+using Element = __nv_fp8_e4m3;
 constexpr Mma kMma{.m = 64, .n = 24};
 #else
 constexpr int kStages =
@@ -34,23 +35,28 @@ constexpr Mma kMma {
   .m = 128, .n = 256
 #endif
 };
-constexpr int kTileM =
-#if defined(CASE_tile_m_64)
-    64;
-#else
-    128;
-#endif
-constexpr int kTileK =
-#if defined(CASE_tile_k_32)
-    32;
-#else
-    64;
-#endif
 constexpr int kGemmStages =
 #if defined(CASE_eight_gemm_stages)
     8;
+#elif defined(CASE_no_gemm_stages)
+    0;
 #else
     1;
+#endif
+constexpr int kAccumulators =
+#if defined(CASE_five_accumulators)
+    5;
+#else
+    1;
+#endif
+#if defined(CASE_gemm_of_float)
+using Element = float;
+template <>
+struct stagecraft::GemmType<float> {
+  using Output = float;
+};
+#else
+using Element = __nv_bfloat16;
 #endif
 #endif
 
@@ -61,6 +67,5 @@ __global__ void use(uint64_t* barriers, uint32_t* published) {
   *published = instruction_descriptor<kMma>() + pipeline.producer_stage() + tensor_memory.address();
 }
 
-template __global__ void stagecraft::gemm<kTileM, 128, kTileK, kGemmStages>(const __grid_constant__ CUtensorMap,
-                                                                            const __grid_constant__ CUtensorMap,
-                                                                            __nv_bfloat16*, int, int, int);
+template __global__ void stagecraft::gemm<Element, kGemmStages, kAccumulators>(
+    const __grid_constant__ Problem<Element>);

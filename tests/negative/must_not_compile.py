@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compiles one case of a CUDA source that the library must refuse, and checks what the compiler says.
 
-usage: must_not_compile.py NVCC INCLUDE_FOLDER SOURCE CASE [MESSAGE]
+usage: must_not_compile.py NVCC INCLUDE_FOLDER[:INCLUDE_FOLDER...] SOURCE CASE [MESSAGE]
 
 Without a MESSAGE, the case must compile. With one, it must not, and the errors must hold the MESSAGE.
 """
@@ -11,9 +11,10 @@ import sys
 
 
 def main() -> int:
-    nvcc, include, source, case, *message = sys.argv[1:]
+    nvcc, folders, source, case, *message = sys.argv[1:]
+    includes = ["-I" + folder for folder in folders.split(":")]
     # PTX is enough: what the library refuses, it refuses before there is any.
-    done = subprocess.run([nvcc, "-std=c++20", "-I" + include, "-arch=compute_100a", "-ptx", "-DCASE_" + case, source,
+    done = subprocess.run([nvcc, "-std=c++20", *includes, "-arch=compute_100a", "-ptx", "-DCASE_" + case, source,
                            "-o", "/dev/null"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if not message:
         if done.returncode != 0:

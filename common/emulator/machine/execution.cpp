@@ -190,6 +190,8 @@ void exit_lanes(Fragment& fragment, LaneMask lanes) {
   }
   lanes_have_exited(*warp.block);
   if (warp.live == 0) --warp.block->live_warps;
+  if (fragment.mask != 0) return;
+  for (Observer* observer : fragment.grid().observers) observer->fragment_exited(fragment);
 }
 
 LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {

@@ -201,6 +201,8 @@ class Observer {
   virtual void block_finished(Block&) {}
   virtual void fragment_blocked(Fragment&) {}
   virtual void fragment_woken(Fragment&) {}
+  /// All lanes of the fragment have exited; others of its warp may go on.
+  virtual void fragment_exited(Fragment&) {}
   virtual void barrier(const BarrierEvent&) {}
 
   /// Whether the events below are wanted. Asked before the launch: a kernel that is to announce them is translated

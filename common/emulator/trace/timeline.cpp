@@ -98,21 +98,25 @@ WarpRow* Timeline::row_of(const machine::Warp& warp) {
   return &warps_[size_t{warp.block->rank} * warps_per_block_ + warp.index];
 }
 
-void Timeline::fragment_blocked(machine::Fragment& fragment) {
-  WarpRow* row = row_of(*fragment.warp);
+void Timeline::fragment_blocked(machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
+
+// The last lanes that ran may exit while others of their warp wait.
+void Timeline::fragment_exited(machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
+
+void Timeline::begin_wait_if_idle(const machine::Warp& warp) {
+  WarpRow* row = row_of(warp);
   if (row == nullptr || row->waits.size() >= kMostSpans) return;
   const size_t index = static_cast<size_t>(row - warps_.data());
-  const auto& fragments = fragment.warp->fragments;
-  const bool runs = std::any_of(fragments.begin(), fragments.end(),
-                                [](const auto& each) { return each->state == FragmentState::ready; });
-  if (runs || waiting_[index]) return;
+  if (waiting_[index]) return;
   // Of several, the one that does not wait for another says what it is about.
-  const machine::Fragment* waits = &fragment;
-  for (const auto& each : fragments) {
-    if (each->state == FragmentState::blocked && waits->wait.kind == WaitKind::warp_sync) waits = each.get();
+  const machine::Fragment* waits = nullptr;
+  for (const auto& each : warp.fragments) {
+    if (each->state == FragmentState::ready) return;
+    if (each->state != FragmentState::blocked) continue;
+    if (waits == nullptr || waits->wait.kind == WaitKind::warp_sync) waits = each.get();
   }
-  const Cycle now = fragment.warp->clock;
-  row->waits.push_back({now, now, name_of(*waits), waits->pc});
+  if (waits == nullptr) return;
+  row->waits.push_back({warp.clock, warp.clock, name_of(*waits), waits->pc});
   waiting_[index] = true;
 }
 

@@ -42,6 +42,7 @@ class Timeline : public machine::Observer {
   void block_finished(machine::Block& block) override;
   void fragment_blocked(machine::Fragment& fragment) override;
   void fragment_woken(machine::Fragment& fragment) override;
+  void fragment_exited(machine::Fragment& fragment) override;
   void issued(const machine::AsyncOperation& operation) override;
   void tensor(const machine::TensorEvent& event) override;
 
@@ -57,6 +58,7 @@ class Timeline : public machine::Observer {
   static constexpr size_t kMostSpans = 200'000;  // of a row; what comes later is left out
 
   WarpRow* row_of(const machine::Warp& warp);
+  void begin_wait_if_idle(const machine::Warp& warp);
   void end_wait(WarpRow& row, machine::Cycle now);
 
   const machine::Kernel* kernel_ = nullptr;

@@ -48,7 +48,8 @@ TEST(Chapter01, Todo4And5TheWarpAddsUpWhatTheCopyEngineBrought) {
     sum.poison();
     launch_sum_row(in.data(), sum.data());
     finish_kernel("sum_row");
-    ASSERT_EQ(sum.to_host()[0], sum_of_row(words, 0)) << "was the tile added up before the row had come?";
+    ASSERT_EQ(sum.to_host()[0], sum_of_row(words, 0))
+        << "was the tile added up before the row had come, or did only a part of it come (sizes are in bytes)?";
   }
 }
 

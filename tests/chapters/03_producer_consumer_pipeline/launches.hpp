@@ -1,4 +1,5 @@
-// What the test of chapter 03 calls in two_warps.cu, and what both must know. All pointers are to device memory.
+// What the test of chapter 03 calls in two_warps.cu and questions.cu, and what both must know. All pointers are to
+// device memory.
 #pragma once
 
 /// Floats in a row, and in the stage that holds one.
@@ -13,7 +14,15 @@ inline constexpr unsigned kSlowStepNanoseconds = 2000;
 /// TODO 1. sums[r] becomes the sum of row r of `in`, through a ring of 1, 2 or 4 stages.
 void launch_sum_rows(const float* in, float* sums, int rows, int stages);
 
-/// TODO 2. The same, and 32 * pieces numbers are squared; *while_waiting: how many pieces before the last row came.
+/// How often ask_after_each_move asks: before its first move, and after each.
+inline constexpr int kQuestions = 5;
+
+/// TODO 2. One thread plays both roles in a ring of 2 stages: it fills both, then frees both, and asks
+/// try_wait_producer() and try_wait_consumer() in between. Given: see questions.cu.
+void launch_ask_after_each_move(int* filled, int* free);
+
+/// TODO 2. As launch_sum_rows, and 32 * pieces numbers are squared; *while_waiting: how many pieces before the last row
+/// came.
 void launch_two_jobs(const float* in, float* sums, int rows, float* numbers, int pieces, int* while_waiting);
 
 /// TODO 3. leads[s]: how far ahead the quick warp was in its step s.

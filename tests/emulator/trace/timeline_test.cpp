@@ -85,6 +85,22 @@ TEST_F(TimelineTest, DrawsAnImageThatSaysWhatItsPiecesAre) {
   EXPECT_NE(svg.find("f.cu:20</title>"), std::string::npos);
 }
 
+TEST_F(TimelineTest, SeesAWaitWhoseOtherLanesExitMeanwhile) {
+  run(R"(mov.u32 %r0, %tid.x;
+    setp.eq.u32 %p0, %r0, 0;
+    @!%p0 bra END;
+    mbarrier.init.shared.b64 [full], 1;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full], 3200;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 3200, [full];
+    .loc 1 40 0
+    mbarrier.try_wait.parity.shared.b64 %p7, [full], 0;
+    END:)");
+  ASSERT_EQ(timeline.warps()[0].waits.size(), 1u);
+  const Span& wait = timeline.warps()[0].waits[0];
+  EXPECT_LT(wait.begin, 50u);
+  EXPECT_EQ(wait.end, timeline.copies()[0].spans[0].end);
+}
+
 TEST_F(TimelineTest, KeepsToTheFirstCluster) {
   EXPECT_FALSE(run(kCopy, 300).fault.has_value());
   EXPECT_EQ(timeline.warps().size(), 2u);

@@ -61,11 +61,11 @@ __global__ void __launch_bounds__(kThreads)
       wait(&full[state.index()], state.phase());
       if (times != nullptr && elect_one()) times[row].taken = clock64();
       arrive(&empty[state.index()]);
+      spend(work);
       uint32_t mine = 0;
       for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[state.index()][i];
       const uint32_t all = __reduce_add_sync(0xffffffff, mine);
       if (elect_one()) sums[row] = all;
-      spend(work);
       if (times != nullptr && elect_one()) times[row].freed = clock64();
       state.step();
     }

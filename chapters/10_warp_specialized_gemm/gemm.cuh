@@ -1,0 +1,73 @@
+// C = A * B transposed on the tensor cores of an SM100, told as the story of three roles: one warp loads tiles, one
+// warp multiplies them, four warps store the sums.
+#pragma once
+
+#include <store_quarter.cuh>
+
+#include "parts.cuh"
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/warp_contexts.hpp"
+
+namespace stagecraft {
+
+inline constexpr int kGemmThreads = (2 + kStoreWarps) * kWarpSize;
+
+/// @tparam Stages        steps of K that lie in shared memory.
+/// @tparam Accumulators  tiles of C that lie in tensor memory: with two, one is summed while the other is stored.
+template <TileElement Element, int Stages, int Accumulators>
+__global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Problem<Element> problem) {
+  using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
+  using Output = OutputTilePipeline<Accumulator, Accumulators>;
+  __shared__ typename Input::BarrierArray input_barriers;
+  __shared__ typename Output::BarrierArray output_barriers;
+  __shared__ TmemHandshake handshake;
+  Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
+  const uint32_t warp = warp_index();
+  const bool elected = elect_one();
+  const int steps = problem.steps();
+
+  if (warp == 0 && elected) {
+    // TODO 2: not all of these are 1. Who arrives at which barrier, and how often in each phase?
+    Input::init_barriers(input_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
+    Output::init_barriers(output_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
+    handshake.init(/*epilogue_threads=*/1);
+    fence_barrier_init();
+  }
+  __syncthreads();
+
+  switch (warp) {
+    case 0:  // loads
+      if (elected) {
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          for (int step = 0; step < steps; ++step) {
+            // TODO 3: take a stage that is free, announce its bytes, and ask for both tiles; tile_copy.hpp.
+          }
+        }
+        // TODO 3: and before this warp may end?
+      }
+      break;
+    case 1: {  // multiplies
+      MmaWarp<typename Output::Allocation> tensor_memory{handshake};
+      if (elected) {
+        Output output{output_barriers, tensor_memory.address()};
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          // TODO 5: take an accumulator that is free. Which of the two, and who is told when it is complete?
+          for (int step = 0; step < steps; ++step) {
+            // TODO 4: take the next stage, multiply its tiles into the accumulator, and see that the stage is freed.
+          }
+        }
+      }
+      break;
+    }
+    default: {  // store
+      const EpilogueWarp tensor_memory{handshake};
+      Output output{output_barriers, tensor_memory.address()};
+      for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+        // TODO 5: take the next accumulator that is complete, and store this warp's quarter of it.
+      }
+    }
+  }
+}
+
+}  // namespace stagecraft

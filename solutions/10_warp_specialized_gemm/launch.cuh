@@ -1,0 +1,45 @@
+// How the host starts any of this chapter's kernels.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include "harness/cuda_error.hpp"
+#include "parts.cuh"
+#include "stagecraft/tensor_map.hpp"
+
+namespace stagecraft {
+
+/// Describes the matrices to the copy engine. Throws std::invalid_argument when it cannot take them.
+template <TileElement Element>
+Problem<Element> make_problem(const matrix_element<Element>* a, const matrix_element<Element>* b,
+                              GemmOutput<Element>* c, int64_t m, int64_t n, int64_t k) {
+  require_legal_sizes<Element>(m, n, k);
+  return {.a = make_tile_map<ATile<Element>>(a, m, k),
+          .b = make_tile_map<BTile<Element>>(b, n, k),
+          .c = c,
+          .m = static_cast<int>(m),
+          .n = static_cast<int>(n),
+          .k = static_cast<int>(k)};
+}
+
+/// Starts one of the kernels, on no more blocks than there are tiles of C.
+/// @param stages  of the ring of tiles that the kernel is compiled for.
+/// @param blocks  at most; 0: one for each multiprocessor.
+template <TileElement Element>
+void launch(void (*kernel)(Problem<Element>), const Problem<Element>& problem, int threads, int stages, int blocks) {
+  if (blocks == 0) {
+    int device = 0;
+    harness::check(cudaGetDevice(&device), "find a CUDA device");
+    harness::check(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device),
+                   "ask the device for its multiprocessors");
+  }
+  const uint32_t bytes = stages * sizeof(typename Payload<Element, 1>::Storage);
+  harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+                 "reserve " + std::to_string(bytes) + " bytes of shared memory for the tiles");
+  kernel<<<std::min(static_cast<uint32_t>(blocks), problem.tiles()), threads, bytes>>>(problem);
+  harness::check(cudaGetLastError(), "launch the kernel");
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,93 @@
+// Step 3: a warp loads, a warp multiplies, and four others store, while the next tiles come in.
+#pragma once
+
+#include <store_quarter.cuh>
+
+#include "parts.cuh"
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/mbarrier.hpp"
+
+namespace stagecraft {
+
+//! [kernel]
+template <TileElement Element, int Stages>
+__global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
+    gemm_store_warps(const __grid_constant__ Problem<Element> problem) {
+  //! [shared]
+  using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
+  __shared__ typename Input::BarrierArray input_barriers;
+  __shared__ uint64_t accumulator_full, accumulator_empty;
+  __shared__ uint32_t tensor_memory_address;
+  Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
+  const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
+  const uint32_t warp = warp_index();
+  const bool elected = elect_one();
+  const int steps = problem.steps();
+
+  if (warp == 0 && elected) {
+    Input::init_barriers(input_barriers,
+                         /*producer_arv_count=*/1,        // the loading lane, which announces the bytes
+                         /*consumer_arv_count=*/1);       // the tensor core, by a commit
+    init_barrier(&accumulator_full, /*arrive_count=*/1);  // the tensor core, by a commit
+    init_barrier(&accumulator_empty, /*arrive_count=*/kStoreWarps * kWarpSize);  // all who have read it
+    fence_barrier_init();
+  }
+  __syncwarp();
+  if (warp == 0) {
+    tensor_memory.allocate();
+    tensor_memory.release_lock();
+  }
+  sync_block();
+  const Accumulator accumulator{tensor_memory.address()};
+  //! [shared]
+
+  //! [roles]
+  switch (warp) {
+    case 0:  // loads
+      if (elected) {
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          for (int step = 0; step < steps; ++step) {
+            auto stage = input.producer().acquire();
+            stage.expect_bytes();
+            copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
+          }
+        }
+        input.producer().drain();
+      }
+      break;
+    case 1:  // multiplies
+      if (elected) {
+        uint32_t phase = 1;  // a producer's: at first, the accumulator is free
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          wait(&accumulator_empty, phase);
+          cuda::ptx::tcgen05_fence_after_thread_sync();
+          phase ^= 1;
+          for (int step = 0; step < steps; ++step) {
+            auto stage = input.consumer().acquire();
+            multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
+            commit_mmas(stage.mbar());
+          }
+          commit_mmas(&accumulator_full);
+        }
+      }
+      break;
+    default: {  // store
+      uint32_t phase = 0;
+      for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+        wait(&accumulator_full, phase);
+        cuda::ptx::tcgen05_fence_after_thread_sync();
+        phase ^= 1;
+        store_quarter(problem, tile, accumulator);
+        cuda::ptx::tcgen05_fence_before_thread_sync();
+        arrive(&accumulator_empty);
+      }
+    }
+  }
+  sync_block();
+  if (warp == 0) tensor_memory.deallocate();
+  //! [roles]
+}
+//! [kernel]
+
+}  // namespace stagecraft

@@ -1,0 +1,74 @@
+// Step 2: a warp loads and a warp multiplies, with a ring of tiles between them. All four store.
+#pragma once
+
+#include <store_quarter.cuh>
+
+#include "parts.cuh"
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/mbarrier.hpp"
+
+namespace stagecraft {
+
+//! [kernel]
+template <TileElement Element, int Stages>
+__global__ void __launch_bounds__(kStoreWarps* kWarpSize)
+    gemm_two_warps(const __grid_constant__ Problem<Element> problem) {
+  //! [shared]
+  using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
+  __shared__ typename Input::BarrierArray input_barriers;
+  __shared__ uint64_t accumulator_full;
+  __shared__ uint32_t tensor_memory_address;
+  Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
+  const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
+  const uint32_t warp = warp_index();
+  const bool elected = elect_one();
+  const int steps = problem.steps();
+
+  if (warp == 0 && elected) {
+    Input::init_barriers(input_barriers,
+                         /*producer_arv_count=*/1,        // the loading lane, which announces the bytes
+                         /*consumer_arv_count=*/1);       // the tensor core, by a commit
+    init_barrier(&accumulator_full, /*arrive_count=*/1);  // the tensor core, by a commit
+    fence_barrier_init();
+  }
+  __syncwarp();
+  if (warp == 0) {
+    tensor_memory.allocate();
+    tensor_memory.release_lock();
+  }
+  sync_block();
+  const Accumulator accumulator{tensor_memory.address()};
+  //! [shared]
+
+  //! [roles]
+  uint32_t phase = 0;
+  for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+    if (warp == 0 && elected) {
+      for (int step = 0; step < steps; ++step) {
+        auto stage = input.producer().acquire();
+        stage.expect_bytes();
+        copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
+        copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
+      }
+    }
+    if (warp == 1 && elected) {
+      for (int step = 0; step < steps; ++step) {
+        auto stage = input.consumer().acquire();
+        multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
+        commit_mmas(stage.mbar());
+      }
+      commit_mmas(&accumulator_full);
+    }
+    wait(&accumulator_full, phase);  // the tensor core has done its last MMA: the accumulator is complete
+    cuda::ptx::tcgen05_fence_after_thread_sync();
+    phase ^= 1;
+    __syncwarp();
+    store_quarter(problem, tile, accumulator);
+    sync_block();  // all have read it: it may be overwritten
+  }
+  if (warp == 0) tensor_memory.deallocate();
+  //! [roles]
+}
+//! [kernel]
+
+}  // namespace stagecraft

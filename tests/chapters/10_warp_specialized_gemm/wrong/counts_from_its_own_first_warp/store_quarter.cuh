@@ -1,0 +1,22 @@
+// From tensor memory to C: what each of the four storing warps does with its part of a tile.
+#pragma once
+
+#include "parts.cuh"
+
+namespace stagecraft {
+
+/// Stores the quarter of a tile of C that the calling warp can reach. Called by each of four whole warps in a row.
+template <TileElement Element>
+__device__ void store_quarter(const Problem<Element>& problem, const TileOfC<Element>& tile,
+                              const Accumulator& accumulator) {
+  constexpr int kColumns = 32;  // at a time, in registers
+  const int row = tile.row() + static_cast<int>((warp_index() - 2) * kWarpSize + lane_index());
+  for (int column = 0; column < kTileN; column += kColumns) {
+    float sums[kColumns];
+    load_tmem_columns(sums, tmem_offset(accumulator.address(), (warp_index() - 2) * kWarpSize, column));
+    const int valid = problem.n - (tile.column() + column);  // columns of C from here on; none beyond its edge
+    if (row < problem.m) store_row(problem.c + int64_t{row} * problem.n + tile.column() + column, sums, valid);
+  }
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,85 @@
+// C = A * B transposed on the tensor cores of an SM100, told as the story of three roles: one warp loads tiles, one
+// warp multiplies them, four warps store the sums.
+#pragma once
+
+#include <store_quarter.cuh>
+
+#include "parts.cuh"
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/warp_contexts.hpp"
+
+namespace stagecraft {
+
+inline constexpr int kGemmThreads = (2 + kStoreWarps) * kWarpSize;
+
+/// @tparam Stages        steps of K that lie in shared memory.
+/// @tparam Accumulators  tiles of C that lie in tensor memory: with two, one is summed while the other is stored.
+template <TileElement Element, int Stages, int Accumulators>
+__global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Problem<Element> problem) {
+  using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
+  using Output = OutputTilePipeline<Accumulator, Accumulators>;
+  __shared__ typename Input::BarrierArray input_barriers;
+  __shared__ typename Output::BarrierArray output_barriers;
+  __shared__ TmemHandshake handshake;
+  Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
+  const uint32_t warp = warp_index();
+  const bool elected = elect_one();
+  const int steps = problem.steps();
+
+  if (warp == 0 && elected) {
+    Input::init_barriers(input_barriers,
+                         /*producer_arv_count=*/1,   // the loading lane, which announces the bytes
+                         /*consumer_arv_count=*/1);  // the tensor core, by a commit
+    Output::init_barriers(output_barriers,
+                          /*producer_arv_count=*/1,                         // the tensor core, by a commit
+                          /*consumer_arv_count=*/kStoreWarps * kWarpSize);  // all who have read it
+    handshake.init(/*epilogue_threads=*/kStoreWarps * kWarpSize);
+    fence_barrier_init();
+  }
+  __syncthreads();
+
+  switch (warp) {
+    case 0:  // loads
+      if (elected) {
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          for (int step = 0; step < steps; ++step) {
+            auto stage = input.producer().acquire();
+            stage.expect_bytes();
+            copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
+          }
+        }
+        input.producer().drain();
+      }
+      break;
+    case 1: {  // multiplies
+      MmaWarp<typename Output::Allocation> tensor_memory{handshake};
+      if (elected) {
+        Output output{output_barriers, tensor_memory.address()};
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          output.wait_epilogue_if_needed(false);
+          const Accumulator sums = output.accumulator(output.producer_stage());
+          for (int step = 0; step < steps; ++step) {
+            auto stage = input.consumer().acquire();
+            multiply_tiles(sums, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
+            commit_mmas(stage.mbar());
+          }
+          output.producer_step();
+          output.signal_epilogue(output.producer_stage());
+        }
+      }
+      break;
+    }
+    default: {  // store
+      const EpilogueWarp tensor_memory{handshake};
+      Output output{output_barriers, tensor_memory.address()};
+      for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+        auto sums = output.consumer().acquire();
+        store_quarter(problem, tile, sums.accumulator());
+      }
+    }
+  }
+}
+
+}  // namespace stagecraft

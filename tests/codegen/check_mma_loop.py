@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+"""Shows that the warp that drives the tensor core does nothing else: what its main loop consists of, in machine code.
+
+usage: check_mma_loop.py NVCC SOURCE.cu INCLUDE_FOLDER...
+
+Compiles SOURCE for sm_100a, and in each of its kernels that has MMAs looks at the innermost loop around them: waits, MMAs,
+commits and index arithmetic, and how many instructions. nvcc has no disassembler, so opcodes are known by number; where there
+is an nvdisasm (beside nvcc or in PATH), it must call them the same.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from machine_code import INSTRUCTION_BYTES, Instruction, instructions, kernel_code
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MMA, COMMIT, BRANCH, SYNCS = 0x1EA, 0x1E9, 0x147, 0x1A7
+WAIT = 0x5A7  # SYNCS.PHASECHK; SYNCS.ARRIVE has another form
+
+# Opcodes of sm_100a, from nvdisasm 13.2. The MMA is UTCHMMA for 16-bit types and tf32, UTCQMMA for 8-bit ones.
+NAMES = {
+    MMA: "UTC*MMA", COMMIT: "UTCBAR", BRANCH: "BRA", SYNCS: "SYNCS",
+    0x002: "MOV", 0x005: "CS2R", 0x007: "SEL", 0x00C: "ISETP", 0x010: "IADD3", 0x011: "LEA", 0x012: "LOP3", 0x019: "SHF",
+    0x01C: "PLOP3", 0x024: "IMAD", 0x036: "VIADD", 0x048: "VIMNMX",
+    0x082: "UMOV", 0x087: "USEL", 0x08C: "UISETP", 0x090: "UIADD3", 0x091: "ULEA", 0x092: "ULOP3", 0x099: "USHF",
+    0x09C: "UPLOP3", 0x0A4: "UIMAD", 0x0CA: "R2UR", 0x1C3: "S2UR",
+    0x118: "NOP", 0x146: "YIELD",
+}
+# Instructions of each kernel's loop with nvcc 13.0. A smaller number is good news: record it. A larger one wants a reason.
+RECORDED_WITH = "13.0"
+RECORDED = {"bf16": 49, "f16": 49, "tf32": 49, "e4m3": 49, "e5m2": 49}
+TYPES = {"__nv_bfloat16": "bf16", "__half": "f16", "tf32": "tf32", "__nv_fp8_e4m3": "e4m3", "__nv_fp8_e5m2": "e5m2"}
+
+
+def main_loop(code: list[Instruction]) -> list[Instruction]:
+    """The smallest loop that holds MMAs: from the target of a backward branch to the branch."""
+    loops = [code[at.branch_target // INSTRUCTION_BYTES:at.address // INSTRUCTION_BYTES + 1]
+             for at in code if at.opcode == BRANCH and 0 <= at.branch_target <= at.address]
+    return min((loop for loop in loops if any(at.opcode == MMA for at in loop)), key=len, default=[])
+
+
+def element_type(kernel: str) -> str:
+    """The name of the operands' type, from the kernel's mangled name."""
+    return next((name for mangled, name in TYPES.items() if f"{len(mangled)}{mangled}" in kernel), kernel)
+
+
+def sort(loop: list[Instruction]) -> tuple[dict[str, int], list[str]]:
+    """How many instructions of which sort there are, and those that have no business in the loop."""
+    counts, foreign = {"wait": 0, "MMA": 0, "commit": 0, "index arithmetic": 0, "branch": 0}, []
+    for at in loop:
+        if at.opcode == MMA:
+            counts["MMA"] += 1
+        elif at.opcode == COMMIT:
+            counts["commit"] += 1
+        elif at.opcode == BRANCH:
+            counts["branch"] += 1
+        elif at.opcode_with_form == WAIT:
+            counts["wait"] += 1
+        elif at.opcode in NAMES and at.opcode != SYNCS:
+            counts["index arithmetic"] += 1
+        else:
+            foreign.append(f"0x{at.address:04x}: {NAMES.get(at.opcode, 'an opcode that is not in the list')} "
+                           f"(0x{at.opcode_with_form:03x}, of 0x{at.word:016x})")
+    return counts, foreign
+
+
+def misnamed(disassembler: str, cubin: pathlib.Path) -> list[str]:
+    """Opcodes that the disassembler calls otherwise than NAMES."""
+    text = subprocess.run([disassembler, "-hex", cubin], stdout=subprocess.PIPE, text=True, check=True).stdout
+    pattern = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*(\w+)[^;]*;\s*/\* 0x([0-9a-f]{16}) \*/", re.MULTILINE)
+    found = {(name, int(word, 16) & 0x1FF) for name, word in pattern.findall(text)}
+    return [f"opcode 0x{opcode:03x} is {name} and not {NAMES[opcode]}" for name, opcode in sorted(found)
+            if opcode in NAMES and not re.fullmatch(NAMES[opcode].replace("*", r"\w*"), name)]
+
+
+def main() -> int:
+    nvcc, source, folders = sys.argv[1], sys.argv[2], sys.argv[3:]
+    release = re.search(r"release (\d+\.\d+)", subprocess.run([nvcc, "--version"], stdout=subprocess.PIPE, text=True,
+                                                              check=True).stdout)[1]
+    problems = []
+    with tempfile.TemporaryDirectory() as folder:
+        cubin = pathlib.Path(folder) / "kernels.cubin"
+        done = subprocess.run([nvcc, "-std=c++20", "-O3", "-arch=sm_100a", "-cubin", "-I", ROOT / "common",
+                               *(argument for include in folders for argument in ("-I", include)), source, "-o", cubin],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode != 0:
+            sys.exit(done.stdout)
+        kernels = {element_type(name): instructions(code) for name, code in kernel_code(cubin.read_bytes()).items()}
+        disassembler = shutil.which("nvdisasm", path=str(pathlib.Path(nvcc).parent)) or shutil.which("nvdisasm")
+        if disassembler:
+            problems += misnamed(disassembler, cubin)
+
+    print(f"sm_100a, nvcc {release}: instructions of the MMA warp's loop over K")
+    for name, code in sorted(kernels.items()):
+        loop = main_loop(code)
+        counts, foreign = sort(loop)
+        print(f"  {name}: {len(loop)} = " + " + ".join(f"{count} {sort}" for sort, count in counts.items()))
+        problems += [f"{name}: not a wait, an MMA, a commit or index arithmetic: {line}" for line in foreign]
+        if not all(counts[sort] for sort in ("wait", "MMA", "commit")):
+            problems.append(f"{name}: the loop lacks a wait, an MMA or a commit, or was not found")
+        if release == RECORDED_WITH and len(loop) != RECORDED.get(name):
+            problems.append(f"{name}: {len(loop)} instructions, and {RECORDED.get(name)} are recorded in {__file__}")
+    problems += [f"no kernel for {name}" for name in RECORDED if name not in kernels]
+    if not disassembler:
+        print("There is no nvdisasm here, so the opcodes' names were not compared with it.")
+    print("\n".join(problems))
+    return 1 if problems else 0
+
+
+sys.exit(main())
