@@ -56,9 +56,9 @@ enum class WaitKind : uint8_t {
   cluster_barrier,
   tensor_memory,  ///< value: columns asked for
   bulk_group,     ///< value: groups that may stay pending
-  warpgroup_mma,  ///< address 0: wait_group, value: groups that may stay pending; 1: an access to an accumulator
   grid_dependency,
-  sleep,  ///< nanosleep; ends by itself
+  sleep,          ///< nanosleep; ends by itself
+  warpgroup_mma,  ///< address 0: wait_group, value: groups that may stay pending; 1: an access to an accumulator
 };
 
 struct Wait {
@@ -155,9 +155,9 @@ struct Block {
   std::array<NamedBarrier, 16> named_barriers;
   units::MbarrierTable mbarriers;  ///< live barriers of this block's shared memory, by offset
   units::BulkGroups bulk_groups;   ///< cp.async.bulk groups, per thread
-  std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
   uint32_t live_warps = 0;
   bool exited = false;
+  std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
 
   uint32_t shared_base() const { return rank << kSharedRankShift; }
 };

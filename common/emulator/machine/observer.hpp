@@ -109,9 +109,9 @@ enum class AsyncCompletion : uint8_t {
   bulk_group,     ///< cp.async.bulk.wait_group of its thread
   copy_group,     ///< cp.async.wait_group of its thread, or an arrival for copies
   tensor_pipe,    ///< an arrival for tensor operations of its thread
-  warpgroup,      ///< a WarpgroupWait of a warp of its warpgroup
   copies_arrive,  ///< is itself an arrival: cp.async.mbarrier.arrive, after all earlier cp.async of its thread
   tensor_arrive,  ///< is itself an arrival: tcgen05.commit, after all earlier operations of its thread
+  warpgroup,      ///< a WarpgroupWait of a warp of its warpgroup
 };
 
 /// Announced when it is issued. It reads and writes at an unknown time between that and its completion.
@@ -215,7 +215,6 @@ class Observer {
   virtual void rendezvous(const Rendezvous&) {}
   virtual void issued(const AsyncOperation&) {}
   virtual void group(const GroupEvent&) {}
-  virtual void warpgroup_waited(const WarpgroupWait&) {}
   virtual void tensor(const TensorEvent&) {}
 
   /// Nothing in the cluster can go on, and nothing outside it will change that.
@@ -225,6 +224,8 @@ class Observer {
   virtual void cluster_repeats(Cluster&, Diagnostic&) {}
   /// What the observer has found wrong, asked for once when the grid has ended.
   virtual std::vector<Diagnostic> findings() { return {}; }
+  /// Among the events of memory.
+  virtual void warpgroup_waited(const WarpgroupWait&) {}
 };
 
 }  // namespace stagecraft::emulator::machine
