@@ -35,7 +35,8 @@ void visit_registers(const ptx::Operand& operand, const std::function<void(ptx::
 }
 
 bool is_warpgroup_mma(const ptx::Instruction& instruction) {
-  return instruction.opcode == "wgmma" && !instruction.modifiers.empty() && instruction.modifiers.front() == "mma_async";
+  return instruction.opcode == "wgmma" && !instruction.modifiers.empty() &&
+         instruction.modifiers.front() == "mma_async";
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 #include "emulator/machine/isa_level.hpp"
 #include "emulator/units/warp_mma_kernels.hpp"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace stagecraft::emulator::units::STAGECRAFT_ISA_NAMESPACE {
 namespace {
 

@@ -56,8 +56,8 @@ TEST(TensorMapTest, EncodesLegalMaps) {
   accepts([](Arguments& a) { a.tiled.data_type = 14, a.box[0] = 128, a.dims[0] = 128; });
 }
 
-// CUTLASS clears bit 21 of the second word after every cuTensorMapEncodeTiled for a small tensor, if the driver's version
-// is at most 13.1.
+// CUTLASS clears bit 21 of the second word after every cuTensorMapEncodeTiled for a small tensor, if the driver's
+// version is at most 13.1.
 TEST(TensorMapTest, SurvivesWhatCutlassChanges) {
   Arguments arguments;
   arguments.tiled.rank = 5;
