@@ -1,5 +1,6 @@
 // When wgmma reads and writes: groups, waits, accumulators that are touched too early; and what is a mistake.
 #include "emulator/checks/deadlock.hpp"
+#include "emulator/checks/race.hpp"
 #include "wgmma_fixture.hpp"
 
 namespace stagecraft::emulator::units::testing {
@@ -109,6 +110,28 @@ TEST(WgmmaOrder, TwoWarpgroupsWorkApart) {
                             {.threads = 2 * kThreads}));
   EXPECT_EQ(kernel.out<float>()[5], 16);
   EXPECT_EQ(kernel.out<float>()[kThreads + 5], 48);
+}
+
+// What the race check says of a kernel that goes on with `body` after the issue of a multiplication.
+std::string races_of(const std::string& body) {
+  KernelRun kernel(machine::h200());
+  kernel.announce_memory_events();
+  checks::RaceCheck check;
+  return KernelRun::report(kernel.run(start() + multiply() + kCommit + body, {}, {.threads = kThreads}, {&check}));
+}
+
+TEST(WgmmaOrder, ARefillBeforeTheWaitIsARace) {
+  const std::string refill = "mov.b32 %r6, 0;\nst.shared.b32 [%r3+4096], %r6;\n";
+  const std::string found = races_of("bar.sync 0;\n" + refill + wait(0));
+  EXPECT_NE(found.find("the tensor core may still read its operands"), std::string::npos) << found;
+  EXPECT_EQ(races_of(wait(0) + "bar.sync 0;\n" + refill), "");
+  EXPECT_NE(races_of(wait(1) + "bar.sync 0;\n" + refill + wait(0)), "");
+}
+
+TEST(WgmmaOrder, OneWarpMayWaitForAllFour) {
+  // As CUTLASS's consumers do: the thread that has waited gives the stage back for its whole warpgroup.
+  EXPECT_EQ(races_of(wait(0) + "setp.ne.u32 %p1, %r0, 37;\n@%p1 bra last;\nst.shared.b32 [%r1+4096], %r4;\nlast:\n"),
+            "");
 }
 
 TEST(WgmmaOrder, AMissingWarpIsADeadlock) {
