@@ -326,6 +326,16 @@ void ClusterOrder::group(const machine::GroupEvent& event) {
   warps_[number].has_copies = true;
 }
 
+void ClusterOrder::warpgroup_waited(const machine::WarpgroupWait& event) {
+  const uint32_t number = warp_number(*event.fragment);
+  WarpOrder& warp = warps_[number];
+  const uint32_t component = sequence(warpgroups_, warpgroup_of(*event.fragment)).component;
+  VectorClock ended;
+  ended.raise(component, event.ended);
+  acquire(number, machine::kAllLanes, std::make_shared<VectorClock>(std::move(ended)));
+  warp.accessed = true;  // there is something new to tell
+}
+
 void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
   const uint32_t number = warp_number(*access.fragment);
   WarpOrder& warp = warps_[number];
@@ -388,6 +398,12 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
     case AsyncCompletion::bulk_group: follow(bulk_, true); break;
     case AsyncCompletion::copy_group: follow(copies_, true); break;
     case AsyncCompletion::tensor_pipe: follow(tensor_, true); break;
+    case AsyncCompletion::warpgroup: {
+      Sequence& mine = sequence(warpgroups_, warpgroup_of(*issued.fragment));
+      operation.component = mine.component;
+      operation.time = ++mine.issued;
+      break;
+    }
     case AsyncCompletion::copies_arrive:
       follow(copies_, false);
       pending_operations_[issued.number] = index;
@@ -398,7 +414,7 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
       break;
   }
   if (issued.completion == AsyncCompletion::bulk_group || issued.completion == AsyncCompletion::copy_group ||
-      issued.completion == AsyncCompletion::tensor_pipe) {
+      issued.completion == AsyncCompletion::tensor_pipe || issued.completion == AsyncCompletion::warpgroup) {
     operation.known = nullptr;  // its arrival, if one comes, has its own
   }
   operations_.push_back(std::move(operation));

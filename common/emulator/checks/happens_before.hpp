@@ -143,6 +143,7 @@ class ClusterOrder {
   void rendezvous(const machine::Rendezvous& event);
   void barrier(const machine::BarrierEvent& event);
   void group(const machine::GroupEvent& event);
+  void warpgroup_waited(const machine::WarpgroupWait& event);
   void strong_access(const machine::MemoryAccess& access);
   /// Separates what a warp did before, which has earlier times, from what it does next: who learns of that knows the
   /// time that this returns.
@@ -155,6 +156,10 @@ class ClusterOrder {
  private:
   using ThreadKey = uint32_t;  ///< component of the thread
   static uint32_t component_of(uint32_t warp, uint32_t lane) { return warp * machine::kWarpSize + lane; }
+  /// The first thread of a fragment's warpgroup.
+  ThreadKey warpgroup_of(const machine::Fragment& fragment) const {
+    return component_of(warp_number(fragment) - fragment.warp->index % 4, 0);
+  }
   Time publish(WarpOrder& warp);
   void release(uint32_t warp, machine::LaneMask lanes, Gathering& target);
   /// What the lanes know of their own copies by having waited for them.
@@ -173,6 +178,7 @@ class ClusterOrder {
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
+  std::map<ThreadKey, Sequence> warpgroups_;  ///< wgmma of four warps, by the first thread
   /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
   std::vector<Time> waited_;
   struct Meeting {

@@ -80,6 +80,10 @@ void RaceCheck::group(const machine::GroupEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.group(event);
 }
 
+void RaceCheck::warpgroup_waited(const machine::WarpgroupWait& event) {
+  if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.warpgroup_waited(event);
+}
+
 void RaceCheck::tensor(const machine::TensorEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) {
     report_tensor(*state, state->tensor_memory.event(state->order, event));

@@ -44,6 +44,7 @@ class RaceCheck : public machine::Observer {
   void rendezvous(const machine::Rendezvous& event) override;
   void issued(const machine::AsyncOperation& operation) override;
   void group(const machine::GroupEvent& event) override;
+  void warpgroup_waited(const machine::WarpgroupWait& event) override;
   void tensor(const machine::TensorEvent& event) override;
   std::vector<machine::Diagnostic> findings() override;
 

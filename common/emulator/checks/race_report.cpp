@@ -163,6 +163,9 @@ std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, c
       case AsyncCompletion::copy_group:
         return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
                "behind that";
+      case AsyncCompletion::warpgroup:
+        return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
+               "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
       default:
         return fmt::format(
             "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "

@@ -53,6 +53,10 @@ std::string describe_wait(const Fragment& fragment) {
       return fmt::format("waits at barrier.cluster, where {} threads have arrived", fragment.cluster().barrier_arrived);
     case WaitKind::tensor_memory: return fmt::format("waits for {} columns of tensor memory", wait.value);
     case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
+    case WaitKind::warpgroup_mma:
+      return wait.address == 0
+                 ? fmt::format("waits until at most {} groups of its wgmma.mma_async are pending", wait.value)
+                 : "waits for the wgmma.mma_async that has its register as an accumulator";
     case WaitKind::grid_dependency: return "waits for the grid before it";
     case WaitKind::sleep:
     case WaitKind::none: break;
@@ -325,6 +329,8 @@ Cause Sleepers::cause_of(const Group& group) const {
               fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "
                           "that some warps do not take?",
                           wait.address)};
+    case WaitKind::warpgroup_mma:
+      return {4, "a wgmma.mma_async begins when all four warps of the warpgroup have issued it: does each come to it?"};
     case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};
     case WaitKind::warp_sync:
       return {1, "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};

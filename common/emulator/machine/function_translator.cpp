@@ -8,6 +8,7 @@
 #include "emulator/machine/calls.hpp"
 #include "emulator/machine/memory.hpp"
 #include "emulator/machine/names.hpp"
+#include "emulator/units/wgmma.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -26,6 +27,16 @@ uint32_t bytes_per_lane(ptx::Type type) {
 void visit_symbols(const ptx::Operand& operand, const std::function<void(const ptx::Operand&)>& visit) {
   if (operand.kind == ptx::OperandKind::symbol) visit(operand);
   for (const ptx::Operand& inner : operand.list) visit_symbols(inner, visit);
+}
+
+void visit_registers(const ptx::Operand& operand, const std::function<void(ptx::RegisterId)>& visit) {
+  if (operand.kind == ptx::OperandKind::reg) visit(operand.reg);
+  for (const ptx::Operand& inner : operand.list) visit_registers(inner, visit);
+}
+
+bool is_warpgroup_mma(const ptx::Instruction& instruction) {
+  return instruction.opcode == "wgmma" && !instruction.modifiers.empty() &&
+         instruction.modifiers.front() == "mma_async";
 }
 
 }  // namespace
@@ -262,11 +273,36 @@ void KernelTranslator::lay_out_frame(FunctionFrame& frame) {
   frame.registers.end = registers_.allocate_area(0);
 }
 
+void FunctionTranslator::find_accumulators() {
+  for (const ptx::Instruction& instruction : function().body) {
+    if (!is_warpgroup_mma(instruction) || instruction.operands.empty()) continue;
+    visit_registers(instruction.operands.front(), [&](ptx::RegisterId reg) { accumulators_.insert(reg); });
+  }
+}
+
+void FunctionTranslator::guard_accumulators(const ptx::Instruction& instruction) {
+  std::set<ptx::RegisterId> named;
+  // The accumulators of consecutive operations are the tensor unit's own affair.
+  for (size_t i = is_warpgroup_mma(instruction) ? 1 : 0; i < instruction.operands.size(); ++i) {
+    visit_registers(instruction.operands[i], [&](ptx::RegisterId reg) {
+      if (accumulators_.contains(reg)) named.insert(reg);
+    });
+  }
+  for (const ptx::RegisterId reg : named) {
+    Op op;
+    op.full = op.masked = units::wait_for_accumulator;
+    op.immediate = frame_.register_offsets.at(reg);
+    append(op);
+  }
+}
+
 void FunctionTranslator::run() {
   const ptx::Function& function = *frame_.function;
+  find_accumulators();
   for (current_ = 0; current_ < function.body.size(); ++current_) {
     const ptx::Instruction& instruction = function.body[current_];
     starts_.push_back(next_pc());
+    if (!accumulators_.empty()) guard_accumulators(instruction);
     const Translator translator = owner_.instructions().find(instruction);
     if (translator == nullptr) {
       const std::vector<std::string> similar = owner_.instructions().similar(instruction.opcode);

@@ -131,10 +131,16 @@ class FunctionTranslator {
   RegisterOffset carry_flag();
 
  private:
+  /// Collects the registers that some wgmma.mma_async of the function has as accumulators.
+  void find_accumulators();
+  /// Puts Ops before an instruction that wait until nothing under way has an accumulator that it names.
+  void guard_accumulators(const ptx::Instruction& instruction);
+
   KernelTranslator& owner_;
   FunctionFrame& frame_;
   uint32_t current_ = 0;  // index of the instruction under translation
   RegisterOffset carry_flag_ = kNoRegister;
+  std::set<ptx::RegisterId> accumulators_;
   std::vector<uint32_t> starts_;  // first Op of each instruction, and one past the last
   std::vector<std::pair<uint32_t, uint32_t>> patches_;
 };

@@ -27,6 +27,10 @@
 #include "emulator/units/mbarrier_table.hpp"
 #include "emulator/units/tensor_memory.hpp"
 
+namespace stagecraft::emulator::units {
+struct Warpgroup;
+}
+
 namespace stagecraft::emulator::machine {
 
 /// Virtual time in cycles of the chip's clock, from the launch on.
@@ -53,7 +57,8 @@ enum class WaitKind : uint8_t {
   tensor_memory,  ///< value: columns asked for
   bulk_group,     ///< value: groups that may stay pending
   grid_dependency,
-  sleep,  ///< nanosleep; ends by itself
+  sleep,          ///< nanosleep; ends by itself
+  warpgroup_mma,  ///< address 0: wait_group, value: groups that may stay pending; 1: an access to an accumulator
 };
 
 struct Wait {
@@ -152,6 +157,7 @@ struct Block {
   units::BulkGroups bulk_groups;   ///< cp.async.bulk groups, per thread
   uint32_t live_warps = 0;
   bool exited = false;
+  std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
 
   uint32_t shared_base() const { return rank << kSharedRankShift; }
 };

@@ -216,6 +216,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.named_barriers = {};
   block.mbarriers = {};
   block.bulk_groups = {};
+  block.warpgroups.clear();
   block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);
   block.exited = false;
   block.live_warps = warps_per_block_;
@@ -307,6 +308,8 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
   EndlessLoopDetector& loops = loops_[&cluster];
   for (;;) {
     Warp* warp = next_warp(cluster);
+    // What is left of sleeps that ended before their time limits must not prolong the kernel.
+    if (warp == nullptr && cluster.live_blocks == 0 && cluster.coming_effects == 0) return Status::finished;
     if (!cluster.events.empty() && (warp == nullptr || cluster.events.top().time <= warp->clock)) {
       const Event event = cluster.events.top();
       cluster.events.pop();

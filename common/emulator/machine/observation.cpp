@@ -198,6 +198,10 @@ void announce_group(const GroupEvent& event) {
   for (Observer* observer : event.fragment->grid().memory_observers) observer->group(event);
 }
 
+void announce_warpgroup_wait(const WarpgroupWait& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_waited(event);
+}
+
 void announce_rendezvous(const Rendezvous& event) {
   for (Observer* observer : event.cluster->grid->memory_observers) observer->rendezvous(event);
 }

@@ -111,6 +111,7 @@ enum class AsyncCompletion : uint8_t {
   tensor_pipe,    ///< an arrival for tensor operations of its thread
   copies_arrive,  ///< is itself an arrival: cp.async.mbarrier.arrive, after all earlier cp.async of its thread
   tensor_arrive,  ///< is itself an arrival: tcgen05.commit, after all earlier operations of its thread
+  warpgroup,      ///< a WarpgroupWait of a warp of its warpgroup
 };
 
 /// Announced when it is issued. It reads and writes at an unknown time between that and its completion.
@@ -160,6 +161,12 @@ struct GroupEvent {
   uint32_t lane;
   uint32_t keep = 0;
   bool read_only = false;
+};
+
+/// A warp learns that the first `ended` wgmma.mma_async of its warpgroup have ended.
+struct WarpgroupWait {
+  Fragment* fragment;
+  uint64_t ended;
 };
 
 /// Threads meet at a barrier that is not in memory: bar.sync of a block, barrier.cluster.
@@ -217,6 +224,8 @@ class Observer {
   virtual void cluster_repeats(Cluster&, Diagnostic&) {}
   /// What the observer has found wrong, asked for once when the grid has ended.
   virtual std::vector<Diagnostic> findings() { return {}; }
+  /// Among the events of memory.
+  virtual void warpgroup_waited(const WarpgroupWait&) {}
 };
 
 }  // namespace stagecraft::emulator::machine

@@ -24,6 +24,7 @@ std::string name_of(const machine::Fragment& fragment) {
     case WaitKind::cluster_barrier: return "the cluster";
     case WaitKind::tensor_memory: return "tensor memory";
     case WaitKind::bulk_group: return "its own copies";
+    case WaitKind::warpgroup_mma: return "wgmma";
     case WaitKind::grid_dependency: return "the grid before";
     case WaitKind::sleep: return "nanosleep";
     case WaitKind::none: break;
@@ -134,7 +135,8 @@ void Timeline::end_wait(WarpRow& row, Cycle now) {
 void Timeline::issued(const machine::AsyncOperation& operation) {
   WarpRow* row = row_of(*operation.fragment->warp);
   if (row == nullptr) return;
-  const bool tensor_core = operation.completion == machine::AsyncCompletion::tensor_pipe;
+  const bool tensor_core = operation.completion == machine::AsyncCompletion::tensor_pipe ||
+                           operation.completion == machine::AsyncCompletion::warpgroup;
   const bool arrival = operation.completion == machine::AsyncCompletion::copies_arrive ||
                        operation.completion == machine::AsyncCompletion::tensor_arrive;
   if (arrival) return;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 #include <tuple>
 
@@ -232,6 +233,23 @@ SharedDescriptor decode_shared_descriptor(uint64_t bits, std::string_view what) 
         fmt::format("start address 0x{:x} (bits 13:0, in units of 16) with atoms of 32 bytes", descriptor.start),
         "a start address that is a multiple of 32");
   }
+  if (descriptor.swizzle == Swizzle::none && descriptor.base_offset != 0) {
+    word.refuse(fmt::format("base offset (bits 51:49) is {} without a swizzle", descriptor.base_offset), "0");
+  }
+  return descriptor;
+}
+
+SharedDescriptor decode_warpgroup_descriptor(uint64_t bits, std::string_view what) {
+  constexpr std::array<Swizzle, 4> kSwizzles{Swizzle::none, Swizzle::bytes128, Swizzle::bytes64, Swizzle::bytes32};
+  const Word word(bits, what, 16);
+  SharedDescriptor descriptor;
+  descriptor.start = static_cast<uint32_t>(word.get(13, 0)) << 4;
+  descriptor.leading = static_cast<uint32_t>(word.get(29, 16)) << 4;
+  descriptor.stride = static_cast<uint32_t>(word.get(45, 32)) << 4;
+  descriptor.base_offset = static_cast<uint32_t>(word.get(51, 49));
+  descriptor.swizzle = kSwizzles[word.get(63, 62)];
+  word.require(15, 14, 0, "unused; an addition to the start address may have carried into them");
+  word.require(31, 30, 0, "unused; an addition may have carried into them");
   if (descriptor.swizzle == Swizzle::none && descriptor.base_offset != 0) {
     word.refuse(fmt::format("base offset (bits 51:49) is {} without a swizzle", descriptor.base_offset), "0");
   }

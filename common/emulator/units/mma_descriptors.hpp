@@ -1,6 +1,6 @@
-// The two descriptors of tcgen05.mma and tcgen05.cp: of an operand in shared memory, and of the instruction. Decoding
-// checks everything that the chip requires; what it finds wrong is a Fault that names the field, its value and what is
-// legal. Sources: PTX ISA, "Shared memory descriptor", "Instruction descriptor", "Matrix shape"; CUTLASS,
+// The descriptors of tcgen05.mma, tcgen05.cp and wgmma: of an operand in shared memory, and of the instruction.
+// Decoding checks everything that the chip requires; what it finds wrong is a Fault that names the field, its value and
+// what is legal. Sources: PTX ISA, "Shared memory descriptor", "Instruction descriptor", "Matrix shape"; CUTLASS,
 // cute/arch/mma_sm100_desc.hpp.
 #pragma once
 
@@ -23,6 +23,9 @@ struct SharedDescriptor {
 
 /// `what` names the operand in messages: "tcgen05.mma, descriptor of A".
 SharedDescriptor decode_shared_descriptor(uint64_t bits, std::string_view what);
+
+/// The descriptor of wgmma on sm_90a, which has the swizzle elsewhere and no version.
+SharedDescriptor decode_warpgroup_descriptor(uint64_t bits, std::string_view what);
 
 enum class MmaKind : uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
 

@@ -19,6 +19,9 @@ constexpr std::array<float, 256> kE2m1Packed = table_of([](uint32_t code) { retu
 constexpr std::array<float, 256> kU8 = table_of([](uint32_t code) { return static_cast<float>(code); });
 constexpr std::array<float, 256> kS8 =
     table_of([](uint32_t code) { return static_cast<float>(static_cast<int8_t>(code)); });
+constexpr std::array<float, 256> kU4 = table_of([](uint32_t code) { return static_cast<float>(code & 15); });
+constexpr std::array<float, 256> kS4 = table_of(
+    [](uint32_t code) { return static_cast<float>(code & 15) - static_cast<float>((code & 8) != 0 ? 16 : 0); });
 
 }  // namespace
 
@@ -31,6 +34,8 @@ const std::array<float, 256>& values_of(ElementFormat format) {
     case ElementFormat::e2m1_packed: return kE2m1Packed;
     case ElementFormat::u8: return kU8;
     case ElementFormat::s8: return kS8;
+    case ElementFormat::u4: return kU4;
+    case ElementFormat::s4: return kS4;
     default: return kE4m3;
   }
 }

@@ -19,6 +19,8 @@ enum class ElementFormat : uint8_t {
   e2m1_packed,  ///< two in a byte, the first in the low half
   u8,
   s8,
+  u4,  ///< two in a byte, the first in the low half
+  s4,
 };
 
 constexpr uint32_t bits_of(ElementFormat format) {
@@ -26,7 +28,9 @@ constexpr uint32_t bits_of(ElementFormat format) {
     case ElementFormat::f16:
     case ElementFormat::bf16: return 16;
     case ElementFormat::tf32: return 32;
-    case ElementFormat::e2m1_packed: return 4;
+    case ElementFormat::e2m1_packed:
+    case ElementFormat::u4:
+    case ElementFormat::s4: return 4;
     default: return 8;
   }
 }
@@ -89,7 +93,7 @@ constexpr uint16_t to_f16(float value) {
   return static_cast<uint16_t>(sign | result);
 }
 
-/// Value of each byte (for e2m1_packed: of each half byte) of the 8-bit and narrower formats.
+/// Value of each byte (for those of 4 bits that are packed: of each half byte) of the 8-bit and narrower formats.
 const std::array<float, 256>& values_of(ElementFormat format);
 
 /// Expands 16 elements of 4 or 6 bits, packed from the low bit up, to the byte containers that kind::f8f6f4 uses: 6

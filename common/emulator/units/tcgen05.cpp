@@ -5,6 +5,7 @@
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/observation.hpp"
+#include "emulator/units/mma_sync.hpp"
 
 namespace stagecraft::emulator::units {
 
@@ -104,6 +105,10 @@ uint32_t uniform_tensor_address(const Fragment& fragment, const machine::MemoryO
 
 namespace stagecraft::emulator::machine {
 
-void add_tensor_core_operations(InstructionSet& set) { set.add("tcgen05", units::translate); }
+void add_tensor_core_operations(InstructionSet& set) {
+  set.add("tcgen05", units::translate);
+  set.add("mma", units::translate_mma_sync);
+  set.add("wgmma", units::translate_wgmma);
+}
 
 }  // namespace stagecraft::emulator::machine

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -61,25 +62,28 @@ uint32_t span_of(TensorSwizzle swizzle);
 inline constexpr int kTensorMaximumRank = 5;
 inline constexpr uint64_t kTensorMapMark = 0x3150'414d'5453'4753;  // "SGSTMAP1"
 
-/// The 128 bytes.
+/// The 128 bytes. CUTLASS clears bit 21 of the second 64-bit word of what a driver up to 13.1 encodes for a tensor
+/// below 128 KiB (cute/atom/copy_traits_sm90_tma.hpp), so nothing may lie there.
 struct alignas(64) TensorMap {
-  uint64_t mark = 0;
-  uint64_t address = 0;                      ///< of the element with coordinates 0, in global memory
-  std::array<uint64_t, 4> strides{};         ///< bytes from one element of dimension i + 1 to the next
-  std::array<uint32_t, 5> last_index{};      ///< elements of dimension i, minus 1
-  std::array<uint16_t, 5> box{};             ///< elements of the box
-  std::array<uint8_t, 5> element_strides{};  ///< of every how many elements of the box one is taken
+  uint64_t address = 0;  ///< of the element with coordinates 0, in global memory
   uint8_t rank = 0;
   TensorElement element = TensorElement::u8;
+  uint8_t cleared = 0;  ///< see above
   TensorInterleave interleave = TensorInterleave::none;
   TensorSwizzle swizzle = TensorSwizzle::none;
   TensorFill fill = TensorFill::zero;
   uint8_t promotion = 0;  ///< of reads to L2 sectors; a hint without effect
-  std::array<uint8_t, 29> reserved{};
+  uint8_t reserved = 0;
+  std::array<uint64_t, 4> strides{};         ///< bytes from one element of dimension i + 1 to the next
+  std::array<uint32_t, 5> last_index{};      ///< elements of dimension i, minus 1
+  std::array<uint16_t, 5> box{};             ///< elements of the box
+  std::array<uint8_t, 5> element_strides{};  ///< of every how many elements of the box one is taken
+  std::array<uint8_t, 37> more_reserved{};
+  uint64_t mark = 0;
 
   uint64_t extent(int dimension) const { return uint64_t{last_index[dimension]} + 1; }
 };
-static_assert(sizeof(TensorMap) == 128);
+static_assert(sizeof(TensorMap) == 128 && offsetof(TensorMap, cleared) == 10);
 
 /// Codes as the CUDA driver returns them.
 inline constexpr int kEncodeSuccess = 0;

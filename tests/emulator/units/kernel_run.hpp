@@ -27,6 +27,8 @@ class KernelRun {
   }
 
   machine::DeviceMemory& memory() { return machine_.memory(); }
+  /// For observers that want them, such as the race check; before `run`.
+  void announce_memory_events() { machine_.announce_memory_events(true); }
   uint64_t allocate(uint64_t bytes, const std::string& label = {}) {
     return *machine_.memory().allocate(bytes, machine::AllocationKind::device, label);
   }

@@ -73,6 +73,8 @@ inline double worth(ElementFormat format, uint32_t code) {
     case ElementFormat::e2m1_packed: return worth(code, 2, 1, 1);
     case ElementFormat::u8: return code;
     case ElementFormat::s8: return static_cast<int8_t>(code);
+    case ElementFormat::u4: return code;
+    case ElementFormat::s4: return code < 8 ? static_cast<int>(code) : static_cast<int>(code) - 16;
   }
   return 0;
 }
@@ -89,7 +91,9 @@ inline uint32_t random_code(ElementFormat format, std::mt19937& random) {
     case ElementFormat::e2m3:
     case ElementFormat::e3m2: return bits & 0x3f;
     case ElementFormat::e2m1:
-    case ElementFormat::e2m1_packed: return bits & 0xf;
+    case ElementFormat::e2m1_packed:
+    case ElementFormat::u4:
+    case ElementFormat::s4: return bits & 0xf;
     case ElementFormat::u8:
     case ElementFormat::s8: return bits & 0xff;
   }

@@ -1,0 +1,11 @@
+// The translators of the matrix multiplications that came before tcgen05: mma.sync of a warp, wgmma of four.
+#pragma once
+
+#include "emulator/machine/translate.hpp"
+
+namespace stagecraft::emulator::units {
+
+void translate_mma_sync(machine::Translation&);
+void translate_wgmma(machine::Translation&);
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,62 @@
+// How the matrices of mma.sync and wgmma are spread over the registers of a warp.
+//
+// All shapes with rows of 8 or 16 follow one rule. Lane 4 * g + q holds, in each register of A, one 32-bit piece of a
+// row (1 element of tf32, 2 of 16 bits, 4 of 8, 8 of 4 or 32 single bits; of f64, one element in a 64-bit register):
+//
+//     A, register r    row g + 8 * (r & 1), piece q + 4 * (r >> 1) along K; with 8 rows: row g, piece q + 4 * r
+//     B, register r    column g, piece q + 4 * r
+//     C and D, element i    row g + 8 * (i >> 1 & 1), column 8 * (i >> 2) + 2 * q + (i & 1)
+//
+// wgmma has the same fragments, 16 rows in each of its four warps, and as many groups of 8 columns as N has. The old
+// m8n8k4 of f16 is told apart: four quarters of the warp multiply matrices of their own.
+// Sources: PTX ISA, "Matrix Fragments for mma" of each shape and "Register Fragments" of wgmma; CUTLASS,
+// cute/atom/mma_traits_sm{70,80,89,90,90_gmma}.hpp. No state, so that tests can check each map.
+#pragma once
+
+#include <cstdint>
+
+namespace stagecraft::emulator::units {
+
+/// Row (of A, C, D) or column (of B) and place along K (or column of C, D).
+struct FragmentPlace {
+  uint32_t row = 0;
+  uint32_t column = 0;
+  bool operator==(const FragmentPlace&) const = default;
+};
+
+/// Piece of A in register `index` of a lane; `rows` is 8 or 16. `column` counts pieces along K.
+constexpr FragmentPlace place_in_a(uint32_t rows, uint32_t lane, uint32_t index) {
+  if (rows == 8) return {lane / 4, lane % 4 + 4 * index};
+  return {lane / 4 + 8 * (index & 1), lane % 4 + 4 * (index >> 1)};
+}
+/// Piece of B: `row` is the column of B.
+constexpr FragmentPlace place_in_b(uint32_t lane, uint32_t index) { return {lane / 4, lane % 4 + 4 * index}; }
+/// Element of C or D. Two f16 elements are in one register, the first in the low half.
+constexpr FragmentPlace place_in_d(uint32_t lane, uint32_t index) {
+  return {lane / 4 + 8 * (index >> 1 & 1), 8 * (index >> 2) + 2 * (lane % 4) + (index & 1)};
+}
+
+// ---- mma.sync.m8n8k4 of f16 ----------------------------------------------------------------------------------------
+
+/// Which of the four matrices a lane takes part in: lanes 4 * i to 4 * i + 3, and those 16 further on, have matrix i.
+constexpr uint32_t quad_pair_of(uint32_t lane) { return lane % 16 / 4; }
+/// Number of a lane among the eight of its matrix.
+constexpr uint32_t lane_in_quad_pair(uint32_t lane) { return lane % 4 + lane / 16 * 4; }
+
+/// Element `index` (0 to 3) of A, or of B with `row` its column. `along_k`: four elements along K in a lane (A of
+/// .row, B of .col), else four of one k.
+constexpr FragmentPlace place_in_quad_pair(bool along_k, uint32_t lane, uint32_t index) {
+  const uint32_t member = lane_in_quad_pair(lane);
+  if (along_k) return {member, index};
+  return {member / 4 * 4 + index, member % 4};
+}
+/// Element `index` (0 to 7) of C or D in f16.
+constexpr FragmentPlace place_in_quad_pair_f16(uint32_t lane, uint32_t index) {
+  return {lane_in_quad_pair(lane), index};
+}
+/// Element `index` (0 to 7) of C or D in f32.
+constexpr FragmentPlace place_in_quad_pair_f32(uint32_t lane, uint32_t index) {
+  return {(lane & 1) + (index & 2) + lane / 16 * 4, (index & 4) + (lane & 2) + (index & 1)};
+}
+
+}  // namespace stagecraft::emulator::units
