@@ -74,14 +74,21 @@ class ShortPrinter : public testing::EmptyTestEventListener {
     has_failed_ = has_failed_ || test.result()->Failed();
   }
 
-  void OnTestProgramEnd(const testing::UnitTest& all) override {
-    std::cout << all.successful_test_count() << " of " << all.test_to_run_count() << " tests passed" << std::endl;
-  }
-
  private:
   std::unique_ptr<testing::TestEventListener> printer_;
   bool has_failed_ = false;
 };
+
+/// The last line, as that of `./stagecraft test`. After a failure the rest is skipped: it builds on what failed.
+void print_count() {
+  const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+  if (all.failed_test_count() > 0 && all.skipped_test_count() > 0) {
+    std::cout << "The tests after the one that failed were skipped.\n";
+  }
+  std::cout << all.successful_test_count() << " passed, " << all.failed_test_count() << " failed";
+  if (all.skipped_test_count() > 0) std::cout << ", " << all.skipped_test_count() << " skipped";
+  std::cout << std::endl;
+}
 
 }  // namespace
 
@@ -93,7 +100,10 @@ int main(int argc, char** argv) {
   testing::TestEventListeners& listeners = testing::UnitTest::GetInstance()->listeners();
   listeners.Append(new ShortPrinter(listeners.Release(listeners.default_result_printer())));
   const int status = RUN_ALL_TESTS();
-  if (status == 0) return 0;
+  if (status == 0) {
+    print_count();
+    return 0;
+  }
   const std::string again = "./stagecraft test " + stagecraft::chapters::chapter_number();
   if (list_open_todos() > 0) {
     std::cout << "Do the first of them, take its TODO comment away (that is how this list knows), and run " << again
@@ -104,6 +114,6 @@ int main(int argc, char** argv) {
                  "mistakes look like. Then "
               << again << " again.\n";
   }
-  std::cout.flush();
+  print_count();
   return status;
 }

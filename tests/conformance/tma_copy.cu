@@ -145,6 +145,7 @@ const char* name_of(Swizzle swizzle) {
     case Swizzle::bytes_32: return "32-byte swizzle";
     case Swizzle::bytes_64: return "64-byte swizzle";
     case Swizzle::bytes_128: return "128-byte swizzle";
+    case Swizzle::bytes_128_atom_32: return "128-byte swizzle of 32-byte atoms";
   }
   return "";
 }
