@@ -49,8 +49,8 @@ uint32_t sum_of_row(const std::vector<uint32_t>& words, int row) {
   return std::accumulate(words.begin() + row * kRow, words.begin() + (row + 1) * kRow, uint32_t{0});
 }
 
-/// Which mistake gives row `row` the sum `got`.
-std::string explain_sum(const std::vector<uint32_t>& words, int rows, int row, uint32_t got) {
+/// Which mistake gives a row the sum `got`, which is not its own.
+std::string explain_sum(const std::vector<uint32_t>& words, int rows, uint32_t got) {
   for (int other = 0; other < rows; ++other) {
     if (got == sum_of_row(words, other)) {
       return "this is the sum of row " + std::to_string(other) +
@@ -72,7 +72,7 @@ void check_ring(int stages, int rows, int work, bool wipe) {
   const std::vector<uint32_t> got = sums.to_host();
   for (int row = 0; row < rows; ++row) {
     ASSERT_EQ(got[row], sum_of_row(words, row))
-        << "row " << row << " of " << rows << ", " << stages << " stages: " << explain_sum(words, rows, row, got[row]);
+        << "row " << row << " of " << rows << ", " << stages << " stages: " << explain_sum(words, rows, got[row]);
   }
   if (!wipe) return;
   for (const uint32_t word : left.to_host()) ASSERT_EQ(word, 0u) << "the ring was not wiped, or a copy came after that";
