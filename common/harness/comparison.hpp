@@ -8,18 +8,16 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 namespace stagecraft::harness {
 
 /// Half a unit in the last place of T, at 1: how far rounding to nearest moves a number, relative to it.
 template <typename T>
-inline constexpr double kRounding = 0;
-template <>
-inline constexpr double kRounding<__nv_bfloat16> = 0x1p-8;
-template <>
-inline constexpr double kRounding<__half> = 0x1p-11;
-template <>
-inline constexpr double kRounding<float> = 0x1p-24;
+inline constexpr double kRounding = std::is_same_v<T, __nv_bfloat16> ? 0x1p-8
+                                    : std::is_same_v<T, __half>      ? 0x1p-11
+                                    : std::is_same_v<T, float>       ? 0x1p-24
+                                                                     : 0;
 
 /// How far an element may be from the exact product, for operands within [-1, 1] of random sign.
 ///
