@@ -144,11 +144,12 @@ FenceKind fence_of(const ptx::Instruction& instruction) {
   return FenceKind::memory;
 }
 
-/// Whether the lanes of a warp meet in the instruction. A block's barriers are announced where they are.
+/// Whether the instruction orders the memory accesses of the lanes that meet in it. That is bar.warp.sync alone: shfl,
+/// vote, elect and the others with .sync only make lanes wait for each other (PTX ISA, bar.warp.sync against the rest;
+/// CUDA C++ Programming Guide, warp shuffle, vote and match functions: they imply no memory barrier). A block's
+/// barriers are announced where they are.
 bool synchronises(const ptx::Instruction& instruction) {
-  if (!has(instruction, "sync") || instruction.opcode == "setmaxnreg") return false;
-  if (instruction.opcode == "bar" || instruction.opcode == "barrier") return has(instruction, "warp");
-  return true;
+  return instruction.opcode == "bar" && has(instruction, "warp");
 }
 
 }  // namespace

@@ -209,7 +209,7 @@ class Observer {
   /// for it (Machine::translate), and one that is not pays nothing for them.
   virtual bool wants_memory_events() const { return false; }
   virtual void access(const MemoryAccess&) {}
-  /// Lanes of a warp have met in an operation with .sync.
+  /// Lanes of a warp have met in bar.warp.sync, which orders their accesses to memory.
   virtual void warp_synchronised(Fragment&, LaneMask) {}
   virtual void fence(Fragment&, LaneMask, FenceKind) {}
   virtual void rendezvous(const Rendezvous&) {}

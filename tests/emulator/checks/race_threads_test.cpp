@@ -26,7 +26,16 @@ TEST_F(RaceTest, DoesNotTakeASyncOfTheWarpForOneOfTheBlock) {
 TEST_F(RaceTest, FindsAMissingSyncwarp) {
   expect_one(run(exchange(1, "")), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
   expect_silence(run(exchange(1, "bar.warp.sync 0xffffffff;")));
-  expect_silence(run(exchange(1, "shfl.sync.idx.b32 %r3, %thread, 0, 31, 0xffffffff;")));
+}
+
+TEST_F(RaceTest, TakesNoOtherMeetingOfLanesForASyncwarp) {
+  for (const char* meeting :
+       {"shfl.sync.idx.b32 %r3, %thread, 0, 31, 0xffffffff;", "elect.sync _|%p3, 0xffffffff;",
+        "vote.sync.ballot.b32 %r3, %p3, 0xffffffff;", "match.any.sync.b32 %r3, %thread, 0xffffffff;",
+        "redux.sync.add.u32 %r3, %thread, 0xffffffff;"}) {
+    SCOPED_TRACE(meeting);
+    expect_one(run(exchange(1, meeting)), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
+  }
 }
 
 TEST_F(RaceTest, OrdersOnlyTheLanesThatSynchronise) {
