@@ -1,10 +1,9 @@
 // Chapter 09: matrix products from groups of tiles. Threads multiply, then pairs of blocks do, then the tensor core.
-#include <cooperative_groups.h>
-
 #include <input_tile_pipeline.hpp>
 #include <utility>
 
 #include "launches.hpp"
+#include "stagecraft/cluster.hpp"
 #include "stagecraft/mma.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tensor_memory.hpp"
@@ -187,12 +186,6 @@ __global__ void __launch_bounds__(kThreads)
 /// Half of a tile of B, as one of the two blocks brings it.
 using HalfOfB = Tile<float, kTileN / kClusterSize, kTileK, Swizzle::bytes_64>;
 
-/// Counts one arrival on the same barrier in another block of the cluster, or in this one.
-__device__ void arrive_at_block(MbarPtr barrier, uint32_t rank) {
-  const MbarPtr there = cooperative_groups::this_cluster().map_shared_rank(barrier, rank);
-  cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster, there);
-}
-
 /// A pair of blocks makes two tiles of C, one below the other. Both need the same tiles of B: each has half of every
 /// tile copied, to both. So each writes into its neighbour, and may do so when the threads of both have read.
 __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
@@ -203,15 +196,14 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
   using Pipeline = PipelineOf<kGroupStages, kGroupSize>;
   __shared__ Payload::Storage tiles;
   __shared__ Pipeline::BarrierArray barriers;
-  auto cluster = cooperative_groups::this_cluster();
-  const uint32_t rank = cluster.block_rank();
+  const uint32_t rank = block_rank();
 
   if (threadIdx.x == 0) {
     Pipeline::init_barriers(barriers, /*producer_arv_count=*/1,
                             /*consumer_arv_count=*/kClusterSize * kRowWarps);  // a lane of each row warp of the pair
     fence_barrier_init();
   }
-  cluster.sync();  // nobody may copy into a block, or arrive there, before its barriers are ready
+  sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
   Pipeline pipeline{barriers, Payload{tiles}};
 
   const int first_row = blockIdx.x * kTileM;
