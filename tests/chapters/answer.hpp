@@ -1,17 +1,12 @@
-// Which answer to a chapter's exercise a test program was built from.
+// Which answer to a chapter's exercise a test program was built from. answer.cpp has it, compiled anew for each answer.
 #pragma once
-
-#include <string>
-#include <vector>
 
 namespace stagecraft::chapters {
 
-std::string source_root();
+extern const char* const kSourceRoot;
 /// "03_producer_consumer_pipeline"
-std::string chapter();
-/// "03"
-inline std::string chapter_number() { return chapter().substr(0, 2); }
-/// The files that the learner edits, relative to the source root.
-std::vector<std::string> answer_files();
+extern const char* const kChapter;
+/// The files that the learner edits, relative to the source root, with spaces between.
+extern const char* const kAnswerFiles;
 
 }  // namespace stagecraft::chapters

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <regex>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,9 @@ namespace {
 size_t list_open_todos() {
   static const std::regex pattern(R"(TODO (\d+): .*)");
   std::multimap<int, std::string> todos;
-  for (const std::string& file : stagecraft::chapters::answer_files()) {
-    std::ifstream text(stagecraft::chapters::source_root() + "/" + file);
+  std::istringstream files(stagecraft::chapters::kAnswerFiles);
+  for (std::string file; files >> file;) {
+    std::ifstream text(std::string(stagecraft::chapters::kSourceRoot) + "/" + file);
     if (!text) std::cout << "\n" << file << " is not here, so its TODOs are not known.\n";
     int number = 0;
     for (std::string line; std::getline(text, line);) {
@@ -104,10 +106,10 @@ int main(int argc, char** argv) {
     print_count();
     return 0;
   }
-  const std::string again = "./stagecraft test " + stagecraft::chapters::chapter_number();
+  const std::string again = "./stagecraft test " + std::string(stagecraft::chapters::kChapter, 2);
   if (list_open_todos() > 0) {
     std::cout << "Do the first of them, take its TODO comment away (that is how this list knows), and run " << again
-              << " again.\nThe lesson, with a hint for each, is chapters/" << stagecraft::chapters::chapter()
+              << " again.\nThe lesson, with a hint for each, is chapters/" << stagecraft::chapters::kChapter
               << "/README.md.\n";
   } else {
     std::cout << "\nNo TODO is left, so this is about your code. The lesson's \"What goes wrong\" shows what the usual "
