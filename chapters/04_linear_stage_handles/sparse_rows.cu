@@ -60,6 +60,7 @@ __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int coun
     float sum = 0;
     for (int i = lane_index(); i < rows.lengths[row]; i += kWarpSize) sum += rows.tile[index][i];
     sum = add_over_warp(sum);
+    __syncwarp();  // every lane has read, before one arrives for all
     if (lane_index() == 0) {
       sums[row] = sum;
       arrive(ring.consumer_mbar(index));
