@@ -296,6 +296,16 @@ void add_pending(const BarrierReference& reference, const BarrierActor& actor) {
   store_word(reference);
 }
 
+void check_parity(const BarrierReference& reference, uint32_t parity, const BarrierActor& actor) {
+  if (parity <= 1) return;
+  throw misuse(fmt::format("{}: waits for {} with parity {}, which no phase has", actor.what,
+                           name_of_barrier(*reference.block, reference.offset), parity),
+               details_of(reference, {"legal are 0, for the phases of even number, and 1, for those of odd number"}),
+               "the wait is given the number of a phase, a round or a row, where it takes a parity: pass the lowest "
+               "bit, NUMBER & 1",
+               actor);
+}
+
 void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what, uint64_t operation) {
   complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{what, nullptr, 0, false, operation});
 }
