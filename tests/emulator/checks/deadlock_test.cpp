@@ -64,6 +64,22 @@ TEST_F(DeadlockTest, FollowsAChainOfWaitsToItsEnd) {
                       "likely cause: expect_tx announced 64 bytes for bar[2], and 64 of them never came"});
 }
 
+TEST_F(DeadlockTest, BlamesTheSlotOfWhoBringsTheOtherHalfOfTheBytes) {
+  // Warps 1 and 2 bring half of each round's bytes; warp 2 waits for a slot of its own, which nobody gives back.
+  const auto half = [](const std::string& announce) {
+    return "setp.eq.u32 %p3, %r4, 0;\n" + announce +
+           "@%p3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n";
+  };
+  const std::string announce = "@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n";
+  const std::string text = report_of(
+      "and.b32 %r4, %r1, 31;\n" + if_warp(1, half(announce) + wait(0, 0, "A") + half(announce) + wait(0, 1, "B")) +
+          if_warp(2, wait(1, 1, "C") + half("") + wait(1, 0, "D") + half("")) + "END:\n",
+      96, {1, 1});
+  expect_words(text,
+               {"warp 2 [all lanes] mbarrier.try_wait", "bar[0]: phase 1, 0 of 1 arrivals pending, 32 of 64 bytes",
+                "likely cause: nobody has ever arrived at bar[1]: the first wait for it passed at once"});
+}
+
 TEST_F(DeadlockTest, SaysWhoWaitsAtSyncthreadsForThoseWhoWaitForItsArrival) {
   const std::string text =
       report_of(if_warp(0, "bar.sync 0;\n" + arrive(0)) + wait(0, 0, "A") + "bar.sync 0;\nEND:\n", 64, {32});
