@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "emulator/units/lane_operand.hpp"
 
@@ -171,6 +172,14 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
       cause =
           "a thread ran ahead of mbarrier.init, or nobody initialises it: let one thread do so, then __syncthreads() "
           "(for other blocks of the cluster: fence.mbarrier_init and a cluster barrier) before anyone uses the barrier";
+      // Behind an array of barriers that is too short, or of which fewer are initialised than are used?
+      const auto above = block.mbarriers.live.lower_bound(offset);
+      if (above != block.mbarriers.live.begin() && std::prev(above)->first + kMbarrierBytes == offset) {
+        cause = fmt::format(
+            "this is the place behind {}: does an index run past its array, or are more barriers used than "
+            "initialised? Otherwise, {}",
+            block.cluster->grid->kernel->name_of_shared(std::prev(above)->first, kMbarrierBytes), cause);
+      }
     }
     if (block.mbarriers.live.empty()) {
       details.push_back("the block has no live mbarrier");
