@@ -333,8 +333,15 @@ Cause Sleepers::cause_of(const Group& group) const {
     case WaitKind::warpgroup_mma:
       return {4, "a wgmma.mma_async begins when all four warps of the warpgroup have issued it: does each come to it?"};
     case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};
-    case WaitKind::warp_sync:
-      return {1, "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};
+    case WaitKind::warp_sync: {
+      // To blame itself, unless one of the lanes is held up by something else.
+      const bool among_themselves =
+          !group.needs.empty() && std::all_of(group.needs.begin(), group.needs.end(), [&](size_t index) {
+            return groups_[index].first->wait.kind == WaitKind::warp_sync;
+          });
+      return {among_themselves ? 7 : 1,
+              "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};
+    }
     default: return {};
   }
 }

@@ -113,6 +113,17 @@ TEST_F(DeadlockTest, BlamesTheBarrierThatOneLaneOfAWarpWaitsFor) {
                       "waits for lane 3 of its warp to come to the same instruction"});
 }
 
+TEST_F(DeadlockTest, BlamesAnElectionInABranchThatOneLaneTakes) {
+  // The lanes of warp 0 meet at two places; warp 1 waits for an arrival that would come behind them.
+  const std::string text = report_of(
+      if_warp(0, "@!%p0 bra MEET;\nelect.sync _|%p3, 0xffffffff;\nMEET: bar.warp.sync 0xffffffff;\n" + arrive(0)) +
+          wait(0, 0, "A") + "END:\n",
+      64, {32});
+  expect_words(text,
+               {"warp 0 [lane 0] elect.sync", "waits for lanes 1-31 of its warp to come to the same instruction",
+                "likely cause: lanes of one warp took different ways, and an operation of the whole warp stands"});
+}
+
 TEST_F(DeadlockTest, NamesAnInstructionThatEndsManyPhasesAtOnce) {
   const std::string text = report_of(if_warp(0, arrive(0)) + wait(0, 0, "A") + "END:\n", 64, {2});
   expect_words(text,
