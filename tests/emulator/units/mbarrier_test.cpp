@@ -333,6 +333,19 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
            FaultKind::launch_failure, "would end the phase");
 }
 
+TEST(MbarrierTest, TellsWhyOneArrivesTooMany) {
+  const std::string init =
+      "mov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 mbarrier.init.shared::cta.b64 [bar], 1;\n";
+  const std::string announce = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;\n";
+  KernelRun kernel;
+  expect_fault(kernel.run(init + announce + "mbarrier.arrive.shared::cta.b64 _, [bar];\n"), FaultKind::launch_failure,
+               "announcing bytes (arrive.expect_tx) has counted as this thread's arrival: leave this one out");
+  expect_fault(kernel.run(init + "bar.sync 0;\n" + announce, {}, {1, 32, 1}), FaultKind::launch_failure,
+               "every active lane arrives by itself");
+  expect_fault(kernel.run(init + announce + announce), FaultKind::launch_failure,
+               "nobody made it wait for the phase to end");
+}
+
 TEST(MbarrierTest, NamesTheLanesThatWaitForNoParity) {
   KernelRun kernel;
   const auto result = kernel.run(R"(
