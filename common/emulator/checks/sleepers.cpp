@@ -251,6 +251,14 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const units::Mbarrier& bar
                         "of them were counted, or the other way round?",
                         name, barrier.expected, barrier.expected - barrier.pending)};
   }
+  if (barrier.phase == 1 && !history.was_waited_for) {
+    return {6,
+            fmt::format(
+                "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
+                "begins with parity 0, that of the first phase; one that begins with parity 1 passes before its slot "
+                "is filled, and gives it back too early",
+                name)};
+  }
   if (barrier.phase > 0) {
     std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
     const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {

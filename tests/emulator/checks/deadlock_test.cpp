@@ -139,6 +139,14 @@ TEST_F(DeadlockTest, AsksForParityOneWhereBothSidesWaitForTheFirstArrival) {
                       "it must ask for parity 1"});
 }
 
+TEST_F(DeadlockTest, SaysThatAPhaseEndedBeforeAnybodyWaitedForIt) {
+  // Warp 0 gives back a slot that was never filled; warp 1 has yet to take it for the first time, with parity 1.
+  expect_words(
+      report_of(if_warp(0, arrive(0) + "bar.sync 0;\n") + "bar.sync 0;\n" + wait(0, 1, "A") + "END:\n", 64, {32}),
+      {"waits for bar[0] to complete phase 1", "bar[0] completed phase 0 before anybody waited for it",
+       "A consumer begins with parity 0"});
+}
+
 TEST_F(DeadlockTest, SaysThatAllOthersHaveEnded) {
   expect_words(report_of(if_warp(0, "") + wait(0, 0, "A") + "END:\n", 64, {32}),
                {"nobody has ever arrived at bar[0], and all other threads have ended: is an arrival missing"});
