@@ -252,12 +252,11 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const units::Mbarrier& bar
                         name, barrier.expected, barrier.expected - barrier.pending)};
   }
   if (barrier.phase == 1 && !history.was_waited_for) {
-    return {6,
-            fmt::format(
-                "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
-                "begins with parity 0, that of the first phase; one that begins with parity 1 passes before its slot "
-                "is filled, and gives it back too early",
-                name)};
+    return {6, fmt::format(
+                   "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
+                   "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
+                   "all, gives its slot back before it is filled",
+                   name)};
   }
   if (barrier.phase > 0) {
     std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
