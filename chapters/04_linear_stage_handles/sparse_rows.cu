@@ -26,8 +26,8 @@ __device__ __forceinline__ float add_over_warp(float sum) {
 /// Called by one lane.
 __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
   auto& ring = rows.ring;
-  // TODO 1: take the stage as a handle, and see what the compiler says. Then mend it: the handle goes into a function
-  // fill(ProducerStage<kStages> stage, SparseRows& rows, int row), which ends it on each of its paths.
+  // TODO 1: take the stage as a handle, and see what the compiler says; then mend it, with a function that takes it.
+  // The function is fill(ProducerStage<kStages> stage, SparseRows& rows, int row), and ends the stage on each path.
   for (int row = 0; row < count; ++row) {
     ring.wait_consumer();
     const uint32_t bytes = rows.lengths[row] * sizeof(float);
@@ -44,8 +44,8 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 /// Called by a whole warp.
 __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int count) {
   auto& ring = rows.ring;
-  // TODO 2: the same here. On each path one lane arrives for the warp, and the whole warp steps. Where there is
-  // something to add up, give the stage back before the shuffles.
+  // TODO 2: take the stage as a handle here, too: on each path one lane arrives for the warp, and all lanes step.
+  // Where there is something to add up, give the stage back before the shuffles.
   for (int row = 0; row < count; ++row) {
     ring.wait_producer();
     const uint32_t index = ring.consumer_stage();
@@ -60,6 +60,7 @@ __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int coun
     float sum = 0;
     for (int i = lane_index(); i < rows.lengths[row]; i += kWarpSize) sum += rows.tile[index][i];
     sum = add_over_warp(sum);
+    __syncwarp();  // every lane has read, before one arrives for all
     if (lane_index() == 0) {
       sums[row] = sum;
       arrive(ring.consumer_mbar(index));

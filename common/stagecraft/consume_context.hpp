@@ -28,7 +28,7 @@ class [[nodiscard(
   /// scope stays before what the producer writes next.
   __device__ __forceinline__ ~ConsumeContext() { std::move(stage_).release(); }
 
-  /// The stage, 0 to NumStages - 1.
+  /// The stage, 0 to NumStages - 1. Called in the scope, any number of times, as `mbar()` is.
   __device__ __forceinline__ uint32_t index() const { return stage_.index(); }
 
   /// The empty barrier of the stage, to look at: the scope arrives on it by itself.

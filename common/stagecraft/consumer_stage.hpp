@@ -65,6 +65,7 @@ class ConsumerStage {
   ///
   /// Called by every consuming thread, when the consumer arrive count includes each of them; not before the thread's
   /// last read of the stage, which it orders before the producer's next write. Waits for nothing.
+  /// Source: PTX ISA, "mbarrier.arrive" (release, at the scope of the block).
   //! [release]
   __device__ __forceinline__ void release() && {
     obligation_.fulfil();
@@ -75,7 +76,8 @@ class ConsumerStage {
 
   /// Ends the handle: the consumer goes on to its next stage and signals nothing.
   ///
-  /// Called by every consuming thread, when the arrivals were made through `arrive()` or `mbar()`.
+  /// Called by every consuming thread, when the arrivals were made through `arrive()` or `mbar()`. Waits for nothing
+  /// and orders nothing; those arrivals do.
   __device__ __forceinline__ void release_without_signal() && {
     obligation_.fulfil();
     pipeline_->consumer_step();

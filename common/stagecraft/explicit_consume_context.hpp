@@ -32,7 +32,7 @@ class [[nodiscard(
   /// The consumer goes on to its next stage and signals nothing.
   __device__ __forceinline__ ~ExplicitConsumeContext() { std::move(stage_).release_without_signal(); }
 
-  /// The stage, 0 to NumStages - 1.
+  /// The stage, 0 to NumStages - 1. Called in the scope, any number of times, as `mbar()` is.
   __device__ __forceinline__ uint32_t index() const { return stage_.index(); }
 
   /// The empty barrier of the stage, for arrivals of another kind: a remote one in a cluster, or `tcgen05.commit`.
@@ -40,6 +40,7 @@ class [[nodiscard(
 
   /// Counts one arrival on the empty barrier. Called by those threads that the consumer arrive count includes, after
   /// their last read; before one lane arrives for its warp, `__syncwarp()` makes sure of the other lanes' reads.
+  /// Waits for nothing. Source: PTX ISA, "mbarrier.arrive" (release, at the scope of the block).
   __device__ __forceinline__ void arrive() const { stage_.arrive(); }
 
  private:

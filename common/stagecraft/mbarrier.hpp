@@ -13,7 +13,7 @@ using MbarPtr = uint64_t*;
 /// Starts the barrier's phase 0, which completes after `arrive_count` arrivals and all announced bytes.
 ///
 /// Called by one thread, before any other use; the others may use the barrier after `fence_barrier_init()` by the same
-/// thread and a block-wide (in a cluster: cluster-wide) barrier.
+/// thread and a block-wide (in a cluster: cluster-wide) barrier. Source: PTX ISA, "mbarrier.init".
 /// @param arrive_count  arrivals per phase, 1 to 2^20 - 1.
 __device__ inline void init_barrier(MbarPtr barrier, uint32_t arrive_count) {
   cuda::ptx::mbarrier_init(barrier, arrive_count);
@@ -29,10 +29,10 @@ __device__ inline void fence_barrier_init() {
 
 /// Counts one arrival; what the calling thread wrote before is visible to who waits for this phase.
 ///
-/// Called by each thread that the barrier's arrive count includes, once per phase.
+/// Called by each thread that the barrier's arrive count includes, once per phase. Source: PTX ISA, "mbarrier.arrive".
 __device__ inline void arrive(MbarPtr barrier) { cuda::ptx::mbarrier_arrive(barrier); }
 
-/// Announces `bytes` that asynchronous copies will bring, and counts one arrival.
+/// Announces `bytes` that asynchronous copies will bring, and counts one arrival as `arrive` does.
 ///
 /// Called by one thread, before or after the copies: a phase that still misses this arrival stays open.
 /// @param bytes  what all copies that signal this phase bring together, below 2^20.
@@ -65,7 +65,9 @@ __device__ inline bool test_wait(MbarPtr barrier, uint32_t parity) {
 
 /// Waits until the phase of this parity has completed. A fresh barrier counts its phase of parity 1 as complete.
 ///
-/// Called by every thread that goes on to use what the phase guards. Parameters as for `try_wait`.
+/// Called by every thread that goes on to use what the phase guards: it sees what was written before the arrivals, and
+/// what the copies brought. Parameters as for `try_wait`.
+/// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity; acquire, at the scope of the block).
 __device__ inline void wait(MbarPtr barrier, uint32_t parity, uint32_t hint = 0) {
   while (!try_wait(barrier, parity, hint)) {
   }

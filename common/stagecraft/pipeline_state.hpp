@@ -9,7 +9,8 @@ namespace stagecraft {
 
 /// A position in a ring of `NumStages` stages.
 ///
-/// Each role keeps its own, in registers: nothing here is shared, and all threads of a role step together.
+/// Each role keeps its own, in registers: nothing here is shared, and all threads of a role step together. No method
+/// waits for anything or orders memory. Source: chapters/02_ring_of_stages.
 template <int NumStages>
 class PipelineState {
   static_assert(NumStages >= 1, "a ring needs at least one stage");

@@ -27,7 +27,7 @@ class [[nodiscard(
   /// The producer goes on to its next stage; the data was signalled through `mbar()`.
   __device__ __forceinline__ ~ProduceContext() { std::move(stage_).release(); }
 
-  /// The stage, 0 to NumStages - 1.
+  /// The stage, 0 to NumStages - 1. Called in the scope, any number of times, as `mbar()` is.
   __device__ __forceinline__ uint32_t index() const { return stage_.index(); }
 
   /// The full barrier of the stage: arrive on it, announce bytes to it, give it to copies or to `tcgen05.commit`.

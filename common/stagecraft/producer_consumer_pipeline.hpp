@@ -20,7 +20,8 @@ namespace stagecraft {
 ///
 /// Every thread of the block constructs one over the same barriers; the barriers are shared, the positions are the
 /// thread's. A producer uses only the producer half of the methods (and waits for the consumer), a consumer the other.
-/// The type knows nothing of what a stage holds.
+/// The type knows nothing of what a stage holds. What is not said to wait or to order memory does neither.
+/// Source: chapters/03_producer_consumer_pipeline.
 template <int NumStages>
 class ProducerConsumerPipeline {
   static_assert(
@@ -42,6 +43,7 @@ class ProducerConsumerPipeline {
   /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
   /// @param producer_arrive_count  arrivals that fill a stage; announcing bytes counts as one.
   /// @param consumer_arrive_count  arrivals that free it; a `tcgen05.commit` counts as one.
+  /// Source: PTX ISA, "mbarrier.init".
   __device__ void init_mbars(int32_t producer_arrive_count, int32_t consumer_arrive_count) const {
     for (int stage = 0; stage < NumStages; ++stage) {
       init_barrier(full_ + stage, producer_arrive_count);
@@ -53,7 +55,8 @@ class ProducerConsumerPipeline {
 
   /// The consumer waits until the producer has filled the consumer's current stage.
   ///
-  /// Called by every thread that will read the stage; does not advance.
+  /// Called by every thread that will read the stage: it sees what the producer wrote before arriving, and what the
+  /// copies brought. Does not advance.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
   __device__ void wait_producer(uint32_t hint = 0) const {
@@ -62,8 +65,9 @@ class ProducerConsumerPipeline {
 
   /// The producer waits until the consumers have freed the producer's current stage.
   ///
-  /// Called by every thread that will write the stage; does not advance. The first `NumStages` calls return at once,
-  /// because the producer starts on phase 1 and a fresh barrier counts its phase 1 as complete.
+  /// Called by every thread that will write the stage, or have it written: the consumers' reads before their arrivals
+  /// stay before that. Does not advance. The first `NumStages` calls return at once, because the producer starts on
+  /// phase 1 and a fresh barrier counts its phase 1 as complete.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
   __device__ void wait_consumer(uint32_t hint = 0) const {
@@ -86,7 +90,7 @@ class ProducerConsumerPipeline {
 
   /// `wait_producer()`, unless `try_wait_producer()` at this same stage has already answered true.
   ///
-  /// Called by the threads that asked.
+  /// Called by the threads that asked. Either way they then see what the producer wrote.
   /// @param already_ready  the answer.
   /// @param hint           as for `wait_producer()`.
   __device__ void wait_producer_if_needed(bool already_ready, uint32_t hint = 0) const {
@@ -95,7 +99,7 @@ class ProducerConsumerPipeline {
 
   /// `wait_consumer()`, unless `try_wait_consumer()` at this same stage has already answered true.
   ///
-  /// Called by the threads that asked.
+  /// Called by the threads that asked. Either way the consumers' reads are then over.
   /// @param already_ready  the answer.
   /// @param hint           as for `wait_consumer()`.
   __device__ void wait_consumer_if_needed(bool already_ready, uint32_t hint = 0) const {
@@ -104,16 +108,17 @@ class ProducerConsumerPipeline {
 
   // ---- Barriers and positions --------------------------------------------------------------------------------------
 
-  /// The full barrier of a stage: the producer, or the copy engine on its behalf, arrives here.
+  /// The full barrier of a stage: the producer, or the copy engine on its behalf, arrives here. Called by any thread.
   __device__ MbarPtr producer_mbar(uint32_t stage) const { return full_ + stage; }
 
-  /// The empty barrier of a stage: the consumers, or the tensor core on their behalf, arrive here.
+  /// The empty barrier of a stage: the consumers, or the tensor core on their behalf, arrive here. Called by any
+  /// thread.
   __device__ MbarPtr consumer_mbar(uint32_t stage) const { return empty_ + stage; }
 
-  /// The stage that the producer fills next, 0 to NumStages - 1.
+  /// The stage that the producer fills next, 0 to NumStages - 1. Called by producing threads: only they move it.
   __device__ uint32_t producer_stage() const { return producer_.index(); }
 
-  /// The stage that the consumer uses next, 0 to NumStages - 1.
+  /// The stage that the consumer uses next, 0 to NumStages - 1. Called by consuming threads: only they move it.
   __device__ uint32_t consumer_stage() const { return consumer_.index(); }
 
   /// The producer goes on to its next stage. Called by every producing thread, after the stage was signalled.
@@ -126,7 +131,8 @@ class ProducerConsumerPipeline {
 
   /// Waits until the producer's current stage is free, and gives it as a handle whose `release()` cannot be forgotten.
   ///
-  /// Called by every producing thread; one handle at a time, because the position moves with its release.
+  /// Called by every producing thread; one handle at a time, because the position moves with its release. Orders as
+  /// `wait_consumer()` does.
   /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
   [[nodiscard(
@@ -139,8 +145,8 @@ class ProducerConsumerPipeline {
 
   /// Waits until the consumer's current stage is filled, and gives it as a handle whose exit cannot be forgotten.
   ///
-  /// Called by every consuming thread; one handle at a time, because the position moves with its release. Parameters as
-  /// for `acquire_producer`.
+  /// Called by every consuming thread; one handle at a time, because the position moves with its release. Orders as
+  /// `wait_producer()` does. Parameters as for `acquire_producer`.
   [[nodiscard(
       "a ConsumerStage must be kept and released: auto stage = ring.acquire_consumer(); ... "
       "std::move(stage).release();")]] __device__ __forceinline__ ConsumerStage<NumStages>
@@ -153,7 +159,8 @@ class ProducerConsumerPipeline {
 
   /// Waits until the producer's current stage is free; the scope that it returns steps when it ends.
   ///
-  /// Called by every producing thread: `auto stage = ring.produce();`. Parameters as for `acquire_producer`.
+  /// Called by every producing thread: `auto stage = ring.produce();`. Orders as `wait_consumer()` does. Parameters as
+  /// for `acquire_producer`.
   __device__ __forceinline__ ProduceContext<NumStages> produce(uint32_t hint = 0,
                                                                SourceLine acquired_at = SourceLine::here()) {
     return ProduceContext<NumStages>(acquire_producer(hint, acquired_at));
@@ -161,7 +168,8 @@ class ProducerConsumerPipeline {
 
   /// Waits until the consumer's current stage is filled; the scope that it returns arrives and steps when it ends.
   ///
-  /// Called by every consuming thread: `auto stage = ring.consume();`. Parameters as for `acquire_producer`.
+  /// Called by every consuming thread: `auto stage = ring.consume();`. Orders as `wait_producer()` does, and at its end
+  /// as an arrival does. Parameters as for `acquire_producer`.
   __device__ __forceinline__ ConsumeContext<NumStages> consume(uint32_t hint = 0,
                                                                SourceLine acquired_at = SourceLine::here()) {
     return ConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
@@ -170,7 +178,8 @@ class ProducerConsumerPipeline {
   /// Waits until the consumer's current stage is filled; the scope that it returns only steps when it ends, so that
   /// somebody arrives inside it.
   ///
-  /// Called by every consuming thread: `auto stage = ring.consume_explicit();`. Parameters as for `acquire_producer`.
+  /// Called by every consuming thread: `auto stage = ring.consume_explicit();`. Orders as `wait_producer()` does.
+  /// Parameters as for `acquire_producer`.
   __device__ __forceinline__ ExplicitConsumeContext<NumStages> consume_explicit(
       uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
     return ExplicitConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
@@ -203,7 +212,8 @@ class ProducerConsumerPipeline {
   /// Waits until the current stage is free, arrives on its full barrier, steps: a producer that only counts.
   ///
   /// Called by each thread that the producer arrive count includes. It throttles one role by another's progress; the
-  /// stages hold no data.
+  /// stages hold no data. What the thread did before is visible to the consumer after its wait.
+  /// Source: PTX ISA, "mbarrier.try_wait" (acquire), "mbarrier.arrive" (release).
   __device__ void producer_signal_and_step() {
     wait_consumer();
     arrive(producer_mbar(producer_stage()));
@@ -212,7 +222,8 @@ class ProducerConsumerPipeline {
 
   /// Waits until the current stage is filled, arrives on its empty barrier, steps: a consumer that only counts.
   ///
-  /// Called by each thread that the consumer arrive count includes.
+  /// Called by each thread that the consumer arrive count includes. What the thread did before is visible to the
+  /// producer after its wait. Source: as for `producer_signal_and_step()`.
   __device__ void consumer_signal_and_step() {
     wait_producer();
     arrive(consumer_mbar(consumer_stage()));

@@ -23,7 +23,7 @@ concept only_consumers_may_call_this = !IsProducer;
 /// object. A stage may have several barriers, one per sub-stage, when its parts are filled or freed one by one: there
 /// are NumberOfStages * ProducerSubStages producer barriers (full) and NumberOfStages * ConsumerSubStages consumer
 /// barriers (empty), those of one stage side by side. The producer starts on phase 1, so that its first round does not
-/// wait.
+/// wait. What is not said to wait or to order memory does neither.
 /// @tparam CtaGroup  blocks whose tensor cores work together, 1 or 2: for `commit_mma`.
 /// Source: chapters/06_role_pipeline.
 template <int NumberOfStages, bool IsProducer = true, int ProducerSubStages = 1, int ConsumerSubStages = 1,
@@ -51,6 +51,7 @@ class RolePipeline {
   /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
   /// @param producer_arrive_count  arrivals that fill a sub-stage; announcing bytes counts as one, a commit too.
   /// @param consumer_arrive_count  arrivals that free a sub-stage.
+  /// Source: PTX ISA, "mbarrier.init".
   __device__ void init_mbars(int32_t producer_arrive_count, int32_t consumer_arrive_count) const {
     for (int i = 0; i < num_producer_mbars; ++i) init_barrier(producer_mbar_base_ + i, producer_arrive_count);
     for (int i = 0; i < num_consumer_mbars; ++i) init_barrier(consumer_mbar_base_ + i, consumer_arrive_count);
@@ -62,7 +63,7 @@ class RolePipeline {
   /// The current stage, 0 to num_stages - 1.
   __device__ __forceinline__ uint32_t index() const { return state_.index(); }
 
-  /// The full barrier of the current stage, or of one of its sub-stages. Either role.
+  /// The full barrier of the current stage, or of one of its sub-stages. Called by any thread of either role.
   template <int SubStage = 0>
   __device__ __forceinline__ MbarPtr producer_mbar() const {
     static_assert(SubStage >= 0 && SubStage < ProducerSubStages,
@@ -70,7 +71,7 @@ class RolePipeline {
     return producer_mbar_base_ + state_.index() * ProducerSubStages + SubStage;
   }
 
-  /// The empty barrier of the current stage, or of one of its sub-stages. Either role.
+  /// The empty barrier of the current stage, or of one of its sub-stages. Called by any thread of either role.
   template <int SubStage = 0>
   __device__ __forceinline__ MbarPtr consumer_mbar() const {
     static_assert(SubStage >= 0 && SubStage < ConsumerSubStages,
@@ -83,7 +84,8 @@ class RolePipeline {
   /// Waits until the consumers have freed the current stage, or this sub-stage of it; in the first round, returns at
   /// once.
   ///
-  /// Called by every thread that will write there. Does not step.
+  /// Called by every thread that will write there, or have it written: the consumers' reads before their arrivals stay
+  /// before that. Does not step.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
   template <int SubStage = 0>
@@ -94,6 +96,7 @@ class RolePipeline {
   /// Counts one arrival on the full barrier (of sub-stage 0) and steps: what the thread wrote is there.
   ///
   /// Called by each thread that the producer arrive count includes. What it wrote before is visible to who waits.
+  /// Source: PTX ISA, "mbarrier.arrive" (release, at the scope of the block).
   __device__ __forceinline__ void commit() requires only_producers_may_call_this<IsProducer> {
     arrive(producer_mbar());
     step();
@@ -110,6 +113,7 @@ class RolePipeline {
   /// The same, with the election made beforehand: the loop of a whole warp elects once, outside. Does not step.
   ///
   /// Called by any threads; those with a non-zero `elect`, one in all, commit. sm_100 only.
+  /// Source: PTX ISA, "tcgen05.commit".
   __device__ __forceinline__ void commit_mma(int32_t elect) const requires only_producers_may_call_this<IsProducer> {
     if (elect != 0) commit_mmas<CtaGroup>(producer_mbar());
   }
@@ -118,8 +122,8 @@ class RolePipeline {
 
   /// Waits until the producer has filled the current stage (its sub-stage 0). Does not step.
   ///
-  /// Called by every thread that will read the stage. Other sub-stages: `stagecraft::wait(ring.template
-  /// producer_mbar<1>(), ring.state().phase())`.
+  /// Called by every thread that will read the stage: it sees what was written before the arrivals, and what the copies
+  /// brought. Other sub-stages: `stagecraft::wait(ring.template producer_mbar<1>(), ring.state().phase())`.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
   __device__ __forceinline__ void wait(uint32_t hint = 0) const requires only_consumers_may_call_this<IsProducer> {
@@ -129,7 +133,7 @@ class RolePipeline {
   /// Counts one arrival on the empty barrier, of this sub-stage, and steps: the last sub-stage of a stage to be freed.
   ///
   /// Called by each thread that the consumer arrive count includes, not before its last read, which it orders before
-  /// the producer's next write.
+  /// the producer's next write. Source: PTX ISA, "mbarrier.arrive" (release, at the scope of the block).
   template <int SubStage = 0>
   __device__ __forceinline__ void release() requires only_consumers_may_call_this<IsProducer> {
     release_no_step<SubStage>();
@@ -138,7 +142,8 @@ class RolePipeline {
 
   /// Counts one arrival on the empty barrier of this sub-stage, and stays: there are more sub-stages to free.
   ///
-  /// Called by each thread that the consumer arrive count includes, not before its last read of this sub-stage.
+  /// Called by each thread that the consumer arrive count includes, not before its last read of this sub-stage, which
+  /// it orders as `release()` does.
   template <int SubStage = 0>
   __device__ __forceinline__ void release_no_step() const requires only_consumers_may_call_this<IsProducer> {
     arrive(consumer_mbar<SubStage>());

@@ -1,4 +1,5 @@
 // Every way to treat a handle that is right, and that a compiler might fail to prove: no call to a message may remain.
+#include <cuda/std/optional>
 #include <utility>
 
 #include "stagecraft/input_tile_pipeline.hpp"
@@ -92,6 +93,16 @@ __global__ void one_ahead(const int* in, int* out, uint64_t* barriers, int rows)
     stage = ring.acquire_consumer();
   }
   std::move(stage).release();
+}
+
+/// In an optional, which holds a handle from the start. Whether it holds one must not depend on data.
+__global__ void in_an_optional(const int* in, int* out, uint64_t* barriers, int rows) {
+  ProducerConsumerPipeline<2> ring{barriers};
+  for (int row = 0; row < rows; ++row) {
+    cuda::std::optional<ConsumerStage<2>> stage{ring.acquire_consumer()};
+    *out += in[stage->index()];
+    std::move(*stage).release();
+  }
 }
 
 /// Scopes, left by every way.

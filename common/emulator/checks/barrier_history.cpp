@@ -10,14 +10,14 @@ void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
       event.kind != Kind::phase_complete) {
     return;
   }
-  if (event.kind == Kind::wait && event.phase != 0) return;
   BarrierHistory& history = histories[{event.block, event.offset}];
   if (event.kind == Kind::init) {
     history = {};
     return;
   }
   if (event.kind == Kind::wait) {
-    history.passed_before_first = true;
+    history.was_waited_for = true;
+    history.passed_before_first = history.passed_before_first || event.phase == 0;
     return;
   }
   if (event.kind == Kind::phase_complete) {

@@ -21,6 +21,7 @@ struct BarrierHistory {
     uint64_t phase = 0;  ///< that it arrived in last
   };
   std::vector<Arriver> arrivers;
+  bool was_waited_for = false;       ///< a wait has passed
   bool passed_before_first = false;  ///< somebody has waited for the phase before the first, as a producer does
   /// The instruction that arrived last: its lanes come one after the other when they end a phase.
   const machine::Warp* warp = nullptr;

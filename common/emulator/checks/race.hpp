@@ -134,6 +134,7 @@ class RaceCheck : public machine::Observer {
   /// for, if that was a copy, and `since` the number of arrivals that do not count, because they came before.
   std::string cause_in_arrivals(const ClusterState& state, const PastAccess& access, uint32_t other_warp,
                                 const VectorClock* known, const Operation* copy, uint64_t since) const;
+  machine::LaneMask arrived_since(const ClusterState& state, const PastAccess& access, uint32_t barrier) const;
   std::string unused_sibling(const ClusterState& state, const BarrierOrder& barrier, uint32_t waiting_warp) const;
   std::string line_of(uint32_t pc) const;
   std::string name_of(const BarrierOrder& barrier) const;

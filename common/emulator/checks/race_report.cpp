@@ -315,15 +315,24 @@ std::string RaceCheck::cause_in_arrivals(const ClusterState& state, const PastAc
                              ? std::string()
                              : fmt::format(", or wait for {} as well before the slot is filled again", sibling));
     }
-    if ((note.lanes & access.lanes) == 0) {
+    if (const LaneMask silent = access.lanes & ~arrived_since(state, access, note.barrier); silent != 0) {
       return fmt::format(
           "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
           "before it",
-          arrival, describe_lanes(note.lanes), describe_lanes(access.lanes));
+          arrival, describe_lanes(note.lanes), describe_lanes(silent));
     }
     break;
   }
   return {};
+}
+
+/// The lanes of the warp that made the access and have arrived at the barrier after it.
+LaneMask RaceCheck::arrived_since(const ClusterState& state, const PastAccess& access, uint32_t barrier) const {
+  LaneMask lanes = 0;
+  for (const ArrivalNote& note : state.order.warp(access.agent).arrivals) {
+    if (note.barrier == barrier && note.time >= access.time) lanes |= note.lanes;
+  }
+  return lanes;
 }
 
 /// A barrier of the same array that no copy completes on and that this warp has never waited for; empty: none.

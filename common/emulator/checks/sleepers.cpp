@@ -227,7 +227,8 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const units::Mbarrier& bar
   const std::string name = name_of(first);
   const BarrierHistory& history = history_of(first);
   if (barrier.pending == 0 && barrier.transaction > 0) {
-    return {9,
+    // What was announced was right in an earlier phase: then whoever brings the rest may be held up elsewhere.
+    return {barrier.phase == 0 ? 9 : 4,
             fmt::format("expect_tx announced {} bytes for {}, and {} of them never came: do the copies that signal it "
                         "bring fewer bytes than were announced?",
                         barrier.announced, name, barrier.transaction)};
@@ -249,6 +250,13 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const units::Mbarrier& bar
             fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all "
                         "of them were counted, or the other way round?",
                         name, barrier.expected, barrier.expected - barrier.pending)};
+  }
+  if (barrier.phase == 1 && !history.was_waited_for) {
+    return {6, fmt::format(
+                   "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
+                   "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
+                   "all, gives its slot back before it is filled",
+                   name)};
   }
   if (barrier.phase > 0) {
     std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
@@ -332,8 +340,15 @@ Cause Sleepers::cause_of(const Group& group) const {
     case WaitKind::warpgroup_mma:
       return {4, "a wgmma.mma_async begins when all four warps of the warpgroup have issued it: does each come to it?"};
     case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};
-    case WaitKind::warp_sync:
-      return {1, "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};
+    case WaitKind::warp_sync: {
+      // To blame itself, unless one of the lanes is held up by something else.
+      const bool among_themselves =
+          !group.needs.empty() && std::all_of(group.needs.begin(), group.needs.end(), [&](size_t index) {
+            return groups_[index].first->wait.kind == WaitKind::warp_sync;
+          });
+      return {among_themselves ? 7 : 1,
+              "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};
+    }
     default: return {};
   }
 }

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 
 #include "emulator/units/lane_operand.hpp"
 
@@ -114,35 +115,50 @@ void change_transaction(const BarrierReference& reference, int64_t change, const
   barrier.transaction = value;
 }
 
+/// Why an arrival may have come for which the phase has no room. `has_arrived`: somebody has, in this phase.
+std::string cause_of_surplus(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor,
+                             bool has_arrived) {
+  const Mbarrier& barrier = *reference.barrier;
+  const std::string name = name_of_barrier(*reference.block, reference.offset);
+  const machine::Kernel& kernel = *reference.block->cluster->grid->kernel;
+  const BarrierPlace here = place_of(actor), last = barrier.last_arrival;
+  const bool same_warp = has_arrived && actor.fragment != nullptr && here.warp == last.warp;
+  if (same_warp && here.lanes == last.lanes && std::string_view(actor.what) == "mbarrier.arrive" &&
+      kernel.describe_instruction(last.pc).starts_with("mbarrier.arrive.expect_tx")) {
+    return fmt::format(
+        "announcing bytes (arrive.expect_tx) has counted as this thread's arrival: leave this one out, or initialise "
+        "{} for both",
+        name);
+  }
+  const bool other_lane = same_warp && here.pc == last.pc && here.lanes != last.lanes;
+  if (arrival.count > barrier.expected || std::popcount(actor.lanes) > 1 || other_lane) {
+    return fmt::format(
+        "every active lane arrives by itself: initialise {} for all of them, or let one elected lane arrive", name);
+  }
+  if (barrier.pending == 0 && barrier.transaction > 0) {
+    return "an arrival for the next phase, while the bytes of this one are still to come: nobody made it wait for the "
+           "phase to end, as a producer does by waiting until its slot is free; or the slot was given back by somebody "
+           "who had not waited for the bytes";
+  }
+  return "more threads arrive in one phase than mbarrier.init announced, or one arrives for the next phase and nobody "
+         "made it wait for this one to end";
+}
+
 void count_arrival(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor) {
   check_arrival_count(arrival.count, actor);
   Mbarrier& barrier = *reference.barrier;
   if (arrival.count > barrier.pending) {
-    const std::string name = name_of_barrier(*reference.block, reference.offset);
+    const bool has_arrived = barrier.pending < barrier.expected && barrier.last_arrival.lanes != 0;
     std::vector<std::string> before;
-    if (barrier.pending < barrier.expected && barrier.last_arrival.lanes != 0) {
+    if (has_arrived) {
       before.push_back(
           fmt::format("the last arrival before was at {}", spell_place(*reference.block, barrier.last_arrival)));
     }
-    std::string cause;
-    if (arrival.count > barrier.expected || std::popcount(actor.lanes) > 1) {
-      cause = fmt::format(
-          "every active lane arrives by itself: initialise {} for all of them, or let one elected lane "
-          "arrive",
-          name);
-    } else if (barrier.pending == 0 && barrier.transaction > 0) {
-      cause = fmt::format(
-          "an arrival for the next phase, while the bytes of this one are still to come: nobody made it "
-          "wait for the phase to end, as a producer does by waiting until its slot is free; or the slot was given back "
-          "by somebody who had not waited for the bytes");
-    } else {
-      cause = fmt::format(
-          "more threads arrive in one phase than mbarrier.init announced, or one arrives for the next "
-          "phase and nobody made it wait for this one to end");
-    }
     throw misuse(fmt::format("{}: {} arrival{} at {}, where {} of {} are pending", actor.what, arrival.count,
-                             arrival.count == 1 ? "" : "s", name, barrier.pending, barrier.expected),
-                 details_of(reference, std::move(before)), std::move(cause), actor);
+                             arrival.count == 1 ? "" : "s", name_of_barrier(*reference.block, reference.offset),
+                             barrier.pending, barrier.expected),
+                 details_of(reference, std::move(before)), cause_of_surplus(reference, arrival, actor, has_arrived),
+                 actor);
   }
   const uint32_t count = static_cast<uint32_t>(arrival.count);
   if (arrival.no_complete && count == barrier.pending && barrier.transaction == 0) {
@@ -171,6 +187,14 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
       cause =
           "a thread ran ahead of mbarrier.init, or nobody initialises it: let one thread do so, then __syncthreads() "
           "(for other blocks of the cluster: fence.mbarrier_init and a cluster barrier) before anyone uses the barrier";
+      // Behind an array of barriers that is too short, or of which fewer are initialised than are used?
+      const auto above = block.mbarriers.live.lower_bound(offset);
+      if (above != block.mbarriers.live.begin() && std::prev(above)->first + kMbarrierBytes == offset) {
+        cause = fmt::format(
+            "this is the place behind {}: does an index run past its array, or are more barriers used than "
+            "initialised? Otherwise, {}",
+            block.cluster->grid->kernel->name_of_shared(std::prev(above)->first, kMbarrierBytes), cause);
+      }
     }
     if (block.mbarriers.live.empty()) {
       details.push_back("the block has no live mbarrier");
@@ -294,6 +318,16 @@ void add_pending(const BarrierReference& reference, const BarrierActor& actor) {
   }
   ++barrier.pending;
   store_word(reference);
+}
+
+void check_parity(const BarrierReference& reference, uint32_t parity, const BarrierActor& actor) {
+  if (parity <= 1) return;
+  throw misuse(fmt::format("{}: waits for {} with parity {}, which no phase has", actor.what,
+                           name_of_barrier(*reference.block, reference.offset), parity),
+               details_of(reference, {"legal are 0, for the phases of even number, and 1, for those of odd number"}),
+               "the wait is given the number of a phase, a round or a row, where it takes a parity: pass the lowest "
+               "bit, NUMBER & 1",
+               actor);
 }
 
 void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what, uint64_t operation) {

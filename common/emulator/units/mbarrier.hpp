@@ -61,6 +61,10 @@ void complete_transaction(const BarrierReference& reference, uint64_t bytes, con
 /// cp.async.mbarrier.arrive without .noinc: one more arrival is pending in the current phase.
 void add_pending(const BarrierReference& reference, const BarrierActor& actor);
 
+/// What a wait by parity may ask for. Throws Fault for anything but 0 and 1: "the valid values of phaseParity operand
+/// are 0 and 1" (PTX ISA, "mbarrier.test_wait, mbarrier.try_wait").
+void check_parity(const BarrierReference& reference, uint32_t parity, const BarrierActor& actor);
+
 /// For asynchronous engines: `bytes` have been delivered to the barrier at a shared address (with rank) of the cluster.
 /// Throws Fault when there is no such barrier or its block has exited.
 void complete_transaction(machine::Cluster& cluster, uint32_t address, uint64_t bytes,

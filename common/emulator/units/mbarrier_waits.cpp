@@ -33,9 +33,10 @@ struct WaitDetail : machine::OpDetail {
   LaneOperand hint;  ///< nanoseconds; absent: the chip's own limit
   machine::RegisterOffset result = machine::kNoRegister;
 
+  /// As the program gave it; `poll` lets only 0 and 1 pass.
   uint32_t parity_of(const Fragment& fragment, uint32_t lane) const {
     const uint64_t value = phase.at(fragment, lane);
-    return by_parity ? static_cast<uint32_t>(value & 1) : parity_of_word(value);
+    return by_parity ? static_cast<uint32_t>(value) : parity_of_word(value);
   }
 };
 
@@ -80,6 +81,7 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
       block_in_scope(fragment.block(), address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, detail.what);
       const BarrierReference reference =
           find_barrier(fragment.block(), address & machine::kSharedOffsetMask, detail.what);
+      check_parity(reference, parity, {detail.what, &fragment, alike});
       if (reference.barrier->passes(parity)) {
         passed |= alike;
         if (!fragment.grid().observers.empty()) announce_waits(fragment, reference, alike, detail.relaxed);

@@ -37,7 +37,8 @@ TEST(Chapter03, Todo1TheRingBringsEveryRowOnce) {
   }
 }
 
-TEST(Chapter03, Todo2TheAnswersAreRight) {
+/// What the two questions are to be answered in a ring of 2, as one thread plays both roles.
+void expect_right_answers(void (*launch)(int* filled, int* free), const char* kernel) {
   struct Moment {
     const char* what;
     int is_filled, is_free;
@@ -50,13 +51,17 @@ TEST(Chapter03, Todo2TheAnswersAreRight) {
   DeviceBuffer<int> filled(kQuestions, "whether filled"), free(kQuestions, "whether free");
   filled.poison();
   free.poison();
-  launch_ask_after_each_move(filled.data(), free.data());
-  finish_kernel("ask_after_each_move");
+  launch(filled.data(), free.data());
+  finish_kernel(kernel);
   const std::vector<int> got_filled = filled.to_host(), got_free = free.to_host();
   for (int i = 0; i < kQuestions; ++i) {
     ASSERT_EQ(got_filled[i], kMoments[i].is_filled) << "try_wait_producer(), in a ring of 2, " << kMoments[i].what;
     ASSERT_EQ(got_free[i], kMoments[i].is_free) << "try_wait_consumer(), in a ring of 2, " << kMoments[i].what;
   }
+}
+
+TEST(Chapter03, Todo2TheAnswersAreRight) {
+  ASSERT_NO_FATAL_FAILURE(expect_right_answers(launch_ask_after_each_move, "ask_after_each_move"));
 }
 
 TEST(Chapter03, Todo2WorksWhileItWaits) {
@@ -100,6 +105,19 @@ TEST(Chapter03, Todo3TheQuickWarpIsHeldBackButNotMoreThanNeeded) {
                              << ": the throttle is on the wrong warp, or it starts closed";
     }
   }
+}
+
+TEST(Chapter03, Todo3ASignalIsForTheStageInHand) {
+  SCOPED_TRACE("the moves are producer_signal_and_step() and consumer_signal_and_step()");
+  ASSERT_NO_FATAL_FAILURE(expect_right_answers(launch_ask_after_each_signal, "ask_after_each_move"));
+}
+
+TEST(Chapter03, Todo3AConsumerThatOnlyCountsWaitsAsWell) {
+  DeviceBuffer<int> seen(1, "what was seen");
+  seen.poison();
+  launch_count_a_late_signal(seen.data());
+  finish_kernel("count_a_late_signal");
+  ASSERT_EQ(seen.to_host()[0], 1) << "consumer_signal_and_step() has returned before the producer's signal";
 }
 
 }  // namespace

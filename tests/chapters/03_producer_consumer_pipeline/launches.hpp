@@ -25,5 +25,11 @@ void launch_ask_after_each_move(int* filled, int* free);
 /// came.
 void launch_two_jobs(const float* in, float* sums, int rows, float* numbers, int pieces, int* while_waiting);
 
+/// TODO 3. As launch_ask_after_each_move, but the moves are producer_signal_and_step() and consumer_signal_and_step().
+void launch_ask_after_each_signal(int* filled, int* free);
+
+/// TODO 3. *seen: 1 when consumer_signal_and_step() has waited for the producer's signal. Given: see questions.cu.
+void launch_count_a_late_signal(int* seen);
+
 /// TODO 3. leads[s]: how far ahead the quick warp was in its step s.
 void launch_walk_together(int* leads, int steps);

@@ -64,6 +64,22 @@ TEST_F(DeadlockTest, FollowsAChainOfWaitsToItsEnd) {
                       "likely cause: expect_tx announced 64 bytes for bar[2], and 64 of them never came"});
 }
 
+TEST_F(DeadlockTest, BlamesTheSlotOfWhoBringsTheOtherHalfOfTheBytes) {
+  // Warps 1 and 2 bring half of each round's bytes; warp 2 waits for a slot of its own, which nobody gives back.
+  const auto half = [](const std::string& announce) {
+    return "setp.eq.u32 %p3, %r4, 0;\n" + announce +
+           "@%p3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n";
+  };
+  const std::string announce = "@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n";
+  const std::string text = report_of(
+      "and.b32 %r4, %r1, 31;\n" + if_warp(1, half(announce) + wait(0, 0, "A") + half(announce) + wait(0, 1, "B")) +
+          if_warp(2, wait(1, 1, "C") + half("") + wait(1, 0, "D") + half("")) + "END:\n",
+      96, {1, 1});
+  expect_words(text,
+               {"warp 2 [all lanes] mbarrier.try_wait", "bar[0]: phase 1, 0 of 1 arrivals pending, 32 of 64 bytes",
+                "likely cause: nobody has ever arrived at bar[1]: the first wait for it passed at once"});
+}
+
 TEST_F(DeadlockTest, SaysWhoWaitsAtSyncthreadsForThoseWhoWaitForItsArrival) {
   const std::string text =
       report_of(if_warp(0, "bar.sync 0;\n" + arrive(0)) + wait(0, 0, "A") + "bar.sync 0;\nEND:\n", 64, {32});
@@ -97,6 +113,17 @@ TEST_F(DeadlockTest, BlamesTheBarrierThatOneLaneOfAWarpWaitsFor) {
                       "waits for lane 3 of its warp to come to the same instruction"});
 }
 
+TEST_F(DeadlockTest, BlamesAnElectionInABranchThatOneLaneTakes) {
+  // The lanes of warp 0 meet at two places; warp 1 waits for an arrival that would come behind them.
+  const std::string text = report_of(
+      if_warp(0, "@!%p0 bra MEET;\nelect.sync _|%p3, 0xffffffff;\nMEET: bar.warp.sync 0xffffffff;\n" + arrive(0)) +
+          wait(0, 0, "A") + "END:\n",
+      64, {32});
+  expect_words(text,
+               {"warp 0 [lane 0] elect.sync", "waits for lanes 1-31 of its warp to come to the same instruction",
+                "likely cause: lanes of one warp took different ways, and an operation of the whole warp stands"});
+}
+
 TEST_F(DeadlockTest, NamesAnInstructionThatEndsManyPhasesAtOnce) {
   const std::string text = report_of(if_warp(0, arrive(0)) + wait(0, 0, "A") + "END:\n", 64, {2});
   expect_words(text,
@@ -110,6 +137,14 @@ TEST_F(DeadlockTest, AsksForParityOneWhereBothSidesWaitForTheFirstArrival) {
       report_of(if_warp(0, wait(1, 0, "A") + arrive(0)) + wait(0, 0, "B") + arrive(1) + "END:\n", 64, {32, 32});
   expect_words(text, {"nobody has ever arrived at bar[1] or bar[0], and each side waits for the other",
                       "it must ask for parity 1"});
+}
+
+TEST_F(DeadlockTest, SaysThatAPhaseEndedBeforeAnybodyWaitedForIt) {
+  // Warp 0 gives back a slot that was never filled; warp 1 has yet to take it for the first time, with parity 1.
+  expect_words(
+      report_of(if_warp(0, arrive(0) + "bar.sync 0;\n") + "bar.sync 0;\n" + wait(0, 1, "A") + "END:\n", 64, {32}),
+      {"waits for bar[0] to complete phase 1", "bar[0] completed phase 0 before anybody waited for it",
+       "A consumer begins with parity 0"});
 }
 
 TEST_F(DeadlockTest, SaysThatAllOthersHaveEnded) {

@@ -87,6 +87,12 @@ TEST_F(RaceTest, FindsALaneThatReleasesForTheOthers) {
              {"arrival on bar[1]", "by lane 0 speaks for its own accesses only", "__syncwarp()"});
 }
 
+TEST_F(RaceTest, NamesTheLanesThatNobodySpokeForWhereAllReadTheSame) {
+  expect_one(run(slot(wait(1, "%r7", "P"), wait(0, "%r6", "C") + "ld.shared.u32 %r1, [tile];\n" + kFree)), "race",
+             {"warp 1 [all lanes] reads it", "arrival on bar[1]",
+              "by lane 0 speaks for its own accesses only, not for those of lanes 1-31"});
+}
+
 TEST_F(RaceTest, FindsAProducerThatDoesNotWait) {
   // It waits for its own copy, so that nothing but the reads is in the way of the next.
   const auto result = run(slot("", wait(0, "%r6", "C") + kRead, 1) + "\n" + "@!%first bra OUT;\n" + wait(0, "0", "W") +

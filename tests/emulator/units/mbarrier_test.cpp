@@ -308,6 +308,8 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
   fault_of("mbarrier.arrive.shared::cta.b64 _, [bar];", FaultKind::launch_failure, "no mbarrier is initialised");
   fault_of("mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;", FaultKind::launch_failure,
            "ran ahead of mbarrier.init");
+  fault_of("mbarrier.init.shared::cta.b64 [bar], 1;\nmbarrier.arrive.shared::cta.b64 _, [bar+8];",
+           FaultKind::launch_failure, "this is the place behind bar[0]: does an index run past its array");
   fault_of(script({"init 1", "inval", "arrive"}), FaultKind::launch_failure,
            "mbarrier.inval has ended the barrier that was here");
   fault_of(script({"init 1", "init 1"}), FaultKind::launch_failure, "already live");
@@ -317,6 +319,10 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
   fault_of(script({"init 1048576"}), FaultKind::launch_failure, "arrival count 1048576 is out of range");
   fault_of(script({"init 1", "expect 1048575", "expect 1"}), FaultKind::launch_failure, "would become 1048576");
   fault_of(script({"init 1", "complete 1048575", "complete 1"}), FaultKind::launch_failure, "would become -1048576");
+  fault_of("mbarrier.init.shared::cta.b64 [bar], 1;\nmbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 2;",
+           FaultKind::launch_failure, "waits for bar[0] with parity 2, which no phase has");
+  fault_of("mbarrier.init.shared::cta.b64 [bar], 1;\nmbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], -1;",
+           FaultKind::launch_failure, "waits for bar[0] with parity 4294967295, which no phase has");
   fault_of("mbarrier.init.shared::cta.b64 [bar+4], 1;", FaultKind::misaligned_address, "not a multiple of 8");
   fault_of("mov.u32 %r1, 0;\nmbarrier.init.shared::cta.b64 [%r1], 1;", FaultKind::illegal_address, "null");
   fault_of("mov.u32 %r1, 0x3fffff8;\nmbarrier.init.shared::cta.b64 [%r1], 1;", FaultKind::invalid_address_space,
@@ -325,6 +331,40 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
            "names no block of the cluster");
   fault_of("mbarrier.init.shared::cta.b64 [bar], 1;\nmbarrier.arrive.noComplete.shared::cta.b64 %rd9, [bar], 1;",
            FaultKind::launch_failure, "would end the phase");
+}
+
+TEST(MbarrierTest, TellsWhyOneArrivesTooMany) {
+  const std::string init =
+      "mov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 mbarrier.init.shared::cta.b64 [bar], 1;\n";
+  const std::string announce = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 64;\n";
+  KernelRun kernel;
+  expect_fault(kernel.run(init + announce + "mbarrier.arrive.shared::cta.b64 _, [bar];\n"), FaultKind::launch_failure,
+               "announcing bytes (arrive.expect_tx) has counted as this thread's arrival: leave this one out");
+  expect_fault(kernel.run(init + "bar.sync 0;\n" + announce, {}, {1, 32, 1}), FaultKind::launch_failure,
+               "every active lane arrives by itself");
+  expect_fault(kernel.run(init + announce + announce), FaultKind::launch_failure,
+               "nobody made it wait for the phase to end");
+}
+
+TEST(MbarrierTest, NamesTheLanesThatWaitForNoParity) {
+  KernelRun kernel;
+  const auto result = kernel.run(R"(
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 mbarrier.init.shared::cta.b64 [bar], 1;
+    bar.sync 0;
+    shr.u32 %r2, %r1, 4;
+    mul.lo.u32 %r2, %r2, 3;
+    mbarrier.try_wait.parity.shared::cta.b64 %p2, [bar], %r2, 100;
+  )",
+                                 {}, {1, 32, 1});
+  expect_fault(result, FaultKind::launch_failure, "waits for bar[0] with parity 3, which no phase has");
+  const std::string report = KernelRun::report(result);
+  EXPECT_NE(report.find("legal are 0, for the phases of even number, and 1"), std::string::npos) << report;
+  EXPECT_NE(report.find("pass the lowest bit"), std::string::npos) << report;
+  ASSERT_EQ(result.diagnostics.size(), 1u);
+  EXPECT_EQ(result.diagnostics[0].kind, "barrier misuse");
+  EXPECT_EQ(result.diagnostics[0].place.lanes, 0xffff0000u);
 }
 
 TEST(MbarrierTest, NoticesThatItsStorageWasWrittenOver) {

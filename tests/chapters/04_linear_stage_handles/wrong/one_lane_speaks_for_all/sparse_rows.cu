@@ -1,0 +1,105 @@
+// Chapter 04: rows of different lengths, of which some are empty and some are spoilt, so that both roles have paths on
+// which there is little to do. The handles see to it that no path forgets its stage.
+#include "launches.hpp"
+#include "stagecraft/bulk_copy.hpp"
+#include "stagecraft/producer_consumer_pipeline.hpp"
+#include "stagecraft/warp.hpp"
+
+using namespace stagecraft;
+
+/// A ring, the tiles of its stages, and the rows that go through it.
+struct SparseRows {
+  ProducerConsumerPipeline<kStages> ring;
+  float (*tile)[kLongestRow];
+  const float* in;
+  const int* lengths;
+};
+
+/// Adds up over the warp, so that every lane has the sum. Takes its time: five shuffles.
+__device__ __forceinline__ float add_over_warp(float sum) {
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
+  return sum;
+}
+
+// ---- 1. The producer ------------------------------------------------------------------------------------------------
+
+/// Fills one stage with a row, which may be empty. Called by one lane, which gives the stage away with it.
+__device__ __forceinline__ void fill(ProducerStage<kStages> stage, SparseRows& rows, int row) {
+  const uint32_t bytes = rows.lengths[row] * sizeof(float);
+  if (bytes == 0) {
+    arrive(stage.mbar());
+    std::move(stage).release();
+    return;
+  }
+  expect_bytes(stage.mbar(), bytes);
+  copy_bulk(rows.tile[stage.index()], rows.in + row * kRowPitch, bytes, stage.mbar());
+  std::move(stage).release();
+}
+
+/// Called by one lane.
+__device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
+  for (int row = 0; row < count; ++row) fill(rows.ring.acquire_producer(), rows, row);
+}
+
+// ---- 2. The consumer ------------------------------------------------------------------------------------------------
+
+/// One lane arrives for the warp, and the whole warp steps.
+__device__ __forceinline__ void give_back(ConsumerStage<kStages> stage) {
+  if (lane_index() == 0) stage.arrive();
+  std::move(stage).release_without_signal();
+}
+
+/// The sum of a row that has something in it. The stage is given back before the slow part.
+__device__ __forceinline__ float sum_and_give_back(ConsumerStage<kStages> stage, SparseRows& rows, int row) {
+  const float* numbers = rows.tile[stage.index()];
+  float sum = 0;
+  for (int i = lane_index(); i < rows.lengths[row]; i += kWarpSize) sum += numbers[i];
+  give_back(std::move(stage));
+  return add_over_warp(sum);
+}
+
+/// Called by a whole warp.
+__device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int count) {
+  for (int row = 0; row < count; ++row) {
+    auto stage = rows.ring.acquire_consumer();
+    if (rows.lengths[row] == 0) {
+      give_back(std::move(stage));
+      if (lane_index() == 0) sums[row] = 0;
+      continue;
+    }
+    if (rows.tile[stage.index()][0] == kSpoilt) {
+      give_back(std::move(stage));
+      if (lane_index() == 0) sums[row] = kSpoilt;
+      continue;
+    }
+    const float sum = sum_and_give_back(std::move(stage), rows, row);
+    if (lane_index() == 0) sums[row] = sum;
+  }
+}
+
+// ---- Given ----------------------------------------------------------------------------------------------------------
+
+/// One block: a lane copies rows into the ring, a warp adds them up.
+__global__ void __launch_bounds__(2 * kWarpSize)
+    sum_sparse_rows(const float* in, const int* lengths, float* sums, int count) {
+  __shared__ alignas(128) float tile[kStages][kLongestRow];
+  __shared__ uint64_t barriers[2 * kStages];
+  SparseRows rows{ProducerConsumerPipeline<kStages>{barriers}, tile, in, lengths};
+
+  if (threadIdx.x == 0) {
+    rows.ring.init_mbars(/*producer_arrive_count=*/1,   // the copying lane
+                         /*consumer_arrive_count=*/1);  // one lane, for its warp
+    fence_barrier_init();
+  }
+  __syncthreads();
+
+  if (warp_index() == 0) {
+    if (elect_one()) copy_rows(rows, count);
+  } else {
+    sum_rows(rows, sums, count);
+  }
+}
+
+void launch_sum_sparse_rows(const float* in, const int* lengths, float* sums, int rows) {
+  sum_sparse_rows<<<1, 2 * kWarpSize>>>(in, lengths, sums, rows);
+}

@@ -1,0 +1,122 @@
+// Chapter 05: the three scopes. produce() and consume() in one block; consume_explicit() in a cluster, where a stage is
+// free only when every block of the cluster says so.
+#include <cooperative_groups.h>
+
+#include "launches.hpp"
+#include "stagecraft/bulk_copy.hpp"
+#include "stagecraft/producer_consumer_pipeline.hpp"
+#include "stagecraft/warp.hpp"
+
+using namespace stagecraft;
+
+/// The sum of a row in shared memory, in every lane. Called by a whole warp; all its reads are over when it returns.
+__device__ float sum_of_row(const float* row) {
+  float sum = 0;
+  for (int i = lane_index(); i < kRow; i += kWarpSize) sum += row[i];
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
+  return sum;
+}
+
+// ---- 1 and 2. produce() and consume() -------------------------------------------------------------------------------
+
+/// One block: a lane copies the rows of `in` into a ring, a warp adds up those that begin with a number >= 0.
+__global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* in, float* sums, int rows) {
+  __shared__ alignas(128) float tile[kStages][kRow];
+  __shared__ uint64_t barriers[2 * kStages];
+  ProducerConsumerPipeline<kStages> ring{barriers};
+
+  if (threadIdx.x == 0) {
+    ring.init_mbars(/*producer_arrive_count=*/1, /*consumer_arrive_count=*/kWarpSize);
+    fence_barrier_init();
+  }
+  __syncthreads();
+
+  if (warp_index() == 0) {
+    if (elect_one()) {
+      for (int row = 0; row < rows; ++row) {
+        ring.produce([&](auto& stage) {
+          expect_bytes(stage.mbar(), sizeof tile[0]);
+          copy_bulk(tile[stage.index()], in + row * kRow, sizeof tile[0], stage.mbar());
+        });
+      }
+    }
+  } else {
+    for (int row = 0; row < rows; ++row) {
+      float sum = 0;
+      {
+        auto stage = ring.consume();
+        if (tile[stage.index()][0] < 0) {
+          if (lane_index() == 0) sums[row] = 0;
+          continue;
+        }
+        sum = sum_of_row(tile[stage.index()]);
+      }
+      if (lane_index() == 0) sums[row] = sum;
+    }
+  }
+}
+
+// ---- 3. consume_explicit() in a cluster -----------------------------------------------------------------------------
+
+/// The same barrier in another block of the cluster.
+/// @param rank  the block's, 0 to kClusterSize - 1.
+__device__ MbarPtr barrier_of_block(MbarPtr barrier, uint32_t rank) {
+  return cooperative_groups::this_cluster().map_shared_rank(barrier, rank);
+}
+
+/// Counts one arrival on a barrier of any block of the cluster.
+__device__ void arrive_in_cluster(MbarPtr barrier) {
+  cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster, barrier);
+}
+
+/// Brings this block's slice of each row to all blocks of the cluster. Called by one lane of each block.
+__device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*tile)[kRow], const float* in, int rows) {
+  constexpr int kSlice = kRow / kClusterSize;
+  const int first = kSlice * cooperative_groups::this_cluster().block_rank();
+  constexpr uint16_t kAllBlocks = (1 << kClusterSize) - 1;
+  for (int row = 0; row < rows; ++row) {
+    auto stage = ring.produce();  // free in *all* blocks: the copy writes into each of them
+    expect_bytes(stage.mbar(), sizeof tile[0]);
+    copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
+                        kAllBlocks);
+  }
+}
+
+/// A cluster: each block copies its slice of every row to all blocks, and each block adds up all the rows.
+__global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
+    sum_rows_in_cluster(const float* in, float* sums, int rows) {
+  __shared__ alignas(128) float tile[kStages][kRow];
+  __shared__ uint64_t barriers[2 * kStages];
+  ProducerConsumerPipeline<kStages> ring{barriers};
+  auto cluster = cooperative_groups::this_cluster();
+
+  if (threadIdx.x == 0) {
+    ring.init_mbars(/*producer_arrive_count=*/1,              // this block's copying lane, which announces a whole row
+                    /*consumer_arrive_count=*/kClusterSize);  // one lane of the adding warp of each block
+    fence_barrier_init();
+  }
+  cluster.sync();  // nobody may copy into a block, or arrive there, before its barriers are ready
+
+  if (warp_index() == 0) {
+    if (elect_one()) copy_slices(ring, tile, in, rows);
+  } else {
+    for (int row = 0; row < rows; ++row) {
+      auto stage = ring.consume_explicit();
+      const float sum = sum_of_row(tile[stage.index()]);
+      __syncwarp();  // all lanes have read, before some arrive for them
+      if (lane_index() == 0) arrive_in_cluster(barrier_of_block(stage.mbar(), 1));
+      if (lane_index() == 0) sums[cluster.block_rank() * rows + row] = sum;
+    }
+  }
+  cluster.sync();  // a block stays until the last arrival from another block has come
+}
+
+// ---- What the test calls --------------------------------------------------------------------------------------------
+
+void launch_sum_positive_rows(const float* in, float* sums, int rows) {
+  sum_positive_rows<<<1, 2 * kWarpSize>>>(in, sums, rows);
+}
+
+void launch_sum_rows_in_cluster(const float* in, float* sums, int rows) {
+  sum_rows_in_cluster<<<kClusterSize, 2 * kWarpSize>>>(in, sums, rows);
+}
