@@ -1,9 +1,8 @@
 // Chapter 05: the three scopes. produce() and consume() in one block; consume_explicit() in a cluster, where a stage is
 // free only when every block of the cluster says so.
-#include <cooperative_groups.h>
-
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"
+#include "stagecraft/cluster.hpp"
 #include "stagecraft/producer_consumer_pipeline.hpp"
 #include "stagecraft/warp.hpp"
 
@@ -58,21 +57,10 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
 
 // ---- 3. consume_explicit() in a cluster -----------------------------------------------------------------------------
 
-/// The same barrier in another block of the cluster.
-/// @param rank  the block's, 0 to kClusterSize - 1.
-__device__ MbarPtr barrier_of_block(MbarPtr barrier, uint32_t rank) {
-  return cooperative_groups::this_cluster().map_shared_rank(barrier, rank);
-}
-
-/// Counts one arrival on a barrier of any block of the cluster.
-__device__ void arrive_in_cluster(MbarPtr barrier) {
-  cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster, barrier);
-}
-
 /// Brings this block's slice of each row to all blocks of the cluster. Called by one lane of each block.
 __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*tile)[kRow], const float* in, int rows) {
   constexpr int kSlice = kRow / kClusterSize;
-  const int first = kSlice * cooperative_groups::this_cluster().block_rank();
+  const int first = kSlice * block_rank();
   constexpr uint16_t kAllBlocks = (1 << kClusterSize) - 1;
   for (int row = 0; row < rows; ++row) {
     auto stage = ring.produce();  // free in *all* blocks: the copy writes into each of them
@@ -88,14 +76,13 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
   __shared__ alignas(128) float tile[kStages][kRow];
   __shared__ uint64_t barriers[2 * kStages];
   ProducerConsumerPipeline<kStages> ring{barriers};
-  auto cluster = cooperative_groups::this_cluster();
 
   if (threadIdx.x == 0) {
     ring.init_mbars(/*producer_arrive_count=*/1,              // this block's copying lane, which announces a whole row
                     /*consumer_arrive_count=*/kClusterSize);  // one lane of the adding warp of each block
     fence_barrier_init();
   }
-  cluster.sync();  // nobody may copy into a block, or arrive there, before its barriers are ready
+  sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
 
   if (warp_index() == 0) {
     if (elect_one()) copy_slices(ring, tile, in, rows);
@@ -104,11 +91,11 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
       auto stage = ring.consume_explicit();
       const float sum = sum_of_row(tile[stage.index()]);
       __syncwarp();  // all lanes have read, before some arrive for them
-      if (lane_index() == 0) arrive_in_cluster(barrier_of_block(stage.mbar(), 1));
-      if (lane_index() == 0) sums[cluster.block_rank() * rows + row] = sum;
+      if (lane_index() == 0) arrive_at_block(stage.mbar(), 1);
+      if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
     }
   }
-  cluster.sync();  // a block stays until the last arrival from another block has come
+  sync_cluster();  // a block stays until the last arrival from another block has come
 }
 
 // ---- What the test calls --------------------------------------------------------------------------------------------
