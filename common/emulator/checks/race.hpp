@@ -134,6 +134,13 @@ class RaceCheck : public machine::Observer {
   /// for, if that was a copy, and `since` the number of arrivals that do not count, because they came before.
   std::string cause_in_arrivals(const ClusterState& state, const PastAccess& access, uint32_t other_warp,
                                 const VectorClock* known, const Operation* copy, uint64_t since) const;
+  /// For an access by a warp that has waited for a copy's barrier, and yet came before its bytes; empty when it has
+  /// not.
+  std::string cause_in_bytes(const ClusterState& state, const Operation& copy, uint32_t waiting_warp) const;
+  /// For two copies to the same bytes; and for a copy into what the tensor core reads: how a commit that came before
+  /// the read let the copy's thread go on, empty when none did.
+  std::string cause_between_copies(const ClusterState& state, const Operation& first, const Operation& second) const;
+  std::string cause_in_commits(const ClusterState& state, const Operation& read, uint32_t waiting_warp) const;
   std::string unused_sibling(const ClusterState& state, const BarrierOrder& barrier, uint32_t waiting_warp) const;
   std::string line_of(uint32_t pc) const;
   std::string name_of(const BarrierOrder& barrier) const;
