@@ -42,8 +42,8 @@ inline constexpr int kStoreWarps = 4;
 /// What a launch computes: C (m x n) = A (m x k) * B (n x k) transposed, all row-major.
 template <TileElement Element>
 struct Problem {
-  CUtensorMap a;  ///< for copies of ATile
-  CUtensorMap b;  ///< for copies of BTile
+  TileMap<ATile<Element>> a;
+  TileMap<BTile<Element>> b;
   GemmOutput<Element>* c;
   int m, n, k;
 
