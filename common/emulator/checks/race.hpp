@@ -129,11 +129,6 @@ class RaceCheck : public machine::Observer {
   std::string cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy, bool copy_first,
                               const VectorClock& known);
   std::string cause_between_threads(ClusterState& state, const PastAccess& before, const Present& now);
-  /// How the thread of `access` gave the bytes away too early, or for itself alone; empty when nothing shows that.
-  /// `known` is what the other side had learnt when it took them (null: not known any more), `copy` what it took them
-  /// for, if that was a copy, and `since` the number of arrivals that do not count, because they came before.
-  std::string cause_in_arrivals(const ClusterState& state, const PastAccess& access, uint32_t other_warp,
-                                const VectorClock* known, const Operation* copy, uint64_t since) const;
   /// For an access by a warp that has waited for a copy's barrier, and yet came before its bytes; empty when it has
   /// not.
   std::string cause_in_bytes(const ClusterState& state, const Operation& copy, uint32_t waiting_warp) const;
@@ -141,6 +136,11 @@ class RaceCheck : public machine::Observer {
   /// the read let the copy's thread go on, empty when none did.
   std::string cause_between_copies(const ClusterState& state, const Operation& first, const Operation& second) const;
   std::string cause_in_commits(const ClusterState& state, const Operation& read, uint32_t waiting_warp) const;
+  /// How the thread of `access` gave the bytes away too early, or for itself alone; empty when nothing shows that.
+  /// `known` is what the other side had learnt when it took them (null: not known any more), `copy` what it took them
+  /// for, if that was a copy, and `since` the number of arrivals that do not count, because they came before.
+  std::string cause_in_arrivals(const ClusterState& state, const PastAccess& access, uint32_t other_warp,
+                                const VectorClock* known, const Operation* copy, uint64_t since) const;
   std::string unused_sibling(const ClusterState& state, const BarrierOrder& barrier, uint32_t waiting_warp) const;
   std::string line_of(uint32_t pc) const;
   std::string name_of(const BarrierOrder& barrier) const;
