@@ -36,36 +36,21 @@ class InputProducerStage {
   /// Made by `acquire_producer()`, after its wait.
   /// @param acquired_at  the line to name in messages.
   __device__ __forceinline__ InputProducerStage(Pipeline& pipeline, SourceLine acquired_at)
-      : pipeline_(&pipeline), stage_(pipeline.producer_stage()), obligation_(acquired_at) {}
-
-  /// The new handle takes over the duty to release; the old one must not be used again.
-  InputProducerStage(InputProducerStage&&) = default;
-  /// The same, and what this handle held before must have been released.
-  InputProducerStage& operator=(InputProducerStage&&) = default;
+      : held_(pipeline, pipeline.producer_stage(), acquired_at) {}
 
   /// The tiles of all stages. Called by any holder.
-  __device__ __forceinline__ const Payload& payload() const {
-    obligation_.use();
-    return pipeline_->payload();
-  }
+  __device__ __forceinline__ const Payload& payload() const { return held_.pipeline().payload(); }
 
   /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
-  __device__ __forceinline__ uint32_t stage() const {
-    obligation_.use();
-    return stage_;
-  }
+  __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
   /// The tiles of step `k` of the group, 0 to KGroupSize - 1: where the copies go. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
-    obligation_.use();
-    return pipeline_->tile(stage_, k);
+    return held_.pipeline().tile(held_.index(), k);
   }
 
   /// The full barrier of the group stage, for the copies to signal. Called by any holder.
-  __device__ __forceinline__ MbarPtr barrier() const {
-    obligation_.use();
-    return pipeline_->producer_mbar(stage_);
-  }
+  __device__ __forceinline__ MbarPtr barrier() const { return held_.pipeline().producer_mbar(held_.index()); }
 
   /// Announces `bytes` that the copies will bring, and counts one arrival on the full barrier.
   ///
@@ -73,17 +58,13 @@ class InputProducerStage {
   /// @param bytes  what all copies of the group bring together; unless told, that of all its tiles. What lies beyond an
   ///               edge of the tensor counts as well.
   __device__ __forceinline__ void expect_bytes(uint32_t bytes = Pipeline::bytes_per_stage) const {
-    obligation_.use();
     stagecraft::expect_bytes(barrier(), bytes);
   }
 
   /// Ends the handle: the producer goes on to its next group stage. It does not signal: the copies on their way do.
   ///
   /// Called by every producing thread. Waits for nothing and orders nothing.
-  __device__ __forceinline__ void release() && {
-    obligation_.fulfil();
-    pipeline_->producer_step();
-  }
+  __device__ __forceinline__ void release() && { held_.let_go().producer_step(); }
 
   /// Not for a named handle: its release must be seen to end it.
   template <typename Never = void>
@@ -102,9 +83,7 @@ class InputProducerStage {
     }
   };
 
-  Pipeline* pipeline_;
-  uint32_t stage_;
-  Obligation<Messages> obligation_;
+  StageInHand<Pipeline, Messages> held_;
 };
 
 /// The group stage whose tiles the calling thread multiplies now: filled since the handle was acquired.
@@ -122,46 +101,28 @@ class InputConsumerStage {
   /// Made by `acquire_consumer()`, after its wait.
   /// @param acquired_at  the line to name in messages.
   __device__ __forceinline__ InputConsumerStage(Pipeline& pipeline, SourceLine acquired_at)
-      : pipeline_(&pipeline), stage_(pipeline.consumer_stage()), obligation_(acquired_at) {}
-
-  /// The new handle takes over the duty to release; the old one must not be used again.
-  InputConsumerStage(InputConsumerStage&&) = default;
-  /// The same, and what this handle held before must have been released.
-  InputConsumerStage& operator=(InputConsumerStage&&) = default;
+      : held_(pipeline, pipeline.consumer_stage(), acquired_at) {}
 
   /// The tiles of all stages. Called by any holder.
-  __device__ __forceinline__ const Payload& payload() const {
-    obligation_.use();
-    return pipeline_->payload();
-  }
+  __device__ __forceinline__ const Payload& payload() const { return held_.pipeline().payload(); }
 
   /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
-  __device__ __forceinline__ uint32_t stage() const {
-    obligation_.use();
-    return stage_;
-  }
+  __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
   /// The tiles of step `k` of the group, 0 to KGroupSize - 1. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
-    obligation_.use();
-    return pipeline_->tile(stage_, k);
+    return held_.pipeline().tile(held_.index(), k);
   }
 
   /// The empty barrier of the group stage: commit the MMAs that read its tiles to it. Called by any holder; the commit
   /// by the thread that issued the MMAs, after the last of them.
-  __device__ __forceinline__ MbarPtr mbar() const {
-    obligation_.use();
-    return pipeline_->consumer_mbar(stage_);
-  }
+  __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().consumer_mbar(held_.index()); }
 
   /// Ends the handle: the consumer goes on to its next group stage, and signals nothing.
   ///
   /// Called by every consuming thread, after the commit to `mbar()`. Waits for nothing.
   //! [release]
-  __device__ __forceinline__ void release() && {
-    obligation_.fulfil();
-    pipeline_->consumer_step();
-  }
+  __device__ __forceinline__ void release() && { held_.let_go().consumer_step(); }
   //! [release]
 
   /// Not for a named handle: its release must be seen to end it.
@@ -181,9 +142,7 @@ class InputConsumerStage {
     }
   };
 
-  Pipeline* pipeline_;
-  uint32_t stage_;
-  Obligation<Messages> obligation_;
+  StageInHand<Pipeline, Messages> held_;
 };
 
 }  // namespace stagecraft

@@ -53,6 +53,7 @@ class InputTilePipeline {
   static constexpr int k_group_size = KGroupSize;                                    ///< steps of K in a stage
   static constexpr uint32_t bytes_per_stage = KGroupSize * Payload::bytes_per_tile;  ///< that fill a stage
 
+  /// Made by every thread of both roles, over the same barriers and tiles; each has its own position.
   /// @param barriers  in shared memory.
   /// @param payload   the tiles, in shared memory too.
   __device__ __forceinline__ InputTilePipeline(BarrierArray& barriers, Payload payload)
@@ -100,22 +101,24 @@ class InputTilePipeline {
 
   // ---- Where things are --------------------------------------------------------------------------------------------
 
-  /// The stage that the producer fills next, 0 to NumGroupStages - 1.
+  /// The stage that the producer fills next, 0 to NumGroupStages - 1. By a producing thread: it is the thread's own.
   __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
 
-  /// The stage that the consumer multiplies next, 0 to NumGroupStages - 1.
+  /// The stage that the consumer multiplies next, 0 to NumGroupStages - 1. By a consuming thread.
   __device__ __forceinline__ uint32_t consumer_stage() const { return pipeline_.consumer_stage(); }
 
-  /// The full barrier of a stage: the copies signal it.
+  /// The full barrier of a stage: the copies signal it. Any thread.
+  /// @param stage  0 to NumGroupStages - 1.
   __device__ __forceinline__ MbarPtr producer_mbar(uint32_t stage) const { return pipeline_.producer_mbar(stage); }
 
-  /// The empty barrier of a stage: the tensor core signals it, through a commit.
+  /// The empty barrier of a stage: the tensor core signals it, through a commit. Any thread.
+  /// @param stage  0 to NumGroupStages - 1.
   __device__ __forceinline__ MbarPtr consumer_mbar(uint32_t stage) const { return pipeline_.consumer_mbar(stage); }
 
-  /// The tiles of all stages.
+  /// The tiles of all stages. Any thread.
   __device__ __forceinline__ const Payload& payload() const { return payload_; }
 
-  /// The tiles of step `k` (0 to KGroupSize - 1) of a stage.
+  /// The tiles of step `k` (0 to KGroupSize - 1) of a stage: number stage * KGroupSize + k of the payload. Any thread.
   __device__ __forceinline__ typename Payload::Tiles tile(uint32_t stage, int k = 0) const {
     return payload_.tile(stage * KGroupSize + k);
   }
@@ -128,10 +131,10 @@ class InputTilePipeline {
 
   // ---- The two warps' views ----------------------------------------------------------------------------------------
 
-  /// The view of the copying warp: it has nothing that only a consumer may call.
+  /// The view of the copying warp: it has nothing that only a consumer may call. By every producing thread.
   __device__ __forceinline__ Producer producer() { return Producer(*this); }
 
-  /// The view of the multiplying warp: it has nothing that only a producer may call.
+  /// The view of the multiplying warp: it has nothing that only a producer may call. By every consuming thread.
   __device__ __forceinline__ Consumer consumer() { return Consumer(*this); }
 
   // ---- Handles that must be released -------------------------------------------------------------------------------
@@ -224,7 +227,8 @@ class InputProducer {
     return Scope(Stage(*pipeline_, acquired_at));
   }
 
-  /// Waits until every stage that was filled is free again, as `InputTilePipeline::drain_producer()` does.
+  /// Waits until every stage that was filled is free again, as `InputTilePipeline::drain_producer()` does. Called by
+  /// every producing thread after its last stage.
   __device__ __forceinline__ void drain() { pipeline_->drain_producer(); }
 
  private:

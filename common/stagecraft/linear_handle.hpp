@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <cstdio>
 
 #if !defined(STAGECRAFT_CHECK_HANDLES_AT_RUN_TIME) && defined(__CUDACC_DEBUG__)
@@ -98,6 +99,42 @@ class Obligation {
 
   SourceLine acquired_at_;
   bool is_open_ = true;
+};
+
+/// A stage in a thread's hands, of a pipeline whose position moves when it is released: what a linear handle holds.
+///
+/// It moves with the handle, and each use checks that the handle still has it.
+/// @tparam Messages  names the handle, as for Obligation.
+template <typename Pipeline, typename Messages>
+class StageInHand {
+ public:
+  /// @param index        the stage, 0 to one less than there are.
+  /// @param acquired_at  the line to name in messages.
+  __device__ __forceinline__ StageInHand(Pipeline& pipeline, uint32_t index, SourceLine acquired_at)
+      : pipeline_(&pipeline), index_(index), obligation_(acquired_at) {}
+
+  /// The pipeline that it is a stage of.
+  __device__ __forceinline__ Pipeline& pipeline() const {
+    obligation_.use();
+    return *pipeline_;
+  }
+
+  /// Which stage.
+  __device__ __forceinline__ uint32_t index() const {
+    obligation_.use();
+    return index_;
+  }
+
+  /// The handle's exit: nothing is owed any more. Gives the pipeline, to step in.
+  __device__ __forceinline__ Pipeline& let_go() {
+    obligation_.fulfil();
+    return *pipeline_;
+  }
+
+ private:
+  Pipeline* pipeline_;
+  uint32_t index_;
+  Obligation<Messages> obligation_;
 };
 
 /// False, but only once a template is instantiated: for a `static_assert` that explains why not to call a function.

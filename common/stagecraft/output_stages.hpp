@@ -31,45 +31,29 @@ class MmaStage {
   /// Made by `acquire_mma()`, after its wait.
   /// @param acquired_at  the line to name in messages.
   __device__ __forceinline__ MmaStage(Pipeline& pipeline, SourceLine acquired_at)
-      : pipeline_(&pipeline), index_(pipeline.producer_stage()), obligation_(acquired_at) {}
-
-  /// The new handle takes over the duty to release; the old one must not be used again.
-  MmaStage(MmaStage&&) = default;
-  /// The same, and what this handle held before must have been released.
-  MmaStage& operator=(MmaStage&&) = default;
+      : held_(pipeline, pipeline.producer_stage(), acquired_at) {}
 
   /// The accumulator stage, 0 to NumStages - 1. Called by any holder.
-  __device__ __forceinline__ uint32_t index() const {
-    obligation_.use();
-    return index_;
-  }
+  __device__ __forceinline__ uint32_t index() const { return held_.index(); }
 
   /// Where to sum. Called by any holder.
   __device__ __forceinline__ typename Pipeline::Accumulator accumulator() const {
-    obligation_.use();
-    return pipeline_->accumulator(index_);
+    return held_.pipeline().accumulator(held_.index());
   }
 
   /// The full barrier of the stage, on which the commit of `release()` arrives. Called by any holder.
-  __device__ __forceinline__ MbarPtr mbar() const {
-    obligation_.use();
-    return pipeline_->producer_mbar(index_);
-  }
+  __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().producer_mbar(held_.index()); }
 
   /// Ends the handle: commits the MMAs that this thread has issued to the full barrier, and goes on to the next stage.
   ///
   /// Called by the one thread that issued them. Waits for nothing.
   __device__ __forceinline__ void release() && {
-    obligation_.fulfil();
-    pipeline_->signal_epilogue(index_);
-    pipeline_->producer_step();
+    held_.pipeline().signal_epilogue(held_.index());
+    held_.let_go().producer_step();
   }
 
   /// Ends the handle: goes on to the next stage, and commits nothing, because that was done through `mbar()`.
-  __device__ __forceinline__ void release_without_signal() && {
-    obligation_.fulfil();
-    pipeline_->producer_step();
-  }
+  __device__ __forceinline__ void release_without_signal() && { held_.let_go().producer_step(); }
 
   /// Not for a named handle: its release must be seen to end it.
   template <typename Never = void>
@@ -92,9 +76,7 @@ class MmaStage {
     static __device__ __forceinline__ void is_used_after_exit(int line) { MmaStage_is_used_after_release(line); }
   };
 
-  Pipeline* pipeline_;
-  uint32_t index_;
-  Obligation<Messages> obligation_;
+  StageInHand<Pipeline, Messages> held_;
 };
 
 /// The accumulator that the calling warp loads and stores: summed up since the handle was acquired.
@@ -109,55 +91,36 @@ class EpilogueStage {
   /// Made by `acquire_epilogue()`, after its wait.
   /// @param acquired_at  the line to name in messages.
   __device__ __forceinline__ EpilogueStage(Pipeline& pipeline, SourceLine acquired_at)
-      : pipeline_(&pipeline), index_(pipeline.consumer_stage()), obligation_(acquired_at) {}
-
-  /// The new handle takes over the duty to release; the old one must not be used again.
-  EpilogueStage(EpilogueStage&&) = default;
-  /// The same, and what this handle held before must have been released.
-  EpilogueStage& operator=(EpilogueStage&&) = default;
+      : held_(pipeline, pipeline.consumer_stage(), acquired_at) {}
 
   /// The accumulator stage, 0 to NumStages - 1. Called by any holder.
-  __device__ __forceinline__ uint32_t index() const {
-    obligation_.use();
-    return index_;
-  }
+  __device__ __forceinline__ uint32_t index() const { return held_.index(); }
 
   /// What to load. Called by any holder.
   __device__ __forceinline__ typename Pipeline::Accumulator accumulator() const {
-    obligation_.use();
-    return pipeline_->accumulator(index_);
+    return held_.pipeline().accumulator(held_.index());
   }
 
   /// The empty barrier of the stage. Called by any holder; who arrives here leaves by `release_without_signal()`.
-  __device__ __forceinline__ MbarPtr mbar() const {
-    obligation_.use();
-    return pipeline_->consumer_mbar(index_);
-  }
+  __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().consumer_mbar(held_.index()); }
 
   /// Counts one arrival on the empty barrier: what the calling thread has loaded, an MMA may overwrite.
   ///
   /// Called by those threads that the consumer arrive count includes, such as one lane of a warp after `__syncwarp()`,
   /// and followed by `release_without_signal()` in all. Orders the loads before by
   /// `tcgen05.fence::before_thread_sync`.
-  __device__ __forceinline__ void arrive() const {
-    obligation_.use();
-    pipeline_->signal_mma(index_);
-  }
+  __device__ __forceinline__ void arrive() const { held_.pipeline().signal_mma(held_.index()); }
 
   /// Ends the handle: counts one arrival on the empty barrier, and goes on to the next stage.
   ///
   /// Called by every thread of the epilogue's warps, when the consumer arrive count includes each. Waits for nothing.
   __device__ __forceinline__ void release() && {
-    obligation_.fulfil();
-    pipeline_->signal_mma(index_);  // before the step, after which the stage is the next one
-    pipeline_->consumer_step();
+    held_.pipeline().signal_mma(held_.index());  // before the step, after which the stage is the next one
+    held_.let_go().consumer_step();
   }
 
   /// Ends the handle: goes on to the next stage and signals nothing, because the arrivals were made before.
-  __device__ __forceinline__ void release_without_signal() && {
-    obligation_.fulfil();
-    pipeline_->consumer_step();
-  }
+  __device__ __forceinline__ void release_without_signal() && { held_.let_go().consumer_step(); }
 
   /// Not for a named handle: its release must be seen to end it.
   template <typename Never = void>
@@ -181,9 +144,7 @@ class EpilogueStage {
     static __device__ __forceinline__ void is_used_after_exit(int line) { EpilogueStage_is_used_after_release(line); }
   };
 
-  Pipeline* pipeline_;
-  uint32_t index_;
-  Obligation<Messages> obligation_;
+  StageInHand<Pipeline, Messages> held_;
 };
 
 // ---- As scopes -----------------------------------------------------------------------------------------------------

@@ -27,10 +27,10 @@ class OutputConsumer;
 /// The consumers are the warps of the epilogue; they arrive on its empty barrier when they have loaded what they need.
 /// Waiting for a stage includes the `tcgen05.fence::after_thread_sync`, freeing it the `before_thread_sync`, without
 /// which what one thread does in tensor memory is not ordered with what another does, mbarrier or not.
-/// @tparam AccumulatorType  a TmemTensor.
+/// @tparam AccumulatorType  a TmemTensor, which also says how many blocks' tensor cores work together.
 /// @tparam NumStages        accumulators; 2 let the epilogue of one tile overlap with the MMAs of the next.
-/// @tparam CtaGroup         blocks whose tensor cores work together, 1 or 2.
-template <typename AccumulatorType, int NumStages, int CtaGroup = 1>
+/// Source: chapters/10_warp_specialized_gemm.
+template <typename AccumulatorType, int NumStages>
 class OutputTilePipeline {
   static_assert(NumStages >= 1,
                 "OutputTilePipeline: NumStages must be at least 1; 2 let the MMAs of the next tile start");
@@ -45,12 +45,12 @@ class OutputTilePipeline {
   using ProducerStage = MmaStage<OutputTilePipeline>;       ///< a stage that is being summed
   using ConsumerStage = EpilogueStage<OutputTilePipeline>;  ///< a stage that is being stored
 
-  static constexpr int num_stages = NumStages;  ///< accumulators
-  static constexpr int cta_group = CtaGroup;    ///< blocks whose tensor cores work together
+  static constexpr int num_stages = NumStages;                  ///< accumulators
+  static constexpr int cta_group = AccumulatorType::cta_group;  ///< blocks whose tensor cores work together
   /// Columns to allocate: what the accumulators take, rounded up to a power of two that can be had.
   static constexpr int tmem_columns = static_cast<int>(std::bit_ceil(
       static_cast<unsigned>(NumStages * Accumulator::tmem_columns < 32 ? 32 : NumStages * Accumulator::tmem_columns)));
-  using Allocation = TmemAllocation<tmem_columns, CtaGroup>;  ///< what takes them
+  using Allocation = TmemAllocation<tmem_columns, cta_group>;  ///< what takes them
 
   /// @param barriers  in shared memory.
   /// @param address   of the first accumulator in tensor memory: `Allocation::address()`.
@@ -69,10 +69,12 @@ class OutputTilePipeline {
 
   // ---- Asking and waiting ------------------------------------------------------------------------------------------
 
-  /// Whether the next accumulator is free, at once. Asked by the MMA thread, and answered by the epilogue's arrivals.
+  /// Whether the next accumulator is free, at once. Asked by the MMA thread, and answered by the epilogue's arrivals;
+  /// go on by `wait_epilogue_if_needed(answer)`.
   __device__ __forceinline__ bool try_acquire_mma() const { return pipeline_.try_wait_consumer(); }
 
-  /// Whether the next accumulator is summed up, at once. Asked by the epilogue, and answered by the tensor core.
+  /// Whether the next accumulator is summed up, at once. Asked by each thread of the epilogue, and answered by the
+  /// tensor core; go on by `wait_mma_if_needed(answer)`.
   __device__ __forceinline__ bool try_acquire_epilogue() const { return pipeline_.try_wait_producer(); }
 
   /// The MMA thread waits until its current accumulator is free, unless `try_acquire_mma()` has said so.
@@ -89,28 +91,32 @@ class OutputTilePipeline {
 
   // ---- Where things are --------------------------------------------------------------------------------------------
 
-  /// The stage that the MMA thread sums in next, 0 to NumStages - 1.
+  /// The stage that the MMA thread sums in next, 0 to NumStages - 1. By that thread: the position is its own.
   __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
 
-  /// The stage that the epilogue stores next, 0 to NumStages - 1.
+  /// The stage that the epilogue stores next, 0 to NumStages - 1. By a thread of the epilogue.
   __device__ __forceinline__ uint32_t consumer_stage() const { return pipeline_.consumer_stage(); }
 
-  /// The full barrier of a stage: the tensor core arrives on it, through a commit.
+  /// The full barrier of a stage: the tensor core arrives on it, through a commit. Any thread.
+  /// @param stage  0 to NumStages - 1.
   __device__ __forceinline__ MbarPtr producer_mbar(uint32_t stage) const { return pipeline_.producer_mbar(stage); }
 
-  /// The empty barrier of a stage: the epilogue arrives on it.
+  /// The empty barrier of a stage: the epilogue arrives on it. Any thread.
+  /// @param stage  0 to NumStages - 1.
   __device__ __forceinline__ MbarPtr consumer_mbar(uint32_t stage) const { return pipeline_.consumer_mbar(stage); }
 
-  /// The accumulator of a stage.
+  /// The accumulator of a stage: the columns from stage * Accumulator::tmem_columns on. Any thread.
+  /// @param stage  0 to NumStages - 1.
   __device__ __forceinline__ Accumulator accumulator(uint32_t stage) const {
     return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns));
   }
 
-  // ---- Signals and steps, which the handles make
-  // ---------------------------------------------------------------------
+  // ---- Signals and steps, which the handles make -------------------------------------------------------------------
 
   /// The tensor core hands stage `stage` to the epilogue, when the MMAs of the calling thread are done. By that thread.
-  __device__ __forceinline__ void signal_epilogue(uint32_t stage) const { commit_mmas<CtaGroup>(producer_mbar(stage)); }
+  __device__ __forceinline__ void signal_epilogue(uint32_t stage) const {
+    commit_mmas<cta_group>(producer_mbar(stage));
+  }
 
   /// The calling thread of the epilogue has loaded what it needs of stage `stage`.
   __device__ __forceinline__ void signal_mma(uint32_t stage) const {

@@ -135,7 +135,8 @@ template <TileElement Element>
 using matrix_element = std::conditional_t<std::is_same_v<Element, tf32>, float, Element>;
 
 /// The tensor map by which `copy_tile` fills tiles of type `T` from a matrix: element type, box, swizzle and the order
-/// of the dimensions are the tile's, so that what the tensor core then reads is what was meant.
+/// of the dimensions are the tile's, so that what the tensor core then reads is what was meant. The map remembers the
+/// tile, so that a kernel cannot copy another by it.
 ///
 /// A matrix of a tile that is contiguous along K (Major::k) is row-major: rows x columns. One of a tile that is
 /// contiguous along M or N (Major::mn) is column-major: its columns lie one after the other.
@@ -144,48 +145,48 @@ using matrix_element = std::conditional_t<std::is_same_v<Element, tf32>, float, 
 /// @param stride         bytes from one row (of Major::mn: column) to the next; 0 if there is no gap.
 /// @throws as `make_tensor_map`.
 template <typename T>
-CUtensorMap make_tile_map(const matrix_element<typename T::element_type>* address, uint64_t rows, uint64_t columns,
-                          uint64_t stride = 0, OutOfBounds out_of_bounds = OutOfBounds::zero) requires requires {
+TileMap<T> make_tile_map(const matrix_element<typename T::element_type>* address, uint64_t rows, uint64_t columns,
+                         uint64_t stride = 0, OutOfBounds out_of_bounds = OutOfBounds::zero) requires requires {
   T::num_boxes;
 }
 {
   using Element = typename T::element_type;
   const uint64_t contiguous = T::major == Major::k ? columns : rows;
   const uint64_t lines = T::major == Major::k ? rows : columns;
-  return make_tensor_map(
-      reinterpret_cast<const Element*>(address),
-      {{.extent = contiguous, .box = T::box_elements},
-       {.extent = lines, .stride = stride != 0 ? stride : contiguous * T::bits / 8, .box = T::lines}},
-      T::swizzle, out_of_bounds);
+  return {
+      make_tensor_map(reinterpret_cast<const Element*>(address),
+                      {{.extent = contiguous, .box = T::box_elements},
+                       {.extent = lines, .stride = stride != 0 ? stride : contiguous * T::bits / 8, .box = T::lines}},
+                      T::swizzle, out_of_bounds)};
 }
 
 /// The same for plain tiles, from a row-major matrix.
 template <typename T>
-CUtensorMap make_tile_map(const matrix_element<typename T::element_type>* address, uint64_t rows, uint64_t columns,
-                          uint64_t stride = 0, OutOfBounds out_of_bounds = OutOfBounds::zero) requires
+TileMap<T> make_tile_map(const matrix_element<typename T::element_type>* address, uint64_t rows, uint64_t columns,
+                         uint64_t stride = 0, OutOfBounds out_of_bounds = OutOfBounds::zero) requires
     std::is_same_v<T, PlainTile<typename T::element_type, T::rows, T::columns>> {
   using Element = typename T::element_type;
-  return make_tensor_map(
+  return {make_tensor_map(
       reinterpret_cast<const Element*>(address),
       {{.extent = columns, .box = T::columns},
        {.extent = rows, .stride = stride != 0 ? stride : columns * element_bits<Element> / 8, .box = T::rows}},
-      Swizzle::none, out_of_bounds);
+      Swizzle::none, out_of_bounds)};
 }
 
 /// The same for scale factors, from a tensor of atoms of 512 bytes as ScaleFactorTile holds them: those along K one
 /// after the other, then the next 128 rows.
 /// @param rows, blocks  of the whole tensor: rows of the operand, and scale factors of each, padded to 128 and 4.
 template <typename T>
-CUtensorMap make_tile_map(const typename T::element_type* address, uint64_t rows, uint64_t blocks) requires
+TileMap<T> make_tile_map(const typename T::element_type* address, uint64_t rows, uint64_t blocks) requires
     std::is_same_v<T, ScaleFactorTile<typename T::element_type, T::rows, T::columns>> {
   detail::require(rows % 128 == 0 && blocks % 4 == 0,
                   "scale factors of " + std::to_string(rows) + " rows and " + std::to_string(blocks) +
                       " blocks; they come in atoms of 128 rows and 4 blocks. Pad them.");
   constexpr uint32_t kWords = T::bytes_per_atom / sizeof(uint16_t);  // a box cannot have 512 elements, but 256
-  return make_tensor_map(reinterpret_cast<const uint16_t*>(address),
-                         {{.extent = kWords, .box = kWords},
-                          {.extent = blocks / 4, .stride = T::bytes_per_atom, .box = T::columns / 4},
-                          {.extent = rows / 128, .stride = blocks / 4 * T::bytes_per_atom, .box = T::rows / 128}});
+  return {make_tensor_map(reinterpret_cast<const uint16_t*>(address),
+                          {{.extent = kWords, .box = kWords},
+                           {.extent = blocks / 4, .stride = T::bytes_per_atom, .box = T::columns / 4},
+                           {.extent = rows / 128, .stride = blocks / 4 * T::bytes_per_atom, .box = T::rows / 128}})};
 }
 
 /// A tensor map of a row-major matrix whose copies each bring `box_rows` x `box_columns` elements.

@@ -125,6 +125,7 @@ class TmemTensor {
  public:
   static constexpr int rows = M;                                                ///< of the matrix
   static constexpr int columns = N;                                             ///< of the matrix
+  static constexpr int cta_group = CtaGroup;                                    ///< blocks among which it is spread
   static constexpr AccumulatorLayout layout = accumulator_layout(M, CtaGroup);  ///< how it is spread
   static constexpr int tmem_columns = accumulator_columns(layout, N);           ///< columns that it takes
 

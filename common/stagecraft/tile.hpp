@@ -2,6 +2,7 @@
 // contiguous. The tensor map, the copy and the descriptor are all made from the type, so that they cannot disagree.
 #pragma once
 
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <concepts>
@@ -156,6 +157,18 @@ concept SharedTile = requires(const T& tile) {
   { T::bytes } -> std::convertible_to<uint32_t>;
   { T::offset_of(0, 0) } -> std::same_as<uint32_t>;
   { tile.shared_address() } -> std::same_as<uint32_t>;
+};
+
+/// The tensor map of a matrix for copies of tiles of type `T`: pass it to a kernel as `const __grid_constant__
+/// TileMap<T>`, or in a structure, and a copy of any other tile by it does not compile. `make_tile_map<T>()` makes it
+/// on the host.
+template <typename T>
+struct TileMap {
+  using tile_type = T;  ///< what it was made for
+  CUtensorMap map;      ///< what the copy engine takes
+
+  /// The map alone, which no longer knows its tile: for instructions, and for kernels that take any map.
+  __host__ __device__ operator const CUtensorMap&() const { return map; }
 };
 
 }  // namespace stagecraft

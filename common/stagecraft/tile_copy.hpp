@@ -31,7 +31,7 @@ __device__ __forceinline__ void for_each_box(T& tile, int row, int column, Copy 
 ///
 /// Called by one thread. When the bytes (`bytes` of the tile, whatever lies beyond the matrix included) have come, the
 /// copy engine takes them off what was announced to `barrier`; who waits for that phase sees them.
-/// @param map          from `make_tile_map` of the tile's type.
+/// @param map          of the tile's type. From a bare CUtensorMap nobody sees that; from a TileMap, below, one does.
 /// @param row, column  of the matrix; the contiguous one a multiple of 16 bytes. What lies outside reads as zero.
 /// Source: PTX ISA, "cp.async.bulk.tensor".
 template <TileElement Element, int Rows, int Columns, Swizzle TileSwizzle, Major TileMajor>
@@ -70,6 +70,28 @@ __device__ __forceinline__ void copy_tile(ScaleFactorTile<Scale, Rows, Blocks>& 
                                           int block, MbarPtr barrier) {
   const int32_t at[3] = {0, block / 4, row / 128};
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to.storage, &map, at, barrier);
+}
+
+// ---- By maps that know their tile ----------------------------------------------------------------------------------
+
+/// Asks for a tile of any kind, as above, by a map that knows what it was made for: another tile does not compile.
+template <typename T, typename MappedTile>
+__device__ __forceinline__ void copy_tile(T& to, const TileMap<MappedTile>& map, int row, int column, MbarPtr barrier) {
+  static_assert(
+      std::same_as<T, MappedTile>,
+      "copy_tile: the tensor map was made for tiles of another type: pass the one from make_tile_map<T>(), of "
+      "this tile's type T");
+  copy_tile(to, map.map, row, column, barrier);
+}
+
+/// The same for several blocks of a cluster at once. Parameters as above.
+template <typename T, typename MappedTile>
+__device__ __forceinline__ void copy_tile_to_blocks(T& to, const TileMap<MappedTile>& map, int row, int column,
+                                                    MbarPtr barrier, uint16_t blocks) {
+  static_assert(std::same_as<T, MappedTile>,
+                "copy_tile_to_blocks: the tensor map was made for tiles of another type: pass the one from "
+                "make_tile_map<T>(), of this tile's type T");
+  copy_tile_to_blocks(to, map.map, row, column, barrier, blocks);
 }
 
 }  // namespace stagecraft

@@ -16,12 +16,14 @@ template <TileElement Element>
 Problem<Element> make_problem(const matrix_element<Element>* a, const matrix_element<Element>* b,
                               GemmOutput<Element>* c, int64_t m, int64_t n, int64_t k) {
   require_legal_sizes<Element>(m, n, k);
+  //! [maps]
   return {.a = make_tile_map<ATile<Element>>(a, m, k),
           .b = make_tile_map<BTile<Element>>(b, n, k),
           .c = c,
           .m = static_cast<int>(m),
           .n = static_cast<int>(n),
           .k = static_cast<int>(k)};
+  //! [maps]
 }
 
 /// Starts one of the kernels, on no more blocks than there are tiles of C.
@@ -35,10 +37,12 @@ void launch(void (*kernel)(Problem<Element>), const Problem<Element>& problem, i
     harness::check(cudaDeviceGetAttribute(&blocks, cudaDevAttrMultiProcessorCount, device),
                    "ask the device for its multiprocessors");
   }
+  //! [start]
   const uint32_t bytes = stages * sizeof(typename Payload<Element, 1>::Storage);
   harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
                  "reserve " + std::to_string(bytes) + " bytes of shared memory for the tiles");
   kernel<<<std::min(static_cast<uint32_t>(blocks), problem.tiles()), threads, bytes>>>(problem);
+  //! [start]
   harness::check(cudaGetLastError(), "launch the kernel");
 }
 

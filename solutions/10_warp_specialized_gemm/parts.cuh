@@ -38,11 +38,12 @@ using Accumulator = TmemTensor<kTileM, kTileN>;
 /// Warps that store a tile of C. Four, because a warp can reach only a quarter of the lanes of tensor memory.
 inline constexpr int kStoreWarps = 4;
 
+//! [problem]
 /// What a launch computes: C (m x n) = A (m x k) * B (n x k) transposed, all row-major.
 template <TileElement Element>
 struct Problem {
-  CUtensorMap a;  ///< for copies of ATile
-  CUtensorMap b;  ///< for copies of BTile
+  TileMap<ATile<Element>> a;
+  TileMap<BTile<Element>> b;
   GemmOutput<Element>* c;
   int m, n, k;
 
@@ -51,6 +52,7 @@ struct Problem {
   __host__ __device__ uint32_t tiles_down() const { return (m + kTileM - 1) / kTileM; }
   __host__ __device__ uint32_t tiles() const { return tiles_down() * ((n + kTileN - 1) / kTileN); }
 };
+//! [problem]
 
 //! [tile of c]
 /// Where a block is in its work: it begins with tile number blockIdx.x of C and goes on to every gridDim.x-th. Each
@@ -71,6 +73,7 @@ class TileOfC {
 };
 //! [tile of c]
 
+//! [tiles in shared memory]
 /// The stages in dynamic shared memory.
 template <TileElement Element, int Stages>
 __device__ Payload<Element, Stages> tiles_in_shared_memory() {
@@ -78,6 +81,7 @@ __device__ Payload<Element, Stages> tiles_in_shared_memory() {
   return Payload<Element, Stages>{
       *reinterpret_cast<typename Payload<Element, Stages>::Storage*>(dynamic_shared_memory)};
 }
+//! [tiles in shared memory]
 
 //! [sync block]
 /// A block-wide barrier for tensor memory as well: what anybody did to it before, or knows to be done, comes before

@@ -311,5 +311,11 @@ TEST(OutputTilePipelineTest, TakesTheColumnsThatItsAccumulatorsNeed) {
   EXPECT_EQ((OutputTilePipeline<TmemTensor<128, 256, 2>, 2>::tmem_columns), 256);  // half the columns in each block
 }
 
+TEST(OutputTilePipelineTest, CommitsAndAllocatesForAsManyBlocksAsItsAccumulatorIsOf) {
+  EXPECT_EQ((OutputTilePipeline<TmemTensor<128, 64>, 2>::cta_group), 1);
+  EXPECT_EQ((OutputTilePipeline<TmemTensor<128, 64, 2>, 2>::cta_group), 2);
+  EXPECT_EQ((OutputTilePipeline<TmemTensor<128, 64, 2>, 2>::Allocation::cta_group), 2);
+}
+
 }  // namespace
 }  // namespace stagecraft::tests

@@ -92,6 +92,52 @@ TEST_F(TileMapTest, DescribesMatricesContiguousAlongMOrN) {
             (Fields{0x10000, TensorElement::tf32, TensorSwizzle::span_128_atom_32, {304, 200}, {1216}, {32, 32}}));
 }
 
+/// What the driver is told of a matrix of 256 x 200 or 200 x 256 elements of a type.
+struct TypeInMaps {
+  TensorElement element;
+  uint64_t line_bytes;             ///< of 256 elements
+  int none, by_32, by_64, by_128;  ///< elements in a line of a box, by swizzle
+};
+
+template <typename Element>
+void expect_every_swizzle_along_k(const TypeInMaps& type) {
+  const auto expected = [&](TensorSwizzle swizzle, int line) {
+    return Fields{0x10000, type.element, swizzle, {256, 200}, {type.line_bytes}, {line, 128}};
+  };
+  constexpr int kColumns = 1024 / element_bits<Element>;
+  EXPECT_EQ((map_of<Tile<Element, 128, kColumns, kNone>>(200, 256)), expected(TensorSwizzle::none, type.none));
+  EXPECT_EQ((map_of<Tile<Element, 128, kColumns, k32>>(200, 256)), expected(TensorSwizzle::span_32, type.by_32));
+  EXPECT_EQ((map_of<Tile<Element, 128, kColumns, k64>>(200, 256)), expected(TensorSwizzle::span_64, type.by_64));
+  EXPECT_EQ((map_of<Tile<Element, 128, kColumns, k128>>(200, 256)), expected(TensorSwizzle::span_128, type.by_128));
+}
+
+template <typename Element>
+void expect_every_swizzle_along_m_or_n(const TypeInMaps& type) {
+  const auto expected = [&](TensorSwizzle swizzle, int line) {
+    return Fields{0x10000, type.element, swizzle, {256, 200}, {type.line_bytes}, {line, 64}};
+  };
+  EXPECT_EQ((map_of<Tile<Element, 128, 64, kNone, kMn>>(256, 200)), expected(TensorSwizzle::none, type.none));
+  EXPECT_EQ((map_of<Tile<Element, 128, 64, k32, kMn>>(256, 200)), expected(TensorSwizzle::span_32, type.by_32));
+  EXPECT_EQ((map_of<Tile<Element, 128, 64, k64, kMn>>(256, 200)), expected(TensorSwizzle::span_64, type.by_64));
+  EXPECT_EQ((map_of<Tile<Element, 128, 64, k128, kMn>>(256, 200)), expected(TensorSwizzle::span_128, type.by_128));
+}
+
+TEST_F(TileMapTest, DescribesEveryTypeAndSwizzleInBothMajors) {
+  const TypeInMaps bf16{TensorElement::bf16, 512, 8, 16, 32, 64}, f16{TensorElement::f16, 512, 8, 16, 32, 64},
+      tf32_rounded{TensorElement::tf32, 1024, 4, 8, 16, 32}, bytes{TensorElement::u8, 256, 16, 32, 64, 128},
+      halves_of_bytes{TensorElement::u4_packed, 128, 32, 64, 128, 256};
+  expect_every_swizzle_along_k<__nv_bfloat16>(bf16);
+  expect_every_swizzle_along_k<__half>(f16);
+  expect_every_swizzle_along_k<tf32>(tf32_rounded);
+  expect_every_swizzle_along_k<__nv_fp8_e4m3>(bytes);
+  expect_every_swizzle_along_k<__nv_fp8_e5m2>(bytes);
+  expect_every_swizzle_along_k<__nv_fp4_e2m1>(halves_of_bytes);
+  expect_every_swizzle_along_m_or_n<__nv_bfloat16>(bf16);
+  expect_every_swizzle_along_m_or_n<__half>(f16);
+  expect_every_swizzle_along_m_or_n<__nv_fp8_e4m3>(bytes);
+  expect_every_swizzle_along_m_or_n<__nv_fp8_e5m2>(bytes);
+}
+
 TEST_F(TileMapTest, TakesStrideAndFillAsTold) {
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200, 512, OutOfBounds::nan)), (Fields{0x10000,
                                                                                              TensorElement::bf16,

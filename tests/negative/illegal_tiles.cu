@@ -2,6 +2,7 @@
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/mma.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/tile_copy.hpp"
 
 using namespace stagecraft;
 constexpr ElementFormat f32_as_tf32 = ElementFormat::tf32;
@@ -121,6 +122,16 @@ __global__ void multiply(TmemTensor<128, 64> d, const A& a, const B& b) {
   multiply_tiles(d, a, a, false);                                                 // refused: the accumulator must have as many rows as the tile of A
   issue_mma<m5>(0, 0, 0, false);                                                  // refused: a block-scaled MMA needs scale factors
   issue_scaled_mma<m0>(0, 0, 0, 0, 0, 0, 0, false);                               // refused: only the kinds mxf8f6f4, mxf4 and mxf4nvf4 take scales
+}
+
+// ---- Copies ----------------------------------------------------------------------------------------------------------
+__global__ void copy(const __grid_constant__ TileMap<A> a_map, const __grid_constant__ TileMap<Tile<Bf16, 128, 64, k128, kMn>> column_map, uint64_t* barrier) {
+  __shared__ A a;
+  __shared__ B b;
+  copy_tile(a, a_map, 0, 0, barrier);
+  copy_tile(b, a_map, 0, 0, barrier);                                             // refused: the tensor map was made for tiles of another type
+  copy_tile(a, column_map, 0, 0, barrier);                                        // refused: the tensor map was made for tiles of another type
+  copy_tile_to_blocks(b, a_map, 0, 0, barrier, 3);                                // refused: the tensor map was made for tiles of another type
 }
 
 // ---- Payloads and pipelines ------------------------------------------------------------------------------------------

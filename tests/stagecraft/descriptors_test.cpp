@@ -1,6 +1,9 @@
 // Descriptors against words put together by hand from the bit fields of the PTX ISA. Every literal below was worked out
 // on paper; nothing here calls the code under test to know what to expect.
+#include <cuda_fp4.h>
 #include <gtest/gtest.h>
+
+#include <vector>
 
 #include "stagecraft/mma_instruction.hpp"
 #include "stagecraft/pipeline_state.hpp"
@@ -94,6 +97,35 @@ TEST(TileDescriptorTest, DescribesTilesContiguousAlongMOrN) {
   EXPECT_EQ((tile_descriptor<Tile<E5m2, 256, 64, k128, kMn>>()), 0x4000'4040'0200'0000);
   EXPECT_EQ((tile_descriptor<Tile<tf32, 64, 32, kAtom32, kMn>>()), 0x2000'4020'0100'0000);
   EXPECT_EQ((tile_descriptor<Tile<tf32, 128, 8, kAtom32, kMn>>()), 0x2000'4020'0040'0000);
+}
+
+// Every type that an MMA can read, 128 bytes of K in 128 rows: all that matters is the swizzle, because fields count
+// bytes.
+template <typename Element>
+class TileDescriptorOf : public testing::Test {};
+using OperandTypes = testing::Types<Bf16, __half, tf32, E4m3, E5m2, E2m1>;
+TYPED_TEST_SUITE(TileDescriptorOf, OperandTypes);
+
+TYPED_TEST(TileDescriptorOf, EverySwizzle) {
+  constexpr int kColumns = 1024 / element_bits<TypeParam>;
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, kColumns, kNone>>()), 0x0000'4008'0080'0000);
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, kColumns, k32>>()), 0xc000'4010'0000'0000);
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, kColumns, k64>>()), 0x8000'4020'0000'0000);
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, kColumns, k128>>()), 0x4000'4040'0000'0000);
+}
+
+// The same along M or N, of 64 columns. tf32 has a swizzle of its own there, and 4-bit elements cannot lie so.
+template <typename Element>
+class MnMajorTileDescriptorOf : public testing::Test {};
+using MnMajorTypes = testing::Types<Bf16, __half, E4m3, E5m2>;
+TYPED_TEST_SUITE(MnMajorTileDescriptorOf, MnMajorTypes);
+
+TYPED_TEST(MnMajorTileDescriptorOf, EverySwizzle) {
+  constexpr Major kMn = Major::mn;
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, 64, kNone, kMn>>()), 0x0000'4040'0008'0000);
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, 64, k32, kMn>>()), 0xc000'4010'0080'0000);
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, 64, k64, kMn>>()), 0x8000'4020'0100'0000);
+  EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, 64, k128, kMn>>()), 0x4000'4040'0200'0000);
 }
 
 // One MMA takes 32 bytes of K: in a swizzled line beside each other, without one two boxes of 16 bytes on; and 16, 8,

@@ -1,5 +1,6 @@
 #include "emulator/checks/happens_before.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -17,6 +18,7 @@ using machine::RendezvousKind;
 namespace {
 
 constexpr size_t kArrivalsKept = 32;
+constexpr size_t kCommitsKept = 8;
 constexpr uint32_t kOfCluster = 0xffffffffu;
 
 /// Calls `visit(known, lanes)` for each set of lanes that share one clock.
@@ -65,6 +67,13 @@ uint32_t ClusterOrder::barrier_index(uint32_t rank, uint32_t offset) {
 uint32_t ClusterOrder::find_barrier(uint32_t rank, uint32_t offset) const {
   const auto found = barrier_indices_.find({rank, offset});
   return found == barrier_indices_.end() ? kNoBarrier : found->second;
+}
+
+const Operation* ClusterOrder::commit_of(uint32_t barrier, Time phase) const {
+  const std::deque<CommitNote>& commits = barriers_[barrier].commits;
+  const auto last =
+      std::find_if(commits.rbegin(), commits.rend(), [&](const CommitNote& note) { return note.phase == phase; });
+  return last == commits.rend() ? nullptr : &operations_[last->operation];
 }
 
 bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, const VectorClock& known) const {
@@ -272,6 +281,10 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
         const Operation& operation = operations_[found->second];
         barrier.open.join(operation.known);
         if (operation.time != 0) barrier.open.clock.raise(operation.component, operation.time);
+        if (operation.completion == AsyncCompletion::tensor_arrive) {
+          barrier.commits.push_back({barrier.ends, found->second});
+          if (barrier.commits.size() > kCommitsKept) barrier.commits.pop_front();
+        }
       }
       break;
     case BarrierEventKind::complete_tx:
@@ -393,6 +406,7 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
       operation.barrier =
           barrier_index(issued.barrier >> machine::kSharedRankShift, issued.barrier & machine::kSharedOffsetMask);
       barriers_[operation.barrier].is_for_copies = true;
+      operation.phase = barriers_[operation.barrier].ends;
       pending_operations_[issued.number] = index;
       break;
     case AsyncCompletion::bulk_group: follow(bulk_, true); break;

@@ -61,6 +61,12 @@ struct WaitNote {
   bool repeated_after_meeting = false;  ///< the same, but what came in between was a meeting
 };
 
+/// An arrival of the tensor core, by a tcgen05.commit.
+struct CommitNote {
+  Time phase = 0;          ///< of the barrier, that it counted for
+  uint32_t operation = 0;  ///< index
+};
+
 struct WarpOrder {
   Time time = 1;          ///< of what it does now
   bool accessed = false;  ///< something was done at this time; publishing it begins the next
@@ -82,7 +88,8 @@ struct BarrierOrder {
   Gathering open;
   SharedClock completed;  ///< of all ended phases; null before the first
   PastAccess initialised;
-  bool is_for_copies = false;  ///< some copy has been told to complete on it
+  bool is_for_copies = false;      ///< some copy has been told to complete on it
+  std::deque<CommitNote> commits;  ///< that have arrived; the youngest few
   /// The last arrival by a thread: when it was and how many phases had ended before.
   uint32_t arrival_warp = 0, arrival_pc = 0;
   machine::Cycle arrival_clock = 0;
@@ -98,6 +105,7 @@ struct Operation {
   const char* what = "";
   machine::AsyncCompletion completion = machine::AsyncCompletion::mbarrier;
   uint32_t barrier = 0;  ///< index of the mbarrier it completes on
+  Time phase = 0;        ///< of that mbarrier when it was issued
   bool generic_proxy = false;
   machine::SharedLayout layout = machine::SharedLayout::unknown;  ///< of what it writes
 };
@@ -128,6 +136,8 @@ class ClusterOrder {
   uint32_t barrier_index(uint32_t rank, uint32_t offset);
   uint32_t find_barrier(uint32_t rank, uint32_t offset) const;
   const Operation& operation(uint32_t index) const { return operations_[index]; }
+  /// The commit that a wait which saw the barrier's phase number `phase` end was let pass by; null for none.
+  const Operation* commit_of(uint32_t barrier, Time phase) const;
 
   /// Whether a thread that knows so much knows that the operation was issued.
   static bool knows_issue(const Operation& operation, const PastAccess& thread, const VectorClock& known) {

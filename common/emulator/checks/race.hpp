@@ -129,6 +129,13 @@ class RaceCheck : public machine::Observer {
   std::string cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy, bool copy_first,
                               const VectorClock& known);
   std::string cause_between_threads(ClusterState& state, const PastAccess& before, const Present& now);
+  /// For an access by a warp that has waited for a copy's barrier, and yet came before its bytes; empty when it has
+  /// not.
+  std::string cause_in_bytes(const ClusterState& state, const Operation& copy, uint32_t waiting_warp) const;
+  /// For two copies to the same bytes; and for a copy into what the tensor core reads: how a commit that came before
+  /// the read let the copy's thread go on, empty when none did.
+  std::string cause_between_copies(const ClusterState& state, const Operation& first, const Operation& second) const;
+  std::string cause_in_commits(const ClusterState& state, const Operation& read, uint32_t waiting_warp) const;
   /// How the thread of `access` gave the bytes away too early, or for itself alone; empty when nothing shows that.
   /// `known` is what the other side had learnt when it took them (null: not known any more), `copy` what it took them
   /// for, if that was a copy, and `since` the number of arrivals that do not count, because they came before.

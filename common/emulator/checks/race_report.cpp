@@ -138,6 +138,11 @@ std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, c
     switch (first.completion) {
       case AsyncCompletion::mbarrier: {
         if (!now.record.is_asynchronous()) return cause_with_copy(state, now.record, first, true, *now.known);
+        const Operation& second = state.order.operation(now.record.operation());
+        if (before.writes() && now.record.writes() && is_copy_into_shared(second)) {
+          if (const std::string cause = cause_between_copies(state, first, second); !cause.empty()) return cause;
+        }
+        if (const std::string cause = cause_in_bytes(state, first, now.warp); !cause.empty()) return cause;
         const BarrierOrder& barrier = state.order.barrier(first.barrier);
         if (barrier.rank != now.warp / state.order.warps_per_block()) {
           return fmt::format(
@@ -166,11 +171,13 @@ std::string RaceCheck::cause_of(ClusterState& state, const PastAccess& before, c
       case AsyncCompletion::warpgroup:
         return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
                "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
-      default:
+      default: {
+        if (const std::string cause = cause_in_commits(state, first, now.warp); !cause.empty()) return cause;
         return fmt::format(
             "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "
             "a tcgen05.commit after the {} arrives on",
             first.what);
+      }
     }
   }
   if (now.record.is_asynchronous()) {
@@ -233,6 +240,53 @@ std::string RaceCheck::cause_between_threads(ClusterState& state, const PastAcce
                    before.writes() ? "write" : "read");
 }
 
+std::string RaceCheck::cause_in_bytes(const ClusterState& state, const Operation& copy, uint32_t waiting_warp) const {
+  const auto& waits = state.order.warp(waiting_warp).waits;
+  const auto found = waits.find(copy.barrier);
+  if (found == waits.end() || found->second.phases <= copy.phase) return {};
+  return fmt::format(
+      "the wait{} for {} passed before the bytes of this copy had come, although it was issued in the phase that ended "
+      "then: are fewer bytes announced than the copies of a phase bring?",
+      line_of(found->second.pc), name_of(state.order.barrier(copy.barrier)));
+}
+
+std::string RaceCheck::cause_between_copies(const ClusterState& state, const Operation& first,
+                                            const Operation& second) const {
+  const BarrierOrder &one = state.order.barrier(first.barrier), &other = state.order.barrier(second.barrier);
+  if (one.rank != other.rank) return {};
+  if (first.barrier != second.barrier) {
+    return fmt::format(
+        "the two copies bring the same bytes for different barriers, {} and {}: where each barrier stands for a slot "
+        "of "
+        "its own, two slots overlap, so look at how their addresses are computed; where the bytes are meant to be "
+        "filled again, wait for {} before",
+        name_of(one), name_of(other), name_of(one));
+  }
+  const bool same_phase = first.time == 0 || one.ends < first.time;
+  if (!same_phase) return {};
+  return fmt::format(
+      "the two copies bring the same bytes for the same phase of {}: two tiles of one slot overlap, so look at how "
+      "their "
+      "addresses are computed; or the second comes a round too early, because its thread does not wait until the slot "
+      "is free",
+      name_of(one));
+}
+
+std::string RaceCheck::cause_in_commits(const ClusterState& state, const Operation& read, uint32_t waiting_warp) const {
+  const auto& waits = state.order.warp(waiting_warp).waits;
+  const auto last = std::max_element(waits.begin(), waits.end(),
+                                     [](const auto& a, const auto& b) { return a.second.time < b.second.time; });
+  if (last == waits.end() || last->second.phases == 0) return {};
+  const Operation* commit = state.order.commit_of(last->first, last->second.phases - 1);
+  if (commit == nullptr || commit->warp != read.warp || commit->lane != read.lane || commit->time >= read.time) {
+    return {};
+  }
+  return fmt::format(
+      "the wait{} for {} was let pass by the tcgen05.commit{}, which came before this {} and speaks only for what came "
+      "before it: commit once, after the last {} that reads the slot; or is the wait for another slot?",
+      line_of(last->second.pc), name_of(state.order.barrier(last->first)), line_of(commit->pc), read.what, read.what);
+}
+
 std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& thread, const Operation& copy,
                                        bool copy_first, const VectorClock& known) {
   const BarrierOrder& barrier = state.order.barrier(copy.barrier);
@@ -260,6 +314,9 @@ std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& th
         "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was not flipped, so it "
         "does not wait for the copy",
         line_of(wait->pc), name, wait->phases - 1);
+  }
+  if (wait != nullptr && copy_first) {
+    if (std::string cause = cause_in_bytes(state, copy, thread.agent); !cause.empty()) return cause;
   }
   const uint32_t lane = machine::first_lane(thread.lanes);
   const bool issue_known = copy_first && ClusterOrder::knows_issue(copy, thread, known);

@@ -104,6 +104,22 @@ TEST_F(OperandTest, AreNotFreedByAnArrivalOfTheThreadThatMultiplies) {
   EXPECT_NE(text.find("the tensor core may still read its operands"), std::string::npos) << text;
 }
 
+TEST_F(OperandTest, AreNotFreedByACommitThatComesBeforeTheLastMultiplication) {
+  const auto two_multiplications = [](const std::string& early_commit) {
+    return start(1, 1) + "@!%first bra WAIT;\n" + kCopy + wait(0, 0, "FULL") + descriptors() +
+           with(multiply(), "0;", "0; // first\n") + early_commit + multiply(true) + commit(1) + wait(1, 0, "FREE") +
+           kCopy + "WAIT:\n" + wait(0, 1, "REFILLED") + kFree;
+  };
+  expect_silence(run(two_multiplications(""), kTwoWarps));
+  const std::string early = with(commit(1), "[%r2];", "[%r2]; // early\n");
+  const std::string wrong = two_multiplications(early);
+  const std::string text = text_of(run(wrong, kTwoWarps));
+  EXPECT_NE(text.find("for bar[1] was let pass by the tcgen05.commit at " + line_of(wrong, "// early")),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("commit once, after the last tcgen05.mma that reads the slot"), std::string::npos) << text;
+}
+
 TEST_F(OperandTest, MustBeReadWithTheSwizzleOfTheirCopy) {
   struct Mode {
     int driver;  // CUtensorMapSwizzle

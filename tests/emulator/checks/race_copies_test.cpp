@@ -233,5 +233,61 @@ TEST_F(RaceTest, ReportsMisusedBarriersByName) {
   EXPECT_EQ(misaligned.diagnostics[0].kind, "barrier misuse");
 }
 
+TEST_F(RaceTest, SaysThatTooFewBytesAreAnnounced) {
+  // Two copies bring 128 bytes each; warp 1 reads those of the second.
+  const auto read_after = [](uint32_t announced) {
+    return kInit + "setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra END;\n" +
+           fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar], {};\n", announced) +
+           "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 128, [bar];\n"
+           "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+128], [%out], 128, [bar];\nbra END;\n"
+           "READ:\n" +
+           wait(0, "0", "W") + "ld.shared.u32 %r1, [%own];\nEND:\n";
+  };
+  expect_silence(run(read_after(256)));
+  const std::string text = text_of(run(read_after(128)));
+  EXPECT_NE(text.find("for bar[0] passed before the bytes of this copy had come"), std::string::npos) << text;
+  EXPECT_NE(text.find("are fewer bytes announced than the copies of a phase bring?"), std::string::npos) << text;
+}
+
+// ---- Two copies to the same bytes -----------------------------------------------------------------------------------
+
+/// Copies half of `tile` from `offset` on, for a barrier.
+std::string copy_half(uint32_t offset, uint32_t barrier) {
+  return fmt::format(
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+{}], [%out], 128, [bar+{}];\n", offset,
+      8 * barrier);
+}
+std::string announce(uint32_t barrier, uint32_t bytes) {
+  return fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar+{}], {};\n", 8 * barrier, bytes);
+}
+
+TEST_F(RaceTest, SaysThatTwoSlotsOverlap) {
+  const auto two_slots = [](uint32_t offset_of_the_second) {
+    return kInit + "@!%first bra END;\n" + announce(0, 128) + copy_half(0, 0) + announce(1, 128) +
+           copy_half(offset_of_the_second, 1) + "END:\n" + wait(0, "0", "ONE") + wait(1, "0", "OTHER");
+  };
+  expect_silence(run(two_slots(128)));
+  expect_one(run(two_slots(64)), "race",
+             {"writes tile+0x40", "for different barriers, bar[0] and bar[1]", "two slots overlap"});
+}
+
+TEST_F(RaceTest, SaysThatTwoTilesOfASlotOverlap) {
+  const auto two_tiles = [](uint32_t offset_of_the_second) {
+    return kInit + "@!%first bra END;\n" + announce(0, 256) + copy_half(0, 0) + copy_half(offset_of_the_second, 0) +
+           "END:\n" + wait(0, "0", "BOTH");
+  };
+  expect_silence(run(two_tiles(128)));
+  expect_one(run(two_tiles(112)), "race",
+             {"writes tile+0x70", "for the same phase of bar[0]", "two tiles of one slot overlap"});
+}
+
+TEST_F(RaceTest, AsksForAWaitWhereASlotIsFilledAgain) {
+  const std::string again = kInit + "@!%first bra END;\n" + announce(0, 128) + copy_half(0, 0) +
+                            "nanosleep.u32 20000;\n" + announce(0, 128) + copy_half(0, 0) + "END:\n" +
+                            wait(0, "1", "BOTH");
+  const std::string text = text_of(run(again));
+  EXPECT_NE(text.find("wait for bar[0], or for a barrier that is arrived on after it"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::checks
