@@ -25,6 +25,7 @@
 #include "emulator/machine/observer.hpp"
 #include "emulator/units/bulk_groups.hpp"
 #include "emulator/units/mbarrier_table.hpp"
+#include "emulator/units/pair_calls.hpp"
 #include "emulator/units/tensor_memory.hpp"
 
 namespace stagecraft::emulator::units {
@@ -55,6 +56,7 @@ enum class WaitKind : uint8_t {
   warp_sync,      ///< value: the lanes that must come, as a mask
   cluster_barrier,
   tensor_memory,  ///< value: columns asked for
+  block_pair,     ///< for a warp of the peer block; value: the units::PairInstruction that it must come to
   bulk_group,     ///< value: groups that may stay pending
   grid_dependency,
   sleep,          ///< nanosleep; ends by itself
@@ -155,6 +157,7 @@ struct Block {
   std::array<NamedBarrier, 16> named_barriers;
   units::MbarrierTable mbarriers;  ///< live barriers of this block's shared memory, by offset
   units::BulkGroups bulk_groups;   ///< cp.async.bulk groups, per thread
+  units::PairCalls pair_calls;     ///< its warps that wait for the peer block's
   uint32_t live_warps = 0;
   bool exited = false;
   std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma

@@ -141,22 +141,29 @@ bool GridRun::nothing_can_end(const Cluster&) const {
 }
 
 std::vector<Sm*> GridRun::find_room() const {
-  // Blocks of one cluster go to different multiprocessors as far as there are enough.
+  // Blocks of one cluster go to different multiprocessors as far as there are enough. Pairs of blocks that share tensor
+  // operations go to two neighbours, as on the chip.
+  const uint64_t blocks = grid_.request->cluster.count();
+  const uint32_t together = grid_.kernel->cta_group == 2 && blocks % 2 == 0 ? 2 : 1;
   std::vector<Sm*> chosen;
   std::vector<uint32_t> planned(grid_.sms.size(), 0);
-  const uint64_t blocks = grid_.request->cluster.count();
-  for (uint64_t i = 0; i < blocks; ++i) {
+  const auto load = [&](const Sm& sm) { return sm.blocks + planned[sm.index]; };
+  for (uint64_t rank = 0; rank < blocks; rank += together) {
     Sm* best = nullptr;
-    for (Sm& sm : grid_.sms) {
-      if (!has_room(sm, planned[sm.index] + 1)) continue;
-      const auto load = [&](const Sm& candidate) { return candidate.blocks + planned[candidate.index]; };
+    for (size_t first = 0; first + together <= grid_.sms.size(); first += together) {
+      Sm& sm = grid_.sms[first];
+      const auto fits = [&](const Sm& each) { return has_room(each, planned[each.index] + 1); };
+      if (!fits(sm) || !fits(grid_.sms[first + together - 1])) continue;
       if (best == nullptr || load(sm) < load(*best) || (load(sm) == load(*best) && sm.free_at < best->free_at)) {
         best = &sm;
       }
     }
     if (best == nullptr) return {};
-    ++planned[best->index];
-    chosen.push_back(best);
+    for (uint32_t i = 0; i < together; ++i) {
+      Sm& sm = grid_.sms[best->index + i];
+      ++planned[sm.index];
+      chosen.push_back(&sm);
+    }
   }
   return chosen;
 }
@@ -216,6 +223,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.named_barriers = {};
   block.mbarriers = {};
   block.bulk_groups = {};
+  block.pair_calls.clear();
   block.warpgroups.clear();
   block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);
   block.exited = false;
