@@ -127,7 +127,11 @@ std::optional<uint32_t> allocate_with_peer(Fragment& fragment, uint32_t columns,
       wait_for_memory(fragment, {&block, &peer}, result, columns);
       return false;
     }
-    for (const Block* each : {&block, &peer}) std::erase(each->sm->waiting_for_tensor_memory, &fragment);
+    for (const Block* each : {&block, &peer}) {
+      for (Fragment* waiting : {mine.fragment, theirs.fragment}) {
+        std::erase(each->sm->waiting_for_tensor_memory, waiting);
+      }
+    }
     mine.result = theirs.result = allocation->column;
     return true;
   });

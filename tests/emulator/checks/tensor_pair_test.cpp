@@ -142,13 +142,6 @@ TEST_F(TensorPairTest, ReportsAPeerThatEndsUnderAMultiplication) {
   EXPECT_NE(text.find("block (1,0,0)"), std::string::npos) << text;
 }
 
-TEST_F(TensorPairTest, PutsThePeersOfAPairOnNeighbouringMultiprocessors) {
-  // Three blocks fit on a multiprocessor, so that an even number of places is not always left; addresses agree in all.
-  variables += ".shared .align 16 .b8 large[40000];\n";
-  const std::string body = "mov.u32 %r5, large;\n" + product();
-  expect_silence(run(body, {.threads = 64, .blocks = 1200, .cluster_blocks = 4}));
-}
-
 TEST_F(TensorPairTest, ShowsTheWorkOfBothInTheTimeline) {
   trace::Timeline timeline;
   machine::Kernel& kernel = compile_body(

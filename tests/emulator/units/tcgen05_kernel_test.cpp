@@ -261,17 +261,38 @@ TEST_F(Tcgen05KernelTest, AllocatesInTurnWhenMemoryIsShort) {
   for (uint32_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 128) << i;
 }
 
-TEST_F(Tcgen05KernelTest, AllocatesForPairsInTurnWhenMemoryIsShort) {
-  std::string text = kAllocateInTurn;
-  for (size_t at; (at = text.find("cta_group::1")) != std::string::npos;) text.replace(at, 12, "cta_group::2");
+class Tcgen05PairKernelTest : public Tcgen05KernelTest {
+ protected:
+  Tcgen05PairKernelTest() { cluster = {2, 1, 1}; }
   const uint32_t blocks = 2 * (2 * machine.architecture().multiprocessors + 3);
   const uint64_t words = allocate<uint32_t>(blocks * 128, 0xffffffff);
-  cluster = {2, 1, 1};
+  /// kAllocateInTurn for pairs; each thread stores %r6, which is its number unless `before_the_store` changes it.
+  std::string in_turn(const std::string& before_the_store = {}) {
+    std::string text = kAllocateInTurn;
+    for (size_t at; (at = text.find("cta_group::1")) != std::string::npos;) text.replace(at, 12, "cta_group::2");
+    return text.insert(text.find("  st.global"), before_the_store);
+  }
+};
+
+TEST_F(Tcgen05PairKernelTest, AllocatesInTurnWhenMemoryIsShort) {
   for (seed = 0; seed < 3; ++seed) {
-    const LaunchResult result = launch(compile(text), {blocks, 1, 1}, {128, 1, 1}, words);
+    const LaunchResult result = launch(compile(in_turn()), {blocks, 1, 1}, {128, 1, 1}, words);
     EXPECT_FALSE(result.fault) << all_of(result);
     const std::vector<uint32_t> found = read<uint32_t>(words, blocks * 128);
     for (uint32_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 128) << i;
+  }
+}
+
+TEST_F(Tcgen05PairKernelTest, RunsOnNeighbouringMultiprocessors) {
+  // The odd blocks take longer, so that places become free on every other multiprocessor first.
+  const std::string text =
+      in_turn("mov.u32 %r9, %cluster_ctarank; mul.lo.u32 %r9, %r9, 100000; nanosleep.u32 %r9; mov.u32 %r6, %smid;\n");
+  const LaunchResult result = launch(compile(text), {blocks, 1, 1}, {128, 1, 1}, words);
+  EXPECT_FALSE(result.fault) << all_of(result);
+  const std::vector<uint32_t> found = read<uint32_t>(words, blocks * 128);
+  for (uint32_t i = 0; i < found.size(); i += 256) {
+    ASSERT_EQ(found[i] % 2, 0u) << i;
+    ASSERT_EQ(found[i + 128], found[i] + 1) << i;
   }
 }
 
