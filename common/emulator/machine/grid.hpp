@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <string>
 #include <vector>
@@ -160,6 +161,7 @@ struct Block {
   units::PairCalls pair_calls;     ///< its warps that wait for the peer block's
   uint32_t live_warps = 0;
   bool exited = false;
+  bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled
   std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
 
   uint32_t shared_base() const { return rank << kSharedRankShift; }
@@ -240,6 +242,10 @@ struct Grid {
   uint64_t cluster_count = 0;
   std::function<void(std::string_view)> print;  ///< device printf
 };
+
+/// The next cluster that has not started is not to start any more, or to start now: %ctaid of its block of rank 0.
+/// Nullopt when all have started.
+std::optional<Extent3> take_next_cluster(Grid& grid);
 
 /// Makes a blocked fragment ready at its cluster's present time. The instruction it sleeps in is executed again.
 void wake(Fragment& fragment);

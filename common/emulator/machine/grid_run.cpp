@@ -50,6 +50,13 @@ std::string_view name_of(FaultKind kind) {
 
 }  // namespace
 
+std::optional<Extent3> take_next_cluster(Grid& grid) {
+  if (grid.next_cluster == grid.cluster_count) return std::nullopt;
+  const Extent3 &shape = grid.request->cluster, &whole = grid.request->grid;
+  const Extent3 index = position(grid.next_cluster++, {whole.x / shape.x, whole.y / shape.y, whole.z / shape.z});
+  return Extent3{index.x * shape.x, index.y * shape.y, index.z * shape.z};
+}
+
 uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
   return round_up(machine_registers * kWarpSize, 256) * warps;
 }
@@ -93,6 +100,8 @@ void GridRun::run() {
           if (current == nullptr || free_at <= current->now) {
             grid_.resident.push_back(start_cluster(free_at));
             current = grid_.resident.back().get();
+            // What has room must have started before somebody asks what has not.
+            if (grid_.kernel->takes_over_clusters) continue;
           }
         }
       }
@@ -179,12 +188,8 @@ bool GridRun::has_room(const Sm& sm, uint32_t blocks) const {
 std::unique_ptr<Cluster> GridRun::start_cluster(Cycle at) {
   const std::vector<Sm*> sms = find_room();
   auto cluster = std::make_unique<Cluster>();
-  const Extent3& shape = grid_.request->cluster;
-  const Extent3 clusters{grid_.request->grid.x / shape.x, grid_.request->grid.y / shape.y,
-                         grid_.request->grid.z / shape.z};
   cluster->grid = &grid_;
-  const Extent3 index = position(grid_.next_cluster++, clusters);
-  cluster->first_block = {index.x * shape.x, index.y * shape.y, index.z * shape.z};
+  cluster->first_block = *take_next_cluster(grid_);
   cluster->now = at;
   for (uint32_t rank = 0; rank < sms.size(); ++rank) start_block(*cluster, rank, *sms[rank], at);
   return cluster;
@@ -227,6 +232,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.warpgroups.clear();
   block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);
   block.exited = false;
+  block.has_seen_no_cluster_left = false;
   block.live_warps = warps_per_block_;
   ++sm.blocks;
   sm.threads += warps_per_block_ * kWarpSize;

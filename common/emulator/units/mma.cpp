@@ -200,8 +200,8 @@ class Accumulator {
 // Puts back what an operation wrote to lanes that it must not write.
 class DisabledLanes {
  public:
-  /// `number` of the block among those of the operation: the even one of a pair has the first four words (taken for
-  /// granted, not confirmed).
+  /// `number` of the block among those of the operation. That the even one of a pair has the first four words is
+  /// unconfirmed.
   DisabledLanes(const MmaOperation& operation, TensorMemory& memory, uint32_t number)
       : memory_(memory), first_(cell_at(operation.d).column), columns_(columns_of_d(operation)) {
     constexpr uint32_t kWords = kTensorLanes / 32;
@@ -308,7 +308,8 @@ bool are_moderate(const Scales& scales, uint32_t rows, const InstructionDescript
   return true;
 }
 
-// What a quarter of the lanes computes: 32 rows, and all columns or (layout e) half of them.
+// What a quarter of the lanes computes: 32 rows, and all columns or (layout e) half of them. It has the scale factors
+// of just these; unconfirmed for layout e, where CUTLASS's tmem_sf_frg has B's so, but no kernel of it uses them.
 struct QuarterPart {
   uint32_t first_row, first_column, columns, panel_lane;
 };
