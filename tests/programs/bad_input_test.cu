@@ -47,6 +47,22 @@ __global__ void wait_in_one_branch() {
   }
 }
 
+/// Takes tensor memory for a pair of blocks, in those whose bit is set, and gives it back.
+__device__ void take_tensor_memory_of_pair(unsigned ranks) {
+  __shared__ uint32_t address;
+  unsigned rank;
+  asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  if ((ranks >> rank & 1) == 0) return;
+  asm volatile("tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%0], 64;"
+               :
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(&address)))
+               : "memory");
+  __syncwarp();
+  asm volatile("tcgen05.dealloc.cta_group::2.sync.aligned.b32 %0, 64;" : : "r"(address) : "memory");
+}
+__global__ void __cluster_dims__(2, 1, 1) take_together(unsigned ranks) { take_tensor_memory_of_pair(ranks); }
+__global__ void take_without_a_cluster() { take_tensor_memory_of_pair(1); }
+
 class BadInputTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -134,6 +150,22 @@ TEST_F(BadInputTest, WaitThatNobodyEnds) {
 TEST_F(BadInputTest, BarrierThatOnlyHalfOfTheThreadsReach) {
   wait_in_one_branch<<<1, 64>>>();
   expect_fault(cudaErrorLaunchTimeout, {"stagecraft: deadlock in kernel", "wait_in_one_branch"});
+}
+
+TEST_F(BadInputTest, TensorMemoryThatOneBlockOfAPairTakes) {
+  take_together<<<2, 32>>>(0b11);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  take_together<<<2, 32>>>(0b10);
+  expect_fault(cudaErrorLaunchTimeout,
+               {"stagecraft: deadlock in kernel", "block (1,0,0) warp 0 [all lanes]",
+                "waits for a warp of its peer, block (0,0,0), to come to tcgen05.alloc as well (cta_group::2)",
+                "block (0,0,0) has ended without it"});
+}
+
+TEST_F(BadInputTest, PairsOfBlocksWithoutACluster) {
+  take_without_a_cluster<<<2, 32>>>();
+  expect_fault(cudaErrorIllegalInstruction, {"tcgen05.alloc with cta_group::2: the block, of rank 0 in a cluster of 1, "
+                                             "has no peer"});
 }
 
 TEST_F(BadInputTest, GridAndBlockThatTheChipHasNot) {

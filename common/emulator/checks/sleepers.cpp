@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "emulator/checks/report.hpp"
+#include "emulator/units/tensor_units.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -20,6 +21,12 @@ using machine::Warp;
 namespace {
 
 constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
+
+/// "its peer, block (1,0,0)", of a fragment that waits for it.
+std::string name_of_peer(const Fragment& fragment) {
+  const Block& peer = *units::peer_of(fragment.block());
+  return fmt::format("its peer, block ({},{},{}),", peer.index.x, peer.index.y, peer.index.z);
+}
 
 }  // namespace
 
@@ -52,6 +59,9 @@ std::string describe_wait(const Fragment& fragment) {
     case WaitKind::cluster_barrier:
       return fmt::format("waits at barrier.cluster, where {} threads have arrived", fragment.cluster().barrier_arrived);
     case WaitKind::tensor_memory: return fmt::format("waits for {} columns of tensor memory", wait.value);
+    case WaitKind::block_pair:
+      return fmt::format("waits for a warp of {} to come to {} as well (cta_group::2)", name_of_peer(fragment),
+                         units::name_of(static_cast<units::PairInstruction>(wait.value)));
     case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
     case WaitKind::warpgroup_mma:
       return wait.address == 0
@@ -175,6 +185,8 @@ void Sleepers::find_needs(Group& group) {
         return &other.block() == &first.block() &&
                (other.wait.kind != WaitKind::named_barrier || other.wait.address != wait.address);
       });
+    case WaitKind::block_pair:
+      return need(group, [&](const Fragment& other) { return &other.block() == units::peer_of(first.block()); });
     case WaitKind::warp_sync:
       return need(group, [&](const Fragment& other) {
         return other.warp == first.warp && (static_cast<machine::LaneMask>(wait.value) & other.mask) != 0;
@@ -332,6 +344,15 @@ Cause Sleepers::cause_of(const Group& group) const {
     case WaitKind::tensor_memory:
       return {7,
               "tensor memory that was allocated earlier has not been freed: is there a tcgen05.dealloc on every way?"};
+    case WaitKind::block_pair: {
+      const char* const instruction = units::name_of(static_cast<units::PairInstruction>(wait.value));
+      const Block& peer = *units::peer_of(group.first->block());
+      return {7,
+              fmt::format("with cta_group::2 {} is executed by one warp of each block of a pair, together: block "
+                          "({},{},{}) {} it. Does only one of the two execute it, or does its peer wait for it before?",
+                          instruction, peer.index.x, peer.index.y, peer.index.z,
+                          peer.exited ? "has ended without" : "does not come to")};
+    }
     case WaitKind::named_barrier:
       return {3,
               fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "

@@ -105,7 +105,7 @@ void TensorOrder::access(const ClusterOrder& order, uint32_t rank, const TensorR
   std::vector<Region>& regions = regions_[rank];
   const auto look_at = [&](const TensorAccess& before, const TensorRange& where) {
     if (before.kind == TensorAccessKind::nothing || (!before.writes && !now.writes)) return;
-    if (const auto flaw = flaw_between(order, before, now)) conflicts.push_back({*flaw, before, now, where});
+    if (const auto flaw = flaw_between(order, before, now)) conflicts.push_back({*flaw, before, now, where, rank});
   };
   const size_t count = regions.size();
   for (size_t i = 0; i < count; ++i) {
@@ -183,20 +183,8 @@ std::vector<TensorConflict> TensorOrder::event(ClusterOrder& order, const machin
   return conflicts;
 }
 
-std::vector<TensorConflict> TensorOrder::issued(ClusterOrder& order, const machine::AsyncOperation& operation,
-                                                uint32_t index) {
-  std::vector<TensorConflict> conflicts;
-  if (operation.tensor_reads.empty() && operation.tensor_writes.empty()) return conflicts;
-  const uint32_t number = order.warp_number(*operation.fragment);
-  const uint32_t rank = operation.fragment->block().rank;
-  order.warp(number).accessed = true;
-  TensorAccess now{.kind = TensorAccessKind::operation,
-                   .warp = number,
-                   .lanes = 1u << operation.lane,
-                   .time = order.warp(number).time,
-                   .pc = operation.fragment->pc,
-                   .number = index,
-                   .known = order.known(number, operation.lane)};
+void TensorOrder::operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation,
+                          TensorAccess now, std::vector<TensorConflict>& conflicts) {
   for (const TensorRange& range : operation.tensor_reads) access(order, rank, range, now, conflicts);
   now.writes = true;
   for (const TensorRange& range : operation.tensor_writes) {
@@ -204,12 +192,30 @@ std::vector<TensorConflict> TensorOrder::issued(ClusterOrder& order, const machi
       for (const Region& region : regions_[rank]) {
         const TensorRange inner = common_part(region.range, range);
         if (is_empty(inner) || region.write.kind != TensorAccessKind::nothing) continue;
-        conflicts.push_back({TensorFlaw::unwritten, {}, now, inner});
+        conflicts.push_back({TensorFlaw::unwritten, {}, now, inner, rank});
         break;
       }
     }
     access(order, rank, range, now, conflicts);
   }
+}
+
+std::vector<TensorConflict> TensorOrder::issued(ClusterOrder& order, const machine::AsyncOperation& operation,
+                                                uint32_t index) {
+  std::vector<TensorConflict> conflicts;
+  if (operation.tensor_reads.empty() && operation.tensor_writes.empty()) return conflicts;
+  const uint32_t number = order.warp_number(*operation.fragment);
+  const uint32_t rank = operation.fragment->block().rank;
+  order.warp(number).accessed = true;
+  const TensorAccess now{.kind = TensorAccessKind::operation,
+                         .warp = number,
+                         .lanes = 1u << operation.lane,
+                         .time = order.warp(number).time,
+                         .pc = operation.fragment->pc,
+                         .number = index,
+                         .known = order.known(number, operation.lane)};
+  operate(order, rank, operation, now, conflicts);
+  if (operation.of_pair) operate(order, rank ^ 1, operation, now, conflicts);
   for (const TensorConflict& conflict : conflicts) {
     if (conflict.flaw == TensorFlaw::fence_after) {
       warps_[number].fenced[operation.lane] = order.known(number, operation.lane);

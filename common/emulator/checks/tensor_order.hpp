@@ -55,6 +55,7 @@ struct TensorConflict {
   TensorFlaw flaw;
   TensorAccess before, now;
   machine::TensorRange range;  ///< where they meet
+  uint32_t rank = 0;           ///< in whose tensor memory
 };
 
 /// The tensor memory of a cluster's blocks.
@@ -87,6 +88,8 @@ class TensorOrder {
 
   void access(const ClusterOrder& order, uint32_t rank, const machine::TensorRange& range, const TensorAccess& now,
               std::vector<TensorConflict>& conflicts);
+  void operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation, TensorAccess now,
+               std::vector<TensorConflict>& conflicts);
   std::optional<TensorFlaw> flaw_between(const ClusterOrder& order, const TensorAccess& before,
                                          const TensorAccess& now) const;
   template <typename Holds>

@@ -55,7 +55,8 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
       continue;
     Diagnostic finding;
     finding.place = place_of(state, now.warp, now.lanes, now.pc);
-    const std::string range = spell(conflict.range);
+    std::string range = spell(conflict.range);
+    if (conflict.rank != now.warp / state.order.warps_per_block()) range += " of the peer block";
     switch (conflict.flaw) {
       case TensorFlaw::unwritten:
         finding.kind = "uninitialised accumulator";

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <string>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "emulator/machine/observer.hpp"
 #include "emulator/units/bulk_groups.hpp"
 #include "emulator/units/mbarrier_table.hpp"
+#include "emulator/units/pair_calls.hpp"
 #include "emulator/units/tensor_memory.hpp"
 
 namespace stagecraft::emulator::units {
@@ -55,6 +57,7 @@ enum class WaitKind : uint8_t {
   warp_sync,      ///< value: the lanes that must come, as a mask
   cluster_barrier,
   tensor_memory,  ///< value: columns asked for
+  block_pair,     ///< for a warp of the peer block; value: the units::PairInstruction that it must come to
   bulk_group,     ///< value: groups that may stay pending
   grid_dependency,
   sleep,          ///< nanosleep; ends by itself
@@ -155,8 +158,10 @@ struct Block {
   std::array<NamedBarrier, 16> named_barriers;
   units::MbarrierTable mbarriers;  ///< live barriers of this block's shared memory, by offset
   units::BulkGroups bulk_groups;   ///< cp.async.bulk groups, per thread
+  units::PairCalls pair_calls;     ///< its warps that wait for the peer block's
   uint32_t live_warps = 0;
   bool exited = false;
+  bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled
   std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
 
   uint32_t shared_base() const { return rank << kSharedRankShift; }
@@ -237,6 +242,10 @@ struct Grid {
   uint64_t cluster_count = 0;
   std::function<void(std::string_view)> print;  ///< device printf
 };
+
+/// The next cluster that has not started is not to start any more, or to start now: %ctaid of its block of rank 0.
+/// Nullopt when all have started.
+std::optional<Extent3> take_next_cluster(Grid& grid);
 
 /// Makes a blocked fragment ready at its cluster's present time. The instruction it sleeps in is executed again.
 void wake(Fragment& fragment);

@@ -50,6 +50,13 @@ std::string_view name_of(FaultKind kind) {
 
 }  // namespace
 
+std::optional<Extent3> take_next_cluster(Grid& grid) {
+  if (grid.next_cluster == grid.cluster_count) return std::nullopt;
+  const Extent3 &shape = grid.request->cluster, &whole = grid.request->grid;
+  const Extent3 index = position(grid.next_cluster++, {whole.x / shape.x, whole.y / shape.y, whole.z / shape.z});
+  return Extent3{index.x * shape.x, index.y * shape.y, index.z * shape.z};
+}
+
 uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
   return round_up(machine_registers * kWarpSize, 256) * warps;
 }
@@ -93,6 +100,8 @@ void GridRun::run() {
           if (current == nullptr || free_at <= current->now) {
             grid_.resident.push_back(start_cluster(free_at));
             current = grid_.resident.back().get();
+            // What has room must have started before somebody asks what has not.
+            if (grid_.kernel->takes_over_clusters) continue;
           }
         }
       }
@@ -141,22 +150,29 @@ bool GridRun::nothing_can_end(const Cluster&) const {
 }
 
 std::vector<Sm*> GridRun::find_room() const {
-  // Blocks of one cluster go to different multiprocessors as far as there are enough.
+  // Blocks of one cluster go to different multiprocessors as far as there are enough. Pairs of blocks that share tensor
+  // operations go to two neighbours, as on the chip.
+  const uint64_t blocks = grid_.request->cluster.count();
+  const uint32_t together = grid_.kernel->cta_group == 2 && blocks % 2 == 0 ? 2 : 1;
   std::vector<Sm*> chosen;
   std::vector<uint32_t> planned(grid_.sms.size(), 0);
-  const uint64_t blocks = grid_.request->cluster.count();
-  for (uint64_t i = 0; i < blocks; ++i) {
+  const auto load = [&](const Sm& sm) { return sm.blocks + planned[sm.index]; };
+  for (uint64_t rank = 0; rank < blocks; rank += together) {
     Sm* best = nullptr;
-    for (Sm& sm : grid_.sms) {
-      if (!has_room(sm, planned[sm.index] + 1)) continue;
-      const auto load = [&](const Sm& candidate) { return candidate.blocks + planned[candidate.index]; };
+    for (size_t first = 0; first + together <= grid_.sms.size(); first += together) {
+      Sm& sm = grid_.sms[first];
+      const auto fits = [&](const Sm& each) { return has_room(each, planned[each.index] + 1); };
+      if (!fits(sm) || !fits(grid_.sms[first + together - 1])) continue;
       if (best == nullptr || load(sm) < load(*best) || (load(sm) == load(*best) && sm.free_at < best->free_at)) {
         best = &sm;
       }
     }
     if (best == nullptr) return {};
-    ++planned[best->index];
-    chosen.push_back(best);
+    for (uint32_t i = 0; i < together; ++i) {
+      Sm& sm = grid_.sms[best->index + i];
+      ++planned[sm.index];
+      chosen.push_back(&sm);
+    }
   }
   return chosen;
 }
@@ -172,12 +188,8 @@ bool GridRun::has_room(const Sm& sm, uint32_t blocks) const {
 std::unique_ptr<Cluster> GridRun::start_cluster(Cycle at) {
   const std::vector<Sm*> sms = find_room();
   auto cluster = std::make_unique<Cluster>();
-  const Extent3& shape = grid_.request->cluster;
-  const Extent3 clusters{grid_.request->grid.x / shape.x, grid_.request->grid.y / shape.y,
-                         grid_.request->grid.z / shape.z};
   cluster->grid = &grid_;
-  const Extent3 index = position(grid_.next_cluster++, clusters);
-  cluster->first_block = {index.x * shape.x, index.y * shape.y, index.z * shape.z};
+  cluster->first_block = *take_next_cluster(grid_);
   cluster->now = at;
   for (uint32_t rank = 0; rank < sms.size(); ++rank) start_block(*cluster, rank, *sms[rank], at);
   return cluster;
@@ -216,9 +228,11 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.named_barriers = {};
   block.mbarriers = {};
   block.bulk_groups = {};
+  block.pair_calls.clear();
   block.warpgroups.clear();
   block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);
   block.exited = false;
+  block.has_seen_no_cluster_left = false;
   block.live_warps = warps_per_block_;
   ++sm.blocks;
   sm.threads += warps_per_block_ * kWarpSize;

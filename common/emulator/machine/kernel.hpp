@@ -124,7 +124,9 @@ class Kernel {
   uint32_t parameter_bytes = 0;
   std::vector<SharedVariable> shared_variables;
   bool uses_tensor_memory = false;
-  uint32_t machine_registers = 0;  ///< per thread as ptxas allocated them; 0 when no machine code was embedded
+  uint32_t cta_group = 0;            ///< that its tcgen05 instructions name: 1, or 2 for pairs of blocks; 0: none does
+  bool takes_over_clusters = false;  ///< by clusterlaunchcontrol
+  uint32_t machine_registers = 0;    ///< per thread as ptxas allocated them; 0 when no machine code was embedded
 
   /// "gemm.cu:88", the innermost line of the kernel's own file; where the instruction came from another file of the
   /// program by inlining, "gemm.cu:88 (pipeline.hpp:41)". Headers of the toolkit are passed over. Empty when unknown.

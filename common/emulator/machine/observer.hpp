@@ -129,6 +129,7 @@ struct AsyncOperation {
   SharedLayout layout = SharedLayout::unknown;  ///< of what it writes
   std::vector<MatrixRead> matrices{};           ///< what `reads` are, where that is known
   std::vector<TensorRange> tensor_reads{}, tensor_writes{};
+  bool of_pair = false;         ///< of two blocks (cta_group::2): in tensor memory it touches the same ranges in both
   bool accumulates = false;     ///< adds to what `tensor_writes` hold
   uint64_t begin = 0, end = 0;  ///< virtual time at which it is under way
 };

@@ -383,6 +383,7 @@ const InstructionSet& instruction_set() {
     add_mbarrier_operations(all);
     add_bulk_copies(all);
     add_tensor_core_operations(all);
+    add_cluster_launch(all);
     return all;
   }();
   return set;

@@ -153,6 +153,7 @@ void add_memory_accesses(InstructionSet&);  // ld, st, atom, red, prefetch, ...
 void add_mbarrier_operations(InstructionSet&);
 void add_bulk_copies(InstructionSet&);             // cp.async.bulk*, cp.async, tensormap
 void add_tensor_core_operations(InstructionSet&);  // tcgen05.*, wgmma.*, mma.sync
+void add_cluster_launch(InstructionSet&);          // clusterlaunchcontrol
 //! [families]
 
 }  // namespace stagecraft::emulator::machine

@@ -23,6 +23,7 @@ std::string name_of(const machine::Fragment& fragment) {
     case WaitKind::warp_sync: return "its other lanes";
     case WaitKind::cluster_barrier: return "the cluster";
     case WaitKind::tensor_memory: return "tensor memory";
+    case WaitKind::block_pair: return "the peer block";
     case WaitKind::bulk_group: return "its own copies";
     case WaitKind::warpgroup_mma: return "wgmma";
     case WaitKind::grid_dependency: return "the grid before";
@@ -141,10 +142,13 @@ void Timeline::issued(const machine::AsyncOperation& operation) {
                        operation.completion == machine::AsyncCompletion::tensor_arrive;
   if (arrival) return;
   (tensor_core ? row->multiplies : row->copies) = true;
-  std::vector<Span>& spans = (tensor_core ? multiplications_ : copies_)[row->block].spans;
-  if (spans.size() < kMostSpans) {
+  const auto add = [&](uint32_t block) {
+    std::vector<Span>& spans = (tensor_core ? multiplications_ : copies_)[block].spans;
+    if (spans.size() >= kMostSpans) return;
     spans.push_back({operation.begin, operation.end, operation.what, operation.fragment->pc});
-  }
+  };
+  add(row->block);
+  if (operation.of_pair) add(row->block ^ 1);  // the units of both blocks are at it
 }
 
 void Timeline::tensor(const machine::TensorEvent& event) {

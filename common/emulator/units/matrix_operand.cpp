@@ -231,12 +231,13 @@ void load_a(const uint32_t* cells, ElementFormat format, PanelSpace& space) {
   mma_kernels().decode_cells(format, cells, kSliceBytes / 4, table_for(format), space.a);
 }
 
-void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space) {
+void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space, uint32_t first_column) {
   const MmaKernels& kernels = mma_kernels();
+  float* const b = space.b + size_t{first_column} * matrix.k;
   uint8_t* const raw = reinterpret_cast<uint8_t*>(space.raw);
   if (!matrix.mn_major) {
     gather_slice(matrix, block, raw);
-    kernels.decode(matrix.format, raw, matrix.rows * matrix.k, table_for(matrix.format), space.b);
+    kernels.decode(matrix.format, raw, matrix.rows * matrix.k, table_for(matrix.format), b);
     return;
   }
   constexpr uint32_t kRowFloats = 256;
@@ -247,7 +248,7 @@ void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space) {
                    space.rows + k * kRowFloats);
   }
   kernels.transpose(reinterpret_cast<const uint32_t*>(space.rows), kRowFloats, matrix.k, matrix.rows,
-                    reinterpret_cast<uint32_t*>(space.b), matrix.k);
+                    reinterpret_cast<uint32_t*>(b), matrix.k);
 }
 
 }  // namespace stagecraft::emulator::units

@@ -51,8 +51,8 @@ struct alignas(64) PanelSpace {
 void load_a(const SharedMatrix& matrix, const machine::Block& block, PanelSpace& space);
 /// A from 8 columns of 128 cells to `space.a`.
 void load_a(const uint32_t* cells, ElementFormat format, PanelSpace& space);
-/// B from shared memory to `space.b`.
-void load_b(const SharedMatrix& matrix, const machine::Block& block, PanelSpace& space);
+/// B from shared memory to `space.b`, as its columns from `first_column` on.
+void load_b(const SharedMatrix& matrix, const machine::Block& block, PanelSpace& space, uint32_t first_column = 0);
 
 /// Copies `rows` rows of `row_bytes` bytes (a multiple of 16) of a K-major matrix, in order, to `out`.
 void gather_k_major(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,

@@ -94,31 +94,39 @@ void check_accumulator(const Word& word, InstructionDescriptor& descriptor) {
   descriptor.d = code == 0 ? AccumulatorFormat::f16 : code == 1 ? AccumulatorFormat::f32 : AccumulatorFormat::s32;
 }
 
-bool is_legal_n(MmaKind kind, uint32_t n) {
-  if (n < 8 || n > 256) return false;
-  if (kind != MmaKind::i8) return n % 8 == 0;
-  return n <= 24 ? n % 8 == 0 : n % 16 == 0;
+// The numbers of columns that the forms of a kind have, as conditions and in words.
+struct LegalN {
+  bool found;
+  const char* words;
+};
+LegalN legal_n(MmaKind kind, uint32_t n, bool ws, bool pair) {
+  if (ws) return {n == 64 || n == 128 || n == 256, "N 64, 128 or 256"};
+  const auto steps_of = [n](uint32_t step) { return n >= step && n <= 256 && n % step == 0; };
+  if (kind == MmaKind::i8) {
+    if (pair) return {steps_of(32), "N from 32 to 256 in steps of 32"};
+    return {n <= 24 ? steps_of(8) : steps_of(16), "N 8, 16, 24, 32, and from 48 to 256 in steps of 16"};
+  }
+  if (pair) return {steps_of(16), "N from 16 to 256 in steps of 16"};
+  return {steps_of(8), "N from 8 to 256 in steps of 8"};
 }
 
 void check_shape(const Word& word, const InstructionDescriptor& descriptor, bool ws) {
   const auto [m, n, kind] = std::tuple{descriptor.m, descriptor.n, descriptor.kind};
-  const bool scaled = is_block_scaled(kind);
-  const bool legal_m = ws ? m == 32 || m == 64 || m == 128 : m == 128 || (m == 64 && !scaled);
-  const std::string form = fmt::format("{}{} with cta_group::1", name_of(kind), ws ? " .ws" : "");
+  const bool scaled = is_block_scaled(kind), pair = descriptor.blocks == 2;
+  const bool legal_m = pair ? m == 128 || m == 256
+                       : ws ? m == 32 || m == 64 || m == 128
+                            : m == 128 || (m == 64 && !scaled);
+  const std::string form = fmt::format("{}{} with cta_group::{}", name_of(kind), ws ? " .ws" : "", descriptor.blocks);
   if (!legal_m) {
     word.refuse(fmt::format("M ({}) is {} for {}",
                             scaled ? "bits 28:27, in units of 128" : "bits 28:24, in units of 16", m, form),
-                ws       ? "M 32, 64 or 128"
+                pair     ? "M 128 or 256"
+                : ws     ? "M 32, 64 or 128"
                 : scaled ? "M 128"
                          : "M 64 or 128");
   }
-  const bool legal_n = ws ? n == 64 || n == 128 || n == 256 : is_legal_n(kind, n);
-  if (!legal_n) {
-    word.refuse(fmt::format("N (bits 22:17, in units of 8) is {} for {}", n, form),
-                ws                    ? "N 64, 128 or 256"
-                : kind == MmaKind::i8 ? "N 8, 16, 24, 32, and from 48 to 256 in steps of 16"
-                                      : "N from 8 to 256 in steps of 8");
-  }
+  const LegalN legal = legal_n(kind, n, ws, pair);
+  if (!legal.found) word.refuse(fmt::format("N (bits 22:17, in units of 8) is {} for {}", n, form), legal.words);
 }
 
 void check_major(const Word& word, InstructionDescriptor& descriptor) {
@@ -134,10 +142,11 @@ void check_major(const Word& word, InstructionDescriptor& descriptor) {
   };
   check(descriptor.a_mn_major, descriptor.a, 'A', 15);
   check(descriptor.b_mn_major, descriptor.b, 'B', 16);
-  if (descriptor.b_mn_major && bits_of(descriptor.b) == 8 && descriptor.n % 16 != 0) {
+  const uint32_t step = 16 * descriptor.blocks;
+  if (descriptor.b_mn_major && bits_of(descriptor.b) == 8 && descriptor.n % step != 0) {
     word.refuse(
         fmt::format("N (bits 22:17, in units of 8) is {} with an MN-major B (bit 16) of 8-bit elements", descriptor.n),
-        "N from 16 to 256 in steps of 16");
+        fmt::format("N from {0} to 256 in steps of {0}", step));
   }
 }
 
@@ -256,10 +265,11 @@ SharedDescriptor decode_warpgroup_descriptor(uint64_t bits, std::string_view wha
   return descriptor;
 }
 
-InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws) {
+InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair) {
   const Word word(bits, "tcgen05.mma, instruction descriptor", 8);
   InstructionDescriptor descriptor;
   descriptor.kind = kind;
+  descriptor.blocks = pair ? 2 : 1;
   if (is_block_scaled(kind)) {
     decode_scaled(word, descriptor);
   } else {

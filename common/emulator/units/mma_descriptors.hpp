@@ -40,7 +40,8 @@ struct InstructionDescriptor {
   ElementFormat a = ElementFormat::f16, b = ElementFormat::f16;
   AccumulatorFormat d = AccumulatorFormat::f32;
   uint32_t m = 128, n = 8;
-  uint32_t k = 16;  ///< elements; always 32 bytes of shared memory
+  uint32_t blocks = 1;  ///< that share the work, each supplying its part of A's rows and of B's columns: cta_group
+  uint32_t k = 16;      ///< elements; always 32 bytes of shared memory
   bool negate_a = false, negate_b = false;
   bool a_mn_major = false, b_mn_major = false;
   bool saturate = false;                    ///< kind::i8: clamp D instead of wrapping around
@@ -48,7 +49,7 @@ struct InstructionDescriptor {
   bool scale_ue4m3 = false;                 ///< scale factors are ue4m3 instead of ue8m0
 };
 
-/// For cta_group::1. `ws`: the weight-stationary form, which has other shapes.
-InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws);
+/// `ws`: the weight-stationary form; `pair`: cta_group::2. They have other shapes, and exclude each other.
+InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair = false);
 
 }  // namespace stagecraft::emulator::units

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/machine/function_translator.hpp"
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/observation.hpp"
 #include "emulator/units/mma_sync.hpp"
@@ -74,9 +75,17 @@ void translate(Translation& t) {
 
 }  // namespace
 
-void take_group(Translation& t) {
-  if (t.modifiers.take("cta_group::2")) t.unsupported("cta_group::2 is not implemented yet; use cta_group::1");
-  t.modifiers.require("cta_group::1");
+bool take_pair(Translation& t) {
+  const uint32_t group = t.modifiers.require_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2" ? 2 : 1;
+  uint32_t& of_kernel = t.function().kernel().cta_group;
+  if (of_kernel != 0 && of_kernel != group) {
+    t.illegal(
+        fmt::format("cta_group::{} in a kernel that has cta_group::{} before; all tcgen05 instructions of a kernel "
+                    "must name the same one",
+                    group, of_kernel));
+  }
+  of_kernel = group;
+  return group == 2;
 }
 
 void take_aligned(Translation& t) {

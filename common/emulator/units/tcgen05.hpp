@@ -3,6 +3,7 @@
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
+#include "emulator/units/tensor_units.hpp"
 
 namespace stagecraft::emulator::units {
 
@@ -15,8 +16,8 @@ void translate_mma(machine::Translation&);           // mma
 void translate_copy(machine::Translation&);          // cp
 void translate_commit(machine::Translation&);        // commit
 
-/// Takes `.cta_group::1`; refuses `.cta_group::2`.
-void take_group(machine::Translation&);
+/// Takes `.cta_group::1` or `::2`, the same one in the whole kernel. Whether it is a pair's.
+bool take_pair(machine::Translation&);
 /// Takes `.sync.aligned`.
 void take_aligned(machine::Translation&);
 

@@ -19,7 +19,6 @@
 
 namespace stagecraft::emulator::units {
 
-using machine::Block;
 using machine::Fragment;
 using machine::LaneMask;
 using machine::MemoryOperand;
@@ -29,27 +28,28 @@ using machine::Translation;
 
 namespace {
 
-constexpr size_t kLaneWords = 4;  // of the disable-output-lane vector
+constexpr size_t kLaneWords = 4;  // of the disable-output-lane vector, for each block
 
 // Executes what was checked at its issue. Since then, its tensor memory may have been freed.
 template <typename Operation>
-void complete(const Operation& operation, const Block& block, TensorMemory& memory) {
+void complete(const Operation& operation, const TensorUnits& units) {
   try {
-    check(operation, block, memory);
+    check(operation, units);
   } catch (machine::Fault& fault) {
     fault.details.push_back("it was when the operation was issued: wait for its commit before tcgen05.dealloc");
     throw;
   }
-  execute(operation, block, memory);
+  execute(operation, units);
 }
 
 struct MmaDetail : machine::OpDetail {
   MmaKind kind = MmaKind::f16;
+  bool pair = false;
   bool weight_stationary = false;
   bool a_in_tensor_memory = false;
   MemoryOperand d, a_address, scales_a, scales_b;
   LaneOperand a, b, instruction;
-  std::array<LaneOperand, kLaneWords> disabled;
+  std::array<LaneOperand, 2 * kLaneWords> disabled;
   Translation::Predicate accumulate{machine::kNoRegister, 0};
   uint32_t scale_d = 0;
   uint32_t scales_per_slice = 0;
@@ -58,7 +58,8 @@ struct MmaDetail : machine::OpDetail {
 MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
   MmaOperation operation;
   const auto word = [&](const LaneOperand& operand) { return static_cast<uint32_t>(operand.at(fragment, lane)); };
-  operation.shape = decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary);
+  operation.shape =
+      decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary, detail.pair);
   operation.weight_stationary = detail.weight_stationary;
   const LaneMask enabled = *machine::lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
   operation.accumulate = ((enabled ^ detail.accumulate.flip) >> lane & 1) != 0;
@@ -71,7 +72,7 @@ MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uin
     operation.a = decode_shared_descriptor(detail.a.at(fragment, lane), "tcgen05.mma, descriptor of A");
   }
   operation.b = decode_shared_descriptor(detail.b.at(fragment, lane), "tcgen05.mma, descriptor of B");
-  for (size_t i = 0; i < kLaneWords; ++i) {
+  for (size_t i = 0; i < detail.disabled.size(); ++i) {
     if (detail.disabled[i].present()) operation.disabled[i] = word(detail.disabled[i]);
   }
   if (is_block_scaled(detail.kind)) {
@@ -85,14 +86,16 @@ MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uin
 Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const MmaDetail*>(op.detail);
   const machine::Latencies& latencies = *fragment.grid().latencies;
+  const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.mma");
   machine::for_each_lane(mask, [&](uint32_t lane) {
     const MmaOperation operation = operation_of(fragment, detail, lane);
-    check(operation, fragment.block(), tensor_memory_of(fragment));
+    check(operation, units);
     // K is 32 bytes for all kinds, and narrower types are that much faster: 16 elements of 16 bits stand for it.
-    const uint64_t arithmetic = uint64_t{operation.shape.m} * operation.shape.n * 16 / latencies.mma_macs_per_cycle;
+    const uint64_t products = uint64_t{operation.shape.m} * operation.shape.n * 16;
     issue(
-        fragment, lane, arithmetic, "tcgen05.mma", [&] { return footprint_of(operation, fragment.block()); },
-        [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
+        fragment, lane, units, products / (latencies.mma_macs_per_cycle * units.count()), "tcgen05.mma",
+        [&] { return footprint_of(operation, units); },
+        [operation](const TensorUnits& of_operation) { complete(operation, of_operation); });
   });
   machine::note_effect(fragment);
   return Outcome::next;
@@ -148,10 +151,12 @@ void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
   if (t.operand(index).kind == ptx::OperandKind::vector) {
     const std::vector<ptx::Operand>& words = t.operand(index).list;
     if (detail.weight_stationary) t.illegal("the .ws form has no disable-output-lane vector");
-    if (words.size() != kLaneWords) {
-      t.illegal(fmt::format("the disable-output-lane vector has {} words; with cta_group::1 it has 4", words.size()));
+    const size_t wanted = detail.pair ? 2 * kLaneWords : kLaneWords;
+    if (words.size() != wanted) {
+      t.illegal(fmt::format("the disable-output-lane vector has {} words; with cta_group::{} it has {}", words.size(),
+                            detail.pair ? 2 : 1, wanted));
     }
-    for (size_t i = 0; i < kLaneWords; ++i) detail.disabled[i] = lane_operand(t, words[i], ptx::Type::b32);
+    for (size_t i = 0; i < wanted; ++i) detail.disabled[i] = lane_operand(t, words[i], ptx::Type::b32);
     ++index;
   }
   detail.accumulate = t.predicate(t.operand(index));
@@ -174,7 +179,8 @@ void translate_mma(Translation& t) {
   auto detail = std::make_unique<MmaDetail>();
   if (t.modifiers.take("sp")) t.unsupported("tcgen05.mma.sp (sparse A) is not implemented yet");
   detail->weight_stationary = t.modifiers.take("ws");
-  take_group(t);
+  detail->pair = take_pair(t);
+  if (detail->pair && detail->weight_stationary) t.illegal("the .ws form has no cta_group::2");
   detail->kind = take_kind(t);
   const bool scaled = is_block_scaled(detail->kind);
   if (scaled && detail->weight_stationary) t.illegal("the .ws form has no block-scaled kinds");
@@ -213,6 +219,7 @@ void translate_mma(Translation& t) {
 namespace {
 
 struct CopyDetail : machine::OpDetail {
+  bool pair = false;
   CopyShape shape = CopyShape::c128x256b;
   std::optional<ElementFormat> unpacked;
   MemoryOperand address;
@@ -222,13 +229,14 @@ struct CopyDetail : machine::OpDetail {
 Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
   constexpr uint32_t kBytesPerCycle = 128;  // of shared memory
   const auto& detail = *static_cast<const CopyDetail*>(op.detail);
+  const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.cp");
   machine::for_each_lane(mask, [&](uint32_t lane) {
     CopyOperation operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
     operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
-    check(operation, fragment.block(), tensor_memory_of(fragment));
-    const auto touched = [&] { return footprint_of(operation, fragment.block()); };
-    issue(fragment, lane, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle, "tcgen05.cp", touched,
-          [operation](const Block& block, TensorMemory& memory) { complete(operation, block, memory); });
+    check(operation, units);
+    const auto touched = [&] { return footprint_of(operation, units); };
+    issue(fragment, lane, units, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle, "tcgen05.cp",
+          touched, [operation](const TensorUnits& of_operation) { complete(operation, of_operation); });
   });
   machine::note_effect(fragment);
   return Outcome::next;
@@ -250,8 +258,8 @@ CopyShape take_copy_shape(Translation& t) {
 }  // namespace
 
 void translate_copy(Translation& t) {
-  take_group(t);
   auto detail = std::make_unique<CopyDetail>();
+  detail->pair = take_pair(t);
   detail->shape = take_copy_shape(t);
   // The destination format, then the source format: `.b8x16.b4x16_p64`.
   if (t.modifiers.take("b8x16")) {
@@ -297,7 +305,7 @@ Outcome announce(Fragment& fragment, const Op& op, LaneMask mask) {
 }  // namespace
 
 void translate_commit(Translation& t) {
-  take_group(t);
+  take_pair(t);  // what a thread has issued is of the same group, because all of the kernel is
   t.modifiers.require("mbarrier::arrive::one");
   t.modifiers.require("b64");
   const bool cluster_scope = t.modifiers.take("shared::cluster");

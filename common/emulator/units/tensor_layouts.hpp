@@ -73,12 +73,14 @@ constexpr uint32_t mn_major_offset(Swizzle swizzle, uint32_t leading, uint32_t s
 
 // ---- Accumulators in tensor memory ---------------------------------------------------------------------------------
 
-/// How the rows and columns of D are spread over tensor memory; the letters are those of the PTX ISA.
+/// How the rows and columns that one block holds of D are spread over its tensor memory; the letters are those of the
+/// PTX ISA. Of a pair of blocks (cta_group::2) the even one holds the upper half of the rows, as layout d does 128 (the
+/// PTX ISA's A) or e 64 (its B).
 enum class AccumulatorLayout : uint8_t {
-  d,  ///< M = 128: row m in lane m
-  f,  ///< M = 64: 16 rows in each quarter of the lanes
-  e,  ///< M = 64 of .ws: the right half of the columns in lanes 64..127
-  g,  ///< M = 32 of .ws: each quarter of the columns in its own 32 lanes
+  d,  ///< 128 rows: row m in lane m
+  f,  ///< 64 rows: 16 in each quarter of the lanes
+  e,  ///< 64 rows of .ws or of a pair: the right half of the columns in lanes 64..127
+  g,  ///< 32 rows of .ws: each quarter of the columns in its own 32 lanes
 };
 
 /// Lane and column of element (m, n), relative to the address of D (whose lane is 0, or 16 for layout f).

@@ -8,6 +8,7 @@
 
 #include "emulator/machine/fault.hpp"
 #include "emulator/machine/grid.hpp"
+#include "emulator/units/tensor_units.hpp"
 
 namespace stagecraft::emulator::units {
 
@@ -44,8 +45,8 @@ uint64_t TensorMemory::serial_of(const Block& block) const {
   return found == uses_.end() ? 0 : found->second.serial;
 }
 
-std::optional<TensorMemory::Allocation> TensorMemory::allocate(const Block& block, uint32_t columns) {
-  Use& use = use_of(block);
+void TensorMemory::check_request(const Block& block, uint32_t columns) {
+  const Use& use = use_of(block);
   if (!std::has_single_bit(columns) || columns < kUnitColumns || columns > kTensorColumns) {
     throw Fault(FaultKind::illegal_instruction, fmt::format("tcgen05.alloc of {} columns", columns),
                 {"legal: 32, 64, 128, 256 or 512 columns"});
@@ -60,19 +61,23 @@ std::optional<TensorMemory::Allocation> TensorMemory::allocate(const Block& bloc
                 fmt::format("tcgen05.alloc of {} columns after one of {}", columns, use.latest_columns),
                 {"the allocations of a block must not grow: make the largest first"});
   }
+}
 
-  const uint32_t units = columns / kUnitColumns;
-  for (uint32_t first = 0; first + units <= kUnits; ++first) {
-    const auto begin = owners_.begin() + first;
-    if (!std::all_of(begin, begin + units, [](const Block* owner) { return owner == nullptr; })) continue;
-    const Allocation allocation{first * kUnitColumns, columns};
-    set_owner(allocation, &block);
-    std::fill_n(column(allocation.column), size_t{columns} * kTensorLanes, kPoison);
-    use.allocations.push_back(allocation);
-    use.latest_columns = columns;
-    return allocation;
-  }
-  return std::nullopt;
+bool TensorMemory::is_free(const Allocation& range) const {
+  const auto begin = owners_.begin() + range.column / kUnitColumns;
+  return std::all_of(begin, begin + range.columns / kUnitColumns, [](const Block* owner) { return owner == nullptr; });
+}
+
+void TensorMemory::take(const Block& block, const Allocation& range) {
+  Use& use = use_of(block);
+  set_owner(range, &block);
+  std::fill_n(column(range.column), size_t{range.columns} * kTensorLanes, kPoison);
+  use.allocations.push_back(range);
+  use.latest_columns = range.columns;
+}
+
+std::optional<TensorMemory::Allocation> TensorMemory::allocate(const Block& block, uint32_t columns) {
+  return TensorUnits(block, *this).allocate(columns);
 }
 
 void TensorMemory::release(const Block& block, uint32_t address, uint32_t columns, uint32_t pc) {

@@ -18,8 +18,8 @@ struct Block;
 
 namespace stagecraft::emulator::units {
 
-/// What the tensor unit has in flight for one block. Its operations (mma, cp) are executed in the order of issue; the
-/// chip promises less, but programs rely on it. Times are cycles of the block's cluster.
+/// What the tensor unit has in flight for one block, of its own or with its peer. Its operations (mma, cp) are executed
+/// in the order of issue; the chip promises less, but programs rely on it. Times are cycles of the block's cluster.
 struct TensorPipe {
   uint64_t busy_until = 0;                     ///< when the arithmetic of the latest operation is done
   std::map<uint32_t, uint64_t> completion_of;  ///< when the latest operation of a thread of the block completes
@@ -77,6 +77,7 @@ class TensorMemory {
   uint64_t serial(const machine::Block& block) { return use_of(block).serial; }
 
  private:
+  friend class TensorUnits;  // which allocates in two memories at once
   struct Use {
     std::vector<Allocation> allocations;
     std::vector<std::pair<Allocation, uint32_t>> freed;  ///< with the instruction that did it; the latest few
@@ -90,6 +91,9 @@ class TensorMemory {
   };
 
   Use& use_of(const machine::Block& block);
+  void check_request(const machine::Block& block, uint32_t columns);
+  bool is_free(const Allocation& range) const;
+  void take(const machine::Block& block, const Allocation& range);
   std::string describe_allocations(const machine::Block& block) const;
   std::vector<std::string> advise(const machine::Block& block, TensorCell cell) const;
   void set_owner(const Allocation& allocation, const machine::Block* owner);

@@ -6,7 +6,7 @@
 
 #include "emulator/units/mma_descriptors.hpp"
 #include "emulator/units/operation_footprint.hpp"
-#include "emulator/units/tensor_memory.hpp"
+#include "emulator/units/tensor_units.hpp"
 
 namespace stagecraft::emulator::units {
 
@@ -18,10 +18,11 @@ struct CopyOperation {
 };
 
 /// Throws Fault unless source and destination exist.
-void check(const CopyOperation& operation, const machine::Block& block, const TensorMemory& memory);
+void check(const CopyOperation& operation, const TensorUnits& units);
 /// The shared memory that an operation reads, and the tensor memory that it writes.
-OperationFootprint footprint_of(const CopyOperation& operation, const machine::Block& block);
-/// Executes an operation that `check` has approved.
-void execute(const CopyOperation& operation, const machine::Block& block, TensorMemory& memory);
+OperationFootprint footprint_of(const CopyOperation& operation, const TensorUnits& units);
+/// Executes an operation that `check` has approved: each block copies from its own shared memory to its own tensor
+/// memory.
+void execute(const CopyOperation& operation, const TensorUnits& units);
 
 }  // namespace stagecraft::emulator::units

@@ -1,6 +1,7 @@
 #include "emulator/units/tensor_pipe.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "emulator/machine/observation.hpp"
@@ -13,17 +14,13 @@ using machine::Cluster;
 using machine::Cycle;
 using machine::Fragment;
 
-void issue(Fragment& fragment, uint32_t lane, Cycle arithmetic, const char* what,
-           const std::function<OperationFootprint()>& footprint,
-           std::function<void(const Block&, TensorMemory&)> action) {
-  const Block& block = fragment.block();
+void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle arithmetic, const char* what,
+           const std::function<OperationFootprint()>& footprint, std::function<void(const TensorUnits&)> action) {
   Cluster& cluster = fragment.cluster();
-  TensorMemory& memory = *block.sm->tensor_memory;
-  TensorPipe& pipe = memory.pipe(block);
   const Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
-  const Cycle begin = std::max(now, pipe.busy_until);
-  pipe.busy_until = begin + arithmetic;
-  const Cycle completion = pipe.busy_until + fragment.grid().latencies->mma_setup;
+  Cycle begin = now;
+  for (const TensorUnit& unit : units) begin = std::max(begin, unit.memory->pipe(*unit.block).busy_until);
+  const Cycle completion = begin + arithmetic + fragment.grid().latencies->mma_setup;
   if (machine::observes_memory(fragment)) {
     OperationFootprint touched = footprint();
     machine::announce_operation({.fragment = &fragment,
@@ -34,17 +31,31 @@ void issue(Fragment& fragment, uint32_t lane, Cycle arithmetic, const char* what
                                  .matrices = std::move(touched.matrices),
                                  .tensor_reads = std::move(touched.tensor_reads),
                                  .tensor_writes = std::move(touched.tensor_writes),
+                                 .of_pair = units.are_pair(),
                                  .accumulates = touched.accumulates,
                                  .begin = begin,
                                  .end = completion});
   }
-  pipe.completion_of[machine::thread_of(fragment, lane)] = completion;
-  ++pipe.in_flight;
-  cluster.schedule(completion - now, [&block, &memory, serial = memory.serial(block), action = std::move(action)] {
-    // Of a block that has ended, the operations in flight were reported as left behind.
-    if (memory.serial_of(block) != serial) return;
-    --memory.pipe(block).in_flight;
-    action(block, memory);
+  std::array<uint64_t, 2> serials{};
+  for (uint32_t i = 0; i < units.count(); ++i) {
+    const auto& [block, memory] = units[i];
+    TensorPipe& pipe = memory->pipe(*block);
+    pipe.busy_until = begin + arithmetic;
+    ++pipe.in_flight;
+    serials[i] = memory->serial(*block);
+  }
+  const Block& issuer = fragment.block();
+  issuer.sm->tensor_memory->pipe(issuer).completion_of[machine::thread_of(fragment, lane)] = completion;
+  cluster.schedule(completion - now, [units, serials, action = std::move(action)] {
+    bool all_live = true;
+    for (uint32_t i = 0; i < units.count(); ++i) {
+      const auto& [block, memory] = units[i];
+      // Of a block that has ended, the operations in flight were reported as left behind.
+      const bool live = memory->serial_of(*block) == serials[i];
+      if (live) --memory->pipe(*block).in_flight;
+      all_live = all_live && live;
+    }
+    if (all_live) action(units);
   });
 }
 

@@ -161,8 +161,8 @@ TEST(Tcgen05CopyTest, CopiesEveryShapeFromEverySwizzle) {
       }
       CopyOperation operation{shape, std::nullopt, address_of({shape == CopyShape::c4x256b ? 31u : 0u, 12}), {}};
       operation.source = decode_shared_descriptor(shared_descriptor(8192, leading, stride, swizzle), "copy");
-      check(operation, bench.block, bench.memory);
-      execute(operation, bench.block, bench.memory);
+      check(operation, {bench.block, bench.memory});
+      execute(operation, {bench.block, bench.memory});
       for (uint32_t row = 0; row < rows; ++row) {
         for (uint32_t copy = 0; copy < copies_of(shape); ++copy) {
           const uint32_t lane = copy_lane(shape, row, copy) + cell_at(operation.address).lane;
@@ -183,7 +183,7 @@ TEST(Tcgen05CopyTest, UnpacksNarrowElementsToBytes) {
   for (uint32_t i = 0; i < 128 * 16; ++i) bench.shared(2048 + i) = static_cast<uint8_t>(i * 7);
   CopyOperation operation{CopyShape::c128x128b, ElementFormat::e2m1, 0, {}};
   operation.source = decode_shared_descriptor(shared_descriptor(2048, 0, 128, 0), "copy");
-  execute(operation, bench.block, bench.memory);
+  execute(operation, {bench.block, bench.memory});
   for (uint32_t row = 0; row < 128; ++row) {
     for (uint32_t element = 0; element < 16; ++element) {
       const uint32_t code = bench.shared(2048 + row * 16 + element / 2) >> element % 2 * 4 & 15;
@@ -191,7 +191,7 @@ TEST(Tcgen05CopyTest, UnpacksNarrowElementsToBytes) {
     }
   }
   operation.unpacked = ElementFormat::e2m3;
-  execute(operation, bench.block, bench.memory);
+  execute(operation, {bench.block, bench.memory});
   for (uint32_t row = 0; row < 128; ++row) {
     for (uint32_t element = 0; element < 16; ++element) {
       uint32_t code = 0;
@@ -210,7 +210,7 @@ TEST(Tcgen05CopyTest, RefusesPlacesThatDoNotExist) {
   const auto run = [&](CopyShape shape, TensorCell cell, uint32_t start) {
     CopyOperation operation{shape, std::nullopt, address_of(cell), {}};
     operation.source = decode_shared_descriptor(shared_descriptor(start, 2048, 128, 0), "tcgen05.cp, descriptor");
-    check(operation, bench.block, bench.memory);
+    check(operation, {bench.block, bench.memory});
   };
   run(CopyShape::c4x256b, {31, 24}, 4096);
   EXPECT_FAULT(run(CopyShape::c4x256b, {32, 0}, 4096), "legal for 4x256b: lanes 0 to 31");

@@ -261,6 +261,41 @@ TEST_F(Tcgen05KernelTest, AllocatesInTurnWhenMemoryIsShort) {
   for (uint32_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 128) << i;
 }
 
+class Tcgen05PairKernelTest : public Tcgen05KernelTest {
+ protected:
+  Tcgen05PairKernelTest() { cluster = {2, 1, 1}; }
+  const uint32_t blocks = 2 * (2 * machine.architecture().multiprocessors + 3);
+  const uint64_t words = allocate<uint32_t>(blocks * 128, 0xffffffff);
+  /// kAllocateInTurn for pairs; each thread stores %r6, which is its number unless `before_the_store` changes it.
+  std::string in_turn(const std::string& before_the_store = {}) {
+    std::string text = kAllocateInTurn;
+    for (size_t at; (at = text.find("cta_group::1")) != std::string::npos;) text.replace(at, 12, "cta_group::2");
+    return text.insert(text.find("  st.global"), before_the_store);
+  }
+};
+
+TEST_F(Tcgen05PairKernelTest, AllocatesInTurnWhenMemoryIsShort) {
+  for (seed = 0; seed < 3; ++seed) {
+    const LaunchResult result = launch(compile(in_turn()), {blocks, 1, 1}, {128, 1, 1}, words);
+    EXPECT_FALSE(result.fault) << all_of(result);
+    const std::vector<uint32_t> found = read<uint32_t>(words, blocks * 128);
+    for (uint32_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 128) << i;
+  }
+}
+
+TEST_F(Tcgen05PairKernelTest, RunsOnNeighbouringMultiprocessors) {
+  // The odd blocks take longer, so that places become free on every other multiprocessor first.
+  const std::string text =
+      in_turn("mov.u32 %r9, %cluster_ctarank; mul.lo.u32 %r9, %r9, 100000; nanosleep.u32 %r9; mov.u32 %r6, %smid;\n");
+  const LaunchResult result = launch(compile(text), {blocks, 1, 1}, {128, 1, 1}, words);
+  EXPECT_FALSE(result.fault) << all_of(result);
+  const std::vector<uint32_t> found = read<uint32_t>(words, blocks * 128);
+  for (uint32_t i = 0; i < found.size(); i += 256) {
+    ASSERT_EQ(found[i] % 2, 0u) << i;
+    ASSERT_EQ(found[i + 128], found[i] + 1) << i;
+  }
+}
+
 TEST_F(Tcgen05KernelTest, ReportsADeadlockOverTensorMemory) {
   std::string text = kAllocateInTurn;
   const std::string allocation = "  tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r3], 512;\n";
@@ -311,14 +346,19 @@ TEST_F(Tcgen05TranslationTest, AcceptsTheFormsThatPtxasAccepts) {
            "commit.cta_group::1.mbarrier::arrive::one.b64 [%rd1];",
            "alloc.cta_group::1.sync.aligned.b32 [%rd1], 32;",
            "wait::st.sync.aligned;",
+           "mma.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r2, {%r3,%r4,%r5,%r6,%r3,%r4,%r5,%r6}, %p1, 3;",
+           "mma.cta_group::2.kind::mxf4nvf4.block_scale.block16 [%r1], [%r7], %rd2, %r2, [%r8], [%r9], !%p1;",
+           "cp.cta_group::2.32x128b.warpx4 [%r1], %rd1;",
+           "commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%rd1], %h1;",
+           "alloc.cta_group::2.sync.aligned.shared::cta.b32 [%r1], %r2;",
+           "dealloc.cta_group::2.sync.aligned.b32 %r1, 512;",
+           "relinquish_alloc_permit.cta_group::2.sync.aligned;",
        }) {
     EXPECT_EQ(refusal(instruction), "") << instruction;
   }
 }
 
 TEST_F(Tcgen05TranslationTest, NamesWhatIsNotImplemented) {
-  EXPECT_REFUSED("mma.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;", "cta_group::2 is not implemented yet");
-  EXPECT_REFUSED("alloc.cta_group::2.sync.aligned.b32 [%rd1], 32;", "cta_group::2 is not implemented yet");
   EXPECT_REFUSED("mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r3], %r2, %p1;", "sparse A");
   EXPECT_REFUSED("mma.cta_group::1.kind::f16.ashift [%r1], [%r7], %rd2, %r2, %p1;", "ashift is not implemented");
   EXPECT_REFUSED("mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1, %rd3;", "zero-column mask");
@@ -336,6 +376,12 @@ TEST_F(Tcgen05TranslationTest, RefusesWhatPtxasRefuses) {
   EXPECT_REFUSED("mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1, 16;", "scale-input-d is 16; legal: 0 to 15");
   EXPECT_REFUSED("mma.cta_group::1.kind::f8f6f4 [%r1], %rd1, %rd2, %r2, %p1, 1;", "scale-input-d");
   EXPECT_REFUSED("mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, {%r1,%r2}, %p1;", "with cta_group::1 it has 4");
+  EXPECT_REFUSED("mma.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r2, {%r1,%r2,%r3,%r4}, %p1;",
+                 "with cta_group::2 it has 8");
+  EXPECT_REFUSED("mma.ws.cta_group::2.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;", "the .ws form has no cta_group::2");
+  EXPECT_REFUSED(
+      "relinquish_alloc_permit.cta_group::1.sync.aligned; tcgen05.alloc.cta_group::2.sync.aligned.b32 [%rd1], 32;",
+      "cta_group::2 in a kernel that has cta_group::1 before");
   EXPECT_REFUSED("mma.cta_group::1.kind::mxf4nvf4.block_scale [%r1], %rd1, %rd2, %r2, [%r8], [%r9], %p1;",
                  "needs .scale_vec");
   EXPECT_REFUSED("mma.cta_group::1.kind::mxf8f6f4 [%r1], %rd1, %rd2, %r2, [%r8], [%r9], %p1;", "block_scale");

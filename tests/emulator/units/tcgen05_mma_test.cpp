@@ -22,7 +22,7 @@ struct Trial {
   bool a_in_tensor_memory = false;
   uint32_t d_lane = 0;
   uint32_t scale_d = 0;
-  std::array<uint32_t, 4> disabled{};
+  std::array<uint32_t, 8> disabled{};
 };
 
 TensorCell cell_of(const Trial& trial, uint32_t m, uint32_t n) {
@@ -98,8 +98,8 @@ void run(const Trial& trial, uint32_t seed = 1) {
     }
   }
 
-  check(operation, bench.block, bench.memory);
-  execute(operation, bench.block, bench.memory);
+  check(operation, {bench.block, bench.memory});
+  execute(operation, {bench.block, bench.memory});
 
   uint32_t wrong = 0;
   for (uint32_t m = 0; m < instruction.m; ++m) {

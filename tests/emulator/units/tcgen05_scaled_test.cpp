@@ -85,8 +85,8 @@ void run(const ScaledTrial& trial) {
     }
   }
 
-  check(operation, bench.block, bench.memory);
-  execute(operation, bench.block, bench.memory);
+  check(operation, {bench.block, bench.memory});
+  execute(operation, {bench.block, bench.memory});
 
   uint32_t wrong = 0;
   for (uint32_t m = 0; m < 128; ++m) {
@@ -145,11 +145,11 @@ TEST(Tcgen05ScaledMmaTest, ReadsTheCopyOfTheFactorsInEachQuarterOfTheLanes) {
   operation.scales_per_slice = 1;
   for (uint32_t row = 0; row < 128; ++row) put_scale(bench, kScalesA, row, 0, 127);
   for (uint32_t row = 0; row < 8; ++row) put_scale(bench, kScalesB, row, 0, 127);
-  execute(operation, bench.block, bench.memory);
+  execute(operation, {bench.block, bench.memory});
   std::vector<float> before;
   for (uint32_t m = 0; m < 128; ++m) before.push_back(std::bit_cast<float>(bench.memory.cell({m, 5})));
   bench.memory.cell({64 + 5, kScalesB}) = 129;  // four times as much, for the third quarter only
-  execute(operation, bench.block, bench.memory);
+  execute(operation, {bench.block, bench.memory});
   for (uint32_t m = 0; m < 128; ++m) {
     const float expected = m / 32 == 2 ? 4 * before[m] : before[m];
     EXPECT_NEAR(std::bit_cast<float>(bench.memory.cell({m, 5})), expected, std::abs(expected) * 1e-4 + 1e-2) << m;
@@ -195,7 +195,7 @@ struct Tcgen05MmaCheckTest : ::testing::Test {
   void use(const Instruction& instruction, MmaKind kind = MmaKind::f16) {
     operation.shape = decode_instruction_descriptor(instruction.bits(), kind, operation.weight_stationary);
   }
-  void run() { check(operation, bench.block, bench.memory); }
+  void run() { check(operation, {bench.block, bench.memory}); }
 };
 
 TEST_F(Tcgen05MmaCheckTest, AcceptsWhatIsLegal) { run(); }
