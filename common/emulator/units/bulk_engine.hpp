@@ -66,7 +66,8 @@ void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targ
                        const DeliveryNotes& notes, std::function<void(const BulkTarget&)> deliver);
 
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Throws,
-/// from `read`'s event, when the block has exited before its memory was read. `source` is its address.
+/// from `read`'s event, when the block has exited before its memory was read and memory is observed. `source` is its
+/// address.
 void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
                     const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write);
