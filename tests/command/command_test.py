@@ -49,7 +49,7 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "docs", "doctor", "run", "help"):
+        for command in ("gemm", "test", "sanitize", "docs", "doctor", "run", "help"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_an_unknown_command_shows_the_known_ones(self):
@@ -57,6 +57,11 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no command 'bake'", done.stderr)
         self.assertIn("usage: ./stagecraft COMMAND", done.stderr)
+
+    def test_sanitize_refuses_arguments(self):
+        done = stagecraft("sanitize", "03")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("sanitize takes no arguments, but was given: 03", done.stderr)
 
     def test_a_chapter_that_is_not_there_is_an_error(self):
         done = stagecraft("test", "99")

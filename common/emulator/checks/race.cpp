@@ -15,7 +15,6 @@ using machine::LaneMask;
 namespace {
 
 constexpr uint32_t kValueBytes = 32;  // per lane, in MemoryAccess::values
-constexpr uint32_t kAllBytes = 0xf;   // of a cell
 
 }  // namespace
 

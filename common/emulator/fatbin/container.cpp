@@ -130,6 +130,11 @@ std::string read_payload(const Entry& entry) {
                           entry.uncompressed_size, kLargestPayload));
     }
     if (entry.compression == Compression::zstd) {
+      // A block of zstd takes at least 4 bytes and stands for at most 128 KiB.
+      if (entry.uncompressed_size >> 17 > entry.payload.size() / 4) {
+        corrupt(fmt::format("entry {} says its {} bytes of zstd unpack to {}", entry.number, entry.payload.size(),
+                            entry.uncompressed_size));
+      }
       const unsigned long long frame = ZSTD_getFrameContentSize(entry.payload.data(), entry.payload.size());
       if (frame == ZSTD_CONTENTSIZE_ERROR || (frame != ZSTD_CONTENTSIZE_UNKNOWN && frame != entry.uncompressed_size)) {
         corrupt(fmt::format("entry {} is not a zstd frame of {} bytes", entry.number, entry.uncompressed_size));

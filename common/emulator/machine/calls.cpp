@@ -208,10 +208,15 @@ CallArea area_of(Translation& t, const ptx::Operand& operand) {
     if (area.offset != kNoRegister) return area;
   }
   if (operand.kind == ptx::OperandKind::symbol && operand.symbol_kind == ptx::SymbolKind::parameter) {
+    if (t.function().function().is_entry) {
+      t.illegal(
+          fmt::format("`{}` is a parameter of the kernel; copy it to a .param variable to pass it on", operand.name));
+    }
     return t.function().frame().parameters.at(operand.symbol);
   }
   if (operand.kind == ptx::OperandKind::reg) {
     const ptx::Type type = t.register_type(operand);
+    if (type == ptx::Type::pred) t.unsupported("a predicate as an argument or result of a call is not implemented");
     const uint32_t bytes = std::max<uint32_t>(2, ptx::size_of(type));
     return {t.source(operand, type), bytes, bytes};
   }

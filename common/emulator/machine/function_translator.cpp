@@ -15,6 +15,13 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 constexpr uint32_t kVectorAlignment = 64;
+/// The numbers of a file are 32 bits wide, and a text of a few bytes must not cost the memory of the host.
+constexpr uint64_t kMostRegisterBytes = uint64_t{64} << 20;
+constexpr size_t kMostOps = size_t{1} << 22;
+/// PTX ISA, "Kernel Function Parameter Attributes": 32,764 bytes. The one limit serves the parameters of functions too.
+constexpr uint64_t kMostParameterBytes = 32764;
+/// CUDA programming guide, "Technical Specifications per Compute Capability".
+constexpr uint64_t kMostLocalBytes = uint64_t{512} << 10;
 
 uint64_t align_up(uint64_t value, uint64_t alignment) {
   return alignment == 0 ? value : (value + alignment - 1) / alignment * alignment;
@@ -32,6 +39,18 @@ void visit_symbols(const ptx::Operand& operand, const std::function<void(const p
 void visit_registers(const ptx::Operand& operand, const std::function<void(ptx::RegisterId)>& visit) {
   if (operand.kind == ptx::OperandKind::reg) visit(operand.reg);
   for (const ptx::Operand& inner : operand.list) visit_registers(inner, visit);
+}
+
+/// Where the next variable of `size` bytes goes; `end` becomes the byte behind it. Throws when that exceeds `most`.
+uint32_t place(const ptx::Variable& variable, uint64_t& end, uint64_t most, std::string_view what) {
+  const uint64_t offset = align_up(end, variable.alignment);
+  if (offset > most || variable.size > most - offset) {
+    throw ptx::SyntaxError(
+        fmt::format("`{}` of {} bytes does not fit: {} are at most {} bytes", variable.name, variable.size, what, most),
+        variable.position, "smaller variables, or an array in .global memory");
+  }
+  end = offset + variable.size;
+  return static_cast<uint32_t>(offset);
 }
 
 bool is_warpgroup_mma(const ptx::Instruction& instruction) {
@@ -53,6 +72,12 @@ RegisterOffset RegisterFile::allocate(uint32_t bytes_per_lane) {
 
 RegisterOffset RegisterFile::allocate_area(uint32_t bytes) {
   next_ = static_cast<uint32_t>(align_up(next_, kVectorAlignment));
+  if (bytes > kMostRegisterBytes - next_) {
+    throw ptx::SyntaxError(
+        fmt::format("the registers and call parameters of `{}` and of what it calls take more than {} MiB for a warp",
+                    kernel_.entry->name, kMostRegisterBytes >> 20),
+        kernel_.entry->position, "fewer functions with large parameters");
+  }
   const RegisterOffset offset = next_;
   next_ += bytes;
   return offset;
@@ -100,6 +125,11 @@ void KernelTranslator::run() {
     if (!frame.recursive) {
       frame.local_base = local;
       local = static_cast<uint32_t>(align_up(local + frame.local_bytes, 16));
+      if (local > kMostLocalBytes) {
+        throw ptx::SyntaxError(fmt::format("the local variables of `{}` and of what it calls take {} bytes of a thread",
+                                           kernel_.entry->name, local),
+                               kernel_.entry->position, fmt::format("at most {}", kMostLocalBytes));
+      }
     }
   }
   recursive_local_base_ = local;
@@ -200,27 +230,28 @@ void KernelTranslator::find_recursion() {
 void KernelTranslator::lay_out_parameters() {
   uint64_t offset = 0;
   for (const ptx::Variable& parameter : kernel_.entry->parameters) {
-    offset = align_up(offset, parameter.alignment);
-    kernel_.parameters.push_back({static_cast<uint32_t>(offset), static_cast<uint32_t>(parameter.size)});
-    offset += parameter.size;
+    const uint32_t begin = place(parameter, offset, kMostParameterBytes, "the parameters of a kernel");
+    kernel_.parameters.push_back({begin, static_cast<uint32_t>(parameter.size)});
   }
   kernel_.parameter_bytes = static_cast<uint32_t>(offset);
 }
 
 void KernelTranslator::lay_out_shared() {
   uint64_t offset = 0;
+  const uint64_t most = architecture_.shared_per_block_optin;
   for (const ptx::Variable* variable : shared_variables_) {
     if (variable->size == 0) continue;
-    offset = align_up(offset, variable->alignment);
-    shared_offsets_[variable] = static_cast<uint32_t>(kSharedReservedBytes + offset);
-    offset += variable->size;
+    shared_offsets_[variable] =
+        kSharedReservedBytes + place(*variable, offset, most, "the shared variables of a block");
   }
-  // Dynamic shared memory follows what is static; all its names mean the same bytes.
-  uint64_t alignment = 1;
+  // Dynamic shared memory follows what is static; all its names mean the same bytes, which are aligned for each of
+  // them.
+  const ptx::Variable* dynamic = nullptr;
   for (const ptx::Variable* variable : shared_variables_) {
-    if (variable->size == 0) alignment = std::max(alignment, variable->alignment);
+    if (variable->size != 0) continue;
+    if (dynamic == nullptr || variable->alignment > dynamic->alignment) dynamic = variable;
   }
-  offset = align_up(offset, alignment);
+  if (dynamic != nullptr) place(*dynamic, offset, most, "the shared variables of a block");
   for (const ptx::Variable* variable : shared_variables_) {
     if (variable->size == 0) shared_offsets_[variable] = static_cast<uint32_t>(kSharedReservedBytes + offset);
   }
@@ -244,12 +275,22 @@ void KernelTranslator::lay_out_frame(FunctionFrame& frame) {
     if (type != ptx::Type::pred) frame.register_offsets[i] = registers_.allocate(bytes_per_lane(type));
   }
   const auto area_of = [&](const ptx::Variable& variable) {
+    uint64_t size = 0;
+    place(variable, size, kMostParameterBytes, "the bytes of a parameter");
     CallArea area;
-    area.size = static_cast<uint32_t>(variable.size);
+    area.size = static_cast<uint32_t>(size);
     area.stride = static_cast<uint32_t>(align_up(std::max<uint64_t>(variable.size, 1), 16));
     area.offset = registers_.allocate_area(area.stride * kWarpSize);
     return area;
   };
+  for (const auto* variables : {&function.returns, &function.parameters}) {
+    for (const ptx::Variable& variable : *variables) {
+      if (variable.type != ptx::Type::pred) continue;
+      throw ptx::UnsupportedInstruction(
+          fmt::format("`{}` hands a predicate over in a call, which is not implemented", variable.name),
+          variable.position);
+    }
+  }
   if (!function.is_entry) {
     for (const ptx::Variable& parameter : function.parameters) {
       frame.parameters.push_back(parameter.space == ptx::Space::reg ? CallArea{} : area_of(parameter));
@@ -262,9 +303,7 @@ void KernelTranslator::lay_out_frame(FunctionFrame& frame) {
   for (const ptx::Variable& variable : function.variables) {
     frame.variables.push_back(variable.space == ptx::Space::param ? area_of(variable) : CallArea{});
     if (variable.space == ptx::Space::local) {
-      local = align_up(local, variable.alignment);
-      frame.local_offsets.push_back(static_cast<uint32_t>(local));
-      local += variable.size;
+      frame.local_offsets.push_back(place(variable, local, kMostLocalBytes, "the local variables of a thread"));
     } else {
       frame.local_offsets.push_back(0);
     }
@@ -319,6 +358,11 @@ void FunctionTranslator::run() {
 }
 
 Op& FunctionTranslator::append(const Op& op) {
+  if (kernel().code.size() >= kMostOps) {
+    throw ptx::SyntaxError(
+        fmt::format("`{}` and what it calls become more than {} operations", kernel().entry->name, kMostOps),
+        kernel().entry->position, "a smaller kernel, or fewer brx.idx with long tables");
+  }
   OpPlace place{&function(), current_, 0};
   if (current_ < function().body.size()) place.source = function().body[current_].source;
   kernel().code.push_back(op);

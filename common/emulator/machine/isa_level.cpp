@@ -6,7 +6,7 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 int processor_level() {
-#if defined(__x86_64__)
+#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
   __builtin_cpu_init();
   const bool level3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                       __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&

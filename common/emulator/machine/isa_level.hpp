@@ -7,6 +7,8 @@
 //
 // and they instantiate no inline function of others that the compiler might leave out of line: the linker keeps one
 // copy of such a function, and it could be the one with AVX-512. Elsewhere, once, `for_this_processor` picks.
+//
+// On other processors, and under a sanitizer, there is level 1 alone: the build defines STAGECRAFT_ONE_ISA_LEVEL.
 #pragma once
 
 namespace stagecraft::emulator::machine {
@@ -15,7 +17,7 @@ namespace stagecraft::emulator::machine {
 /// STAGECRAFT_ISA_LEVEL lowers it, to test the variants of lesser processors.
 int isa_level();
 
-#if defined(__x86_64__)
+#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
 /// The one of three variants that this processor should use.
 template <typename Variant>
 inline Variant for_this_processor(Variant level1, Variant level3, Variant level4) {

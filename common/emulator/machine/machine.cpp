@@ -1,7 +1,6 @@
 #include "emulator/machine/machine.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
@@ -66,7 +65,7 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
     return result;
   }
   grid.parameters_address = *parameters;
-  std::memcpy(DeviceMemory::host(*parameters), request.parameters.data(), request.parameters.size());
+  std::copy(request.parameters.begin(), request.parameters.end(), DeviceMemory::host(*parameters));
   GridRun(grid, result).run();
   memory_.release(*parameters);
   // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.

@@ -17,7 +17,7 @@ using ptx::Space;
 using ptx::Type;
 
 const AccessHandlers& handlers() {
-#if defined(__x86_64__)
+#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
   static const AccessHandlers chosen =
       for_this_processor(isa1::access_handlers, isa3::access_handlers, isa4::access_handlers)();
 #else
@@ -197,9 +197,10 @@ void set_address(Translation& t, AccessDetail& access, const ptx::Operand& opera
         access.call_area = memory.call_area;
         access.call_stride = memory.call_stride;
         if (memory.base != kNoRegister) t.unsupported("a call's parameter with an index that is not constant");
-        if (memory.offset < 0 || memory.offset + access.bytes > memory.call_stride) {
-          t.illegal(fmt::format("bytes {} up to {} of a parameter that has {}", memory.offset,
-                                memory.offset + access.bytes, memory.call_stride));
+        if (memory.offset < 0 || access.bytes > memory.call_stride ||
+            memory.offset > int64_t{memory.call_stride} - access.bytes) {
+          t.illegal(fmt::format("{} bytes from byte {} on of a parameter that has {}", access.bytes, memory.offset,
+                                memory.call_stride));
         }
       }
       break;

@@ -77,6 +77,18 @@ const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& 
   return owner.function().variables.at(operand.symbol);
 }
 
+/// Offsets wrap around, as addresses do.
+int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+
+/// In the function's own frame; what is declared outside of functions has no place there.
+uint32_t local_offset(const Translation& t, const FunctionFrame& frame, const ptx::Operand& variable) {
+  if (variable.symbol_kind != ptx::SymbolKind::local_variable) {
+    t.unsupported(
+        fmt::format("`{}` is a .local variable outside of a function, which is not implemented", variable.name));
+  }
+  return frame.local_offsets.at(variable.symbol);
+}
+
 template <typename Address>
 Outcome add_local_frame(Fragment& fragment, const Op& op, LaneMask mask) {
   auto* destination = lanes_at<Address>(fragment.registers, op.destination);
@@ -212,7 +224,7 @@ RegisterOffset Translation::symbol_source(const ptx::Operand& operand, uint32_t 
 RegisterOffset Translation::local_address(const ptx::Operand& operand, uint32_t bytes) {
   const FunctionFrame& frame = owner_.frame();
   const uint64_t address =
-      frame.local_base + frame.local_offsets.at(operand.symbol) + static_cast<uint64_t>(operand.offset);
+      frame.local_base + local_offset(*this, frame, operand) + static_cast<uint64_t>(operand.offset);
   if (!frame.recursive) return constant(address, bytes);
   // The frame of a recursive function lies elsewhere in each call, and pointers to it outlive the call of another.
   const RegisterOffset result = scratch(bytes);
@@ -264,11 +276,11 @@ MemoryOperand Translation::address(const ptx::Operand& operand) {
     return result;
   }
   if (base.kind == ptx::OperandKind::integer) {
-    result.offset += static_cast<int64_t>(base.bits);
+    result.offset = sum(result.offset, static_cast<int64_t>(base.bits));
     return result;
   }
   if (base.kind != ptx::OperandKind::symbol) illegal("the base of an address must be a register, symbol or constant");
-  result.offset += base.offset;
+  result.offset = sum(result.offset, base.offset);
   const auto call_area = [&](const CallArea& area) {
     result.space = ptx::Space::param;
     result.call_area = area.offset;
@@ -279,7 +291,7 @@ MemoryOperand Translation::address(const ptx::Operand& operand) {
       if (owner_.function().is_entry) {
         result.space = ptx::Space::param;
         result.kernel_parameter = true;
-        result.offset += owner_.kernel().parameters.at(base.symbol).offset;
+        result.offset = sum(result.offset, owner_.kernel().parameters.at(base.symbol).offset);
       } else {
         call_area(owner_.frame().parameters.at(base.symbol));
       }
@@ -300,10 +312,11 @@ MemoryOperand Translation::address(const ptx::Operand& operand) {
           result.base = local_address(base, 4);
           result.offset = operand.offset;
         } else {
-          result.offset += frame.local_base + frame.local_offsets.at(base.symbol);
+          result.offset = sum(result.offset, frame.local_base + local_offset(*this, frame, base));
         }
       } else {
-        result.offset += static_cast<int64_t>(owner_.kernel_translator().image().address_of(base.symbol));
+        const uint64_t address = owner_.kernel_translator().image().address_of(base.symbol);
+        result.offset = sum(result.offset, static_cast<int64_t>(address));
       }
       return result;
     }

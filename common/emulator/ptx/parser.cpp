@@ -216,12 +216,20 @@ void Parser::alias() {
 }
 
 void Parser::finish_aliases() {
+  // Each alias is a copy, so that few bytes of text could ask for any amount of memory.
+  constexpr size_t kMostCopied = size_t{1} << 18;
+  size_t copied = 0;
   for (const Alias& alias : aliases_) {
     const Function& target = module_.functions[alias.target];
     Function& function = module_.functions[alias.alias];
     if (target.is_declaration || !function.is_declaration) {
       throw SyntaxError(fmt::format("`.alias {}, {}` is impossible", function.name, target.name), alias.position,
                         "a function that is only declared, then one that is defined");
+    }
+    copied += target.body.size();
+    if (copied > kMostCopied) {
+      throw SyntaxError("the functions that `.alias` repeats are too long", alias.position,
+                        fmt::format("{} instructions in all aliases together", kMostCopied));
     }
     std::string name = function.name;
     function = target;

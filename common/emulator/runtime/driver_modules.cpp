@@ -26,14 +26,16 @@ std::string copy_image(const void* image) {
     throw ApiError(cudaErrorInvalidValue, fmt::format("the image {} cannot be read", fmt::ptr(image)));
   }
   try {
-    const uint32_t magic = bytes.size() < sizeof magic ? 0 : fatbin::read_at<uint32_t>(bytes, 0);
+    const auto* text = reinterpret_cast<const char*>(bytes.data());
+    // A text may be shorter than the numbers that the others begin with, none of whose bytes is 0.
+    const size_t most = std::min(sizeof(uint32_t), bytes.size());
+    const uint32_t magic = strnlen(text, most) < sizeof magic ? 0 : fatbin::read_at<uint32_t>(bytes, 0);
     if (magic == fatbin::kWrapperMagic) {
       bytes = fatbin::container_of_wrapper(image);
     } else if (magic == fatbin::kContainerMagic) {
       const uint64_t size = fatbin::container_size(bytes);
       bytes = bytes.first(std::min<uint64_t>(size, bytes.size()));
     } else {
-      const auto* text = reinterpret_cast<const char*>(bytes.data());
       bytes = bytes.first(strnlen(text, bytes.size()));
     }
   } catch (const fatbin::Error& error) {

@@ -7,7 +7,7 @@ namespace stagecraft::emulator::units {
 namespace isa1 {
 const MmaKernels& kernels();
 }
-#if defined(__x86_64__)
+#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
 namespace isa3 {
 const MmaKernels& kernels();
 }

@@ -116,6 +116,21 @@ TEST(ContainerTest, DoesNotBelieveAnEnormousUncompressedSize) {
                       error_of([&] { read_payload(entries[0]); }));
 }
 
+TEST(ContainerTest, AllocatesNoMoreThanTheCompressedBytesCanStandFor) {
+  // A frame whose own header makes the same claim, and one block, of a byte that is repeated 1000 times.
+  const std::string frame("\x28\xb5\x2f\xfd\xa0\x00\x00\x00\x10\x43\x1f\x00x", 13);
+  std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, frame).build();
+  const auto compressed = static_cast<uint32_t>(frame.size());
+  const uint64_t claimed = uint64_t{1} << 28;
+  const uint64_t zstd = 0x8000;
+  std::memcpy(bytes.data() + 16 + 0x10, &compressed, sizeof compressed);
+  std::memcpy(bytes.data() + 16 + 0x28, &zstd, sizeof zstd);
+  std::memcpy(bytes.data() + 16 + 0x38, &claimed, sizeof claimed);
+  const std::vector<Entry> entries = read_container(bytes_of(bytes));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "says its 13 bytes of zstd unpack to 268435456",
+                      error_of([&] { read_payload(entries[0]); }));
+}
+
 TEST(ContainerTest, RefusesAnUnknownCompression) {
   std::string bytes = ContainerBuilder().add(EntryKind::ptx, kSm100a, long_text(), Compression::zstd).build();
   bytes[16 + 0x29] = 0x10;  // flags 0x1011 in place of 0x8011

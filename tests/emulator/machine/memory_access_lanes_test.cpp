@@ -27,7 +27,7 @@ struct Variant {
 
 std::vector<Variant> variants() {
   std::vector<Variant> result{{"level 1", 1, isa1::access_handlers}};
-#if defined(__x86_64__)
+#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
   if (isa_level() >= 3) result.push_back({"level 3", 3, isa3::access_handlers});
   if (isa_level() >= 4) result.push_back({"level 4", 4, isa4::access_handlers});
 #endif

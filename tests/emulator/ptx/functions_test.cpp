@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "parsing.hpp"
 
 namespace stagecraft::emulator::ptx {
@@ -255,6 +257,14 @@ TEST(FunctionsTest, SuggestsTheDirectiveThatWasMeant) {
           .starts_with("line 3, column 1: unknown directive `.regs` in function `kernel`; did you mean `reg`?"));
   EXPECT_NE(kernel_failure(".extern .global .b32 a;").find("after `.extern` inside a function; legal here: .shared"),
             std::string::npos);
+}
+
+TEST(FunctionsTest, AliasesDoNotMultiplyTheProgramWithoutLimit) {
+  std::string text = ".func f() {\n";
+  for (int i = 0; i < 10'000; ++i) text += "ret;";
+  text += "}\n";
+  for (int i = 0; i < 30; ++i) text += fmt::format(".func a{0}(); .alias a{0}, f;\n", i);
+  EXPECT_NE(module_failure(text).find("the functions that `.alias` repeats are too long"), std::string::npos);
 }
 
 }  // namespace

@@ -52,8 +52,8 @@ size_t Catalog::size() const { return table_->handlers.size(); }
     level::put_narrow(catalog);     \
   }
 
-const Catalog& catalog_of_level(int level) {
-#if defined(__x86_64__)
+const Catalog& catalog_of_level([[maybe_unused]] int level) {
+#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
   if (level == 4) {
     static const Catalog* const catalog = build(STAGECRAFT_FILL(isa4));
     return *catalog;

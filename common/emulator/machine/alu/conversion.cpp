@@ -47,11 +47,13 @@ struct ClampUnsigned {
 
 template <typename I, typename F>
 struct IntegerToFloat {
-  // Zero apart, because the tricks for unsigned numbers leave -0 when rounding down.
+  // The tricks for numbers of 64 bits or without sign leave -0 when rounding down. Asking for 0 does not help: a
+  // compiler may know that it becomes +0, and leave the question out. The sign is always that of the integer.
   static F apply(I a) {
-    const F value = static_cast<F>(a);
-    return bits_as<F>(a == 0 ? typename UnsignedOf<sizeof(F)>::type{0}
-                             : bits_as<typename UnsignedOf<sizeof(F)>::type>(value));
+    using Bits = typename UnsignedOf<sizeof(F)>::type;
+    constexpr int kSignBit = 8 * sizeof(F) - 1;
+    const Bits magnitude = bits_as<Bits>(static_cast<F>(a)) & ~(Bits{1} << kSignBit);
+    return bits_as<F>(magnitude | static_cast<Bits>(a < 0) << kSignBit);
   }
 };
 
