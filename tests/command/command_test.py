@@ -91,6 +91,16 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("warp 0 of block 0 has threads 0 to 31", done.stdout)
 
+    def test_run_tells_of_a_race_and_lets_the_program_go_on(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "05_scopes_wrong_reads_after_the_scope"
+        done = stagecraft("run", program, **self.settings)
+        self.assertIn("stagecraft: race in kernel sum_positive_rows", done.stderr)
+        self.assertIn("2 passed, 0 failed", done.stdout)
+        self.assertEqual(done.returncode, 1)
+        done = stagecraft("run", program, **self.settings, STAGECRAFT_FINDINGS="error")
+        self.assertRegex(done.stdout, "[12] failed")
+
     def test_a_chapter_says_what_was_found_and_little_else(self):
         self.skip_unless_set_up_by_the_command()
         done = stagecraft("test", "0", **self.settings)

@@ -60,6 +60,7 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
                                            "kernel parameters");
   if (!parameters) {
     result.fault = FaultKind::launch_failure;
+    result.stopped = true;
     result.diagnostics.push_back(
         {"launch failure", "no device memory is left for the parameters of the launch", {}, {}, {}});
     return result;
@@ -68,6 +69,7 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
   std::copy(request.parameters.begin(), request.parameters.end(), DeviceMemory::host(*parameters));
   GridRun(grid, result).run();
   memory_.release(*parameters);
+  result.stopped = result.fault.has_value();
   // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
   std::vector<Diagnostic> stopped = std::exchange(result.diagnostics, {});
   for (Observer* observer : observers) {

@@ -18,7 +18,8 @@ namespace stagecraft::emulator::machine {
 
 /// What became of a launch.
 struct LaunchResult {
-  std::optional<FaultKind> fault;       ///< set when the kernel was stopped
+  std::optional<FaultKind> fault;       ///< set when the kernel was stopped, or something was found about it
+  bool stopped = false;                 ///< it did not run to its end
   std::vector<Diagnostic> diagnostics;  ///< why; also findings that did not stop it
   uint64_t thread_instructions = 0;     ///< executed, counted per active lane
   uint64_t warp_instructions = 0;

@@ -171,7 +171,8 @@ void run(State& state, const machine::LaunchRequest& request) {
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   recording.tell(state.reporter, state.launches++);
-  if (result.fault) state.set_fault(error_of(*result.fault));
+  if (result.fault && (result.stopped || state.settings().findings_are_errors))
+    state.set_fault(error_of(*result.fault));
   state.virtual_nanoseconds +=
       kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / std::max(state.architecture().clock_khz, 1u);
 }

@@ -89,6 +89,13 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   } else if (!exit_status.empty() && exit_status != "strict") {
     illegal("STAGECRAFT_EXIT_STATUS", exit_status, "strict or program");
   }
+
+  const std::string_view findings = variable("STAGECRAFT_FINDINGS");
+  if (findings == "report") {
+    settings.findings_are_errors = false;
+  } else if (!findings.empty() && findings != "error") {
+    illegal("STAGECRAFT_FINDINGS", findings, "error or report");
+  }
   return settings;
 }
 

@@ -42,6 +42,9 @@ struct Settings {
   /// STAGECRAFT_EXIT_STATUS: `strict` (default) makes a program that would exit with 0 exit with 1 after a kernel was
   /// diagnosed; `program` leaves its status alone.
   bool strict_exit_status = true;
+  /// STAGECRAFT_FINDINGS: with `error` (default) the launch of a kernel that ran to its end, but about which something
+  /// was found (a race, a missing fence), ends with an error; with `report` it does not, as on a chip that got away.
+  bool findings_are_errors = true;
 };
 
 /// Reads the variables. Throws std::invalid_argument with a sentence on the first that has an illegal value.

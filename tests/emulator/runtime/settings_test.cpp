@@ -37,6 +37,7 @@ TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
   EXPECT_EQ(settings.seed, 0u);
   EXPECT_EQ(settings.report_format, ReportFormat::text);
   EXPECT_TRUE(settings.strict_exit_status);
+  EXPECT_TRUE(settings.findings_are_errors);
 }
 
 TEST(SettingsTest, TakeEachVariable) {
@@ -45,13 +46,15 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
                                          {"STAGECRAFT_CHECKS", "deadlock,race"},
-                                         {"STAGECRAFT_EXIT_STATUS", "program"}});
+                                         {"STAGECRAFT_EXIT_STATUS", "program"},
+                                         {"STAGECRAFT_FINDINGS", "report"}});
   EXPECT_EQ(settings.architecture, &machine::h200());
   EXPECT_EQ(settings.seed, 255u);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");
   EXPECT_TRUE(settings.checks.race);
   EXPECT_FALSE(settings.strict_exit_status);
+  EXPECT_FALSE(settings.findings_are_errors);
 }
 
 TEST(SettingsTest, ChooseChecks) {
@@ -86,6 +89,7 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   }
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "must be text or json", error_of({{"STAGECRAFT_REPORT", "xml"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "strict or program", error_of({{"STAGECRAFT_EXIT_STATUS", "0"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "error or report", error_of({{"STAGECRAFT_FINDINGS", "none"}}));
 }
 
 }  // namespace
