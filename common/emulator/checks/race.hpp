@@ -132,9 +132,10 @@ class RaceCheck : public machine::Observer {
   /// For an access by a warp that has waited for a copy's barrier, and yet came before its bytes; empty when it has
   /// not.
   std::string cause_in_bytes(const ClusterState& state, const Operation& copy, uint32_t waiting_warp) const;
-  /// For two copies to the same bytes; and for a copy into what the tensor core reads: how a commit that came before
-  /// the read let the copy's thread go on, empty when none did.
+  /// For two copies to the same bytes; empty when their barriers and phases explain nothing.
   std::string cause_between_copies(const ClusterState& state, const Operation& first, const Operation& second) const;
+  /// For a copy into what the tensor core reads: how a commit that came before the read let the copy's thread go on;
+  /// empty when none did.
   std::string cause_in_commits(const ClusterState& state, const Operation& read, uint32_t waiting_warp) const;
   /// How the thread of `access` gave the bytes away too early, or for itself alone; empty when nothing shows that.
   /// `known` is what the other side had learnt when it took them (null: not known any more), `copy` what it took them

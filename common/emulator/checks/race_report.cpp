@@ -257,8 +257,7 @@ std::string RaceCheck::cause_between_copies(const ClusterState& state, const Ope
   if (first.barrier != second.barrier) {
     return fmt::format(
         "the two copies bring the same bytes for different barriers, {} and {}: where each barrier stands for a slot "
-        "of "
-        "its own, two slots overlap, so look at how their addresses are computed; where the bytes are meant to be "
+        "of its own, two slots overlap, so look at how their addresses are computed; where the bytes are meant to be "
         "filled again, wait for {} before",
         name_of(one), name_of(other), name_of(one));
   }
@@ -266,9 +265,8 @@ std::string RaceCheck::cause_between_copies(const ClusterState& state, const Ope
   if (!same_phase) return {};
   return fmt::format(
       "the two copies bring the same bytes for the same phase of {}: two tiles of one slot overlap, so look at how "
-      "their "
-      "addresses are computed; or the second comes a round too early, because its thread does not wait until the slot "
-      "is free",
+      "their addresses are computed; or the second comes a round too early, because its thread does not wait until "
+      "the slot is free",
       name_of(one));
 }
 
