@@ -1,0 +1,13 @@
+// Work for the emulated GPU whose rate is compared with what the host's processor does by itself.
+#pragma once
+
+#include "side_by_side.hpp"
+
+// Each needs the chip that it names, or any. They end the process with a message when a result is wrong.
+Work multiply_by_tcgen05();  ///< B200. Operations of bf16 MMAs of 128 x 256 x 16
+Work multiply_by_wgmma();    ///< H200. Operations of bf16 MMAs of 64 x 256 x 16
+Work copy_tiles();           ///< Bytes of bf16 tiles of 128 x 64, swizzled, from a matrix of kMatrixBytes
+
+inline constexpr int kMatrixRows = 8192, kMatrixColumns = 1024;
+inline constexpr int kMatrixBytes = kMatrixRows * kMatrixColumns * 2;
+inline constexpr int kTileBytes = 128 * 64 * 2, kRingBytes = 4 * kTileBytes;

@@ -1,0 +1,46 @@
+// What all checks cost: the same kernels with and without them.
+#include "emulator_counters.hpp"
+#include "gemm.hpp"
+#include "harness/device_buffer.hpp"
+#include "harness/random.hpp"
+#include "kernel_time.hpp"
+#include "matrix_product.cuh"
+#include "side_by_side.hpp"
+
+using namespace stagecraft;
+
+namespace {
+
+/// The product of emulator_speed.
+Work multiply_naively() {
+  constexpr int kSize = 256, kBlock = 16;
+  const std::vector<float> numbers = harness::random_values<float>(kSize * kSize, 1);
+  const harness::DeviceBuffer<float> a(numbers, "A"), b(numbers, "B");
+  harness::DeviceBuffer<float> c(kSize * kSize, "C");
+  const dim3 grid(kSize / kBlock, kSize / kBlock), block(kBlock, kBlock);
+  return {1, seconds_in_kernels("the naive product",
+                                [&] { matrix_product<<<grid, block>>>(a.data(), b.data(), c.data(), kSize); })};
+}
+
+Work run_gemm() {
+  constexpr int kSize = 512;
+  using Element = __nv_bfloat16;
+  const std::vector<Element> numbers = harness::random_values<Element>(kSize * kSize, 2);
+  const harness::DeviceBuffer<Element> a(numbers, "A"), b(numbers, "B");
+  harness::DeviceBuffer<Element> c(kSize * kSize, "C");
+  return {1, seconds_in_kernels("the GEMM",
+                                [&] { launch_gemm<Element>(a.data(), b.data(), c.data(), kSize, kSize, kSize); })};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  emulated("naive product, no checks", "runs", multiply_naively, {.checks = "none"});
+  emulated("naive product, all checks", "runs", multiply_naively, {.checks = "all"});
+  emulated("gemm, no checks", "runs", run_gemm, {.checks = "none"});
+  emulated("gemm, all checks", "runs", run_gemm, {.checks = "all"});
+  return run_side_by_side(
+      argc, argv,
+      {{"naive product, times as long with all checks", "naive product, no checks", "naive product, all checks"},
+       {"gemm of chapter 10, times as long with all checks", "gemm, no checks", "gemm, all checks"}});
+}
