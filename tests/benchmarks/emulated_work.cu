@@ -142,11 +142,11 @@ __global__ void copy_all_tiles(const __grid_constant__ CUtensorMap map) {
   for (uint64_t& barrier : full) init_barrier(&barrier, 1);
   fence_barrier_init();
   constexpr int kTilesPerRow = kMatrixColumns / 64, kTiles = kMatrixRows / 128 * kTilesPerRow;
-  for (int i = 0; i < kTiles + kStages; ++i) {
+  for (int i = 0; i < kPasses * kTiles + kStages; ++i) {
     if (i >= kStages) wait(&full[i % kStages], (i / kStages - 1) % 2);
-    if (i >= kTiles) continue;
+    if (i >= kPasses * kTiles) continue;
     expect_bytes(&full[i % kStages], kTileBytes);
-    copy_tile(tiles[i % kStages], map, i / kTilesPerRow * 128, i % kTilesPerRow * 64, &full[i % kStages]);
+    copy_tile(tiles[i % kStages], map, i % kTiles / kTilesPerRow * 128, i % kTilesPerRow * 64, &full[i % kStages]);
   }
 }
 
@@ -199,5 +199,6 @@ Work copy_tiles() {
   harness::check(cudaFuncSetAttribute(copy_all_tiles, cudaFuncAttributeMaxDynamicSharedMemorySize, kRingBytes),
                  "the copies");
   const CUtensorMap map = make_tile_map<Tile<Element, 128, 64>>(matrix.data(), kMatrixRows, kMatrixColumns).map;
-  return {kMatrixBytes, seconds_in_kernels("the copies", [&] { copy_all_tiles<<<1, 32, kRingBytes>>>(map); })};
+  return {double{kPasses} * kMatrixBytes,
+          seconds_in_kernels("the copies", [&] { copy_all_tiles<<<1, 32, kRingBytes>>>(map); })};
 }

@@ -21,8 +21,8 @@ void multiply_by_openblas() {
 
 /// As the tiles go: from all of a matrix into a small ring.
 void copy_by_memcpy() {
-  for (int at = 0; at < kMatrixBytes; at += kTileBytes) {
-    std::memcpy(ring.data() + at % kRingBytes, matrix.data() + at, kTileBytes);
+  for (int at = 0; at < kPasses * kMatrixBytes; at += kTileBytes) {
+    std::memcpy(ring.data() + at % kRingBytes, matrix.data() + at % kMatrixBytes, kTileBytes);
     benchmark::ClobberMemory();
   }
 }
@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   native("sgemm of OpenBLAS", "flops", 2.0 * kSize * kSize * kSize, multiply_by_openblas);
   emulated("tcgen05.mma bf16", "flops", multiply_by_tcgen05, {});
   emulated("wgmma bf16", "flops", multiply_by_wgmma, {.device = "h200"});
-  native("memcpy", "bytes", kMatrixBytes, copy_by_memcpy);
+  native("memcpy", "bytes", double{kPasses} * kMatrixBytes, copy_by_memcpy);
   emulated("tiles by cp.async.bulk.tensor", "bytes", copy_tiles, {});
   return run_side_by_side(argc, argv,
                           {{"tcgen05.mma, of the rate of sgemm", "tcgen05.mma bf16", "sgemm of OpenBLAS"},

@@ -165,6 +165,7 @@ void take_shared_target(Translation& t, BulkDetail& detail, std::string_view spa
   const bool multicast = space == "shared::cluster" && t.modifiers.take("multicast::cluster");
   const bool hint = take_cache_hint(t);
   expect_operands(t, 4u + multicast + hint, "destination, source, size, mbarrier, then mask and policy where given");
+  detail.target.name_for(detail.what);
   detail.target.destination = shared_operand(t, t.operand(0), scope_of(space));
   detail.target.barrier = shared_operand(t, t.operand(3), scope_of(space));
   if (multicast) detail.target.multicast_mask = lane_operand(t, t.operand(4), Type::b16);

@@ -24,7 +24,7 @@ using machine::Translation;
 std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const TargetOperands& operands, uint64_t bytes,
                                    uint32_t alignment, const char* what) {
   Block& block = fragment.block();
-  const std::string data_name = fmt::format("{}: destination", what), barrier_name = fmt::format("{}: mbarrier", what);
+  const std::string &data_name = operands.destination_name, &barrier_name = operands.barrier_name;
   const uint32_t data = operands.destination.at(fragment, lane, data_name.c_str());
   const uint32_t barrier = operands.barrier.at(fragment, lane, barrier_name.c_str());
   const uint32_t barrier_rank = barrier >> machine::kSharedRankShift;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/machine/grid.hpp"
@@ -31,6 +32,13 @@ struct TargetOperands {
   SharedOperand barrier;
   LaneOperand multicast_mask;  ///< absent: no multicast
   uint32_t cta_group = 1;
+  std::string destination_name, barrier_name;  ///< for reports
+
+  /// @param what  the instruction: "cp.async.bulk".
+  void name_for(std::string_view what) {
+    destination_name = std::string(what) + ": destination";
+    barrier_name = std::string(what) + ": mbarrier";
+  }
 };
 
 /// Checks and lists the destinations of a lane's copy of `bytes` bytes. Throws Fault.

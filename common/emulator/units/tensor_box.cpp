@@ -6,18 +6,32 @@
 
 namespace stagecraft::emulator::units {
 
-uint32_t swizzled(uint32_t address, TensorSwizzle swizzle) {
+namespace {
+
+/// A swizzle flips these bits of an address where those `shift` above them are set.
+struct FlippedBits {
+  uint32_t shift, mask;
+};
+constexpr FlippedBits bits_that_flip(TensorSwizzle swizzle) {
   switch (swizzle) {
-    case TensorSwizzle::none: return address;
-    case TensorSwizzle::span_32: return address ^ (address >> 3 & 0x10);
-    case TensorSwizzle::span_64: return address ^ (address >> 3 & 0x30);
-    case TensorSwizzle::span_128: return address ^ (address >> 3 & 0x70);
-    case TensorSwizzle::span_128_atom_32: return address ^ (address >> 2 & 0x60);
-    // Which of two lines has its halves swapped is unconfirmed; taken to be the odd one.
-    case TensorSwizzle::span_128_atom_32_flip_8: return address ^ (address >> 2 & 0x60) ^ (address >> 4 & 0x08);
-    case TensorSwizzle::span_128_atom_64: return address ^ (address >> 1 & 0x40);
+    case TensorSwizzle::none: break;
+    case TensorSwizzle::span_32: return {3, 0x10};
+    case TensorSwizzle::span_64: return {3, 0x30};
+    case TensorSwizzle::span_128: return {3, 0x70};
+    case TensorSwizzle::span_128_atom_32:
+    case TensorSwizzle::span_128_atom_32_flip_8: return {2, 0x60};  // the latter one more, see `swizzled`
+    case TensorSwizzle::span_128_atom_64: return {1, 0x40};
   }
-  return address;
+  return {0, 0};
+}
+
+}  // namespace
+
+uint32_t swizzled(uint32_t address, TensorSwizzle swizzle) {
+  const auto [shift, mask] = bits_that_flip(swizzle);
+  const uint32_t moved = address ^ (address >> shift & mask);
+  // Which of two lines has its halves swapped is unconfirmed; taken to be the odd one.
+  return swizzle == TensorSwizzle::span_128_atom_32_flip_8 ? moved ^ (address >> 4 & 0x08) : moved;
 }
 
 uint32_t round_to_tf32(uint32_t bits) {
@@ -46,6 +60,30 @@ void TensorBox::measure() {
   inside_end = static_cast<uint32_t>(std::clamp<int64_t>(end - first, 0, row_bytes));
 }
 
+std::pair<uint64_t, uint64_t> TensorBox::inside_rows() const {
+  const uint64_t first = map.address + static_cast<uint64_t>(start[0] * static_cast<int64_t>(bits_of(map.element)) / 8);
+  std::pair<uint64_t, uint64_t> result{first, first};
+  if (four_rows) {
+    result = {~uint64_t{0}, 0};
+    for_each_row([&](uint32_t, bool inside, uint64_t address) {
+      if (!inside) return;
+      result = {std::min(result.first, address), std::max(result.second, address)};
+    });
+    return result;
+  }
+  for (int i = 1; i < map.rank; ++i) {
+    const int64_t step = map.element_strides[i], extent = static_cast<int64_t>(map.extent(i));
+    const int64_t before = start[i] < 0 ? (-start[i] + step - 1) / step : 0;  // rows in front of the tensor
+    const int64_t lowest = start[i] + before * step;
+    int64_t highest = start[i] + (int64_t{count[i]} - 1) * step;
+    if (highest >= extent) highest -= (highest - extent + step) / step * step;
+    if (lowest > highest) return {~uint64_t{0}, 0};
+    result.first += static_cast<uint64_t>(lowest) * map.strides[i - 1];
+    result.second += static_cast<uint64_t>(highest) * map.strides[i - 1];
+  }
+  return result;
+}
+
 bool TensorBox::start_is_aligned() const {
   if (is_padded(map.element)) return start[0] % 128 == 0;
   return start[0] * static_cast<int64_t>(bits_of(map.element)) % 128 == 0;
@@ -58,13 +96,10 @@ std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& m
     return allocation != nullptr && (!write || allocation->writable_by_kernels);
   };
   // Nearly always the whole box lies in one allocation, which one look-up shows.
-  uint64_t lowest = ~uint64_t{0}, highest = 0;
-  box.for_each_row([&](uint32_t, bool inside, uint64_t address) {
-    if (!inside) return;
-    lowest = std::min(lowest, address + box.inside_first);
-    highest = std::max(highest, address + box.inside_end);
-  });
-  if (lowest > highest || allowed(lowest, highest - lowest)) return {};
+  const auto [lowest, highest] = box.inside_rows();
+  if (lowest > highest || allowed(lowest + box.inside_first, highest - lowest + box.inside_end - box.inside_first)) {
+    return {};
+  }
 
   std::string problem;
   const uint64_t bytes = box.inside_end - box.inside_first;
@@ -111,20 +146,18 @@ struct SwizzledRow {
 };
 
 /// As `load_box`, for a row that shared memory holds as it is.
-void put_row(const SwizzledRow& target, const std::byte* row, uint32_t bytes) {
+void put_row(const SwizzledRow target, const std::byte* row, uint32_t bytes) {
   if (target.swaps_halves()) {
     for (uint32_t at = 0; at < bytes; at += kPiece) {
       std::memcpy(target.piece(at) + 8, row + at, 8);
       std::memcpy(target.piece(at), row + at + 8, 8);
     }
-  } else if (bytes == 128) {
-    for (uint32_t at = 0; at < 128; at += kPiece) std::memcpy(target.piece(at), row + at, kPiece);
   } else {
     for (uint32_t at = 0; at < bytes; at += kPiece) std::memcpy(target.piece(at), row + at, kPiece);
   }
 }
 
-void take_row(const SwizzledRow& source, std::byte* row, uint32_t bytes) {
+void take_row(const SwizzledRow source, std::byte* row, uint32_t bytes) {
   if (source.swaps_halves()) {
     for (uint32_t at = 0; at < bytes; at += kPiece) {
       std::memcpy(row + at, source.piece(at) + 8, 8);
@@ -164,6 +197,31 @@ void compose_row(const TensorBox& box, bool inside, uint64_t address, std::byte*
   }
 }
 
+/// As `load_box`, for whole rows of `kBytes` bytes that are swizzled in pieces and else as they are in global memory:
+/// what nearly all copies bring.
+template <uint32_t kBytes>
+void load_whole_rows(const TensorBox& box, std::byte* const window, const uint32_t offset) {
+  const auto [shift, mask] = bits_that_flip(box.map.swizzle);
+  const uint32_t pitch = box.pitch;
+  const TensorFill kind = box.map.fill;
+  // Rows lie a stride apart, which the host's processor does not foresee by itself.
+  const uint64_t ahead = box.map.strides[0] * 8;
+  box.for_each_row([&, shift = shift, mask = mask](uint32_t row, bool inside, uint64_t address) {
+    const uint32_t target = offset + row * pitch, flips = target >> shift & mask;
+    const std::byte* const from = machine::DeviceMemory::host(address);
+    if (!inside) {
+      for (uint32_t at = 0; at < kBytes; at += kPiece) fill(window + ((target + at) ^ flips), kPiece, kind);
+      return;
+    }
+    __builtin_prefetch(from + ahead);
+    if (kBytes > 64) __builtin_prefetch(from + ahead + 64);
+#pragma GCC unroll 8
+    for (uint32_t at = 0; at < kBytes; at += kPiece) {
+      std::memcpy(window + ((target + at) ^ flips), from + at, kPiece);
+    }
+  });
+}
+
 }  // namespace
 
 void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
@@ -172,6 +230,14 @@ void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
       payload == kPiece && box.map.element != TensorElement::tf32 && box.map.element != TensorElement::tf32_ftz;
   const bool whole = box.inside_first == 0 && box.inside_end == box.row_bytes;
   const bool plain = box.map.swizzle == TensorSwizzle::none;
+  if (verbatim && whole && !plain && box.map.swizzle != TensorSwizzle::span_128_atom_32_flip_8) {
+    switch (box.row_bytes) {
+      case 128: return load_whole_rows<128>(box, window, offset);
+      case 64: return load_whole_rows<64>(box, window, offset);
+      case 32: return load_whole_rows<32>(box, window, offset);
+      default: break;
+    }
+  }
   std::array<std::byte, 256 * 8> composed;
   box.for_each_row([&](uint32_t row, bool inside, uint64_t address) {
     const uint32_t target = offset + row * box.pitch;

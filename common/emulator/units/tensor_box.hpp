@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/machine/memory.hpp"
@@ -48,6 +49,10 @@ struct TensorBox {
   /// Whether the box begins at a 16-byte boundary of global memory, as the chip demands.
   bool start_is_aligned() const;
 
+  /// Addresses of the lowest and the highest row that is inside the tensor; of none, the first is above the second.
+  /// Like those of `for_each_row`, before clipping to dimension 0.
+  std::pair<uint64_t, uint64_t> inside_rows() const;
+
   /// Calls `visit(row, inside, address)` for each row in the order of shared memory; `address` is that of the row's
   /// first byte in global memory, before clipping to dimension 0.
   template <typename Visit>
@@ -82,17 +87,22 @@ void TensorBox::for_each_row(Visit&& visit) const {
     }
     return;
   }
-  std::array<uint32_t, kTensorMaximumRank> index{};
-  for (uint32_t row = 0; row < row_count; ++row) {
-    bool inside = true;
-    uint64_t address = first;
-    for (int i = 1; i < map.rank; ++i) {
+  if (map.rank == 1) return visit(0u, true, first);
+  std::array<uint32_t, kTensorMaximumRank> index{};  // of dimension 2 and above
+  for (uint32_t row = 0; row < row_count;) {
+    bool plane_inside = true;
+    uint64_t plane = first;
+    for (int i = 2; i < map.rank; ++i) {
       const int64_t coordinate = start[i] + int64_t{index[i]} * map.element_strides[i];
-      inside = inside && coordinate >= 0 && coordinate < static_cast<int64_t>(map.extent(i));
-      address += static_cast<uint64_t>(coordinate) * map.strides[i - 1];
+      plane_inside = plane_inside && coordinate >= 0 && coordinate < static_cast<int64_t>(map.extent(i));
+      plane += static_cast<uint64_t>(coordinate) * map.strides[i - 1];
     }
-    visit(row, inside, address);
-    for (int i = 1; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
+    int64_t coordinate = start[1];
+    for (uint32_t i = 0; i < count[1]; ++i, ++row, coordinate += map.element_strides[1]) {
+      const bool inside = plane_inside && coordinate >= 0 && coordinate < static_cast<int64_t>(map.extent(1));
+      visit(row, inside, plane + static_cast<uint64_t>(coordinate) * map.strides[0]);
+    }
+    for (int i = 2; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
   }
 }
 

@@ -283,6 +283,7 @@ void translate_tensor_copy(Translation& t, bool reduction) {
                     operands));
   }
   const SharedScope scope = scope_of(destination);
+  detail->target.name_for(detail->what);
   detail->target.destination = shared_operand(t, t.operand(0), scope);
   take_map(t, *detail, 1);
   detail->target.barrier =
