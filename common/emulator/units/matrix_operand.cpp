@@ -61,11 +61,14 @@ void for_each_mn_major_chunk(const SharedMatrix& matrix, Visit visit) {
   }
 }
 
-// Offsets never decrease along a row, a group of 8 rows, or the groups; so the largest is at one of few corners. These
-// are an upper bound of it, enough for nearly all matrices; the others are looked at chunk by chunk.
-uint64_t largest_end(const SharedDescriptor& place, uint64_t groups_by_stride, uint64_t groups_by_leading) {
-  const uint64_t inside = uint64_t{span_of(place.swizzle)} * 8;
-  return place.start + (groups_by_stride - 1) * place.stride + (groups_by_leading - 1) * place.leading + inside + 128;
+// Offsets never decrease along a row, a group of 8 rows, or the groups, and a swizzle keeps within lines of 128 bytes;
+// so none is beyond the line of the last row of the last group. That is enough for nearly all matrices; the others are
+// looked at chunk by chunk. `last_row` is the part of a row that is read at a time.
+uint64_t largest_end(const SharedDescriptor& place, uint64_t groups_by_stride, uint64_t groups_by_leading,
+                     uint64_t last_row) {
+  const uint64_t end = place.start + (groups_by_stride - 1) * place.stride + (groups_by_leading - 1) * place.leading +
+                       uint64_t{span_of(place.swizzle)} * 7 + last_row;
+  return place.swizzle == Swizzle::none ? end : (end + 127) / 128 * 128;
 }
 
 template <typename ForEachChunk>
@@ -122,8 +125,9 @@ void gather_mn_major(const SharedMatrix& matrix, const Block& block, uint8_t* ou
 
 void check_k_major(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
                    std::string_view what) {
-  const uint64_t columns = place.swizzle == Swizzle::none ? row_bytes / kChunk : 1;
-  check_bytes(place, block, largest_end(place, (rows + 7) / 8, columns), what,
+  const bool plain = place.swizzle == Swizzle::none;
+  const uint64_t columns = plain ? row_bytes / kChunk : 1;
+  check_bytes(place, block, largest_end(place, (rows + 7) / 8, columns, plain ? kChunk : row_bytes), what,
               [&](auto visit) { for_each_k_major_chunk(place, rows, row_bytes, visit); });
 }
 
@@ -143,7 +147,8 @@ void check(const SharedMatrix& matrix, const Block& block, std::string_view what
   const uint32_t along_mn = (bytes + span_of(place.swizzle) - 1) / span_of(place.swizzle);
   const uint32_t along_k = (matrix.k + 3) / (atoms_of_32 ? 4 : 8);
   const bool plain = place.swizzle == Swizzle::none;
-  check_bytes(place, block, largest_end(place, plain ? along_mn : along_k, plain ? along_k : along_mn), what,
+  check_bytes(place, block,
+              largest_end(place, plain ? along_mn : along_k, plain ? along_k : along_mn, span_of(place.swizzle)), what,
               [&](auto visit) { for_each_mn_major_chunk(matrix, visit); });
 }
 

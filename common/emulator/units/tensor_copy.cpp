@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 
+#include "emulator/machine/observation.hpp"
 #include "emulator/units/bulk_engine.hpp"
 #include "emulator/units/bulk_reduction.hpp"
 #include "emulator/units/tensor_box.hpp"
@@ -131,10 +132,11 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   issue_lanes(mask, [&](uint32_t lane) {
     const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, false));
     check_rows(fragment.grid(), *box, false, detail.what);
-    const auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
+    auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
     machine::Cluster* cluster = &fragment.cluster();
-    const DeliveryNotes notes{.lane = lane, .footprint = footprint_of(box), .layout = layout_of(box->map.swizzle)};
-    schedule_delivery(fragment, targets, box->bytes(), detail.what, notes,
+    DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
+    if (machine::observes_memory(fragment)) notes.footprint = footprint_of(box);
+    schedule_delivery(fragment, std::move(targets), box->bytes(), detail.what, notes,
                       [cluster, box, what = detail.what](const BulkTarget& target) {
                         check_rows(*cluster->grid, *box, false, what);  // freed since?
                         Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);
