@@ -204,17 +204,13 @@ void load_whole_rows(const TensorBox& box, std::byte* const window, const uint32
   const auto [shift, mask] = bits_that_flip(box.map.swizzle);
   const uint32_t pitch = box.pitch;
   const TensorFill kind = box.map.fill;
-  // Rows lie a stride apart, which the host's processor does not foresee by itself.
-  const uint64_t ahead = box.map.strides[0] * 8;
-  box.for_each_row([&, shift = shift, mask = mask](uint32_t row, bool inside, uint64_t address) {
+  box.for_each_row([=, shift = shift, mask = mask](uint32_t row, bool inside, uint64_t address) {
     const uint32_t target = offset + row * pitch, flips = target >> shift & mask;
     const std::byte* const from = machine::DeviceMemory::host(address);
     if (!inside) {
       for (uint32_t at = 0; at < kBytes; at += kPiece) fill(window + ((target + at) ^ flips), kPiece, kind);
       return;
     }
-    __builtin_prefetch(from + ahead);
-    if (kBytes > 64) __builtin_prefetch(from + ahead + 64);
 #pragma GCC unroll 8
     for (uint32_t at = 0; at < kBytes; at += kPiece) {
       std::memcpy(window + ((target + at) ^ flips), from + at, kPiece);

@@ -97,10 +97,12 @@ void TensorBox::for_each_row(Visit&& visit) const {
       plane_inside = plane_inside && coordinate >= 0 && coordinate < static_cast<int64_t>(map.extent(i));
       plane += static_cast<uint64_t>(coordinate) * map.strides[i - 1];
     }
-    int64_t coordinate = start[1];
-    for (uint32_t i = 0; i < count[1]; ++i, ++row, coordinate += map.element_strides[1]) {
-      const bool inside = plane_inside && coordinate >= 0 && coordinate < static_cast<int64_t>(map.extent(1));
-      visit(row, inside, plane + static_cast<uint64_t>(coordinate) * map.strides[0]);
+    // Copied, because the compiler must take it that what `visit` writes could be these.
+    const uint32_t rows_here = count[1], step = map.element_strides[1];
+    const uint64_t extent = map.extent(1), stride = map.strides[0];
+    auto coordinate = static_cast<uint64_t>(start[1]);  // below zero: beyond every extent
+    for (uint32_t i = 0; i < rows_here; ++i, ++row, coordinate += step) {
+      visit(row, plane_inside && coordinate < extent, plane + coordinate * stride);
     }
     for (int i = 2; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
   }
