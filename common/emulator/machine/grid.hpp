@@ -9,13 +9,14 @@
 // Everything here runs on one host thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <queue>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/machine/architecture.hpp"
@@ -183,10 +184,29 @@ struct Event {
   Origin origin;
   bool is_time_limit = false;  ///< of a sleep; not an effect that others could see
 };
-struct LaterEvent {
-  bool operator()(const Event& left, const Event& right) const {
+
+/// The events of a cluster by time. Unlike std::priority_queue it gives its events away instead of copies: an action
+/// owns what a copy engine needs, and every bulk copy is one.
+class EventQueue {
+ public:
+  bool empty() const { return heap_.empty(); }
+  Cycle next_time() const { return heap_.front().time; }
+  void push(Event event) {
+    heap_.push_back(std::move(event));
+    std::push_heap(heap_.begin(), heap_.end(), is_later);
+  }
+  Event take() {
+    std::pop_heap(heap_.begin(), heap_.end(), is_later);
+    Event first = std::move(heap_.back());
+    heap_.pop_back();
+    return first;
+  }
+
+ private:
+  static bool is_later(const Event& left, const Event& right) {
     return left.time != right.time ? left.time > right.time : left.sequence > right.sequence;
   }
+  std::vector<Event> heap_;
 };
 
 struct Cluster {
@@ -194,7 +214,7 @@ struct Cluster {
   Extent3 first_block{0, 0, 0};                ///< %ctaid of its block of rank 0
   std::vector<std::unique_ptr<Block>> blocks;  ///< by rank
   Cycle now = 0;                               ///< time of the warp or event that is being executed
-  std::priority_queue<Event, std::vector<Event>, LaterEvent> events;
+  EventQueue events;
   uint64_t coming_effects = 0;  ///< events in the queue that are no time limits
   uint64_t next_sequence = 0;
   Origin origin;  ///< of the event that is being executed; an instruction's is `running`

@@ -324,9 +324,8 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     Warp* warp = next_warp(cluster);
     // What is left of sleeps that ended before their time limits must not prolong the kernel.
     if (warp == nullptr && cluster.live_blocks == 0 && cluster.coming_effects == 0) return Status::finished;
-    if (!cluster.events.empty() && (warp == nullptr || cluster.events.top().time <= warp->clock)) {
-      const Event event = cluster.events.top();
-      cluster.events.pop();
+    if (!cluster.events.empty() && (warp == nullptr || cluster.events.next_time() <= warp->clock)) {
+      const Event event = cluster.events.take();
       cluster.now = std::max(cluster.now, event.time);
       cluster.origin = event.origin;
       if (!event.is_time_limit) {

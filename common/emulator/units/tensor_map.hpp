@@ -64,7 +64,7 @@ inline constexpr uint64_t kTensorMapMark = 0x3150'414d'5453'4753;  // "SGSTMAP1"
 
 /// The 128 bytes. CUTLASS clears bit 21 of the second 64-bit word of what a driver up to 13.1 encodes for a tensor
 /// below 128 KiB (cute/atom/copy_traits_sm90_tma.hpp), so nothing may lie there.
-struct alignas(64) TensorMap {
+struct TensorMap {
   uint64_t address = 0;  ///< of the element with coordinates 0, in global memory
   uint8_t rank = 0;
   TensorElement element = TensorElement::u8;
