@@ -17,7 +17,6 @@ constexpr uint64_t kDeviceBase = 0x2000'0000'0000;
 constexpr uint64_t kSlotBytes = 0x100'0000'0000;  // where a second DeviceMemory of the process tries to go
 constexpr int kSlots = 16;
 constexpr uint64_t kAlignment = 512;
-constexpr uint64_t kLargePage = 2ull << 20;  // and the alignment of what is at least as large
 constexpr uint64_t kSmallestReservation = 256ull << 20;
 constexpr size_t kFreedRemembered = 256;
 constexpr uint64_t kNear = 1ull << 20;  // distance at which an allocation is worth naming
@@ -26,15 +25,7 @@ constexpr uint64_t kPoisonedTail = 64ull << 10;
 
 uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
-/// Asks for large pages where all of them is about to be written: kernels walk over tensors in strides of a row, and a
-/// small page for every row or two would cost more than the copying.
-void prefer_large_pages(uint64_t address, uint64_t bytes) {
-  const uint64_t first = round_up(address, kLargePage), end = (address + bytes) / kLargePage * kLargePage;
-  if (first < end) madvise(DeviceMemory::host(first), end - first, MADV_HUGEPAGE);  // without them it is only slower
-}
-
 void poison(uint64_t address, uint64_t bytes) {
-  prefer_large_pages(address, bytes);
   // Doubling copies: one memcpy of what is already there is faster than a loop of words.
   std::byte* const start = DeviceMemory::host(address);
   const uint64_t seed = std::min<uint64_t>(bytes, sizeof kPoisonPattern);
@@ -175,7 +166,7 @@ void DeviceMemory::forget_oldest_freed() {
 std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kind, std::string label, Fill fill,
                                                uint64_t alignment) {
   if (size > capacity_ || charged(size) > capacity_ - used_) return std::nullopt;
-  alignment = std::max(alignment, size < kLargePage ? kAlignment : kLargePage);
+  alignment = std::max(alignment, kAlignment);
   // The guard follows the allocation. Ranges are whole multiples of the alignment of all but a few.
   const uint64_t range_bytes = charged(size) + kGuardBytes + (alignment > kAlignment ? alignment : 0);
   std::optional<uint64_t> range = take_range(range_bytes);
