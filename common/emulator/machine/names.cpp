@@ -30,6 +30,21 @@ size_t behind_last(const std::string& text, char separator) {
   return 0;
 }
 
+constexpr size_t kLongName = 120;  // about a line of a report
+
+/// The name with "..." in place of template arguments that lie deeper than `deepest` brackets.
+std::string without_inner_arguments(const std::string& name, int deepest) {
+  std::string text;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool arrow = name[i] == '>' && i > 0 && name[i - 1] == '-';
+    if (name[i] == '>' && !arrow) --depth;
+    if (depth <= deepest) text += name[i];
+    if (name[i] == '<' && ++depth == deepest + 1) text += "...";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string short_function_name(const std::string& mangled) {
@@ -47,6 +62,9 @@ std::string short_function_name(const std::string& mangled) {
   }
   name.erase(0, behind_last(name, ' '));
   name.erase(0, behind_last(name, ':'));
+  for (int deepest = 1; deepest >= 0 && name.size() > kLongName; --deepest) {
+    name = without_inner_arguments(name, deepest);
+  }
   return name;
 }
 
