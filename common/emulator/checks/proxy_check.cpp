@@ -76,6 +76,8 @@ void for_each_write(ShadowMemory& shadow, uint32_t offset, uint32_t bytes, Visit
 }  // namespace
 
 bool RaceCheck::is_first(uint32_t before_pc, uint32_t now_pc, const char* kind) {
+  // A flaw comes again with every element of a tile, and to tell lines takes long.
+  if (!asked_.emplace(before_pc, now_pc, kind).second) return false;
   const auto line = [&](uint32_t pc) {
     const std::string source = grid_->kernel->describe_source(pc);
     return source.empty() ? std::to_string(pc) : source;

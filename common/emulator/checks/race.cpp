@@ -26,6 +26,7 @@ void RaceCheck::grid_started(machine::Grid& grid) {
   reported_.clear();
   misused_.clear();
   told_.clear();
+  asked_.clear();
   racing_.clear();
 }
 

@@ -156,7 +156,8 @@ class RaceCheck : public machine::Observer {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> seen_;  ///< pairs of instructions already looked at
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
-  std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< kind and lines of the other findings
+  std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< lines and kind of the other findings
+  std::set<std::tuple<uint32_t, uint32_t, std::string>> asked_;       ///< the same with instructions in place of lines
   std::set<uint32_t> racing_;                                         ///< instructions that race for tensor memory
   std::vector<machine::Diagnostic> findings_;
 };
