@@ -2,21 +2,41 @@
 #pragma once
 
 #include <cuda.h>
-#include <cudaTypedefs.h>
 #include <cuda_runtime.h>
 
+#include <cstdarg>
 #include <cstddef>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
+#include <cstdio>
+#include <exception>
+#include <initializer_list>
 #include <type_traits>
-#include <vector>
 
 #include "stagecraft/element.hpp"
 #include "stagecraft/swizzle.hpp"
 #include "stagecraft/tile.hpp"
 
 namespace stagecraft {
+
+/// Why there is no tensor map: the rule that its description breaks, or what the driver lacks.
+///
+/// Every kernel file with tiles includes this header, and <string> with its exceptions would cost a second of each
+/// compilation.
+class TensorMapError : public std::exception {
+ public:
+  /// Takes what printf takes.
+  [[gnu::format(printf, 2, 3)]] explicit TensorMapError(const char* format, ...) {
+    va_list values;
+    va_start(values, format);
+    std::vsnprintf(text_ + kPrefixLength, sizeof text_ - kPrefixLength, format, values);
+    va_end(values);
+  }
+  const char* what() const noexcept override { return text_; }
+
+ private:
+  static constexpr size_t kPrefixLength = 12;
+  char text_[256] = "tensor map: ";
+};
 
 /// One dimension of a tensor map, innermost first.
 struct TensorMapDimension {
@@ -49,21 +69,16 @@ constexpr CUtensorMapDataType tensor_map_type() {
 }
 
 /// The driver's encoder, found through the runtime so that a program need not link the driver.
-inline PFN_cuTensorMapEncodeTiled_v12000 tensor_map_encoder() {
+inline auto tensor_map_encoder() {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t error =
       cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
   if (error != cudaSuccess || found != cudaDriverEntryPointSuccess || entry == nullptr) {
-    throw std::runtime_error(std::string("the driver has no cuTensorMapEncodeTiled: tensor maps need a driver of CUDA "
-                                         "12.0 or newer (") +
-                             cudaGetErrorString(error) + ")");
+    throw TensorMapError("the driver has no cuTensorMapEncodeTiled, which those of CUDA 12.0 and newer have (%s)",
+                         cudaGetErrorString(error));
   }
-  return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry);
-}
-
-inline void require(bool holds, const std::string& otherwise) {
-  if (!holds) throw std::invalid_argument("tensor map: " + otherwise);
+  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry);
 }
 
 }  // namespace detail
@@ -71,61 +86,72 @@ inline void require(bool holds, const std::string& otherwise) {
 /// A tensor map: pass it to the kernel as `const __grid_constant__ CUtensorMap`.
 ///
 /// @param address     device address of the first element, 16-byte aligned.
-/// @param dimensions  1 to 5, innermost first.
-/// @throws std::invalid_argument  naming the rule that the description breaks; std::runtime_error without a driver.
+/// @param dimensions  `rank` of them, 1 to 5, innermost first.
+/// @throws TensorMapError  naming the rule that the description breaks, or without a driver.
 /// Source: CUDA driver API, "cuTensorMapEncodeTiled".
 template <TileElement T>
-CUtensorMap make_tensor_map(const T* address, const std::vector<TensorMapDimension>& dimensions,
+CUtensorMap make_tensor_map(const T* address, const TensorMapDimension* dimensions, size_t rank,
                             Swizzle swizzle = Swizzle::none, OutOfBounds out_of_bounds = OutOfBounds::zero) {
-  using detail::require;
-  using std::to_string;
-  require(dimensions.size() >= 1 && dimensions.size() <= 5,
-          to_string(dimensions.size()) + " dimensions; the copy engine handles 1 to 5");
-  require(reinterpret_cast<uintptr_t>(address) % 16 == 0, "the tensor does not start on a 16-byte boundary");
+  if (rank < 1 || rank > 5) throw TensorMapError("%zu dimensions; the copy engine handles 1 to 5", rank);
+  if (reinterpret_cast<uintptr_t>(address) % 16 != 0) {
+    throw TensorMapError("the tensor does not start on a 16-byte boundary");
+  }
 
-  std::vector<cuuint64_t> extents, strides;
-  strides.reserve(4);  // the driver wants an array even for one dimension, which has no stride
-  std::vector<cuuint32_t> box, traversal;
-  for (size_t i = 0; i < dimensions.size(); ++i) {
+  cuuint64_t extents[5], strides[4];
+  cuuint32_t box[5], traversal[5];
+  for (size_t i = 0; i < rank; ++i) {
     const TensorMapDimension& dimension = dimensions[i];
-    const std::string where = "dimension " + to_string(i) + ": ";
-    require(dimension.extent >= 1 && dimension.extent <= uint64_t{1} << 32,
-            where + to_string(dimension.extent) + " elements; legal are 1 to 2^32");
-    require(dimension.box >= 1 && dimension.box <= 256,
-            where + "a box of " + to_string(dimension.box) + "; legal are 1 to 256");
-    require(dimension.traversal >= 1 && dimension.traversal <= 8,
-            where + "every " + to_string(dimension.traversal) + "th index; legal are 1 to 8");
-    if (i > 0) {
-      require(dimension.stride % 16 == 0 && dimension.stride < uint64_t{1} << 40,
-              where + "a stride of " + to_string(dimension.stride) +
-                  " bytes; it must be a multiple of 16 below 2^40. Pad the rows.");
-      strides.push_back(dimension.stride);
+    extents[i] = dimension.extent;
+    box[i] = dimension.box;
+    traversal[i] = dimension.traversal;
+    if (i > 0) strides[i - 1] = dimension.stride;
+
+    if (dimension.extent < 1 || dimension.extent > uint64_t{1} << 32) {
+      throw TensorMapError("dimension %zu: %llu elements; legal are 1 to 2^32", i,
+                           static_cast<unsigned long long>(dimension.extent));
     }
-    extents.push_back(dimension.extent);
-    box.push_back(dimension.box);
-    traversal.push_back(dimension.traversal);
+    if (dimension.box < 1 || dimension.box > 256) {
+      throw TensorMapError("dimension %zu: a box of %u; legal are 1 to 256", i, dimension.box);
+    }
+    if (dimension.traversal < 1 || dimension.traversal > 8) {
+      throw TensorMapError("dimension %zu: every %uth index; legal are 1 to 8", i, dimension.traversal);
+    }
+    if (i > 0 && (dimension.stride % 16 != 0 || dimension.stride >= uint64_t{1} << 40)) {
+      throw TensorMapError(
+          "dimension %zu: a stride of %llu bytes; it must be a multiple of 16 below 2^40. Pad the rows.", i,
+          static_cast<unsigned long long>(dimension.stride));
+    }
   }
   const size_t inner_bytes = size_t{box[0]} * element_bits<T> / 8;
-  require(inner_bytes % 16 == 0,
-          "a box row of " + to_string(inner_bytes) + " bytes; it must be a multiple of 16 bytes");
-  require(swizzle == Swizzle::none || inner_bytes <= swizzle_span(swizzle),
-          "a box row of " + to_string(inner_bytes) + " bytes does not fit in the " + to_string(swizzle_span(swizzle)) +
-              " bytes that the swizzle permutes. Use a narrower box.");
+  if (inner_bytes % 16 != 0) {
+    throw TensorMapError("a box row of %zu bytes; it must be a multiple of 16 bytes", inner_bytes);
+  }
+  if (swizzle != Swizzle::none && inner_bytes > swizzle_span(swizzle)) {
+    throw TensorMapError(
+        "a box row of %zu bytes does not fit in the %zu bytes that the swizzle permutes. Use a narrower box.",
+        inner_bytes, size_t{swizzle_span(swizzle)});
+  }
 
   CUtensorMap map;
   const CUresult result = detail::tensor_map_encoder()(
-      &map, detail::tensor_map_type<T>(), static_cast<cuuint32_t>(dimensions.size()), const_cast<T*>(address),
-      extents.data(), strides.data(), box.data(), traversal.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-      static_cast<CUtensorMapSwizzle>(swizzle), CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+      &map, detail::tensor_map_type<T>(), static_cast<cuuint32_t>(rank), const_cast<T*>(address), extents, strides, box,
+      traversal, CU_TENSOR_MAP_INTERLEAVE_NONE, static_cast<CUtensorMapSwizzle>(swizzle),
+      CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
       out_of_bounds == OutOfBounds::nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
                                         : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
-    std::string box_text;
-    for (size_t i = 0; i < box.size(); ++i) box_text.append(i == 0 ? "" : " x ").append(to_string(box[i]));
-    require(false, "the driver refuses boxes of " + box_text + " elements of " + to_string(element_bits<T>) +
-                       " bits with CUresult " + to_string(static_cast<int>(result)));
+    throw TensorMapError(
+        "the driver refuses %zu dimensions, in boxes of %u elements of %u bits along the first, with CUresult %d", rank,
+        box[0], unsigned{element_bits<T>}, static_cast<int>(result));
   }
   return map;
+}
+
+/// The same with the dimensions written out: `make_tensor_map(address, {columns, rows})`.
+template <TileElement T>
+CUtensorMap make_tensor_map(const T* address, std::initializer_list<TensorMapDimension> dimensions,
+                            Swizzle swizzle = Swizzle::none, OutOfBounds out_of_bounds = OutOfBounds::zero) {
+  return make_tensor_map(address, dimensions.begin(), dimensions.size(), swizzle, out_of_bounds);
 }
 
 // ---- From tiles ----------------------------------------------------------------------------------------------------
@@ -179,9 +205,11 @@ TileMap<T> make_tile_map(const matrix_element<typename T::element_type>* address
 template <typename T>
 TileMap<T> make_tile_map(const typename T::element_type* address, uint64_t rows, uint64_t blocks) requires
     std::is_same_v<T, ScaleFactorTile<typename T::element_type, T::rows, T::columns>> {
-  detail::require(rows % 128 == 0 && blocks % 4 == 0,
-                  "scale factors of " + std::to_string(rows) + " rows and " + std::to_string(blocks) +
-                      " blocks; they come in atoms of 128 rows and 4 blocks. Pad them.");
+  if (rows % 128 != 0 || blocks % 4 != 0) {
+    throw TensorMapError(
+        "scale factors of %llu rows and %llu blocks; they come in atoms of 128 rows and 4 blocks. Pad them.",
+        static_cast<unsigned long long>(rows), static_cast<unsigned long long>(blocks));
+  }
   constexpr uint32_t kWords = T::bytes_per_atom / sizeof(uint16_t);  // a box cannot have 512 elements, but 256
   return {make_tensor_map(reinterpret_cast<const uint16_t*>(address),
                           {{.extent = kWords, .box = kWords},

@@ -90,7 +90,8 @@ void require_legal_sizes(int64_t m, int64_t n, int64_t k) {
 /// All matrices are row-major in device memory, A and B 16-byte aligned: A is m x k, B is n x k, C is m x n.
 /// @tparam Element  __nv_bfloat16, __half, tf32, __nv_fp8_e4m3 or __nv_fp8_e5m2.
 /// @param blocks  how many share the work at most; 0: one for each multiprocessor.
-/// @throws std::invalid_argument as `require_legal_sizes`, harness::CudaError when the launch fails. What goes wrong
+/// @throws std::invalid_argument as `require_legal_sizes`, TensorMapError for a misaligned address, harness::CudaError
+/// when the launch fails. What goes wrong
 ///         while the kernel runs, the next synchronising call reports.
 template <typename Element>
 void launch_gemm(const GemmOperand<Element>* a, const GemmOperand<Element>* b, GemmOutput<Element>* c, int64_t m,

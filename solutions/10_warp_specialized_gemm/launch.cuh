@@ -11,7 +11,8 @@
 
 namespace stagecraft {
 
-/// Describes the matrices to the copy engine. Throws std::invalid_argument when it cannot take them.
+/// Describes the matrices to the copy engine. Throws as `require_legal_sizes`, and TensorMapError for
+/// addresses that are not aligned to 16 bytes.
 template <TileElement Element>
 Problem<Element> make_problem(const matrix_element<Element>* a, const matrix_element<Element>* b,
                               GemmOutput<Element>* c, int64_t m, int64_t n, int64_t k) {

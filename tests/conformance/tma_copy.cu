@@ -99,7 +99,8 @@ struct Tensor {
   }
 
   CUtensorMap map(Swizzle swizzle, OutOfBounds out_of_bounds = OutOfBounds::zero) const {
-    return make_tensor_map(reinterpret_cast<const T*>(memory[0].data()), dimensions, swizzle, out_of_bounds);
+    return make_tensor_map(reinterpret_cast<const T*>(memory[0].data()), dimensions.data(), dimensions.size(), swizzle,
+                           out_of_bounds);
   }
 
   /// Bytes that one box counts for on a barrier: those out of bounds too.

@@ -182,7 +182,7 @@ TEST(TileMapTest, SaysWhatItCannotDescribe) {
   const auto refusal = [](auto describe) -> std::string {
     try {
       describe();
-    } catch (const std::invalid_argument& error) {
+    } catch (const TensorMapError& error) {
       return error.what();
     }
     return "accepted";

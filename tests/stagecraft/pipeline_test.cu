@@ -137,8 +137,8 @@ TEST(WarpTest, ElectsOneLaneOfEveryWarp) {
 std::string refusal(const std::vector<TensorMapDimension>& dimensions, Swizzle swizzle = Swizzle::none,
                     uintptr_t address = 0x1000) {
   try {
-    make_tensor_map(reinterpret_cast<const float*>(address), dimensions, swizzle);
-  } catch (const std::invalid_argument& error) {
+    make_tensor_map(reinterpret_cast<const float*>(address), dimensions.data(), dimensions.size(), swizzle);
+  } catch (const TensorMapError& error) {
     return error.what();
   }
   return "accepted";

@@ -1,34 +1,39 @@
 #include "emulator/machine/isa_level.hpp"
 
+#include <cstdio>
 #include <cstdlib>
+
+#include "emulator/machine/processor_level.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
 
-int processor_level() {
-#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
-  __builtin_cpu_init();
-  const bool level3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-                      __builtin_cpu_supports("popcnt");
-  if (!level3) return 1;
-  const bool level4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vl");
-  return level4 ? 4 : 3;
-#else
-  return 1;
-#endif
+#define STAGECRAFT_LEVEL(level, isa, ...) level,
+constexpr int kBuilt[] = {STAGECRAFT_EACH_ISA(STAGECRAFT_LEVEL, )};
+#undef STAGECRAFT_LEVEL
+
+/// The highest of those built that is not above `limit`, or the lowest.
+int highest_up_to(int limit) {
+  int level = kBuilt[0];
+  for (const int built : kBuilt) {
+    if (built <= limit) level = built;
+  }
+  return level;
 }
 
 int chosen_level() {
-  const int best = processor_level();
+  const int processor = processor_level();
+  if (processor < kBuilt[0]) {
+    std::fprintf(
+        stderr,
+        "stagecraft: this emulated GPU was built for processors with %s, which this one is not. Build it on this "
+        "machine in a new folder, or with -Disa_levels=all for every x86-64.\n",
+        kBuilt[0] == 4 ? "AVX-512" : "AVX2");
+    std::exit(1);
+  }
   const char* wish = std::getenv("STAGECRAFT_ISA_LEVEL");
-  if (wish == nullptr) return best;
-  const int wished = std::atoi(wish);
-  if (wished >= 4) return best;
-  if (wished == 3) return best < 3 ? best : 3;
-  return 1;
+  const int wished = wish == nullptr ? processor : std::atoi(wish);
+  return highest_up_to(wished < processor ? wished : processor);
 }
 
 }  // namespace

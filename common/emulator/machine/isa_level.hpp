@@ -1,35 +1,60 @@
 // Which of the compiled variants of the instruction handlers this processor runs best.
 //
-// Files in `emulator_isa_sources` are compiled once per x86-64 level (1, 3, 4), with STAGECRAFT_ISA_LEVEL defined to
-// it. All they define lies in a namespace of its own per level,
+// Files in `emulator_isa_sources` are compiled once per level of x86-64 that the build is for (meson option
+// isa_levels), with STAGECRAFT_ISA_LEVEL defined to it. All they define lies in a namespace of its own per level,
 //
 //     namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE { const Table& table() { ... } }
 //
 // and they instantiate no inline function of others that the compiler might leave out of line: the linker keeps one
-// copy of such a function, and it could be the one with AVX-512. Elsewhere, once, `for_this_processor` picks.
-//
-// On other processors, and under a sanitizer, there is level 1 alone: the build defines STAGECRAFT_ONE_ISA_LEVEL.
+// copy of such a function, and it could be the one with AVX-512. Elsewhere, STAGECRAFT_DECLARE_ISA declares a function
+// of all levels that are built, and STAGECRAFT_CALL_ISA calls the one for this processor.
 #pragma once
+
+#include <stdexcept>
 
 namespace stagecraft::emulator::machine {
 
-/// 4 (AVX-512), 3 (AVX2) or 1 (what every x86-64 has; also other processors). The environment variable
-/// STAGECRAFT_ISA_LEVEL lowers it, to test the variants of lesser processors.
+/// The highest level of those built that this processor has: 4 (AVX-512), 3 (AVX2) or 1 (what every x86-64 has; also
+/// other processors). The environment variable STAGECRAFT_ISA_LEVEL lowers it, to test the variants of lesser
+/// processors. Ends the process with a message when this processor has none of them.
 int isa_level();
 
-#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
-/// The one of three variants that this processor should use.
-template <typename Variant>
-inline Variant for_this_processor(Variant level1, Variant level3, Variant level4) {
-  switch (isa_level()) {
-    case 4: return level4;
-    case 3: return level3;
-    default: return level1;
-  }
-}
-#endif
-
 }  // namespace stagecraft::emulator::machine
+
+// The build defines STAGECRAFT_HAS_ISA1, 3 and 4 for those that it makes.
+#if defined(STAGECRAFT_HAS_ISA1)
+#define STAGECRAFT_IF_ISA1(...) __VA_ARGS__
+#else
+#define STAGECRAFT_IF_ISA1(...)
+#endif
+#if defined(STAGECRAFT_HAS_ISA3)
+#define STAGECRAFT_IF_ISA3(...) __VA_ARGS__
+#else
+#define STAGECRAFT_IF_ISA3(...)
+#endif
+#if defined(STAGECRAFT_HAS_ISA4)
+#define STAGECRAFT_IF_ISA4(...) __VA_ARGS__
+#else
+#define STAGECRAFT_IF_ISA4(...)
+#endif
+/// DO(level, namespace, ...) for each level that is built, the lowest first.
+#define STAGECRAFT_EACH_ISA(DO, ...)           \
+  STAGECRAFT_IF_ISA1(DO(1, isa1, __VA_ARGS__)) \
+  STAGECRAFT_IF_ISA3(DO(3, isa3, __VA_ARGS__)) \
+  STAGECRAFT_IF_ISA4(DO(4, isa4, __VA_ARGS__))
+
+#define STAGECRAFT_DECLARE_ONE_ISA(level, isa, ...) \
+  namespace isa {                                   \
+  __VA_ARGS__;                                      \
+  }
+#define STAGECRAFT_DECLARE_ISA(...) STAGECRAFT_EACH_ISA(STAGECRAFT_DECLARE_ONE_ISA, __VA_ARGS__)
+
+// The formatter takes the colon for a label's.
+// clang-format off
+#define STAGECRAFT_CALL_ONE_ISA(level, isa, function) isa_level() == level ? isa::function() :
+// clang-format on
+#define STAGECRAFT_CALL_ISA(function) \
+  (STAGECRAFT_EACH_ISA(STAGECRAFT_CALL_ONE_ISA, function) throw std::logic_error("no such x86-64 level is built"))
 
 #ifndef STAGECRAFT_ISA_LEVEL
 #define STAGECRAFT_ISA_LEVEL 1

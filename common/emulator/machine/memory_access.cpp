@@ -17,12 +17,7 @@ using ptx::Space;
 using ptx::Type;
 
 const AccessHandlers& handlers() {
-#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
-  static const AccessHandlers chosen =
-      for_this_processor(isa1::access_handlers, isa3::access_handlers, isa4::access_handlers)();
-#else
-  static const AccessHandlers chosen = isa1::access_handlers();
-#endif
+  static const AccessHandlers chosen = STAGECRAFT_CALL_ISA(access_handlers);
   return chosen;
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "emulator/machine/grid.hpp"
+#include "emulator/machine/isa_level.hpp"
 #include "emulator/machine/op.hpp"
 #include "emulator/machine/translate.hpp"
 
@@ -115,14 +116,6 @@ struct AccessHandlers {
   Locate (*locate)(AccessSpace space, bool has_base, bool wide);
   Move (*move)(bool store, const AccessShape& shape);
 };
-namespace isa1 {
-AccessHandlers access_handlers();
-}
-namespace isa3 {
-AccessHandlers access_handlers();
-}
-namespace isa4 {
-AccessHandlers access_handlers();
-}
+STAGECRAFT_DECLARE_ISA(AccessHandlers access_handlers())
 
 }  // namespace stagecraft::emulator::machine

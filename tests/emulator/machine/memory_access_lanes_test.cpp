@@ -25,14 +25,13 @@ struct Variant {
   AccessHandlers (*handlers)();
 };
 
+#define STAGECRAFT_VARIANT(level, isa, ...) {"level " #level, level, isa::access_handlers},
 std::vector<Variant> variants() {
-  std::vector<Variant> result{{"level 1", 1, isa1::access_handlers}};
-#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
-  if (isa_level() >= 3) result.push_back({"level 3", 3, isa3::access_handlers});
-  if (isa_level() >= 4) result.push_back({"level 4", 4, isa4::access_handlers});
-#endif
-  return result;
+  std::vector<Variant> built{STAGECRAFT_EACH_ISA(STAGECRAFT_VARIANT, )};
+  std::erase_if(built, [](const Variant& variant) { return variant.level > isa_level(); });
+  return built;
 }
+#undef STAGECRAFT_VARIANT
 
 class AccessLanesTest : public ::testing::TestWithParam<Variant> {
  protected:

@@ -1,3 +1,5 @@
+#include <stdexcept>
+#include <string>
 #include <unordered_map>
 
 #include "emulator/machine/alu/handlers.hpp"
@@ -39,33 +41,29 @@ Handlers Catalog::find(Operation operation, ptx::Type type, uint16_t variant) co
 
 size_t Catalog::size() const { return table_->handlers.size(); }
 
-#define STAGECRAFT_FILL(level)      \
-  [](Catalog& catalog) {            \
-    level::put_integer(catalog);    \
-    level::put_carry(catalog);      \
-    level::put_bits(catalog);       \
-    level::put_comparison(catalog); \
-    level::put_floating(catalog);   \
-    level::put_elementary(catalog); \
-    level::put_half(catalog);       \
-    level::put_conversion(catalog); \
-    level::put_narrow(catalog);     \
+#define STAGECRAFT_CASE(level, isa, ...)                               \
+  case level: {                                                        \
+    static const Catalog* const catalog = build([](Catalog& entries) { \
+      isa::put_integer(entries);                                       \
+      isa::put_carry(entries);                                         \
+      isa::put_bits(entries);                                          \
+      isa::put_comparison(entries);                                    \
+      isa::put_floating(entries);                                      \
+      isa::put_elementary(entries);                                    \
+      isa::put_half(entries);                                          \
+      isa::put_conversion(entries);                                    \
+      isa::put_narrow(entries);                                        \
+    });                                                                \
+    return *catalog;                                                   \
   }
 
-const Catalog& catalog_of_level([[maybe_unused]] int level) {
-#if !defined(STAGECRAFT_ONE_ISA_LEVEL)
-  if (level == 4) {
-    static const Catalog* const catalog = build(STAGECRAFT_FILL(isa4));
-    return *catalog;
+const Catalog& catalog_of_level(int level) {
+  switch (level) {
+    STAGECRAFT_EACH_ISA(STAGECRAFT_CASE, )
+    default: throw std::logic_error("no arithmetic was built for level " + std::to_string(level));
   }
-  if (level == 3) {
-    static const Catalog* const catalog = build(STAGECRAFT_FILL(isa3));
-    return *catalog;
-  }
-#endif
-  static const Catalog* const catalog = build(STAGECRAFT_FILL(isa1));
-  return *catalog;
 }
+#undef STAGECRAFT_CASE
 
 const Catalog& catalog() {
   static const Catalog& chosen = catalog_of_level(isa_level());

@@ -191,8 +191,8 @@ class Catalog {
   Table* table_;
 };
 
-/// The handlers of a level (1, 3 or 4, see isa_level.hpp) that this processor must have; built on first use, never
-/// freed.
+/// The handlers of a level (1, 3 or 4, see isa_level.hpp) that was built and that this processor must have; made on
+/// first use, never freed.
 const Catalog& catalog_of_level(int level);
 /// The handlers of `isa_level()`.
 const Catalog& catalog();

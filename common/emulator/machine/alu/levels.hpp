@@ -2,24 +2,14 @@
 #pragma once
 
 #include "emulator/machine/alu/handlers.hpp"
+#include "emulator/machine/isa_level.hpp"
 
 namespace stagecraft::emulator::machine::alu {
 
-#define STAGECRAFT_DECLARE_LEVEL(name)   \
-  namespace name {                       \
-  void put_integer(Catalog& catalog);    \
-  void put_carry(Catalog& catalog);      \
-  void put_bits(Catalog& catalog);       \
-  void put_comparison(Catalog& catalog); \
-  void put_floating(Catalog& catalog);   \
-  void put_elementary(Catalog& catalog); \
-  void put_half(Catalog& catalog);       \
-  void put_conversion(Catalog& catalog); \
-  void put_narrow(Catalog& catalog);     \
-  }
-STAGECRAFT_DECLARE_LEVEL(isa1)
-STAGECRAFT_DECLARE_LEVEL(isa3)
-STAGECRAFT_DECLARE_LEVEL(isa4)
-#undef STAGECRAFT_DECLARE_LEVEL
+STAGECRAFT_DECLARE_ISA(void put_integer(Catalog& catalog); void put_carry(Catalog& catalog);
+                       void put_bits(Catalog& catalog); void put_comparison(Catalog& catalog);
+                       void put_floating(Catalog& catalog); void put_elementary(Catalog& catalog);
+                       void put_half(Catalog& catalog); void put_conversion(Catalog& catalog);
+                       void put_narrow(Catalog& catalog))
 
 }  // namespace stagecraft::emulator::machine::alu

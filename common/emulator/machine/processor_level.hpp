@@ -1,0 +1,23 @@
+// What vector instructions this processor has. The build asks as well, before there is anything else.
+#pragma once
+
+namespace stagecraft::emulator::machine {
+
+/// The level of x86-64: 4 (AVX-512), 3 (AVX2) or 1 (what every one has; also other processors).
+inline int processor_level() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  const bool level3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+                      __builtin_cpu_supports("popcnt");
+  if (!level3) return 1;
+  const bool level4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  return level4 ? 4 : 3;
+#else
+  return 1;
+#endif
+}
+
+}  // namespace stagecraft::emulator::machine
