@@ -339,6 +339,23 @@ void ClusterOrder::group(const machine::GroupEvent& event) {
   warps_[number].has_copies = true;
 }
 
+std::vector<const Operation*> ClusterOrder::bulk_copies_not_waited_for(uint32_t rank) const {
+  std::vector<const Operation*> copies;
+  const ThreadKey first = component_of(rank * warps_per_block_, 0);
+  const ThreadKey last = component_of((rank + 1) * warps_per_block_, 0);
+  for (auto each = bulk_.lower_bound(first); each != bulk_.end() && each->first < last; ++each) {
+    const Sequence& mine = each->second;
+    const Time waited = mine.component < waited_.size() ? waited_[mine.component] : 0;
+    if (waited == mine.issued) continue;
+    const auto found = std::find_if(operations_.begin(), operations_.end(), [&](const Operation& operation) {
+      return operation.completion == AsyncCompletion::bulk_group && operation.component == mine.component &&
+             operation.time == waited + 1;
+    });
+    if (found != operations_.end()) copies.push_back(&*found);
+  }
+  return copies;
+}
+
 void ClusterOrder::warpgroup_waited(const machine::WarpgroupWait& event) {
   const uint32_t number = warp_number(*event.fragment);
   WarpOrder& warp = warps_[number];

@@ -160,6 +160,8 @@ class ClusterOrder {
   Time mark(uint32_t warp);
   /// What a lane knows, with the copies that it has waited for.
   SharedClock knowledge_of(uint32_t warp, uint32_t lane);
+  /// The first bulk copy out of shared memory of each thread of a block that the thread has not waited for.
+  std::vector<const Operation*> bulk_copies_not_waited_for(uint32_t rank) const;
   /// Takes note of an operation; its index.
   uint32_t issue(const machine::AsyncOperation& operation);
 

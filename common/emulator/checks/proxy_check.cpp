@@ -76,6 +76,8 @@ void for_each_write(ShadowMemory& shadow, uint32_t offset, uint32_t bytes, Visit
 }  // namespace
 
 bool RaceCheck::is_first(uint32_t before_pc, uint32_t now_pc, const char* kind) {
+  // A flaw comes again with every element of a tile, and to tell lines takes long.
+  if (!asked_.emplace(before_pc, now_pc, kind).second) return false;
   const auto line = [&](uint32_t pc) {
     const std::string source = grid_->kernel->describe_source(pc);
     return source.empty() ? std::to_string(pc) : source;
@@ -203,6 +205,18 @@ void RaceCheck::report_layout(ClusterState& state, const PastAccess& before, con
   findings_.push_back(std::move(finding));
 }
 
+/// The copy engine takes the pattern from the bits of the address, wherever in it a tile begins (PTX ISA, "Swizzling
+/// modes": the base offset of a copy follows from its destination), as the tensor core does with base offset 0.
+bool RaceCheck::is_copied_with(ClusterState& state, const AsyncOperation& operation, const MatrixRead& matrix) {
+  const SharedRange& first = operation.reads[matrix.first];
+  bool copied = false;
+  for_each_write(state.shadows[first.address >> machine::kSharedRankShift], first.address & machine::kSharedOffsetMask,
+                 1, [&](const PastAccess& write, uint32_t) {
+                   copied = write.is_asynchronous() && state.order.operation(write.operation()).layout == matrix.layout;
+                 });
+  return copied;
+}
+
 void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& operation) {
   for (const MatrixRead& matrix : operation.matrices) {
     const uint32_t period = period_of(matrix.layout);
@@ -210,7 +224,9 @@ void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& opera
     // A tile that begins where the pattern does has no bits between a line of 128 bytes and the period, wherever in its
     // first line an instruction begins.
     const uint32_t beyond = matrix.start % period / 128 * 128;
-    if (beyond == 0 || !is_first(operation.fragment->pc, operation.fragment->pc, matrix.name)) continue;
+    if (beyond == 0 || is_copied_with(state, operation, matrix) ||
+        !is_first(operation.fragment->pc, operation.fragment->pc, matrix.name))
+      continue;
     const machine::Kernel& kernel = *grid_->kernel;
     Diagnostic finding;
     finding.kind = "misaligned tile";

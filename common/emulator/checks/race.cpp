@@ -26,6 +26,7 @@ void RaceCheck::grid_started(machine::Grid& grid) {
   reported_.clear();
   misused_.clear();
   told_.clear();
+  asked_.clear();
   racing_.clear();
 }
 
@@ -45,7 +46,9 @@ void RaceCheck::block_started(machine::Block& block) {
 
 void RaceCheck::block_finished(machine::Block& block) {
   ClusterState* state = state_of(block.cluster);
-  if (state == nullptr || ++state->finished_blocks < state->shadows.size()) return;
+  if (state == nullptr) return;
+  for (const Operation* copy : state->order.bulk_copies_not_waited_for(block.rank)) report_outlived(*state, *copy);
+  if (++state->finished_blocks < state->shadows.size()) return;
   clusters_.erase(block.cluster);
   latest_ = nullptr;
 }

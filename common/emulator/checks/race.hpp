@@ -102,6 +102,8 @@ class RaceCheck : public machine::Observer {
     }
   }
   void check_initialisation_fence(ClusterState& state, const machine::AsyncOperation& operation);
+  static bool is_copied_with(ClusterState& state, const machine::AsyncOperation& operation,
+                             const machine::MatrixRead& matrix);
   void check_alignment(ClusterState& state, const machine::AsyncOperation& operation);
   void note_fence(ClusterState& state, machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind);
   bool is_first(uint32_t before_pc, uint32_t now_pc, const char* kind);
@@ -122,6 +124,7 @@ class RaceCheck : public machine::Observer {
   void report_same_instruction(ClusterState& state, const PastAccess& now, machine::LaneMask others, uint32_t address);
   void report_overrun(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier);
   void report_uninitialised(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier);
+  void report_outlived(const ClusterState& state, const Operation& copy);
   void report_stale(ClusterState& state, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier);
   machine::Place place_of(const ClusterState& state, uint32_t warp, machine::LaneMask lanes, uint32_t pc) const;
   std::string describe(const ClusterState& state, const PastAccess& access) const;
@@ -153,7 +156,8 @@ class RaceCheck : public machine::Observer {
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> seen_;  ///< pairs of instructions already looked at
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
-  std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< kind and lines of the other findings
+  std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< lines and kind of the other findings
+  std::set<std::tuple<uint32_t, uint32_t, std::string>> asked_;       ///< the same with instructions in place of lines
   std::set<uint32_t> racing_;                                         ///< instructions that race for tensor memory
   std::vector<machine::Diagnostic> findings_;
 };

@@ -121,6 +121,21 @@ void RaceCheck::report_same_instruction(ClusterState& state, const PastAccess& n
   findings_.push_back(std::move(finding));
 }
 
+/// For a copy out of shared memory that its block does not outlive.
+void RaceCheck::report_outlived(const ClusterState& state, const Operation& copy) {
+  if (!is_first(copy.pc, copy.pc, "outlived")) return;
+  Diagnostic finding;
+  finding.kind = "missing wait";
+  finding.place = place_of(state, copy.warp, 1u << copy.lane, copy.pc);
+  finding.message = fmt::format(
+      "the block ends, and nobody has waited until the {} issued here has read its shared memory", copy.what);
+  finding.details.emplace_back("the shared memory of a block that has ended may be another's before it is read");
+  finding.likely_cause = fmt::format(
+      "the thread that issues the {} must commit it and wait, cp.async.bulk.wait_group.read 0, before it exits",
+      copy.what);
+  findings_.push_back(std::move(finding));
+}
+
 /// " at ring.cu:41", or nothing when the program has no lines.
 std::string RaceCheck::line_of(uint32_t pc) const {
   const std::string source = grid_->kernel->describe_source(pc);

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 
 namespace stagecraft::emulator::machine {
 
@@ -30,10 +31,44 @@ size_t behind_last(const std::string& text, char separator) {
   return 0;
 }
 
+constexpr size_t kLongName = 120;  // about a line of a report
+
+/// The name with "..." in place of template arguments that lie deeper than `deepest` brackets.
+std::string without_inner_arguments(const std::string& name, int deepest) {
+  std::string text;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool arrow = name[i] == '>' && i > 0 && name[i - 1] == '-';
+    if (name[i] == '>' && !arrow) --depth;
+    if (depth <= deepest) text += name[i];
+    if (name[i] == '<' && ++depth == deepest + 1) text += "...";
+  }
+  return text;
+}
+
+/// The last part of a mangled function's name, as it stands in there; the name as it is when it has none. For what the
+/// C++ library cannot demangle, though nvcc has mangled it as it should: some kernels of CuTe.
+std::string name_within(const std::string& mangled) {
+  size_t at = mangled.starts_with("_ZN") ? 3 : 2;
+  std::string_view last;
+  while (at < mangled.size() && mangled[at] >= '1' && mangled[at] <= '9') {
+    size_t length = 0;
+    for (; at < mangled.size() && mangled[at] >= '0' && mangled[at] <= '9' && length < mangled.size(); ++at) {
+      length = length * 10 + static_cast<size_t>(mangled[at] - '0');
+    }
+    if (length > mangled.size() - at) return mangled;
+    last = std::string_view(mangled).substr(at, length);
+    at += length;
+  }
+  if (last.empty()) return mangled;
+  return std::string(last) + (at < mangled.size() && mangled[at] == 'I' ? "<...>" : "");
+}
+
 }  // namespace
 
 std::string short_function_name(const std::string& mangled) {
   std::string name = demangle(mangled);
+  if (name.starts_with("_Z")) return name_within(name);
   // Parameters: the bracket that closes last, opened at depth 0.
   if (!name.empty() && name.back() == ')') {
     int depth = 0;
@@ -47,6 +82,9 @@ std::string short_function_name(const std::string& mangled) {
   }
   name.erase(0, behind_last(name, ' '));
   name.erase(0, behind_last(name, ':'));
+  for (int deepest = 1; deepest >= 0 && name.size() > kLongName; --deepest) {
+    name = without_inner_arguments(name, deepest);
+  }
   return name;
 }
 

@@ -138,14 +138,9 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
       std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
   const machine::Cycle latency = bulk_latency(fragment.grid(), bytes);
   block.cluster->schedule(latency / 2, [store] {
-    // The chip goes on reading, or CUTLASS's epilogue for sm_100 could not end as it does (store_tail waits only where
-    // it needs the memory again). By the rules of PTX it is the program that must wait: the checks say so.
-    if (store->block->exited && !store->block->cluster->grid->memory_observers.empty()) {
-      throw Fault(FaultKind::illegal_address,
-                  fmt::format("{}: the block exited before its shared memory was read", store->what),
-                  {"the thread that issues the copy must commit it and wait, cp.async.bulk.wait_group.read 0, before "
-                   "the block ends"});
-    }
+    // Also when the block has exited: the chip goes on reading, or CUTLASS's epilogue for sm_100 could not end as it
+    // does (store_tail waits only where it needs the memory again). By the rules of PTX it is the program that must
+    // wait: the race check says so.
     store->data = store->read();
     --store->group->unread;
     wake_waiting(*store->groups);

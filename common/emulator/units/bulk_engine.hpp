@@ -73,9 +73,8 @@ struct DeliveryNotes {
 void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes, std::function<void(const BulkTarget&)> deliver);
 
-/// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Throws,
-/// from `read`'s event, when the block has exited before its memory was read and memory is observed. `source` is its
-/// address.
+/// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Both
+/// happen also when the block has exited by then. `source` is its address.
 void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
                     const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write);

@@ -14,6 +14,15 @@ class OperandTest : public TensorCoreTest {
                "mov.u32 %r3, a; mad.lo.u32 %r3, %thread, 4, %r3; st.shared.u32 [%r3], %thread;\nfence.proxy.async;\n") +
            "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;
   }
+  /// All threads write B, which `b` describes and which begins `offset` bytes behind `b`; thread 0 multiplies.
+  static std::string multiply_written_b(uint64_t b, uint32_t offset) {
+    return start(1, 1,
+                 fmt::format("mov.u32 %r3, b; mad.lo.u32 %r3, %thread, 16, %r3; st.shared.v4.u32 [%r3+{}], {{%thread, "
+                             "%thread, %thread, %thread}};\nfence.proxy.async;\n",
+                             offset)) +
+           "@!%first bra WAIT;\n" + descriptors(kPlainA, b, offset) + multiply() + commit(0) + wait(0, 0, "WAIT") +
+           kFree;
+  }
   /// A copy brings A; thread 0 multiplies it, and `after` it refills A. Then all wait for the last copy.
   static std::string multiply_copied(const std::string& after) {
     return start(1, 1) + "@!%first bra WAIT;\n" + kCopy + wait(0, 0, "FULL") + descriptors() + multiply() + commit(1) +
@@ -146,17 +155,24 @@ TEST_F(OperandTest, MustBeReadWithTheSwizzleOfTheirCopy) {
   expect_silence(run(multiply_tensor(kPlainB, 32), kTwoWarps));
 }
 
-TEST_F(OperandTest, MustBeginWhereTheirSwizzleDoes) {
-  use_map(3, 128);
-  expect_silence(run(multiply_tensor(swizzled_operand(2), 128, 1024), kTwoWarps));
-  expect_one(run(multiply_tensor(swizzled_operand(2), 128, 384), kTwoWarps), "misaligned tile",
+TEST_F(OperandTest, MustBeginWhereTheirSwizzleDoesWhenThreadsWriteThem) {
+  expect_silence(run(multiply_written_b(swizzled_operand(2), 1024), kTwoWarps));
+  expect_one(run(multiply_written_b(swizzled_operand(2), 384), kTwoWarps), "misaligned tile",
              {"reads B from b+0x180", "every 1024 bytes", "begins 384 bytes behind that", "alignas(1024)"});
+  expect_silence(run(multiply_written_b(swizzled_operand(4), 512), kTwoWarps));
+  expect_one(run(multiply_written_b(swizzled_operand(4), 128), kTwoWarps), "misaligned tile", {"every 512 bytes"});
+  expect_silence(run(multiply_written_b(swizzled_operand(6), 256), kTwoWarps));
+  expect_one(run(multiply_written_b(swizzled_operand(6), 128), kTwoWarps), "misaligned tile", {"every 256 bytes"});
+}
+
+TEST_F(OperandTest, MayBeginAnywhereInTheSwizzleOfTheirCopy) {
+  // Which takes the pattern from the address, as the tensor core does.
+  use_map(3, 128);
+  expect_silence(run(multiply_tensor(swizzled_operand(2), 128, 384), kTwoWarps));
   use_map(2, 64);
-  expect_silence(run(multiply_tensor(swizzled_operand(4), 64, 512), kTwoWarps));
-  expect_one(run(multiply_tensor(swizzled_operand(4), 64, 128), kTwoWarps), "misaligned tile", {"every 512 bytes"});
+  expect_silence(run(multiply_tensor(swizzled_operand(4), 64, 128), kTwoWarps));
   use_map(1, 32);
-  expect_silence(run(multiply_tensor(swizzled_operand(6), 32, 256), kTwoWarps));
-  expect_one(run(multiply_tensor(swizzled_operand(6), 32, 128), kTwoWarps), "misaligned tile", {"every 256 bytes"});
+  expect_silence(run(multiply_tensor(swizzled_operand(6), 32, 128), kTwoWarps));
 }
 
 }  // namespace

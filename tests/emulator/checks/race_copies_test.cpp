@@ -162,6 +162,19 @@ TEST_F(RaceTest, TakesTheYoungestGroupsForPending) {
   expect_one(run(fmt::format(fmt::runtime(body), 256)), "race", {"f.cu:4", "f.cu:7", "youngest N pending"});
 }
 
+TEST_F(RaceTest, FindsAStoreThatItsBlockDoesNotOutlive) {
+  const std::string body =
+      "@!%first bra DONE;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out+256], [tile+256], 256;\ncp.async.bulk.commit_group;\n"
+      "{}DONE:\n";
+  const auto run_with = [&](const char* wait) { return run(fmt::format(fmt::runtime(body), wait)); };
+  expect_silence(run_with("cp.async.bulk.wait_group.read 0;\n"));
+  expect_one(run_with(""), "missing wait", {"f.cu:2", "has read its shared memory", "wait_group.read 0"});
+  // However long the block goes on.
+  expect_one(run_with("cp.async.bulk.wait_group.read 1;\nnanosleep.u32 100000;\n"), "missing wait", {"f.cu:4"});
+}
+
 TEST_F(RaceTest, KnowsWhomCpAsyncIsCompleteFor) {
   const std::string copy =
       "mov.u64 %rd1, %out;\ncp.async.ca.shared.global [%own], [%rd1], 4;\ncp.async.commit_group;\n";

@@ -1,7 +1,6 @@
 // Copies of one dimension: cp.async.bulk, cp.reduce.async.bulk, cp.async and their groups.
 #include <numeric>
 
-#include "emulator/checks/race.hpp"
 #include "kernel_run.hpp"
 
 namespace stagecraft::emulator::units {
@@ -271,22 +270,12 @@ TEST(BulkCopyTest, StopsWhatTheChipWouldNotDo) {
            FaultKind::illegal_instruction, "in the same block");
 }
 
-constexpr const char* kStoreAndEnd =
-    "mov.u32 %r1, 77; st.shared.u32 [tile+4], %r1; fence.proxy.async.shared::cta;\n"
-    "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 16;\ncp.async.bulk.commit_group;\n";
-
 TEST(BulkCopyTest, FinishesTheStoresOfABlockThatHasEnded) {
   KernelRun kernel;
-  expect_success(kernel.run(kStoreAndEnd));
+  expect_success(
+      kernel.run("mov.u32 %r1, 77; st.shared.u32 [tile+4], %r1; fence.proxy.async.shared::cta;\n"
+                 "cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 16;\ncp.async.bulk.commit_group;\n"));
   EXPECT_EQ(kernel.out()[1], 77u);
-}
-
-TEST(BulkCopyTest, StopsABlockThatEndsBeforeItsStoreHasReadUnderTheChecks) {
-  KernelRun kernel;
-  kernel.announce_memory_events();
-  checks::RaceCheck race_check;
-  expect_fault(kernel.run(kStoreAndEnd, {}, {}, {&race_check}), FaultKind::illegal_address,
-               "the block exited before its shared memory was read");
 }
 
 TEST(BulkCopyTest, StopsALoadIntoABlockThatHasEnded) {
