@@ -63,7 +63,8 @@ inline constexpr int kTensorMaximumRank = 5;
 inline constexpr uint64_t kTensorMapMark = 0x3150'414d'5453'4753;  // "SGSTMAP1"
 
 /// The 128 bytes. CUTLASS clears bit 21 of the second 64-bit word of what a driver up to 13.1 encodes for a tensor
-/// below 128 KiB (cute/atom/copy_traits_sm90_tma.hpp), so nothing may lie there.
+/// below 128 KiB (cute/atom/copy_traits_sm90_tma.hpp), so nothing may lie there. Not declared to be aligned,
+/// because copies need not be: a map that the driver fills in or that a kernel uses must be, to 64 bytes.
 struct TensorMap {
   uint64_t address = 0;  ///< of the element with coordinates 0, in global memory
   uint8_t rank = 0;

@@ -26,7 +26,7 @@ class TensorCopyTest : public ::testing::Test {
 
   /// Address of a map in device memory.
   uint64_t map(const Shape& shape, uint64_t address = 0) {
-    TensorMap map;
+    alignas(64) TensorMap map;
     const uint64_t dims[2] = {shape.columns, shape.rows}, strides[1] = {128};
     const uint32_t box[2] = {shape.box_columns, shape.box_rows}, steps[2] = {1, shape.row_stride};
     const EncodeResult result = encode_tiled({&map, shape.data_type, 2, address != 0 ? address : tensor_, dims, strides,

@@ -10,7 +10,7 @@ namespace {
 
 /// Arguments that are legal, to break one at a time: a 64x64 tensor of 16-bit integers, boxes of 64x8.
 struct Arguments {
-  TensorMap map;
+  alignas(64) TensorMap map;
   uint64_t dims[5] = {64, 64, 4, 4, 4};
   uint64_t strides[4] = {128, 8192, 32768, 131072};
   uint32_t box[5] = {64, 8, 1, 1, 1};
@@ -128,7 +128,7 @@ TEST(TensorMapTest, NamesWhatIsNotImplemented) {
 }
 
 TEST(TensorMapTest, RecognisesBytesThatAreNoMap) {
-  TensorMap map;
+  alignas(64) TensorMap map;
   std::memset(static_cast<void*>(&map), 0, sizeof map);
   EXPECT_NE(find_flaw(map).find("no tensor map"), std::string::npos);
   Arguments arguments;
