@@ -166,6 +166,50 @@ void ClusterOrder::acquire(uint32_t number, LaneMask lanes, const SharedClock& s
     }
     for_each_lane(same, [&](uint32_t lane) { warp.known[lane] = now; });
   });
+  if (warp.has_executed) learn_executed(number, lanes, source);
+}
+
+Time ClusterOrder::hand_over(uint32_t number, LaneMask lanes) {
+  WarpOrder& warp = warps_[number];
+  const Time time = mark(number);
+  warp.has_handed_over = true;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    warp.handed_over[lane] = known_executed(number, lane);
+    warp.handed_over_time[lane] = time;
+  });
+  return time;
+}
+
+/// What an arrival tells of execution beside what it releases.
+void ClusterOrder::release_executed(uint32_t number, LaneMask lanes, bool relaxed, Gathering& target) {
+  const WarpOrder& warp = warps_[number];
+  if (relaxed ? !warp.has_handed_over : !warp.has_executed) return;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const SharedClock& known = relaxed ? warp.handed_over[lane] : warp.executed[lane];
+    if (known == nullptr) return;
+    target.join(known);
+    if (relaxed) target.clock.raise(component_of(number, lane), warp.handed_over_time[lane]);
+  });
+}
+
+void ClusterOrder::learn_executed(uint32_t number, LaneMask lanes, const SharedClock& source) {
+  if (source == nullptr) return;
+  WarpOrder& warp = warps_[number];
+  SharedClock before, after;  // of the lane before: the next often knows the very same
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const SharedClock executed = known_executed(number, lane);
+    if (executed != before) {
+      before = after = executed;
+      if (!source->is_within(*executed)) {
+        auto both = std::make_shared<VectorClock>(*executed);
+        both->join(*source);
+        after = std::move(both);
+      }
+    }
+    if (after == warp.known[lane]) return;
+    warp.executed[lane] = after;
+    warp.has_executed = true;
+  });
 }
 
 void ClusterOrder::acquire_at_fence(uint32_t number, LaneMask lanes, const SharedClock& source) {
@@ -189,17 +233,24 @@ void ClusterOrder::warp_met(uint32_t number, LaneMask lanes) {
   if (std::has_single_bit(lanes)) return;
   // When nothing was done since the last meeting, there is nothing to tell.
   const SharedClock& first = warp.known[machine::first_lane(lanes)];
+  const SharedClock& executed_by_first = warp.executed[machine::first_lane(lanes)];
   bool same = true;
   for_each_lane(lanes, [&](uint32_t lane) { same = same && warp.known[lane] == first; });
   if (same && !warp.accessed && first->at(component_of(number, machine::first_lane(lanes))) == warp.time - 1) {
     bool all = true;
     for_each_lane(lanes, [&](uint32_t lane) { all = all && first->at(component_of(number, lane)) == warp.time - 1; });
+    for_each_lane(lanes, [&](uint32_t lane) { all = all && warp.executed[lane] == executed_by_first; });
     if (all) return;
   }
-  Gathering gathered;
+  Gathering gathered, executed;
   release(number, lanes, gathered);
+  release_executed(number, lanes, false, executed);
   const SharedClock known = std::make_shared<VectorClock>(std::move(gathered.clock));
   for_each_lane(lanes, [&](uint32_t lane) { warp.known[lane] = known; });
+  if (executed.is_empty()) return;
+  executed.join(known);
+  const SharedClock all_executed = std::make_shared<VectorClock>(std::move(executed.clock));
+  for_each_lane(lanes, [&](uint32_t lane) { warp.executed[lane] = all_executed; });
 }
 
 void ClusterOrder::fence(uint32_t number, LaneMask lanes) {
@@ -226,13 +277,24 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
     case RendezvousKind::arrive:
       ++warps_[warp_number(*event.fragment)].meeting_count;
       release(warp_number(*event.fragment), event.lanes, meeting.open);
+      release_executed(warp_number(*event.fragment), event.lanes, false, meeting.open_executed);
       break;
-    case RendezvousKind::arrive_relaxed: release_fenced(warp_number(*event.fragment), event.lanes, meeting.open); break;
+    case RendezvousKind::arrive_relaxed:
+      release_fenced(warp_number(*event.fragment), event.lanes, meeting.open);
+      release_executed(warp_number(*event.fragment), event.lanes, true, meeting.open_executed);
+      break;
     case RendezvousKind::complete:
       meeting.completed = std::make_shared<VectorClock>(std::move(meeting.open.clock));
       meeting.open = {};
+      meeting.executed = meeting.open_executed.is_empty()
+                             ? nullptr
+                             : std::make_shared<VectorClock>(std::move(meeting.open_executed.clock));
+      meeting.open_executed = {};
       break;
-    case RendezvousKind::pass: acquire(warp_number(*event.fragment), event.lanes, meeting.completed); break;
+    case RendezvousKind::pass:
+      acquire(warp_number(*event.fragment), event.lanes, meeting.completed);
+      learn_executed(warp_number(*event.fragment), event.lanes, meeting.executed);
+      break;
   }
 }
 
@@ -270,6 +332,7 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
         } else {
           release(number, event.lanes, barrier.open);
         }
+        release_executed(number, event.lanes, event.relaxed, barrier.open_executed);
         ++warp.arrival_count;
         barrier.arrival_warp = number;
         barrier.arrival_pc = event.fragment->pc;
@@ -301,15 +364,20 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
     case BarrierEventKind::phase_complete:
       barrier.open.clock.raise(barrier.component, ++barrier.ends);
       barrier.completed = std::make_shared<VectorClock>(barrier.open.clock);
+      if (!barrier.open_executed.is_empty()) {
+        barrier.executed = std::make_shared<VectorClock>(barrier.open_executed.clock);
+      }
       break;
     case BarrierEventKind::wait:
       note_wait(number, index, event);
       if (event.phase == 0) break;  // for the phase before the first, in which nobody arrived
       if (event.relaxed) {
         acquire_at_fence(number, event.lanes, barrier.completed);
+        learn_executed(number, event.lanes, barrier.completed);
       } else {
         acquire(number, event.lanes, barrier.completed);
       }
+      learn_executed(number, event.lanes, barrier.executed);
       break;
     case BarrierEventKind::expect_tx:
     case BarrierEventKind::invalidate: break;

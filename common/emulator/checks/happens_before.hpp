@@ -11,6 +11,9 @@
 //   - Its end carries what its issuer had learnt from others when it issued it, but not what the issuer itself did: the
 //     complete_tx of a copy releases only the copy (PTX ISA, "Memory consistency model for asynchronous operations").
 //   - Fences, with strong accesses of one location after and before them, order as C++'s fences do.
+//   - Relaxed arrivals and waits order no memory, but they order execution, and with the fences of tcgen05 around them
+//     that is enough for tensor memory (PTX ISA, "Specialized inter-thread synchronization for tcgen05 instructions").
+//     What a thread knows by that beyond the rest is kept apart.
 #pragma once
 
 #include <array>
@@ -32,6 +35,7 @@ namespace stagecraft::emulator::checks {
 struct Gathering {
   VectorClock clock;
   SharedClock last;  ///< joined last, because the next thread often knows the very same
+  bool is_empty() const { return last == nullptr; }
   void join(const SharedClock& known) {
     if (known == last) return;
     clock.join(*known);
@@ -75,6 +79,11 @@ struct WarpOrder {
   std::array<Time, machine::kWarpSize> fenced_time{};
   std::array<SharedClock, machine::kWarpSize> pending;  ///< read by relaxed accesses, to be known after a fence
   bool has_pending = false, has_fenced = false;
+  std::array<SharedClock, machine::kWarpSize> executed;  ///< what it knows by relaxed barriers too; null: as `known`
+  /// The same at the last tcgen05.fence::before_thread_sync, and when that was; null: none.
+  std::array<SharedClock, machine::kWarpSize> handed_over;
+  std::array<Time, machine::kWarpSize> handed_over_time{};
+  bool has_executed = false, has_handed_over = false;
   bool has_copies = false;           ///< some lane has waited for a group of copies
   std::deque<ArrivalNote> arrivals;  ///< the youngest few
   uint64_t arrival_count = 0, meeting_count = 0;
@@ -85,8 +94,9 @@ struct BarrierOrder {
   uint32_t rank = 0, offset = 0;  ///< the block that holds it, and where
   uint32_t component = 0;         ///< counts its ended phases
   Time ends = 0;
-  Gathering open;
+  Gathering open, open_executed;
   SharedClock completed;  ///< of all ended phases; null before the first
+  SharedClock executed;   ///< beyond that, by relaxed arrivals; null: nothing
   PastAccess initialised;
   bool is_for_copies = false;      ///< some copy has been told to complete on it
   std::deque<CommitNote> commits;  ///< that have arrived; the youngest few
@@ -130,6 +140,11 @@ class ClusterOrder {
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
   const WarpOrder& warp(uint32_t number) const { return warps_[number]; }
   const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
+  /// What it knows to have been executed, which tcgen05 instructions behind a fence::after_thread_sync rely on.
+  const SharedClock& known_executed(uint32_t warp, uint32_t lane) const {
+    const SharedClock& executed = warps_[warp].executed[lane];
+    return executed != nullptr ? executed : warps_[warp].known[lane];
+  }
   const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
   uint32_t barrier_count() const { return static_cast<uint32_t>(barriers_.size()); }
   /// Index of a barrier by the block's rank and its offset there; made when it is new.
@@ -158,6 +173,8 @@ class ClusterOrder {
   /// Separates what a warp did before, which has earlier times, from what it does next: who learns of that knows the
   /// time that this returns.
   Time mark(uint32_t warp);
+  /// tcgen05.fence::before_thread_sync. Returns the time as `mark` does.
+  Time hand_over(uint32_t warp, machine::LaneMask lanes);
   /// What a lane knows, with the copies that it has waited for.
   SharedClock knowledge_of(uint32_t warp, uint32_t lane);
   /// The first bulk copy out of shared memory of each thread of a block that the thread has not waited for.
@@ -179,6 +196,8 @@ class ClusterOrder {
   void release_fenced(uint32_t warp, machine::LaneMask lanes, Gathering& target);
   void acquire(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
   void acquire_at_fence(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
+  void release_executed(uint32_t warp, machine::LaneMask lanes, bool relaxed, Gathering& target);
+  void learn_executed(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
   Sequence& sequence(std::map<ThreadKey, Sequence>& all, ThreadKey thread);
   void note_wait(uint32_t warp, uint32_t index, const machine::BarrierEvent& event);
 
@@ -194,8 +213,8 @@ class ClusterOrder {
   /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
   std::vector<Time> waited_;
   struct Meeting {
-    Gathering open;
-    SharedClock completed;
+    Gathering open, open_executed;
+    SharedClock completed, executed;
   };
   std::map<std::pair<uint32_t, uint32_t>, Meeting> meetings_;  ///< by rank and number of the barrier; the cluster's: ~0
   std::unordered_map<uint64_t, SharedClock> locations_;        ///< released to by strong writes, by address

@@ -88,6 +88,7 @@ void RaceCheck::warpgroup_waited(const machine::WarpgroupWait& event) {
 
 void RaceCheck::tensor(const machine::TensorEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) {
+    check_quarter(*state, event);
     report_tensor(*state, state->tensor_memory.event(state->order, event));
   }
 }

@@ -114,6 +114,7 @@ class RaceCheck : public machine::Observer {
   machine::Place place_of(const ClusterState& state, const machine::AsyncOperation& operation) const;
   // Tensor memory; tensor_report.cpp.
   void report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts);
+  void check_quarter(const ClusterState& state, const machine::TensorEvent& event);
   static void note_commits(ClusterState& state, const machine::AsyncOperation& operation);
   void report_uncommitted(const ClusterState& state);
   std::string cause_of(ClusterState& state, const TensorConflict& conflict) const;

@@ -52,7 +52,7 @@ std::optional<TensorFlaw> TensorOrder::require(const ClusterOrder& order, const 
   const VectorClock *last_known = nullptr, *last_fenced = nullptr;
   bool known_fails = false;
   for_each_lane(now.lanes, [&](uint32_t lane) {
-    const VectorClock* known = order.known(now.warp, lane).get();
+    const VectorClock* known = order.known_executed(now.warp, lane).get();
     const VectorClock* fenced = warp.fenced[lane].get();
     if (known_fails || (known == last_known && fenced == last_fenced)) return;
     last_known = known;
@@ -96,7 +96,7 @@ std::optional<TensorFlaw> TensorOrder::flaw_between(const ClusterOrder& order, c
   };
   const std::optional<TensorFlaw> flaw = require(order, now, TensorFlaw::unordered, was_handed_over);
   if (flaw != TensorFlaw::unordered) return flaw;
-  const VectorClock& known = *order.known(now.warp, machine::first_lane(now.lanes));
+  const VectorClock& known = *order.known_executed(now.warp, machine::first_lane(now.lanes));
   return known.at(component) >= before.time ? TensorFlaw::fence_before : TensorFlaw::unordered;
 }
 
@@ -165,10 +165,10 @@ std::vector<TensorConflict> TensorOrder::event(ClusterOrder& order, const machin
     case TensorEventKind::wait_load: warp.load_waits.push_back({warp.loads, order.mark(number)}); return conflicts;
     case TensorEventKind::wait_store: warp.store_waits.push_back({warp.stores, order.mark(number)}); return conflicts;
     case TensorEventKind::fence_before:
-      warp.fences_before.emplace_back(order.mark(number), event.lanes);
+      warp.fences_before.emplace_back(order.hand_over(number, event.lanes), event.lanes);
       return conflicts;
     case TensorEventKind::fence_after:
-      for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known(number, lane); });
+      for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known_executed(number, lane); });
       return conflicts;
   }
   order.warp(number).accessed = true;
@@ -179,7 +179,8 @@ std::vector<TensorConflict> TensorOrder::event(ClusterOrder& order, const machin
     return conflict.flaw == TensorFlaw::fence_after;
   });
   // Told once; what follows would be the same again.
-  if (unfenced) for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known(number, lane); });
+  if (unfenced)
+    for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known_executed(number, lane); });
   return conflicts;
 }
 
@@ -218,7 +219,7 @@ std::vector<TensorConflict> TensorOrder::issued(ClusterOrder& order, const machi
   if (operation.of_pair) operate(order, rank ^ 1, operation, now, conflicts);
   for (const TensorConflict& conflict : conflicts) {
     if (conflict.flaw == TensorFlaw::fence_after) {
-      warps_[number].fenced[operation.lane] = order.known(number, operation.lane);
+      warps_[number].fenced[operation.lane] = order.known_executed(number, operation.lane);
     }
   }
   return conflicts;

@@ -40,6 +40,26 @@ std::string RaceCheck::describe(const ClusterState& state, const TensorAccess& a
                      describe_lanes(access.lanes), line_of(access.pc), verb_of(access));
 }
 
+/// The chip takes a warp to its own quarter of the lanes, PTX does not say so.
+void RaceCheck::check_quarter(const ClusterState& state, const machine::TensorEvent& event) {
+  using machine::TensorEventKind;
+  if (event.kind != TensorEventKind::load && event.kind != TensorEventKind::store) return;
+  const uint32_t lane = event.address >> 16, warp = event.fragment->warp->index, first = warp % 4 * kWarpSize;
+  if (lane / kWarpSize * kWarpSize == first) return;
+  const uint32_t pc = event.fragment->pc;
+  if (!is_first(pc, pc, "quarter")) return;
+  const char* what = event.kind == TensorEventKind::load ? "tcgen05.ld" : "tcgen05.st";
+  Diagnostic finding;
+  finding.kind = "illegal address";
+  finding.place = place_of(state, state.order.warp_number(*event.fragment), event.lanes, pc);
+  finding.message =
+      fmt::format("{}: address 0x{:x} is in lane {}, which warp {} may not access", what, event.address, lane, warp);
+  finding.details.push_back(fmt::format("warp {} may access lanes {} to {} (its number modulo 4 gives the quarter)",
+                                        warp, first, first + kWarpSize - 1));
+  finding.likely_cause = "add (warp % 4) * 32 << 16 to the allocation's address";
+  findings_.push_back(std::move(finding));
+}
+
 void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts) {
   for (const TensorConflict& conflict : conflicts) {
     const TensorAccess &before = conflict.before, &now = conflict.now;

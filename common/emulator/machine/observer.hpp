@@ -150,6 +150,7 @@ struct TensorEvent {
   Fragment* fragment;
   LaneMask lanes;
   std::vector<TensorRange> ranges{};
+  uint32_t address = 0;  ///< of a load or a store, as the program gives it
 };
 
 enum class GroupEventKind : uint8_t { commit, wait };

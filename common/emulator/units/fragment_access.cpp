@@ -33,27 +33,29 @@ FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool p
   }
 }
 
-void FragmentAccess::check(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
-                           const char* what) const {
-  const TensorCell cell = cell_at(address);
-  const uint32_t first = warp % 4 * 32;
-  const bool halves = shape_ != FragmentShape::s32x32b;
-  if (cell.lane != first && !(halves && cell.lane == first + 16)) {
+uint32_t FragmentAccess::approve(const TensorMemory& memory, const machine::Block& block, uint32_t warp,
+                                 uint32_t address, const char* what) const {
+  TensorCell cell = cell_at(address);
+  const bool second_half = shape_ != FragmentShape::s32x32b && cell.lane % kWarpSize == kWarpSize / 2;
+  if (cell.lane >= kTensorLanes || (cell.lane % kWarpSize != 0 && !second_half) || is_unwritten_word(address)) {
+    const uint32_t first = warp % 4 * kWarpSize;
     throw Fault(
         FaultKind::illegal_address,
-        fmt::format("{}: address 0x{:x} is in lane {}, which warp {} may not access", what, address, cell.lane, warp),
+        fmt::format("{}: address 0x{:x} is in lane {}, where no access of this shape may begin", what, address,
+                    cell.lane),
         {is_unwritten_word(address)
              ? kUnwrittenWord
              : fmt::format("warp {} may access lanes {} to {} (its number modulo 4 gives the quarter)", warp, first,
                            first + 31),
-         halves ? fmt::format("legal lanes of the address: {} and {}", first, first + 16)
-                : fmt::format("legal lane of the address: {}; add (warp % 4) * 32 << 16 to the allocation's address",
-                              first)});
+         shape_ == FragmentShape::s32x32b ? fmt::format("legal lane of the address: {}", first)
+                                          : fmt::format("legal lanes of the address: {} and {}", first, first + 16)});
   }
+  cell.lane = warp % 4 * kWarpSize + cell.lane % kWarpSize;
   memory.require(block, cell, lanes_of(shape_), columns_, what);
   if (shape_ == FragmentShape::s16x32bx2) {
     memory.require(block, {cell.lane, cell.column + split_}, lanes_of(shape_), columns_, what);
   }
+  return address_of(cell);
 }
 
 std::vector<machine::TensorRange> FragmentAccess::ranges(uint32_t address) const {

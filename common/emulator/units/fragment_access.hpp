@@ -20,9 +20,11 @@ class FragmentAccess {
 
   uint32_t register_count() const { return static_cast<uint32_t>(registers_); }
 
-  /// Throws Fault unless the warp may access the lanes, and the block owns the columns. `what`: "tcgen05.ld".
-  void check(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
-             const char* what) const;
+  /// The address that the chip accesses: that of the same lane in the warp's own quarter. PTX has only addresses there;
+  /// DeepGEMM's kernels give all warps the first quarter's, because "the hardware will ignore the warp index bits".
+  /// Throws Fault unless the access may begin in such a lane, and the block owns the columns. `what`: "tcgen05.ld".
+  uint32_t approve(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
+                   const char* what) const;
   /// The cells of a warp that are accessed at an approved address.
   std::vector<machine::TensorRange> ranges(uint32_t address) const;
   /// Copies the cells at an approved address to 32 consecutive words at registers + offsets[i], for each register i.

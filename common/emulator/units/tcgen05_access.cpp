@@ -32,33 +32,36 @@ struct AccessDetail : machine::OpDetail {
   std::vector<uint32_t> registers;  ///< offsets
 };
 
-Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
+/// What both do: `move(detail, memory, address)`, once the address is known to be legal, is the rest.
+template <typename Move>
+Outcome access(Fragment& fragment, const Op& op, LaneMask mask, machine::TensorEventKind kind, Move&& move) {
   mask = machine::converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;
   const auto& detail = *static_cast<const AccessDetail*>(op.detail);
-  const uint32_t address = uniform_tensor_address(fragment, detail.address, mask, "tcgen05.ld");
+  const char* what = kind == machine::TensorEventKind::load ? "tcgen05.ld" : "tcgen05.st";
+  const uint32_t given = uniform_tensor_address(fragment, detail.address, mask, what);
   TensorMemory& memory = tensor_memory_of(fragment);
-  detail.access.check(memory, fragment.block(), fragment.warp->index, address, "tcgen05.ld");
-  detail.access.load(memory, address, fragment.registers, detail.registers.data());
+  const uint32_t address = detail.access.approve(memory, fragment.block(), fragment.warp->index, given, what);
+  move(detail, memory, address);
   if (machine::observes_memory(fragment)) {
-    machine::announce_tensor({machine::TensorEventKind::load, &fragment, mask, detail.access.ranges(address)});
+    machine::announce_tensor({kind, &fragment, mask, detail.access.ranges(address), given});
   }
   return Outcome::next;
 }
 
+Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
+  return access(fragment, op, mask, machine::TensorEventKind::load,
+                [&](const AccessDetail& detail, TensorMemory& memory, uint32_t address) {
+                  detail.access.load(memory, address, fragment.registers, detail.registers.data());
+                });
+}
+
 Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = machine::converge_warp(fragment, mask);
-  if (mask == 0) return Outcome::blocked;
-  const auto& detail = *static_cast<const AccessDetail*>(op.detail);
-  const uint32_t address = uniform_tensor_address(fragment, detail.address, mask, "tcgen05.st");
-  TensorMemory& memory = tensor_memory_of(fragment);
-  detail.access.check(memory, fragment.block(), fragment.warp->index, address, "tcgen05.st");
-  detail.access.store(memory, address, fragment.registers, detail.registers.data());
-  if (machine::observes_memory(fragment)) {
-    machine::announce_tensor({machine::TensorEventKind::store, &fragment, mask, detail.access.ranges(address)});
-  }
-  machine::note_effect(fragment);
-  return Outcome::next;
+  return access(fragment, op, mask, machine::TensorEventKind::store,
+                [&](const AccessDetail& detail, TensorMemory& memory, uint32_t address) {
+                  detail.access.store(memory, address, fragment.registers, detail.registers.data());
+                  machine::note_effect(fragment);
+                });
 }
 
 constexpr std::array<std::pair<std::string_view, FragmentShape>, 5> kShapes{{

@@ -66,6 +66,38 @@ TEST_F(TensorOrderTest, FindsAMissingFenceBehindTheWait) {
       {"writes columns 0 to 3", line_of(second, "// second"), "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
 }
 
+TEST_F(TensorOrderTest, FindsAnAddressInTheQuarterOfAnotherWarp) {
+  const std::string wrong = start(1, 1) + with(kLoad, "[%r3]", "[%r15]") + kWaitLoad + kFree;
+  expect_one(run(wrong, kTwoWarps), "illegal address",
+             {"address 0x0 is in lane 0, which warp 1 may not access", "warp 1 may access lanes 32 to 63"});
+}
+
+// The patterns of PTX ISA, "Canonical synchronization patterns": all arrivals and waits there are relaxed.
+TEST_F(TensorOrderTest, FollowsRelaxedBarriersBetweenTheFencesOfTcgen05) {
+  const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";
+  std::string right = with(two_rounds(), kArrive, before + kArrive);
+  for (const auto& [from, to] : {std::pair{"mbarrier.arrive.shared.b64", "mbarrier.arrive.relaxed.cta.shared.b64"},
+                                 std::pair{"try_wait.parity.shared.b64", "try_wait.parity.relaxed.cta.shared.b64"}}) {
+    for (size_t at = 0; (at = right.find(from, at)) != std::string::npos; at += std::string(to).size()) {
+      right.replace(at, std::string(from).size(), to);
+    }
+  }
+  expect_silence(run(right, kFiveWarps));
+  expect_one(run(without(right, before), kFiveWarps), "race",
+             {"writes columns 0 to 3", "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
+  expect_one(run(without(right, "tcgen05.fence::after_thread_sync; // load\n"), kFiveWarps), "missing tcgen05 fence",
+             {"reads columns 0 to 3"});
+}
+
+// As the blocks of a pair end in DeepGEMM.
+TEST_F(TensorOrderTest, FollowsARelaxedClusterBarrierToTheDeallocation) {
+  const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";
+  const std::string right = start(1, 1) + kLoad + kWaitLoad + before +
+                            with(kFree, "bar.sync 0;", "barrier.cluster.arrive.relaxed; barrier.cluster.wait;");
+  expect_silence(run(right, kTwoWarps));
+  expect_one(run(without(right, before), kTwoWarps), "race", {"frees columns 0 to 3"});
+}
+
 TEST_F(TensorOrderTest, FindsALoadThatIsNotWaitedForBeforeTheRelease) {
   const std::string arriving = with(two_rounds(), kWaitLoad + kArrive, kArrive);
   expect_one(run(arriving, kFiveWarps), "race",

@@ -71,7 +71,7 @@ TEST(Tcgen05AccessTest, LoadsWhatItStoredInEveryShape) {
         Registers out(access.register_count()), in(access.register_count());
         for (uint32_t& word : out.words) word = random();
 
-        access.check(bench.memory, bench.block, warp, address, "tcgen05.st");
+        ASSERT_EQ(access.approve(bench.memory, bench.block, warp, address, "tcgen05.st"), address);
         access.store(bench.memory, address, out.bytes(), out.offsets.data());
         access.load(bench.memory, address, in.bytes(), in.offsets.data());
         EXPECT_EQ(out.words, in.words);
@@ -103,20 +103,24 @@ TEST(Tcgen05AccessTest, LoadsWhatItStoredInEveryShape) {
   }
 }
 
-TEST(Tcgen05AccessTest, KeepsEachWarpToItsQuarterOfTheLanes) {
+TEST(Tcgen05AccessTest, TakesEachWarpToItsQuarterOfTheLanes) {
   TensorBlock bench;
   bench.allocate(64);
   const FragmentAccess whole(FragmentShape::s32x32b, 8, false);
   const FragmentAccess half(FragmentShape::s16x64b, 4, false);
   const auto check = [&](const FragmentAccess& access, uint32_t warp, uint32_t lane, uint32_t column = 0) {
-    access.check(bench.memory, bench.block, warp, address_of({lane, column}), "tcgen05.ld");
+    return access.approve(bench.memory, bench.block, warp, address_of({lane, column}), "tcgen05.ld");
   };
-  check(whole, 0, 0);
-  check(whole, 5, 32);
-  check(half, 3, 112);
-  EXPECT_FAULT(check(whole, 1, 0), "tcgen05.ld: address 0x0 is in lane 0, which warp 1 may not access");
-  EXPECT_FAULT(check(whole, 1, 0), "warp 1 may access lanes 32 to 63");
-  EXPECT_FAULT(check(whole, 0, 16), "legal lane of the address: 0;");
+  EXPECT_EQ(check(whole, 0, 0, 3), address_of({0, 3}));
+  EXPECT_EQ(check(whole, 5, 32), address_of({32, 0}));
+  EXPECT_EQ(check(half, 3, 112), address_of({112, 0}));
+  // Addresses of other quarters, as in DeepGEMM.
+  EXPECT_EQ(check(whole, 7, 0, 8), address_of({96, 8}));
+  EXPECT_EQ(check(half, 1, 80), address_of({48, 0}));
+  EXPECT_FAULT(check(whole, 1, 8), "tcgen05.ld: address 0x80000 is in lane 8, where no access of this shape may begin");
+  EXPECT_FAULT(check(whole, 1, 8), "warp 1 may access lanes 32 to 63");
+  EXPECT_FAULT(check(whole, 0, 128), "is in lane 128, where");
+  EXPECT_FAULT(check(whole, 0, 16), "legal lane of the address: 0");
   EXPECT_FAULT(check(half, 0, 8), "legal lanes of the address: 0 and 16");
   EXPECT_FAULT(check(whole, 0, 0, 60), "the block has allocated columns 0 to 63");
   const FragmentAccess split(FragmentShape::s16x32bx2, 8, false, 60);
