@@ -24,36 +24,39 @@ template <typename Element>
 struct GemmType;
 template <>
 struct GemmType<__nv_bfloat16> {
-  using Output = __nv_bfloat16;                                          ///< of C
+  using Operand = __nv_bfloat16;                                         ///< elements of A and B in memory
+  using Output = __nv_bfloat16;                                          ///< elements of C
   static constexpr const char *name = "bf16", *with_article = "a bf16";  ///< for people
 };
 template <>
 struct GemmType<__half> {
+  using Operand = __half;
   using Output = __half;
   static constexpr const char *name = "f16", *with_article = "an f16";
 };
 template <>
 struct GemmType<tf32> {
+  using Operand = float;  // the copy engine makes tf32 of it
   using Output = float;
   static constexpr const char *name = "tf32", *with_article = "a tf32";
 };
 template <>
 struct GemmType<__nv_fp8_e4m3> {
+  using Operand = __nv_fp8_e4m3;
   using Output = float;
   static constexpr const char *name = "e4m3", *with_article = "an e4m3";
 };
 template <>
 struct GemmType<__nv_fp8_e5m2> {
+  using Operand = __nv_fp8_e5m2;
   using Output = float;
   static constexpr const char *name = "e5m2", *with_article = "an e5m2";
 };
 
-/// The elements of C.
 template <typename Element>
-using GemmOutput = GemmType<Element>::Output;
-/// The elements of A and B in memory: tf32 is made of float, by the copy engine.
+using GemmOutput = typename GemmType<Element>::Output;
 template <typename Element>
-using GemmOperand = std::conditional_t<std::is_same_v<Element, tf32>, float, Element>;
+using GemmOperand = typename GemmType<Element>::Operand;
 
 /// The largest M, N and K: 65535 tiles of 128.
 inline constexpr int64_t kLargestGemmSize = 65535 * 128;
