@@ -19,6 +19,7 @@ Work in_a_process(Work (*work)(), const EmulatorSettings& settings) {
   if (child == 0) {
     setenv("STAGECRAFT_DEVICE", settings.device, 1);
     setenv("STAGECRAFT_CHECKS", settings.checks, 1);
+    setenv("STAGECRAFT_THREADS", settings.threads, 1);
     const Work done = work();
     _exit(write(ends[1], &done, sizeof done) == sizeof done ? EXIT_SUCCESS : EXIT_FAILURE);
   }

@@ -14,6 +14,7 @@ struct Work {
 struct EmulatorSettings {
   const char* device = "b200";
   const char* checks = "none";
+  const char* threads = "1";
 };
 
 /// Registers a benchmark of emulated work. `work` may end its process when a result is wrong: then the benchmark fails.

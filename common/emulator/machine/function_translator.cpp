@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "emulator/machine/calls.hpp"
+#include "emulator/machine/isolation.hpp"
 #include "emulator/machine/memory.hpp"
 #include "emulator/machine/names.hpp"
 #include "emulator/units/wgmma.hpp"
@@ -161,7 +162,10 @@ void KernelTranslator::discover(const ptx::Function& entry) {
   std::set<uint32_t> seen{index_of(entry)};
   const auto reach = [&](uint32_t index) {
     const ptx::Function& callee = module_.functions.at(index);
-    if (callee.is_declaration) return;  // a built-in, or an error that the call reports
+    if (callee.is_declaration) {  // a built-in, or an error that the call reports
+      if (builtin_concerns_other_clusters(callee.name)) kernel_.clusters_interact = true;
+      return;
+    }
     if (seen.insert(index).second) pending.push_back(index);
   };
   while (!pending.empty()) {
@@ -172,6 +176,7 @@ void KernelTranslator::discover(const ptx::Function& entry) {
     frames_[index].function = &function;
     for (const ptx::Instruction& instruction : function.body) {
       if (instruction.opcode == "tcgen05") kernel_.uses_tensor_memory = true;
+      if (concerns_other_clusters(instruction)) kernel_.clusters_interact = true;
       const bool is_call = instruction.opcode == "call";
       bool direct = false;
       for (size_t i = 0; i < instruction.operands.size(); ++i) {

@@ -6,7 +6,7 @@
 //           Warp     a register file
 //             Fragment  lanes that execute together: a mask and a program counter
 //
-// Everything here runs on one host thread.
+// A grid, or a part of one that runs by itself (grid_parts.hpp), is run by one host thread.
 #pragma once
 
 #include <algorithm>
@@ -259,6 +259,7 @@ struct Grid {
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t effects = 0;       ///< things done that others can see; does not grow while all only wait and compute
   uint64_t next_cluster = 0;  ///< number of the next cluster that has not started, in launch order
+  uint64_t cluster_step = 1;  ///< from one cluster to the next: more than 1 in a part of a grid (grid_parts.hpp)
   uint64_t cluster_count = 0;
   std::function<void(std::string_view)> print;  ///< device printf
 };

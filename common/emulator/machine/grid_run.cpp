@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "emulator/machine/warp_start.hpp"
 
@@ -51,9 +52,10 @@ std::string_view name_of(FaultKind kind) {
 }  // namespace
 
 std::optional<Extent3> take_next_cluster(Grid& grid) {
-  if (grid.next_cluster == grid.cluster_count) return std::nullopt;
+  if (grid.next_cluster >= grid.cluster_count) return std::nullopt;
   const Extent3 &shape = grid.request->cluster, &whole = grid.request->grid;
-  const Extent3 index = position(grid.next_cluster++, {whole.x / shape.x, whole.y / shape.y, whole.z / shape.z});
+  const Extent3 index = position(std::exchange(grid.next_cluster, grid.next_cluster + grid.cluster_step),
+                                 {whole.x / shape.x, whole.y / shape.y, whole.z / shape.z});
   return Extent3{index.x * shape.x, index.y * shape.y, index.z * shape.z};
 }
 
@@ -61,12 +63,14 @@ uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
   return round_up(machine_registers * kWarpSize, 256) * warps;
 }
 
-GridRun::GridRun(Grid& grid, LaunchResult& result) : grid_(grid), result_(result), random_(grid.request->seed) {
+GridRun::GridRun(Grid& grid, LaunchResult& result, const std::atomic<Cycle>* earliest_fault)
+    : grid_(grid), result_(result), earliest_fault_(earliest_fault), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
   warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
   block_registers_ = registers_of_block(grid.kernel->machine_registers, warps_per_block_);
   block_shared_ = kSharedReservedBytes + grid.kernel->static_shared_bytes + request.dynamic_shared_bytes;
   grid.cluster_count = request.grid.count() / request.cluster.count();
+  if (!grid.sms.empty()) return;  // those of a part
   grid.sms.resize(grid.architecture->multiprocessors);
   for (uint32_t i = 0; i < grid.sms.size(); ++i) grid.sms[i].index = i;
 }
@@ -110,6 +114,7 @@ void GridRun::run() {
         report_stuck(*grid_.resident.front());
         break;
       }
+      if (earliest_fault_ != nullptr && current->now > earliest_fault_->load(std::memory_order_relaxed)) break;
       const Status status = advance(*current, current->now + kClusterSlice);
       result_.cycles = std::max(result_.cycles, current->now);
       if (status == Status::finished) {
@@ -156,12 +161,15 @@ std::vector<Sm*> GridRun::find_room() const {
   const uint32_t together = grid_.kernel->cta_group == 2 && blocks % 2 == 0 ? 2 : 1;
   std::vector<Sm*> chosen;
   std::vector<uint32_t> planned(grid_.sms.size(), 0);
-  const auto load = [&](const Sm& sm) { return sm.blocks + planned[sm.index]; };
+  const auto planned_on = [&](const Sm& sm) -> uint32_t& {
+    return planned[static_cast<size_t>(&sm - grid_.sms.data())];
+  };
+  const auto load = [&](const Sm& sm) { return sm.blocks + planned_on(sm); };
   for (uint64_t rank = 0; rank < blocks; rank += together) {
     Sm* best = nullptr;
     for (size_t first = 0; first + together <= grid_.sms.size(); first += together) {
       Sm& sm = grid_.sms[first];
-      const auto fits = [&](const Sm& each) { return has_room(each, planned[each.index] + 1); };
+      const auto fits = [&](const Sm& each) { return has_room(each, planned_on(each) + 1); };
       if (!fits(sm) || !fits(grid_.sms[first + together - 1])) continue;
       if (best == nullptr || load(sm) < load(*best) || (load(sm) == load(*best) && sm.free_at < best->free_at)) {
         best = &sm;
@@ -169,8 +177,8 @@ std::vector<Sm*> GridRun::find_room() const {
     }
     if (best == nullptr) return {};
     for (uint32_t i = 0; i < together; ++i) {
-      Sm& sm = grid_.sms[best->index + i];
-      ++planned[sm.index];
+      Sm& sm = best[i];  // the neighbour
+      ++planned_on(sm);
       chosen.push_back(&sm);
     }
   }
@@ -284,7 +292,7 @@ void GridRun::finish_block(Block& block) {
                                      "tcgen05.dealloc is missing on the way out of the kernel"});
     }
     leak_reported_ = true;
-    result_.fault = FaultKind::launch_failure;
+    note_fault(FaultKind::launch_failure, end);
   }
   for (Fragment* fragment : std::exchange(sm.waiting_for_tensor_memory, {})) {
     fragment->cluster().stuck = false;
@@ -374,15 +382,20 @@ Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
   return place;
 }
 
+void GridRun::note_fault(FaultKind kind, Cycle at) {
+  result_.fault = kind;
+  result_.fault_at = std::min(result_.fault_at, at);
+}
+
 void GridRun::report(const Fault& fault, const Cluster& cluster) {
-  result_.fault = fault.kind;
+  note_fault(fault.kind, cluster.now);
   result_.diagnostics.push_back({fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
                                  place_of(cluster, fault), fault.details, fault.likely_cause});
 }
 
 void GridRun::report_endless(Cluster& cluster) {
   constexpr size_t kMostPlaces = 8;
-  result_.fault = FaultKind::deadlock;
+  note_fault(FaultKind::deadlock, cluster.now);
   Diagnostic finding{"endless loop",
                      "the same instructions are executed again and again, with the same values in all registers",
                      {},
@@ -414,7 +427,7 @@ void GridRun::report_endless(Cluster& cluster) {
 }
 
 void GridRun::report_stuck(Cluster& cluster) {
-  result_.fault = FaultKind::deadlock;
+  note_fault(FaultKind::deadlock, cluster.now);
   for (Observer* observer : grid_.observers) observer->cluster_stuck(cluster);
 }
 

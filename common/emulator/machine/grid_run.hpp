@@ -6,6 +6,7 @@
 // result and report, depends on the program and the seed alone.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <random>
@@ -21,7 +22,8 @@ namespace stagecraft::emulator::machine {
 
 class GridRun {
  public:
-  GridRun(Grid& grid, LaunchResult& result);
+  /// @param earliest_fault  of all parts of the grid, which this one need not run beyond; null: it is the whole grid.
+  GridRun(Grid& grid, LaunchResult& result, const std::atomic<Cycle>* earliest_fault = nullptr);
   ~GridRun();
   /// To the end, or to the first fault; what is found goes into the result.
   void run();
@@ -39,6 +41,7 @@ class GridRun {
   /// The multiprocessors that the next cluster's blocks would go to; empty when there is no room.
   std::vector<Sm*> find_room() const;
   bool has_room(const Sm& sm, uint32_t blocks) const;
+  void note_fault(FaultKind kind, Cycle at);
   void report(const Fault& fault, const Cluster& cluster);
   void report_stuck(Cluster& cluster);
   void report_endless(Cluster& cluster);
@@ -47,6 +50,7 @@ class GridRun {
 
   Grid& grid_;
   LaunchResult& result_;
+  const std::atomic<Cycle>* earliest_fault_;
   Counters counters_;
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;

@@ -126,6 +126,7 @@ class Kernel {
   bool uses_tensor_memory = false;
   uint32_t cta_group = 0;            ///< that its tcgen05 instructions name: 1, or 2 for pairs of blocks; 0: none does
   bool takes_over_clusters = false;  ///< by clusterlaunchcontrol
+  bool clusters_interact = false;    ///< something in it may concern other clusters (isolation.hpp)
   uint32_t machine_registers = 0;    ///< per thread as ptxas allocated them; 0 when no machine code was embedded
 
   /// "gemm.cu:88", the innermost line of the kernel's own file; where the instruction came from another file of the

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emulator/machine/function_translator.hpp"
+#include "emulator/machine/grid_parts.hpp"
 #include "emulator/machine/grid_run.hpp"
 #include "emulator/machine/names.hpp"
 #include "emulator/machine/observation.hpp"
@@ -42,7 +43,7 @@ Residency Machine::residency(const Kernel& kernel, Extent3 block, uint32_t dynam
 }
 
 LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Observer*>& observers,
-                             std::function<void(std::string_view)> print) {
+                             std::function<void(std::string_view)> print, const Division& divided) {
   LaunchResult result;
   Grid grid;
   grid.request = &request;
@@ -67,12 +68,19 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
   }
   grid.parameters_address = *parameters;
   std::copy(request.parameters.begin(), request.parameters.end(), DeviceMemory::host(*parameters));
-  GridRun(grid, result).run();
+  const uint32_t parts = observers.empty() && divided.observer ? parts_of(request, architecture_) : 1;
+  std::unique_ptr<Observer> own;
+  if (parts > 1) {
+    result = run_in_parts(grid, parts, divided.observer, divided.threads);
+  } else {
+    if (divided.observer) grid.observers.push_back((own = divided.observer()).get());
+    GridRun(grid, result).run();
+  }
   memory_.release(*parameters);
   result.stopped = result.fault.has_value();
   // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
   std::vector<Diagnostic> stopped = std::exchange(result.diagnostics, {});
-  for (Observer* observer : observers) {
+  for (Observer* observer : parts > 1 ? std::vector<Observer*>{} : grid.observers) {
     for (Diagnostic& finding : observer->findings()) result.diagnostics.push_back(std::move(finding));
   }
   std::move(stopped.begin(), stopped.end(), std::back_inserter(result.diagnostics));

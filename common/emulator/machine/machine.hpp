@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -19,11 +20,18 @@ namespace stagecraft::emulator::machine {
 /// What became of a launch.
 struct LaunchResult {
   std::optional<FaultKind> fault;       ///< set when the kernel was stopped, or something was found about it
+  Cycle fault_at = ~Cycle{0};           ///< virtual time at which that was
   bool stopped = false;                 ///< it did not run to its end
   std::vector<Diagnostic> diagnostics;  ///< why; also findings that did not stop it
   uint64_t thread_instructions = 0;     ///< executed, counted per active lane
   uint64_t warp_instructions = 0;
   Cycle cycles = 0;  ///< virtual time the grid took
+};
+
+/// How a grid may be divided.
+struct Division {
+  std::function<std::unique_ptr<Observer>()> observer;  ///< makes one for a part; without, the grid stays whole
+  uint32_t threads = 1;                                 ///< of the host, at most
 };
 
 /// How many blocks of a launch fit on one multiprocessor, and what sets the limit.
@@ -49,10 +57,14 @@ class Machine {
 
   Residency residency(const Kernel& kernel, Extent3 block, uint32_t dynamic_shared_bytes) const;
 
-  /// Runs a grid to its end, on the calling thread. The request must be within the chip's limits (the runtime checks
-  /// them, because each has its own CUDA error). Never throws for what the kernel does wrong.
+  /// Runs a grid to its end. The request must be within the chip's limits (the runtime checks them, because each has
+  /// its own CUDA error). Never throws for what the kernel does wrong.
+  /// @param observers  see all of the grid, which then runs on the calling thread.
+  /// @param divided    where no observer is to see all of it and its clusters do not interact, parts of the grid may
+  /// run
+  ///                   at the same time, each with an observer of its own (grid_parts.hpp).
   LaunchResult launch(const LaunchRequest& request, const std::vector<Observer*>& observers,
-                      std::function<void(std::string_view)> print);
+                      std::function<void(std::string_view)> print, const Division& divided = {});
 
  private:
   const Architecture& architecture_;

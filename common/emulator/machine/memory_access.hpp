@@ -40,6 +40,44 @@ using Locate = void (*)(Fragment& fragment, const AccessDetail& access, LaneMask
 /// Copies one element of each lane of `mask` between a register and `pointers[lane] + displacement`.
 using Move = void (*)(std::byte* lanes, const uint64_t* pointers, uint64_t displacement, LaneMask mask);
 
+/// The allocation that an instruction used last, as the first and the last address at which an access may start; valid
+/// while `generation` is DeviceMemory::generation(). (1, 0) holds no address.
+///
+/// Clusters of a grid that run at the same time share it, so what is read is to be used only if `version` was even
+/// before and is the same afterwards (Boehm, "Can seqlocks get along with programming language memory models?", 2012).
+/// Built-ins of the compiler, because the files of each x86-64 level may call no function that others define.
+struct AllocationCache {
+  uint64_t version = 0;
+  uint64_t generation = 0, first = 1, last = 0;
+
+  struct Copy {
+    bool usable;
+    uint64_t first, last;
+  };
+  [[gnu::always_inline]] inline Copy copy() const {
+    const uint64_t before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
+    const uint64_t made = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+    Copy result{made == DeviceMemory::generation(), __atomic_load_n(&first, __ATOMIC_RELAXED),
+                __atomic_load_n(&last, __ATOMIC_RELAXED)};
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    result.usable &= before % 2 == 0 && __atomic_load_n(&version, __ATOMIC_RELAXED) == before;
+    return result;
+  }
+  /// Takes note of an allocation, unless another thread does so just now.
+  void set(uint64_t first_address, uint64_t last_address) {
+    uint64_t before = __atomic_load_n(&version, __ATOMIC_RELAXED);
+    if (before % 2 != 0 ||
+        !__atomic_compare_exchange_n(&version, &before, before + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+      return;
+    }
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&generation, DeviceMemory::generation(), __ATOMIC_RELAXED);
+    __atomic_store_n(&first, first_address, __ATOMIC_RELAXED);
+    __atomic_store_n(&last, last_address, __ATOMIC_RELAXED);
+    __atomic_store_n(&version, before + 2, __ATOMIC_RELEASE);
+  }
+};
+
 struct AccessDetail : OpDetail {
   std::string name;  ///< the instruction as written, for reports
   AccessSpace space = AccessSpace::generic;
@@ -59,10 +97,7 @@ struct AccessDetail : OpDetail {
   Outcome outcome = Outcome::next;
   Locate locate = nullptr;
 
-  /// The allocation this instruction used last, as the first and the last address at which an access may start.
-  /// Valid while `cached_generation` is DeviceMemory::generation(); (1, 0) holds no address.
-  mutable uint64_t cached_generation = 0;
-  mutable uint64_t cached_first = 1, cached_last = 0;
+  mutable AllocationCache cache;
 };
 
 /// What decides which handler fits.

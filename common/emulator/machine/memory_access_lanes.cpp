@@ -147,7 +147,8 @@ struct Window {
 };
 
 [[gnu::always_inline]] inline Window<uint64_t> global_window(const AccessDetail& access) {
-  return {access.cached_generation == DeviceMemory::generation(), access.cached_first, access.cached_last, 0};
+  const AllocationCache::Copy cache = access.cache.copy();
+  return {cache.usable, cache.first, cache.last, 0};
 }
 
 [[gnu::always_inline]] inline Window<uint32_t> shared_window(const Fragment& fragment, uint32_t bytes) {

@@ -161,9 +161,7 @@ Verdict find_global(Fragment& fragment, const AccessDetail& access, uint64_t add
                   fmt::format("{}, which kernels may only read: {}", start(), memory.describe(address)),
                   {"constant variables and kernel parameters are set by the host"});
   }
-  access.cached_generation = DeviceMemory::generation();
-  access.cached_first = allocation->address;
-  access.cached_last = allocation->address + allocation->size - access.bytes;
+  access.cache.set(allocation->address, allocation->address + allocation->size - access.bytes);
   return {DeviceMemory::host(address), {}, {}, {}};
 }
 
@@ -260,8 +258,8 @@ std::byte* find_quickly(Fragment& fragment, const AccessDetail& access, uint32_t
   if (access.space != AccessSpace::global && access.space != AccessSpace::generic) return nullptr;
   const uint64_t address = address_of_lane(fragment, access, lane);
   if ((address & (access.alignment - 1)) != 0) return nullptr;
-  if (access.cached_generation == DeviceMemory::generation() && address >= access.cached_first &&
-      address <= access.cached_last) {
+  const AllocationCache::Copy cache = access.cache.copy();
+  if (cache.usable && address >= cache.first && address <= cache.last) {
     return DeviceMemory::host(address);
   }
   Block& block = *fragment.warp->block;

@@ -157,16 +157,17 @@ machine::LaunchRequest make_request(State& state, Function& function, const mach
 void run(State& state, const machine::LaunchRequest& request) {
   // At once rather than at the next synchronisation, which keeps the order with what the host prints.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
-  checks::DeadlockCheck deadlock_check;
   checks::RaceCheck race_check;
   // In the order in which their findings are told: a deadlock is often what a race or a misused barrier led to.
   std::vector<machine::Observer*> observers;
   if (state.settings().checks.race) observers.push_back(&race_check);
   Recording recording(state.settings());
   recording.join(observers);
-  observers.push_back(&deadlock_check);
+  // Last comes the check for deadlocks, one for each part of the grid that runs by itself.
+  const machine::Division divided{.observer = [] { return std::make_unique<checks::DeadlockCheck>(); },
+                                  .threads = state.settings().threads};
   const auto begin = std::chrono::steady_clock::now();
-  const machine::LaunchResult result = state.machine().launch(request, observers, print);
+  const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 
 namespace stagecraft::emulator::runtime {
 namespace {
+
+constexpr uint32_t kMostThreads = 1024;
 
 [[noreturn]] void illegal(std::string_view name, std::string_view value, std::string_view legal) {
   throw std::invalid_argument(fmt::format("{} is \"{}\", but must be {}", name, value, legal));
@@ -23,6 +27,16 @@ uint64_t read_seed(std::string_view text) {
     illegal("STAGECRAFT_SEED", text, "a number from 0 to 18446744073709551615, decimal or with 0x");
   }
   return seed;
+}
+
+uint32_t read_threads(std::string_view text) {
+  if (text.empty()) return std::max(1u, std::thread::hardware_concurrency());
+  uint32_t threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc{} || end != text.data() + text.size() || threads < 1 || threads > kMostThreads) {
+    illegal("STAGECRAFT_THREADS", text, fmt::format("a number from 1 to {}", kMostThreads));
+  }
+  return threads;
 }
 
 Checks read_checks(std::string_view text) {
@@ -66,6 +80,7 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   }
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
+  settings.threads = read_threads(variable("STAGECRAFT_THREADS"));
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));

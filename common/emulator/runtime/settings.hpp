@@ -28,6 +28,7 @@ struct Counters {
 struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE: b200 (default) or h200
   uint64_t seed = 0;                                    ///< STAGECRAFT_SEED: of the schedule, default 0
+  uint32_t threads = 1;                                 ///< STAGECRAFT_THREADS: of the host; default: one for each core
   ReportFormat report_format = ReportFormat::text;      ///< STAGECRAFT_REPORT: text (default) or json
   std::string report_file;                              ///< STAGECRAFT_REPORT_FILE: appended to; default stderr
   /// STAGECRAFT_CHECKS: `all`, `none` (default), or a list such as `race,deadlock`

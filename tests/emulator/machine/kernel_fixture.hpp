@@ -69,7 +69,9 @@ class KernelTest : public ::testing::Test {
     size_t index = 0;
     (store(request.parameters, kernel.parameters.at(index++), arguments), ...);
     printed.clear();
-    return machine.launch(request, {&deadlock_check}, [this](std::string_view text) { printed += text; });
+    const auto print = [this](std::string_view text) { printed += text; };
+    if (threads == 0) return machine.launch(request, {&deadlock_check}, print);
+    return machine.launch(request, {}, print, {[] { return std::make_unique<checks::DeadlockCheck>(); }, threads});
   }
   /// The one thing that was found wrong.
   static std::string message_of(const LaunchResult& result) {
@@ -81,6 +83,7 @@ class KernelTest : public ::testing::Test {
   Extent3 cluster{1, 1, 1};
   uint32_t dynamic_shared_bytes = 0;
   uint64_t seed = 0;
+  uint32_t threads = 0;  ///< not 0: the grid may run in parts, on so many threads
   std::string printed;
   checks::DeadlockCheck deadlock_check;
   std::vector<std::unique_ptr<ModuleImage>> images;

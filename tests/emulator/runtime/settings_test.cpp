@@ -35,6 +35,7 @@ TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
   const Settings settings = settings_of({});
   EXPECT_EQ(settings.architecture, &machine::b200());
   EXPECT_EQ(settings.seed, 0u);
+  EXPECT_GE(settings.threads, 1u);
   EXPECT_EQ(settings.report_format, ReportFormat::text);
   EXPECT_TRUE(settings.strict_exit_status);
   EXPECT_TRUE(settings.findings_are_errors);
@@ -43,6 +44,7 @@ TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
 TEST(SettingsTest, TakeEachVariable) {
   const Settings settings = settings_of({{"STAGECRAFT_DEVICE", "h200"},
                                          {"STAGECRAFT_SEED", "0xff"},
+                                         {"STAGECRAFT_THREADS", "3"},
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
                                          {"STAGECRAFT_CHECKS", "deadlock,race"},
@@ -50,6 +52,7 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_FINDINGS", "report"}});
   EXPECT_EQ(settings.architecture, &machine::h200());
   EXPECT_EQ(settings.seed, 255u);
+  EXPECT_EQ(settings.threads, 3u);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");
   EXPECT_TRUE(settings.checks.race);
@@ -84,6 +87,10 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   const std::string device = error_of({{"STAGECRAFT_DEVICE", "a100"}});
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_DEVICE is \"a100\"", device);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "b200 or h200", device);
+  for (const char* threads : {"x", "0", "-1", "1025", "2 "}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_THREADS", error_of({{"STAGECRAFT_THREADS", threads}}))
+        << threads;
+  }
   for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;
   }
