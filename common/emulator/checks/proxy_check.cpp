@@ -1,5 +1,5 @@
-// What asynchronous operations need beside order: that threads' writes were made visible to their proxy, that barriers
-// were, and that the tensor core sees a tile as the copy engine has laid it out.
+// What asynchronous operations need beside order: that threads' writes were made visible to their proxy, that there is
+// a barrier where they complete, and that the tensor core sees a tile as the copy engine has laid it out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,9 +91,7 @@ machine::Place RaceCheck::place_of(const ClusterState& state, const AsyncOperati
 
 void RaceCheck::note_fence(ClusterState& state, machine::Fragment& fragment, LaneMask lanes, FenceKind kind) {
   const uint32_t warp = state.order.warp_number(fragment);
-  if (kind == FenceKind::mbarrier_init) {
-    state.barrier_fences.fence(state.order, warp, lanes, fragment.pc);
-  } else if (kind == FenceKind::proxy_async) {
+  if (kind == FenceKind::proxy_async) {
     state.proxy_fences.fence(state.order, warp, lanes, fragment.pc);
     if (const auto late = state.awaited_fences.find(warp); late != state.awaited_fences.end()) {
       findings_[late->second].details.push_back(fmt::format(
@@ -106,9 +104,7 @@ void RaceCheck::note_fence(ClusterState& state, machine::Fragment& fragment, Lan
 
 void RaceCheck::check_proxies(ClusterState& state, const AsyncOperation& operation) {
   if (operation.generic_proxy) return;  // asynchronous, but through the threads' own proxy
-  if (operation.has_barrier && operation.completion != machine::AsyncCompletion::copies_arrive) {
-    check_initialisation_fence(state, operation);
-  }
+  if (operation.has_barrier) check_initialised(state, operation);
   check_alignment(state, operation);
   const uint32_t warp = state.order.warp_number(*operation.fragment);
   const VectorClock& known = *state.order.known(warp, operation.lane);
@@ -246,33 +242,22 @@ void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& opera
   }
 }
 
-void RaceCheck::check_initialisation_fence(ClusterState& state, const AsyncOperation& operation) {
+/// The barrier is accessed in the generic proxy (PTX ISA, "cp.async.bulk": "This instruction accesses its mbarrier
+/// operand using generic-proxy"; tcgen05.commit and the others alike), so that order is enough.
+void RaceCheck::check_initialised(ClusterState& state, const AsyncOperation& operation) {
   const uint32_t index = state.order.find_barrier(operation.barrier >> machine::kSharedRankShift,
                                                   operation.barrier & machine::kSharedOffsetMask);
   if (index == ClusterOrder::kNoBarrier) return;
   const BarrierOrder& barrier = state.order.barrier(index);
-  const PastAccess& initialised = barrier.initialised;
-  if (initialised.agent == PastAccess::kNobody) return;
   const uint32_t warp = state.order.warp_number(*operation.fragment);
-  for (const ProxyFences* fences : {&state.barrier_fences, &state.proxy_fences}) {
-    if (fences->cover(state.order, initialised, warp, operation.lane)) return;
+  const LaneMask lane = 1u << operation.lane;
+  if (barrier.initialised.agent == PastAccess::kNobody ||
+      state.order.knows(barrier.initialised, warp, lane, *state.order.known(warp, operation.lane))) {
+    return;
   }
-  if (!misused_.insert(initialised.pc()).second) return;
-  const std::string name = grid_->kernel->name_of_shared(barrier.offset, units::kMbarrierBytes);
-  Diagnostic finding;
-  finding.kind = "barrier misuse";
-  finding.place = place_of(state, operation);
-  finding.message = fmt::format(
-      "the {} issued here completes on {}, and no fence behind its initialisation has made that visible to the "
-      "asynchronous units",
-      operation.what, name);
-  finding.details.push_back(fmt::format("{} is initialised by warp {} [{}]{}", name,
-                                        initialised.agent % state.order.warps_per_block(),
-                                        describe_lanes(initialised.lanes), line_of(initialised.pc())));
-  finding.likely_cause =
-      "fence.mbarrier_init.release.cluster is missing: the thread that initialises the barriers must execute it after "
-      "the last mbarrier.init, before the __syncthreads() or cluster barrier";
-  findings_.push_back(std::move(finding));
+  if (misused_.insert(operation.fragment->pc).second) {
+    report_uninitialised(state, *operation.fragment, lane, barrier);
+  }
 }
 
 }  // namespace stagecraft::emulator::checks

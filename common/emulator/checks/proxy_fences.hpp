@@ -1,5 +1,4 @@
-// The fences that make what threads did known to the asynchronous units: fence.proxy.async, and for the initialisation
-// of barriers fence.mbarrier_init.
+// The fences that make what threads did known to the asynchronous units: fence.proxy.async.
 //
 // A thread's loads and stores go through the generic proxy to shared memory; the copy engine and the tensor core go
 // through the asynchronous one. A write through the one is seen through the other when a fence stands between them on

@@ -122,7 +122,8 @@ void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEve
   for_each_lane(event.lanes, [&](uint32_t lane) {
     known = known && state.order.knows(barrier.initialised, warp, 1u << lane, *state.order.warp(warp).known[lane]);
   });
-  if (!known && misused_.insert(event.fragment->pc).second) report_uninitialised(state, event, barrier);
+  if (!known && misused_.insert(event.fragment->pc).second)
+    report_uninitialised(state, *event.fragment, event.lanes, barrier);
 }
 
 void RaceCheck::cluster_stuck(machine::Cluster& cluster) {

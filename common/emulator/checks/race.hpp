@@ -55,12 +55,11 @@ class RaceCheck : public machine::Observer {
           order(blocks, warps, threads),
           shadows(blocks),
           proxy_fences(blocks * warps),
-          barrier_fences(blocks * warps),
           tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
     ClusterOrder order;
-    std::vector<ShadowMemory> shadows;          ///< by rank
-    ProxyFences proxy_fences, barrier_fences;   ///< fence.proxy.async; fence.mbarrier_init
+    std::vector<ShadowMemory> shadows;  ///< by rank
+    ProxyFences proxy_fences;
     std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: the finding that says so
     TensorOrder tensor_memory;
     struct Uncommitted {
@@ -101,7 +100,7 @@ class RaceCheck : public machine::Observer {
       state.shadows[rank].note_thread_write(address & machine::kSharedOffsetMask, bytes);
     }
   }
-  void check_initialisation_fence(ClusterState& state, const machine::AsyncOperation& operation);
+  void check_initialised(ClusterState& state, const machine::AsyncOperation& operation);
   static bool is_copied_with(ClusterState& state, const machine::AsyncOperation& operation,
                              const machine::MatrixRead& matrix);
   void check_alignment(ClusterState& state, const machine::AsyncOperation& operation);
@@ -124,7 +123,8 @@ class RaceCheck : public machine::Observer {
   void report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address);
   void report_same_instruction(ClusterState& state, const PastAccess& now, machine::LaneMask others, uint32_t address);
   void report_overrun(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier);
-  void report_uninitialised(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier);
+  void report_uninitialised(ClusterState& state, const machine::Fragment& fragment, machine::LaneMask lanes,
+                            const BarrierOrder& barrier);
   void report_outlived(const ClusterState& state, const Operation& copy);
   void report_stale(ClusterState& state, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier);
   machine::Place place_of(const ClusterState& state, uint32_t warp, machine::LaneMask lanes, uint32_t pc) const;

@@ -459,13 +459,13 @@ void RaceCheck::report_overrun(ClusterState& state, const machine::BarrierEvent&
   findings_.push_back(std::move(finding));
 }
 
-void RaceCheck::report_uninitialised(ClusterState& state, const machine::BarrierEvent& event,
+void RaceCheck::report_uninitialised(ClusterState& state, const machine::Fragment& fragment, LaneMask lanes,
                                      const BarrierOrder& barrier) {
   const std::string source = grid_->kernel->describe_source(barrier.initialised.pc());
   Diagnostic finding;
   finding.kind = "barrier misuse";
-  const uint32_t warp = state.order.warp_number(*event.fragment);
-  finding.place = place_of(state, warp, event.lanes, event.fragment->pc);
+  const uint32_t warp = state.order.warp_number(fragment);
+  finding.place = place_of(state, warp, lanes, fragment.pc);
   finding.message = fmt::format("uses {}, and nothing orders its initialisation before that", name_of(barrier));
   const uint32_t warps = state.order.warps_per_block();
   finding.details.push_back(fmt::format("{} initialises it{}",

@@ -326,32 +326,18 @@ void locate_global(Fragment& fragment, const AccessDetail& access, LaneMask mask
 
 template <Base Kind>
 void locate_shared(Fragment& fragment, const AccessDetail& access, LaneMask mask, uint64_t* pointers) {
-  if constexpr (Kind == Base::wide) {
-    // Only addresses that fit in 32 bits can be right; the careful way says so of others.
-    alignas(64) uint64_t addresses[kWarpSize];
-    gather_addresses<uint64_t, Kind>(fragment, access, mask, addresses);
-    const Window<uint32_t> window = shared_window(fragment, access.bytes);
-    uint64_t stray = 0, low_bits = 0;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      pointers[lane] = addresses[lane] + window.pointer_bias;
-      stray |= outside(addresses[lane], uint64_t{window.first}, uint64_t{window.last});
-      low_bits |= addresses[lane];
-    }
-    if (window.usable && (stray & kTopBit<uint64_t>) == 0 && (low_bits & (access.alignment - 1)) == 0) return;
-  } else {
-    alignas(64) uint32_t addresses[kWarpSize];
-    gather_addresses<uint32_t, Kind>(fragment, access, mask, addresses);
-    const Window<uint32_t> window = shared_window(fragment, access.bytes);
-    uint32_t stray = 0, low_bits = 0;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      pointers[lane] = addresses[lane] + window.pointer_bias;
-      stray |= outside(addresses[lane], window.first, window.last);
-      low_bits |= addresses[lane];
-    }
-    if (window.usable && (stray & kTopBit<uint32_t>) == 0 && (low_bits & (access.alignment - 1)) == 0) [[likely]] {
-      return;
-    }
+  // Of a 64-bit register the lower half counts, which is the shared address of a generic one too (measured on an H200).
+  alignas(64) uint32_t addresses[kWarpSize];
+  gather_addresses<uint32_t, Kind>(fragment, access, mask, addresses);
+  const Window<uint32_t> window = shared_window(fragment, access.bytes);
+  uint32_t stray = 0, low_bits = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    pointers[lane] = addresses[lane] + window.pointer_bias;
+    stray |= outside(addresses[lane], window.first, window.last);
+    low_bits |= addresses[lane];
   }
+  if (window.usable && (stray & kTopBit<uint32_t>) == 0 && (low_bits & (access.alignment - 1)) == 0) [[likely]]
+    return;
   locate_carefully(fragment, access, mask, pointers);
 }
 

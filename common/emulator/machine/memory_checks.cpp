@@ -165,16 +165,22 @@ Verdict find_global(Fragment& fragment, const AccessDetail& access, uint64_t add
   return {DeviceMemory::host(address), {}, {}, {}};
 }
 
-Verdict find_in_shared(Fragment& fragment, const AccessDetail& access, uint64_t address, bool cluster_wide) {
-  if (address >> 32 != 0) {
-    const bool generic_shared = address - kSharedWindow < kWindowBytes;
-    return refuse(FaultKind::illegal_address,
-                  fmt::format("{} at {:#x}, which is not an address of shared memory: those have 32 bits",
-                              act(access.name, access.verb, access.bytes), address),
-                  {generic_shared ? "this is the generic address of shared memory: convert it with cvta.to.shared "
-                                    "(__cvta_generic_to_shared)"
-                                  : fragment.grid().memory->describe(address)});
+/// As the program has it, before it is cut to the 32 bits that count in shared memory.
+uint64_t written_address(const Fragment& fragment, const AccessDetail& access, uint32_t lane) {
+  const auto offset = static_cast<uint64_t>(access.offset);
+  if (access.base == kNoRegister) return offset;
+  const std::byte* const base = fragment.registers + access.base;
+  if (access.wide) {
+    uint64_t value = 0;
+    std::memcpy(&value, base + lane * sizeof value, sizeof value);
+    return value + offset;
   }
+  uint32_t value = 0;
+  std::memcpy(&value, base + lane * sizeof value, sizeof value);
+  return value + offset;
+}
+
+Verdict find_in_shared(Fragment& fragment, const AccessDetail& access, uint64_t address, bool cluster_wide) {
   if (address % access.alignment != 0) {
     return refuse(FaultKind::misaligned_address,
                   fmt::format("{} at shared address {:#x}, which is not a multiple of {}",
@@ -230,8 +236,17 @@ Verdict find_lane(Fragment& fragment, const AccessDetail& access, uint32_t lane)
   const uint64_t address = address_of_lane(fragment, access, lane);
   switch (access.space) {
     case AccessSpace::global: return find_global(fragment, access, address);
-    case AccessSpace::shared: return find_in_shared(fragment, access, address, false);
-    case AccessSpace::shared_cluster: return find_in_shared(fragment, access, address, true);
+    case AccessSpace::shared:
+    case AccessSpace::shared_cluster: {
+      const bool cluster_wide = access.space == AccessSpace::shared_cluster;
+      Verdict verdict = find_in_shared(fragment, access, address, cluster_wide);
+      const uint64_t written = written_address(fragment, access, lane);
+      if (verdict.pointer == nullptr && access.wide && written >> 32 != 0) {
+        verdict.details.push_back(fmt::format("these are the lower 32 bits of {:#x}, all that counts with .shared; {}",
+                                              written, fragment.grid().memory->describe(written)));
+      }
+      return verdict;
+    }
     case AccessSpace::local: return find_local(fragment, access, address, lane);
     case AccessSpace::kernel_parameter: return find_parameter(fragment, access, address);
     case AccessSpace::call_parameter:
@@ -289,18 +304,9 @@ std::string spell_lanes(LaneMask lanes) {
 }
 
 uint64_t address_of_lane(const Fragment& fragment, const AccessDetail& access, uint32_t lane) {
-  const auto offset = static_cast<uint64_t>(access.offset);
-  if (access.base == kNoRegister) return offset;
-  const std::byte* const base = fragment.registers + access.base;
-  if (access.wide) {
-    uint64_t value = 0;
-    std::memcpy(&value, base + lane * sizeof value, sizeof value);
-    return value + offset;
-  }
-  uint32_t value = 0;
-  std::memcpy(&value, base + lane * sizeof value, sizeof value);
+  const uint64_t address = written_address(fragment, access, lane);
   const bool wraps = access.space == AccessSpace::shared || access.space == AccessSpace::shared_cluster;
-  return wraps ? static_cast<uint32_t>(value + offset) : value + offset;
+  return wraps ? static_cast<uint32_t>(address) : address;
 }
 
 void locate_carefully(Fragment& fragment, const AccessDetail& access, LaneMask mask, uint64_t* pointers) {

@@ -209,6 +209,21 @@ TEST_F(MemoryAccessTest, TellsTheSpacesOfGenericAddressesApart) {
   EXPECT_EQ(result, (std::vector<uint32_t>{1 + 4 + 8 + 16, 5}));
 }
 
+// Measured on an H200: the upper half of the register does not count, so a generic address is as good as a shared one.
+TEST_F(MemoryAccessTest, TakesTheLowerHalfOfA64BitRegisterForASharedAddress) {
+  const auto result = run<uint32_t>(R"(
+    mov.u32 %r0, %tid.x; mov.u64 %rd1, cells; cvta.shared.u64 %rd2, %rd1; mul.wide.u32 %rd3, %r0, 4;
+    add.s64 %rd2, %rd2, %rd3; or.b64 %rd4, %rd2, 0x1234567800000000;
+    st.shared.u32 [%rd2], %r0; atom.shared.add.u32 %r1, [%rd4], 100; setp.gt.u32 %p1, %r0, 0;
+    @%p1 ld.shared.u32 %r2, [%rd2+-4]; @!%p1 mov.u32 %r2, 7; ld.shared::cluster.u32 %r3, [%rd4];
+    add.s64 %rd5, %out, %rd3; st.global.u32 [%rd5], %r2; st.global.u32 [%rd5+128], %r3;)",
+                                    std::vector<uint32_t>(64), 32, ".shared .align 4 .b8 cells[128];");
+  for (uint32_t i = 0; i < 32; ++i) {
+    EXPECT_EQ(result[i], i == 0 ? 7 : i + 99) << i;
+    EXPECT_EQ(result[32 + i], i + 100) << i;
+  }
+}
+
 // ---- Atomics
 // ---------------------------------------------------------------------------------------------------------
 
@@ -453,8 +468,8 @@ TEST_F(MemoryAccessTest, ReportsAddressesOfTheWrongSpace) {
       mentions(fault_of("mov.u64 %rd1, cell; cvta.shared.u64 %rd2, %rd1; ld.global.u32 %r1, [%rd2];", 1, cell),
                "this is a shared-memory address: read it with ld.shared or a generic load, not as global memory"));
   EXPECT_EQ(kind, FaultKind::illegal_address);
-  EXPECT_TRUE(mentions(fault_of("mov.u64 %rd1, cell; cvta.shared.u64 %rd2, %rd1; ld.shared.u32 %r1, [%rd2];", 1, cell),
-                       "this is the generic address of shared memory: convert it with cvta.to.shared"));
+  EXPECT_TRUE(mentions(fault_of("mov.u64 %rd1, 0x7fff12345678; ld.shared.u32 %r1, [%rd1];"),
+                       "these are the lower 32 bits of 0x7fff12345678, all that counts with .shared"));
   EXPECT_TRUE(mentions(fault_of("mov.u64 %rd1, cell; ld.u32 %r1, [%rd1];", 1, cell),
                        "this may be a 32-bit shared-memory address"));
   EXPECT_TRUE(mentions(fault_of("mov.u64 %rd1, 0x7fff12345678; ld.global.u32 %r1, [%rd1];"),

@@ -50,6 +50,20 @@ std::string phases_after(const std::vector<std::string>& steps) {
   return phases;
 }
 
+// Measured on an H200: of a 64-bit register only the lower half counts, which generic and shared addresses share.
+TEST(MbarrierTest, IsFoundByAGenericAddressInASharedFormAndTheOtherWayRound) {
+  KernelRun kernel;
+  expect_success(kernel.run(R"(
+    mov.u64 %rd3, bar; cvta.shared.u64 %rd1, %rd3; or.b64 %rd2, %rd1, 0x1234567800000000;
+    mbarrier.init.shared::cta.b64 [%rd1], 2;
+    mbarrier.arrive.shared::cta.b64 _, [%rd2];
+    mbarrier.arrive.b64 _, [%rd3];
+    mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;
+    selp.u32 %r1, 1, 0, %p1; st.global.u32 [%rd0], %r1;
+  )"));
+  EXPECT_EQ(kernel.out()[0], 1u);
+}
+
 // The tables of the next four tests were measured on an H200.
 
 TEST(MbarrierTest, TurnsItsPhaseWhenAllHaveArrived) {
