@@ -79,6 +79,34 @@ class CommandTest(TemporaryFolderTest):
         self.assertIn("/bin/sh does not load libcudart.so.13", done.stderr)
         self.assertIn("nvcc -cudart shared", done.stderr)
 
+    def test_run_tells_a_program_with_the_static_runtime(self):
+        program = self.folder / "program"
+        program.write_bytes(pathlib.Path("/bin/sh").read_bytes() + b"\0__cudaRegisterFatBinary\0")
+        program.chmod(0o755)
+        done = stagecraft("run", "--device", "h200", program)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("was linked with the static runtime", done.stderr)
+        self.assertIn("Link it again with -cudart shared", done.stderr)
+
+    def test_run_explains_its_options(self):
+        done = stagecraft("run", "--help")
+        self.assertEqual(done.returncode, 0)
+        for option in ("device", "checks", "seed", "report", "report-file", "findings", "exit-status"):
+            self.assertRegex(done.stdout, rf"(?m)^  --{option}\b")
+        self.assertIn("run has no option --depth", stagecraft("run", "--depth", "1", "/bin/sh").stderr)
+        self.assertIn("run --seed needs a value", stagecraft("run", "--seed").stderr)
+
+    def test_run_hands_its_options_to_the_program(self):
+        self.skip_unless_set_up_by_the_command()
+        names = ("DEVICE", "CHECKS", "SEED", "REPORT", "FINDINGS", "EXIT_STATUS")
+        program = self.folder / "program"
+        write_script(program, "echo " + " ".join(f"$STAGECRAFT_{name}" for name in names) + ' "$@"')
+        done = stagecraft("run", "--device", "h200", "--checks=race", "--seed", "7", "--report", "json", "--findings", "error",
+                          "--exit-status=program", program, "--seed", "8", **self.settings)
+        self.assertEqual(done.stdout, "h200 race 7 json error program --seed 8\n", done.stderr)
+        done = stagecraft("run", program, **self.settings, STAGECRAFT_DEVICE="h200")
+        self.assertEqual(done.stdout, "h200 all report\n", done.stderr)
+
     def test_run_needs_a_program(self):
         self.assertIn("run needs a program", stagecraft("run").stderr)
         self.assertIn("no/such/program is not an executable file", stagecraft("run", "no/such/program").stderr)

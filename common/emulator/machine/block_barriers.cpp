@@ -7,6 +7,7 @@
 
 #include "emulator/machine/observation.hpp"
 #include "emulator/machine/translate.hpp"
+#include "emulator/machine/warp_meeting.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -233,10 +234,8 @@ void translate_bar_warp(Translation& t) {
   t.modifiers.take("warp");
   t.modifiers.require("sync");
   const RegisterOffset members = t.source(0, ptx::Type::b32);
-  Op& op = t.emit([](Fragment& fragment, const Op& self, LaneMask mask) {
-    const LaneMask wanted = lanes_at<uint32_t>(fragment.registers, self.a)[first_lane(mask)];
-    return converge(fragment, mask, wanted) == 0 ? Outcome::blocked : Outcome::next;
-  });
+  Op& op = t.emit(
+      [](Fragment& fragment, const Op& self, LaneMask mask) { return meet(fragment, self.a, mask, [](LaneMask) {}); });
   op.a = members;
 }
 

@@ -112,11 +112,30 @@ void release(Fragment& fragment, LaneMask mask, const std::vector<CallArea>& arg
   });
 }
 
+/// cudaGraphSetConditional(handle, value): the handle is the address of the value, which the graph's owner reads.
+void set_condition(Fragment& fragment, LaneMask mask, const std::vector<CallArea>& arguments,
+                   const std::vector<CallArea>&) {
+  note_effect(fragment);
+  for_each_lane(mask, [&](uint32_t lane) {
+    const auto handle = argument<uint64_t>(fragment, arguments, 0, lane);
+    const auto value = argument<uint32_t>(fragment, arguments, 1, lane);
+    if (fragment.grid().memory->find(handle, sizeof value) == nullptr) {
+      throw Fault(FaultKind::illegal_address,
+                  fmt::format("cudaGraphSetConditional: {:#x} is no handle of a condition", handle),
+                  {"cudaGraphConditionalHandleCreate gives one"}, 1u << lane);
+    }
+    std::memcpy(DeviceMemory::host(handle), &value, sizeof value);
+  });
+}
+
 }  // namespace
 
 Builtin find_builtin(const std::string& name) {
-  static const std::unordered_map<std::string, Builtin> builtins = {
-      {"vprintf", print}, {"__assertfail", fail_assertion}, {"malloc", allocate}, {"free", release}};
+  static const std::unordered_map<std::string, Builtin> builtins = {{"vprintf", print},
+                                                                    {"__assertfail", fail_assertion},
+                                                                    {"malloc", allocate},
+                                                                    {"free", release},
+                                                                    {"cudaGraphSetConditional", set_condition}};
   const auto found = builtins.find(name);
   return found == builtins.end() ? nullptr : found->second;
 }

@@ -66,6 +66,8 @@ std::string default_label(AllocationKind kind, uint64_t number) {
     case AllocationKind::pinned_host: return fmt::format("cudaMallocHost #{}", number);
     case AllocationKind::module: return fmt::format("module variable #{}", number);
     case AllocationKind::parameters: return "the kernel's parameters";
+    case AllocationKind::registered_host: return fmt::format("cudaHostRegister #{}", number);
+    case AllocationKind::mapped: return fmt::format("cuMemMap #{}", number);
   }
   return {};
 }
@@ -193,8 +195,8 @@ std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kin
 
 bool DeviceMemory::release(uint64_t address) {
   const auto found = live_.find(address);
-  if (found == live_.end()) return false;
   const auto range = ranges_.find(address);
+  if (found == live_.end() || range == ranges_.end()) return false;
   used_ -= charged(found->second.size);
   if (found->second.size != 0) discard_pages(address, found->second.size);
   if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would crowd out the others
@@ -205,6 +207,24 @@ bool DeviceMemory::release(uint64_t address) {
   live_.erase(found);
   ranges_.erase(range);
   if (freed_.size() > kFreedRemembered) forget_oldest_freed();
+  ++generation_;
+  return true;
+}
+
+bool DeviceMemory::adopt(uint64_t address, uint64_t size, AllocationKind kind, std::string label) {
+  if (size == 0 || address + size < address) return false;
+  const auto after = live_.lower_bound(address);
+  if (find(address) != nullptr || (after != live_.end() && after->first - address < size)) return false;
+  if (label.empty()) label = default_label(kind, ++counts_[static_cast<size_t>(kind)]);
+  live_.emplace(address, Allocation{.address = address, .size = size, .kind = kind, .label = std::move(label)});
+  ++generation_;
+  return true;
+}
+
+bool DeviceMemory::forget(uint64_t address) {
+  const auto found = live_.find(address);
+  if (found == live_.end() || ranges_.contains(address)) return false;
+  live_.erase(found);
   ++generation_;
   return true;
 }

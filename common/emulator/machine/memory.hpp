@@ -28,7 +28,15 @@ inline constexpr uint32_t kSharedReservedBytes = 1024;  ///< the first user byte
 /// Bits of a 32-bit shared address below the cluster rank.
 inline constexpr uint32_t kSharedOffsetMask = (1u << kSharedRankShift) - 1;
 
-enum class AllocationKind : uint8_t { device, managed, pinned_host, module, parameters };
+enum class AllocationKind : uint8_t {
+  device,
+  managed,
+  pinned_host,
+  module,
+  parameters,
+  registered_host,  ///< the program's own memory, which kernels may reach
+  mapped,           ///< mapped by the program to an address that it has reserved
+};
 
 struct Allocation {
   uint64_t address = 0;
@@ -76,6 +84,11 @@ class DeviceMemory {
                                    uint64_t alignment = 1);
   /// False when `address` is not the start of a live allocation.
   bool release(uint64_t address);
+  /// Lets kernels reach `size` bytes of the host's at this address, which stay their owner's. False when some of them
+  /// are memory of the device already.
+  bool adopt(uint64_t address, uint64_t size, AllocationKind kind, std::string label = {});
+  /// Ends that. False when `address` is not the start of adopted memory.
+  bool forget(uint64_t address);
   /// From now on kernels may only read the allocation that starts at `address`. False when there is none.
   bool make_read_only(uint64_t address);
 
@@ -114,7 +127,7 @@ class DeviceMemory {
   uint64_t used_ = 0;
   uint64_t start_ = 0, end_ = 0;                              // the reservation
   uint64_t next_ = 0;                                         // first address of it that was never used
-  std::array<uint64_t, 5> counts_{};                          // labels given, by kind
+  std::array<uint64_t, 7> counts_{};                          // labels given, by kind
   std::map<uint64_t, Allocation> live_;                       // by address
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> ranges_;  // address of a live allocation to its range
   std::deque<Freed> freed_;                                   // oldest first; their ranges rest here

@@ -8,14 +8,11 @@
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
+#include "emulator/machine/warp_meeting.hpp"
 
 namespace stagecraft::emulator::machine {
 
 namespace {
-
-LaneMask member_mask(const Fragment& fragment, RegisterOffset members, LaneMask mask) {
-  return lanes_at<uint32_t>(fragment.registers, members)[first_lane(mask)];
-}
 
 void write_predicate(Fragment& fragment, RegisterOffset offset, LaneMask mask, LaneMask value) {
   auto& to = *lanes_at<LaneMask>(fragment.registers, offset);
@@ -32,12 +29,8 @@ struct ShuffleDetail : OpDetail {
   bool synchronises = false;
 };
 
-Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
+void shuffle_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
-  if (detail.synchronises) {
-    mask = converge(fragment, mask, member_mask(fragment, detail.members, mask));
-    if (mask == 0) return Outcome::blocked;
-  }
   std::array<uint32_t, kWarpSize> values;
   std::memcpy(values.data(), fragment.registers + op.a, sizeof values);
   const auto* distances = lanes_at<uint32_t>(fragment.registers, op.b);
@@ -78,6 +71,14 @@ Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
   });
   for_each_lane(mask, [&](uint32_t lane) { to[lane] = results[lane]; });
   if (detail.in_range != kNoRegister) write_predicate(fragment, detail.in_range, mask, in_range);
+}
+
+Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
+  if (detail.synchronises) {
+    return meet(fragment, detail.members, mask, [&](LaneMask lanes) { shuffle_lanes(fragment, op, lanes); });
+  }
+  shuffle_lanes(fragment, op, mask);
   return Outcome::next;
 }
 
@@ -113,9 +114,7 @@ void translate_shfl(Translation& t) {
 enum class Vote : uint64_t { all, any, uniform, ballot };
 
 /// op.a predicate, op.b member mask, immediate: Vote | flip << 32.
-Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = converge(fragment, mask, member_mask(fragment, op.b, mask));
-  if (mask == 0) return Outcome::blocked;
+void vote_of(Fragment& fragment, const Op& op, LaneMask mask) {
   const LaneMask votes =
       (*lanes_at<LaneMask>(fragment.registers, op.a) ^ static_cast<LaneMask>(op.immediate >> 32)) & mask;
   switch (static_cast<Vote>(op.immediate & 3)) {
@@ -128,7 +127,10 @@ Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
       break;
     }
   }
-  return Outcome::next;
+}
+
+Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
+  return meet(fragment, op.b, mask, [&](LaneMask lanes) { vote_of(fragment, op, lanes); });
 }
 
 void translate_vote(Translation& t) {
@@ -155,10 +157,8 @@ struct MatchDetail : OpDetail {
 };
 
 template <typename Element>
-Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
+void match_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const MatchDetail*>(op.detail);
-  mask = converge(fragment, mask, member_mask(fragment, op.b, mask));
-  if (mask == 0) return Outcome::blocked;
   const auto* values = lanes_at<Element>(fragment.registers, op.a);
   std::array<uint32_t, kWarpSize> equal{};
   for_each_lane(mask, [&](uint32_t lane) {
@@ -168,7 +168,11 @@ Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
   auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
   for_each_lane(mask, [&](uint32_t lane) { to[lane] = !detail.all ? equal[lane] : all_equal ? mask : 0; });
   if (detail.all_equal != kNoRegister) write_predicate(fragment, detail.all_equal, mask, all_equal ? mask : 0);
-  return Outcome::next;
+}
+
+template <typename Element>
+Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
+  return meet(fragment, op.b, mask, [&](LaneMask lanes) { match_lanes<Element>(fragment, op, lanes); });
 }
 
 void translate_match(Translation& t) {
@@ -201,14 +205,12 @@ Outcome active_mask(Fragment& fragment, const Op& op, LaneMask mask) {
 /// The lowest member is elected, as measured on an H200; PTX says only that the choice depends on the mask alone.
 /// op.a member mask, op.destination the elected lane's number, op.b the predicate.
 Outcome elect(Fragment& fragment, const Op& op, LaneMask mask) {
-  const LaneMask members = member_mask(fragment, op.a, mask);
-  mask = converge(fragment, mask, members);
-  if (mask == 0) return Outcome::blocked;
-  const uint32_t elected = first_lane(mask);
-  auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = elected; });
-  write_predicate(fragment, op.b, mask, 1u << elected);
-  return Outcome::next;
+  return meet(fragment, op.a, mask, [&](LaneMask lanes) {
+    const uint32_t elected = first_lane(lanes);
+    auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
+    for_each_lane(lanes, [&](uint32_t lane) { to[lane] = elected; });
+    write_predicate(fragment, op.b, lanes, 1u << elected);
+  });
 }
 
 void translate_elect(Translation& t) {
@@ -228,14 +230,13 @@ void translate_elect(Translation& t) {
 
 template <typename Element, typename Combine>
 Outcome reduce(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = converge(fragment, mask, member_mask(fragment, op.b, mask));
-  if (mask == 0) return Outcome::blocked;
-  const auto* values = lanes_at<Element>(fragment.registers, op.a);
-  Element result = values[first_lane(mask)];
-  for_each_lane(mask & (mask - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });
-  auto* to = lanes_at<Element>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = result; });
-  return Outcome::next;
+  return meet(fragment, op.b, mask, [&](LaneMask lanes) {
+    const auto* values = lanes_at<Element>(fragment.registers, op.a);
+    Element result = values[first_lane(lanes)];
+    for_each_lane(lanes & (lanes - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });
+    auto* to = lanes_at<Element>(fragment.registers, op.destination);
+    for_each_lane(lanes, [&](uint32_t lane) { to[lane] = result; });
+  });
 }
 
 struct Least {

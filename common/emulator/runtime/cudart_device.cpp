@@ -127,7 +127,10 @@ cudaError_t cudaChooseDevice(int* device, const cudaDeviceProp* properties) {
 }
 
 cudaError_t cudaDeviceSynchronize(void) {
-  return run_call("cudaDeviceSynchronize", Needs::device, [](State&) {});
+  return run_call("cudaDeviceSynchronize", Needs::device, [](State& state) {
+    state.streams.forbid_any_capture("waiting");
+    state.streams.host_waits_for_all();
+  });
 }
 
 cudaError_t cudaDeviceReset(void) {
@@ -191,6 +194,15 @@ cudaError_t cudaDeviceCanAccessPeer(int* can_access, int device, int peer) {
   });
 }
 
+cudaError_t cudaDeviceGetP2PAttribute(int*, cudaDeviceP2PAttr attribute, int device, int peer) {
+  return run_call("cudaDeviceGetP2PAttribute", Needs::nothing, [&](State&) {
+    check_device(device);
+    check_device(peer);
+    throw ApiError(cudaErrorInvalidDevice,
+                   fmt::format("attribute {} is of two different GPUs, and there is one", static_cast<int>(attribute)));
+  });
+}
+
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
   return run_call("cudaDeviceEnablePeerAccess", Needs::device, [&](State&) {
     check_device(peer);
@@ -213,6 +225,10 @@ cudaError_t cudaDriverGetVersion(int* version) {
 cudaError_t cudaRuntimeGetVersion(int* version) {
   return run_call("cudaRuntimeGetVersion", Needs::nothing,
                   [&](State&) { *required(version, "runtimeVersion") = kCudaVersion; });
+}
+
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+  return {x, y, z, w, kind};
 }
 
 cudaError_t cudaProfilerStart(void) {

@@ -11,15 +11,6 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-LaunchConfiguration plain_configuration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
-  LaunchConfiguration configuration;
-  configuration.grid = {grid.x, grid.y, grid.z};
-  configuration.block = {block.x, block.y, block.z};
-  configuration.dynamic_shared_bytes = shared_bytes;
-  configuration.stream = stream;
-  return configuration;
-}
-
 /// The stub or handle, and the kernel made executable.
 const machine::Kernel& kernel_of(State& state, Function& function) {
   return function.module->kernel(function, state.machine());
@@ -36,24 +27,22 @@ extern "C" {
 cudaError_t cudaLaunchKernel(const void* func, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                              cudaStream_t stream) {
   return run_call("cudaLaunchKernel", Needs::device, [&](State& state) {
-    launch(state, require_function(state, func), plain_configuration(grid, block, shared_bytes, stream), arguments);
+    submit_launch(state,
+                  prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream), arguments));
   });
 }
 
 cudaError_t cudaLaunchCooperativeKernel(const void* func, dim3 grid, dim3 block, void** arguments, size_t shared_bytes,
                                         cudaStream_t stream) {
   return run_call("cudaLaunchCooperativeKernel", Needs::device, [&](State& state) {
-    LaunchConfiguration configuration = plain_configuration(grid, block, shared_bytes, stream);
-    configuration.cooperative = true;
-    launch(state, require_function(state, func), configuration, arguments);
+    submit_launch(state,
+                  prepare_launch(state, func, plain_configuration(grid, block, shared_bytes, stream, true), arguments));
   });
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* func, void** arguments) {
   return run_call("cudaLaunchKernelExC", Needs::device, [&](State& state) {
-    const LaunchConfiguration configuration = read_configuration(*required(config, "config"));
-    launch(state, require_function(state, func), configuration, arguments);
-    record_launch_events(state, *config);
+    submit_launch(state, prepare_launch(state, func, read_configuration(*required(config, "config")), arguments));
   });
 }
 

@@ -12,10 +12,66 @@ namespace {
 constexpr int kConstantBytes = 65536;
 constexpr int kLargestInt = std::numeric_limits<int>::max();
 
+/// Extents of textures and surfaces, of which the emulated GPU has none: only so that a program that prints them shows
+/// what the chip has. All and the alignment below: measured on an H200 (driver 580); taken to hold for a B200, too.
+struct Extent {
+  int attribute;
+  int value;
+};
+constexpr Extent kTextureExtents[] = {
+    {cudaDevAttrMaxTexture1DWidth, 131072},
+    {cudaDevAttrMaxTexture2DWidth, 131072},
+    {cudaDevAttrMaxTexture2DHeight, 65536},
+    {cudaDevAttrMaxTexture3DWidth, 16384},
+    {cudaDevAttrMaxTexture3DHeight, 16384},
+    {cudaDevAttrMaxTexture3DDepth, 16384},
+    {cudaDevAttrMaxTexture2DLayeredWidth, 32768},
+    {cudaDevAttrMaxTexture2DLayeredHeight, 32768},
+    {cudaDevAttrMaxTexture2DLayeredLayers, 2048},
+    {cudaDevAttrMaxTexture1DLayeredWidth, 32768},
+    {cudaDevAttrMaxTexture1DLayeredLayers, 2048},
+    {cudaDevAttrMaxTexture2DGatherWidth, 32768},
+    {cudaDevAttrMaxTexture2DGatherHeight, 32768},
+    {cudaDevAttrMaxTexture3DWidthAlt, 8192},
+    {cudaDevAttrMaxTexture3DHeightAlt, 8192},
+    {cudaDevAttrMaxTexture3DDepthAlt, 32768},
+    {cudaDevAttrMaxTextureCubemapWidth, 32768},
+    {cudaDevAttrMaxTextureCubemapLayeredWidth, 32768},
+    {cudaDevAttrMaxTextureCubemapLayeredLayers, 2046},
+    {cudaDevAttrMaxSurface1DWidth, 32768},
+    {cudaDevAttrMaxSurface2DWidth, 131072},
+    {cudaDevAttrMaxSurface2DHeight, 65536},
+    {cudaDevAttrMaxSurface3DWidth, 16384},
+    {cudaDevAttrMaxSurface3DHeight, 16384},
+    {cudaDevAttrMaxSurface3DDepth, 16384},
+    {cudaDevAttrMaxSurface1DLayeredWidth, 32768},
+    {cudaDevAttrMaxSurface1DLayeredLayers, 2048},
+    {cudaDevAttrMaxSurface2DLayeredWidth, 32768},
+    {cudaDevAttrMaxSurface2DLayeredHeight, 32768},
+    {cudaDevAttrMaxSurface2DLayeredLayers, 2048},
+    {cudaDevAttrMaxSurfaceCubemapWidth, 32768},
+    {cudaDevAttrMaxSurfaceCubemapLayeredWidth, 32768},
+    {cudaDevAttrMaxSurfaceCubemapLayeredLayers, 2046},
+    {cudaDevAttrMaxTexture1DLinearWidth, 268435456},
+    {cudaDevAttrMaxTexture2DLinearWidth, 131072},
+    {cudaDevAttrMaxTexture2DLinearHeight, 65000},
+    {cudaDevAttrMaxTexture2DLinearPitch, 2097120},
+    {cudaDevAttrMaxTexture2DMipmappedWidth, 32768},
+    {cudaDevAttrMaxTexture2DMipmappedHeight, 32768},
+    {cudaDevAttrMaxTexture1DMipmappedWidth, 32768},
+};
+
+/// Of the L2 cache, this much may be set aside (measured on an H200: 37.5 of 60 MiB; as on an A100).
+constexpr uint64_t kPersistingEighths = 5;
+constexpr int kLargestAccessWindow = 128 << 20;  // measured on an H200
+
 }  // namespace
 
 std::optional<int> device_attribute(const machine::Architecture& chip, int attribute) {
   if (attribute < 1 || attribute >= cudaDevAttrMax) return std::nullopt;
+  for (const Extent& extent : kTextureExtents) {
+    if (extent.attribute == attribute) return extent.value;
+  }
   const auto number = [](uint64_t value) { return static_cast<int>(std::min<uint64_t>(value, kLargestInt)); };
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -47,6 +103,11 @@ std::optional<int> device_attribute(const machine::Architecture& chip, int attri
     case cudaDevAttrSingleToDoublePrecisionPerfRatio: return 2;
     case cudaDevAttrMemSyncDomainCount: return 4;
     case cudaDevAttrHostNumaId: return -1;
+    case cudaDevAttrTextureAlignment: return 512;
+    case cudaDevAttrTexturePitchAlignment: return 32;
+    case cudaDevAttrSurfaceAlignment: return 512;
+    case cudaDevAttrMaxPersistingL2CacheSize: return number(uint64_t{chip.l2_bytes} * kPersistingEighths / 8);
+    case cudaDevAttrMaxAccessPolicyWindowSize: return kLargestAccessWindow;
     case cudaDevAttrGpuOverlap:
     case cudaDevAttrCanMapHostMemory:
     case cudaDevAttrConcurrentKernels:
@@ -56,6 +117,14 @@ std::optional<int> device_attribute(const machine::Architecture& chip, int attri
     case cudaDevAttrLocalL1CacheSupported:
     case cudaDevAttrManagedMemory:
     case cudaDevAttrConcurrentManagedAccess:
+    case cudaDevAttrComputePreemptionSupported:
+    case cudaDevAttrCanUseHostPointerForRegisteredMem:
+    case cudaDevAttrHostRegisterSupported:
+    case cudaDevAttrHostRegisterReadOnlySupported:
+    case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+    case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
     case cudaDevAttrCooperativeLaunch:
     case cudaDevAttrMemoryPoolsSupported:
     case cudaDevAttrClusterLaunch: return 1;
@@ -104,6 +173,26 @@ cudaDeviceProp device_properties(const machine::Architecture& chip) {
   properties.reservedSharedMemPerBlock = chip.shared_reserved;
   properties.memoryPoolsSupported = value(cudaDevAttrMemoryPoolsSupported);
   properties.clusterLaunch = value(cudaDevAttrClusterLaunch);
+  properties.textureAlignment = static_cast<size_t>(value(cudaDevAttrTextureAlignment));
+  properties.texturePitchAlignment = static_cast<size_t>(value(cudaDevAttrTexturePitchAlignment));
+  properties.surfaceAlignment = static_cast<size_t>(value(cudaDevAttrSurfaceAlignment));
+  properties.maxTexture1D = value(cudaDevAttrMaxTexture1DWidth);
+  properties.persistingL2CacheMaxSize = value(cudaDevAttrMaxPersistingL2CacheSize);
+  properties.accessPolicyMaxWindowSize = value(cudaDevAttrMaxAccessPolicyWindowSize);
+  properties.computePreemptionSupported = value(cudaDevAttrComputePreemptionSupported);
+  properties.canUseHostPointerForRegisteredMem = value(cudaDevAttrCanUseHostPointerForRegisteredMem);
+  properties.hostRegisterSupported = value(cudaDevAttrHostRegisterSupported);
+  properties.hostRegisterReadOnlySupported = value(cudaDevAttrHostRegisterReadOnlySupported);
+  properties.maxTexture2D[0] = value(cudaDevAttrMaxTexture2DWidth);
+  properties.maxTexture2D[1] = value(cudaDevAttrMaxTexture2DHeight);
+  properties.maxTexture3D[0] = value(cudaDevAttrMaxTexture3DWidth);
+  properties.maxTexture3D[1] = value(cudaDevAttrMaxTexture3DHeight);
+  properties.maxTexture3D[2] = value(cudaDevAttrMaxTexture3DDepth);
+  properties.maxTexture1DLayered[0] = value(cudaDevAttrMaxTexture1DLayeredWidth);
+  properties.maxTexture1DLayered[1] = value(cudaDevAttrMaxTexture1DLayeredLayers);
+  properties.maxTexture2DLayered[0] = value(cudaDevAttrMaxTexture2DLayeredWidth);
+  properties.maxTexture2DLayered[1] = value(cudaDevAttrMaxTexture2DLayeredHeight);
+  properties.maxTexture2DLayered[2] = value(cudaDevAttrMaxTexture2DLayeredLayers);
   properties.hostNumaId = value(cudaDevAttrHostNumaId);
   return properties;
 }

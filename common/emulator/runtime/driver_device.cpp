@@ -219,7 +219,7 @@ CUresult cuCtxGetApiVersion(CUcontext, unsigned* version) {
 }
 
 CUresult cuCtxSynchronize(void) {
-  return run_driver_call("cuCtxSynchronize", Needs::device, [](State&) {});
+  return driver_call_through("cuCtxSynchronize", Needs::device, [] { return cudaDeviceSynchronize(); });
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
@@ -246,6 +246,83 @@ CUresult cuProfilerStart(void) {
 }
 CUresult cuProfilerStop(void) {
   return run_driver_call("cuProfilerStop", Needs::device, [](State&) {});
+}
+
+// There is one context, so these forms that name one mean it.
+CUresult cuCtxSynchronize_v2(CUcontext) { return cuCtxSynchronize(); }
+CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext) { return cuCtxGetDevice(device); }
+#undef cuStreamGetCtx
+CUresult cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  return run_driver_call("cuStreamGetCtx", Needs::device, [&](State& state) {
+    state.streams.require(stream);
+    *required(context, "pctx") = the_context();
+  });
+}
+CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* green) {
+  if (green != nullptr) *green = nullptr;
+  return cuStreamGetCtx(stream, context);
+}
+CUresult cuCtxGetId(CUcontext, unsigned long long* id) {
+  return run_driver_call("cuCtxGetId", Needs::device, [&](State&) { *required(id, "ctxId") = 1; });
+}
+CUresult cuCtxGetFlags(unsigned* flags) {
+  return driver_call_through("cuCtxGetFlags", Needs::device, [&] { return cudaGetDeviceFlags(flags); });
+}
+CUresult cuCtxSetFlags(unsigned flags) {
+  return driver_call_through("cuCtxSetFlags", Needs::device, [&] { return cudaSetDeviceFlags(flags); });
+}
+CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
+  return driver_call_through("cuCtxGetCacheConfig", Needs::device,
+                             [&] { return cudaDeviceGetCacheConfig(reinterpret_cast<cudaFuncCache*>(config)); });
+}
+CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
+  return run_driver_call("cuCtxGetSharedMemConfig", Needs::device, [&](State&) {
+    *required(config, "pConfig") = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
+  });
+}
+CUresult cuCtxSetSharedMemConfig(CUsharedconfig) {
+  return run_driver_call("cuCtxSetSharedMemConfig", Needs::device, [](State&) {});
+}
+CUresult cuCtxResetPersistingL2Cache(void) {
+  return run_driver_call("cuCtxResetPersistingL2Cache", Needs::device, [](State&) {});
+}
+CUresult cuDeviceCanAccessPeer(int* can_access, CUdevice device, CUdevice peer) {
+  return driver_call_through("cuDeviceCanAccessPeer", Needs::nothing,
+                             [&] { return cudaDeviceCanAccessPeer(can_access, device, peer); });
+}
+CUresult cuCtxEnablePeerAccess(CUcontext, unsigned flags) {
+  return driver_call_through("cuCtxEnablePeerAccess", Needs::device,
+                             [&] { return cudaDeviceEnablePeerAccess(0, flags); });
+}
+CUresult cuCtxDisablePeerAccess(CUcontext) {
+  return driver_call_through("cuCtxDisablePeerAccess", Needs::device, [] { return cudaDeviceDisablePeerAccess(0); });
+}
+CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
+  return driver_call_through("cuDeviceGetByPCIBusId", Needs::nothing,
+                             [&] { return cudaDeviceGetByPCIBusId(device, text); });
+}
+CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer) {
+  return driver_call_through("cuDeviceGetP2PAttribute", Needs::nothing, [&] {
+    return cudaDeviceGetP2PAttribute(value, static_cast<cudaDeviceP2PAttr>(attribute), device, peer);
+  });
+}
+CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
+  return run_driver_call("cuDeviceGetProperties", Needs::nothing, [&](State& state) {
+    check_device(device);
+    const cudaDeviceProp all = device_properties(state.architecture());
+    CUdevprop& known = *required(properties, "prop");
+    known = {};
+    known.maxThreadsPerBlock = all.maxThreadsPerBlock;
+    std::memcpy(known.maxThreadsDim, all.maxThreadsDim, sizeof known.maxThreadsDim);
+    std::memcpy(known.maxGridSize, all.maxGridSize, sizeof known.maxGridSize);
+    known.sharedMemPerBlock = static_cast<int>(all.sharedMemPerBlock);
+    known.totalConstantMemory = static_cast<int>(all.totalConstMem);
+    known.SIMDWidth = all.warpSize;
+    known.memPitch = static_cast<int>(all.memPitch);
+    known.regsPerBlock = all.regsPerBlock;
+    known.clockRate = device_attribute(state.architecture(), cudaDevAttrClockRate).value_or(0);
+    known.textureAlign = static_cast<int>(all.textureAlignment);
+  });
 }
 
 }  // extern "C"

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "emulator/runtime/driver_calls.hpp"
-#include "emulator/runtime/launch.hpp"
+#include "emulator/runtime/graphs.hpp"
 #include "emulator/runtime/memory_operations.hpp"
 #include "emulator/runtime/state.hpp"
 
@@ -19,17 +19,16 @@ CUresult copy_with(const char* name, void* to, const void* from, size_t bytes, c
 CUresult fill_with(const char* name, CUdeviceptr to, uint32_t value, uint32_t value_bytes, size_t count,
                    CUstream stream = nullptr) {
   return run_driver_call(name, Needs::device, [&](State& state) {
-    require_stream(state, stream);
     uint64_t bytes = 0;
     if (__builtin_mul_overflow(count, value_bytes, &bytes)) {
       throw ApiError(cudaErrorInvalidValue, fmt::format("{} values exceed the address space", count));
     }
-    fill_box(state, pointer_of(to), {}, {bytes}, value, value_bytes);
+    submit(state, stream, FillWork{pointer_of(to), {}, {bytes}, value, value_bytes});
   });
 }
 
 CUresult allocate_with(const char* name, void** pointer, size_t bytes, machine::AllocationKind kind) {
-  return run_driver_call(name, Needs::device, [&](State& state) {
+  return run_driver_call(name, Needs::no_capture, [&](State& state) {
     if (bytes == 0) throw ApiError(cudaErrorInvalidValue, "0 bytes; at least 1 is legal");
     *required(pointer, "the pointer") = allocate(state, bytes, kind, name);
   });
@@ -228,6 +227,13 @@ CUresult cuEventSynchronize(CUevent event) {
 CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
   return driver_call_through("cuEventElapsedTime", Needs::device,
                              [&] { return cudaEventElapsedTime(milliseconds, start, end); });
+}
+
+// Of attributes that a pointer has not, the value is zero (cuda.h).
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {
+  if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned index = 0; index < count; ++index) cuPointerGetAttribute(data[index], attributes[index], pointer);
+  return CUDA_SUCCESS;
 }
 
 }  // extern "C"

@@ -2,97 +2,28 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <cstring>
-#include <fstream>
-#include <iterator>
-#include <memory>
 
-#include "emulator/fatbin/bytes.hpp"
-#include "emulator/fatbin/container.hpp"
-#include "emulator/fatbin/locate.hpp"
-#include "emulator/runtime/driver_calls.hpp"
-#include "emulator/runtime/launch.hpp"
+#include "emulator/runtime/code_images.hpp"
+#include "emulator/runtime/driver_through.hpp"
+#include "emulator/runtime/graphs.hpp"
 #include "emulator/runtime/occupancy.hpp"
 #include "emulator/runtime/state.hpp"
 #include "emulator/units/tensor_map.hpp"
 
+/// What cuLinkComplete gives: of one PTX text or fat binary, that itself.
+struct CUlinkState_st {
+  std::string image;
+};
+
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// A copy of what the program passes as an image: a fat binary, its wrapper, machine code, or PTX text.
-std::string copy_image(const void* image) {
-  std::span<const std::byte> bytes = fatbin::readable_from(required(image, "image"));
-  if (bytes.empty()) {
-    throw ApiError(cudaErrorInvalidValue, fmt::format("the image {} cannot be read", fmt::ptr(image)));
-  }
-  try {
-    const auto* text = reinterpret_cast<const char*>(bytes.data());
-    // A text may be shorter than the numbers that the others begin with, none of whose bytes is 0.
-    const size_t most = std::min(sizeof(uint32_t), bytes.size());
-    const uint32_t magic = strnlen(text, most) < sizeof magic ? 0 : fatbin::read_at<uint32_t>(bytes, 0);
-    if (magic == fatbin::kWrapperMagic) {
-      bytes = fatbin::container_of_wrapper(image);
-    } else if (magic == fatbin::kContainerMagic) {
-      const uint64_t size = fatbin::container_size(bytes);
-      bytes = bytes.first(std::min<uint64_t>(size, bytes.size()));
-    } else {
-      bytes = bytes.first(strnlen(text, bytes.size()));
-    }
-  } catch (const fatbin::Error& error) {
-    throw ApiError(cudaErrorInvalidKernelImage, error.what());
-  }
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
-/// A driver's module is loaded and translated at once, so that its caller learns of what is wrong with it.
-Module& load_module(State& state, std::string image) {
-  auto module = std::make_unique<Module>(std::move(image));
-  module->load_all(state.machine());
-  return state.modules.add(std::move(module));
-}
-
-Module& require_module(State& state, const void* handle) {
-  const auto* module = static_cast<const Module*>(handle);
-  if (!state.modules.contains(module)) {
-    throw ApiError(cudaErrorInvalidResourceHandle, fmt::format("{} is no module", fmt::ptr(handle)));
-  }
-  return *const_cast<Module*>(module);
-}
-
-Function& find_kernel(State& state, Module& module, const char* name) {
-  if (!module.has_kernel(required(name, "name"), state.machine())) {
-    throw ApiError(cudaErrorSymbolNotFound,
-                   fmt::format("the module has no kernel {}; names are mangled unless declared extern \"C\"", name));
-  }
-  return module.function(name);
-}
-
-/// Runs with `kernelParams` or, when that is null, with the buffer that `extra` describes.
-void launch_with(State& state, CUfunction handle, const LaunchConfiguration& configuration, void** parameters,
-                 void** extra) {
-  Function& function = require_function(state, handle);
-  if (extra == nullptr) {
-    launch(state, function, configuration, parameters);
-    return;
-  }
-  if (parameters != nullptr) {
-    throw ApiError(cudaErrorInvalidValue, "both kernelParams and extra are given; one must be null");
-  }
-  const std::byte* buffer = nullptr;
-  size_t size = 0;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
-    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
-      buffer = static_cast<const std::byte*>(extra[1]);
-    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      size = *static_cast<const size_t*>(required(extra[1], "the size in extra"));
-    } else {
-      throw ApiError(cudaErrorInvalidValue,
-                     "extra holds CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE and "
-                     "ends with CU_LAUNCH_PARAM_END, and nothing else");
-    }
-  }
-  if (buffer == nullptr) size = 0;
-  launch_packed(state, function, configuration, {buffer, size});
+/// With `kernelParams` or, when that is null, with the buffer that `extra` describes.
+CUresult launch_for(const char* name, CUfunction function, const std::function<LaunchConfiguration()>& configuration,
+                    void** parameters, void** extra) {
+  return run_driver_call(name, Needs::device, [&](State& state) {
+    submit_launch(state, prepare_launch(state, function, configuration(), parameters, extra));
+  });
 }
 
 int function_attribute(State& state, Function& function, CUfunction_attribute attribute) {
@@ -140,6 +71,37 @@ cudaLaunchConfig_t runtime_configuration(const CUlaunchConfig& config) {
   return result;
 }
 
+/// Answers what options of the translation ask for. All others tune it, and there is nothing to tune.
+void leave_logs_empty(unsigned count, const CUjit_option* options, void** values) {
+  for (unsigned index = 0; options != nullptr && values != nullptr && index < count; ++index) {
+    switch (options[index]) {
+      case CU_JIT_INFO_LOG_BUFFER:
+      case CU_JIT_ERROR_LOG_BUFFER:
+        if (values[index] != nullptr) *static_cast<char*>(values[index]) = '\0';
+        break;
+      // These are read as the buffer's size and then tell what was written, or how long it took.
+      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+      case CU_JIT_WALL_TIME: values[index] = nullptr; break;
+      default: break;
+    }
+  }
+}
+
+void add_to_link(CUlinkState_st& link, CUjitInputType type, std::string input, const char* name) {
+  if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY) {
+    throw ApiError(
+        cudaErrorNotSupported,
+        fmt::format("{} is of type {}, and the emulated GPU takes PTX (1) and fat binaries with PTX (2) only",
+                    name == nullptr ? "the input" : name, static_cast<int>(type)));
+  }
+  if (!link.image.empty()) {
+    throw ApiError(cudaErrorNotSupported,
+                   "a second input: the emulated GPU does not link; compile it into one PTX, without -rdc=true");
+  }
+  link.image = std::move(input);
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::runtime
 
@@ -154,7 +116,8 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   });
 }
 
-CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, CUjit_option*, void**) {
+CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
+  leave_logs_empty(count, options, values);
   return cuModuleLoadData(module, image);
 }
 
@@ -162,10 +125,7 @@ CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) { return cuM
 
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
   return run_driver_call("cuModuleLoad", Needs::device, [&](State& state) {
-    std::ifstream file(required(path, "fname"), std::ios::binary);
-    if (!file) throw ApiError(cudaErrorFileNotFound, fmt::format("{} cannot be opened", path));
-    std::string image(std::istreambuf_iterator<char>(file), {});
-    *required(module, "module") = reinterpret_cast<CUmodule>(&load_module(state, std::move(image)));
+    *required(module, "module") = reinterpret_cast<CUmodule>(&load_module(state, read_image(required(path, "fname"))));
   });
 }
 
@@ -199,17 +159,61 @@ CUresult cuLibraryLoadData(CUlibrary* library, const void* image, CUjit_option*,
   });
 }
 
-CUresult cuLibraryUnload(CUlibrary library) {
-  return run_driver_call("cuLibraryUnload", Needs::device, [&](State& state) {
-    require_module(state, library);
-    state.modules.remove(reinterpret_cast<Module*>(library));
+CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, CUjit_option*, void**, unsigned, CUlibraryOption*,
+                               void**, unsigned) {
+  return through<cudaLibraryLoadFromFile>("cuLibraryLoadFromFile", library, path, nullptr, nullptr, 0u, nullptr,
+                                          nullptr, 0u);
+}
+CUresult cuLibraryUnload(CUlibrary library) { return through<cudaLibraryUnload>("cuLibraryUnload", library); }
+CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
+  return through<cudaLibraryGetKernel>("cuLibraryGetKernel", kernel, library, name);
+}
+CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, size_t* bytes, CUlibrary library, const char* name) {
+  return through<cudaLibraryGetGlobal>("cuLibraryGetGlobal", reinterpret_cast<void**>(pointer), bytes, library, name);
+}
+CUresult cuLibraryGetManaged(CUdeviceptr* pointer, size_t* bytes, CUlibrary library, const char* name) {
+  return through<cudaLibraryGetManaged>("cuLibraryGetManaged", reinterpret_cast<void**>(pointer), bytes, library, name);
+}
+CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary library) {
+  return through<cudaLibraryGetKernelCount>("cuLibraryGetKernelCount", count, library);
+}
+CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned count, CUlibrary library) {
+  return through<cudaLibraryEnumerateKernels>("cuLibraryEnumerateKernels", kernels, count, library);
+}
+CUresult cuModuleGetFunctionCount(unsigned* count, CUmodule module) {
+  return through<cudaLibraryGetKernelCount>("cuModuleGetFunctionCount", count, reinterpret_cast<cudaLibrary_t>(module));
+}
+CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmodule module) {
+  return through<cudaLibraryEnumerateKernels>("cuModuleEnumerateFunctions", reinterpret_cast<cudaKernel_t*>(functions),
+                                              count, reinterpret_cast<cudaLibrary_t>(module));
+}
+// A library and its module are one.
+CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
+  return run_driver_call("cuLibraryGetModule", Needs::device, [&](State& state) {
+    *required(module, "pMod") = reinterpret_cast<CUmodule>(&require_module(state, library));
   });
 }
-
-CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary library, const char* name) {
-  return run_driver_call("cuLibraryGetKernel", Needs::device, [&](State& state) {
-    *required(kernel, "pKernel") =
-        reinterpret_cast<CUkernel>(&find_kernel(state, require_module(state, library), name));
+CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel kernel) {
+  return run_driver_call("cuKernelGetLibrary", Needs::device, [&](State& state) {
+    *required(library, "pLib") = reinterpret_cast<CUlibrary>(require_function(state, kernel).module);
+  });
+}
+CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode* mode) {
+  if (mode == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *mode = CU_MODULE_EAGER_LOADING;
+  return CUDA_SUCCESS;
+}
+CUresult cuFuncIsLoaded(CUfunctionLoadingState* loading, CUfunction function) {
+  return run_driver_call("cuFuncIsLoaded", Needs::device, [&](State& state) {
+    *required(loading, "state") = require_function(state, function).kernel != nullptr
+                                      ? CU_FUNCTION_LOADING_STATE_LOADED
+                                      : CU_FUNCTION_LOADING_STATE_UNLOADED;
+  });
+}
+CUresult cuFuncLoad(CUfunction function) {
+  return run_driver_call("cuFuncLoad", Needs::device, [&](State& state) {
+    Function& found = require_function(state, function);
+    found.module->kernel(found, state.machine());
   });
 }
 
@@ -246,6 +250,30 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
   });
 }
 
+CUresult cuKernelGetAttribute(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
+  return run_driver_call("cuKernelGetAttribute", Needs::device, [&](State& state) {
+    check_device(device);
+    *required(value, "pi") = function_attribute(state, require_function(state, kernel), attribute);
+  });
+}
+
+CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* size) {
+  return driver_call_through("cuKernelGetParamInfo", Needs::device,
+                             [&] { return cudaFuncGetParamInfo(kernel, index, offset, size); });
+}
+
+CUresult cuKernelSetCacheConfig(CUkernel kernel, CUfunc_cache, CUdevice device) {
+  return run_driver_call("cuKernelSetCacheConfig", Needs::device, [&](State& state) {
+    check_device(device);
+    require_function(state, kernel);
+  });
+}
+
+CUresult cuFuncSetSharedMemConfig(CUfunction function, CUsharedconfig) {
+  return run_driver_call("cuFuncSetSharedMemConfig", Needs::device,
+                         [&](State& state) { require_function(state, function); });
+}
+
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   return driver_call_through("cuFuncSetAttribute", Needs::device, [&] {
     return cudaFuncSetAttribute(function, static_cast<cudaFuncAttribute>(attribute), value);
@@ -267,36 +295,29 @@ CUresult cuFuncSetCacheConfig(CUfunction function, CUfunc_cache) {
 CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
                         unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters,
                         void** extra) {
-  return run_driver_call("cuLaunchKernel", Needs::device, [&](State& state) {
-    LaunchConfiguration configuration;
-    configuration.grid = {grid_x, grid_y, grid_z};
-    configuration.block = {block_x, block_y, block_z};
-    configuration.dynamic_shared_bytes = shared_bytes;
-    configuration.stream = stream;
-    launch_with(state, function, configuration, parameters, extra);
-  });
+  return launch_for(
+      "cuLaunchKernel", function,
+      [&] {
+        return plain_configuration({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream);
+      },
+      parameters, extra);
 }
 
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                    unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                    CUstream stream, void** parameters) {
-  return run_driver_call("cuLaunchCooperativeKernel", Needs::device, [&](State& state) {
-    LaunchConfiguration configuration;
-    configuration.grid = {grid_x, grid_y, grid_z};
-    configuration.block = {block_x, block_y, block_z};
-    configuration.dynamic_shared_bytes = shared_bytes;
-    configuration.stream = stream;
-    configuration.cooperative = true;
-    launch_with(state, function, configuration, parameters, nullptr);
-  });
+  return launch_for(
+      "cuLaunchCooperativeKernel", function,
+      [&] {
+        return plain_configuration({grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, stream, true);
+      },
+      parameters, nullptr);
 }
 
 CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
-  return run_driver_call("cuLaunchKernelEx", Needs::device, [&](State& state) {
-    const cudaLaunchConfig_t same = runtime_configuration(*required(config, "config"));
-    launch_with(state, function, read_configuration(same), parameters, extra);
-    record_launch_events(state, same);
-  });
+  return launch_for(
+      "cuLaunchKernelEx", function,
+      [&] { return read_configuration(runtime_configuration(*required(config, "config"))); }, parameters, extra);
 }
 
 CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void* data) {
@@ -311,12 +332,81 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction fun
   });
 }
 
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, CUfunction function, int block_size,
+                                                              size_t shared_bytes, unsigned flags) {
+  return driver_call_through("cuOccupancyMaxActiveBlocksPerMultiprocessor", Needs::device, [&] {
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, function, block_size, shared_bytes, flags);
+  });
+}
+
+CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t* shared_bytes, CUfunction function, int blocks,
+                                                 int block_size) {
+  return driver_call_through("cuOccupancyAvailableDynamicSMemPerBlock", Needs::device, [&] {
+    return cudaOccupancyAvailableDynamicSMemPerBlock(shared_bytes, function, blocks, block_size);
+  });
+}
+
+CUresult cuOccupancyMaxPotentialBlockSizeWithFlags(int* least_grid, int* block_size, CUfunction function,
+                                                   CUoccupancyB2DSize shared_bytes_of_block, size_t shared_bytes,
+                                                   int most, unsigned) {
+  return run_driver_call("cuOccupancyMaxPotentialBlockSize", Needs::device, [&](State& state) {
+    const BestBlock best = best_block_size(state, require_function(state, function), most, [&](int threads) {
+      return shared_bytes_of_block == nullptr ? shared_bytes : shared_bytes_of_block(threads);
+    });
+    *required(least_grid, "minGridSize") = best.grid;
+    *required(block_size, "blockSize") = best.threads;
+  });
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int* least_grid, int* block_size, CUfunction function,
+                                          CUoccupancyB2DSize shared_bytes_of_block, size_t shared_bytes, int most) {
+  return cuOccupancyMaxPotentialBlockSizeWithFlags(least_grid, block_size, function, shared_bytes_of_block,
+                                                   shared_bytes, most, 0);
+}
+
+CUresult cuOccupancyMaxPotentialClusterSize(int* cluster_size, CUfunction function, const CUlaunchConfig* config) {
+  return run_driver_call("cuOccupancyMaxPotentialClusterSize", Needs::device, [&](State& state) {
+    const cudaLaunchConfig_t same_configuration = runtime_configuration(*required(config, "config"));
+    *required(cluster_size, "clusterSize") =
+        largest_cluster(state, require_function(state, function), read_configuration(same_configuration));
+  });
+}
+
 CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const CUlaunchConfig* config) {
   return run_driver_call("cuOccupancyMaxActiveClusters", Needs::device, [&](State& state) {
-    const cudaLaunchConfig_t same = runtime_configuration(*required(config, "config"));
+    const cudaLaunchConfig_t same_configuration = runtime_configuration(*required(config, "config"));
     *required(clusters, "numClusters") =
-        resident_clusters(state, require_function(state, function), read_configuration(same));
+        resident_clusters(state, require_function(state, function), read_configuration(same_configuration));
   });
+}
+
+// Linking: one PTX text or fat binary is its own result. Several would have to be linked, which is not there.
+CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, CUlinkState* link) {
+  leave_logs_empty(count, options, values);
+  return run_driver_call("cuLinkCreate", Needs::device,
+                         [&](State&) { *required(link, "stateOut") = new CUlinkState_st; });
+}
+CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t size, const char* name, unsigned,
+                          CUjit_option*, void**) {
+  return run_driver_call("cuLinkAddData", Needs::device, [&](State&) {
+    add_to_link(*required(link, "state"), type, {static_cast<const char*>(required(data, "data")), size}, name);
+  });
+}
+CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char* path, unsigned, CUjit_option*, void**) {
+  return run_driver_call("cuLinkAddFile", Needs::device, [&](State&) {
+    add_to_link(*required(link, "state"), type, read_image(required(path, "path")), path);
+  });
+}
+CUresult cuLinkComplete(CUlinkState link, void** image, size_t* size) {
+  return run_driver_call("cuLinkComplete", Needs::device, [&](State&) {
+    required(link, "state");
+    if (link->image.empty()) throw ApiError(cudaErrorInvalidValue, "nothing was added to the link");
+    *required(image, "cubinOut") = link->image.data();
+    if (size != nullptr) *size = link->image.size() + 1;  // with the end of the text
+  });
+}
+CUresult cuLinkDestroy(CUlinkState link) {
+  return run_driver_call("cuLinkDestroy", Needs::device, [&](State&) { delete required(link, "state"); });
 }
 
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType data_type, cuuint32_t rank, void* address,

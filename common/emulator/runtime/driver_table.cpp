@@ -35,12 +35,11 @@ struct Revision {
   std::string_view form;
   int since;
 };
-/// Others have had one form for as long as CUDA has 64-bit device pointers. Source: cudaTypedefs.h.
+/// All others have one form for as long as CUDA has 64-bit device pointers.
 constexpr Revision kRevisions[] = {
-    {"cuGetProcAddress", "cuGetProcAddress", 11030},
-    {"cuGetProcAddress", "cuGetProcAddress_v2", 12000},
-    {"cuCtxCreate", "cuCtxCreate_v2", 3020},
-    {"cuCtxCreate", "cuCtxCreate_v4", 13000},
+#define STAGECRAFT_REVISION(name, form, since) {name, form, since},
+#include "emulator/runtime/driver_revisions.inc"
+#undef STAGECRAFT_REVISION
 };
 
 const std::unordered_map<std::string_view, void*>& functions() {

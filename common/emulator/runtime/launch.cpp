@@ -9,7 +9,9 @@
 
 #include "emulator/checks/deadlock.hpp"
 #include "emulator/checks/race.hpp"
+#include "emulator/runtime/graphs.hpp"
 #include "emulator/runtime/recording.hpp"
+#include "emulator/runtime/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -130,31 +132,58 @@ void check_residency(State& state, const machine::Kernel& kernel, const LaunchCo
   }
 }
 
-/// Checks all of a configuration, and makes the request but for its parameters.
-machine::LaunchRequest make_request(State& state, Function& function, const machine::Kernel& kernel,
-                                    const LaunchConfiguration& configuration) {
+/// Checks all of a configuration.
+void check_configuration(State& state, const Function& function, const machine::Kernel& kernel,
+                         const LaunchConfiguration& configuration) {
   const machine::Architecture& chip = state.architecture();
-  require_stream(state, configuration.stream);
   check_extents(chip, kernel, configuration);
   check_threads(chip, kernel, configuration.block);
   check_shared(state, function, kernel, configuration.dynamic_shared_bytes);
-  const Extent3 cluster = cluster_of(function, kernel, configuration);
-  check_cluster(chip, function, kernel, configuration, cluster);
+  check_cluster(chip, function, kernel, configuration, cluster_of(function, kernel, configuration));
   check_residency(state, kernel, configuration);
-
-  machine::LaunchRequest request;
-  request.kernel = &kernel;
-  request.grid = configuration.grid;
-  request.block = configuration.block;
-  request.cluster = cluster;
-  request.explicit_cluster = configuration.has_cluster || kernel.entry->cluster.x != 0;
-  request.dynamic_shared_bytes = static_cast<uint32_t>(configuration.dynamic_shared_bytes);
-  request.parameters.resize(kernel.parameter_bytes);
-  request.seed = state.settings().seed;
-  return request;
 }
 
-void run(State& state, const machine::LaunchRequest& request) {
+std::vector<std::byte> pack(const machine::Kernel& kernel, void* const* arguments) {
+  std::vector<std::byte> packed(kernel.parameter_bytes);
+  if (!kernel.parameters.empty() && arguments == nullptr) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("it has {} parameters, but the array of arguments is a null pointer", kernel.parameters.size()));
+  }
+  for (size_t index = 0; index < kernel.parameters.size(); ++index) {
+    if (arguments[index] == nullptr) {
+      refuse(cudaErrorInvalidValue, kernel,
+             fmt::format("argument {} is a null pointer; each points to a value", index));
+    }
+    const machine::ParameterLayout& parameter = kernel.parameters[index];
+    std::memcpy(packed.data() + parameter.offset, arguments[index], parameter.size);
+  }
+  return packed;
+}
+
+/// From a buffer that is packed already, as CU_LAUNCH_PARAM_BUFFER_POINTER has it.
+std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* extra) {
+  const std::byte* buffer = nullptr;
+  size_t size = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = static_cast<const std::byte*>(extra[1]);
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      size = *static_cast<const size_t*>(required(extra[1], "the size in extra"));
+    } else {
+      throw ApiError(cudaErrorInvalidValue,
+                     "extra holds CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE and "
+                     "ends with CU_LAUNCH_PARAM_END, and nothing else");
+    }
+  }
+  if (buffer == nullptr) size = 0;
+  if (size < kernel.parameter_bytes) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("its parameters take {} bytes, but the buffer has {}", kernel.parameter_bytes, size));
+  }
+  return {buffer, buffer + kernel.parameter_bytes};
+}
+
+Cost run(State& state, const machine::LaunchRequest& request) {
   // At once rather than at the next synchronisation, which keeps the order with what the host prints.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   checks::RaceCheck race_check;
@@ -174,8 +203,8 @@ void run(State& state, const machine::LaunchRequest& request) {
   recording.tell(state.reporter, state.launches++);
   if (result.fault && (result.stopped || state.settings().findings_are_errors))
     state.set_fault(error_of(*result.fault));
-  state.virtual_nanoseconds +=
-      kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / std::max(state.architecture().clock_khz, 1u);
+  const double clock_khz = std::max(state.architecture().clock_khz, 1u);
+  return {Engine::compute, kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / clock_khz};
 }
 
 }  // namespace
@@ -215,34 +244,75 @@ Extent3 cluster_of(const Function& function, const machine::Kernel& kernel, cons
   return function.has_required_cluster ? function.required_cluster : Extent3{1, 1, 1};
 }
 
-void launch(State& state, Function& function, const LaunchConfiguration& configuration, void* const* arguments) {
-  const machine::Kernel& kernel = function.module->kernel(function, state.machine());
-  machine::LaunchRequest request = make_request(state, function, kernel, configuration);
-  if (!kernel.parameters.empty() && arguments == nullptr) {
-    refuse(cudaErrorInvalidValue, kernel,
-           fmt::format("it has {} parameters, but the array of arguments is a null pointer", kernel.parameters.size()));
-  }
-  for (size_t index = 0; index < kernel.parameters.size(); ++index) {
-    if (arguments[index] == nullptr) {
-      refuse(cudaErrorInvalidValue, kernel,
-             fmt::format("argument {} is a null pointer; each points to a value", index));
-    }
-    const machine::ParameterLayout& parameter = kernel.parameters[index];
-    std::memcpy(request.parameters.data() + parameter.offset, arguments[index], parameter.size);
-  }
-  run(state, request);
+KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
+                          void* const* arguments) {
+  return prepare_launch(state, stub_or_handle, std::move(configuration), arguments, nullptr);
 }
 
-void launch_packed(State& state, Function& function, const LaunchConfiguration& configuration,
-                   std::span<const std::byte> buffer) {
-  const machine::Kernel& kernel = function.module->kernel(function, state.machine());
-  machine::LaunchRequest request = make_request(state, function, kernel, configuration);
-  if (buffer.size() < kernel.parameter_bytes) {
-    refuse(cudaErrorInvalidValue, kernel,
-           fmt::format("its parameters take {} bytes, but the buffer has {}", kernel.parameter_bytes, buffer.size()));
+KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
+                          void* const* arguments, void* const* extra) {
+  KernelWork work{stub_or_handle, &require_function(state, stub_or_handle), std::move(configuration), {}};
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  state.streams.require(work.configuration.stream);
+  check_configuration(state, *work.function, kernel, work.configuration);
+  if (arguments != nullptr && extra != nullptr) {
+    throw ApiError(cudaErrorInvalidValue, "both kernelParams and extra are given; one must be null");
   }
-  std::copy_n(buffer.begin(), kernel.parameter_bytes, request.parameters.begin());
-  run(state, request);
+  work.parameters = extra == nullptr ? pack(kernel, arguments) : pack_extra(kernel, extra);
+  return work;
+}
+
+void check_launch(State& state, const KernelWork& work) {
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  check_configuration(state, *work.function, kernel, work.configuration);
+}
+
+Cost run_kernel(State& state, const KernelWork& work) {
+  if (const auto fault = state.fault()) throw ApiError(*fault, "");
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  machine::LaunchRequest request;
+  request.kernel = &kernel;
+  request.grid = work.configuration.grid;
+  request.block = work.configuration.block;
+  request.cluster = cluster_of(*work.function, kernel, work.configuration);
+  request.explicit_cluster = work.configuration.has_cluster || kernel.entry->cluster.x != 0;
+  request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
+  request.parameters = work.parameters;
+  request.seed = state.settings().seed;
+  return run(state, request);
+}
+
+void submit_launch(State& state, KernelWork work) {
+  Stream& stream = state.streams.require_for_work(work.configuration.stream);
+  // All of a kernel has ended before anything else begins, so a part of it that an event stands for has.
+  std::vector<Event*> events;
+  for (const cudaLaunchAttribute& attribute : work.configuration.attributes) {
+    if (attribute.id == cudaLaunchAttributeProgrammaticEvent) {
+      events.push_back(&state.streams.require_event(attribute.val.programmaticEvent.event));
+    } else if (attribute.id == cudaLaunchAttributeLaunchCompletionEvent) {
+      events.push_back(&state.streams.require_event(attribute.val.launchCompletionEvent.event));
+    }
+  }
+  const Work complete = std::move(work);
+  if (capture_work(state, stream, complete) == nullptr) perform(state, stream, complete);
+  for (Event* event : events) state.streams.record(*event, stream);
+}
+
+LaunchConfiguration plain_configuration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                                        bool cooperative) {
+  LaunchConfiguration configuration;
+  configuration.grid = {grid.x, grid.y, grid.z};
+  configuration.block = {block.x, block.y, block.z};
+  configuration.dynamic_shared_bytes = shared_bytes;
+  configuration.stream = stream;
+  if (cooperative) {
+    configuration.cooperative = true;
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    configuration.attributes.push_back(attribute);
+  }
+  return configuration;
 }
 
 LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
@@ -254,8 +324,8 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
   if (config.numAttrs != 0 && config.attrs == nullptr) {
     throw ApiError(cudaErrorInvalidValue, fmt::format("numAttrs is {}, but attrs is a null pointer", config.numAttrs));
   }
-  for (unsigned index = 0; index < config.numAttrs; ++index) {
-    const cudaLaunchAttribute& attribute = config.attrs[index];
+  result.attributes.assign(config.attrs, config.attrs + config.numAttrs);
+  for (const cudaLaunchAttribute& attribute : result.attributes) {
     switch (attribute.id) {
       case cudaLaunchAttributeClusterDimension:
         result.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z};
@@ -274,7 +344,7 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
       case cudaLaunchAttributePreferredClusterDimension:
       case cudaLaunchAttributePreferredSharedMemoryCarveout:
       case cudaLaunchAttributeNvlinkUtilCentricScheduling:
-      // Recorded by record_launch_events.
+      // Recorded by submit_launch.
       case cudaLaunchAttributeProgrammaticEvent:
       case cudaLaunchAttributeLaunchCompletionEvent: break;
       default:
@@ -287,17 +357,6 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
   return result;
 }
 
-void record_launch_events(State& state, const cudaLaunchConfig_t& config) {
-  for (unsigned index = 0; index < config.numAttrs; ++index) {
-    const cudaLaunchAttribute& attribute = config.attrs[index];
-    if (attribute.id == cudaLaunchAttributeProgrammaticEvent) {
-      require_event(state, attribute.val.programmaticEvent.event).recorded_at = state.virtual_nanoseconds;
-    } else if (attribute.id == cudaLaunchAttributeLaunchCompletionEvent) {
-      require_event(state, attribute.val.launchCompletionEvent.event).recorded_at = state.virtual_nanoseconds;
-    }
-  }
-}
-
 Function& require_function(State& state, const void* stub_or_handle) {
   Function* function = state.modules.find_function(stub_or_handle);
   if (function == nullptr) {
@@ -306,27 +365,6 @@ Function& require_function(State& state, const void* stub_or_handle) {
                    fmt::format("{} is no __global__ function of this program", fmt::ptr(stub_or_handle)));
   }
   return *function;
-}
-
-Event& require_event(State& state, cudaEvent_t event) {
-  auto* key = reinterpret_cast<Event*>(event);
-  if (!state.events.contains(key)) {
-    throw ApiError(cudaErrorInvalidResourceHandle,
-                   event == nullptr
-                       ? std::string("the event is a null pointer")
-                       : fmt::format("{} is no event: it was never created, or is already destroyed", fmt::ptr(event)));
-  }
-  return *key;
-}
-
-Stream* require_stream(State& state, cudaStream_t stream) {
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) return nullptr;
-  auto* key = reinterpret_cast<Stream*>(stream);
-  if (!state.streams.contains(key)) {
-    throw ApiError(cudaErrorInvalidResourceHandle,
-                   fmt::format("{} is no stream: it was never created, or is already destroyed", fmt::ptr(stream)));
-  }
-  return key;
 }
 
 }  // namespace stagecraft::emulator::runtime

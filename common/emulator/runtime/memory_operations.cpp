@@ -7,6 +7,9 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <utility>
+
+#include "emulator/runtime/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -46,7 +49,13 @@ bool is_readable(const void* pointer, uint64_t bytes) {
 
 bool is_host_accessible(const machine::Allocation* allocation) {
   return allocation == nullptr || allocation->kind == machine::AllocationKind::managed ||
-         allocation->kind == machine::AllocationKind::pinned_host;
+         allocation->kind == machine::AllocationKind::pinned_host ||
+         allocation->kind == machine::AllocationKind::registered_host;
+}
+
+bool is_host_side(const machine::Allocation* allocation) {
+  return allocation == nullptr || allocation->kind == machine::AllocationKind::pinned_host ||
+         allocation->kind == machine::AllocationKind::registered_host;
 }
 
 enum class Side { host, device, either };
@@ -112,7 +121,10 @@ void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const
   if (bytes == 0) return nullptr;
   machine::DeviceMemory& memory = state.machine().memory();
   std::string label = fmt::format("{} #{}", function, state.allocation_count + 1);
-  const auto address = memory.allocate(bytes, kind, std::move(label));
+  // The pages of the host hold zeros when they are first given to a process, and many a program relies on that.
+  const bool on_host = kind == machine::AllocationKind::managed || kind == machine::AllocationKind::pinned_host;
+  const auto address =
+      memory.allocate(bytes, kind, std::move(label), on_host ? machine::Fill::zero : machine::Fill::poison);
   if (!address) {
     throw ApiError(
         cudaErrorMemoryAllocation,
@@ -138,20 +150,32 @@ void release(State& state, void* pointer, bool host_memory) {
                                fmt::ptr(reinterpret_cast<void*>(allocation->address))));
   }
   const bool is_pinned = allocation->kind == machine::AllocationKind::pinned_host;
-  const bool is_of_module =
-      allocation->kind == machine::AllocationKind::module || allocation->kind == machine::AllocationKind::parameters;
+  const bool is_of_module = allocation->kind == machine::AllocationKind::module ||
+                            allocation->kind == machine::AllocationKind::parameters ||
+                            allocation->kind == machine::AllocationKind::registered_host ||
+                            allocation->kind == machine::AllocationKind::mapped;
   if (is_pinned != host_memory || is_of_module) {
     throw ApiError(cudaErrorInvalidValue,
                    fmt::format("{} ({}) is not for this function: cudaFree frees cudaMalloc, cudaMallocManaged and "
                                "cudaMallocAsync; cudaFreeHost frees cudaMallocHost and cudaHostAlloc",
                                fmt::ptr(pointer), allocation->label));
   }
+  if (const auto graph = state.graphs.memory.find(address_of(pointer)); graph != state.graphs.memory.end()) {
+    if (!std::exchange(graph->second->is_live, false)) {
+      throw ApiError(cudaErrorInvalidValue,
+                     fmt::format("{} is memory of a graph, which no launch has allocated since it was last freed",
+                                 fmt::ptr(pointer)));
+    }
+    return;
+  }
   memory.release(address_of(pointer));
   state.host_allocation_flags.erase(address_of(pointer));
+  state.memory_advice.erase(address_of(pointer));
+  state.pools.freed(address_of(pointer));
 }
 
-void copy_box(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
-              cudaMemcpyKind kind) {
+void check_copy(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+                cudaMemcpyKind kind) {
   Side to_side = Side::either, from_side = Side::either;
   switch (kind) {
     case cudaMemcpyHostToDevice:
@@ -182,7 +206,12 @@ void copy_box(State& state, void* to, Layout to_layout, const void* from, Layout
   if (to_bytes == 0) return;
   check_range(state, to, to_bytes, to_side, "destination");
   check_range(state, from, from_bytes, from_side, "source");
+}
 
+Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+              cudaMemcpyKind kind) {
+  check_copy(state, to, to_layout, from, from_layout, box, kind);
+  if (box.width == 0 || box.rows == 0 || box.depth == 0) return {};
   auto* to_byte = static_cast<std::byte*>(to);
   auto* from_byte = static_cast<const std::byte*>(from);
   for (uint64_t slice = 0; slice < box.depth; ++slice) {
@@ -191,20 +220,19 @@ void copy_box(State& state, void* to, Layout to_layout, const void* from, Layout
                    from_byte + slice * from_layout.slice + row * from_layout.pitch, box.width);
     }
   }
-  const bool on_device = kind == cudaMemcpyDeviceToDevice;
-  state.virtual_nanoseconds += kCopyNanoseconds + static_cast<double>(box.width * box.rows * box.depth) /
-                                                      (on_device ? kDeviceBytesPerNanosecond : kHostBytesPerNanosecond);
-}
-
-void copy(State& state, void* to, const void* from, uint64_t bytes, cudaMemcpyKind kind) {
-  copy_box(state, to, {}, from, {}, {bytes}, kind);
+  const machine::DeviceMemory& memory = state.machine().memory();
+  const bool to_device = !is_host_side(memory.find(address_of(to)));
+  const bool from_device = !is_host_side(memory.find(address_of(from)));
+  const double bytes = static_cast<double>(box.width * box.rows * box.depth);
+  if (to_device == from_device) return {Engine::compute, kCopyNanoseconds + bytes / kDeviceBytesPerNanosecond};
+  return {to_device ? Engine::to_device : Engine::to_host, kCopyNanoseconds + bytes / kHostBytesPerNanosecond};
 }
 
 void check_device_range(State& state, const void* pointer, uint64_t bytes, const char* what) {
   check_range(state, pointer, bytes, Side::device, what);
 }
 
-void fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes) {
+void check_fill(State& state, void* to, Layout layout, Box box, uint32_t value_bytes) {
   check_pitch("destination", layout.pitch, box);
   const uint64_t bytes = checked_span(box, layout, "destination");
   if (bytes == 0) return;
@@ -213,6 +241,11 @@ void fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, ui
     throw ApiError(cudaErrorInvalidValue, fmt::format("the destination {} or its pitch is no multiple of {} bytes",
                                                       fmt::ptr(to), value_bytes));
   }
+}
+
+Cost fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes) {
+  check_fill(state, to, layout, box, value_bytes);
+  if (box.width == 0 || box.rows == 0 || box.depth == 0) return {};
   auto* to_byte = static_cast<std::byte*>(to);
   for (uint64_t slice = 0; slice < box.depth; ++slice) {
     for (uint64_t row = 0; row < box.rows; ++row) {
@@ -224,8 +257,25 @@ void fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, ui
       }
     }
   }
-  state.virtual_nanoseconds +=
-      kCopyNanoseconds + static_cast<double>(box.width * box.rows * box.depth) / kDeviceBytesPerNanosecond;
+  const double bytes = static_cast<double>(box.width * box.rows * box.depth);
+  return {Engine::compute, kCopyNanoseconds + bytes / kDeviceBytesPerNanosecond};
+}
+
+void* symbol_range(State& state, const void* shadow, size_t offset, size_t bytes) {
+  const Variable* variable = state.modules.find_variable(shadow);
+  if (variable == nullptr) {
+    throw ApiError(
+        cudaErrorInvalidSymbol,
+        fmt::format("{} is no __device__, __constant__ or __managed__ variable: pass the variable itself, not "
+                    "a pointer to it",
+                    fmt::ptr(shadow)));
+  }
+  const Symbol symbol = variable->module->symbol(variable->name, state.machine());
+  if (offset > symbol.size || bytes > symbol.size - offset) {
+    throw ApiError(cudaErrorInvalidValue, fmt::format("{} bytes from byte {} of variable {}, which has {} bytes", bytes,
+                                                      offset, variable->name, symbol.size));
+  }
+  return reinterpret_cast<void*>(symbol.address + offset);
 }
 
 void describe_pointer(State& state, const void* pointer, cudaPointerAttributes& attributes) {
@@ -240,18 +290,12 @@ void describe_pointer(State& state, const void* pointer, cudaPointerAttributes& 
     attributes.devicePointer = address;
     switch (allocation->kind) {
       case machine::AllocationKind::managed: attributes.type = cudaMemoryTypeManaged; break;
-      case machine::AllocationKind::pinned_host: attributes.type = cudaMemoryTypeHost; break;
+      case machine::AllocationKind::pinned_host:
+      case machine::AllocationKind::registered_host: attributes.type = cudaMemoryTypeHost; break;
       default: attributes.type = cudaMemoryTypeDevice; break;
     }
     if (attributes.type != cudaMemoryTypeDevice) attributes.hostPointer = address;
     return;
-  }
-  for (const auto& [begin, bytes] : state.registered_host_memory) {
-    if (address_of(pointer) - address_of(begin) < bytes) {
-      attributes.type = cudaMemoryTypeHost;
-      attributes.device = 0;
-      attributes.hostPointer = address;
-    }
   }
 }
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 
 #include "emulator/machine/memory.hpp"
-#include "emulator/runtime/state.hpp"
+#include "emulator/runtime/streams.hpp"
 
 namespace stagecraft::emulator::runtime {
+
+class State;
 
 /// Device memory with a label like "cudaMalloc #3" for reports; null for 0 bytes, as CUDA does. Throws ApiError
 /// (cudaErrorMemoryAllocation).
@@ -24,16 +26,23 @@ struct Layout {
   uint64_t slice = 0;
 };
 
-/// Copies a box. Throws ApiError: a bad kind, a pointer of the wrong side, a range that leaves its allocation.
-void copy_box(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+/// Throws ApiError: a bad kind, a pointer of the wrong side, a range that leaves its allocation.
+void check_copy(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+                cudaMemcpyKind kind);
+/// Copies a box. Throws as check_copy.
+Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
               cudaMemcpyKind kind);
-void copy(State& state, void* to, const void* from, uint64_t bytes, cudaMemcpyKind kind);
 
-/// Fills a box with a value of 1, 2 or 4 bytes; widths count in bytes.
-void fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes = 1);
+/// Throws ApiError for a range that is not device memory.
+void check_fill(State& state, void* to, Layout layout, Box box, uint32_t value_bytes);
+/// Fills a box with a value of 1, 2 or 4 bytes; widths count in bytes. Throws as check_fill.
+Cost fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes = 1);
 
 /// Throws ApiError unless [pointer, pointer + bytes) lies within one allocation that kernels can reach.
 void check_device_range(State& state, const void* pointer, uint64_t bytes, const char* what);
+
+/// Where a variable of the program lies; `offset` and `bytes` must stay in it. Throws ApiError.
+void* symbol_range(State& state, const void* shadow, size_t offset, size_t bytes);
 
 void describe_pointer(State& state, const void* pointer, cudaPointerAttributes& attributes);
 

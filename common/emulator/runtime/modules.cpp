@@ -181,6 +181,15 @@ bool Module::has_kernel(const std::string& name, machine::Machine& machine) {
   return entry != nullptr && entry->is_entry && !entry->is_declaration;
 }
 
+std::vector<std::string> Module::kernel_names(machine::Machine& machine) {
+  load(machine);
+  std::vector<std::string> names;
+  for (const ptx::Function& entry : text_->functions) {
+    if (entry.is_entry && !entry.is_declaration) names.push_back(entry.name);
+  }
+  return names;
+}
+
 uint64_t Module::constant_bytes() const {
   uint64_t bytes = 0;
   if (text_) {

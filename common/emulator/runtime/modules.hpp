@@ -66,6 +66,8 @@ class Module {
   Function& function(const std::string& name);
   /// Loads the module and says whether it has the kernel.
   bool has_kernel(const std::string& name, machine::Machine& machine);
+  /// Loads the module; the mangled names of its kernels, in the order of the PTX.
+  std::vector<std::string> kernel_names(machine::Machine& machine);
   const ptx::Module& text() const { return *text_; }
   uint64_t constant_bytes() const;
 

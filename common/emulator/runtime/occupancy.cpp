@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "emulator/fatbin/selection.hpp"
+#include "emulator/runtime/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -98,6 +99,25 @@ void set_function_attribute(State& state, Function& function, cudaFuncAttribute 
 int resident_blocks(State& state, Function& function, int block_size, size_t dynamic_shared_bytes) {
   return static_cast<int>(
       blocks_on_multiprocessor(state, function, {checked_block_size(state, block_size), 1, 1}, dynamic_shared_bytes));
+}
+
+BestBlock best_block_size(State& state, Function& function, int most, const std::function<size_t(int)>& shared_bytes) {
+  const machine::Kernel& kernel = function.module->kernel(function, state.machine());
+  int limit = static_cast<int>(limits_of(state, function, kernel).max_threads);
+  if (most > 0) limit = std::min(limit, most);
+  constexpr int kWarp = machine::kWarpSize;
+  BestBlock best;
+  int best_threads = 0;
+  // As the runtime's header does it (cuda_runtime.h, cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags): from the
+  // largest down, so that of equal ones the largest is taken.
+  for (int aligned = (limit + kWarp - 1) / kWarp * kWarp; aligned > 0; aligned -= kWarp) {
+    const int threads = std::min(aligned, limit);
+    const int blocks = resident_blocks(state, function, threads, shared_bytes(threads));
+    if (threads * blocks <= best_threads) continue;
+    best_threads = threads * blocks;
+    best = {blocks * static_cast<int>(state.architecture().multiprocessors), threads};
+  }
+  return best;
 }
 
 size_t available_shared_bytes(State& state, Function& function, int blocks, int block_size) {

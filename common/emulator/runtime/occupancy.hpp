@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 
 #include "emulator/runtime/launch.hpp"
 #include "emulator/runtime/state.hpp"
@@ -20,5 +21,13 @@ size_t available_shared_bytes(State& state, Function& function, int blocks, int 
 int largest_cluster(State& state, Function& function, const LaunchConfiguration& configuration);
 /// Clusters of this configuration that run at the same time on the chip.
 int resident_clusters(State& state, Function& function, const LaunchConfiguration& configuration);
+
+/// The block size with the most resident threads, of those that are whole warps, and the blocks that fill the chip.
+struct BestBlock {
+  int grid = 0;
+  int threads = 0;
+};
+/// `most` bounds the size; 0 for none. Dynamic shared memory may depend on the size.
+BestBlock best_block_size(State& state, Function& function, int most, const std::function<size_t(int)>& shared_bytes);
 
 }  // namespace stagecraft::emulator::runtime

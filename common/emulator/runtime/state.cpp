@@ -44,10 +44,11 @@ void check_exit_status(int status, void*) {
 /// Runs `body`; gives its error, and the message to print with it.
 cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
   try {
-    if (needs == Needs::device) {
+    if (needs != Needs::nothing) {
       if (const auto fault = state.fault()) return *fault;
       state.machine();
     }
+    if (needs == Needs::no_capture) state.streams.forbid_unsafe_call("the call is not allowed");
     body(state);
     return cudaSuccess;
   } catch (const ApiError& error) {
@@ -109,14 +110,14 @@ machine::Machine& State::machine() {
 
 void State::reset() {
   modules.unload_all();
-  streams.clear();
-  events.clear();
-  registered_host_memory.clear();
+  graphs.reset();
+  streams.reset();
+  memory_advice.clear();
+  pools.reset();
   host_allocation_flags.clear();
   limits = {};
   fault_.reset();
   machine_.reset();
-  virtual_nanoseconds = 0;
 }
 
 cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept {
@@ -129,7 +130,7 @@ cudaError_t run_call(const char* name, Needs needs, const std::function<void(Sta
       if (!message.empty()) state.reporter.refuse(driver_function, message, driver_error_name(driver_error(error)));
       return error;
     }
-    if (needs == Needs::device) has_current_context = true;
+    if (needs != Needs::nothing) has_current_context = true;
     if (error != cudaSuccess) {
       if (!message.empty()) state.reporter.refuse(name, message, error_name(error));
       if (error != cudaErrorNotReady) last_error = error;
@@ -149,7 +150,7 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
     if (!state.driver_initialised && !has_current_context) {
       message = "the driver is not initialised: call cuInit(0) first";
       result = CUDA_ERROR_NOT_INITIALIZED;
-    } else if (needs == Needs::device && !has_current_context) {
+    } else if (needs != Needs::nothing && !has_current_context) {
       message = "this thread has no current context: call cuDevicePrimaryCtxRetain and cuCtxSetCurrent first";
       result = CUDA_ERROR_INVALID_CONTEXT;
     } else {
@@ -163,12 +164,13 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
 }
 
 CUresult driver_call_through(const char* name, Needs needs, const std::function<cudaError_t()>& call) noexcept {
-  return run_driver_call(name, needs, [&](State&) {
-    const char* const outer = std::exchange(driver_function, name);
-    const cudaError_t error = call();
-    driver_function = outer;
-    if (error != cudaSuccess) throw ApiError(error, "");
-  });
+  // Not under the lock, which `call` takes by itself: it may call a function of the program.
+  const CUresult result = run_driver_call(name, needs, [](State&) {});
+  if (result != CUDA_SUCCESS) return result;
+  const char* const outer = std::exchange(driver_function, name);
+  const cudaError_t error = call();
+  driver_function = outer;
+  return driver_error(error);
 }
 
 cudaError_t take_last_error() noexcept { return std::exchange(last_error, cudaSuccess); }

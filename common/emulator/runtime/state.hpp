@@ -12,25 +12,14 @@
 
 #include "emulator/machine/machine.hpp"
 #include "emulator/runtime/errors.hpp"
+#include "emulator/runtime/graphs.hpp"
+#include "emulator/runtime/memory_pools.hpp"
 #include "emulator/runtime/modules.hpp"
 #include "emulator/runtime/reporting.hpp"
 #include "emulator/runtime/settings.hpp"
+#include "emulator/runtime/streams.hpp"
 
 namespace stagecraft::emulator::runtime {
-
-/// A stream. All work is done when it is asked for, in the order of the calls, which every stream permits; so a stream
-/// is only an identity.
-struct Stream {
-  uint64_t id = 0;
-  unsigned flags = 0;
-  int priority = 0;
-};
-
-/// An event; `recorded_at` is the device's virtual time in nanoseconds.
-struct Event {
-  unsigned flags = 0;
-  std::optional<double> recorded_at;
-};
 
 /// Limits that cudaDeviceSetLimit sets; they start as on an H200.
 struct Limits {
@@ -39,6 +28,13 @@ struct Limits {
   uint64_t heap_bytes = 8 << 20;
   uint64_t pending_launches = 2048;
   uint64_t fetch_granularity = 64;
+};
+
+/// What cudaMemAdvise and cudaMemPrefetchAsync have told of a managed allocation. It changes nothing but the answers.
+struct MemoryAdvice {
+  bool read_mostly = false, accessed_by_device = false, accessed_by_host = false;
+  cudaMemLocation preferred{cudaMemLocationTypeInvalid, {0}};
+  cudaMemLocation last_prefetch{cudaMemLocationTypeInvalid, {0}};
 };
 
 class State {
@@ -58,18 +54,14 @@ class State {
   ModuleTable modules;
   Reporter reporter;
   Limits limits;
-  std::unordered_map<Stream*, std::unique_ptr<Stream>> streams;
-  std::unordered_map<Event*, std::unique_ptr<Event>> events;
-  uint64_t next_stream_id = 3;  ///< after the legacy and the per-thread one
+  Streams streams;
+  GraphTable graphs;
+  MemoryPools pools;
   unsigned device_flags = 0;
-  bool driver_initialised = false;                                   ///< cuInit was called
-  std::unordered_map<const void*, uint64_t> registered_host_memory;  ///< cudaHostRegister: begin to bytes
-  std::unordered_map<uint64_t, unsigned> host_allocation_flags;      ///< of cudaHostAlloc, by address
-  uint64_t allocation_count = 0;                                     ///< for labels
-
-  /// The device's virtual time in nanoseconds: the cycles of the kernels so far, plus rough costs of launches and
-  /// copies. No claim about the chip's speed rests on it; it is the same in every run.
-  double virtual_nanoseconds = 0;
+  bool driver_initialised = false;                               ///< cuInit was called
+  std::unordered_map<uint64_t, MemoryAdvice> memory_advice;      ///< of managed memory, by address
+  std::unordered_map<uint64_t, unsigned> host_allocation_flags;  ///< of cudaHostAlloc and cudaHostRegister, by address
+  uint64_t allocation_count = 0;                                 ///< for labels
 
   uint64_t launches = 0;             ///< of kernels
   uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
@@ -97,8 +89,9 @@ class State {
 
 /// What a function of the API needs before its own work.
 enum class Needs {
-  nothing,  ///< answers from the settings, or from nothing at all
-  device,   ///< touches the device: fails when a kernel was stopped before
+  nothing,     ///< answers from the settings, or from nothing at all
+  device,      ///< touches the device: fails when a kernel was stopped before
+  no_capture,  ///< the same, and is unsafe while a stream is captured
 };
 
 /// Runs `body` as the function of this name, and returns what it ends with. Nothing that is thrown leaves.

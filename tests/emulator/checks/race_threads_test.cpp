@@ -55,6 +55,12 @@ TEST_F(RaceTest, OrdersOnlyTheLanesThatSynchronise) {
   expect_one(run(fmt::format(fmt::runtime(body), 16), {.threads = 32}), "race", {"f.cu:12", "f.cu:1"});
 }
 
+TEST_F(RaceTest, OrdersTilesThatSynchroniseInOneInstructionEachByItself) {
+  const std::string between = "and.b32 %r3, %lane, -16; mov.b32 %r4, 65535; shl.b32 %r3, %r4, %r3; bar.warp.sync %r3;";
+  expect_silence(run(exchange(8, between), {.threads = 32}));
+  expect_one(run(exchange(16, between), {.threads = 32}), "race", {"f.cu:6", "f.cu:1"});
+}
+
 TEST_F(RaceTest, FindsAWriteThatNothingKeepsBehindTheReads) {
   const std::string reads = exchange(32, "bar.sync 0;");
   expect_one(run(reads + "st.shared.u32 [%own], %r2;"), "race", {"f.cu:7", "f.cu:6"});

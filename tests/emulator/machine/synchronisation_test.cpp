@@ -74,6 +74,45 @@ TEST_F(SynchronisationTest, VotesMatchesAndReductionsCountMembersOnly) {
   EXPECT_EQ(result.diagnostics.at(0).place.lanes, 0xfu);
 }
 
+TEST_F(SynchronisationTest, TilesOfAWarpMeetEachByThemselves) {
+  // As cooperative groups does it: one instruction for all lanes, each naming the 8 lanes of its tile.
+  const std::string body = R"(
+    mov.u32 %r1, %laneid; and.b32 %r2, %r1, -8; mov.b32 %r3, 255; shl.b32 %r3, %r3, %r2;
+    bar.warp.sync %r3;
+    redux.sync.add.u32 %r4, %r1, %r3;
+    and.b32 %r5, %r1, 1; setp.eq.u32 %p1, %r5, 0;
+    vote.sync.ballot.b32 %r6, %p1, %r3;
+    shfl.sync.idx.b32 %r7, %r1, 1, 0x181f, %r3;
+    elect.sync %r8|%p2, %r3;
+    match.any.sync.b32 %r9, %r5, %r3;)";
+  const auto expect = [&](const std::string& last, const std::function<uint32_t(uint32_t)>& expected) {
+    Kernel& kernel = compile_body(body + "mov.b32 %r0, " + last + ";" + kStore);
+    const uint64_t out = allocate<uint32_t>(64);
+    ASSERT_FALSE(launch(kernel, {1, 1, 1}, {64, 1, 1}, out).fault);
+    const auto values = read<uint32_t>(out, 64);
+    for (uint32_t i = 0; i < 64; ++i) ASSERT_EQ(values[i], expected(i % 32)) << last << " lane " << i;
+  };
+  const auto first = [](uint32_t lane) { return lane & ~7u; };
+  expect("%r4", [&](uint32_t lane) { return 8 * first(lane) + 28; });
+  expect("%r6", [&](uint32_t lane) { return 0x55u << first(lane); });
+  expect("%r7", [&](uint32_t lane) { return first(lane) + 1; });
+  expect("%r8", first);
+  expect("%r9", [&](uint32_t lane) { return (lane % 2 == 0 ? 0x55u : 0xaau) << first(lane); });
+}
+
+TEST_F(SynchronisationTest, ATileWaitsForItsOwnDivergedLanes) {
+  // Of each tile of 8, the lower 4 lanes come later.
+  Kernel& kernel = compile_body(std::string(R"(
+    mov.u32 %r1, %laneid; and.b32 %r2, %r1, -8; mov.b32 %r3, 255; shl.b32 %r3, %r3, %r2;
+    mov.u32 %r5, 1; and.b32 %r4, %r1, 4; setp.eq.u32 %p1, %r4, 0; @!%p1 bra GO;
+    LOOP: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 5000; @%p2 bra LOOP;
+    GO: redux.sync.add.u32 %r0, %r5, %r3;)") +
+                                kStore);
+  const uint64_t out = allocate<uint32_t>(32);
+  ASSERT_FALSE(launch(kernel, {1, 1, 1}, {32, 1, 1}, out).fault);
+  for (const uint32_t value : read<uint32_t>(out, 32)) EXPECT_EQ(value, 4 * 5000u + 4);
+}
+
 TEST_F(SynchronisationTest, ElectChoosesTheLowestMember) {
   Kernel& kernel = compile_body(std::string(R"(
     mov.u32 %r1, %laneid; mov.u32 %r0, 77; setp.lt.u32 %p1, %r1, 4; @%p1 bra END;

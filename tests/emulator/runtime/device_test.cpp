@@ -113,10 +113,11 @@ TEST_F(DeviceTest, GivesTheDriversFunctionsByName) {
 }
 
 TEST_F(DeviceTest, SaysOnceWhatItDoesNotSupport) {
-  cudaGraph_t graph = nullptr;
-  EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "stagecraft: cudaGraphCreate: not supported by the emulated GPU", said());
-  EXPECT_EQ(cudaGraphCreate(&graph, 0), cudaErrorNotSupported);
+  cudaArray_t array = nullptr;
+  const cudaChannelFormatDesc format{};
+  EXPECT_EQ(cudaMallocArray(&array, &format, 8, 8, 0), cudaErrorNotSupported);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "stagecraft: cudaMallocArray: not supported by the emulated GPU", said());
+  EXPECT_EQ(cudaMallocArray(&array, &format, 8, 8, 0), cudaErrorNotSupported);
   EXPECT_EQ(said(), "");
 }
 

@@ -1,0 +1,188 @@
+// Streams, events and the virtual clock; capturing, as an H200 (driver 580) answers each mistake.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "program.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+constexpr size_t kBytes = 1 << 20;
+
+class StreamTest : public RuntimeTest {
+ protected:
+  void SetUp() override {
+    RuntimeTest::SetUp();
+    ASSERT_EQ(cudaMalloc(&device, kBytes), cudaSuccess);
+    ASSERT_EQ(cudaMallocHost(&host, kBytes), cudaSuccess);
+  }
+  cudaStream_t stream(unsigned flags = cudaStreamDefault) {
+    cudaStream_t made = nullptr;
+    EXPECT_EQ(cudaStreamCreateWithFlags(&made, flags), cudaSuccess);
+    return made;
+  }
+  cudaEvent_t recorded(cudaStream_t in) {
+    cudaEvent_t event = nullptr;
+    EXPECT_EQ(cudaEventCreate(&event), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(event, in), cudaSuccess);
+    return event;
+  }
+  void copy_up(cudaStream_t in) {
+    EXPECT_EQ(cudaMemcpyAsync(device, host, kBytes, cudaMemcpyHostToDevice, in), cudaSuccess);
+  }
+  void copy_down(cudaStream_t in) {
+    EXPECT_EQ(cudaMemcpyAsync(host, device, kBytes, cudaMemcpyDeviceToHost, in), cudaSuccess);
+  }
+  static float between(cudaEvent_t start, cudaEvent_t end) {
+    float milliseconds = -1;
+    EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, end), cudaSuccess);
+    return milliseconds;
+  }
+  /// Begins a capture, puts a node into it, makes the call, and ends the capture.
+  void expect_in_capture(unsigned flags, cudaStreamCaptureMode mode, cudaError_t expected, bool survives,
+                         const std::function<cudaError_t(cudaStream_t)>& call) {
+    const cudaStream_t captured = stream(flags);
+    ASSERT_EQ(cudaStreamBeginCapture(captured, mode), cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(device, 1, 8, captured), cudaSuccess);
+    EXPECT_EQ(call(captured), expected);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    EXPECT_EQ(cudaStreamIsCapturing(captured, &status), cudaSuccess);
+    EXPECT_EQ(status, survives ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusInvalidated);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(captured, &graph), survives ? cudaSuccess : cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(graph != nullptr, survives);
+    cudaStreamDestroy(captured);
+  }
+
+  void* device = nullptr;
+  void* host = nullptr;
+};
+
+TEST_F(StreamTest, CopiesOfOneDirectionFollowEachOtherAndThoseOfTheOtherOverlap) {
+  const cudaStream_t up = stream(), down = stream(), up_too = stream();
+  const cudaEvent_t start = recorded(up);
+  copy_up(up);
+  copy_down(down);
+  copy_up(up_too);
+  const float one = between(start, recorded(up));
+  EXPECT_FLOAT_EQ(between(start, recorded(down)), one);
+  EXPECT_FLOAT_EQ(between(start, recorded(up_too)), 2 * one);
+}
+
+TEST_F(StreamTest, WaitsForAnEventInAnotherStream) {
+  const cudaStream_t first = stream(cudaStreamNonBlocking), second = stream(cudaStreamNonBlocking);
+  const cudaEvent_t start = recorded(first);
+  copy_up(first);
+  const cudaEvent_t end = recorded(first);
+  ASSERT_EQ(cudaStreamWaitEvent(second, end, 0), cudaSuccess);
+  copy_down(second);
+  EXPECT_FLOAT_EQ(between(start, recorded(second)), 2 * between(start, end));
+}
+
+TEST_F(StreamTest, TheLegacyStreamKeepsTheOrderWithBlockingStreamsOnly) {
+  const cudaStream_t blocking = stream(), other = stream(cudaStreamNonBlocking);
+  const cudaEvent_t start = recorded(blocking);
+  copy_up(blocking);
+  copy_down(nullptr);
+  const cudaEvent_t both = recorded(nullptr);
+  // recorded() in the blocking stream comes after the legacy stream's copy in its turn
+  EXPECT_FLOAT_EQ(between(start, recorded(blocking)), between(start, both));
+  ASSERT_EQ(cudaMemsetAsync(device, 1, 8, other), cudaSuccess);
+  EXPECT_LT(between(start, recorded(other)), between(start, both));
+}
+
+TEST_F(StreamTest, TheHostMovesOnWhenItWaits) {
+  const cudaStream_t worker = stream(), idle = stream(cudaStreamNonBlocking);
+  const cudaEvent_t start = recorded(worker);
+  copy_up(worker);
+  EXPECT_EQ(between(start, recorded(idle)), 0);
+  ASSERT_EQ(cudaStreamSynchronize(worker), cudaSuccess);
+  EXPECT_FLOAT_EQ(between(start, recorded(idle)), between(start, recorded(worker)));
+}
+
+TEST_F(StreamTest, CapturesWhatIsForbiddenAsTheChipDoes) {
+  const auto wait = [](cudaStream_t captured) { return cudaStreamSynchronize(captured); };
+  const auto ask = [](cudaStream_t captured) { return cudaStreamQuery(captured); };
+  const auto wait_for_all = [](cudaStream_t) { return cudaDeviceSynchronize(); };
+  void* memory = nullptr;
+  const auto allocate = [&](cudaStream_t) { return cudaMalloc(&memory, 64); };
+  const auto use_legacy = [&](cudaStream_t) { return cudaMemsetAsync(device, 1, 8, nullptr); };
+  const auto use_synchronous = [&](cudaStream_t) { return cudaMemset(device, 1, 8); };
+  for (const auto mode :
+       {cudaStreamCaptureModeGlobal, cudaStreamCaptureModeThreadLocal, cudaStreamCaptureModeRelaxed}) {
+    SCOPED_TRACE(static_cast<int>(mode));
+    const bool relaxed = mode == cudaStreamCaptureModeRelaxed;
+    expect_in_capture(0, mode, cudaErrorStreamCaptureUnsupported, false, wait);
+    expect_in_capture(0, mode, cudaErrorStreamCaptureUnsupported, false, ask);
+    expect_in_capture(0, mode, cudaErrorStreamCaptureUnsupported, false, wait_for_all);
+    expect_in_capture(0, mode, relaxed ? cudaSuccess : cudaErrorStreamCaptureUnsupported, relaxed, allocate);
+    expect_in_capture(0, mode, cudaErrorStreamCaptureImplicit, false, use_legacy);
+    expect_in_capture(0, mode, cudaErrorStreamCaptureImplicit, false, use_synchronous);
+    expect_in_capture(cudaStreamNonBlocking, mode, cudaSuccess, true, use_legacy);
+    expect_in_capture(cudaStreamNonBlocking, mode, cudaSuccess, true, use_synchronous);
+  }
+  const cudaEvent_t outside = recorded(nullptr);
+  expect_in_capture(0, cudaStreamCaptureModeGlobal, cudaErrorStreamCaptureIsolation, false,
+                    [&](cudaStream_t captured) { return cudaStreamWaitEvent(captured, outside, 0); });
+  expect_in_capture(0, cudaStreamCaptureModeGlobal, cudaErrorCapturedEvent, false,
+                    [&](cudaStream_t captured) { return cudaEventQuery(recorded(captured)); });
+  expect_in_capture(0, cudaStreamCaptureModeGlobal, cudaErrorIllegalState, true, [](cudaStream_t captured) {
+    return cudaStreamBeginCapture(captured, cudaStreamCaptureModeGlobal);
+  });
+}
+
+TEST_F(StreamTest, CapturesNoLegacyStreamButThatOfTheThread) {
+  EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamBeginCapture(cudaStreamLegacy, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(cudaStreamPerThread, &graph), cudaErrorIllegalState);
+  ASSERT_EQ(cudaStreamBeginCapture(cudaStreamPerThread, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaStreamEndCapture(cudaStreamPerThread, &graph), cudaSuccess);
+}
+
+TEST_F(StreamTest, AThreadMayPermitUnsafeCallsForItself) {
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeGlobal);
+  void* memory = nullptr;
+  expect_in_capture(0, cudaStreamCaptureModeGlobal, cudaSuccess, true,
+                    [&](cudaStream_t) { return cudaMalloc(&memory, 64); });
+  ASSERT_EQ(cudaThreadExchangeStreamCaptureMode(&mode), cudaSuccess);
+  EXPECT_EQ(mode, cudaStreamCaptureModeRelaxed);
+}
+
+TEST_F(StreamTest, ACaptureIsJoinedBeforeItEnds) {
+  const cudaStream_t first = stream(), second = stream();
+  cudaGraph_t graph = nullptr;
+  for (const bool joins : {false, true}) {
+    ASSERT_EQ(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal), cudaSuccess);
+    ASSERT_EQ(cudaStreamWaitEvent(second, recorded(first), 0), cudaSuccess);
+    ASSERT_EQ(cudaMemsetAsync(device, 1, 8, second), cudaSuccess);
+    if (joins) {
+      ASSERT_EQ(cudaStreamWaitEvent(first, recorded(second), 0), cudaSuccess);
+    }
+    EXPECT_EQ(cudaStreamEndCapture(first, &graph), joins ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusActive;
+    EXPECT_EQ(cudaStreamIsCapturing(second, &status), cudaSuccess);
+    EXPECT_EQ(status, cudaStreamCaptureStatusNone);
+  }
+}
+
+TEST_F(StreamTest, AHostFunctionMayWaitForAnotherThread) {
+  // Through the driver, too: neither may hold the lock that the other thread needs.
+  const auto function = [](void* result) {
+    std::thread([&] { *static_cast<cudaError_t*>(result) = cudaStreamQuery(nullptr); }).join();
+  };
+  cudaError_t result = cudaErrorUnknown;
+  EXPECT_EQ(cudaLaunchHostFunc(nullptr, function, &result), cudaSuccess);
+  EXPECT_EQ(result, cudaSuccess);
+  result = cudaErrorUnknown;
+  EXPECT_EQ(cuLaunchHostFunc(nullptr, function, &result), CUDA_SUCCESS);
+  EXPECT_EQ(result, cudaSuccess);
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::runtime
