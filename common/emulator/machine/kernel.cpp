@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "emulator/ptx/modifiers.hpp"
 
@@ -20,14 +24,52 @@ bool is_toolkit_file(const std::string& path) {
 
 std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
+/// Whether the functions that begin at `depth` of these chains of calls (outermost first) only call another one.
+bool only_call(const std::vector<std::vector<ptx::SourceId>>& chains, size_t depth, const ptx::Module& module) {
+  std::set<std::pair<uint32_t, uint32_t>> calls;
+  size_t inside = 0, own = 0;
+  for (const auto& chain : chains) {
+    if (chain.size() <= depth) continue;
+    if (chain.size() == depth + 1) {
+      ++own;
+      continue;
+    }
+    ++inside;
+    const ptx::SourceLine& line = module.source_lines[chain[depth]];
+    calls.emplace(line.file, line.line);
+  }
+  constexpr size_t kFew = 10;  // loads of parameters and the like: less than a tenth
+  return calls.size() == 1 && own * kFew < inside;
+}
+
 }  // namespace
+
+std::string own_file_of(const ptx::Module& module, const ptx::Function& entry) {
+  std::vector<std::vector<ptx::SourceId>> chains;
+  for (const ptx::Instruction& instruction : entry.body) {
+    std::vector<ptx::SourceId> chain;
+    for (ptx::SourceId id = instruction.source; id != 0 && id < module.source_lines.size();
+         id = module.source_lines[id].inlined_at) {
+      chain.push_back(id);
+    }
+    if (chain.empty()) continue;
+    std::reverse(chain.begin(), chain.end());
+    chains.push_back(std::move(chain));
+  }
+  if (chains.empty()) return {};
+  size_t depth = 0;
+  while (only_call(chains, depth, module)) ++depth;
+  const auto deep_enough =
+      std::find_if(chains.begin(), chains.end(), [&](const auto& chain) { return chain.size() > depth; });
+  const auto file = module.files.find(module.source_lines[(*deep_enough)[depth]].file);
+  return file == module.files.end() ? std::string() : file->second;
+}
 
 std::string Kernel::describe_source(uint32_t pc) const {
   if (pc >= places.size()) return {};
   // From the innermost line outwards, through the calls it was inlined into. What the reader wants is a line of his
   // own program: toolkit headers tell him nothing, and a library's line only beside his own.
   std::string innermost, own;
-  const std::string kernel_file = entry_file();
   const auto& lines = module->source_lines;
   for (ptx::SourceId id = places[pc].source; id != 0 && id < lines.size(); id = lines[id].inlined_at) {
     const ptx::SourceLine& line = lines[id];
@@ -35,31 +77,18 @@ std::string Kernel::describe_source(uint32_t pc) const {
     if (file == module->files.end() || line.line == 0 || is_toolkit_file(file->second)) continue;
     const std::string text = fmt::format("{}:{}", base_name(file->second), line.line);
     if (innermost.empty()) innermost = text;
-    if (own.empty() && file->second == kernel_file) own = text;
+    if (own.empty() && file->second == own_file) own = text;
   }
   if (own.empty() || own == innermost) return innermost;
   return fmt::format("{} ({})", own, innermost);
 }
 
-std::string Kernel::entry_file() const {
-  const auto& lines = module->source_lines;
-  for (const ptx::Instruction& instruction : entry->body) {
-    // The outermost call of the first line that is known is in the kernel itself.
-    ptx::SourceId id = instruction.source;
-    if (id == 0 || id >= lines.size()) continue;
-    while (lines[id].inlined_at != 0 && lines[id].inlined_at < lines.size()) id = lines[id].inlined_at;
-    const auto file = module->files.find(lines[id].file);
-    return file == module->files.end() ? std::string() : file->second;
-  }
-  return {};
-}
-
 std::string Kernel::source_file() const {
-  const std::string file = entry_file();
-  if (file.empty()) return file;
+  if (own_file.empty()) return {};
   std::error_code error;
-  const std::filesystem::path relative = std::filesystem::relative(file, std::filesystem::current_path(error), error);
-  if (error || relative.empty() || *relative.begin() == "..") return base_name(file);
+  const std::filesystem::path relative =
+      std::filesystem::relative(own_file, std::filesystem::current_path(error), error);
+  if (error || relative.empty() || *relative.begin() == "..") return base_name(own_file);
   return relative.string();
 }
 

@@ -109,6 +109,7 @@ class Kernel {
  public:
   std::string name;          ///< mangled
   std::string display_name;  ///< demangled, without the parameter list: "gemm<128, 64, 4>"
+  std::string own_file;      ///< of the source, as `own_file_of` has it
   std::shared_ptr<const ptx::Module> module;
   const ptx::Function* entry = nullptr;
   std::vector<Op> code;
@@ -132,16 +133,18 @@ class Kernel {
   /// "gemm.cu:88", the innermost line of the kernel's own file; where the instruction came from another file of the
   /// program by inlining, "gemm.cu:88 (pipeline.hpp:41)". Headers of the toolkit are passed over. Empty when unknown.
   std::string describe_source(uint32_t pc) const;
-  /// Path of the file that the kernel is defined in, as the compiler wrote it; empty when unknown.
-  std::string entry_file() const;
   /// The instruction as PTX, for reports: opcode with its modifiers.
   std::string describe_instruction(uint32_t pc) const;
-  /// File of the kernel's first line, relative to the working directory where it lies below it; empty when unknown.
+  /// The kernel's own file, relative to the working directory where it lies below it; empty when unknown.
   std::string source_file() const;
   /// What lies at an offset of shared memory: "full[2]" for the third 8-byte element, "tile+0x80" with other sizes.
   std::string name_of_shared(uint32_t offset, uint32_t element_bytes) const;
   /// A byte of shared memory: "tile+0x840".
   std::string name_of_shared_byte(uint32_t offset) const;
 };
+
+/// Path of the file that a kernel is written in, as the compiler has it; empty when unknown. A kernel that does nothing
+/// but call another function is written where that one is: those of CUTLASS are all one line of device_kernel.h.
+std::string own_file_of(const ptx::Module& module, const ptx::Function& entry);
 
 }  // namespace stagecraft::emulator::machine

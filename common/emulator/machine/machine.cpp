@@ -21,6 +21,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
   kernel->display_name = short_function_name(entry.name);
   kernel->module = image.module();
   kernel->entry = &entry;
+  kernel->own_file = own_file_of(*kernel->module, entry);
   kernel->machine_registers = machine_registers;
   KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
   if (announces_memory_events_) observe(*kernel);
