@@ -229,10 +229,16 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
       break;
     case RendezvousKind::arrive_relaxed: release_fenced(warp_number(*event.fragment), event.lanes, meeting.open); break;
     case RendezvousKind::complete:
+      if (event.of_all) {
+        for (const auto& [of_rank, exited] : exits_) {
+          if (event.block == nullptr || of_rank == rank) meeting.open.clock.join(exited.clock);
+        }
+      }
       meeting.completed = std::make_shared<VectorClock>(std::move(meeting.open.clock));
       meeting.open = {};
       break;
     case RendezvousKind::pass: acquire(warp_number(*event.fragment), event.lanes, meeting.completed); break;
+    case RendezvousKind::exit: release(warp_number(*event.fragment), event.lanes, exits_[rank]); break;
   }
 }
 
