@@ -284,6 +284,11 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
       release_executed(warp_number(*event.fragment), event.lanes, true, meeting.open_executed);
       break;
     case RendezvousKind::complete:
+      if (event.of_all) {
+        for (const auto& [of_rank, exited] : exits_) {
+          if (event.block == nullptr || of_rank == rank) meeting.open.clock.join(exited.clock);
+        }
+      }
       meeting.completed = std::make_shared<VectorClock>(std::move(meeting.open.clock));
       meeting.open = {};
       meeting.executed = meeting.open_executed.is_empty()
@@ -295,6 +300,7 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
       acquire(warp_number(*event.fragment), event.lanes, meeting.completed);
       learn_executed(warp_number(*event.fragment), event.lanes, meeting.executed);
       break;
+    case RendezvousKind::exit: release(warp_number(*event.fragment), event.lanes, exits_[rank]); break;
   }
 }
 

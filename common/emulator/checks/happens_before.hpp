@@ -10,6 +10,9 @@
 //     barrier they are committed to. It is not before anything else, and not before what its own thread does next.
 //   - Its end carries what its issuer had learnt from others when it issued it, but not what the issuer itself did: the
 //     complete_tx of a copy releases only the copy (PTX ISA, "Memory consistency model for asynchronous operations").
+//   - What a thread did before it exited is before what follows a barrier of all threads that completes later, because
+//   the
+//     barrier waits for each thread to arrive or to have exited.
 //   - Fences, with strong accesses of one location after and before them, order as C++'s fences do.
 //   - Relaxed arrivals and waits order no memory, but they order execution, and with the fences of tcgen05 around them
 //     that is enough for tensor memory (PTX ISA, "Specialized inter-thread synchronization for tcgen05 instructions").
@@ -217,6 +220,7 @@ class ClusterOrder {
     SharedClock completed, executed;
   };
   std::map<std::pair<uint32_t, uint32_t>, Meeting> meetings_;  ///< by rank and number of the barrier; the cluster's: ~0
+  std::map<uint32_t, Gathering> exits_;                        ///< by rank: what the threads that have exited did
   std::unordered_map<uint64_t, SharedClock> locations_;        ///< released to by strong writes, by address
 };
 

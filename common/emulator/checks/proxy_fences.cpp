@@ -1,5 +1,7 @@
 #include "emulator/checks/proxy_fences.hpp"
 
+#include <algorithm>
+
 namespace stagecraft::emulator::checks {
 
 using machine::for_each_lane;
@@ -31,32 +33,41 @@ void ProxyFences::fence(ClusterOrder& order, uint32_t warp, LaneMask lanes, uint
 
 bool ProxyFences::cover(const ClusterOrder& order, const PastAccess& write, uint32_t warp, uint32_t lane) const {
   const VectorClock& known = *order.known(warp, lane);
-  LaneMask uncovered = write.is_asynchronous() ? 1 : write.lanes;
-  const auto look = [&](const Fence& fence) {
-    LaneMask visible = 0;  // lanes whose fence is known
-    for_each_lane(fence.lanes, [&](uint32_t each) {
-      const bool own = fence.warp == warp && each == lane;
-      visible |= (own || known.at(fence.warp * kWarpSize + each) >= fence.time ? 1u : 0u) << each;
-    });
-    if (visible == 0) return;
-    if (write.is_asynchronous()) {
-      const Operation& operation = order.operation(write.operation());
-      if (operation.time != 0 && fence.known->at(operation.component) >= operation.time) uncovered = 0;
-      return;
+  // Whether the thread knows of the fence of one of these lanes.
+  const auto is_visible = [&](const Fence& fence, LaneMask lanes) {
+    if (fence.warp == warp && (lanes >> lane & 1) != 0) return true;
+    for (; lanes != 0; lanes &= lanes - 1) {
+      if (known.at(fence.warp * kWarpSize + machine::first_lane(lanes)) >= fence.time) return true;
     }
-    if (write.agent == fence.warp && write.time < fence.time) uncovered &= ~visible;
-    for_each_lane(uncovered, [&](uint32_t each) {
-      if (fence.known->at(write.agent * kWarpSize + each) >= write.time) uncovered &= ~(1u << each);
+    return false;
+  };
+  if (write.is_asynchronous()) {
+    const Operation& operation = order.operation(write.operation());
+    if (operation.time == 0) return false;
+    const auto covers = [&](const Fence& fence) {
+      return fence.known->at(operation.component) >= operation.time && is_visible(fence, fence.lanes);
+    };
+    return std::any_of(fences_.begin(), fences_.end(), [&](const std::deque<Fence>& fences) {
+      return std::any_of(fences.rbegin(), fences.rend(), covers);
     });
-  };
-  const auto look_at = [&](uint32_t number) {
-    const std::deque<Fence>& fences = fences_[number];
-    for (auto fence = fences.rbegin(); fence != fences.rend() && uncovered != 0; ++fence) look(*fence);
-  };
-  const uint32_t first = write.is_asynchronous() ? order.operation(write.operation()).warp : write.agent;
-  look_at(first);
-  for (uint32_t number = 0; number < fences_.size() && uncovered != 0; ++number) {
-    if (number != first) look_at(number);
+  }
+  // The usual fence is the writing lanes' own.
+  LaneMask uncovered = write.lanes;
+  const std::deque<Fence>& own = fences_[write.agent];
+  for (auto fence = own.rbegin(); fence != own.rend() && write.time < fence->time && uncovered != 0; ++fence) {
+    for_each_lane(uncovered & fence->lanes, [&](uint32_t each) {
+      if (is_visible(*fence, 1u << each)) uncovered &= ~(1u << each);
+    });
+  }
+  // Another one counts when its thread knew of the write.
+  for (auto fences = fences_.begin(); fences != fences_.end() && uncovered != 0; ++fences) {
+    for (auto fence = fences->rbegin(); fence != fences->rend() && uncovered != 0; ++fence) {
+      LaneMask written = 0;
+      for_each_lane(uncovered, [&](uint32_t each) {
+        if (fence->known->at(write.agent * kWarpSize + each) >= write.time) written |= 1u << each;
+      });
+      if (written != 0 && is_visible(*fence, fence->lanes)) uncovered &= ~written;
+    }
   }
   return uncovered == 0;
 }

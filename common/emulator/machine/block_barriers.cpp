@@ -54,11 +54,12 @@ void complete(Block& block, NamedBarrier& barrier) {
   const uint32_t threads_true = barrier.reduction;
   const uint32_t threads = barrier.reduced;
   const uint64_t generation = barrier.generation + 1;
+  const bool of_all = barrier.expected == 0;
   barrier = {};
   barrier.generation = generation;
   if (!block.cluster->grid->memory_observers.empty()) {
     const auto number = static_cast<uint32_t>(&barrier - block.named_barriers.data());
-    announce_rendezvous({RendezvousKind::complete, block.cluster, &block, number, nullptr, 0});
+    announce_rendezvous({RendezvousKind::complete, block.cluster, &block, number, nullptr, 0, of_all});
     for (Fragment* fragment : waiting) {
       announce_rendezvous({RendezvousKind::pass, block.cluster, &block, number, fragment, fragment->mask});
     }
@@ -183,7 +184,7 @@ void complete_cluster_barrier(Cluster& cluster) {
   ++cluster.barrier_generation;
   std::vector<Fragment*> waiting = std::move(cluster.waiting_for_barrier);
   cluster.waiting_for_barrier.clear();
-  announce_rendezvous({RendezvousKind::complete, &cluster, nullptr, 0, nullptr, 0});
+  announce_rendezvous({RendezvousKind::complete, &cluster, nullptr, 0, nullptr, 0, true});
   for (Fragment* fragment : waiting) wake(*fragment);
 }
 
@@ -296,12 +297,18 @@ Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
 
 }  // namespace
 
-void lanes_have_exited(Block& block) {
+void lanes_have_exited(Warp& warp, LaneMask lanes) {
+  Block& block = *warp.block;
   const uint32_t live = live_threads(block);
   for (NamedBarrier& barrier : block.named_barriers) {
     if (barrier.arrived > 0 && barrier.expected == 0 && live > 0 && barrier.arrived >= live) complete(block, barrier);
   }
   Cluster& cluster = *block.cluster;
+  // Who has arrived and does not wait is counted neither among those who have come nor among those who are to come.
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const uint64_t round = block.cluster_rounds[warp.index * kWarpSize + lane];
+    if (round == cluster.barrier_generation + 1) --cluster.barrier_arrived;
+  });
   if (!cluster.waiting_for_barrier.empty() && all_have_arrived(cluster)) complete_cluster_barrier(cluster);
 }
 

@@ -5,7 +5,7 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Barriers that wait for "all threads" complete without those that have exited.
-void lanes_have_exited(Block& block);
+/// Barriers that wait for "all threads" complete without those that have exited: these lanes of a warp just have.
+void lanes_have_exited(Warp& warp, LaneMask lanes);
 
 }  // namespace stagecraft::emulator::machine

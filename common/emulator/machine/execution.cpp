@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "emulator/machine/block_barriers.hpp"
+#include "emulator/machine/observation.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -188,7 +189,10 @@ void exit_lanes(Fragment& fragment, LaneMask lanes) {
   for (const auto& other : warp.fragments) {
     if (other->state == FragmentState::blocked && other->wait.kind == WaitKind::warp_sync) wake(*other);
   }
-  lanes_have_exited(*warp.block);
+  if (!fragment.grid().memory_observers.empty()) {
+    announce_rendezvous({RendezvousKind::exit, warp.block->cluster, warp.block, 0, &fragment, lanes});
+  }
+  lanes_have_exited(warp, lanes);
   if (warp.live == 0) --warp.block->live_warps;
   if (fragment.mask != 0) return;
   for (Observer* observer : fragment.grid().observers) observer->fragment_exited(fragment);

@@ -177,6 +177,7 @@ enum class RendezvousKind : uint8_t {
   arrive_relaxed,
   complete,  ///< all have come; those who wait pass next
   pass,
+  exit,  ///< of lanes that come to no barrier any more
 };
 struct Rendezvous {
   RendezvousKind kind;
@@ -185,6 +186,7 @@ struct Rendezvous {
   uint32_t number;  ///< of a block's barrier
   Fragment* fragment;
   LaneMask lanes;
+  bool of_all = false;  ///< complete: of all threads that had not exited, so that it saw the others exit
 };
 
 enum class FenceKind : uint8_t {

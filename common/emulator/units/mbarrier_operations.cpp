@@ -72,9 +72,20 @@ void write_state(Fragment& fragment, const BarrierDetail& detail, uint32_t lane,
 Outcome initialise(Fragment& fragment, const Op& op, LaneMask mask) {
   const BarrierDetail& detail = detail_of(op);
   machine::note_effect(fragment);
+  LaneMask done = 0;
   lane_by_lane(mask, [&](uint32_t lane) {
-    init_barrier(fragment.block(), detail.address.at(fragment, lane, detail.what.c_str()),
-                 detail.amount_of(fragment, lane), {detail.what.c_str(), &fragment, 1u << lane});
+    if ((done >> lane & 1) != 0) return;
+    const uint32_t address = detail.address.at(fragment, lane, detail.what.c_str());
+    const uint64_t count = detail.amount_of(fragment, lane);
+    // Lanes that do the very same do it once: whole warps of ThunderKittens initialise a barrier.
+    LaneMask same = 0;
+    machine::for_each_lane(mask & ~done, [&](uint32_t other) {
+      const bool agrees = detail.address.at(fragment, other, detail.what.c_str()) == address &&
+                          detail.amount_of(fragment, other) == count;
+      same |= (agrees ? 1u : 0u) << other;
+    });
+    init_barrier(fragment.block(), address, count, {detail.what.c_str(), &fragment, same});
+    done |= same;
   });
   return Outcome::next;
 }

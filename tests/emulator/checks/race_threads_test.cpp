@@ -134,6 +134,16 @@ TEST_F(RaceTest, TakesBarrierArriveForHalfABarrier) {
              {"tile+0x40", "f.cu:5", "f.cu:8"});
 }
 
+TEST_F(RaceTest, TakesAnExitForAnArrivalAtABarrierOfAllThreads) {
+  const std::string body =
+      "setp.eq.u32 %p1, %warp, 0;\n@%p1 bra READ;\nst.shared.u32 [%own], %thread;\nret;\nREAD:\nbar.sync 0;\n"
+      "ld.shared.u32 %r1, [%own+128];\n";
+  expect_silence(run(body));
+  // A barrier with a count waits for those who come.
+  expect_one(run(with(body, "bar.sync 0;", "bar.sync 0, 32;")), "race", {"f.cu:3", "f.cu:7"});
+  expect_silence(run(with(body, "bar.sync 0;", "barrier.cluster.arrive;\nbarrier.cluster.wait;")));
+}
+
 TEST_F(RaceTest, LooksAcrossTheBlocksOfACluster) {
   const std::string body = R"(mov.u32 %r1, tile;
     xor.b32 %r2, %rank, 1;

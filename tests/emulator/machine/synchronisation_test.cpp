@@ -211,6 +211,23 @@ TEST_F(SynchronisationTest, ClusterBarriersWaitForAllBlocksOfTheCluster) {
   for (uint32_t block = 0; block < 8; ++block) EXPECT_EQ(values[block], (block & 1) ^ 1);
 }
 
+TEST_F(SynchronisationTest, AClusterBarrierIsNotEndedByThreadsThatArriveAndExit) {
+  // The second warp of each block arrives and exits at once; the first one of block 1 is late.
+  cluster = {2, 1, 1};
+  Kernel& kernel = compile_body(R"(
+    mov.u32 %r1, %cluster_ctarank; mov.u32 %r2, %tid.x; setp.gt.u32 %p1, %r2, 31; setp.eq.u32 %p2, %r1, 1;
+    @%p1 barrier.cluster.arrive.release; @%p1 ret;
+    @!%p2 bra ARRIVE;
+    nanosleep.u32 10000; st.relaxed.gpu.global.u32 [%out], 7;
+    ARRIVE: barrier.cluster.arrive.release; barrier.cluster.wait.acquire;
+    @%p2 ret;
+    ld.relaxed.gpu.global.u32 %r3, [%out]; st.global.u32 [%out+4], %r3;)");
+  const uint64_t out = allocate<uint32_t>(2, 0u);
+  const LaunchResult result = launch(kernel, {2, 1, 1}, {64, 1, 1}, out);
+  ASSERT_FALSE(result.fault) << message_of(result);
+  EXPECT_EQ(read<uint32_t>(out, 2)[1], 7u);
+}
+
 TEST_F(SynchronisationTest, TheSameSeedGivesTheSameRun) {
   // Threads take tickets; the order of tickets is the interleaving.
   Kernel& kernel = compile_body(R"(

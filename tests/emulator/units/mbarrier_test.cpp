@@ -64,6 +64,26 @@ TEST(MbarrierTest, IsFoundByAGenericAddressInASharedFormAndTheOtherWayRound) {
   EXPECT_EQ(kernel.out()[0], 1u);
 }
 
+TEST(MbarrierTest, MayBeInitialisedByAWholeWarpAlike) {
+  const std::string body = R"(
+    mov.u32 %r1, %tid.x; and.b32 %r2, %r1, {}; add.u32 %r2, %r2, 2;
+    mbarrier.init.shared::cta.b64 [bar], %r2;
+    setp.ne.u32 %p2, %r1, 0; @%p2 ret;
+    mbarrier.arrive.shared::cta.b64 _, [bar], 2;
+    mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;
+    selp.u32 %r1, 1, 0, %p1; st.global.u32 [%rd0], %r1;
+  )";
+  const auto run = [&](KernelRun& kernel, int differing) {
+    std::string text = body;
+    text.replace(text.find("{}"), 2, std::to_string(differing));
+    return kernel.run(text, {}, {.threads = 32});
+  };
+  KernelRun alike, unlike;
+  expect_success(run(alike, 0));
+  EXPECT_EQ(alike.out()[0], 1u);
+  expect_fault(run(unlike, 1), FaultKind::launch_failure, "already live");
+}
+
 // The tables of the next four tests were measured on an H200.
 
 TEST(MbarrierTest, TurnsItsPhaseWhenAllHaveArrived) {
