@@ -234,8 +234,7 @@ void translate_bar_warp(Translation& t) {
   t.modifiers.require("sync");
   const RegisterOffset members = t.source(0, ptx::Type::b32);
   Op& op = t.emit([](Fragment& fragment, const Op& self, LaneMask mask) {
-    const LaneMask wanted = lanes_at<uint32_t>(fragment.registers, self.a)[first_lane(mask)];
-    return converge(fragment, mask, wanted) == 0 ? Outcome::blocked : Outcome::next;
+    return among_members(fragment, mask, self.a, [](LaneMask) {});
   });
   op.a = members;
 }

@@ -13,10 +13,6 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-LaneMask member_mask(const Fragment& fragment, RegisterOffset members, LaneMask mask) {
-  return lanes_at<uint32_t>(fragment.registers, members)[first_lane(mask)];
-}
-
 void write_predicate(Fragment& fragment, RegisterOffset offset, LaneMask mask, LaneMask value) {
   auto& to = *lanes_at<LaneMask>(fragment.registers, offset);
   to = (to & ~mask) | (value & mask);
@@ -32,12 +28,8 @@ struct ShuffleDetail : OpDetail {
   bool synchronises = false;
 };
 
-Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
+void shuffle_among(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
-  if (detail.synchronises) {
-    mask = converge(fragment, mask, member_mask(fragment, detail.members, mask));
-    if (mask == 0) return Outcome::blocked;
-  }
   std::array<uint32_t, kWarpSize> values;
   std::memcpy(values.data(), fragment.registers + op.a, sizeof values);
   const auto* distances = lanes_at<uint32_t>(fragment.registers, op.b);
@@ -78,6 +70,14 @@ Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
   });
   for_each_lane(mask, [&](uint32_t lane) { to[lane] = results[lane]; });
   if (detail.in_range != kNoRegister) write_predicate(fragment, detail.in_range, mask, in_range);
+}
+
+Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
+  if (detail.synchronises) {
+    return among_members(fragment, mask, detail.members, [&](LaneMask group) { shuffle_among(fragment, op, group); });
+  }
+  shuffle_among(fragment, op, mask);
   return Outcome::next;
 }
 
@@ -114,21 +114,22 @@ enum class Vote : uint64_t { all, any, uniform, ballot };
 
 /// op.a predicate, op.b member mask, immediate: Vote | flip << 32.
 Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = converge(fragment, mask, member_mask(fragment, op.b, mask));
-  if (mask == 0) return Outcome::blocked;
-  const LaneMask votes =
-      (*lanes_at<LaneMask>(fragment.registers, op.a) ^ static_cast<LaneMask>(op.immediate >> 32)) & mask;
-  switch (static_cast<Vote>(op.immediate & 3)) {
-    case Vote::all: write_predicate(fragment, op.destination, mask, votes == mask ? mask : 0); break;
-    case Vote::any: write_predicate(fragment, op.destination, mask, votes != 0 ? mask : 0); break;
-    case Vote::uniform: write_predicate(fragment, op.destination, mask, votes == 0 || votes == mask ? mask : 0); break;
-    case Vote::ballot: {
-      auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-      for_each_lane(mask, [&](uint32_t lane) { to[lane] = votes; });
-      break;
+  return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    const LaneMask votes =
+        (*lanes_at<LaneMask>(fragment.registers, op.a) ^ static_cast<LaneMask>(op.immediate >> 32)) & group;
+    switch (static_cast<Vote>(op.immediate & 3)) {
+      case Vote::all: write_predicate(fragment, op.destination, group, votes == group ? group : 0); break;
+      case Vote::any: write_predicate(fragment, op.destination, group, votes != 0 ? group : 0); break;
+      case Vote::uniform:
+        write_predicate(fragment, op.destination, group, votes == 0 || votes == group ? group : 0);
+        break;
+      case Vote::ballot: {
+        auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
+        for_each_lane(group, [&](uint32_t lane) { to[lane] = votes; });
+        break;
+      }
     }
-  }
-  return Outcome::next;
+  });
 }
 
 void translate_vote(Translation& t) {
@@ -156,19 +157,18 @@ struct MatchDetail : OpDetail {
 
 template <typename Element>
 Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
-  const auto& detail = *static_cast<const MatchDetail*>(op.detail);
-  mask = converge(fragment, mask, member_mask(fragment, op.b, mask));
-  if (mask == 0) return Outcome::blocked;
-  const auto* values = lanes_at<Element>(fragment.registers, op.a);
-  std::array<uint32_t, kWarpSize> equal{};
-  for_each_lane(mask, [&](uint32_t lane) {
-    for_each_lane(mask, [&](uint32_t other) { equal[lane] |= (values[lane] == values[other] ? 1u : 0u) << other; });
+  return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    const auto& detail = *static_cast<const MatchDetail*>(op.detail);
+    const auto* values = lanes_at<Element>(fragment.registers, op.a);
+    std::array<uint32_t, kWarpSize> equal{};
+    for_each_lane(group, [&](uint32_t lane) {
+      for_each_lane(group, [&](uint32_t other) { equal[lane] |= (values[lane] == values[other] ? 1u : 0u) << other; });
+    });
+    const bool all_equal = equal[first_lane(group)] == group;
+    auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
+    for_each_lane(group, [&](uint32_t lane) { to[lane] = !detail.all ? equal[lane] : all_equal ? group : 0; });
+    if (detail.all_equal != kNoRegister) write_predicate(fragment, detail.all_equal, group, all_equal ? group : 0);
   });
-  const bool all_equal = equal[first_lane(mask)] == mask;
-  auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = !detail.all ? equal[lane] : all_equal ? mask : 0; });
-  if (detail.all_equal != kNoRegister) write_predicate(fragment, detail.all_equal, mask, all_equal ? mask : 0);
-  return Outcome::next;
 }
 
 void translate_match(Translation& t) {
@@ -201,14 +201,12 @@ Outcome active_mask(Fragment& fragment, const Op& op, LaneMask mask) {
 /// The lowest member is elected, as measured on an H200; PTX says only that the choice depends on the mask alone.
 /// op.a member mask, op.destination the elected lane's number, op.b the predicate.
 Outcome elect(Fragment& fragment, const Op& op, LaneMask mask) {
-  const LaneMask members = member_mask(fragment, op.a, mask);
-  mask = converge(fragment, mask, members);
-  if (mask == 0) return Outcome::blocked;
-  const uint32_t elected = first_lane(mask);
-  auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = elected; });
-  write_predicate(fragment, op.b, mask, 1u << elected);
-  return Outcome::next;
+  return among_members(fragment, mask, op.a, [&](LaneMask group) {
+    const uint32_t elected = first_lane(group);
+    auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
+    for_each_lane(group, [&](uint32_t lane) { to[lane] = elected; });
+    write_predicate(fragment, op.b, group, 1u << elected);
+  });
 }
 
 void translate_elect(Translation& t) {
@@ -228,14 +226,13 @@ void translate_elect(Translation& t) {
 
 template <typename Element, typename Combine>
 Outcome reduce(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = converge(fragment, mask, member_mask(fragment, op.b, mask));
-  if (mask == 0) return Outcome::blocked;
-  const auto* values = lanes_at<Element>(fragment.registers, op.a);
-  Element result = values[first_lane(mask)];
-  for_each_lane(mask & (mask - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });
-  auto* to = lanes_at<Element>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = result; });
-  return Outcome::next;
+  return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    const auto* values = lanes_at<Element>(fragment.registers, op.a);
+    Element result = values[first_lane(group)];
+    for_each_lane(group & (group - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });
+    auto* to = lanes_at<Element>(fragment.registers, op.destination);
+    for_each_lane(group, [&](uint32_t lane) { to[lane] = result; });
+  });
 }
 
 struct Least {

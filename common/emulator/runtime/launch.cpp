@@ -148,6 +148,7 @@ machine::LaunchRequest make_request(State& state, Function& function, const mach
   request.block = configuration.block;
   request.cluster = cluster;
   request.explicit_cluster = configuration.has_cluster || kernel.entry->cluster.x != 0;
+  request.cooperative = configuration.cooperative;
   request.dynamic_shared_bytes = static_cast<uint32_t>(configuration.dynamic_shared_bytes);
   request.parameters.resize(kernel.parameter_bytes);
   request.seed = state.settings().seed;
