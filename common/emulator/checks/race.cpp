@@ -144,6 +144,10 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   if (state == nullptr) return;
   if (access.order != AccessOrder::weak) state->order.strong_access(access);
   if (!access.shared) return;
+  // What cooperative groups do in their scratch memory is the toolkit's own affair, and no program can mend it: among
+  // the warps of a tile they order it, but lanes of one warp read there after no more than a shuffle.
+  const uint64_t first_address = access.addresses[machine::first_lane(access.lanes)];
+  if ((first_address & machine::kSharedOffsetMask) < machine::kSharedReservedBytes) return;
   const uint32_t number = state->order.warp_number(*access.fragment);
   WarpOrder& warp = state->order.warp(number);
   warp.accessed = true;

@@ -107,10 +107,11 @@ void translate_update(Translation& t, bool returns) {
   if (count > 1) {
     const uint32_t bytes = count * size_of(type);
     const bool floats = half || type == Type::f32;
-    if (space != Space::global || !floats || bytes > 16 || (type == Type::f32 && operation != "add")) {
+    // A generic address must be one of global memory, as the chip's own tools assume.
+    if (space == Space::shared || !floats || bytes > 16 || (type == Type::f32 && operation != "add")) {
       t.illegal(
-          "vectors exist for additions of .f32 and for add, min and max of 16-bit floats, in .global, of at most "
-          "16 bytes");
+          "vectors exist for additions of .f32 and for add, min and max of 16-bit floats, in global memory, of at "
+          "most 16 bytes");
     }
   } else if (half && operation != "add") {
     t.illegal("min and max of 16-bit floats exist for vectors only");

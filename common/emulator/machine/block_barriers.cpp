@@ -7,7 +7,6 @@
 
 #include "emulator/machine/observation.hpp"
 #include "emulator/machine/translate.hpp"
-#include "emulator/machine/warp_meeting.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -235,8 +234,9 @@ void translate_bar_warp(Translation& t) {
   t.modifiers.take("warp");
   t.modifiers.require("sync");
   const RegisterOffset members = t.source(0, ptx::Type::b32);
-  Op& op = t.emit(
-      [](Fragment& fragment, const Op& self, LaneMask mask) { return meet(fragment, self.a, mask, [](LaneMask) {}); });
+  Op& op = t.emit([](Fragment& fragment, const Op& self, LaneMask mask) {
+    return among_members(fragment, mask, self.a, [](LaneMask) {});
+  });
   op.a = members;
 }
 

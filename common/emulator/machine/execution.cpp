@@ -228,6 +228,14 @@ LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
   return fragment.mask;
 }
 
+LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members) {
+  const auto* masks = lanes_at<LaneMask>(fragment.registers, members);
+  const LaneMask wanted = masks[first_lane(mask)];
+  LaneMask group = 0;
+  for_each_lane(mask, [&](uint32_t lane) { group |= (masks[lane] == wanted ? 1u : 0u) << lane; });
+  return group;
+}
+
 LaneMask converge_warp(Fragment& fragment, LaneMask mask) {
   return converge(fragment, mask, fragment.warp->live | mask);
 }

@@ -239,6 +239,7 @@ struct LaunchRequest {
   const Kernel* kernel = nullptr;
   Extent3 grid, block, cluster;
   bool explicit_cluster = false;
+  bool cooperative = false;  ///< its blocks may wait for each other, in a workspace of the grid
   uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  ///< kernel->parameter_bytes bytes
   uint64_t seed = 0;
@@ -251,6 +252,7 @@ struct Grid {
   const Latencies* latencies = nullptr;
   DeviceMemory* memory = nullptr;
   uint64_t parameters_address = 0;  ///< generic address of the parameter buffer (read-only device memory)
+  uint64_t workspace_address = 0;   ///< of a cooperative launch: what grid.sync() of cooperative_groups.h counts in
   uint64_t id = 0;                  ///< %gridid
   std::vector<Observer*> observers;
   std::vector<Observer*> memory_observers;  ///< those that want memory events
@@ -281,12 +283,47 @@ void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit);
 /// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns
 /// Outcome::blocked. For `.sync` operations over a member mask; faults when a lane of `mask` is not in `wanted`.
 LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted);
+/// Executes a .sync operation of a warp, `body(lanes)`, for lanes whose member masks may differ: tiles of a warp that
+/// each execute it among themselves. Where not all of them are here, those of one mask go on as `converge` has it, and
+/// the others become fragments that execute the instruction on their own.
+template <typename Body>
+Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body);
 /// The same for `.aligned` instructions, which the whole warp must execute.
 LaneMask converge_warp(Fragment& fragment, LaneMask mask);
 /// Moves lanes into a fragment of their own that goes on at `pc`.
 Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
+/// The lanes of `mask` that have the member mask of the lowest one.
+LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members);
 /// Ends lanes of a fragment. A fragment without lanes is in state `exited` and is removed by the execution loop.
 void exit_lanes(Fragment& fragment, LaneMask lanes);
+
+template <typename Body>
+Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body) {
+  const auto wanted = [&](LaneMask group) {
+    return lanes_at<LaneMask>(fragment.registers, members)[first_lane(group)];
+  };
+  LaneMask group = lanes_of_first_group(fragment, mask, members);
+  if (group != mask) {
+    bool complete = true;
+    for (LaneMask rest = mask; rest != 0 && complete; rest &= ~group) {
+      group = lanes_of_first_group(fragment, rest, members);
+      complete = (wanted(group) & fragment.warp->live) == group;
+    }
+    if (complete) {
+      for (LaneMask rest = mask; rest != 0; rest &= ~group) {
+        group = lanes_of_first_group(fragment, rest, members);
+        body(group);
+      }
+      return Outcome::next;
+    }
+    group = lanes_of_first_group(fragment, mask, members);
+    split_off(fragment, mask & ~group, fragment.pc);
+  }
+  group = converge(fragment, group, wanted(group));
+  if (group == 0) return Outcome::blocked;
+  body(group);
+  return Outcome::next;
+}
 
 /// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
 [[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {

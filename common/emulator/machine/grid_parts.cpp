@@ -70,6 +70,7 @@ class Parts {
     grid.latencies = grid_.latencies;
     grid.memory = grid_.memory;
     grid.parameters_address = grid_.parameters_address;
+    grid.workspace_address = grid_.workspace_address;
     grid.id = grid_.id;
     grid.observers = {observer.get()};
     grid.print = grid_.print;

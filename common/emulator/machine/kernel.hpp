@@ -57,6 +57,9 @@ enum class Special : uint8_t {
   total_smem_size,
   aggr_smem_size,
   reserved_smem_offset,
+  reserved_scratch,  ///< %reserved_smem_offset_1
+  workspace_high,    ///< %envreg1, %envreg2: the address of a cooperative grid's workspace, or 0
+  workspace_low,
   shared_address,  ///< `parameter` = offset of a shared variable: rank << 24 | offset, as 32 or 64 bits
   zero,
 };

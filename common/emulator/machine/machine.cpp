@@ -1,7 +1,10 @@
 #include "emulator/machine/machine.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "emulator/machine/function_translator.hpp"
@@ -58,17 +61,30 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
     if (observer->wants_memory_events() && !request.kernel->observed.empty()) grid.memory_observers.push_back(observer);
   }
   grid.print = std::move(print);
+  // cooperative_groups/details/driver_abi.h, grid_workspace: its size, and a counter that begins at 0.
+  constexpr uint64_t kWorkspaceBytes = 8;
+  const auto workspace = request.cooperative ? memory_.allocate(kWorkspaceBytes, AllocationKind::device,
+                                                                "the workspace of a cooperative grid")
+                                             : std::optional<uint64_t>(0);
   const auto parameters = memory_.allocate(std::max<uint64_t>(request.parameters.size(), 1), AllocationKind::parameters,
                                            "kernel parameters");
-  if (!parameters) {
+  if (!parameters || !workspace) {
     result.fault = FaultKind::launch_failure;
     result.stopped = true;
-    result.diagnostics.push_back(
-        {"launch failure", "no device memory is left for the parameters of the launch", {}, {}, {}});
+    result.diagnostics.push_back({"launch failure",
+                                  "no device memory is left for the parameters of the launch and what belongs to it",
+                                  {},
+                                  {},
+                                  {}});
     return result;
   }
   grid.parameters_address = *parameters;
   std::copy(request.parameters.begin(), request.parameters.end(), DeviceMemory::host(*parameters));
+  grid.workspace_address = *workspace;
+  if (request.cooperative) {
+    const std::array<uint32_t, 2> contents{kWorkspaceBytes, 0};
+    std::memcpy(DeviceMemory::host(*workspace), contents.data(), sizeof contents);
+  }
   const uint32_t parts = observers.empty() && divided.observer ? parts_of(request, architecture_) : 1;
   std::unique_ptr<Observer> own;
   if (parts > 1) {
@@ -78,6 +94,7 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
     GridRun(grid, result).run();
   }
   memory_.release(*parameters);
+  if (request.cooperative) memory_.release(*workspace);
   result.stopped = result.fault.has_value();
   // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
   std::vector<Diagnostic> stopped = std::exchange(result.diagnostics, {});

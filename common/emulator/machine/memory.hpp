@@ -22,7 +22,10 @@ namespace stagecraft::emulator::machine {
 inline constexpr uint64_t kSharedWindow = 0x1000'0000'0000;
 inline constexpr uint64_t kLocalWindow = 0x1001'0000'0000;
 inline constexpr uint64_t kWindowBytes = 0x1'0000'0000;
-inline constexpr uint32_t kSharedRankShift = 24;        ///< own address = rank << 24 | offset (measured on an H200)
+inline constexpr uint32_t kSharedRankShift = 24;  ///< own address = rank << 24 | offset (measured on an H200)
+/// Of the first KiB of a block's window, which the system reserves, what %reserved_smem_offset_1 tells cooperative
+/// groups to use: 288 bytes at least (cooperative_groups/details/memory.h). Where it is, is not documented.
+inline constexpr uint32_t kSharedScratch = 512;
 inline constexpr uint32_t kSharedReservedBytes = 1024;  ///< the first user byte of a block's window is at 0x400
 
 /// Bits of a 32-bit shared address below the cluster rank.

@@ -53,11 +53,12 @@ Type take_element_type(Translation& t) {
 
 void check_width(Translation& t, const AccessDetail& access, Space space) {
   if (access.bytes <= 16) return;
-  const bool can =
-      access.bytes == 32 && access.element_bytes >= 4 && space == Space::global && t.architecture().major >= 10;
+  const bool can = access.bytes == 32 && access.element_bytes >= 4 &&
+                   (space == Space::global || space == Space::none) && t.architecture().major >= 10;
   if (!can) {
     t.illegal(fmt::format(
-        "{} bytes in one access; 16 are possible, and 32 (.v8.b32, .v4.b64) in .global from sm_100 on", access.bytes));
+        "{} bytes in one access; 16 are possible, and 32 (.v8.b32, .v4.b64) in global memory from sm_100 on",
+        access.bytes));
   }
 }
 
@@ -224,6 +225,21 @@ void emit_access(Translation& t, std::unique_ptr<AccessDetail> access, const Acc
   op.a = access->base;
   op.immediate = static_cast<uint64_t>(access->offset);
   op.detail = t.keep(std::move(access));
+}
+
+void emit_lane_access(Translation& t, const AccessDetail& whole, RegisterOffset addresses, RegisterOffset element,
+                      uint32_t register_bytes) {
+  auto access = std::make_unique<AccessDetail>();
+  access->name = whole.name;
+  access->verb = whole.verb;
+  access->space = whole.space;
+  access->base = addresses;
+  access->wide = true;
+  set_size(*access, whole.element_bytes, 1);
+  access->registers[0] = element;
+  const AccessShape shape{whole.element_bytes, register_bytes, false, 1};
+  access->moves[0] = handlers().move(whole.verb == AccessVerb::writes, shape);
+  emit_access(t, std::move(access), shape);
 }
 
 void add_memory_accesses(InstructionSet& set) {

@@ -128,6 +128,11 @@ void choose_locate(AccessDetail& access);
 /// Appends the Op of a plain load or store and gives it `access`.
 void emit_access(Translation& t, std::unique_ptr<AccessDetail> access, const AccessShape& shape);
 
+/// Appends one of the plain accesses that an instruction is made of: `element_bytes` between a register of
+/// `register_bytes` per lane and the 64-bit addresses in a vector. Name, verb, space and size are those of `access`.
+void emit_lane_access(Translation& t, const AccessDetail& access, RegisterOffset addresses, RegisterOffset element,
+                      uint32_t register_bytes);
+
 /// Takes the cache hints, eviction priorities and prefetch sizes, which have no effect here. True when a cache policy
 /// operand follows.
 bool take_cache_modifiers(ptx::Modifiers& modifiers);

@@ -1,6 +1,7 @@
 // The careful way from addresses to bytes: lane by lane, with a reason for each that cannot be.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string_view>
@@ -32,6 +33,13 @@ std::string bytes_phrase(uint64_t count) { return fmt::format("{} byte{}", count
 /// "`ld.global.f32` reads 4 bytes"
 std::string act(std::string_view name, AccessVerb verb, uint32_t bytes) {
   return fmt::format("`{}` {} {}", name, spell(verb), bytes_phrase(bytes));
+}
+
+/// Whether the kernel has asked where the scratch memory of cooperative groups is.
+bool has_scratch(const Kernel* kernel) {
+  return kernel != nullptr &&
+         std::any_of(kernel->specials.begin(), kernel->specials.end(),
+                     [](const SpecialSlot& slot) { return slot.special == Special::reserved_scratch; });
 }
 
 std::string shared_size_phrase(Fragment& fragment, const Block& block) {
@@ -83,7 +91,7 @@ SharedResult find_shared(Fragment& fragment, uint32_t address, const Wish& wish)
     }
   }
   const uint64_t size = block->shared.size();
-  if (offset < kSharedReservedBytes) {
+  if (offset < kSharedReservedBytes && !(offset >= kSharedScratch && has_scratch(fragment.grid().kernel))) {
     result.message = fmt::format("{}, in the {} that the system reserves", start(), bytes_phrase(kSharedReservedBytes));
     result.details = {shared_size_phrase(fragment, *block),
                       offset < 16 ? "this looks like a null pointer to shared memory"

@@ -85,9 +85,13 @@ Outcome observed(Fragment& fragment, const Op& op, LaneMask mask) {
   if (outcome == Outcome::blocked) return outcome;
 
   if (plain.synchronises) {
-    // `converge` has made the participants one fragment, unless the lanes of the mask were all of them at once.
-    const LaneMask met = fragment.mask == before ? mask : fragment.mask;
-    for (Observer* observer : grid.memory_observers) observer->warp_synchronised(fragment, met);
+    // `converge` has made the participants one fragment, unless the lanes of the mask were all of them at once: those
+    // of one group or of several (`among_members`).
+    LaneMask group = 0;
+    for (LaneMask rest = fragment.mask == before ? mask : fragment.mask; rest != 0; rest &= ~group) {
+      group = lanes_of_first_group(fragment, rest, op.a);
+      for (Observer* observer : grid.memory_observers) observer->warp_synchronised(fragment, group);
+    }
   }
   if (const auto kind = static_cast<FenceKind>(plain.fence); kind != FenceKind::other) {
     for (Observer* observer : grid.memory_observers) observer->fence(fragment, mask, kind);

@@ -65,9 +65,13 @@ constexpr SpecialName kSpecialNames[] = {
     {"dynamic_smem_size", Special::dynamic_smem_size},
     {"total_smem_size", Special::total_smem_size},
     {"aggr_smem_size", Special::aggr_smem_size},
+    // cooperative_groups/details/driver_abi.h, get_grid_workspace. What the others hold is not documented.
+    {"envreg1", Special::workspace_high},
+    {"envreg2", Special::workspace_low},
     {"reserved_smem_offset_begin", Special::zero},
     {"reserved_smem_offset_end", Special::reserved_smem_offset},
     {"reserved_smem_offset_cap", Special::reserved_smem_offset},
+    {"reserved_smem_offset_1", Special::reserved_scratch},
 };
 
 const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& operand) {

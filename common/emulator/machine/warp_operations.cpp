@@ -8,7 +8,6 @@
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
-#include "emulator/machine/warp_meeting.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -29,7 +28,7 @@ struct ShuffleDetail : OpDetail {
   bool synchronises = false;
 };
 
-void shuffle_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
+void shuffle_among(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
   std::array<uint32_t, kWarpSize> values;
   std::memcpy(values.data(), fragment.registers + op.a, sizeof values);
@@ -76,9 +75,9 @@ void shuffle_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
 Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
   if (detail.synchronises) {
-    return meet(fragment, detail.members, mask, [&](LaneMask lanes) { shuffle_lanes(fragment, op, lanes); });
+    return among_members(fragment, mask, detail.members, [&](LaneMask group) { shuffle_among(fragment, op, group); });
   }
-  shuffle_lanes(fragment, op, mask);
+  shuffle_among(fragment, op, mask);
   return Outcome::next;
 }
 
@@ -114,23 +113,23 @@ void translate_shfl(Translation& t) {
 enum class Vote : uint64_t { all, any, uniform, ballot };
 
 /// op.a predicate, op.b member mask, immediate: Vote | flip << 32.
-void vote_of(Fragment& fragment, const Op& op, LaneMask mask) {
-  const LaneMask votes =
-      (*lanes_at<LaneMask>(fragment.registers, op.a) ^ static_cast<LaneMask>(op.immediate >> 32)) & mask;
-  switch (static_cast<Vote>(op.immediate & 3)) {
-    case Vote::all: write_predicate(fragment, op.destination, mask, votes == mask ? mask : 0); break;
-    case Vote::any: write_predicate(fragment, op.destination, mask, votes != 0 ? mask : 0); break;
-    case Vote::uniform: write_predicate(fragment, op.destination, mask, votes == 0 || votes == mask ? mask : 0); break;
-    case Vote::ballot: {
-      auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-      for_each_lane(mask, [&](uint32_t lane) { to[lane] = votes; });
-      break;
-    }
-  }
-}
-
 Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
-  return meet(fragment, op.b, mask, [&](LaneMask lanes) { vote_of(fragment, op, lanes); });
+  return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    const LaneMask votes =
+        (*lanes_at<LaneMask>(fragment.registers, op.a) ^ static_cast<LaneMask>(op.immediate >> 32)) & group;
+    switch (static_cast<Vote>(op.immediate & 3)) {
+      case Vote::all: write_predicate(fragment, op.destination, group, votes == group ? group : 0); break;
+      case Vote::any: write_predicate(fragment, op.destination, group, votes != 0 ? group : 0); break;
+      case Vote::uniform:
+        write_predicate(fragment, op.destination, group, votes == 0 || votes == group ? group : 0);
+        break;
+      case Vote::ballot: {
+        auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
+        for_each_lane(group, [&](uint32_t lane) { to[lane] = votes; });
+        break;
+      }
+    }
+  });
 }
 
 void translate_vote(Translation& t) {
@@ -157,22 +156,19 @@ struct MatchDetail : OpDetail {
 };
 
 template <typename Element>
-void match_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
-  const auto& detail = *static_cast<const MatchDetail*>(op.detail);
-  const auto* values = lanes_at<Element>(fragment.registers, op.a);
-  std::array<uint32_t, kWarpSize> equal{};
-  for_each_lane(mask, [&](uint32_t lane) {
-    for_each_lane(mask, [&](uint32_t other) { equal[lane] |= (values[lane] == values[other] ? 1u : 0u) << other; });
-  });
-  const bool all_equal = equal[first_lane(mask)] == mask;
-  auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = !detail.all ? equal[lane] : all_equal ? mask : 0; });
-  if (detail.all_equal != kNoRegister) write_predicate(fragment, detail.all_equal, mask, all_equal ? mask : 0);
-}
-
-template <typename Element>
 Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
-  return meet(fragment, op.b, mask, [&](LaneMask lanes) { match_lanes<Element>(fragment, op, lanes); });
+  return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    const auto& detail = *static_cast<const MatchDetail*>(op.detail);
+    const auto* values = lanes_at<Element>(fragment.registers, op.a);
+    std::array<uint32_t, kWarpSize> equal{};
+    for_each_lane(group, [&](uint32_t lane) {
+      for_each_lane(group, [&](uint32_t other) { equal[lane] |= (values[lane] == values[other] ? 1u : 0u) << other; });
+    });
+    const bool all_equal = equal[first_lane(group)] == group;
+    auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
+    for_each_lane(group, [&](uint32_t lane) { to[lane] = !detail.all ? equal[lane] : all_equal ? group : 0; });
+    if (detail.all_equal != kNoRegister) write_predicate(fragment, detail.all_equal, group, all_equal ? group : 0);
+  });
 }
 
 void translate_match(Translation& t) {
@@ -205,11 +201,11 @@ Outcome active_mask(Fragment& fragment, const Op& op, LaneMask mask) {
 /// The lowest member is elected, as measured on an H200; PTX says only that the choice depends on the mask alone.
 /// op.a member mask, op.destination the elected lane's number, op.b the predicate.
 Outcome elect(Fragment& fragment, const Op& op, LaneMask mask) {
-  return meet(fragment, op.a, mask, [&](LaneMask lanes) {
-    const uint32_t elected = first_lane(lanes);
+  return among_members(fragment, mask, op.a, [&](LaneMask group) {
+    const uint32_t elected = first_lane(group);
     auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-    for_each_lane(lanes, [&](uint32_t lane) { to[lane] = elected; });
-    write_predicate(fragment, op.b, lanes, 1u << elected);
+    for_each_lane(group, [&](uint32_t lane) { to[lane] = elected; });
+    write_predicate(fragment, op.b, group, 1u << elected);
   });
 }
 
@@ -230,12 +226,12 @@ void translate_elect(Translation& t) {
 
 template <typename Element, typename Combine>
 Outcome reduce(Fragment& fragment, const Op& op, LaneMask mask) {
-  return meet(fragment, op.b, mask, [&](LaneMask lanes) {
+  return among_members(fragment, mask, op.b, [&](LaneMask group) {
     const auto* values = lanes_at<Element>(fragment.registers, op.a);
-    Element result = values[first_lane(lanes)];
-    for_each_lane(lanes & (lanes - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });
+    Element result = values[first_lane(group)];
+    for_each_lane(group & (group - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });
     auto* to = lanes_at<Element>(fragment.registers, op.destination);
-    for_each_lane(lanes, [&](uint32_t lane) { to[lane] = result; });
+    for_each_lane(group, [&](uint32_t lane) { to[lane] = result; });
   });
 }
 

@@ -62,6 +62,9 @@ uint64_t value_of(const SpecialSlot& slot, const Warp& warp, uint32_t lane) {
     case Special::total_smem_size: return shared_bytes;
     case Special::aggr_smem_size: return shared_bytes + kSharedReservedBytes;
     case Special::reserved_smem_offset: return kSharedReservedBytes;
+    case Special::reserved_scratch: return kSharedScratch;
+    case Special::workspace_high: return grid.workspace_address >> 32;
+    case Special::workspace_low: return static_cast<uint32_t>(grid.workspace_address);
     case Special::shared_address: return block.shared_base() | slot.parameter;
     case Special::zero: return 0;
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "emulator/ptx/parser_state.hpp"
@@ -79,10 +81,14 @@ Operand Parser::operand(const Instruction& instruction, size_t depth) {
   if (token.is('(') && instruction.opcode == "call") return arguments(instruction, depth);
   if (token.is('!') && peek(1).kind == TokenKind::identifier && peek(1).text != "WARP_SZ") return predicate();
   if (token.is('-') && peek(1).kind == TokenKind::identifier && peek(1).text != "WARP_SZ") {
-    throw UnsupportedInstruction(fmt::format("`{}` negates an operand, as only video instructions can; these are not "
-                                             "implemented",
-                                             instruction.opcode),
-                                 token.position);
+    if (instruction.opcode != "vmad") {
+      throw UnsupportedInstruction(fmt::format("`{}` negates an operand, as only `vmad` can", instruction.opcode),
+                                   token.position);
+    }
+    take();
+    Operand negated = named(instruction, depth);
+    negated.negated = true;
+    return negated;
   }
   if (token.kind == TokenKind::identifier && token.text != "WARP_SZ") {
     Operand first = named(instruction, depth);
@@ -239,6 +245,18 @@ Operand Parser::reference(const Token& name, OperandKind kind) {
   return operand;
 }
 
+namespace {
+
+/// The instructions whose operands may be bytes or half-words: vadd, vadd2, vadd4, vset, ...
+bool is_video(std::string_view opcode) {
+  constexpr std::string_view kStems[] = {"vadd", "vsub", "vabsdiff", "vavrg", "vmin",
+                                         "vmax", "vshl", "vshr",     "vmad",  "vset"};
+  return std::any_of(std::begin(kStems), std::end(kStems),
+                     [&](std::string_view stem) { return opcode.starts_with(stem); });
+}
+
+}  // namespace
+
 std::optional<Operand> Parser::register_operand(const Token& name) {
   const Symbol* symbol = scopes_->find(name.text);
   if (symbol == nullptr) return std::nullopt;
@@ -253,11 +271,14 @@ std::optional<Operand> Parser::register_operand(const Token& name) {
       operand.reg = symbol->index;
       operand.symbol = 0;
       if (peek().kind == TokenKind::dotted) {
-        throw UnsupportedInstruction(
-            fmt::format(
-                "`{}{}` selects a part of a register, as only video instructions can; these are not implemented",
-                name.text, fmt::format(".{}", peek().text)),
-            peek().position, "components of registers declared with .v2 or .v4");
+        const Token part = peek();
+        if (!is_video(function_->body.back().opcode)) {
+          throw UnsupportedInstruction(
+              fmt::format("`{}.{}` selects a part of a register, as only video instructions can", name.text, part.text),
+              part.position, "components of registers declared with .v2 or .v4");
+        }
+        take();
+        operand.name += fmt::format(".{}", part.text);
       }
       return operand;
     case Symbol::Kind::vector_register: {

@@ -276,6 +276,7 @@ Cost run_kernel(State& state, const KernelWork& work) {
   request.block = work.configuration.block;
   request.cluster = cluster_of(*work.function, kernel, work.configuration);
   request.explicit_cluster = work.configuration.has_cluster || kernel.entry->cluster.x != 0;
+  request.cooperative = work.configuration.cooperative;
   request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
   request.parameters = work.parameters;
   request.seed = state.settings().seed;

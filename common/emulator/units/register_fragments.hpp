@@ -1,4 +1,4 @@
-// How the matrices of mma.sync and wgmma are spread over the registers of a warp.
+// How the matrices of mma.sync, wmma and wgmma are spread over the registers of a warp.
 //
 // All shapes with rows of 8 or 16 follow one rule. Lane 4 * g + q holds, in each register of A, one 32-bit piece of a
 // row (1 element of tf32, 2 of 16 bits, 4 of 8, 8 of 4 or 32 single bits; of f64, one element in a 64-bit register):
@@ -58,5 +58,48 @@ constexpr FragmentPlace place_in_quad_pair_f16(uint32_t lane, uint32_t index) {
 constexpr FragmentPlace place_in_quad_pair_f32(uint32_t lane, uint32_t index) {
   return {(lane & 1) + (index & 2) + lane / 16 * 4, (index & 4) + (lane & 2) + (index & 1)};
 }
+
+// ---- wmma ----------------------------------------------------------------------------------------------------------
+
+/// The fragments of wmma, whose layout PTX leaves open, are those of one or two products of mma.sync: of 16 rows by 8
+/// columns, or 8 by 8. With 32 rows there are two products one below the other, with 16 columns two side by side;
+/// m8n32 is computed as the transpose of m32n8. A and B of f16 fill eight registers always, and repeat.
+/// Measured on an H200: tests/conformance/wmma.cu.
+struct WmmaShape {
+  uint32_t m = 16, n = 16;
+  uint32_t pieces = 8;  ///< registers along K of one row, in lanes
+
+  constexpr bool transposed() const { return n == 32; }
+  constexpr uint32_t rows() const { return transposed() ? n : m; }
+  constexpr uint32_t columns() const { return transposed() ? m : n; }
+  constexpr uint32_t tile_rows() const { return rows() < 16 ? rows() : 16; }
+  constexpr uint32_t tiles() const { return rows() / tile_rows() * (columns() / 8); }
+  /// Registers of one tile.
+  constexpr uint32_t row_registers() const { return tile_rows() * pieces / 32; }
+  constexpr uint32_t column_registers() const { return 8 * pieces / 32; }
+  constexpr uint32_t tile_elements() const { return tile_rows() * 8 / 32; }
+  /// The first register of a tile's rows and of its columns.
+  constexpr uint32_t first_row_register(uint32_t tile) const { return rows() == 32 ? tile * row_registers() : 0; }
+  constexpr uint32_t first_column_register(uint32_t tile) const {
+    return columns() == 16 ? tile * column_registers() : 0;
+  }
+
+  /// Piece of the operand with the rows (A, or B if transposed): `row` in D, and the piece along K.
+  constexpr FragmentPlace place_in_rows(uint32_t lane, uint32_t index) const {
+    const FragmentPlace place = place_in_a(tile_rows(), lane, index % row_registers());
+    return {place.row + index / row_registers() % (rows() / tile_rows()) * 16, place.column};
+  }
+  /// Piece of the operand with the columns; `row` is the column in D.
+  constexpr FragmentPlace place_in_columns(uint32_t lane, uint32_t index) const {
+    const FragmentPlace place = place_in_b(lane, index % column_registers());
+    return {place.row + index / column_registers() % (columns() / 8) * 8, place.column};
+  }
+  /// Element of C or D, before it is transposed.
+  constexpr FragmentPlace place_in_sum(uint32_t lane, uint32_t index) const {
+    const FragmentPlace place = place_in_d(lane, index % tile_elements());
+    const uint32_t tile = index / tile_elements();
+    return {place.row + (rows() == 32 ? tile * 16 : 0), place.column + (columns() == 16 ? tile * 8 : 0)};
+  }
+};
 
 }  // namespace stagecraft::emulator::units

@@ -117,6 +117,7 @@ namespace stagecraft::emulator::machine {
 void add_tensor_core_operations(InstructionSet& set) {
   set.add("tcgen05", units::translate);
   set.add("mma", units::translate_mma_sync);
+  set.add("wmma", units::translate_wmma);
   set.add("wgmma", units::translate_wgmma);
 }
 

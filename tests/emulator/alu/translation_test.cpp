@@ -35,6 +35,50 @@ class ArithmeticTranslationTest : public KernelTest {
   }
 };
 
+TEST_F(ArithmeticTranslationTest, ExtremesOfThreeMagnitudes) {
+  const Case tests[] = {
+      // -3, 2 and -1
+      {"mov.f32 %f1, 0fC0400000; mov.f32 %f2, 0f40000000; mov.f32 %f3, 0fBF800000; max.abs.f32 %f0, %f1, %f2, %f3; "
+       "mov.b32 %r0, %f0;",
+       0x40400000u},
+      {"mov.f32 %f1, 0fC0400000; mov.f32 %f2, 0f40000000; mov.f32 %f3, 0fBF800000; min.abs.f32 %f0, %f1, %f2, %f3; "
+       "mov.b32 %r0, %f0;",
+       0x3f800000u},
+      {"mov.f32 %f1, 0fC0400000; mov.f32 %f2, 0fFFC00000; min.NaN.abs.f32 %f0, %f1, %f2, %f1; mov.b32 %r0, %f0;",
+       0x7fffffffu},
+      {"mov.f32 %f1, 0f80000001; mov.f32 %f2, 0fC0000000; min.ftz.abs.f32 %f0, %f1, %f2, %f2; mov.b32 %r0, %f0;", 0u},
+  };
+  expect_all(tests);
+}
+
+// Beside what tests/conformance/video.cu compares with the chip.
+TEST_F(ArithmeticTranslationTest, VideoInstructions) {
+  const Case tests[] = {
+      {"mov.u32 %r1, 0x01ff8003; mov.u32 %r2, 0x00010102; vabsdiff4.u32.u32.u32 %r0, %r1, %r2, 0;", 0x01fe7f01u},
+      {"mov.u32 %r1, 0x01ff8003; mov.u32 %r2, 0x00010102; mov.u32 %r3, 5; vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, "
+       "%r3;",
+       1u + 254 + 127 + 1 + 5},
+      {"mov.u32 %r1, 0x000080ff; mov.u32 %r2, 0x00020000; vadd.s32.s32.s32.sat %r0, %r1.b1, %r2.h1;", 0xffffff82u},
+      {"mov.u32 %r1, 0x000080ff; mov.u32 %r3, 0x11223344; vadd.s32.s32.s32.sat %r0.b2, %r1.b1, %r1.b1, %r3;",
+       0x11803344u},
+  };
+  expect_all(tests);
+  const auto refusal = [&](const char* instruction) -> std::string {
+    try {
+      compile_body(instruction);
+    } catch (const ptx::Error& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_NE(refusal("vadd.s32.s32.s32 %r0, %r1.b4, %r2;").find("`.b4` is no part of a register"), std::string::npos);
+  EXPECT_NE(refusal("vmad.s32.s32.s32.shr7 %r0, %r1, %r2, %r3;").find("the scaling of vmad"), std::string::npos);
+  EXPECT_NE(refusal("vshl.u32.u32.u32.sat.clamp %r0, %r1, %r2;").find(".sat of a shift"), std::string::npos);
+  EXPECT_NE(refusal("vadd2.s32.s32.s32 %r0, %r1.h14, %r2, %r3;").find("selects nothing"), std::string::npos);
+  EXPECT_NE(refusal("add.s32 %r0, %r1.b0, %r2;").find("only video instructions can"), std::string::npos);
+  EXPECT_NE(refusal("vadd.s32.s32.s32 %r0, -%r1, %r2;").find("only `vmad` can"), std::string::npos);
+}
+
 TEST_F(ArithmeticTranslationTest, Integers) {
   const Case tests[] = {
       {"mov.u32 %r1, 7; sub.s32 %r0, %r1, 10;", 0xfffffffdu},
@@ -312,7 +356,6 @@ TEST_F(ArithmeticTranslationTest, IllegalFormsAreRefusedWithTheirName) {
       "cvt.rn.ue8m0x2.f32 %h1, %f1, %f2;",
       "cvt.rs.f16x2.f32 %r1, %f1, %f2, %r2;",
       "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;",
-      "vadd.s32.s32.s32 %r1, %r2, %r3;",
       "lop3.b32 %r1, %r2, %r3, %r4, 256;",
       "add.s32 %r1, %r2;",
       "frobnicate.b32 %r1, %r2;",

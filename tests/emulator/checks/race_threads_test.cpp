@@ -38,6 +38,13 @@ TEST_F(RaceTest, TakesNoOtherMeetingOfLanesForASyncwarp) {
   }
 }
 
+TEST_F(RaceTest, OrdersTheLanesOfEachTileThatSynchronises) {
+  // In one instruction, with a mask for each half of the warp.
+  const std::string tiles = "setp.lt.u32 %p1, %lane, 16; selp.b32 %r4, 0x0000ffff, 0xffff0000, %p1; bar.warp.sync %r4;";
+  expect_silence(run(exchange(1, tiles)));
+  expect_one(run(exchange(16, tiles)), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
+}
+
 TEST_F(RaceTest, OrdersOnlyTheLanesThatSynchronise) {
   const std::string body = R"(st.shared.u32 [%own], %thread;
     setp.lt.u32 %p1, %lane, 16;

@@ -86,6 +86,28 @@ TEST_F(MemoryAccessTest, MovesVectorsOfUpTo32Bytes) {
             (std::vector<uint32_t>{112, 113, 108, 109}));
 }
 
+TEST_F(MemoryAccessTest, Moves32BytesAtAGenericAddressToo) {
+  std::vector<uint32_t> input(32);
+  for (uint32_t i = 0; i < 32; ++i) input[i] = 100 + i;
+  const auto result = run<uint32_t>(R"(
+    ld.v8.b32 {%r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7}, [%out];
+    st.v8.b32 [%out+64], {%r7, %r6, %r5, %r4, %r3, %r2, %r1, %r0};
+    ld.v4.u64 {%rd0, %rd1, %rd2, %rd3}, [%out+32];
+    st.v4.b64 [%out+96], {%rd3, %rd2, %rd1, %rd0};)",
+                                    input);
+  EXPECT_EQ(std::vector<uint32_t>(result.begin() + 16, result.end()),
+            (std::vector<uint32_t>{107, 106, 105, 104, 103, 102, 101, 100, 114, 115, 112, 113, 110, 111, 108, 109}));
+}
+
+TEST_F(MemoryAccessTest, AddsVectorsAtAGenericAddressToo) {
+  const auto result = run<uint32_t>(
+      "mov.f32 %f1, 0f40000000; red.add.v2.f32 [%out], {%f1, %f1};\n"
+      "atom.add.v4.f32 {%f2, %f3, _, _}, [%out+16], {%f1, %f1, %f1, %f1}; st.v2.f32 [%out+8], {%f3, %f2};",
+      {0x3F800000, 0x40000000, 0, 0, 0x3F800000, 0x40000000, 0x3F800000, 0});
+  EXPECT_EQ(result, (std::vector<uint32_t>{0x40400000, 0x40800000, 0x40000000, 0x3F800000, 0x40400000, 0x40800000,
+                                           0x40400000, 0x40000000}));
+}
+
 TEST_F(MemoryAccessTest, TakesEveryCacheAndOrderModifierThatHasNoEffect) {
   const auto result = run<uint32_t>(R"(
     createpolicy.fractional.L2::evict_first.b64 %rd1, 1.0;
@@ -506,9 +528,10 @@ TEST_F(MemoryAccessTest, ReportsUseAfterFree) {
 
 TEST_F(MemoryAccessTest, RefusesWhatPtxHasNot) {
   EXPECT_NE(refusal_of("ld.global.v8.b16 {%h0,%h1,%h2,%h3,%h4,%h5,%h6,%h7}, [%out];"), "");
-  EXPECT_EQ(refusal_of("ld.shared.v8.b32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%r9];"),
-            "`ld.shared.v8.b32`: 32 bytes in one access; 16 are possible, and 32 (.v8.b32, .v4.b64) in .global from "
-            "sm_100 on");
+  EXPECT_EQ(
+      refusal_of("ld.shared.v8.b32 {%r0,%r1,%r2,%r3,%r4,%r5,%r6,%r7}, [%r9];"),
+      "`ld.shared.v8.b32`: 32 bytes in one access; 16 are possible, and 32 (.v8.b32, .v4.b64) in global memory from "
+      "sm_100 on");
   EXPECT_EQ(refusal_of("ld.global.u32 %r1, [cell];", ".shared .u32 cell;"),
             "`ld.global.u32`: the variable is in .shared, the instruction is for .global");
   EXPECT_EQ(refusal_of("st.param.u64 [k_out], %rd1;"), "`st.param.u64`: the parameters of a kernel are read-only");

@@ -113,6 +113,60 @@ TEST_F(SynchronisationTest, ATileWaitsForItsOwnDivergedLanes) {
   for (const uint32_t value : read<uint32_t>(out, 32)) EXPECT_EQ(value, 4 * 5000u + 4);
 }
 
+// Each half of the warp is a tile with a member mask of its own, %r2, as cooperative groups and CUB have them.
+const char* const kTiles = R"(
+  mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 16; selp.b32 %r2, 0x0000ffff, 0xffff0000, %p1;
+)";
+
+TEST_F(SynchronisationTest, TilesOfAWarpMeetInOneInstruction) {
+  Kernel& kernel = compile_body(std::string(kTiles) + R"(
+    bar.warp.sync %r2;
+    redux.sync.add.u32 %r0, %r1, %r2;
+    shfl.sync.idx.b32 %r3, %r1, 3, 0x101f, %r2;
+    mad.lo.u32 %r0, %r3, 1000, %r0;
+    setp.gt.u32 %p2, %r1, 13;
+    vote.sync.ballot.b32 %r3, %p2, %r2;
+    popc.b32 %r3, %r3;
+    mad.lo.u32 %r0, %r3, 100000, %r0;
+    elect.sync _|%p3, %r2;
+    @%p3 add.u32 %r0, %r0, 10000000;
+    shr.u32 %r4, %r1, 4;
+    match.all.sync.b32 %r3|%p4, %r4, %r2;
+    @%p4 add.u32 %r0, %r0, 100000000;)" +
+                                kStore);
+  const uint64_t out = allocate<uint32_t>(32);
+  ASSERT_FALSE(launch(kernel, {1, 1, 1}, {32, 1, 1}, out).fault);
+  const auto values = read<uint32_t>(out, 32);
+  for (uint32_t lane = 0; lane < 32; ++lane) {
+    const uint32_t expected = (lane < 16 ? 120 + 3'000 + 200'000 : 376 + 19'000 + 1'600'000) +
+                              (lane % 16 == 0 ? 10'000'000 : 0) + 100'000'000;
+    EXPECT_EQ(values[lane], expected) << "lane " << lane;
+  }
+}
+
+TEST_F(SynchronisationTest, ATileWaitsForItsOwnLanesOnly) {
+  // Of the lower tile, lanes below 8 come later; the upper tile is complete, and what it stores first lets them come.
+  Kernel& kernel = compile_body(std::string(kTiles) + R"(
+    mov.u32 %r3, 0; setp.lt.u32 %p2, %r1, 8; @!%p2 bra GO;
+    LOOP: ld.relaxed.gpu.global.u32 %r3, [%out + 124]; setp.eq.u32 %p3, %r3, 0; @%p3 bra LOOP;
+    GO: shfl.sync.bfly.b32 %r0, %r3, 8, 31, %r2;
+    add.u32 %r0, %r0, 1;)" + kStore);
+  const uint64_t out = allocate<uint32_t>(32);
+  ASSERT_FALSE(launch(kernel, {1, 1, 1}, {32, 1, 1}, out).fault);
+  const auto values = read<uint32_t>(out, 32);
+  for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(values[lane], lane < 8 || lane >= 16 ? 1u : 2u) << lane;
+}
+
+TEST_F(SynchronisationTest, ALaneOutsideOfItsOwnMaskIsAMistakeInATileToo) {
+  Kernel& kernel = compile_body(R"(
+    mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 16; selp.b32 %r2, 0x0000ffff, 0x7fff0000, %p1;
+    bar.warp.sync %r2;)");
+  const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, allocate<uint32_t>(1));
+  ASSERT_EQ(result.fault, FaultKind::illegal_instruction);
+  EXPECT_NE(result.diagnostics[0].message.find("member mask 0x7fff0000 leaves them out"), std::string::npos)
+      << result.diagnostics[0].message;
+}
+
 TEST_F(SynchronisationTest, ElectChoosesTheLowestMember) {
   Kernel& kernel = compile_body(std::string(R"(
     mov.u32 %r1, %laneid; mov.u32 %r0, 77; setp.lt.u32 %p1, %r1, 4; @%p1 bra END;

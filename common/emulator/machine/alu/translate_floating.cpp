@@ -1,6 +1,8 @@
 // Floating-point arithmetic in every width, and the approximations.
 #include <fmt/format.h>
 
+#include <array>
+
 #include "emulator/machine/alu/translators.hpp"
 #include "emulator/ptx/modifiers.hpp"
 
@@ -182,6 +184,16 @@ void translate_floating_extreme(Translation& t, Operation operation, Operation o
   const unsigned variant =
       (flush ? unsigned{kFlush} : 0) | (nan ? unsigned{kNan} : 0) | (xor_sign ? unsigned{kXorSign} : 0);
   const Handlers handlers = require_handlers(t, three ? operation3 : operation, type, variant);
+  if (three && t.modifiers.take("abs")) {
+    require_operands(t, 4, 4);
+    const RegisterOffset destination = exact_destination(t, 0, type);
+    std::array<RegisterOffset, 3> magnitudes;
+    for (size_t i = 0; i < magnitudes.size(); ++i) {
+      const RegisterOffset source = exact_source(t, i + 1, type);
+      emit_op(t, require_handlers(t, Operation::absolute, type), {magnitudes[i] = t.scratch(4), source});
+    }
+    return emit_op(t, handlers, {destination, magnitudes[0], magnitudes[1], magnitudes[2]});
+  }
   if (three) return emit_plain(t, handlers, type, {type, type, type});
   emit_plain(t, handlers, type, {type, type});
 }

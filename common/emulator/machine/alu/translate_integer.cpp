@@ -171,14 +171,6 @@ void translate_dot(Translation& t, Operation operation) {
 void translate_dp4a(Translation& t) { translate_dot(t, Operation::dp4a); }
 void translate_dp2a(Translation& t) { translate_dot(t, Operation::dp2a); }
 
-void refuse_video(Translation& t) {
-  t.unsupported(
-      fmt::format("`{}`: the video instructions (vadd, vadd2, vadd4, vset, ...) are not implemented. Recent "
-                  "chips emulate them as well; write the operation on bytes or half-words with bfe, prmt, "
-                  "dp4a or the .u16x2 forms of add, min and max",
-                  ptx::spelling(t.instruction)));
-}
-
 }  // namespace
 
 void add_integer_translators(InstructionSet& set) {
@@ -201,11 +193,6 @@ void add_integer_translators(InstructionSet& set) {
   set.add("sad", translate_sad);
   set.add("dp4a", translate_dp4a);
   set.add("dp2a", translate_dp2a);
-  for (const char* name : {"vadd",  "vsub",  "vabsdiff", "vmin",      "vmax",      "vshl",  "vshr",  "vmad",
-                           "vset",  "vadd2", "vsub2",    "vavrg2",    "vabsdiff2", "vmin2", "vmax2", "vset2",
-                           "vadd4", "vsub4", "vavrg4",   "vabsdiff4", "vmin4",     "vmax4", "vset4"}) {
-    set.add(name, refuse_video);
-  }
 }
 
 }  // namespace stagecraft::emulator::machine::alu

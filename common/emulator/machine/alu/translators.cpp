@@ -14,6 +14,7 @@ void add_arithmetic(InstructionSet& set) {
   alu::add_comparison_translators(set);
   alu::add_floating_translators(set);
   alu::add_conversion_translators(set);
+  alu::add_video_translators(set);
 }
 
 }  // namespace stagecraft::emulator::machine

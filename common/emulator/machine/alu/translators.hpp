@@ -54,6 +54,7 @@ void add_bit_translators(InstructionSet& set);
 void add_comparison_translators(InstructionSet& set);
 void add_floating_translators(InstructionSet& set);
 void add_conversion_translators(InstructionSet& set);
+void add_video_translators(InstructionSet& set);
 
 // Opcodes that integers and floating point share go to one of these after the type is seen.
 void translate_floating_sum(Translation& t, Operation operation);
