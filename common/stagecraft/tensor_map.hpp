@@ -20,8 +20,8 @@ namespace stagecraft {
 
 /// Why there is no tensor map: the rule that its description breaks, or what the driver lacks.
 ///
-/// Every kernel file with tiles includes this header, and <string> with its exceptions would cost a second of each
-/// compilation.
+/// Every kernel file with tiles includes this header, and the strings of the standard exceptions would cost a second of
+/// each compilation.
 class TensorMapError : public std::exception {
  public:
   /// Takes what printf takes.
@@ -31,6 +31,7 @@ class TensorMapError : public std::exception {
     std::vsnprintf(text_ + kPrefixLength, sizeof text_ - kPrefixLength, format, values);
     va_end(values);
   }
+  /// "tensor map: dimension 1: a stride of 68 bytes; it must be ..."
   const char* what() const noexcept override { return text_; }
 
  private:

@@ -1,4 +1,5 @@
 // Right programs: what the runtime offers, used from kernels that nvcc built.
+#include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
@@ -31,6 +32,17 @@ __global__ void cluster_rank(unsigned* ranks) {
   unsigned rank;
   asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   if (threadIdx.x == 0) ranks[blockIdx.x] = rank;
+}
+
+/// Each block writes its number; after the grid has met, each reads that of the next.
+__global__ void pass_on(unsigned* numbers, unsigned* seen) {
+  const cooperative_groups::grid_group grid = cooperative_groups::this_grid();
+  for (unsigned round = 1; round <= 3; ++round) {
+    if (threadIdx.x == 0) numbers[blockIdx.x] = round * 100 + blockIdx.x;
+    grid.sync();
+    if (threadIdx.x == 0) seen[blockIdx.x] = numbers[(blockIdx.x + 1) % gridDim.x];
+    grid.sync();
+  }
 }
 
 TEST(RuntimeProgramTest, AddsVectors) {
@@ -123,6 +135,36 @@ TEST(RuntimeProgramTest, LaunchesClusters) {
   ASSERT_EQ(cudaLaunchKernelEx(&config, cluster_rank, ranks), cudaSuccess);
   ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
   for (unsigned block = 0; block < 8; ++block) EXPECT_EQ(ranks[block], block % 4);
+}
+
+TEST(RuntimeProgramTest, SynchronisesACooperativeGrid) {
+  int multiprocessors = 0, resident = 0;
+  ASSERT_EQ(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0), cudaSuccess);
+  ASSERT_EQ(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, pass_on, 64, 0), cudaSuccess);
+  unsigned *numbers = nullptr, *seen = nullptr;
+  ASSERT_EQ(cudaMallocManaged(&numbers, 10 * sizeof *numbers), cudaSuccess);
+  ASSERT_EQ(cudaMallocManaged(&seen, 10 * sizeof *seen), cudaSuccess);
+  void* arguments[] = {&numbers, &seen};
+  const auto* kernel = reinterpret_cast<const void*>(pass_on);
+  ASSERT_EQ(cudaLaunchCooperativeKernel(kernel, 10, 64, arguments, 0, nullptr), cudaSuccess);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  for (unsigned block = 0; block < 10; ++block) EXPECT_EQ(seen[block], 300 + (block + 1) % 10);
+  const auto too_many = static_cast<unsigned>(resident * multiprocessors + 1);
+  EXPECT_EQ(cudaLaunchCooperativeKernel(kernel, too_many, 64, arguments, 0, nullptr),
+            cudaErrorCooperativeLaunchTooLarge);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorCooperativeLaunchTooLarge);
+}
+
+/// A block's worth of a host pointer's memory, which kernels reach after cudaHostRegister.
+TEST(RuntimeProgramTest, ReachesRegisteredMemoryOfTheHost) {
+  std::vector<float> values(4, 1.0f);
+  ASSERT_EQ(cudaHostRegister(values.data(), values.size() * sizeof(float), cudaHostRegisterMapped), cudaSuccess);
+  float* device = nullptr;
+  ASSERT_EQ(cudaHostGetDevicePointer(&device, values.data(), 0), cudaSuccess);
+  scale<<<1, 4>>>(device);
+  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_NE(values[3], 1.0f);
+  ASSERT_EQ(cudaHostUnregister(values.data()), cudaSuccess);
 }
 
 TEST(RuntimeProgramTest, KnowsTheRegistersOfItsMachineCode) {

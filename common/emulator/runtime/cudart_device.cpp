@@ -20,6 +20,7 @@ uint64_t* find_limit(State& state, cudaLimit limit) {
     case cudaLimitMallocHeapSize: return &state.limits.heap_bytes;
     case cudaLimitDevRuntimePendingLaunchCount: return &state.limits.pending_launches;
     case cudaLimitMaxL2FetchGranularity: return &state.limits.fetch_granularity;
+    case cudaLimitPersistingL2CacheSize: return &state.limits.persisting_l2_bytes;
     default: return nullptr;
   }
 }
@@ -29,7 +30,7 @@ uint64_t& require_limit(State& state, cudaLimit limit) {
   if (found == nullptr) {
     throw ApiError(
         cudaErrorUnsupportedLimit,
-        fmt::format("limit {} is not supported by the emulated GPU; supported are 0 (stack) to 2 (heap), 4 and 5",
+        fmt::format("limit {} is not supported by the emulated GPU; supported are 0 (stack) to 2 (heap) and 4 to 6",
                     static_cast<int>(limit)));
   }
   return *found;

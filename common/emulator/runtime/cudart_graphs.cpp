@@ -291,11 +291,13 @@ cudaError_t cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph
 
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   return run_call("cudaStreamEndCapture", Needs::device, [&](State& state) {
-    *required(graph, "pGraph") = nullptr;
+    if (graph != nullptr) *graph = nullptr;
     Graph* captured = nullptr;
     std::shared_ptr<Graph> made = state.streams.end_capture(state.streams.require(stream), captured);
+    // Who captured into a graph of his own need not ask for it.
+    if (made != nullptr) required(graph, "pGraph");
     if (made != nullptr) state.graphs.add(std::move(made));
-    *graph = handle_of(*captured);
+    if (graph != nullptr) *graph = handle_of(*captured);
   });
 }
 

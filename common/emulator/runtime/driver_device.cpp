@@ -276,9 +276,8 @@ CUresult cuCtxGetCacheConfig(CUfunc_cache* config) {
                              [&] { return cudaDeviceGetCacheConfig(reinterpret_cast<cudaFuncCache*>(config)); });
 }
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig* config) {
-  return run_driver_call("cuCtxGetSharedMemConfig", Needs::device, [&](State&) {
-    *required(config, "pConfig") = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE;
-  });
+  return run_driver_call("cuCtxGetSharedMemConfig", Needs::device,
+                         [&](State&) { *required(config, "pConfig") = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; });
 }
 CUresult cuCtxSetSharedMemConfig(CUsharedconfig) {
   return run_driver_call("cuCtxSetSharedMemConfig", Needs::device, [](State&) {});

@@ -28,6 +28,7 @@ struct Limits {
   uint64_t heap_bytes = 8 << 20;
   uint64_t pending_launches = 2048;
   uint64_t fetch_granularity = 64;
+  uint64_t persisting_l2_bytes = 11796480;
 };
 
 /// What cudaMemAdvise and cudaMemPrefetchAsync have told of a managed allocation. It changes nothing but the answers.
