@@ -3,6 +3,9 @@
 //
 // Encodings and results beyond the range: OCP MX formats and PTX ISA, "cvt"; checked against the CUDA headers' own host
 // conversions (tests/emulator/alu).
+#include <array>
+#include <bit>
+
 #include "emulator/machine/alu/lane_loops.hpp"
 #include "emulator/machine/alu/numerics.hpp"
 
@@ -50,19 +53,33 @@ STAGECRAFT_INLINE uint32_t encode(float value, bool relu) {
 
 /// Exact: every number of these formats is one of f16. NaN becomes 0x7fff.
 template <typename Format>
-STAGECRAFT_INLINE uint16_t decode(uint32_t code, bool relu) {
+constexpr uint16_t decode(uint32_t code, bool relu) {
   const uint32_t magnitude = code & (Format::kSignBit - 1);
   const bool negative = (code & Format::kSignBit) != 0;
-  constexpr float kScale = static_cast<float>(1u << (15 - Format::kBias));
-  const float value = float_from_f16(static_cast<uint16_t>(magnitude << (10 - Format::kFractionBits))) * kScale;
-  uint32_t result = f16_from_float(value);
   bool nan = false;
   if constexpr (Format::kBias == 15) nan = magnitude > 0x7cu;
   if constexpr (Format::kBias == 7) nan = magnitude == 0x7fu;
-  result |= negative ? 0x8000u : 0u;
-  result = relu && negative ? 0u : result;
-  return static_cast<uint16_t>(nan ? kNan16 : result);
+  if (nan) return kNan16;
+  if (relu && negative) return 0;
+  const uint32_t exponent = magnitude >> Format::kFractionBits;
+  uint32_t result = magnitude << (10 - Format::kFractionBits);
+  if (Format::kBias != 15 && exponent != 0) result += (15 - Format::kBias) << 10;
+  if (Format::kBias != 15 && exponent == 0 && magnitude != 0) {  // subnormal here, but not in f16
+    const auto top = static_cast<uint32_t>(std::bit_width(magnitude)) - 1;
+    result = (top + 16 - Format::kBias - Format::kFractionBits) << 10 | ((magnitude << (10 - top)) & 0x3ffu);
+  }
+  return static_cast<uint16_t>(result | (negative ? 0x8000u : 0u));
 }
+/// By code, without and with .relu. Made by the compiler: a file of one x86-64 level must not run anything at the
+/// start.
+template <typename Format>
+constexpr auto kDecoded = [] {
+  std::array<std::array<uint16_t, 2 * Format::kSignBit>, 2> table{};
+  for (uint32_t code = 0; code < 2 * Format::kSignBit; ++code) {
+    for (const bool relu : {false, true}) table[relu ? 1 : 0][code] = decode<Format>(code, relu);
+  }
+  return table;
+}();
 
 template <typename Format>
 struct NarrowPair {
@@ -86,9 +103,9 @@ struct NarrowHalves {
 template <typename Format>
 struct WidenPair {
   static uint32_t apply(uint16_t a, Immediate flags) {
-    const bool relu = (flags.value & kNarrowRelu) != 0;
-    constexpr uint32_t kField = Format::kSignBit == 8 ? 4 : 8;
-    return static_cast<uint32_t>(decode<Format>(a >> kField, relu)) << 16 | decode<Format>(a, relu);
+    const auto& decoded = kDecoded<Format>[(flags.value & kNarrowRelu) != 0 ? 1 : 0];
+    constexpr uint32_t kField = Format::kSignBit == 8 ? 4 : 8, kCode = 2 * Format::kSignBit - 1;
+    return static_cast<uint32_t>(decoded[a >> kField & kCode]) << 16 | decoded[a & kCode];
   }
 };
 
