@@ -194,8 +194,7 @@ TEST(InstructionsTest, SaysWhatMayFollowAnOperand) {
 }
 
 TEST(InstructionsTest, RefusesWhatItCannotRepresent) {
-  EXPECT_NE(failure_of("add.s32 %r1, %r2.b0, %r3;").find("`%r2.b0` selects a part of a register"),
-            std::string::npos);
+  EXPECT_NE(failure_of("add.s32 %r1, %r2.b0, %r3;").find("`%r2.b0` selects a part of a register"), std::string::npos);
   EXPECT_NE(failure_of("vadd.s32.s32.s32 %r1, -%r2, %r3;").find("negates an operand"), std::string::npos);
   EXPECT_NE(failure_of("ld.param.b32 %r1, block[1];").find("`block[` indexes an array, which is not implemented"),
             std::string::npos);
