@@ -40,7 +40,7 @@ struct MmaTile {
 /// Formats by their names in PTX; b1 and f64, which are not decoded, pass as u8.
 ElementFormat element_format_of(std::string_view type);
 Accumulator accumulator_of(std::string_view type);
-/// Takes .rn, .rz, .rm or .rp; as <cfenv> has it.
+/// Takes .rn, .rz, .rm or .rp, and gives it as fesetround() takes it.
 int take_f64_rounding(machine::Translation& t);
 
 /// Gives the tile its function; call when it is otherwise complete.
