@@ -159,38 +159,13 @@ bool translate_clock(Translation& t, ptx::Type type) {
   return true;
 }
 
-/// %envreg1 and %envreg2: the upper and the lower half of the address of a cooperative grid's workspace, whose second
-/// word is what its blocks synchronise by (cooperative_groups/details/driver_abi.h); 0 for other grids. The address
-/// follows the parameters of the launch. PTX defines no other of these registers, and nothing is known of them.
-Outcome read_workspace(Fragment& fragment, const Op& op, LaneMask mask) {
-  const LaunchRequest& request = *fragment.grid().request;
-  uint64_t address = 0;
-  if (request.parameters.size() >= request.kernel->parameter_bytes + sizeof address) {
-    std::memcpy(&address, request.parameters.data() + request.parameters.size() - sizeof address, sizeof address);
-  }
-  auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = static_cast<uint32_t>(address >> op.immediate); });
-  return Outcome::next;
-}
-
-bool translate_workspace(Translation& t, ptx::Type type) {
-  const ptx::Operand& from = t.operand(1);
-  if (from.kind != ptx::OperandKind::special || (from.name != "envreg1" && from.name != "envreg2")) return false;
-  if (ptx::size_of(type) != sizeof(uint32_t)) t.illegal("it has 32 bits");
-  const RegisterOffset to = t.destination(0, type);
-  Op& op = t.emit(read_workspace);
-  op.destination = to;
-  op.immediate = from.name == "envreg1" ? 32 : 0;
-  return true;
-}
-
 void translate_mov(Translation& t) {
   const ptx::Type type = t.modifiers.require_type();
   if (t.operand(0).kind == ptx::OperandKind::vector || t.operand(1).kind == ptx::OperandKind::vector) {
     translate_parts(t, type);
     return;
   }
-  if (translate_clock(t, type) || translate_workspace(t, type)) return;
+  if (translate_clock(t, type)) return;
   if (type == ptx::Type::pred) {
     const Translation::Predicate from = t.predicate(t.operand(1));
     const RegisterOffset to = t.destination(0, type);

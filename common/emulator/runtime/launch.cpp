@@ -207,33 +207,6 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   return {Engine::compute, kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / clock_khz};
 }
 
-/// What the blocks of a cooperative grid synchronise by: its size in bytes, and a barrier that starts at 0
-/// (cooperative_groups/details/driver_abi.h). Kernels find it by %envreg1 and %envreg2.
-class GridWorkspace {
- public:
-  explicit GridWorkspace(State& state) : memory_(state.machine().memory()) {
-    constexpr uint32_t kWords[2] = {sizeof kWords, 0};
-    const auto address =
-        memory_.allocate(sizeof kWords, machine::AllocationKind::device, "the grid's workspace", machine::Fill::zero);
-    if (!address) throw ApiError(cudaErrorMemoryAllocation, "no device memory is left for the grid's workspace");
-    address_ = *address;
-    std::memcpy(machine::DeviceMemory::host(address_), kWords, sizeof kWords);
-  }
-  ~GridWorkspace() { memory_.release(address_); }
-  GridWorkspace(const GridWorkspace&) = delete;
-  GridWorkspace& operator=(const GridWorkspace&) = delete;
-
-  void append_to(std::vector<std::byte>& parameters) const {
-    const size_t end = parameters.size();
-    parameters.resize(end + sizeof address_);
-    std::memcpy(parameters.data() + end, &address_, sizeof address_);
-  }
-
- private:
-  machine::DeviceMemory& memory_;
-  uint64_t address_ = 0;
-};
-
 }  // namespace
 
 FunctionLimits limits_of(State& state, const Function& function, const machine::Kernel& kernel) {
@@ -307,9 +280,6 @@ Cost run_kernel(State& state, const KernelWork& work) {
   request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
   request.parameters = work.parameters;
   request.seed = state.settings().seed;
-  if (!work.configuration.cooperative) return run(state, request);
-  const GridWorkspace workspace(state);
-  workspace.append_to(request.parameters);
   return run(state, request);
 }
 
