@@ -19,10 +19,10 @@ __device__ inline void init_barrier(MbarPtr barrier, uint32_t arrive_count) {
   cuda::ptx::mbarrier_init(barrier, arrive_count);
 }
 
-/// Makes the barriers that this thread has initialised visible to the copy engine, the tensor core and the cluster.
+/// Makes the barriers that this thread has initialised visible to the blocks that then pass a cluster barrier.
 ///
-/// Called by the thread that called `init_barrier`, after the last of them.
-/// Source: PTX ISA, "fence.mbarrier_init".
+/// Called by the thread that called `init_barrier`, after the last of them. Copies and commits of the block itself need
+/// none: they access a barrier as threads do. Source: PTX ISA, "fence.mbarrier_init", "cp.async.bulk".
 __device__ inline void fence_barrier_init() {
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
 }
