@@ -81,33 +81,30 @@ machine::Cycle now_of(const Fragment& fragment) { return std::max(fragment.clust
 
 }  // namespace
 
-void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
-                       const DeliveryNotes& notes, std::function<void(const BulkTarget&)> deliver) {
-  if (machine::observes_memory(fragment)) {
-    const machine::Cycle begin = now_of(fragment);
-    for (BulkTarget& target : targets) {
-      target.operation = machine::announce_operation({.fragment = &fragment,
-                                                      .lane = notes.lane,
-                                                      .what = what,
-                                                      .updates = notes.updates,
-                                                      .has_barrier = true,
-                                                      .barrier = target.barrier,
-                                                      .reads = notes.source,
-                                                      .writes = notes.footprint.ranges(target.data),
-                                                      .generic_proxy = notes.generic_proxy,
-                                                      .layout = notes.layout,
-                                                      .begin = begin,
-                                                      .end = begin + bulk_latency(fragment.grid(), bytes)});
-    }
+void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
+                       const DeliveryNotes& notes) {
+  if (!machine::observes_memory(fragment)) return;
+  const machine::Cycle begin = now_of(fragment);
+  for (BulkTarget& target : targets) {
+    target.operation = machine::announce_operation({.fragment = &fragment,
+                                                    .lane = notes.lane,
+                                                    .what = what,
+                                                    .updates = notes.updates,
+                                                    .has_barrier = true,
+                                                    .barrier = target.barrier,
+                                                    .reads = notes.source,
+                                                    .writes = notes.footprint.ranges(target.data),
+                                                    .generic_proxy = notes.generic_proxy,
+                                                    .layout = notes.layout,
+                                                    .begin = begin,
+                                                    .end = begin + bulk_latency(fragment.grid(), bytes)});
   }
-  Cluster& cluster = fragment.cluster();
-  cluster.schedule(bulk_latency(fragment.grid(), bytes),
-                   [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)] {
-                     for (const BulkTarget& target : targets) deliver(target);
-                     for (const BulkTarget& target : targets) {
-                       complete_transaction(cluster, target.barrier, bytes, what, target.operation);
-                     }
-                   });
+}
+
+void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes, const char* what) {
+  for (const BulkTarget& target : targets) {
+    complete_transaction(cluster, target.barrier, bytes, what, target.operation);
+  }
 }
 
 void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,

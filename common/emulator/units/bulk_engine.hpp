@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emulator/machine/grid.hpp"
@@ -68,10 +69,26 @@ struct DeliveryNotes {
   machine::SharedLayout layout = machine::SharedLayout::unknown;
 };
 
+// The two ends of schedule_delivery.
+void announce_delivery(machine::Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
+                       const DeliveryNotes& notes);
+void complete_delivery(machine::Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes,
+                       const char* what);
+
 /// Schedules the end of a copy into shared memory: `deliver(target)` for each target, then `bytes` bytes for each
-/// target's barrier.
+/// target's barrier. A template, because every tile of every kernel comes by it, and a function in a function would be
+/// one more allocation.
+template <typename Deliver>
 void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
-                       const DeliveryNotes& notes, std::function<void(const BulkTarget&)> deliver);
+                       const DeliveryNotes& notes, Deliver deliver) {
+  announce_delivery(fragment, targets, bytes, what, notes);
+  machine::Cluster& cluster = fragment.cluster();
+  cluster.schedule(bulk_latency(fragment.grid(), bytes),
+                   [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)] {
+                     for (const BulkTarget& target : targets) deliver(target);
+                     complete_delivery(cluster, targets, bytes, what);
+                   });
+}
 
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Both
 /// happen also when the block has exited by then. `source` is its address.

@@ -136,12 +136,13 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     machine::Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
     if (machine::observes_memory(fragment)) notes.footprint = footprint_of(box);
-    schedule_delivery(fragment, std::move(targets), box->bytes(), detail.what, notes,
-                      [cluster, box, what = detail.what](const BulkTarget& target) {
-                        check_rows(*cluster->grid, *box, false, what);  // freed since?
-                        Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);
-                        load_box(*box, block.shared.data(), target.data & machine::kSharedOffsetMask);
-                      });
+    schedule_delivery(
+        fragment, std::move(targets), box->bytes(), detail.what, notes,
+        [cluster, box, what = detail.what, memory = machine::DeviceMemory::generation()](const BulkTarget& target) {
+          if (memory != machine::DeviceMemory::generation()) check_rows(*cluster->grid, *box, false, what);
+          Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);
+          load_box(*box, block.shared.data(), target.data & machine::kSharedOffsetMask);
+        });
   });
   return Outcome::next;
 }
