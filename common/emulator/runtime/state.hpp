@@ -34,8 +34,8 @@ struct Limits {
 /// What cudaMemAdvise and cudaMemPrefetchAsync have told of a managed allocation. It changes nothing but the answers.
 struct MemoryAdvice {
   bool read_mostly = false, accessed_by_device = false, accessed_by_host = false;
-  cudaMemLocation preferred{cudaMemLocationTypeInvalid, {0}};
-  cudaMemLocation last_prefetch{cudaMemLocationTypeInvalid, {0}};
+  cudaMemLocation preferred{cudaMemLocationTypeInvalid, 0};
+  cudaMemLocation last_prefetch{cudaMemLocationTypeInvalid, 0};
 };
 
 class State {

@@ -62,7 +62,7 @@ struct SharedFootprint {
 /// How a copy into shared memory is announced beside what its targets say.
 struct DeliveryNotes {
   uint32_t lane = 0;
-  SharedFootprint footprint;                   ///< of each target
+  SharedFootprint footprint{};                 ///< of each target
   std::vector<machine::SharedRange> source{};  ///< where it lies in shared memory
   bool updates = false;                        ///< a reduction
   bool generic_proxy = false;                  ///< writes as a thread's store does
