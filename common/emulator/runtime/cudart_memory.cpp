@@ -364,7 +364,7 @@ cudaError_t cudaMemAdvise(const void* pointer, size_t bytes, cudaMemoryAdvise ad
       case cudaMemAdviseSetReadMostly: known.read_mostly = true; return;
       case cudaMemAdviseUnsetReadMostly: known.read_mostly = false; return;
       case cudaMemAdviseSetPreferredLocation: known.preferred = location; return;
-      case cudaMemAdviseUnsetPreferredLocation: known.preferred = {cudaMemLocationTypeInvalid, {0}}; return;
+      case cudaMemAdviseUnsetPreferredLocation: known.preferred = {cudaMemLocationTypeInvalid, 0}; return;
       case cudaMemAdviseSetAccessedBy:
         (location.type == cudaMemLocationTypeDevice ? known.accessed_by_device : known.accessed_by_host) = true;
         return;

@@ -13,7 +13,7 @@ void* allocate_in_stream(State& state, size_t bytes, MemoryPool& pool, cudaStrea
     AllocateWork work;
     work.memory = std::make_shared<GraphMemory>(state, bytes);
     work.parameters.poolProps.allocType = cudaMemAllocationTypePinned;
-    work.parameters.poolProps.location = {cudaMemLocationTypeDevice, {0}};
+    work.parameters.poolProps.location = {cudaMemLocationTypeDevice, 0};
     work.parameters.bytesize = bytes;
     work.parameters.dptr = work.memory->address;
     capture_work(state, target, work);

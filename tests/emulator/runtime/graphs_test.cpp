@@ -192,7 +192,7 @@ TEST_F(GraphTest, HoldsGraphsAndClones) {
 TEST_F(GraphTest, AllocatesAndFrees) {
   cudaMemAllocNodeParams allocation{};
   allocation.poolProps.allocType = cudaMemAllocationTypePinned;
-  allocation.poolProps.location = {cudaMemLocationTypeDevice, {0}};
+  allocation.poolProps.location = {cudaMemLocationTypeDevice, 0};
   allocation.bytesize = 4096;
   cudaGraphNode_t node = nullptr, fill = nullptr;
   ASSERT_EQ(cudaGraphAddMemAllocNode(&node, graph, nullptr, 0, &allocation), cudaSuccess);

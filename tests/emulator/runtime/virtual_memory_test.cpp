@@ -15,7 +15,7 @@ TEST_F(PoolTest, CountsWhatIsUsed) {
   cudaMemPool_t pool = nullptr;
   cudaMemPoolProps properties{};
   properties.allocType = cudaMemAllocationTypePinned;
-  properties.location = {cudaMemLocationTypeDevice, {0}};
+  properties.location = {cudaMemLocationTypeDevice, 0};
   properties.maxSize = 1 << 20;
   ASSERT_EQ(cudaMemPoolCreate(&pool, &properties), cudaSuccess);
   void* memory = nullptr;
@@ -39,7 +39,7 @@ TEST_F(PoolTest, ManagedMemoryRemembersItsAdvice) {
   void *managed = nullptr, *device = nullptr;
   ASSERT_EQ(cudaMallocManaged(&managed, 4096, cudaMemAttachGlobal), cudaSuccess);
   ASSERT_EQ(cudaMalloc(&device, 4096), cudaSuccess);
-  const cudaMemLocation here{cudaMemLocationTypeDevice, {0}};
+  const cudaMemLocation here{cudaMemLocationTypeDevice, 0};
   EXPECT_EQ(cudaMemAdvise(managed, 4096, cudaMemAdviseSetReadMostly, here), cudaSuccess);
   EXPECT_EQ(cudaMemPrefetchAsync(managed, 4096, here, 0, nullptr), cudaSuccess);
   EXPECT_EQ(cudaMemPrefetchAsync(device, 4096, here, 0, nullptr), cudaErrorInvalidValue);
