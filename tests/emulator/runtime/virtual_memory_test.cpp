@@ -61,7 +61,7 @@ class VirtualMemoryTest : public RuntimeTest {
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(cudaFree(nullptr), cudaSuccess);
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+    properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
     ASSERT_EQ(cuMemGetAllocationGranularity(&granularity, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM), CUDA_SUCCESS);
   }
   CUmemAllocationProp properties{};
