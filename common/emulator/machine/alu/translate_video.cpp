@@ -230,8 +230,7 @@ void emit_video(Translation& t, Handler handler, std::unique_ptr<OpDetail> detai
 
 /// Compared on an H200: tests/conformance/video.cu.
 [[noreturn]] void differs_from_ptx(Translation& t, std::string_view what) {
-  t.unsupported(
-      fmt::format("{} is not implemented: ptxas 13.0 makes code of it that gives something else than PTX says", what));
+  t.unsupported(fmt::format("{} is not implemented: an H200 gives another result than PTX, as it is read here", what));
 }
 
 void translate_scalar(Translation& t, Video operation) {
