@@ -3,7 +3,6 @@
 //
 // Encodings and results beyond the range: OCP MX formats and PTX ISA, "cvt"; checked against the CUDA headers' own host
 // conversions (tests/emulator/alu).
-#include <array>
 #include <bit>
 
 #include "emulator/machine/alu/lane_loops.hpp"
@@ -70,16 +69,20 @@ constexpr uint16_t decode(uint32_t code, bool relu) {
   }
   return static_cast<uint16_t>(result | (negative ? 0x8000u : 0u));
 }
-/// By code, without and with .relu. Made by the compiler: a file of one x86-64 level must not run anything at the
-/// start.
+/// By code, without and with .relu. Made by the compiler, and a plain array: a file of one x86-64 level must run
+/// nothing at the start and call no function that others have.
 template <typename Format>
-constexpr auto kDecoded = [] {
-  std::array<std::array<uint16_t, 2 * Format::kSignBit>, 2> table{};
-  for (uint32_t code = 0; code < 2 * Format::kSignBit; ++code) {
-    for (const bool relu : {false, true}) table[relu ? 1 : 0][code] = decode<Format>(code, relu);
+struct Decoded {
+  uint16_t values[2][2 * Format::kSignBit] = {};
+  constexpr Decoded() {
+    for (uint32_t code = 0; code < 2 * Format::kSignBit; ++code) {
+      values[0][code] = decode<Format>(code, false);
+      values[1][code] = decode<Format>(code, true);
+    }
   }
-  return table;
-}();
+};
+template <typename Format>
+constexpr Decoded<Format> kDecoded;
 
 template <typename Format>
 struct NarrowPair {
@@ -103,7 +106,7 @@ struct NarrowHalves {
 template <typename Format>
 struct WidenPair {
   static uint32_t apply(uint16_t a, Immediate flags) {
-    const auto& decoded = kDecoded<Format>[(flags.value & kNarrowRelu) != 0 ? 1 : 0];
+    const auto& decoded = kDecoded<Format>.values[(flags.value & kNarrowRelu) != 0 ? 1 : 0];
     constexpr uint32_t kField = Format::kSignBit == 8 ? 4 : 8, kCode = 2 * Format::kSignBit - 1;
     return static_cast<uint32_t>(decoded[a >> kField & kCode]) << 16 | decoded[a & kCode];
   }
