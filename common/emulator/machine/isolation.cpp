@@ -1,14 +1,13 @@
 #include "emulator/machine/isolation.hpp"
 
 #include <algorithm>
-#include <string_view>
+#include <string>
+
+#include "emulator/machine/observation.hpp"
+#include "emulator/ptx/modifiers.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
-
-bool has(const ptx::Instruction& instruction, std::string_view modifier) {
-  return std::find(instruction.modifiers.begin(), instruction.modifiers.end(), modifier) != instruction.modifiers.end();
-}
 
 /// Other clusters do not reach it.
 bool names_near_memory(const ptx::Instruction& instruction) {
@@ -16,12 +15,6 @@ bool names_near_memory(const ptx::Instruction& instruction) {
     return modifier.starts_with("shared") || modifier.starts_with("param") || modifier.starts_with("const") ||
            modifier == "local";
   });
-}
-
-bool is_strong(const ptx::Instruction& instruction) {
-  constexpr std::string_view kStrong[] = {"volatile", "relaxed", "acquire", "release", "mmio"};
-  return std::any_of(std::begin(kStrong), std::end(kStrong),
-                     [&](std::string_view order) { return has(instruction, order); });
 }
 
 bool tells_of_time_or_place(const ptx::Operand& operand) {
@@ -37,9 +30,10 @@ bool tells_of_time_or_place(const ptx::Operand& operand) {
 bool concerns_other_clusters(const ptx::Instruction& instruction) {
   const std::string& opcode = instruction.opcode;
   if (std::any_of(instruction.operands.begin(), instruction.operands.end(), tells_of_time_or_place)) return true;
-  if (opcode == "atom" || opcode == "red") return !names_near_memory(instruction);
-  if (opcode == "ld" || opcode == "st") return is_strong(instruction) && !names_near_memory(instruction);
-  if (opcode == "cp") return has(instruction, "reduce") && has(instruction, "global");
+  if (opcode == "ld" || opcode == "st" || opcode == "atom" || opcode == "red") {
+    return order_of(instruction) != AccessOrder::weak && !names_near_memory(instruction);
+  }
+  if (opcode == "cp") return ptx::has_modifier(instruction, "reduce") && ptx::has_modifier(instruction, "global");
   return opcode == "clusterlaunchcontrol" || opcode == "multimem";
 }
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
 
 #include "emulator/machine/memory_access.hpp"
+#include "emulator/ptx/modifiers.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -117,33 +117,18 @@ Outcome observed(Fragment& fragment, const Op& op, LaneMask mask) {
   return outcome;
 }
 
-bool has(const ptx::Instruction& instruction, std::string_view modifier) {
-  const auto& modifiers = instruction.modifiers;
-  return std::find(modifiers.begin(), modifiers.end(), modifier) != modifiers.end();
-}
-
-AccessOrder order_of(const ptx::Instruction& instruction) {
-  if (has(instruction, "acquire")) return AccessOrder::acquire;
-  if (has(instruction, "release")) return AccessOrder::release;
-  if (has(instruction, "acq_rel") || has(instruction, "sc")) return AccessOrder::acquire_release;
-  const bool atomic = instruction.opcode == "atom" || instruction.opcode == "red";
-  if (atomic || has(instruction, "relaxed") || has(instruction, "volatile") || has(instruction, "mmio")) {
-    return AccessOrder::relaxed;
-  }
-  return AccessOrder::weak;
-}
-
 bool may_be_shared(AccessSpace space) {
   return space == AccessSpace::shared || space == AccessSpace::shared_cluster || space == AccessSpace::generic;
 }
 
 FenceKind fence_of(const ptx::Instruction& instruction) {
   const bool is_fence = instruction.opcode == "fence" || instruction.opcode == "membar";
-  if (!is_fence || has(instruction, "tensormap::generic")) return FenceKind::other;
-  if (has(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
-  if (has(instruction, "proxy")) {
+  if (!is_fence || ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
+  if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
+  if (ptx::has_modifier(instruction, "proxy")) {
     // .global leaves shared memory out.
-    return has(instruction, "alias") || has(instruction, "global") ? FenceKind::other : FenceKind::proxy_async;
+    return ptx::has_modifier(instruction, "alias") || ptx::has_modifier(instruction, "global") ? FenceKind::other
+                                                                                               : FenceKind::proxy_async;
   }
   return FenceKind::memory;
 }
@@ -153,10 +138,23 @@ FenceKind fence_of(const ptx::Instruction& instruction) {
 /// CUDA C++ Programming Guide, warp shuffle, vote and match functions: they imply no memory barrier). A block's
 /// barriers are announced where they are.
 bool synchronises(const ptx::Instruction& instruction) {
-  return instruction.opcode == "bar" && has(instruction, "warp");
+  return instruction.opcode == "bar" && ptx::has_modifier(instruction, "warp");
 }
 
 }  // namespace
+
+AccessOrder order_of(const ptx::Instruction& instruction) {
+  if (ptx::has_modifier(instruction, "acquire")) return AccessOrder::acquire;
+  if (ptx::has_modifier(instruction, "release")) return AccessOrder::release;
+  if (ptx::has_modifier(instruction, "acq_rel") || ptx::has_modifier(instruction, "sc"))
+    return AccessOrder::acquire_release;
+  const bool atomic = instruction.opcode == "atom" || instruction.opcode == "red";
+  if (atomic || ptx::has_modifier(instruction, "relaxed") || ptx::has_modifier(instruction, "volatile") ||
+      ptx::has_modifier(instruction, "mmio")) {
+    return AccessOrder::relaxed;
+  }
+  return AccessOrder::weak;
+}
 
 void observe(Kernel& kernel) {
   kernel.observed.resize(kernel.code.size());
@@ -167,7 +165,7 @@ void observe(Kernel& kernel) {
     Op& op = kernel.code[pc];
     ObservedOp plain{op.full, op.masked};
     const auto* access = dynamic_cast<const AccessDetail*>(op.detail);
-    if (access != nullptr && !has(instruction, "bulk") && instruction.opcode != "discard") {
+    if (access != nullptr && !ptx::has_modifier(instruction, "bulk") && instruction.opcode != "discard") {
       const AccessOrder order = order_of(instruction);
       const bool strong_global = access->space == AccessSpace::global && order != AccessOrder::weak;
       if (may_be_shared(access->space) || strong_global) plain.access = access;

@@ -11,6 +11,9 @@
 
 namespace stagecraft::emulator::machine {
 
+/// How an instruction orders other accesses, as it is written; of what accesses no memory: weak.
+AccessOrder order_of(const ptx::Instruction& instruction);
+
 /// Wraps the handlers of a translated kernel whose effects are to be announced.
 void observe(Kernel& kernel);
 

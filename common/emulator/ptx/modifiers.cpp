@@ -20,6 +20,11 @@ std::string spelling(const Instruction& instruction) {
   return text;
 }
 
+bool has_modifier(const Instruction& instruction, std::string_view name) {
+  const auto& modifiers = instruction.modifiers;
+  return std::find(modifiers.begin(), modifiers.end(), name) != modifiers.end();
+}
+
 Modifiers::Modifiers(const Instruction& instruction) : instruction_(instruction) {
   if (instruction.modifiers.size() > kMostModifiers) fail("too many modifiers", "at most 64");
 }

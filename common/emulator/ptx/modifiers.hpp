@@ -65,5 +65,7 @@ class Modifiers {
 
 /// The opcode with its modifiers as written: "mul.wide.s32".
 std::string spelling(const Instruction& instruction);
+/// Whether it is among the modifiers (without the leading dot), for who only looks at an instruction.
+bool has_modifier(const Instruction& instruction, std::string_view name);
 
 }  // namespace stagecraft::emulator::ptx
