@@ -245,7 +245,8 @@ struct LaunchRequest {
   uint64_t seed = 0;
 };
 
-struct Grid {
+/// What is the same in all parts of a grid.
+struct GridConstants {
   const LaunchRequest* request = nullptr;
   const Kernel* kernel = nullptr;
   const Architecture* architecture = nullptr;
@@ -254,6 +255,10 @@ struct Grid {
   uint64_t parameters_address = 0;  ///< generic address of the parameter buffer (read-only device memory)
   uint64_t workspace_address = 0;   ///< of a cooperative launch: what grid.sync() of cooperative_groups.h counts in
   uint64_t id = 0;                  ///< %gridid
+  std::function<void(std::string_view)> print{};  ///< device printf
+};
+
+struct Grid : GridConstants {
   std::vector<Observer*> observers;
   std::vector<Observer*> memory_observers;  ///< those that want memory events
   uint64_t operations = 0;                  ///< asynchronous operations announced to them
@@ -263,7 +268,6 @@ struct Grid {
   uint64_t next_cluster = 0;  ///< number of the next cluster that has not started, in launch order
   uint64_t cluster_step = 1;  ///< from one cluster to the next: more than 1 in a part of a grid (grid_parts.hpp)
   uint64_t cluster_count = 0;
-  std::function<void(std::string_view)> print;  ///< device printf
 };
 
 /// The next cluster that has not started is not to start any more, or to start now: %ctaid of its block of rank 0.

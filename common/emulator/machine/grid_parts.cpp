@@ -25,7 +25,7 @@ uint32_t first_multiprocessor(uint32_t part, uint32_t parts, uint32_t multiproce
 
 class Parts {
  public:
-  Parts(const Grid& grid, uint32_t parts, const std::function<std::unique_ptr<Observer>()>& observer)
+  Parts(const GridConstants& grid, uint32_t parts, const std::function<std::unique_ptr<Observer>()>& observer)
       : grid_(grid), observer_(observer), results_(parts) {}
 
   LaunchResult run(uint32_t threads) {
@@ -64,16 +64,8 @@ class Parts {
     const auto parts = static_cast<uint32_t>(results_.size());
     const auto observer = observer_();
     Grid grid;
-    grid.request = grid_.request;
-    grid.kernel = grid_.kernel;
-    grid.architecture = grid_.architecture;
-    grid.latencies = grid_.latencies;
-    grid.memory = grid_.memory;
-    grid.parameters_address = grid_.parameters_address;
-    grid.workspace_address = grid_.workspace_address;
-    grid.id = grid_.id;
+    static_cast<GridConstants&>(grid) = grid_;
     grid.observers = {observer.get()};
-    grid.print = grid_.print;
     grid.next_cluster = part;
     grid.cluster_step = parts;
     const uint32_t chip = grid_.architecture->multiprocessors;
@@ -83,8 +75,6 @@ class Parts {
 
     LaunchResult& result = results_[part];
     GridRun(grid, result, &earliest_fault_).run();
-    std::vector<Diagnostic> stopped = std::exchange(result.diagnostics, observer->findings());
-    std::move(stopped.begin(), stopped.end(), std::back_inserter(result.diagnostics));
     if (!result.fault) return;
     Cycle earliest = earliest_fault_;
     while (result.fault_at < earliest && !earliest_fault_.compare_exchange_weak(earliest, result.fault_at)) {
@@ -105,7 +95,7 @@ class Parts {
     return sum;
   }
 
-  const Grid& grid_;
+  const GridConstants& grid_;
   const std::function<std::unique_ptr<Observer>()>& observer_;
   std::vector<LaunchResult> results_;  ///< by part
   std::atomic<uint32_t> next_ = 0;     ///< part to be run
@@ -124,8 +114,8 @@ uint32_t parts_of(const LaunchRequest& request, const Architecture& chip) {
   return static_cast<uint32_t>(std::min({uint64_t{kMostParts}, clusters, roomy}));
 }
 
-LaunchResult run_in_parts(const Grid& grid, uint32_t parts, const std::function<std::unique_ptr<Observer>()>& observer,
-                          uint32_t threads) {
+LaunchResult run_in_parts(const GridConstants& grid, uint32_t parts,
+                          const std::function<std::unique_ptr<Observer>()>& observer, uint32_t threads) {
   return Parts(grid, parts, observer).run(threads);
 }
 

@@ -18,10 +18,9 @@ namespace stagecraft::emulator::machine {
 uint32_t parts_of(const LaunchRequest& request, const Architecture& chip);
 
 /// Runs the grid in that many parts.
-/// @param grid     as for one GridRun, without observers.
 /// @param threads  of the host, at most; the calling one is among them.
 /// @return the sum of the parts, or where some stopped, what the one found that stopped first.
-LaunchResult run_in_parts(const Grid& grid, uint32_t parts, const std::function<std::unique_ptr<Observer>()>& observer,
-                          uint32_t threads);
+LaunchResult run_in_parts(const GridConstants& grid, uint32_t parts,
+                          const std::function<std::unique_ptr<Observer>()>& observer, uint32_t threads);
 
 }  // namespace stagecraft::emulator::machine

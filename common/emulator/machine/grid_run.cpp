@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <new>
 #include <utility>
@@ -143,6 +144,12 @@ void GridRun::run() {
   result_.warp_instructions += counters_.warp_instructions;
   result_.thread_instructions += counters_.thread_instructions;
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
+  // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
+  std::vector<Diagnostic> stopped = std::exchange(result_.diagnostics, {});
+  for (Observer* observer : grid_.observers) {
+    for (Diagnostic& finding : observer->findings()) result_.diagnostics.push_back(std::move(finding));
+  }
+  std::move(stopped.begin(), stopped.end(), std::back_inserter(result_.diagnostics));
 }
 
 bool GridRun::nothing_can_end(const Cluster&) const {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -96,12 +95,6 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
   memory_.release(*parameters);
   if (request.cooperative) memory_.release(*workspace);
   result.stopped = result.fault.has_value();
-  // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
-  std::vector<Diagnostic> stopped = std::exchange(result.diagnostics, {});
-  for (Observer* observer : parts > 1 ? std::vector<Observer*>{} : grid.observers) {
-    for (Diagnostic& finding : observer->findings()) result.diagnostics.push_back(std::move(finding));
-  }
-  std::move(stopped.begin(), stopped.end(), std::back_inserter(result.diagnostics));
   if (!result.diagnostics.empty() && !result.fault) result.fault = FaultKind::launch_failure;
   return result;
 }
