@@ -293,4 +293,51 @@ uint32_t& condition(State& state, cudaGraphConditionalHandle handle) {
   return *reinterpret_cast<uint32_t*>(handle);
 }
 
+void update(const Graph& to, const Graph& from, cudaGraphExecUpdateResultInfo& info) {
+  const auto refuse = [&](cudaGraphExecUpdateResult result, const GraphNode* node, std::string message) {
+    info.result = result;
+    info.errorNode = node == nullptr ? nullptr : reinterpret_cast<cudaGraphNode_t>(const_cast<GraphNode*>(node));
+    throw ApiError(cudaErrorGraphExecUpdateFailure, std::move(message));
+  };
+  if (to.nodes().size() != from.nodes().size()) {
+    refuse(cudaGraphExecUpdateErrorTopologyChanged, nullptr,
+           fmt::format("the graph has {} nodes, the executable {}", from.nodes().size(), to.nodes().size()));
+  }
+  // Nodes correspond in the order in which they were made.
+  std::unordered_map<const GraphNode*, size_t> number;
+  for (size_t index = 0; index < to.nodes().size(); ++index) {
+    number[to.nodes()[index].get()] = number[from.nodes()[index].get()] = index;
+  }
+  const auto numbers = [&](const GraphNode& node) {
+    std::vector<size_t> result;
+    for (const Edge& edge : node.dependencies) result.push_back(number.at(edge.from));
+    std::sort(result.begin(), result.end());
+    return result;
+  };
+  for (size_t index = 0; index < to.nodes().size(); ++index) {
+    const GraphNode& target = *to.nodes()[index];
+    const GraphNode& source = *from.nodes()[index];
+    if (target.work.index() != source.work.index()) {
+      refuse(cudaGraphExecUpdateErrorNodeTypeChanged, &source, fmt::format("node {} is of another type", index));
+    }
+    if (numbers(target) != numbers(source)) {
+      refuse(cudaGraphExecUpdateErrorTopologyChanged, &source,
+             fmt::format("node {} depends on other nodes than in the executable", index));
+    }
+    const auto* allocation = std::get_if<AllocateWork>(&source.work);
+    if (allocation != nullptr && allocation->memory != std::get<AllocateWork>(target.work).memory) {
+      refuse(cudaGraphExecUpdateErrorNotSupported, &source, "nodes that allocate memory cannot be updated");
+    }
+  }
+  for (size_t index = 0; index < to.nodes().size(); ++index) {
+    GraphNode& target = *to.nodes()[index];
+    const GraphNode& source = *from.nodes()[index];
+    if (const auto* child = std::get_if<ChildWork>(&source.work)) {
+      update(*std::get<ChildWork>(target.work).graph, *child->graph, info);
+    } else {
+      target.work = source.work;
+    }
+  }
+}
+
 }  // namespace stagecraft::emulator::runtime

@@ -192,4 +192,7 @@ void submit(State& state, cudaStream_t stream, Work work);
 /// Adds the work to the stream's capture, and returns its node; null when the stream is not captured.
 GraphNode* capture_work(State& state, Stream& stream, const Work& work);
 
+/// Lets the work of `to` be that of `from`, a graph of the same shape. Throws ApiError and says why.
+void update(const Graph& to, const Graph& from, cudaGraphExecUpdateResultInfo& info);
+
 }  // namespace stagecraft::emulator::runtime
