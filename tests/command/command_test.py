@@ -129,6 +129,16 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("run", program, **self.settings, STAGECRAFT_FINDINGS="error")
         self.assertRegex(done.stdout, "[12] failed")
 
+    def test_run_lets_a_program_succeed_that_does_what_the_chip_tolerates(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "08_tensor_memory_wrong_no_fence_behind_the_wait"
+        done = stagecraft("run", program, **self.settings)
+        self.assertIn("stagecraft: missing tcgen05 fence in kernel multiply_tile", done.stderr)
+        self.assertIn("by PTX an error, which the chip seems to tolerate", done.stderr)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        done = stagecraft("run", "--findings", "error", program, **self.settings)
+        self.assertEqual(done.returncode, 1)
+
     def test_a_chapter_says_what_was_found_and_little_else(self):
         self.skip_unless_set_up_by_the_command()
         done = stagecraft("test", "0", **self.settings)

@@ -65,6 +65,9 @@ std::string render_text(const machine::Diagnostic& diagnostic) {
   }
   for (const std::string& detail : diagnostic.details) append_indented(out, detail, 4);
   if (!diagnostic.likely_cause.empty()) append_indented(out, "likely cause: " + diagnostic.likely_cause, 2);
+  if (!diagnostic.tolerated.empty()) {
+    append_indented(out, "by PTX an error, which the chip seems to tolerate: " + diagnostic.tolerated, 2);
+  }
   return out;
 }
 
@@ -84,6 +87,7 @@ nlohmann::json render_json(const machine::Diagnostic& diagnostic) {
   if (!place.instruction.empty()) json["instruction"] = place.instruction;
   if (!diagnostic.details.empty()) json["details"] = diagnostic.details;
   if (!diagnostic.likely_cause.empty()) json["likely_cause"] = diagnostic.likely_cause;
+  if (!diagnostic.tolerated.empty()) json["tolerated"] = diagnostic.tolerated;
   return json;
 }
 

@@ -36,6 +36,7 @@ struct Diagnostic {
   Place place;
   std::vector<std::string> details;  ///< what is legal, what was found nearby
   std::string likely_cause;          ///< empty when nothing can be said
+  std::string tolerated;             ///< what is known to work on the chip in spite of it; mostly empty
 };
 
 /// What happens to an mbarrier.

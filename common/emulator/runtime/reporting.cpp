@@ -32,10 +32,11 @@ void Reporter::configure(const Settings& settings) {
   }
   format_ = settings.report_format;
   file_ = settings.report_file;
+  tolerant_ = !settings.findings_are_errors;
 }
 
 void Reporter::report(const machine::Diagnostic& diagnostic) {
-  ++diagnosed_;
+  if (!tolerant_ || diagnostic.tolerated.empty()) ++diagnosed_;
   write(format_ == ReportFormat::json ? line_of(checks::render_json(diagnostic)) : checks::render_text(diagnostic));
 }
 

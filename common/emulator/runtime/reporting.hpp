@@ -24,7 +24,7 @@ class Reporter {
   /// What was counted, or drawn: no diagnostic. In the format of the reports.
   void tell(const std::string& text, const nlohmann::json& json);
 
-  /// Diagnostics of kernels so far.
+  /// Diagnostics of kernels so far; where findings are no errors, without those that the chip tolerates.
   uint64_t diagnosed() const { return diagnosed_; }
 
  private:
@@ -32,6 +32,7 @@ class Reporter {
 
   ReportFormat format_ = ReportFormat::text;
   std::string file_;
+  bool tolerant_ = false;
   uint64_t diagnosed_ = 0;
 };
 

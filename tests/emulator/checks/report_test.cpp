@@ -50,6 +50,18 @@ TEST(ReportTest, GivesToolsTheSameAsJson) {
             R"("message":"waits for full[2] to complete phase 1","source":"gemm.cu:88","warp":1})");
 }
 
+TEST(ReportTest, SaysWhatTheChipTolerates) {
+  machine::Diagnostic diagnostic;
+  diagnostic.kind = "missing wait";
+  diagnostic.message = "the block ends";
+  diagnostic.tolerated = "kernels of a library end so";
+  EXPECT_EQ(render_text(diagnostic),
+            "stagecraft: missing wait\n  the block ends\n"
+            "  by PTX an error, which the chip seems to tolerate: kernels of a library end so\n");
+  EXPECT_EQ(render_json(diagnostic).dump(),
+            R"({"kind":"missing wait","message":"the block ends","tolerated":"kernels of a library end so"})");
+}
+
 TEST(ReportTest, WritesLaneMasksAsRanges) {
   EXPECT_EQ(describe_lanes(0), "no lanes");
   EXPECT_EQ(describe_lanes(1), "lane 0");
