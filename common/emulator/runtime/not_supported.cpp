@@ -1,5 +1,6 @@
 #include "emulator/runtime/not_supported.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include "emulator/runtime/state.hpp"
@@ -25,3 +26,30 @@ int driver_not_supported(const char* function, bool& told) noexcept {
 }
 
 }  // namespace stagecraft::emulator::runtime
+
+using namespace stagecraft::emulator::runtime;
+
+extern "C" {
+
+/// The private way by which NVIDIA's runtime talks to its driver, asked for even before cuInit.
+CUresult cuGetExportTable(const void**, const CUuuid*) {
+  try {
+    State& state = State::instance();
+    const std::lock_guard lock(state.mutex);
+    static bool told = false;
+    if (!std::exchange(told, true)) {
+      state.settings();  // tell it where all else is told
+      state.reporter.refuse("cuGetExportTable",
+                            "asked for by a CUDA runtime that was linked into the program, or into a library that it "
+                            "loads (cuBLAS, cuFFT and other libraries of NVIDIA have one, and the chip's machine code "
+                            "in place of PTX). That cannot run on the emulated GPU: link with -cudart shared, and "
+                            "compute on the host what such a library is used for",
+                            "CUDA_ERROR_NOT_SUPPORTED");
+    }
+    return CUDA_ERROR_NOT_SUPPORTED;
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+}  // extern "C"

@@ -123,6 +123,15 @@ TEST_F(DeviceTest, SaysOnceWhatItDoesNotSupport) {
 
 using DriverTest = RuntimeTest;
 
+TEST_F(DriverTest, SaysOnceThatOtherRuntimesCannotUseIt) {
+  const void* table = nullptr;
+  const CUuuid id{};
+  EXPECT_EQ(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "link with -cudart shared", said());
+  EXPECT_EQ(cuGetExportTable(&table, &id), CUDA_ERROR_NOT_SUPPORTED);
+  EXPECT_EQ(said(), "");
+}
+
 TEST_F(DriverTest, SharesTheDeviceWithTheRuntime) {
   ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
   EXPECT_EQ(cuInit(1), CUDA_ERROR_INVALID_VALUE);
