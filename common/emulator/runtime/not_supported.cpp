@@ -39,16 +39,29 @@ CUresult cuGetExportTable(const void**, const CUuuid*) {
     static bool told = false;
     if (!std::exchange(told, true)) {
       state.settings();  // tell it where all else is told
-      state.reporter.refuse("cuGetExportTable",
-                            "asked for by a CUDA runtime that was linked into the program, or into a library that it "
-                            "loads (cuBLAS, cuFFT and other libraries of NVIDIA have one, and the chip's machine code "
-                            "in place of PTX). That cannot run on the emulated GPU: link with -cudart shared, and "
-                            "compute on the host what such a library is used for",
-                            "CUDA_ERROR_NOT_SUPPORTED");
+      state.reporter.refuse(
+          "cuGetExportTable",
+          "asked for by a CUDA runtime that was linked into the program, or into a library that it "
+          "loads (cuBLASLt, cuFFT and other libraries of NVIDIA have one, and the chip's machine code "
+          "in place of PTX). That cannot run on the emulated GPU: link with -cudart shared, and "
+          "compute on the host what such a library is used for",
+          "CUDA_ERROR_NOT_SUPPORTED");
     }
     return CUDA_ERROR_NOT_SUPPORTED;
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+/// For libraries that stand in for others of NVIDIA: their refused calls are told where all are.
+[[gnu::visibility("default")]] void stagecraft_refuse(const char* function, const char* message,
+                                                      const char* error) noexcept {
+  try {
+    State& state = State::instance();
+    const std::lock_guard lock(state.mutex);
+    state.reporter.refuse(function, message, error);
+  } catch (...) {
+    // The caller returns the error all the same.
   }
 }
 

@@ -1,0 +1,141 @@
+#include "emulator/cublas/matrices.hpp"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+namespace stagecraft::emulator::cublas {
+namespace {
+
+/// Calls `function` with a value of the type.
+template <typename Function>
+auto with_type(cudaDataType type, const Function& function) {
+  switch (type) {
+    case CUDA_R_16F: return function(__half{});
+    case CUDA_R_16BF: return function(__nv_bfloat16{});
+    case CUDA_R_32F: return function(float{});
+    case CUDA_R_64F: return function(double{});
+    case CUDA_R_8I: return function(int8_t{});
+    case CUDA_R_32I: return function(int32_t{});
+    default:
+      throw Failure(CUBLAS_STATUS_NOT_SUPPORTED,
+                    "elements of cudaDataType " + std::to_string(static_cast<int>(type)) +
+                        " are not supported; supported are CUDA_R_16F, _16BF, _32F, _64F, _8I and _32I");
+  }
+}
+
+void refuse_capture(const cublasContext& context) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(context.stream, &capture));
+  if (capture == cudaStreamCaptureStatusNone) return;
+  throw Failure(CUBLAS_STATUS_NOT_SUPPORTED,
+                "the stream is being captured, but the stand-in for cuBLAS computes on the host, at once");
+}
+
+template <typename Value, typename Element>
+Value value_of(const std::byte* bytes) {
+  Element element;
+  std::memcpy(&element, bytes, sizeof element);
+  if constexpr (std::is_same_v<Element, __half>) {
+    return static_cast<Value>(__half2float(element));
+  } else if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
+    return static_cast<Value>(__bfloat162float(element));
+  } else {
+    return static_cast<Value>(element);
+  }
+}
+
+template <typename Element, typename Value>
+void store(std::byte* bytes, Value value) {
+  Element element;
+  if constexpr (std::is_same_v<Element, __half>) {
+    element = __double2half(static_cast<double>(value));
+  } else if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
+    element = __double2bfloat16(static_cast<double>(value));
+  } else {
+    element = static_cast<Element>(value);
+  }
+  std::memcpy(bytes, &element, sizeof element);
+}
+
+}  // namespace
+
+int64_t bytes_of(cudaDataType type) {
+  return with_type(type, [](auto element) { return static_cast<int64_t>(sizeof element); });
+}
+
+template <typename Value>
+std::vector<Value> read(const cublasContext& context, const Matrix& matrix) {
+  const auto count = static_cast<size_t>(matrix.rows * matrix.columns);
+  std::vector<Value> values(count);
+  if (count == 0) return values;
+  refuse_capture(context);
+  const auto size = static_cast<size_t>(bytes_of(matrix.type)), column = static_cast<size_t>(matrix.rows) * size;
+  std::vector<std::byte> bytes(count * size);
+  check(cudaMemcpy2DAsync(bytes.data(), column, matrix.data, static_cast<size_t>(matrix.leading) * size, column,
+                          static_cast<size_t>(matrix.columns), cudaMemcpyDeviceToHost, context.stream));
+  check(cudaStreamSynchronize(context.stream));
+  with_type(matrix.type, [&](auto element) {
+    const std::byte* from = bytes.data();
+    for (Value& value : values) {
+      value = value_of<Value, decltype(element)>(from);
+      from += sizeof element;
+    }
+  });
+  return values;
+}
+
+template <typename Value>
+void write(const cublasContext& context, const Matrix& matrix, const std::vector<Value>& values) {
+  if (values.empty()) return;
+  const auto size = static_cast<size_t>(bytes_of(matrix.type)), column = static_cast<size_t>(matrix.rows) * size;
+  std::vector<std::byte> bytes(values.size() * size);
+  with_type(matrix.type, [&](auto element) {
+    std::byte* to = bytes.data();
+    for (const Value value : values) {
+      store<decltype(element)>(to, value);
+      to += sizeof element;
+    }
+  });
+  check(cudaMemcpy2DAsync(const_cast<void*>(matrix.data), static_cast<size_t>(matrix.leading) * size, bytes.data(),
+                          column, column, static_cast<size_t>(matrix.columns), cudaMemcpyHostToDevice, context.stream));
+  check(cudaStreamSynchronize(context.stream));
+}
+
+double read_scalar(const cublasContext& context, const void* pointer, cudaDataType type) {
+  require(pointer != nullptr, "a scalar is a null pointer");
+  std::byte bytes[sizeof(double)];
+  const auto size = static_cast<size_t>(bytes_of(type));
+  if (context.pointer_mode == CUBLAS_POINTER_MODE_HOST) {
+    std::memcpy(bytes, pointer, size);
+  } else {
+    check(cudaMemcpyAsync(bytes, pointer, size, cudaMemcpyDeviceToHost, context.stream));
+    check(cudaStreamSynchronize(context.stream));
+  }
+  return with_type(type, [&](auto element) { return value_of<double, decltype(element)>(bytes); });
+}
+
+void write_scalar(const cublasContext& context, void* pointer, cudaDataType type, double value) {
+  require(pointer != nullptr, "the result is a null pointer");
+  std::byte bytes[sizeof(double)];
+  const auto size = static_cast<size_t>(bytes_of(type));
+  with_type(type, [&](auto element) { store<decltype(element)>(bytes, value); });
+  if (context.pointer_mode == CUBLAS_POINTER_MODE_HOST) {
+    std::memcpy(pointer, bytes, size);
+  } else {
+    check(cudaMemcpyAsync(pointer, bytes, size, cudaMemcpyHostToDevice, context.stream));
+    check(cudaStreamSynchronize(context.stream));
+  }
+}
+
+template std::vector<float> read(const cublasContext&, const Matrix&);
+template std::vector<double> read(const cublasContext&, const Matrix&);
+template std::vector<int32_t> read(const cublasContext&, const Matrix&);
+template void write(const cublasContext&, const Matrix&, const std::vector<float>&);
+template void write(const cublasContext&, const Matrix&, const std::vector<double>&);
+template void write(const cublasContext&, const Matrix&, const std::vector<int32_t>&);
+
+}  // namespace stagecraft::emulator::cublas

@@ -1,0 +1,37 @@
+// Matrices and vectors in device memory, read and written from the host.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/cublas/call.hpp"
+
+namespace stagecraft::emulator::cublas {
+
+/// A matrix in device memory, one column after the other.
+struct Matrix {
+  const void* data;
+  cudaDataType type;
+  int64_t rows, columns;
+  int64_t leading;  ///< elements from one column to the next
+};
+
+/// Bytes of an element. Throws Failure for types that products are not computed of.
+int64_t bytes_of(cudaDataType type);
+
+/// @return the values, column by column without gaps, after all earlier work of the handle's stream
+/// @tparam Value  float, double or int32_t: what to compute in
+template <typename Value>
+std::vector<Value> read(const cublasContext& context, const Matrix& matrix);
+
+/// Rounds the values to the matrix's type, halfway cases to even, and writes them.
+template <typename Value>
+void write(const cublasContext& context, const Matrix& matrix, const std::vector<Value>& values);
+
+/// The scalar at `pointer`, which is of the host or the device as the handle's pointer mode says.
+double read_scalar(const cublasContext& context, const void* pointer, cudaDataType type);
+
+/// Writes a result there.
+void write_scalar(const cublasContext& context, void* pointer, cudaDataType type, double value);
+
+}  // namespace stagecraft::emulator::cublas
