@@ -75,9 +75,10 @@ std::optional<TensorFlaw> TensorOrder::flaw_between(const ClusterOrder& order, c
     }
     if (before.warp == now.warp) return std::nullopt;
     return require(order, now, TensorFlaw::unordered, [&](const VectorClock& known) {
-      bool all = true;
-      for_each_lane(before.lanes, [&](uint32_t lane) { all = all && known.at(before.warp * kWarpSize + lane) >= end; });
-      return all;
+      // They are operations of the whole warp, and so are their ends: any lane behind the wait can tell of them.
+      bool any = false;
+      for_each_lane(before.lanes, [&](uint32_t lane) { any = any || known.at(before.warp * kWarpSize + lane) >= end; });
+      return any;
     });
   }
   const Operation& operation = order.operation(before.number);

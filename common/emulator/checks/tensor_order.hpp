@@ -3,7 +3,8 @@
 // Rules (PTX ISA, "tcgen05 memory consistency model"):
 //   - tcgen05.mma and cp of a thread are carried out in the order of issue; of several threads, when one hands over to
 //     the next. They have ended for whoever observes the arrival of a commit behind them.
-//   - tcgen05.ld and st of a warp have ended at its next wait::ld or wait::st.
+//   - tcgen05.ld and st of a warp have ended at its next wait::ld or wait::st. All of these are operations of the whole
+//     warp: any of its lanes can tell others that they have ended.
 //   - What a thread learns by barriers from others counts for its tcgen05 instructions once it has executed
 //     fence::after_thread_sync. On the side that hands over, wait::ld, wait::st and commit need nothing more; what has
 //     only been issued needs fence::before_thread_sync before the barrier.

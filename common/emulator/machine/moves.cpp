@@ -2,9 +2,13 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
+#include "emulator/ptx/special_registers.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -129,6 +133,62 @@ void translate_parts(Translation& t, ptx::Type type) {
   }
 }
 
+/// mov.v4.u32 {a, b, c, d}, %tid and its kind: element by element, all read before the first is written.
+struct ElementsDetail : OpDetail {
+  struct Element {
+    RegisterOffset from, to;
+  };
+  std::vector<Element> elements;
+  uint32_t bytes = 0;  ///< of one lane of each
+};
+
+Outcome move_elements(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const ElementsDetail*>(op.detail);
+  const uint32_t bytes = detail.bytes;
+  for_each_lane(mask, [&](uint32_t lane) {
+    std::byte values[4][8];
+    size_t i = 0;
+    for (const auto& element : detail.elements) {
+      std::memcpy(values[i++], fragment.registers + element.from + lane * bytes, bytes);
+    }
+    i = 0;
+    for (const auto& element : detail.elements) {
+      std::memcpy(fragment.registers + element.to + lane * bytes, values[i++], bytes);
+    }
+  });
+  return Outcome::next;
+}
+
+/// The elements of the source: those of a vector, or the components of a special register, of which the fourth is 0.
+std::vector<ptx::Operand> elements_of(Translation& t, const ptx::Operand& operand, size_t count) {
+  if (operand.kind == ptx::OperandKind::vector) return operand.list;
+  const bool is_vector = operand.kind == ptx::OperandKind::special &&
+                         ptx::find_special_register(operand.name) == ptx::SpecialRegister::vector;
+  if (!is_vector || count != 4) {
+    t.illegal("legal sources: a vector of as many elements or, for .v4, a special register such as %tid");
+  }
+  std::vector<ptx::Operand> elements(4, operand);
+  for (size_t i = 0; i < 3; ++i) elements[i].name += fmt::format(".{}", "xyz"[i]);
+  elements[3] = {};
+  elements[3].kind = ptx::OperandKind::integer;
+  return elements;
+}
+
+void translate_vector(Translation& t, uint32_t count, ptx::Type type) {
+  if (type == ptx::Type::pred || ptx::size_of(type) > 8) t.illegal("the elements must have 8 to 64 bits");
+  if (t.operand(0).kind != ptx::OperandKind::vector) t.illegal("the destination must be a vector");
+  const std::vector<ptx::Operand>& to = t.operand(0).list;
+  const std::vector<ptx::Operand> from = elements_of(t, t.operand(1), count);
+  if (to.size() != count || from.size() != count) t.illegal(fmt::format("both vectors must have {} elements", count));
+  auto detail = std::make_unique<ElementsDetail>();
+  detail->bytes = lane_bytes(type);
+  for (size_t i = 0; i < count; ++i) {
+    if (to[i].kind == ptx::OperandKind::sink) continue;
+    detail->elements.push_back({t.source(from[i], type), t.destination(to[i], type)});
+  }
+  t.emit(move_elements).detail = t.keep(std::move(detail));
+}
+
 enum class Clock : uint64_t { cycles, nanoseconds };
 
 template <typename Element>
@@ -160,7 +220,12 @@ bool translate_clock(Translation& t, ptx::Type type) {
 }
 
 void translate_mov(Translation& t) {
+  const auto vector = t.modifiers.take_one_of({"v2", "v4"});
   const ptx::Type type = t.modifiers.require_type();
+  if (vector) {
+    translate_vector(t, static_cast<uint32_t>((*vector)[1] - '0'), type);
+    return;
+  }
   if (t.operand(0).kind == ptx::OperandKind::vector || t.operand(1).kind == ptx::OperandKind::vector) {
     translate_parts(t, type);
     return;

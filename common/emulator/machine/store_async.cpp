@@ -64,9 +64,6 @@ void translate_transfer(Translation& t, bool reduction) {
   auto detail = std::make_unique<AsyncStoreDetail>();
   detail->what = reduction ? "red.async" : "st.async";
   t.modifiers.require("async");
-  if (t.modifiers.has("mmio") || t.modifiers.has("release") || t.modifiers.has("global")) {
-    t.unsupported("only the form that an mbarrier completes, to .shared::cluster, is implemented");
-  }
   t.modifiers.take_one_of({"weak", "relaxed"});
   t.modifiers.take("cluster");
   t.modifiers.take("shared::cluster");
@@ -137,6 +134,17 @@ Outcome clear(Fragment& fragment, const Op& op, LaneMask mask) {
 }
 
 }  // namespace
+
+bool take_release_async(Translation& t) {
+  if (!t.modifiers.has("async") || !t.modifiers.has("release")) return false;
+  if (t.architecture().major < 10) t.unsupported("needs sm_100");
+  if (!t.modifiers.has("gpu") && !t.modifiers.has("sys")) t.illegal("the scope must be .gpu or .sys");
+  if (t.modifiers.has("v2") || t.modifiers.has("v4") || t.modifiers.has("shared::cluster")) {
+    t.illegal("with .release there is one element, in .global memory");
+  }
+  t.modifiers.take("async");
+  return true;
+}
 
 void translate_store_async(Translation& t) { translate_transfer(t, false); }
 void translate_reduction_async(Translation& t) { translate_transfer(t, true); }

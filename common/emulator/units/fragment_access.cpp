@@ -13,6 +13,11 @@ using machine::Fault;
 using machine::FaultKind;
 using machine::kWarpSize;
 
+namespace {
+// The lanes that addresses name. A pair's kernels count on in its second block, whose own they are.
+constexpr uint32_t kNamedLanes = 2 * kTensorLanes;
+}  // namespace
+
 FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split)
     : shape_(shape),
       packed_(packed),
@@ -37,7 +42,7 @@ uint32_t FragmentAccess::approve(const TensorMemory& memory, const machine::Bloc
                                  uint32_t address, const char* what) const {
   TensorCell cell = cell_at(address);
   const bool second_half = shape_ != FragmentShape::s32x32b && cell.lane % kWarpSize == kWarpSize / 2;
-  if (cell.lane >= kTensorLanes || (cell.lane % kWarpSize != 0 && !second_half) || is_unwritten_word(address)) {
+  if (cell.lane >= kNamedLanes || (cell.lane % kWarpSize != 0 && !second_half) || is_unwritten_word(address)) {
     const uint32_t first = warp % 4 * kWarpSize;
     throw Fault(
         FaultKind::illegal_address,

@@ -21,7 +21,8 @@ class FragmentAccess {
   uint32_t register_count() const { return static_cast<uint32_t>(registers_); }
 
   /// The address that the chip accesses: that of the same lane in the warp's own quarter. PTX has only addresses there;
-  /// DeepGEMM's kernels give all warps the first quarter's, because "the hardware will ignore the warp index bits".
+  /// DeepGEMM's kernels give all warps the first quarter's, because "the hardware will ignore the warp index bits", and
+  /// others, which were verified on a B200 (learn-cuda's matmul_v5), lanes 128 to 255 in the second block of a pair.
   /// Throws Fault unless the access may begin in such a lane, and the block owns the columns. `what`: "tcgen05.ld".
   uint32_t approve(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
                    const char* what) const;

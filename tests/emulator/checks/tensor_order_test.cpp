@@ -31,6 +31,14 @@ TEST_F(TensorOrderTest, IsSilentWhenAnAccumulatorIsHandedToAndFro) {
     expect_silence(run(two_rounds(), kFiveWarps, seed_of_run));
 }
 
+// As ThunderKittens' attention does it: tcgen05.ld, st and their waits are operations of the warp as a whole.
+TEST_F(TensorOrderTest, LetsOneLaneTellOfTheLoadsOfItsWarp) {
+  std::string one = with(two_rounds(), kArrive, "setp.eq.u32 %p2, %lane, 0;\n@%p2 " + kArrive);
+  one = with(one, "[bar+8], 128;", "[bar+8], 4;");
+  expect_silence(run(one, kFiveWarps));
+  expect_one(run(without(one, kWaitLoad), kFiveWarps), "race", {"nobody has waited for its end"});
+}
+
 TEST_F(TensorOrderTest, FindsALoadThatDoesNotWaitForTheCommit) {
   const std::string wrong =
       with(without(two_rounds(), wait(0, 1, "SECOND")), "DONE:\n", wait(0, 1, "LAST") + "DONE:\n");

@@ -378,6 +378,21 @@ TEST_F(MemoryAccessTest, CompletesAnMbarrierWithAnAsynchronousStore) {
   EXPECT_EQ(result, (std::vector<uint32_t>{11, 12, 23}));
 }
 
+TEST_F(MemoryAccessTest, StoresAndAddsAsynchronouslyToGlobalMemory) {
+  const auto result = run<uint32_t>(R"(
+    mov.u32 %r1, 11; mov.u32 %r2, 5;
+    st.async.release.gpu.global.u32 [%out], %r1;
+    st.async.mmio.release.sys.global.u32 [%out+4], %r2;
+    red.async.release.global.gpu.add.u32 [%out+8], %r1;
+    red.async.release.sys.add.u32 [%out+8], %r2;)",
+                                    {0, 0, 100});
+  EXPECT_EQ(result, (std::vector<uint32_t>{11, 5, 116}));
+  EXPECT_NE(refusal_of("st.async.release.gpu.global.v2.u32 [%out], {%r1, %r2};").find("there is one element"),
+            std::string::npos);
+  EXPECT_NE(refusal_of("red.async.release.cluster.global.add.u32 [%out], %r1;").find("must be .gpu or .sys"),
+            std::string::npos);
+}
+
 TEST_F(MemoryAccessTest, ClearsSharedMemoryInBulk) {
   const auto result = run<uint32_t>(R"(
     st.shared.v2.u32 [cell], {1, 2}; st.shared.v2.u32 [cell+8], {3, 4};

@@ -117,9 +117,12 @@ TEST(Tcgen05AccessTest, TakesEachWarpToItsQuarterOfTheLanes) {
   // Addresses of other quarters, as in DeepGEMM.
   EXPECT_EQ(check(whole, 7, 0, 8), address_of({96, 8}));
   EXPECT_EQ(check(half, 1, 80), address_of({48, 0}));
+  // Those of a pair's 256 rows, in its second block.
+  EXPECT_EQ(check(whole, 2, 128 + 64, 8), address_of({64, 8}));
+  EXPECT_EQ(check(half, 2, 128 + 80), address_of({80, 0}));
   EXPECT_FAULT(check(whole, 1, 8), "tcgen05.ld: address 0x80000 is in lane 8, where no access of this shape may begin");
   EXPECT_FAULT(check(whole, 1, 8), "warp 1 may access lanes 32 to 63");
-  EXPECT_FAULT(check(whole, 0, 128), "is in lane 128, where");
+  EXPECT_FAULT(check(whole, 0, 256), "is in lane 256, where");
   EXPECT_FAULT(check(whole, 0, 16), "legal lane of the address: 0");
   EXPECT_FAULT(check(half, 0, 8), "legal lanes of the address: 0 and 16");
   EXPECT_FAULT(check(whole, 0, 0, 60), "the block has allocated columns 0 to 63");
