@@ -39,15 +39,13 @@ machine::Place place_of(const Fragment& fragment) {
 
 }  // namespace
 
-void DeadlockCheck::cluster_stuck(Cluster& cluster) {
+void DeadlockCheck::cluster_stuck(Cluster& cluster, machine::Diagnostic& report) {
   const Sleepers sleepers(cluster, histories_);
   const std::vector<Group>& groups = sleepers.groups();
   if (groups.empty()) return;
   const Kernel& kernel = *cluster.grid->kernel;
-  machine::Diagnostic finding;
-  finding.kind = "deadlock";
-  finding.place = place_of(*groups.front().first);
-  finding.message = describe_wait(*groups.front().first);
+  report.place = place_of(*groups.front().first);
+  report.message = describe_wait(*groups.front().first);
   std::set<uint32_t> told;  // shared addresses, with rank
   for (const Group& group : groups) {
     const Wait& wait = group.first->wait;
@@ -57,22 +55,19 @@ void DeadlockCheck::cluster_stuck(Cluster& cluster) {
     if (found == block->mbarriers.live.end()) continue;
     std::string name = name_of_barrier(kernel, wait.address);
     if (cluster.blocks.size() > 1) name += fmt::format(" of block rank {}", block->rank);
-    for (std::string& line : units::describe(found->second, name)) finding.details.push_back(std::move(line));
+    for (std::string& line : units::describe(found->second, name)) report.details.push_back(std::move(line));
   }
-  for (size_t i = 1; i < groups.size(); ++i) finding.details.push_back(describe_group(groups[i]));
+  for (size_t i = 1; i < groups.size(); ++i) report.details.push_back(describe_group(groups[i]));
   if (groups.front().warps.size() > 1) {
-    finding.details.push_back(fmt::format("{} wait there alike", describe_warps(groups.front())));
+    report.details.push_back(fmt::format("{} wait there alike", describe_warps(groups.front())));
   }
-  finding.details.push_back("nothing that is still running can complete it");
-  finding.likely_cause = groups.front().cause.text;
-  findings_.push_back(std::move(finding));
+  report.details.push_back("nothing that is still running can complete it");
+  report.likely_cause = groups.front().cause.text;
 }
 
 void DeadlockCheck::cluster_repeats(Cluster& cluster, machine::Diagnostic& report) {
   const Sleepers sleepers(cluster, histories_);
   for (const Group& group : sleepers.groups()) report.details.push_back(describe_group(group));
 }
-
-std::vector<machine::Diagnostic> DeadlockCheck::findings() { return std::exchange(findings_, {}); }
 
 }  // namespace stagecraft::emulator::checks

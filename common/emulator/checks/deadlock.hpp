@@ -14,13 +14,11 @@ class DeadlockCheck : public machine::Observer {
  public:
   void grid_started(machine::Grid&) override { histories_.clear(); }
   void barrier(const machine::BarrierEvent& event) override { record(histories_, event); }
-  void cluster_stuck(machine::Cluster& cluster) override;
+  void cluster_stuck(machine::Cluster& cluster, machine::Diagnostic& report) override;
   void cluster_repeats(machine::Cluster& cluster, machine::Diagnostic& report) override;
-  std::vector<machine::Diagnostic> findings() override;
 
  private:
   BarrierHistories histories_;
-  std::vector<machine::Diagnostic> findings_;
 };
 
 }  // namespace stagecraft::emulator::checks

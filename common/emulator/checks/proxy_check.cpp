@@ -20,7 +20,6 @@ using machine::SharedRange;
 
 namespace {
 
-constexpr size_t kMostReports = 32;
 constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
 constexpr size_t kRangesOfOneLayout = 16;  // of which one is looked at: a tile comes by few copies
 
@@ -75,16 +74,6 @@ void for_each_write(ShadowMemory& shadow, uint32_t offset, uint32_t bytes, Visit
 
 }  // namespace
 
-bool RaceCheck::is_first(uint32_t before_pc, uint32_t now_pc, const char* kind) {
-  // A flaw comes again with every element of a tile, and to tell lines takes long.
-  if (!asked_.emplace(before_pc, now_pc, kind).second) return false;
-  const auto line = [&](uint32_t pc) {
-    const std::string source = grid_->kernel->describe_source(pc);
-    return source.empty() ? std::to_string(pc) : source;
-  };
-  return findings_.size() < kMostReports && told_.emplace(line(before_pc), line(now_pc), kind).second;
-}
-
 machine::Place RaceCheck::place_of(const ClusterState& state, const AsyncOperation& operation) const {
   return place_of(state, state.order.warp_number(*operation.fragment), 1u << operation.lane, operation.fragment->pc);
 }
@@ -94,9 +83,11 @@ void RaceCheck::note_fence(ClusterState& state, machine::Fragment& fragment, Lan
   if (kind == FenceKind::proxy_async) {
     state.proxy_fences.fence(state.order, warp, lanes, fragment.pc);
     if (const auto late = state.awaited_fences.find(warp); late != state.awaited_fences.end()) {
-      findings_[late->second].details.push_back(fmt::format(
-          "the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
-          line_of(fragment.pc)));
+      findings_.add_detail(
+          late->second, *state.cluster,
+          fmt::format(
+              "the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
+              line_of(fragment.pc)));
       state.awaited_fences.erase(late);
     }
   }
@@ -147,7 +138,8 @@ void RaceCheck::check_proxies(ClusterState& state, const AsyncOperation& operati
 
 void RaceCheck::report_proxy(ClusterState& state, const PastAccess& before, const AsyncOperation& operation,
                              uint32_t address, bool writes) {
-  if (!is_first(before.pc(), operation.fragment->pc, "proxy")) return;
+  const auto identity = findings_.claim("proxy", before.pc(), operation.fragment->pc);
+  if (!identity) return;
   const machine::Kernel& kernel = *grid_->kernel;
   Diagnostic finding;
   finding.kind = "missing proxy fence";
@@ -174,16 +166,17 @@ void RaceCheck::report_proxy(ClusterState& state, const PastAccess& before, cons
         "bytes to the thread that issues the {}",
         order, operation.what);
   }
+  const size_t number = findings_.add(*state.cluster, *identity, std::move(finding));
   const uint32_t warp = state.order.warp_number(*operation.fragment);
   for (const uint32_t each : {warp, before.is_asynchronous() ? warp : before.agent}) {
-    state.awaited_fences.emplace(each, findings_.size());
+    state.awaited_fences.emplace(each, number);
   }
-  findings_.push_back(std::move(finding));
 }
 
 void RaceCheck::report_layout(ClusterState& state, const PastAccess& before, const AsyncOperation& operation,
                               const MatrixRead& matrix, uint32_t address) {
-  if (!is_first(before.pc(), operation.fragment->pc, "layout")) return;
+  const auto identity = findings_.claim("layout", before.pc(), operation.fragment->pc);
+  if (!identity) return;
   const machine::Kernel& kernel = *grid_->kernel;
   const Operation& writer = state.order.operation(before.operation());
   Diagnostic finding;
@@ -198,7 +191,7 @@ void RaceCheck::report_layout(ClusterState& state, const PastAccess& before, con
   finding.likely_cause =
       "the tensor map (cuTensorMapEncodeTiled, its swizzle) and the matrix descriptor (bits 63:61) must name the same "
       "swizzle: take both from one constant";
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 /// The copy engine takes the pattern from the bits of the address, wherever in it a tile begins (PTX ISA, "Swizzling
@@ -220,9 +213,9 @@ void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& opera
     // A tile that begins where the pattern does has no bits between a line of 128 bytes and the period, wherever in its
     // first line an instruction begins.
     const uint32_t beyond = matrix.start % period / 128 * 128;
-    if (beyond == 0 || is_copied_with(state, operation, matrix) ||
-        !is_first(operation.fragment->pc, operation.fragment->pc, matrix.name))
-      continue;
+    if (beyond == 0 || is_copied_with(state, operation, matrix)) continue;
+    const auto identity = findings_.claim(matrix.name, operation.fragment->pc, operation.fragment->pc);
+    if (!identity) continue;
     const machine::Kernel& kernel = *grid_->kernel;
     Diagnostic finding;
     finding.kind = "misaligned tile";
@@ -238,7 +231,7 @@ void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& opera
         "the tile is not aligned: declare it alignas({}), and where it lies in dynamic shared memory, align the start "
         "of that too",
         period);
-    findings_.push_back(std::move(finding));
+    findings_.add(*state.cluster, *identity, std::move(finding));
   }
 }
 
@@ -255,9 +248,7 @@ void RaceCheck::check_initialised(ClusterState& state, const AsyncOperation& ope
       state.order.knows(barrier.initialised, warp, lane, *state.order.known(warp, operation.lane))) {
     return;
   }
-  if (misused_.insert(operation.fragment->pc).second) {
-    report_uninitialised(state, *operation.fragment, lane, barrier);
-  }
+  report_uninitialised(state, *operation.fragment, lane, barrier);
 }
 
 }  // namespace stagecraft::emulator::checks

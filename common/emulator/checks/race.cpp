@@ -22,12 +22,7 @@ void RaceCheck::grid_started(machine::Grid& grid) {
   grid_ = &grid;
   clusters_.clear();
   latest_ = nullptr;
-  seen_.clear();
-  reported_.clear();
-  misused_.clear();
-  told_.clear();
-  asked_.clear();
-  racing_.clear();
+  findings_.start(*grid.kernel);
 }
 
 void RaceCheck::grid_finished(machine::Grid&) {
@@ -109,7 +104,7 @@ void RaceCheck::check_overrun(ClusterState& state, const machine::BarrierEvent& 
                                 barrier.arrival_pc == event.fragment->pc &&
                                 barrier.arrival_warp == state.order.warp_number(*event.fragment);
   if (!same_instruction || barrier.ends == barrier.arrival_ends || barrier.arrival_clock == 0) return;
-  if (misused_.insert(event.fragment->pc).second) report_overrun(state, event, barrier);
+  report_overrun(state, event, barrier);
 }
 
 void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEvent& event) {
@@ -122,11 +117,10 @@ void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEve
   for_each_lane(event.lanes, [&](uint32_t lane) {
     known = known && state.order.knows(barrier.initialised, warp, 1u << lane, *state.order.warp(warp).known[lane]);
   });
-  if (!known && misused_.insert(event.fragment->pc).second)
-    report_uninitialised(state, *event.fragment, event.lanes, barrier);
+  if (!known) report_uninitialised(state, *event.fragment, event.lanes, barrier);
 }
 
-void RaceCheck::cluster_stuck(machine::Cluster& cluster) {
+void RaceCheck::cluster_stuck(machine::Cluster& cluster, machine::Diagnostic&) {
   ClusterState* state = state_of(&cluster);
   if (state == nullptr) return;
   report_uncommitted(*state);
@@ -398,7 +392,5 @@ void RaceCheck::check_single(ClusterState& state, ShadowMemory& shadow, ShadowCe
   if (keep(old_write)) others.push_back(old_write);
   if (others.empty()) shadow.clear_reads(cell);
 }
-
-std::vector<machine::Diagnostic> RaceCheck::findings() { return std::exchange(findings_, {}); }
 
 }  // namespace stagecraft::emulator::checks

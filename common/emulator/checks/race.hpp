@@ -17,9 +17,9 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
+#include "emulator/checks/finding_log.hpp"
 #include "emulator/checks/happens_before.hpp"
 #include "emulator/checks/proxy_fences.hpp"
 #include "emulator/checks/shadow_memory.hpp"
@@ -37,7 +37,7 @@ class RaceCheck : public machine::Observer {
   void block_started(machine::Block& block) override;
   void block_finished(machine::Block& block) override;
   void barrier(const machine::BarrierEvent& event) override;
-  void cluster_stuck(machine::Cluster& cluster) override;
+  void cluster_stuck(machine::Cluster& cluster, machine::Diagnostic& report) override;
   void access(const machine::MemoryAccess& access) override;
   void warp_synchronised(machine::Fragment& fragment, machine::LaneMask lanes) override;
   void fence(machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind) override;
@@ -46,7 +46,7 @@ class RaceCheck : public machine::Observer {
   void group(const machine::GroupEvent& event) override;
   void warpgroup_waited(const machine::WarpgroupWait& event) override;
   void tensor(const machine::TensorEvent& event) override;
-  std::vector<machine::Diagnostic> findings() override;
+  std::vector<machine::Finding> findings() override { return findings_.take(); }
 
  private:
   struct ClusterState {
@@ -60,8 +60,9 @@ class RaceCheck : public machine::Observer {
     ClusterOrder order;
     std::vector<ShadowMemory> shadows;  ///< by rank
     ProxyFences proxy_fences;
-    std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: the finding that says so
+    std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: number of the finding that says so
     TensorOrder tensor_memory;
+    std::set<uint32_t> racing;  ///< instructions that race for tensor memory
     struct Uncommitted {
       uint32_t operations = 0, pc = 0;  ///< pc: of the latest
     };
@@ -90,7 +91,6 @@ class RaceCheck : public machine::Observer {
   void check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
   void check_overrun(ClusterState& state, const machine::BarrierEvent& event);
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
-  bool is_new(const ClusterState& state, const PastAccess& before, const PastAccess& now);
 
   // What asynchronous operations need beside order; proxy_check.cpp.
   void check_proxies(ClusterState& state, const machine::AsyncOperation& operation);
@@ -105,7 +105,6 @@ class RaceCheck : public machine::Observer {
                              const machine::MatrixRead& matrix);
   void check_alignment(ClusterState& state, const machine::AsyncOperation& operation);
   void note_fence(ClusterState& state, machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind);
-  bool is_first(uint32_t before_pc, uint32_t now_pc, const char* kind);
   void report_proxy(ClusterState& state, const PastAccess& before, const machine::AsyncOperation& operation,
                     uint32_t address, bool writes);
   void report_layout(ClusterState& state, const PastAccess& before, const machine::AsyncOperation& operation,
@@ -154,13 +153,7 @@ class RaceCheck : public machine::Observer {
   const machine::Grid* grid_ = nullptr;
   std::map<const machine::Cluster*, std::unique_ptr<ClusterState>> clusters_;
   ClusterState* latest_ = nullptr;
-  std::set<std::tuple<uint32_t, uint32_t, uint32_t>> seen_;  ///< pairs of instructions already looked at
-  std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
-  std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
-  std::set<std::tuple<std::string, std::string, std::string>> told_;  ///< lines and kind of the other findings
-  std::set<std::tuple<uint32_t, uint32_t, std::string>> asked_;       ///< the same with instructions in place of lines
-  std::set<uint32_t> racing_;                                         ///< instructions that race for tensor memory
-  std::vector<machine::Diagnostic> findings_;
+  FindingLog findings_;
 };
 
 }  // namespace stagecraft::emulator::checks

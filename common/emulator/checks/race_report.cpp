@@ -17,8 +17,8 @@ using machine::Place;
 
 namespace {
 
-/// Of one launch; who has so many to mend starts with the first.
-constexpr size_t kMostReports = 32;
+// Several flaws of a barrier's use by one instruction are told as one.
+constexpr std::string_view kMisuse = "barrier misuse";
 
 machine::Extent3 position_of(const machine::Cluster& cluster, uint32_t rank) {
   // The blocks of a cluster that has not quite started yet are not all there.
@@ -74,21 +74,9 @@ std::string RaceCheck::describe(const ClusterState& state, const PastAccess& acc
                      where);
 }
 
-bool RaceCheck::is_new(const ClusterState&, const PastAccess& before, const PastAccess& now) {
-  const auto kinds = static_cast<uint32_t>(before.is_asynchronous()) << 2 |
-                     static_cast<uint32_t>(before.writes()) << 1 | static_cast<uint32_t>(now.writes());
-  if (!seen_.emplace(before.pc(), now.pc(), kinds).second) return false;
-  if (findings_.size() >= kMostReports) return false;
-  const auto line = [&](const PastAccess& access) {
-    const std::string source = grid_->kernel->describe_source(access.pc());
-    return source.empty() ? std::to_string(access.pc()) : source;
-  };
-  std::pair<std::string, std::string> lines = std::minmax(line(before), line(now));
-  return reported_.insert(std::move(lines)).second;
-}
-
 void RaceCheck::report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address) {
-  if (!is_new(state, before, now.record)) return;
+  const auto identity = findings_.claim_pair("race", before.pc(), now.record.pc());
+  if (!identity) return;
   const machine::Kernel& kernel = *grid_->kernel;
   Diagnostic finding;
   finding.kind = "race";
@@ -106,11 +94,12 @@ void RaceCheck::report(ClusterState& state, const PastAccess& before, const Pres
   finding.details.push_back(describe(state, before));
   finding.details.push_back("nothing orders the two");
   finding.likely_cause = cause_of(state, before, now);
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 void RaceCheck::report_same_instruction(ClusterState& state, const PastAccess& now, LaneMask lanes, uint32_t address) {
-  if (!is_new(state, now, now)) return;
+  const auto identity = findings_.claim_pair("race", now.pc(), now.pc());
+  if (!identity) return;
   Diagnostic finding;
   finding.kind = "race";
   finding.place = place_of(state, now.agent, lanes, now.pc());
@@ -118,12 +107,13 @@ void RaceCheck::report_same_instruction(ClusterState& state, const PastAccess& n
                                 grid_->kernel->name_of_shared_byte(address & machine::kSharedOffsetMask));
   finding.details.push_back("which of them stays there is left to chance");
   finding.likely_cause = "the index does not depend on the lane as it should, or only one lane was meant to write";
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 /// For a copy out of shared memory that its block does not outlive.
 void RaceCheck::report_outlived(const ClusterState& state, const Operation& copy) {
-  if (!is_first(copy.pc, copy.pc, "outlived")) return;
+  const auto identity = findings_.claim("outlived", copy.pc, copy.pc);
+  if (!identity) return;
   Diagnostic finding;
   finding.kind = "missing wait";
   finding.place = place_of(state, copy.warp, 1u << copy.lane, copy.pc);
@@ -134,7 +124,7 @@ void RaceCheck::report_outlived(const ClusterState& state, const Operation& copy
       "the thread that issues the {} must commit it and wait, cp.async.bulk.wait_group.read 0, before it exits",
       copy.what);
   finding.tolerated = "kernels of CUTLASS and DeepGEMM end so";
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 /// " at ring.cu:41", or nothing when the program has no lines.
@@ -422,7 +412,8 @@ std::string RaceCheck::unused_sibling(const ClusterState& state, const BarrierOr
 }
 
 void RaceCheck::report_stale(ClusterState& state, uint32_t warp, const WaitNote& note, const BarrierOrder& barrier) {
-  if (!misused_.insert(note.pc).second) return;
+  const auto identity = findings_.claim(kMisuse, note.pc);
+  if (!identity) return;
   Diagnostic finding;
   finding.kind = "barrier misuse";
   finding.place = place_of(state, warp, note.lanes, note.pc);
@@ -436,10 +427,12 @@ void RaceCheck::report_stale(ClusterState& state, uint32_t warp, const WaitNote&
       "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
       "there "
       "one too many?";
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 void RaceCheck::report_overrun(ClusterState& state, const machine::BarrierEvent& event, const BarrierOrder& barrier) {
+  const auto identity = findings_.claim(kMisuse, event.fragment->pc);
+  if (!identity) return;
   const std::string source = grid_->kernel->describe_source(barrier.initialised.pc());
   Diagnostic finding;
   finding.kind = "barrier misuse";
@@ -457,11 +450,13 @@ void RaceCheck::report_overrun(ClusterState& state, const machine::BarrierEvent&
       "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
       "arrive",
       name_of(barrier));
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 void RaceCheck::report_uninitialised(ClusterState& state, const machine::Fragment& fragment, LaneMask lanes,
                                      const BarrierOrder& barrier) {
+  const auto identity = findings_.claim(kMisuse, fragment.pc);
+  if (!identity) return;
   const std::string source = grid_->kernel->describe_source(barrier.initialised.pc());
   Diagnostic finding;
   finding.kind = "barrier misuse";
@@ -478,7 +473,7 @@ void RaceCheck::report_uninitialised(ClusterState& state, const machine::Fragmen
           ? "a __syncthreads() is missing between mbarrier.init and the first use by other threads"
           : "fence.mbarrier_init and a cluster barrier are missing between mbarrier.init and the first use by other "
             "blocks";
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 }  // namespace stagecraft::emulator::checks

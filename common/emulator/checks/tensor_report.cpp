@@ -47,7 +47,8 @@ void RaceCheck::check_quarter(const ClusterState& state, const machine::TensorEv
   const uint32_t lane = event.address >> 16, warp = event.fragment->warp->index, first = warp % 4 * kWarpSize;
   if (lane / kWarpSize * kWarpSize == first) return;
   const uint32_t pc = event.fragment->pc;
-  if (!is_first(pc, pc, "quarter")) return;
+  const auto identity = findings_.claim("quarter", pc, pc);
+  if (!identity) return;
   const char* what = event.kind == TensorEventKind::load ? "tcgen05.ld" : "tcgen05.st";
   Diagnostic finding;
   finding.kind = "illegal address";
@@ -58,7 +59,7 @@ void RaceCheck::check_quarter(const ClusterState& state, const machine::TensorEv
                                         warp, first, first + kWarpSize - 1));
   finding.likely_cause = "add (warp % 4) * 32 << 16 to the allocation's address";
   finding.tolerated = "the epilogues of DeepGEMM give all warps the first quarter's address";
-  findings_.push_back(std::move(finding));
+  findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
 void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConflict>& conflicts) {
@@ -68,12 +69,12 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
     const bool race = conflict.flaw == TensorFlaw::not_waited || conflict.flaw == TensorFlaw::not_ended ||
                       conflict.flaw == TensorFlaw::unordered;
     // What races with another access races with the release as well.
-    if (now.kind == TensorAccessKind::release && racing_.contains(before.pc)) continue;
-    if (race) racing_.insert({before.pc, now.pc});
+    if (now.kind == TensorAccessKind::release && state.racing.contains(before.pc)) continue;
+    if (race) state.racing.insert({before.pc, now.pc});
     const uint32_t first = nobody ? now.pc : before.pc;
     const std::string kind = race ? "tensor race" : fmt::format("tensor {}", static_cast<int>(conflict.flaw));
-    if (race && now.pc < first ? !is_first(now.pc, first, kind.c_str()) : !is_first(first, now.pc, kind.c_str()))
-      continue;
+    const auto identity = race ? findings_.claim_pair(kind, first, now.pc) : findings_.claim(kind, first, now.pc);
+    if (!identity) continue;
     Diagnostic finding;
     finding.place = place_of(state, now.warp, now.lanes, now.pc);
     std::string range = spell(conflict.range);
@@ -114,7 +115,7 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
                                                                                : "nothing orders the two");
     }
     finding.likely_cause = cause_of(state, conflict);
-    findings_.push_back(std::move(finding));
+    findings_.add(*state.cluster, *identity, std::move(finding));
   }
 }
 
@@ -132,7 +133,8 @@ void RaceCheck::note_commits(ClusterState& state, const machine::AsyncOperation&
 /// For a cluster that hangs: operations whose end nobody will ever learn of.
 void RaceCheck::report_uncommitted(const ClusterState& state) {
   for (const auto& [thread, uncommitted] : state.uncommitted) {
-    if (!is_first(uncommitted.pc, uncommitted.pc, "uncommitted")) continue;
+    const auto identity = findings_.claim("uncommitted", uncommitted.pc, uncommitted.pc);
+    if (!identity) continue;
     Diagnostic finding;
     finding.kind = "missing commit";
     finding.place = place_of(state, thread.first, 1u << thread.second, uncommitted.pc);
@@ -142,7 +144,7 @@ void RaceCheck::report_uncommitted(const ClusterState& state) {
     finding.likely_cause =
         "tcgen05.commit is missing after the last tcgen05.mma, or another thread executes it: a commit covers what its "
         "own thread has issued";
-    findings_.push_back(std::move(finding));
+    findings_.add(*state.cluster, *identity, std::move(finding));
   }
 }
 

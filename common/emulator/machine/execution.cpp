@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "emulator/machine/block_barriers.hpp"
 #include "emulator/machine/observation.hpp"
@@ -240,13 +241,9 @@ LaneMask converge_warp(Fragment& fragment, LaneMask mask) {
   return converge(fragment, mask, fragment.warp->live | mask);
 }
 
-namespace {
-
 Cycle time_of(const Cluster& cluster) {
   return cluster.running != nullptr ? std::max(cluster.now, cluster.running->warp->clock) : cluster.now;
 }
-
-}  // namespace
 
 void sleep(Fragment& fragment, Wait wait) {
   fragment.state = FragmentState::blocked;
@@ -280,6 +277,16 @@ void wake(Fragment& fragment) {
   fragment.held_back = false;
   fragment.warp->clock = std::max(fragment.warp->clock, time_of(fragment.cluster()));
   for (Observer* observer : fragment.grid().observers) observer->fragment_woken(fragment);
+}
+
+void wake_for_tensor_memory(Sm& sm, Cycle at) {
+  for (Fragment* fragment : std::exchange(sm.waiting_for_tensor_memory, {})) {
+    Cluster& cluster = fragment->cluster();
+    if (cluster.stuck) cluster.now = std::max(cluster.now, at);  // nothing happened in it meanwhile
+    cluster.stuck = false;
+    fragment->warp->clock = std::max(fragment->warp->clock, at);
+    wake(*fragment);
+  }
 }
 
 void resume_after(Fragment& fragment) {

@@ -274,8 +274,13 @@ struct Grid : GridConstants {
 /// Nullopt when all have started.
 std::optional<Extent3> take_next_cluster(Grid& grid);
 
+/// Of what is executed in the cluster just now.
+Cycle time_of(const Cluster& cluster);
 /// Makes a blocked fragment ready at its cluster's present time. The instruction it sleeps in is executed again.
 void wake(Fragment& fragment);
+/// Wakes all who wait for tensor memory of a multiprocessor, in the order of their coming: some of it became free at
+/// that time. They may be of other clusters, and ask again.
+void wake_for_tensor_memory(Sm& sm, Cycle at);
 /// As `wake`, but the instruction is done: the fragment goes on with the next one.
 void resume_after(Fragment& fragment);
 /// Puts a fragment to sleep; the handler then returns Outcome::blocked.

@@ -4,10 +4,14 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "emulator/machine/findings.hpp"
 #include "emulator/machine/grid_run.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -25,15 +29,15 @@ uint32_t first_multiprocessor(uint32_t part, uint32_t parts, uint32_t multiproce
 
 class Parts {
  public:
-  Parts(const GridConstants& grid, uint32_t parts, const std::function<std::unique_ptr<Observer>()>& observer)
-      : grid_(grid), observer_(observer), results_(parts) {}
+  Parts(const GridConstants& grid, uint32_t parts, const std::vector<Observer*>& observers, const Division& divided)
+      : grid_(grid), observers_(observers), divided_(divided), results_(parts) {}
 
-  LaunchResult run(uint32_t threads) {
+  LaunchResult run() {
     const auto begin = std::chrono::steady_clock::now();
     std::vector<std::thread> helpers;
     while (run_next()) {
       const uint64_t left = results_.size() - std::min<uint64_t>(next_, results_.size());
-      const uint64_t wanted = std::min<uint64_t>(threads - 1, left);
+      const uint64_t wanted = std::min<uint64_t>(divided_.threads - 1, left);
       if (!helpers.empty() || std::chrono::steady_clock::now() - begin < kWorthAThread) continue;
       for (uint64_t i = 0; i < wanted; ++i) {
         helpers.emplace_back([this] {
@@ -62,10 +66,16 @@ class Parts {
 
   void run_part(uint32_t part) {
     const auto parts = static_cast<uint32_t>(results_.size());
-    const auto observer = observer_();
+    std::vector<std::unique_ptr<Observer>> own;
+    if (divided_.observers) own = divided_.observers();
     Grid grid;
     static_cast<GridConstants&>(grid) = grid_;
-    grid.observers = {observer.get()};
+    grid.observers = observers_;
+    for (const auto& observer : own) grid.observers.push_back(observer.get());
+    if (!grid.kernel->observed.empty()) {
+      std::copy_if(grid.observers.begin(), grid.observers.end(), std::back_inserter(grid.memory_observers),
+                   [](const Observer* observer) { return observer->wants_memory_events(); });
+    }
     grid.next_cluster = part;
     grid.cluster_step = parts;
     const uint32_t chip = grid_.architecture->multiprocessors;
@@ -73,33 +83,45 @@ class Parts {
     grid.sms.resize(first_multiprocessor(part + 1, parts, chip) - first);
     for (uint32_t i = 0; i < grid.sms.size(); ++i) grid.sms[i].index = first + i;
 
-    LaunchResult& result = results_[part];
-    GridRun(grid, result, &earliest_fault_).run();
-    if (!result.fault) return;
-    Cycle earliest = earliest_fault_;
-    while (result.fault_at < earliest && !earliest_fault_.compare_exchange_weak(earliest, result.fault_at)) {
+    RunResult& result = results_[part];
+    GridRun(grid, result, earliest_stop_).run();
+    if (!result.stop) return;
+    Cycle earliest = earliest_stop_;
+    while (result.stop->at < earliest && !earliest_stop_.compare_exchange_weak(earliest, result.stop->at)) {
     }
   }
 
   LaunchResult together() {
     LaunchResult sum;
-    for (LaunchResult& part : results_) {
-      sum.thread_instructions += part.thread_instructions;
-      sum.warp_instructions += part.warp_instructions;
+    const RunResult* first = nullptr;  // to be stopped
+    std::vector<std::vector<Finding>> found;
+    for (RunResult& part : results_) {
+      sum.thread_instructions += part.executed.thread_instructions;
+      sum.warp_instructions += part.executed.warp_instructions;
       sum.cycles = std::max(sum.cycles, part.cycles);
-      if (!part.fault || (sum.fault && sum.fault_at <= part.fault_at)) continue;
-      sum.fault = part.fault;
-      sum.fault_at = part.fault_at;
-      sum.diagnostics = std::move(part.diagnostics);
+      found.push_back(std::move(part.findings));
+      if (part.stop && (first == nullptr || part.stop->at < first->stop->at)) first = &part;
     }
+    if (first == nullptr) {
+      sum.diagnostics = tell(std::move(found), std::nullopt);
+      if (!sum.diagnostics.empty()) sum.fault = FaultKind::launch_failure;
+      return sum;
+    }
+    sum.stopped = true;
+    sum.fault = first->stop->kind;
+    sum.cycles = std::max(first->cycles, first->stop->at);
+    sum.diagnostics = tell(std::move(found), StoppedAt{static_cast<size_t>(first - results_.data()), first->stop->at});
+    // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
+    sum.diagnostics.push_back(first->stop->why);
     return sum;
   }
 
   const GridConstants& grid_;
-  const std::function<std::unique_ptr<Observer>()>& observer_;
-  std::vector<LaunchResult> results_;  ///< by part
-  std::atomic<uint32_t> next_ = 0;     ///< part to be run
-  std::atomic<Cycle> earliest_fault_ = ~Cycle{0};
+  const std::vector<Observer*>& observers_;
+  const Division& divided_;
+  std::vector<RunResult> results_;  ///< by part
+  std::atomic<uint32_t> next_ = 0;  ///< part to be run
+  std::atomic<Cycle> earliest_stop_ = ~Cycle{0};
   std::atomic<bool> has_failed_ = false;
   std::exception_ptr failure_;
 };
@@ -114,9 +136,9 @@ uint32_t parts_of(const LaunchRequest& request, const Architecture& chip) {
   return static_cast<uint32_t>(std::min({uint64_t{kMostParts}, clusters, roomy}));
 }
 
-LaunchResult run_in_parts(const GridConstants& grid, uint32_t parts,
-                          const std::function<std::unique_ptr<Observer>()>& observer, uint32_t threads) {
-  return Parts(grid, parts, observer).run(threads);
+LaunchResult run_in_parts(const GridConstants& grid, uint32_t parts, const std::vector<Observer*>& observers,
+                          const Division& divided) {
+  return Parts(grid, parts, observers, divided).run();
 }
 
 }  // namespace stagecraft::emulator::machine

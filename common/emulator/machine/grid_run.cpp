@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <limits>
 #include <new>
 #include <utility>
@@ -64,16 +63,13 @@ uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
   return round_up(machine_registers * kWarpSize, 256) * warps;
 }
 
-GridRun::GridRun(Grid& grid, LaunchResult& result, const std::atomic<Cycle>* earliest_fault)
-    : grid_(grid), result_(result), earliest_fault_(earliest_fault), random_(grid.request->seed) {
+GridRun::GridRun(Grid& grid, RunResult& result, const std::atomic<Cycle>& earliest_stop)
+    : grid_(grid), result_(result), earliest_stop_(earliest_stop), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
   warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
   block_registers_ = registers_of_block(grid.kernel->machine_registers, warps_per_block_);
   block_shared_ = kSharedReservedBytes + grid.kernel->static_shared_bytes + request.dynamic_shared_bytes;
   grid.cluster_count = request.grid.count() / request.cluster.count();
-  if (!grid.sms.empty()) return;  // those of a part
-  grid.sms.resize(grid.architecture->multiprocessors);
-  for (uint32_t i = 0; i < grid.sms.size(); ++i) grid.sms[i].index = i;
 }
 
 GridRun::~GridRun() {
@@ -112,10 +108,10 @@ void GridRun::run() {
       }
       if (current == nullptr) {
         // All that is left waits for tensor memory that nobody who could free it will free.
-        report_stuck(*grid_.resident.front());
+        report_stuck(*grid_.resident.front(), result_.cycles);
         break;
       }
-      if (earliest_fault_ != nullptr && current->now > earliest_fault_->load(std::memory_order_relaxed)) break;
+      if (current->now > earliest_stop_.load(std::memory_order_relaxed)) break;
       const Status status = advance(*current, current->now + kClusterSlice);
       result_.cycles = std::max(result_.cycles, current->now);
       if (status == Status::finished) {
@@ -123,7 +119,7 @@ void GridRun::run() {
         loops_.erase(current);
         std::erase_if(grid_.resident, [&](const auto& cluster) { return cluster.get() == current; });
       } else if (status == Status::repeating) {
-        if (nothing_can_end(*current)) {
+        if (nothing_can_end()) {
           report_endless(*current);
           break;
         }
@@ -132,7 +128,7 @@ void GridRun::run() {
           return !block->sm->waiting_for_tensor_memory.empty() && block->sm->blocks > 1;
         });
         if (!others_may_help) {
-          report_stuck(*current);
+          report_stuck(*current, current->now);
           break;
         }
         current->stuck = true;
@@ -141,18 +137,13 @@ void GridRun::run() {
   } catch (const Fault& fault) {
     report(fault, *current);
   }
-  result_.warp_instructions += counters_.warp_instructions;
-  result_.thread_instructions += counters_.thread_instructions;
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
-  // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
-  std::vector<Diagnostic> stopped = std::exchange(result_.diagnostics, {});
   for (Observer* observer : grid_.observers) {
-    for (Diagnostic& finding : observer->findings()) result_.diagnostics.push_back(std::move(finding));
+    for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
   }
-  std::move(stopped.begin(), stopped.end(), std::back_inserter(result_.diagnostics));
 }
 
-bool GridRun::nothing_can_end(const Cluster&) const {
+bool GridRun::nothing_can_end() const {
   // Each resident cluster has come back to where it was, and nothing has been done since that another could see. Those
   // that have not started wait for one of these to end.
   if (grid_.next_cluster < grid_.cluster_count && !find_room().empty()) return false;
@@ -284,27 +275,28 @@ void GridRun::finish_block(Block& block) {
   sm.free_at = std::max(sm.free_at, end);
   for (Observer* observer : grid_.observers) observer->block_finished(block);
   if (sm.tensor_memory == nullptr) return;
-  const std::vector<std::string> leaks = sm.tensor_memory->leaks(block);
-  if (!leaks.empty()) {
-    Place place;
-    place.kernel = grid_.kernel->display_name;
-    place.source_file = grid_.kernel->source_file();
-    place.has_block = true;
-    place.block_x = block.index.x, place.block_y = block.index.y, place.block_z = block.index.z;
-    if (!leak_reported_) {
-      result_.diagnostics.push_back({"tensor memory leak",
-                                     leaks.front(),
-                                     place,
-                                     {leaks.begin() + 1, leaks.end()},
-                                     "tcgen05.dealloc is missing on the way out of the kernel"});
-    }
-    leak_reported_ = true;
-    note_fault(FaultKind::launch_failure, end);
-  }
-  for (Fragment* fragment : std::exchange(sm.waiting_for_tensor_memory, {})) {
-    fragment->cluster().stuck = false;
-    wake(*fragment);
-  }
+  report_leaks(block, end);
+  wake_for_tensor_memory(sm, end);
+}
+
+void GridRun::report_leaks(const Block& block, Cycle at) {
+  const std::vector<std::string> leaks = block.sm->tensor_memory->leaks(block);
+  constexpr const char* kKind = "tensor memory leak";
+  const auto is_leak = [&](const Finding& finding) { return finding.identity == kKind; };
+  if (leaks.empty() || std::any_of(result_.findings.begin(), result_.findings.end(), is_leak)) return;
+  Place place;
+  place.kernel = grid_.kernel->display_name;
+  place.source_file = grid_.kernel->source_file();
+  place.has_block = true;
+  place.block_x = block.index.x, place.block_y = block.index.y, place.block_z = block.index.z;
+  result_.findings.push_back({{kKind,
+                               leaks.front(),
+                               place,
+                               {leaks.begin() + 1, leaks.end()},
+                               "tcgen05.dealloc is missing on the way out of the kernel"},
+                              kKind,
+                              at,
+                              {}});
 }
 
 void GridRun::finish_blocks(Cluster& cluster) {
@@ -358,7 +350,7 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     cluster.now = std::max(cluster.now, warp->clock);
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));
-    run_warp(*warp, turn, counters_);
+    run_warp(*warp, turn, result_.executed);
     if (loops.repeats(cluster, *warp, grid_.effects)) {
       cluster.repeats_since = grid_.effects + 1;
       cluster.now = std::max(cluster.now, warp->clock);
@@ -389,20 +381,15 @@ Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
   return place;
 }
 
-void GridRun::note_fault(FaultKind kind, Cycle at) {
-  result_.fault = kind;
-  result_.fault_at = std::min(result_.fault_at, at);
-}
-
 void GridRun::report(const Fault& fault, const Cluster& cluster) {
-  note_fault(fault.kind, cluster.now);
-  result_.diagnostics.push_back({fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
-                                 place_of(cluster, fault), fault.details, fault.likely_cause});
+  result_.stop = {fault.kind,
+                  cluster.now,
+                  {fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
+                   place_of(cluster, fault), fault.details, fault.likely_cause}};
 }
 
 void GridRun::report_endless(Cluster& cluster) {
   constexpr size_t kMostPlaces = 8;
-  note_fault(FaultKind::deadlock, cluster.now);
   Diagnostic finding{"endless loop",
                      "the same instructions are executed again and again, with the same values in all registers",
                      {},
@@ -430,12 +417,15 @@ void GridRun::report_endless(Cluster& cluster) {
   if (looping > kMostPlaces) finding.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
   for (Observer* observer : grid_.observers) observer->cluster_repeats(cluster, finding);
   finding.details.push_back("no thread that still runs does anything that could end it");
-  result_.diagnostics.push_back(std::move(finding));
+  result_.stop = {FaultKind::deadlock, cluster.now, std::move(finding)};
 }
 
-void GridRun::report_stuck(Cluster& cluster) {
-  note_fault(FaultKind::deadlock, cluster.now);
-  for (Observer* observer : grid_.observers) observer->cluster_stuck(cluster);
+void GridRun::report_stuck(Cluster& cluster, Cycle at) {
+  Diagnostic finding{"deadlock", "nothing in a cluster can go on", {}, {}, {}};
+  finding.place.kernel = grid_.kernel->display_name;
+  finding.place.source_file = grid_.kernel->source_file();
+  for (Observer* observer : grid_.observers) observer->cluster_stuck(cluster, finding);
+  result_.stop = {FaultKind::deadlock, at, std::move(finding)};
 }
 
 }  // namespace stagecraft::emulator::machine

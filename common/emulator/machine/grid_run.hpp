@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <random>
 #include <unordered_map>
 #include <vector>
@@ -16,14 +17,28 @@
 #include "emulator/machine/endless_loop.hpp"
 #include "emulator/machine/execution.hpp"
 #include "emulator/machine/grid.hpp"
-#include "emulator/machine/machine.hpp"
 
 namespace stagecraft::emulator::machine {
 
+/// Why a grid, or a part of one, did not run to its end.
+struct Stop {
+  FaultKind kind;
+  Cycle at;
+  Diagnostic why;
+};
+
+/// What became of a grid, or of a part of one.
+struct RunResult {
+  std::optional<Stop> stop;
+  std::vector<Finding> findings;  ///< what did not stop it, in the order in which it was found
+  Counters executed;
+  Cycle cycles = 0;  ///< virtual time it took
+};
+
 class GridRun {
  public:
-  /// @param earliest_fault  of all parts of the grid, which this one need not run beyond; null: it is the whole grid.
-  GridRun(Grid& grid, LaunchResult& result, const std::atomic<Cycle>* earliest_fault = nullptr);
+  /// @param earliest_stop  of all parts of the grid, which this one need not run beyond.
+  GridRun(Grid& grid, RunResult& result, const std::atomic<Cycle>& earliest_stop);
   ~GridRun();
   /// To the end, or to the first fault; what is found goes into the result.
   void run();
@@ -41,23 +56,21 @@ class GridRun {
   /// The multiprocessors that the next cluster's blocks would go to; empty when there is no room.
   std::vector<Sm*> find_room() const;
   bool has_room(const Sm& sm, uint32_t blocks) const;
-  void note_fault(FaultKind kind, Cycle at);
   void report(const Fault& fault, const Cluster& cluster);
-  void report_stuck(Cluster& cluster);
+  void report_stuck(Cluster& cluster, Cycle at);
   void report_endless(Cluster& cluster);
-  bool nothing_can_end(const Cluster& cluster) const;
+  void report_leaks(const Block& block, Cycle at);
+  bool nothing_can_end() const;
   Place place_of(const Cluster& cluster, const Fault& fault) const;
 
   Grid& grid_;
-  LaunchResult& result_;
-  const std::atomic<Cycle>* earliest_fault_;
-  Counters counters_;
+  RunResult& result_;
+  const std::atomic<Cycle>& earliest_stop_;
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
   uint32_t block_shared_ = 0;     ///< bytes with what the system reserves
   uint32_t warps_per_block_ = 0;
-  bool leak_reported_ = false;
   std::vector<std::unique_ptr<Block>> spare_blocks_;
 };
 

@@ -48,17 +48,13 @@ Residency Machine::residency(const Kernel& kernel, Extent3 block, uint32_t dynam
 LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Observer*>& observers,
                              std::function<void(std::string_view)> print, const Division& divided) {
   LaunchResult result;
-  Grid grid;
+  GridConstants grid;
   grid.request = &request;
   grid.kernel = request.kernel;
   grid.architecture = &architecture_;
   grid.latencies = &latencies_of(architecture_);
   grid.memory = &memory_;
   grid.id = ++launches_;
-  grid.observers = observers;
-  for (Observer* observer : observers) {
-    if (observer->wants_memory_events() && !request.kernel->observed.empty()) grid.memory_observers.push_back(observer);
-  }
   grid.print = std::move(print);
   // cooperative_groups/details/driver_abi.h, grid_workspace: its size, and a counter that begins at 0.
   constexpr uint64_t kWorkspaceBytes = 8;
@@ -84,18 +80,10 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
     const std::array<uint32_t, 2> contents{kWorkspaceBytes, 0};
     std::memcpy(DeviceMemory::host(*workspace), contents.data(), sizeof contents);
   }
-  const uint32_t parts = observers.empty() && divided.observer ? parts_of(request, architecture_) : 1;
-  std::unique_ptr<Observer> own;
-  if (parts > 1) {
-    result = run_in_parts(grid, parts, divided.observer, divided.threads);
-  } else {
-    if (divided.observer) grid.observers.push_back((own = divided.observer()).get());
-    GridRun(grid, result).run();
-  }
+  const uint32_t parts = observers.empty() && divided.observers ? parts_of(request, architecture_) : 1;
+  result = run_in_parts(grid, parts, observers, divided);
   memory_.release(*parameters);
   if (request.cooperative) memory_.release(*workspace);
-  result.stopped = result.fault.has_value();
-  if (!result.diagnostics.empty() && !result.fault) result.fault = FaultKind::launch_failure;
   return result;
 }
 

@@ -20,7 +20,6 @@ namespace stagecraft::emulator::machine {
 /// What became of a launch.
 struct LaunchResult {
   std::optional<FaultKind> fault;       ///< set when the kernel was stopped, or something was found about it
-  Cycle fault_at = ~Cycle{0};           ///< virtual time at which that was
   bool stopped = false;                 ///< it did not run to its end
   std::vector<Diagnostic> diagnostics;  ///< why; also findings that did not stop it
   uint64_t thread_instructions = 0;     ///< executed, counted per active lane
@@ -30,8 +29,9 @@ struct LaunchResult {
 
 /// How a grid may be divided.
 struct Division {
-  std::function<std::unique_ptr<Observer>()> observer;  ///< makes one for a part; without, the grid stays whole
-  uint32_t threads = 1;                                 ///< of the host, at most
+  /// Makes the observers of a part, which tell by `findings` what they have found; without, the grid stays whole.
+  std::function<std::vector<std::unique_ptr<Observer>>()> observers;
+  uint32_t threads = 1;  ///< of the host, at most
 };
 
 /// How many blocks of a launch fit on one multiprocessor, and what sets the limit.
@@ -61,8 +61,7 @@ class Machine {
   /// its own CUDA error). Never throws for what the kernel does wrong.
   /// @param observers  see all of the grid, which then runs on the calling thread.
   /// @param divided    where no observer is to see all of it and its clusters do not interact, parts of the grid may
-  /// run
-  ///                   at the same time, each with an observer of its own (grid_parts.hpp).
+  ///                   run at the same time, each with observers of its own (grid_parts.hpp).
   LaunchResult launch(const LaunchRequest& request, const std::vector<Observer*>& observers,
                       std::function<void(std::string_view)> print, const Division& divided = {});
 

@@ -39,6 +39,21 @@ struct Diagnostic {
   std::string tolerated;             ///< what is known to work on the chip in spite of it; mostly empty
 };
 
+/// Something found about a kernel that did not stop it.
+struct Finding {
+  Diagnostic diagnostic;
+  std::string identity;  ///< its kind and lines: what is found again, in this cluster or another, is told once
+  uint64_t at = 0;       ///< virtual time
+  struct Detail {
+    uint64_t at;
+    std::string text;
+  };
+  std::vector<Detail> later;  ///< details that came to light after it
+};
+
+/// Findings of one launch that are told; who has so many to mend starts with the first.
+inline constexpr size_t kMostFindings = 32;
+
 /// What happens to an mbarrier.
 enum class BarrierEventKind : uint8_t { init, invalidate, arrive, expect_tx, complete_tx, phase_complete, wait };
 
@@ -222,13 +237,13 @@ class Observer {
   virtual void group(const GroupEvent&) {}
   virtual void tensor(const TensorEvent&) {}
 
-  /// Nothing in the cluster can go on, and nothing outside it will change that.
-  virtual void cluster_stuck(Cluster&) {}
-  /// All that still runs in the cluster is loops that cannot end, and that is about to be reported: what the observer
-  /// knows of it may be added.
+  /// Nothing in the cluster can go on, and nothing outside it will change that, which is about to be reported: what the
+  /// observer knows of it may be added.
+  virtual void cluster_stuck(Cluster&, Diagnostic&) {}
+  /// The same where all that still runs in the cluster is loops that cannot end.
   virtual void cluster_repeats(Cluster&, Diagnostic&) {}
   /// What the observer has found wrong, asked for once when the grid has ended.
-  virtual std::vector<Diagnostic> findings() { return {}; }
+  virtual std::vector<Finding> findings() { return {}; }
   /// Among the events of memory.
   virtual void warpgroup_waited(const WarpgroupWait&) {}
 };

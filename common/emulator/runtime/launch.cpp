@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 
 #include "emulator/checks/deadlock.hpp"
 #include "emulator/checks/race.hpp"
@@ -186,15 +187,17 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
 Cost run(State& state, const machine::LaunchRequest& request) {
   // At once rather than at the next synchronisation, which keeps the order with what the host prints.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
-  checks::RaceCheck race_check;
-  // In the order in which their findings are told: a deadlock is often what a race or a misused barrier led to.
   std::vector<machine::Observer*> observers;
-  if (state.settings().checks.race) observers.push_back(&race_check);
   Recording recording(state.settings());
   recording.join(observers);
-  // Last comes the check for deadlocks, one for each part of the grid that runs by itself.
-  const machine::Division divided{.observer = [] { return std::make_unique<checks::DeadlockCheck>(); },
-                                  .threads = state.settings().threads};
+  // Checks are made for each part of the grid that runs by itself; what is recorded is all of it.
+  const auto checks = [&] {
+    std::vector<std::unique_ptr<machine::Observer>> made;
+    if (state.settings().checks.race) made.push_back(std::make_unique<checks::RaceCheck>());
+    made.push_back(std::make_unique<checks::DeadlockCheck>());
+    return made;
+  };
+  const machine::Division divided{.observers = checks, .threads = state.settings().threads};
   const auto begin = std::chrono::steady_clock::now();
   const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

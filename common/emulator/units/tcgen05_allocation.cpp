@@ -176,11 +176,7 @@ Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
     announce(fragment, machine::TensorEventKind::deallocate, mask, cell_at(address).column, columns);
   }
   machine::note_effect(fragment);
-  // All who wait ask again, in the order of their coming; they may be of other clusters.
-  for (Fragment* waiting : std::exchange(fragment.block().sm->waiting_for_tensor_memory, {})) {
-    waiting->cluster().stuck = false;
-    machine::wake(*waiting);
-  }
+  machine::wake_for_tensor_memory(*fragment.block().sm, machine::time_of(fragment.cluster()));
   return Outcome::next;
 }
 

@@ -17,7 +17,10 @@ namespace stagecraft::emulator::checks {
 
 class RaceTest : public machine::KernelTest {
  protected:
-  RaceTest() { machine.announce_memory_events(true); }
+  RaceTest() {
+    machine.announce_memory_events(true);
+    threads = 1;
+  }
 
   std::string variables = ".shared .align 128 .b8 tile[4096];\n.shared .align 8 .b64 bar[8];\n";
   std::function<void(uint64_t out)> prepare;  ///< called before a launch
@@ -52,11 +55,15 @@ class RaceTest : public machine::KernelTest {
     const uint64_t out = allocate<uint32_t>(4096);
     std::memcpy(request.parameters.data(), &out, sizeof out);
     if (prepare) prepare(out);
-    RaceCheck race_check;
-    machine::LaunchResult result = machine.launch(request, {&race_check, &deadlock_check}, [](std::string_view) {});
-    return result;
+    return machine.launch(request, {}, [](std::string_view) {}, {[this] { return make_checks(); }, threads});
   }
   machine::LaunchResult run(const std::string& body) { return run(body, Shape{}); }
+
+  std::vector<std::unique_ptr<machine::Observer>> make_checks() const override {
+    std::vector<std::unique_ptr<machine::Observer>> made = KernelTest::make_checks();
+    made.push_back(std::make_unique<RaceCheck>());
+    return made;
+  }
 
   static std::string text_of(const machine::LaunchResult& result) {
     std::string text;

@@ -71,7 +71,13 @@ class KernelTest : public ::testing::Test {
     printed.clear();
     const auto print = [this](std::string_view text) { printed += text; };
     if (threads == 0) return machine.launch(request, {&deadlock_check}, print);
-    return machine.launch(request, {}, print, {[] { return std::make_unique<checks::DeadlockCheck>(); }, threads});
+    return machine.launch(request, {}, print, {[this] { return make_checks(); }, threads});
+  }
+  /// The observers of a part of a grid.
+  virtual std::vector<std::unique_ptr<Observer>> make_checks() const {
+    std::vector<std::unique_ptr<Observer>> made;
+    made.push_back(std::make_unique<checks::DeadlockCheck>());
+    return made;
   }
   /// The one thing that was found wrong.
   static std::string message_of(const LaunchResult& result) {

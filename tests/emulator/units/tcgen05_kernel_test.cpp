@@ -6,6 +6,7 @@
 namespace stagecraft::emulator::units::testing {
 namespace {
 
+using machine::Cycle;
 using machine::FaultKind;
 using machine::Kernel;
 using machine::LaunchResult;
@@ -268,6 +269,26 @@ TEST_F(Tcgen05KernelTest, AllocatesInTurnWhenMemoryIsShort) {
   EXPECT_FALSE(result.fault) << all_of(result);
   const std::vector<uint32_t> found = read<uint32_t>(words, blocks * 128);
   for (uint32_t i = 0; i < found.size(); ++i) ASSERT_EQ(found[i], i % 128) << i;
+}
+
+TEST_F(Tcgen05KernelTest, WaitsForTensorMemoryInVirtualTime) {
+  // Each block holds all of tensor memory for 3 times as many cycles as it counts to.
+  constexpr uint32_t kCount = 20'000;
+  std::string text = kAllocateInTurn;
+  text.insert(text.find("  nanosleep"),
+              fmt::format("mov.u32 %r9, {}; .reg .pred %p; again: sub.u32 %r9, %r9, 1; setp.ne.u32 %p, %r9, 0;\n"
+                          "@%p bra again;\n",
+                          kCount));
+  const uint32_t chip = machine.architecture().multiprocessors;
+  const uint64_t words = allocate<uint32_t>(3 * chip * 32);
+  const auto cycles = [&](uint32_t blocks) {
+    const LaunchResult result = launch(compile(text), {blocks, 1, 1}, {32, 1, 1}, words);
+    EXPECT_FALSE(result.fault) << all_of(result);
+    return result.cycles;
+  };
+  const Cycle alone = cycles(chip);
+  EXPECT_GT(alone, 3 * kCount);
+  EXPECT_GE(cycles(3 * chip), 3 * 3 * kCount);
 }
 
 class Tcgen05PairKernelTest : public Tcgen05KernelTest {
