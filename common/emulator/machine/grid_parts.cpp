@@ -7,6 +7,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,25 +34,36 @@ class Parts {
       : grid_(grid), observers_(observers), divided_(divided), results_(parts) {}
 
   LaunchResult run() {
-    const auto begin = std::chrono::steady_clock::now();
-    std::vector<std::thread> helpers;
     while (run_next()) {
-      const uint64_t left = results_.size() - std::min<uint64_t>(next_, results_.size());
-      const uint64_t wanted = std::min<uint64_t>(divided_.threads - 1, left);
-      if (!helpers.empty() || std::chrono::steady_clock::now() - begin < kWorthAThread) continue;
-      for (uint64_t i = 0; i < wanted; ++i) {
-        helpers.emplace_back([this] {
-          while (run_next()) {
-          }
-        });
-      }
     }
-    for (std::thread& helper : helpers) helper.join();
+    for (std::thread& helper : helpers_) helper.join();
     if (failure_) std::rethrow_exception(failure_);
     return together();
   }
 
  private:
+  /// Asked before each turn of a cluster.
+  bool goes_on(Cycle now) {
+    if (!has_helpers_ && std::this_thread::get_id() == caller_) start_helpers_where_worth_it();
+    return now <= earliest_stop_.load(std::memory_order_relaxed);
+  }
+
+  void start_helpers_where_worth_it() {
+    if (std::chrono::steady_clock::now() - begin_ < kWorthAThread) return;
+    has_helpers_ = true;
+    const uint64_t left = results_.size() - std::min<uint64_t>(next_, results_.size());
+    try {
+      for (uint64_t i = 0; i < std::min<uint64_t>(divided_.threads - 1, left); ++i) {
+        helpers_.emplace_back([this] {
+          while (run_next()) {
+          }
+        });
+      }
+    } catch (const std::system_error&) {
+      // The host has no more threads to give: those that there are do the work.
+    }
+  }
+
   /// False when there is none left.
   bool run_next() {
     const uint32_t part = next_++;
@@ -84,7 +96,7 @@ class Parts {
     for (uint32_t i = 0; i < grid.sms.size(); ++i) grid.sms[i].index = first + i;
 
     RunResult& result = results_[part];
-    GridRun(grid, result, earliest_stop_).run();
+    GridRun(grid, result, [this](Cycle now) { return goes_on(now); }).run();
     if (!result.stop) return;
     Cycle earliest = earliest_stop_;
     while (result.stop->at < earliest && !earliest_stop_.compare_exchange_weak(earliest, result.stop->at)) {
@@ -122,6 +134,10 @@ class Parts {
   std::vector<RunResult> results_;  ///< by part
   std::atomic<uint32_t> next_ = 0;  ///< part to be run
   std::atomic<Cycle> earliest_stop_ = ~Cycle{0};
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const std::thread::id caller_ = std::this_thread::get_id();
+  bool has_helpers_ = false;  ///< set before there are any
+  std::vector<std::thread> helpers_;
   std::atomic<bool> has_failed_ = false;
   std::exception_ptr failure_;
 };

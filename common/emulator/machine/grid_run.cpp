@@ -63,8 +63,8 @@ uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
   return round_up(machine_registers * kWarpSize, 256) * warps;
 }
 
-GridRun::GridRun(Grid& grid, RunResult& result, const std::atomic<Cycle>& earliest_stop)
-    : grid_(grid), result_(result), earliest_stop_(earliest_stop), random_(grid.request->seed) {
+GridRun::GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on)
+    : grid_(grid), result_(result), goes_on_(std::move(goes_on)), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
   warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
   block_registers_ = registers_of_block(grid.kernel->machine_registers, warps_per_block_);
@@ -111,7 +111,7 @@ void GridRun::run() {
         report_stuck(*grid_.resident.front(), result_.cycles);
         break;
       }
-      if (current->now > earliest_stop_.load(std::memory_order_relaxed)) break;
+      if (!goes_on_(current->now)) break;
       const Status status = advance(*current, current->now + kClusterSlice);
       result_.cycles = std::max(result_.cycles, current->now);
       if (status == Status::finished) {

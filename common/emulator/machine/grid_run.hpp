@@ -6,8 +6,8 @@
 // result and report, depends on the program and the seed alone.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <random>
@@ -37,8 +37,8 @@ struct RunResult {
 
 class GridRun {
  public:
-  /// @param earliest_stop  of all parts of the grid, which this one need not run beyond.
-  GridRun(Grid& grid, RunResult& result, const std::atomic<Cycle>& earliest_stop);
+  /// @param goes_on  asked before each turn of a cluster, with its time; where it says no, the run ends there.
+  GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on);
   ~GridRun();
   /// To the end, or to the first fault; what is found goes into the result.
   void run();
@@ -65,7 +65,7 @@ class GridRun {
 
   Grid& grid_;
   RunResult& result_;
-  const std::atomic<Cycle>& earliest_stop_;
+  std::function<bool(Cycle)> goes_on_;
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
