@@ -1,7 +1,11 @@
 // mov, and the special registers that change while a warp runs.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
@@ -129,6 +133,57 @@ void translate_parts(Translation& t, ptx::Type type) {
   }
 }
 
+/// mov.v4.u32 {%r1, %r2, %r3, _}, %ctaid and its kind: from one vector to another of as many elements.
+struct VectorMove : OpDetail {
+  struct Element {
+    RegisterOffset to, from;
+    uint32_t to_bytes, from_bytes;  ///< of a lane: those of the registers, which may be wider than the type
+  };
+  std::vector<Element> elements;
+};
+
+Outcome move_vector(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const VectorMove*>(op.detail);
+  for_each_lane(mask, [&](uint32_t lane) {
+    std::array<uint64_t, 4> values{};  // all are read first: what is written may be read, too
+    for (size_t i = 0; i < detail.elements.size(); ++i) {
+      const VectorMove::Element& element = detail.elements[i];
+      std::memcpy(&values[i], fragment.registers + element.from + lane * element.from_bytes,
+                  std::min(element.from_bytes, element.to_bytes));
+    }
+    for (size_t i = 0; i < detail.elements.size(); ++i) {
+      const VectorMove::Element& element = detail.elements[i];
+      std::memcpy(fragment.registers + element.to + lane * element.to_bytes, &values[i], element.to_bytes);
+    }
+  });
+  return Outcome::next;
+}
+
+/// The elements of a vector operand; a special register such as %ctaid has four.
+std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
+  if (operand.kind != ptx::OperandKind::special) return operand.list;
+  std::vector<ptx::Operand> elements(4, operand);
+  for (size_t i = 0; i < elements.size(); ++i) elements[i].name += {'.', "xyzw"[i]};
+  return elements;
+}
+
+void translate_vector(Translation& t, size_t count) {
+  const ptx::Type type = t.modifiers.require_type();
+  const std::vector<ptx::Operand> to = elements_of(t.operand(0)), from = elements_of(t.operand(1));
+  if (to.size() != count || from.size() != count) {
+    t.illegal(fmt::format("both operands must have {} elements, in braces", count));
+  }
+  auto detail = std::make_unique<VectorMove>();
+  for (size_t i = 0; i < count; ++i) {
+    if (to[i].kind == ptx::OperandKind::sink) continue;
+    const ptx::Type read = t.register_type(from[i]), written = t.register_type(to[i]);
+    detail->elements.push_back({t.destination(to[i], type), t.source(from[i], type),
+                                lane_bytes(written == ptx::Type::none ? type : written),
+                                lane_bytes(read == ptx::Type::none ? type : read)});
+  }
+  t.emit(move_vector).detail = t.keep(std::move(detail));
+}
+
 enum class Clock : uint64_t { cycles, nanoseconds };
 
 template <typename Element>
@@ -160,6 +215,10 @@ bool translate_clock(Translation& t, ptx::Type type) {
 }
 
 void translate_mov(Translation& t) {
+  if (const auto vector = t.modifiers.take_one_of({"v2", "v4"})) {
+    translate_vector(t, static_cast<size_t>((*vector)[1] - '0'));
+    return;
+  }
   const ptx::Type type = t.modifiers.require_type();
   if (t.operand(0).kind == ptx::OperandKind::vector || t.operand(1).kind == ptx::OperandKind::vector) {
     translate_parts(t, type);

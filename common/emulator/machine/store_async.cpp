@@ -64,9 +64,6 @@ void translate_transfer(Translation& t, bool reduction) {
   auto detail = std::make_unique<AsyncStoreDetail>();
   detail->what = reduction ? "red.async" : "st.async";
   t.modifiers.require("async");
-  if (t.modifiers.has("mmio") || t.modifiers.has("release") || t.modifiers.has("global")) {
-    t.unsupported("only the form that an mbarrier completes, to .shared::cluster, is implemented");
-  }
   t.modifiers.take_one_of({"weak", "relaxed"});
   t.modifiers.take("cluster");
   t.modifiers.take("shared::cluster");
@@ -137,6 +134,20 @@ Outcome clear(Fragment& fragment, const Op& op, LaneMask mask) {
 }
 
 }  // namespace
+
+bool take_asynchronous_release(Translation& t) {
+  if (!t.modifiers.has("async") || !t.modifiers.has("release")) return false;
+  if (t.architecture().major < 10) t.unsupported(".release needs sm_100");
+  t.modifiers.take("async");
+  if (t.modifiers.has("cta") || t.modifiers.has("cluster")) t.illegal("the scope of .release is .gpu or .sys");
+  for (const std::string& modifier : t.instruction.modifiers) {
+    if (modifier.starts_with("shared") || modifier.starts_with("mbarrier")) {
+      t.illegal(fmt::format(".{} with .release, which is for global memory and ends with the block", modifier));
+    }
+    if (modifier == "v2" || modifier == "v4") t.illegal("vectors are for the form with an mbarrier");
+  }
+  return true;
+}
 
 void translate_store_async(Translation& t) { translate_transfer(t, false); }
 void translate_reduction_async(Translation& t) { translate_transfer(t, true); }
