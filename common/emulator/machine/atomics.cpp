@@ -152,7 +152,7 @@ void translate_update(Translation& t, bool returns) {
 void translate_atom(Translation& t) { translate_update(t, true); }
 
 void translate_red(Translation& t) {
-  if (take_release_async(t)) return translate_update(t, false);
+  if (take_asynchronous_release(t)) return translate_update(t, false);
   if (t.modifiers.has("async")) return translate_reduction_async(t);
   translate_update(t, false);
 }

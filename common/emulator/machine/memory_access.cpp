@@ -128,7 +128,7 @@ void translate_plain(Translation& t, bool store) {
 void translate_load(Translation& t) { translate_plain(t, false); }
 
 void translate_store(Translation& t) {
-  if (take_release_async(t)) return translate_plain(t, true);
+  if (take_asynchronous_release(t)) return translate_plain(t, true);
   if (t.modifiers.has("async")) return translate_store_async(t);
   if (t.modifiers.has("bulk")) return translate_store_bulk(t);
   translate_plain(t, true);

@@ -1,14 +1,14 @@
 // mov, and the special registers that change while a warp runs.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
-#include "emulator/ptx/special_registers.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -133,60 +133,55 @@ void translate_parts(Translation& t, ptx::Type type) {
   }
 }
 
-/// mov.v4.u32 {a, b, c, d}, %tid and its kind: element by element, all read before the first is written.
-struct ElementsDetail : OpDetail {
+/// mov.v4.u32 {%r1, %r2, %r3, _}, %ctaid and its kind: from one vector to another of as many elements.
+struct VectorMove : OpDetail {
   struct Element {
-    RegisterOffset from, to;
+    RegisterOffset to, from;
+    uint32_t to_bytes, from_bytes;  ///< of a lane: those of the registers, which may be wider than the type
   };
   std::vector<Element> elements;
-  uint32_t bytes = 0;  ///< of one lane of each
 };
 
-Outcome move_elements(Fragment& fragment, const Op& op, LaneMask mask) {
-  const auto& detail = *static_cast<const ElementsDetail*>(op.detail);
-  const uint32_t bytes = detail.bytes;
+Outcome move_vector(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const VectorMove*>(op.detail);
   for_each_lane(mask, [&](uint32_t lane) {
-    std::byte values[4][8];
-    size_t i = 0;
-    for (const auto& element : detail.elements) {
-      std::memcpy(values[i++], fragment.registers + element.from + lane * bytes, bytes);
+    std::array<uint64_t, 4> values{};  // all are read first: what is written may be read, too
+    for (size_t i = 0; i < detail.elements.size(); ++i) {
+      const VectorMove::Element& element = detail.elements[i];
+      std::memcpy(&values[i], fragment.registers + element.from + lane * element.from_bytes,
+                  std::min(element.from_bytes, element.to_bytes));
     }
-    i = 0;
-    for (const auto& element : detail.elements) {
-      std::memcpy(fragment.registers + element.to + lane * bytes, values[i++], bytes);
+    for (size_t i = 0; i < detail.elements.size(); ++i) {
+      const VectorMove::Element& element = detail.elements[i];
+      std::memcpy(fragment.registers + element.to + lane * element.to_bytes, &values[i], element.to_bytes);
     }
   });
   return Outcome::next;
 }
 
-/// The elements of the source: those of a vector, or the components of a special register, of which the fourth is 0.
-std::vector<ptx::Operand> elements_of(Translation& t, const ptx::Operand& operand, size_t count) {
-  if (operand.kind == ptx::OperandKind::vector) return operand.list;
-  const bool is_vector = operand.kind == ptx::OperandKind::special &&
-                         ptx::find_special_register(operand.name) == ptx::SpecialRegister::vector;
-  if (!is_vector || count != 4) {
-    t.illegal("legal sources: a vector of as many elements or, for .v4, a special register such as %tid");
-  }
+/// The elements of a vector operand; a special register such as %ctaid has four.
+std::vector<ptx::Operand> elements_of(const ptx::Operand& operand) {
+  if (operand.kind != ptx::OperandKind::special) return operand.list;
   std::vector<ptx::Operand> elements(4, operand);
-  for (size_t i = 0; i < 3; ++i) elements[i].name += fmt::format(".{}", "xyz"[i]);
-  elements[3] = {};
-  elements[3].kind = ptx::OperandKind::integer;
+  for (size_t i = 0; i < elements.size(); ++i) elements[i].name += {'.', "xyzw"[i]};
   return elements;
 }
 
-void translate_vector(Translation& t, uint32_t count, ptx::Type type) {
-  if (type == ptx::Type::pred || ptx::size_of(type) > 8) t.illegal("the elements must have 8 to 64 bits");
-  if (t.operand(0).kind != ptx::OperandKind::vector) t.illegal("the destination must be a vector");
-  const std::vector<ptx::Operand>& to = t.operand(0).list;
-  const std::vector<ptx::Operand> from = elements_of(t, t.operand(1), count);
-  if (to.size() != count || from.size() != count) t.illegal(fmt::format("both vectors must have {} elements", count));
-  auto detail = std::make_unique<ElementsDetail>();
-  detail->bytes = lane_bytes(type);
+void translate_vector(Translation& t, size_t count) {
+  const ptx::Type type = t.modifiers.require_type();
+  const std::vector<ptx::Operand> to = elements_of(t.operand(0)), from = elements_of(t.operand(1));
+  if (to.size() != count || from.size() != count) {
+    t.illegal(fmt::format("both operands must have {} elements, in braces", count));
+  }
+  auto detail = std::make_unique<VectorMove>();
   for (size_t i = 0; i < count; ++i) {
     if (to[i].kind == ptx::OperandKind::sink) continue;
-    detail->elements.push_back({t.source(from[i], type), t.destination(to[i], type)});
+    const ptx::Type read = t.register_type(from[i]), written = t.register_type(to[i]);
+    detail->elements.push_back({t.destination(to[i], type), t.source(from[i], type),
+                                lane_bytes(written == ptx::Type::none ? type : written),
+                                lane_bytes(read == ptx::Type::none ? type : read)});
   }
-  t.emit(move_elements).detail = t.keep(std::move(detail));
+  t.emit(move_vector).detail = t.keep(std::move(detail));
 }
 
 enum class Clock : uint64_t { cycles, nanoseconds };
@@ -220,12 +215,11 @@ bool translate_clock(Translation& t, ptx::Type type) {
 }
 
 void translate_mov(Translation& t) {
-  const auto vector = t.modifiers.take_one_of({"v2", "v4"});
-  const ptx::Type type = t.modifiers.require_type();
-  if (vector) {
-    translate_vector(t, static_cast<uint32_t>((*vector)[1] - '0'), type);
+  if (const auto vector = t.modifiers.take_one_of({"v2", "v4"})) {
+    translate_vector(t, static_cast<size_t>((*vector)[1] - '0'));
     return;
   }
+  const ptx::Type type = t.modifiers.require_type();
   if (t.operand(0).kind == ptx::OperandKind::vector || t.operand(1).kind == ptx::OperandKind::vector) {
     translate_parts(t, type);
     return;

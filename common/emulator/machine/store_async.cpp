@@ -135,14 +135,17 @@ Outcome clear(Fragment& fragment, const Op& op, LaneMask mask) {
 
 }  // namespace
 
-bool take_release_async(Translation& t) {
+bool take_asynchronous_release(Translation& t) {
   if (!t.modifiers.has("async") || !t.modifiers.has("release")) return false;
-  if (t.architecture().major < 10) t.unsupported("needs sm_100");
-  if (!t.modifiers.has("gpu") && !t.modifiers.has("sys")) t.illegal("the scope must be .gpu or .sys");
-  if (t.modifiers.has("v2") || t.modifiers.has("v4") || t.modifiers.has("shared::cluster")) {
-    t.illegal("with .release there is one element, in .global memory");
-  }
+  if (t.architecture().major < 10) t.unsupported(".release needs sm_100");
   t.modifiers.take("async");
+  if (t.modifiers.has("cta") || t.modifiers.has("cluster")) t.illegal("the scope of .release is .gpu or .sys");
+  for (const std::string& modifier : t.instruction.modifiers) {
+    if (modifier.starts_with("shared") || modifier.starts_with("mbarrier")) {
+      t.illegal(fmt::format(".{} with .release, which is for global memory and ends with the block", modifier));
+    }
+    if (modifier == "v2" || modifier == "v4") t.illegal("vectors are for the form with an mbarrier");
+  }
   return true;
 }
 

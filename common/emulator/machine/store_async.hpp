@@ -1,14 +1,14 @@
-// Stores and reductions whose end an mbarrier learns of (st.async, red.async), and st.bulk.
+// Asynchronous stores and reductions (st.async, red.async), and st.bulk.
 #pragma once
 
 #include "emulator/machine/translate.hpp"
 
 namespace stagecraft::emulator::machine {
 
-/// Whether this is a st.async.release or red.async.release to global memory, of which no mbarrier learns: they may be
-/// done at any time before the block ends, and are done at once, as the st or red of the modifiers that are left.
-bool take_release_async(Translation& t);
-
+/// Those with .release go to global memory, at any time before their block ends; here at once, as a plain st.release or
+/// red.release. True when this is one; then .async is taken and what such an instruction cannot have is refused.
+bool take_asynchronous_release(Translation& t);
+/// The others go to shared memory, and an mbarrier learns of their end.
 void translate_store_async(Translation& t);
 void translate_reduction_async(Translation& t);
 void translate_store_bulk(Translation& t);

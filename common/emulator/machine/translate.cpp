@@ -186,12 +186,13 @@ RegisterOffset Translation::source(const ptx::Operand& operand, ptx::Type type) 
       }
       return constant(operand.bits, bytes);
     case ptx::OperandKind::special: {
+      // The fourth element of the vectors is there for PTX of old, as are 16-bit reads of them all.
+      if (operand.name.ends_with(".w")) return constant(0, bytes);
       const auto* found = std::find_if(std::begin(kSpecialNames), std::end(kSpecialNames),
                                        [&](const SpecialName& entry) { return entry.name == operand.name; });
       if (found == std::end(kSpecialNames)) {
         unsupported(fmt::format("special register %{} is not implemented as an operand here", operand.name));
       }
-      if (bytes != 0 && bytes < 4) illegal(fmt::format("special register %{} has 32 bits", operand.name));
       return kernel.registers().special(found->special, bytes);
     }
     case ptx::OperandKind::symbol: return symbol_source(operand, bytes);

@@ -48,12 +48,26 @@ struct MmaDetail : machine::OpDetail {
   bool weight_stationary = false;
   bool a_in_tensor_memory = false;
   MemoryOperand d, a_address, scales_a, scales_b;
-  LaneOperand a, b, instruction;
+  LaneOperand a, b, instruction, zero_columns;
   std::array<LaneOperand, 2 * kLaneWords> disabled;
   Translation::Predicate accumulate{machine::kNoRegister, 0};
   uint32_t scale_d = 0;
   uint32_t scales_per_slice = 0;
 };
+
+/// The zero-column mask descriptor of the .ws form. Programs that want no mask give 0; of a mask that is made, PTX's
+/// description and its examples contradict each other, as to which of the columns are the zeros.
+void require_no_zero_columns(uint64_t descriptor, uint32_t lane) {
+  constexpr uint64_t kNonZeroMask = uint64_t{1} << 39, kColumnShift = uint64_t{0x3f} << 56;
+  if ((descriptor & (kNonZeroMask | kColumnShift)) == 0) return;
+  throw machine::Fault(machine::FaultKind::illegal_instruction,
+                       fmt::format("tcgen05.mma.ws: the zero-column mask descriptor is 0x{:x}: masks other than none "
+                                   "are not implemented",
+                                   descriptor),
+                       {"with 0 in Non-Zero Mask (bit 39) and in Column Shift (bits 56 to 61), all columns of B count",
+                        "which columns a mask zeroes is not known: PTX ISA 9.7.16.4.3 contradicts its own examples"},
+                       1u << lane);
+}
 
 MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
   MmaOperation operation;
@@ -61,6 +75,7 @@ MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uin
   operation.shape =
       decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary, detail.pair);
   operation.weight_stationary = detail.weight_stationary;
+  if (detail.zero_columns.present()) require_no_zero_columns(detail.zero_columns.at(fragment, lane), lane);
   const LaneMask enabled = *machine::lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
   operation.accumulate = ((enabled ^ detail.accumulate.flip) >> lane & 1) != 0;
   operation.scale_d = detail.scale_d;
@@ -163,7 +178,8 @@ void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
   ++index;
   if (index == t.operand_count()) return;
   if (detail.weight_stationary) {
-    t.unsupported("the zero-column mask of tcgen05.mma.ws is not implemented: its polarity is not known for certain");
+    detail.zero_columns = lane_operand(t, t.operand(index), ptx::Type::b64);
+    return;
   }
   if (detail.kind != MmaKind::f16 && detail.kind != MmaKind::tf32) {
     t.illegal(fmt::format("scale-input-d, which only kind::f16 and kind::tf32 have, with {}", name_of(detail.kind)));

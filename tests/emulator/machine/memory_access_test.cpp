@@ -378,19 +378,18 @@ TEST_F(MemoryAccessTest, CompletesAnMbarrierWithAnAsynchronousStore) {
   EXPECT_EQ(result, (std::vector<uint32_t>{11, 12, 23}));
 }
 
-TEST_F(MemoryAccessTest, StoresAndAddsAsynchronouslyToGlobalMemory) {
+TEST_F(MemoryAccessTest, StoresAndAddsToGlobalMemoryAsynchronouslyWithRelease) {
   const auto result = run<uint32_t>(R"(
-    mov.u32 %r1, 11; mov.u32 %r2, 5;
-    st.async.release.gpu.global.u32 [%out], %r1;
-    st.async.mmio.release.sys.global.u32 [%out+4], %r2;
-    red.async.release.global.gpu.add.u32 [%out+8], %r1;
-    red.async.release.sys.add.u32 [%out+8], %r2;)",
-                                    {0, 0, 100});
-  EXPECT_EQ(result, (std::vector<uint32_t>{11, 5, 116}));
-  EXPECT_NE(refusal_of("st.async.release.gpu.global.v2.u32 [%out], {%r1, %r2};").find("there is one element"),
-            std::string::npos);
-  EXPECT_NE(refusal_of("red.async.release.cluster.global.add.u32 [%out], %r1;").find("must be .gpu or .sys"),
-            std::string::npos);
+    mov.u32 %r3, 11; mov.u64 %rd3, 5000000000;
+    st.async.release.global.gpu.b32 [%out], %r3; st.async.mmio.release.sys.global.u64 [%out+8], %rd3;
+    red.async.release.gpu.add.u32 [%out+4], %r3; red.async.release.global.gpu.add.u32 [%out+4], %r3;)",
+                                    {1, 2, 3, 4});
+  EXPECT_EQ(result, (std::vector<uint32_t>{11, 24, 705032704, 1}));
+  EXPECT_EQ(refusal_of("st.async.release.cluster.global.b32 [%out], %r1;"),
+            "`st.async.release.cluster.global.b32`: the scope of .release is .gpu or .sys");
+  EXPECT_EQ(refusal_of("red.async.release.gpu.shared::cluster.add.u32 [%out], %r1;"),
+            "`red.async.release.gpu.shared::cluster.add.u32`: .shared::cluster with .release, which is for global "
+            "memory and ends with the block");
 }
 
 TEST_F(MemoryAccessTest, ClearsSharedMemoryInBulk) {

@@ -1,7 +1,4 @@
-// mov between vectors and special registers, in kernels given as PTX.
-#include <string>
-#include <vector>
-
+// mov: of vectors, and of special registers.
 #include "emulator/ptx/diagnostics.hpp"
 #include "kernel_fixture.hpp"
 
@@ -10,13 +7,14 @@ namespace {
 
 class MovesTest : public KernelTest {
  protected:
-  std::vector<uint32_t> run(const std::string& body, Extent3 grid = {1, 1, 1}, Extent3 block = {1, 1, 1}) {
-    const uint64_t address = allocate<uint32_t>(4, 99);
-    const LaunchResult result = launch(compile_body(body), grid, block, address);
-    EXPECT_FALSE(result.fault) << (result.diagnostics.empty() ? "" : result.diagnostics[0].message);
-    return read<uint32_t>(address, 4);
+  /// What the last thread of the last block of 3 x 2 blocks of 8 x 2 threads stores: %r0 to %r3.
+  std::vector<uint32_t> last(const std::string& body) {
+    const uint64_t out = allocate<uint32_t>(4);
+    const LaunchResult result =
+        launch(compile_body(body + "\n st.global.v4.b32 [%out], {%r0, %r1, %r2, %r3};"), {3, 2, 1}, {8, 2, 1}, out);
+    EXPECT_FALSE(result.fault) << message_of(result);
+    return read<uint32_t>(out, 4);
   }
-
   std::string refusal_of(const std::string& body) {
     try {
       compile_body(body);
@@ -27,31 +25,29 @@ class MovesTest : public KernelTest {
   }
 };
 
-TEST_F(MovesTest, ReadsASpecialRegisterWithAllItsComponents) {
-  const std::string store = "st.global.v4.u32 [%out], {%r1, %r2, %r3, %r4};";
-  EXPECT_EQ(run("mov.v4.u32 {%r1, %r2, %r3, %r4}, %nctaid;" + store, {2, 3, 4}), (std::vector<uint32_t>{2, 3, 4, 0}));
-  EXPECT_EQ(run("mov.v4.b32 {%r1, %r2, %r3, %r4}, %ntid;" + store, {1, 1, 1}, {4, 2, 3}),
-            (std::vector<uint32_t>{4, 2, 3, 0}));
-  // As FlashInfer reads it.
-  EXPECT_EQ(run("mov.u32 %r4, 7; mov.v4.u32 {%r1, %r2, %r3, _}, %nclusterid;" + store, {5, 1, 6}),
-            (std::vector<uint32_t>{5, 1, 6, 7}));
-  EXPECT_EQ(run(".reg .v4 .u32 %v; mov.v4.u32 %v, %ntid; st.global.v4.u32 [%out], %v;", {1, 1, 1}, {1, 2, 3}),
-            (std::vector<uint32_t>{1, 2, 3, 0}));
+TEST_F(MovesTest, ReadsSpecialRegistersAsVectors) {
+  EXPECT_EQ(last("mov.v4.u32 {%r0, %r1, %r2, %r3}, %nctaid;"), (std::vector<uint32_t>{3, 2, 1, 0}));
+  EXPECT_EQ(last("mov.b32 %r2, 77; mov.v4.b32 {%r0, %r1, _, %r3}, %ctaid; setp.ne.u32 %p1, %r0, 2; @%p1 exit;"
+                 "mov.v4.u32 {_, %r3, _, _}, %tid; setp.ne.u32 %p1, %r1, 1; @%p1 exit; mov.u32 %r3, %tid.w;"),
+            (std::vector<uint32_t>{2, 1, 77, 0}));
 }
 
-TEST_F(MovesTest, ReadsAllElementsBeforeTheFirstIsWritten) {
-  EXPECT_EQ(run(R"(mov.u32 %r1, 1; mov.u32 %r2, 2; mov.u32 %r3, 3; mov.u32 %r4, 4;
-                   mov.v4.u32 {%r4, %r1, %r2, %r3}, {%r1, %r2, %r3, %r4}; mov.v2.b32 {%r1, %r2}, {%r2, %r1};
-                   st.global.v4.u32 [%out], {%r1, %r2, %r3, %r4};)"),
-            (std::vector<uint32_t>{3, 2, 4, 1}));
+TEST_F(MovesTest, MovesVectorsElementByElement) {
+  EXPECT_EQ(
+      last("mov.b32 %r0, 1; mov.b32 %r1, 2; mov.b32 %r2, 3; mov.b32 %r3, 4;"
+           "mov.v4.b32 {%r0, %r1, %r2, %r3}, {%r3, %r2, %r1, %r0};"
+           "mov.f32 %f1, 0f3f800000; mov.v2.f32 {%f0, %f1}, {%f1, 0f40000000}; mov.b32 %r2, %f0; mov.b32 %r3, %f1;"),
+      (std::vector<uint32_t>{4, 3, 0x3f800000, 0x40000000}));
+  EXPECT_EQ(refusal_of("mov.v2.u32 {%r0, %r1}, %tid;"), "`mov.v2.u32`: both operands must have 2 elements, in braces");
+  EXPECT_EQ(refusal_of("mov.v4.u32 {%r0, %r1}, {%r2, %r3};"),
+            "`mov.v4.u32`: both operands must have 4 elements, in braces");
 }
 
-TEST_F(MovesTest, RefusesVectorsOfAnotherLength) {
-  EXPECT_NE(refusal_of("mov.v2.u32 {%r1, %r2}, %tid;").find("for .v4, a special register such as %tid"),
-            std::string::npos);
-  EXPECT_NE(refusal_of("mov.v4.u32 {%r1, %r2, %r3, %r4}, %laneid;").find("legal sources"), std::string::npos);
-  EXPECT_NE(refusal_of("mov.v2.u32 {%r1, %r2}, {%r1, %r2, %r3, %r4};").find("both vectors must have 2 elements"),
-            std::string::npos);
+TEST_F(MovesTest, ReadsTheLowHalfOfASpecialRegister) {
+  EXPECT_EQ(last("mov.u16 %h0, %nctaid.x; mov.u16 %h1, %lanemask_lt; mov.u32 %r0, %tid.y; setp.eq.u32 %p1, %r0, 0;"
+                 "mov.u32 %r0, %tid.x; @%p1 exit; setp.ne.u32 %p1, %r0, 7; @%p1 exit; cvt.u32.u16 %r0, %h0;"
+                 "cvt.u32.u16 %r1, %h1; mov.b32 %r2, 0; mov.b32 %r3, 0;"),
+            (std::vector<uint32_t>{3, 0x7fff, 0, 0}));
 }
 
 }  // namespace

@@ -153,6 +153,25 @@ TEST_F(Tcgen05KernelTest, MultipliesATile) {
   expect_product();
 }
 
+TEST_F(Tcgen05KernelTest, TakesTheZeroColumnMaskThatMasksNothing) {
+  const auto kernel = [](const std::string& mask) {
+    std::string text = tile_kernel();
+    const std::string dense = "mma.cta_group::1.kind::f16 [%d], %da, %db, %idesc, %p2;";
+    for (size_t at = 0; (at = text.find(dense, at)) != std::string::npos;) {
+      text.replace(at, dense.size(), "mma.ws.cta_group::1.kind::f16 [%d], %da, %db, %idesc, %p2, " + mask + ";");
+    }
+    return text;
+  };
+  const LaunchResult result = run(kernel("0"));
+  EXPECT_FALSE(result.fault) << all_of(result);
+  expect_product();
+  // The spans mean nothing without the bit that has a mask made of them.
+  EXPECT_FALSE(run(kernel("0x3040000000001")).fault);
+  const LaunchResult masked = run(kernel("0x3048000000001"));
+  EXPECT_EQ(masked.fault, FaultKind::illegal_instruction);
+  EXPECT_REPORT(masked, "the zero-column mask descriptor is 0x3048000000001");
+}
+
 TEST_F(Tcgen05KernelTest, CommitsToAGenericAddressAndToSeveralBlocks) {
   const LaunchResult generic =
       run(tile_kernel("\n  cvt.u64.u32 %rd1, %mbar; cvta.shared.u64 %rd1, %rd1;", "b64 [%rd1]"));
@@ -366,6 +385,7 @@ TEST_F(Tcgen05TranslationTest, AcceptsTheFormsThatPtxasAccepts) {
            "mma.cta_group::1.kind::mxf4.block_scale.block32 [%r1], %rd1, %rd2, %r2, [%r8], [%r9], %p1;",
            "mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%r1], [%r7], %rd2, %r2, [%r8], [%r9], !%p1;",
            "mma.ws.cta_group::1.kind::f16.collector::b0::fill [%r1], %rd1, %rd2, %r2, %p1;",
+           "mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1, %rd3;",
            "ld.sync.aligned.16x32bx2.x1.b32 {%r1}, [%r2], 1;",
            "ld.32x32b.x2.sync.aligned.b32 {%r1, %r3}, [%r2+64];",
            "st.sync.aligned.16x256b.x1.unpack::16b.b32 [%r2], {%r1, %r2, %r3, %r4};",
@@ -391,7 +411,6 @@ TEST_F(Tcgen05TranslationTest, AcceptsTheFormsThatPtxasAccepts) {
 TEST_F(Tcgen05TranslationTest, NamesWhatIsNotImplemented) {
   EXPECT_REFUSED("mma.sp.cta_group::1.kind::f16 [%r1], %rd1, %rd2, [%r3], %r2, %p1;", "sparse A");
   EXPECT_REFUSED("mma.cta_group::1.kind::f16.ashift [%r1], [%r7], %rd2, %r2, %p1;", "ashift is not implemented");
-  EXPECT_REFUSED("mma.ws.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1, %rd3;", "zero-column mask");
   EXPECT_REFUSED("shift.cta_group::1.down [%r1];", "tcgen05.shift is not implemented");
   EXPECT_REFUSED("melt.cta_group::1 [%r1];", "no such tcgen05 instruction");
 }
