@@ -254,6 +254,17 @@ void translate_return(Translation& t) {
   t.emit(return_from).detail = detail;
 }
 
+std::string explain_undefined(const ptx::Module& module, const std::string& function) {
+  // cuda_device_runtime_api.h gives its functions this prefix.
+  if (function.starts_with("__cudaCDP2")) {
+    return fmt::format(
+        "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",
+        function);
+  }
+  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}", function,
+                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out);
+}
+
 void translate_call(Translation& t) {
   t.modifiers.take("uni");
   // call (results), function, (arguments), prototype; results, arguments and prototype may be absent.
@@ -279,8 +290,7 @@ void translate_call(Translation& t) {
     if (function.is_declaration) {
       detail->builtin = find_builtin(function.name);
       if (detail->builtin == nullptr) {
-        t.unsupported(fmt::format("function `{}` is declared but not defined, and the emulator does not provide it",
-                                  function.name));
+        t.unsupported(explain_undefined(kernel.module(), function.name));
       }
       t.keep(std::move(detail));
       t.emit(call_builtin).detail = kept;

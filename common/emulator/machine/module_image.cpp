@@ -65,9 +65,9 @@ void ModuleImage::place() {
     const uint32_t definition = definitions.at(variable.name);
     if (addresses_[definition] == 0) {
       throw ptx::Error(
-          fmt::format("variable `{}` is declared extern and this module does not define it", variable.name),
-          variable.position,
-          "a definition in the same module; link with -rdc=false, or compile the files that share it as one");
+          fmt::format("variable `{}` is declared extern, and nothing that it was linked with defines it{}{}",
+                      variable.name, module_->left_out.empty() ? "" : "; not linked was: ", module_->left_out),
+          variable.position, "a definition in the same module, or in one that is linked with it");
     }
     addresses_[index] = addresses_[definition];
   }

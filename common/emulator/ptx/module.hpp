@@ -186,6 +186,8 @@ struct Function {
   bool is_entry = false;
   bool is_declaration = false;  ///< `.extern .func` or a forward declaration that no definition followed
   bool is_noreturn = false;
+  bool is_visible = false;           ///< other modules may call it: `.visible`, `.weak`, `.extern`
+  bool is_weak = false;              ///< gives way to another definition
   std::vector<Variable> returns;     ///< `.param` (or `.reg`) return values of a `.func`
   std::vector<Variable> parameters;  ///< for entries and functions, in order
   std::vector<Register> registers;   ///< first the `.reg` returns and parameters, in order; of `%r<15>` those in use
@@ -214,6 +216,7 @@ struct Module {
   std::vector<Function> functions;
   std::unordered_map<uint32_t, std::string> files;  ///< `.file` number to path
   std::vector<SourceLine> source_lines{1};          ///< [0] is the unknown line
+  std::string left_out;  ///< what was not linked, and why; empty when nothing was. For what is defined nowhere
 
   const Function* find_function(std::string_view name) const;
   /// `"gemm.cu:88"`, or the empty string when the line is unknown.

@@ -231,9 +231,11 @@ void Parser::finish_aliases() {
       throw SyntaxError("the functions that `.alias` repeats are too long", alias.position,
                         fmt::format("{} instructions in all aliases together", kMostCopied));
     }
-    std::string name = function.name;
-    function = target;
-    function.name = std::move(name);
+    Function copy = target;
+    copy.name = std::move(function.name);
+    copy.is_visible = function.is_visible;
+    copy.is_weak = function.is_weak;
+    function = std::move(copy);
   }
 }
 

@@ -31,6 +31,8 @@ bool begins_declaration(std::string_view directive) {
 void Parser::function(bool is_entry, const Linkage& linkage) {
   Function function;
   function.is_entry = is_entry;
+  function.is_visible = linkage.is_visible || linkage.is_weak || linkage.is_extern;
+  function.is_weak = linkage.is_weak;
   std::vector<Token> returns;
   std::vector<Token> parameters;
   Declaration ignored;
@@ -68,6 +70,8 @@ void Parser::function(bool is_entry, const Linkage& linkage) {
   head.position = function.position;
   const uint32_t index = place_function(std::move(head), name);
   body(function, returns, parameters);
+  function.is_visible |= module_.functions[index].is_visible;  // as an earlier declaration has it
+  function.is_weak |= module_.functions[index].is_weak;
   module_.functions[index] = std::move(function);
 }
 
@@ -93,6 +97,8 @@ uint32_t Parser::place_function(Function function, const Token& name) {
   }
   if (earlier.is_declaration) {
     function.is_noreturn |= earlier.is_noreturn;
+    function.is_visible |= earlier.is_visible;
+    function.is_weak |= earlier.is_weak;
     earlier = std::move(function);
   }
   return entry->second.index;

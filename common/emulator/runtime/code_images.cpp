@@ -11,6 +11,7 @@
 #include "emulator/fatbin/bytes.hpp"
 #include "emulator/fatbin/container.hpp"
 #include "emulator/fatbin/locate.hpp"
+#include "emulator/runtime/linked_image.hpp"
 #include "emulator/runtime/state.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -25,7 +26,9 @@ std::string copy_image(const void* image) {
     // A text may be shorter than the numbers that the others begin with, none of whose bytes is 0.
     const size_t most = std::min(sizeof(uint32_t), bytes.size());
     const uint32_t magic = strnlen(text, most) < sizeof magic ? 0 : fatbin::read_at<uint32_t>(bytes, 0);
-    if (magic == fatbin::kWrapperMagic) {
+    if (bytes.size() >= sizeof(uint64_t) && magic != 0 && fatbin::read_at<uint64_t>(bytes, 0) == kLinkedImageMagic) {
+      bytes = bytes.first(linked_image_size(bytes));
+    } else if (magic == fatbin::kWrapperMagic) {
       bytes = fatbin::container_of_wrapper(image);
     } else if (magic == fatbin::kContainerMagic) {
       const uint64_t size = fatbin::container_size(bytes);

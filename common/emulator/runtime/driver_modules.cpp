@@ -6,14 +6,10 @@
 #include "emulator/runtime/code_images.hpp"
 #include "emulator/runtime/driver_through.hpp"
 #include "emulator/runtime/graphs.hpp"
+#include "emulator/runtime/jit_log.hpp"
 #include "emulator/runtime/occupancy.hpp"
 #include "emulator/runtime/state.hpp"
 #include "emulator/units/tensor_map.hpp"
-
-/// What cuLinkComplete gives: of one PTX text or fat binary, that itself.
-struct CUlinkState_st {
-  std::string image;
-};
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -71,37 +67,6 @@ cudaLaunchConfig_t runtime_configuration(const CUlaunchConfig& config) {
   return result;
 }
 
-/// Answers what options of the translation ask for. All others tune it, and there is nothing to tune.
-void leave_logs_empty(unsigned count, const CUjit_option* options, void** values) {
-  for (unsigned index = 0; options != nullptr && values != nullptr && index < count; ++index) {
-    switch (options[index]) {
-      case CU_JIT_INFO_LOG_BUFFER:
-      case CU_JIT_ERROR_LOG_BUFFER:
-        if (values[index] != nullptr) *static_cast<char*>(values[index]) = '\0';
-        break;
-      // These are read as the buffer's size and then tell what was written, or how long it took.
-      case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
-      case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
-      case CU_JIT_WALL_TIME: values[index] = nullptr; break;
-      default: break;
-    }
-  }
-}
-
-void add_to_link(CUlinkState_st& link, CUjitInputType type, std::string input, const char* name) {
-  if (type != CU_JIT_INPUT_PTX && type != CU_JIT_INPUT_FATBINARY) {
-    throw ApiError(
-        cudaErrorNotSupported,
-        fmt::format("{} is of type {}, and the emulated GPU takes PTX (1) and fat binaries with PTX (2) only",
-                    name == nullptr ? "the input" : name, static_cast<int>(type)));
-  }
-  if (!link.image.empty()) {
-    throw ApiError(cudaErrorNotSupported,
-                   "a second input: the emulated GPU does not link; compile it into one PTX, without -rdc=true");
-  }
-  link.image = std::move(input);
-}
-
 }  // namespace
 }  // namespace stagecraft::emulator::runtime
 
@@ -117,8 +82,11 @@ CUresult cuModuleLoadData(CUmodule* module, const void* image) {
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
-  leave_logs_empty(count, options, values);
-  return cuModuleLoadData(module, image);
+  JitLog log(count, options, values);
+  return run_driver_call("cuModuleLoadDataEx", Needs::device, [&](State& state) {
+    with_log(log,
+             [&] { *required(module, "module") = reinterpret_cast<CUmodule>(&load_module(state, copy_image(image))); });
+  });
 }
 
 CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) { return cuModuleLoadData(module, image); }
@@ -378,35 +346,6 @@ CUresult cuOccupancyMaxActiveClusters(int* clusters, CUfunction function, const 
     *required(clusters, "numClusters") =
         resident_clusters(state, require_function(state, function), read_configuration(same_configuration));
   });
-}
-
-// Linking: one PTX text or fat binary is its own result. Several would have to be linked, which is not there.
-CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, CUlinkState* link) {
-  leave_logs_empty(count, options, values);
-  return run_driver_call("cuLinkCreate", Needs::device,
-                         [&](State&) { *required(link, "stateOut") = new CUlinkState_st; });
-}
-CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t size, const char* name, unsigned,
-                          CUjit_option*, void**) {
-  return run_driver_call("cuLinkAddData", Needs::device, [&](State&) {
-    add_to_link(*required(link, "state"), type, {static_cast<const char*>(required(data, "data")), size}, name);
-  });
-}
-CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char* path, unsigned, CUjit_option*, void**) {
-  return run_driver_call("cuLinkAddFile", Needs::device, [&](State&) {
-    add_to_link(*required(link, "state"), type, read_image(required(path, "path")), path);
-  });
-}
-CUresult cuLinkComplete(CUlinkState link, void** image, size_t* size) {
-  return run_driver_call("cuLinkComplete", Needs::device, [&](State&) {
-    required(link, "state");
-    if (link->image.empty()) throw ApiError(cudaErrorInvalidValue, "nothing was added to the link");
-    *required(image, "cubinOut") = link->image.data();
-    if (size != nullptr) *size = link->image.size() + 1;  // with the end of the text
-  });
-}
-CUresult cuLinkDestroy(CUlinkState link) {
-  return run_driver_call("cuLinkDestroy", Needs::device, [&](State&) { delete required(link, "state"); });
 }
 
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType data_type, cuuint32_t rank, void* address,

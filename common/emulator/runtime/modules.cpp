@@ -10,7 +10,9 @@
 #include "emulator/fatbin/cubin.hpp"
 #include "emulator/fatbin/locate.hpp"
 #include "emulator/fatbin/selection.hpp"
+#include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
+#include "emulator/runtime/linked_image.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -19,17 +21,47 @@ namespace {
 constexpr uint32_t kFirstUnknownPtxMajor = 10;
 
 struct Image {
-  std::string ptx;
+  std::vector<PtxText> texts;  ///< several are linked
+  std::string left_out;        ///< what holds no PTX that the chip runs
   std::map<std::string, uint32_t> registers;
 };
+
+void read_registers(Image& image, const std::vector<fatbin::Entry>& entries,
+                    const machine::Architecture& architecture) {
+  if (const fatbin::Entry* elf = fatbin::choose_elf(entries, architecture)) {
+    image.registers = fatbin::read_register_counts(fatbin::read_payload(*elf));
+  }
+}
 
 Image image_of_container(std::span<const std::byte> container, const machine::Architecture& architecture) {
   const std::vector<fatbin::Entry> entries = fatbin::read_container(container);
   Image image;
-  image.ptx = fatbin::read_payload(fatbin::choose_ptx(entries, architecture));
-  if (const fatbin::Entry* elf = fatbin::choose_elf(entries, architecture)) {
-    image.registers = fatbin::read_register_counts(fatbin::read_payload(*elf));
+  image.texts.push_back({"the program", fatbin::read_payload(fatbin::choose_ptx(entries, architecture))});
+  read_registers(image, entries, architecture);
+  return image;
+}
+
+/// What the program registers. That of nvcc -rdc=true lists the objects it was linked from, each with its own PTX; its
+/// own container holds at most the machine code that nvlink made of them. The driver links their PTX where it has to
+/// (JIT), and so is it done here. One of the objects is that of the device runtime, with PTX for later chips alone.
+Image image_of_wrapper(const void* wrapper, const machine::Architecture& architecture) {
+  const auto containers = fatbin::linked_containers(wrapper);
+  if (containers.empty()) return image_of_container(fatbin::container_of_wrapper(wrapper), architecture);
+  Image image;
+  std::optional<fatbin::Error> failure;
+  for (size_t index = 0; index < containers.size(); ++index) {
+    try {
+      const std::vector<fatbin::Entry> entries = fatbin::read_container(containers[index]);
+      const fatbin::Entry& ptx = fatbin::choose_ptx(entries, architecture);
+      image.texts.push_back({fmt::format("object {}", index + 1), fatbin::read_payload(ptx)});
+    } catch (const fatbin::Error& error) {
+      if (error.kind() != fatbin::ErrorKind::no_suitable_image) throw;
+      if (!failure) failure = error;
+      image.left_out += fmt::format("{}object {}: {}", image.left_out.empty() ? "" : "; ", index + 1, error.what());
+    }
   }
+  if (image.texts.empty()) throw *failure;
+  read_registers(image, fatbin::read_container(fatbin::container_of_wrapper(wrapper)), architecture);
   return image;
 }
 
@@ -39,16 +71,21 @@ Image image_of_data(const std::string& data, const machine::Architecture& archit
   if (bytes.size() >= sizeof(uint32_t) && fatbin::read_at<uint32_t>(bytes, 0) == fatbin::kContainerMagic) {
     return image_of_container(bytes, architecture);
   }
+  if (bytes.size() >= sizeof(uint64_t) && fatbin::read_at<uint64_t>(bytes, 0) == kLinkedImageMagic) {
+    return {unpack_linked_image(bytes), {}, {}};
+  }
   if (data.starts_with("\x7f"
                        "ELF")) {
     throw ApiError(cudaErrorNoKernelImageForDevice,
-                   "the image is machine code, and the emulated GPU runs PTX: load the PTX, or a fat binary with it");
+                   "the image is machine code, and the emulated GPU runs PTX: load the PTX, or a fat binary with it; "
+                   "with NVRTC, compile with --gpu-architecture=compute_... in place of sm_..., and load what "
+                   "nvrtcGetPTX gives");
   }
   if (data.find(".version") == std::string::npos) {
     throw ApiError(cudaErrorInvalidKernelImage,
                    "the image is neither a fat binary nor PTX text, which begins with .version");
   }
-  return {data, {}};
+  return {{{"the PTX", data}}, {}, {}};
 }
 
 cudaError_t error_of(const fatbin::Error& error) {
@@ -96,10 +133,15 @@ auto with_cuda_errors(std::string_view subject, Body&& body) {
 }  // namespace
 
 void Module::load_image(const machine::Architecture& architecture) {
-  Image image = wrapper_ != nullptr ? image_of_container(fatbin::container_of_wrapper(wrapper_), architecture)
-                                    : image_of_data(image_, architecture);
-  auto text = std::make_shared<ptx::Module>(ptx::parse(image.ptx));
-  check_target(*text, architecture);
+  Image image = wrapper_ != nullptr ? image_of_wrapper(wrapper_, architecture) : image_of_data(image_, architecture);
+  std::vector<ptx::LinkUnit> units;
+  for (PtxText& input : image.texts) {
+    units.push_back({std::move(input.name), ptx::parse(input.text)});
+    check_target(units.back().module, architecture);
+  }
+  auto text =
+      std::make_shared<ptx::Module>(units.size() == 1 ? std::move(units.front().module) : ptx::link(std::move(units)));
+  text->left_out = std::move(image.left_out);
   registers_ = std::move(image.registers);
   text_ = std::move(text);
 }

@@ -78,7 +78,8 @@ TEST_F(ModuleImageTest, ReportsAnExternVariableThatNothingDefines) {
     place(".extern .global .u32 elsewhere;");
     FAIL() << "nothing was thrown";
   } catch (const ptx::Error& error) {
-    EXPECT_EQ(error.message(), "variable `elsewhere` is declared extern and this module does not define it");
+    EXPECT_EQ(error.message(),
+              "variable `elsewhere` is declared extern, and nothing that it was linked with defines it");
     EXPECT_EQ(error.position().line, 4u);
   }
   EXPECT_EQ(memory.used(), 0u);
