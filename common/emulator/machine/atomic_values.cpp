@@ -81,17 +81,20 @@ AtomicValue on_pair(AtomicValue old, AtomicValue operand) {
   return {low | high << 16, 0};
 }
 
-template <typename Float, typename Bits>
 AtomicValue add_float(AtomicValue old, AtomicValue operand) {
-  const Float sum =
-      std::bit_cast<Float>(static_cast<Bits>(old.low)) + std::bit_cast<Float>(static_cast<Bits>(operand.low));
-  if (std::isnan(sum)) return {sizeof(Float) == 4 ? 0x7fff'ffffull : 0x7fff'ffff'ffff'ffffull, 0};
-  return {std::bit_cast<Bits>(sum), 0};
+  const float sum =
+      std::bit_cast<float>(static_cast<uint32_t>(old.low)) + std::bit_cast<float>(static_cast<uint32_t>(operand.low));
+  return {std::isnan(sum) ? 0x7fff'ffffu : std::bit_cast<uint32_t>(sum), 0};
+}
+
+/// NaN payloads are carried as the processor here does it.
+AtomicValue add_double(AtomicValue old, AtomicValue operand) {
+  return {std::bit_cast<uint64_t>(std::bit_cast<double>(old.low) + std::bit_cast<double>(operand.low)), 0};
 }
 
 AtomicValue add_flushing(AtomicValue old, AtomicValue operand) {
   const auto flush = [](uint64_t bits) { return (bits & 0x7f80'0000u) == 0 ? bits & 0x8000'0000u : bits; };
-  const AtomicValue sum = add_float<float, uint32_t>({flush(old.low), 0}, {flush(operand.low), 0});
+  const AtomicValue sum = add_float({flush(old.low), 0}, {flush(operand.low), 0});
   return {flush(sum.low), 0};
 }
 
@@ -126,8 +129,8 @@ AtomicFunction addition(Type type, bool flush) {
     case Type::u32:
     case Type::s32: return add_integer<uint32_t>;
     case Type::u64: return add_integer<uint64_t>;
-    case Type::f32: return flush ? add_flushing : add_float<float, uint32_t>;
-    case Type::f64: return add_float<double, uint64_t>;
+    case Type::f32: return flush ? add_flushing : add_float;
+    case Type::f64: return add_double;
     case Type::f16: return on_half<F16, F16::add>;
     case Type::f16x2: return on_pair<F16, F16::add>;
     case Type::bf16: return on_half<BF16, BF16::add>;

@@ -27,6 +27,7 @@ struct AtomicDetail : AccessDetail {
   std::array<uint8_t, 8> operand_bytes{}, register_bytes{};  // per lane
   uint8_t comparand_bytes = 0;
   AtomicFunction function = nullptr;
+  AtomicFunction in_shared = nullptr;  ///< where a generic address is one of shared memory
 };
 
 Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
@@ -49,7 +50,9 @@ Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
           std::memcpy(memory, &operand, size);
         }
       } else {
-        const AtomicValue result = atomic.function(old, operand);
+        const bool shared = atomic.space == AccessSpace::generic &&
+                            address_of_lane(fragment, atomic, lane) - kSharedWindow < kWindowBytes;
+        const AtomicValue result = (shared ? atomic.in_shared : atomic.function)(old, operand);
         changed = changed || std::memcmp(&old, &result, size) != 0;
         std::memcpy(memory, &result, size);
       }
@@ -97,8 +100,10 @@ void translate_update(Translation& t, bool returns) {
   const bool half = type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
   if (half && !keeps_subnormals) t.illegal("additions of 16-bit floats need .noftz");
   if (keeps_subnormals && !half) t.illegal(".noftz is for 16-bit floats");
-  // The chip flushes subnormals of .f32 in global memory and keeps them in shared memory (PTX ISA, "atom").
+  // The chip flushes subnormals of .f32 in global memory and keeps them in shared memory (PTX ISA, "atom"), whichever
+  // a generic address is of (measured on an H200).
   const bool flush = type == Type::f32 && space != Space::shared;
+  atomic->in_shared = atomic_function(operation, type, false);
   atomic->compares = operation == "cas";
   const bool exists = atomic->compares
                           ? type == Type::b16 || type == Type::b32 || type == Type::b64 || type == Type::b128

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "emulator/machine/observation.hpp"
 #include "emulator/machine/translate.hpp"
@@ -30,8 +31,18 @@ uint32_t live_threads(const Block& block) {
   return threads;
 }
 
-uint32_t arrivals_of(const Fragment& fragment, LaneMask mask) {
-  return (mask | ~fragment.warp->live) == kAllLanes ? kWarpSize : static_cast<uint32_t>(std::popcount(mask));
+/// Lanes of the warp that wait at the barrier.
+LaneMask waiting_lanes(const NamedBarrier& barrier, const Warp& warp) {
+  LaneMask lanes = 0;
+  for (const Fragment* fragment : barrier.waiting) lanes |= fragment->warp == &warp ? fragment->mask : 0;
+  return lanes;
+}
+
+/// Threads that `lanes` of a warp count for beside `before`, which have come: a warp counts as one, with those that are
+/// missing or have exited, as soon as none of its living lanes is still to come.
+uint32_t arrivals_of(const Warp& warp, LaneMask lanes, LaneMask before) {
+  const bool all = (lanes | before | ~warp.live) == kAllLanes;
+  return static_cast<uint32_t>(std::popcount(all ? ~before : lanes));
 }
 
 void write_result(Fragment& fragment, const Op& op, LaneMask mask, uint32_t threads_true, uint32_t threads) {
@@ -103,7 +114,7 @@ Outcome named_barrier(Fragment& fragment, const Op& op, LaneMask mask) {
   fragment.idle_poll_pc = Fragment::kNoPoll;
   if (detail.reduction != Reduction::none) note_effect(fragment);
   barrier.expected = count;
-  barrier.arrived += arrivals_of(fragment, mask);
+  barrier.arrived += arrivals_of(*fragment.warp, mask, waiting_lanes(barrier, *fragment.warp));
   if (detail.reduction != Reduction::none) {
     const LaneMask votes = *lanes_at<LaneMask>(fragment.registers, op.c) ^ detail.predicate_flip;
     barrier.reduction += static_cast<uint32_t>(std::popcount(votes & mask));
@@ -301,7 +312,11 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
   Block& block = *warp.block;
   const uint32_t live = live_threads(block);
   for (NamedBarrier& barrier : block.named_barriers) {
-    if (barrier.arrived > 0 && barrier.expected == 0 && live > 0 && barrier.arrived >= live) complete(block, barrier);
+    if (const LaneMask waiting = waiting_lanes(barrier, warp); waiting != 0) {
+      barrier.arrived += arrivals_of(warp, 0, waiting);
+    }
+    const uint32_t needed = barrier.expected != 0 ? barrier.expected : live;
+    if (barrier.arrived > 0 && needed > 0 && barrier.arrived >= needed) complete(block, barrier);
   }
   Cluster& cluster = *block.cluster;
   // Who has arrived and does not wait is counted neither among those who have come nor among those who are to come.

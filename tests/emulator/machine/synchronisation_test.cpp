@@ -211,6 +211,19 @@ TEST_F(SynchronisationTest, ExitedWarpsAreNotWaitedFor) {
   EXPECT_FALSE(launch(kernel, {1, 1, 1}, {128, 1, 1}, uint64_t{0}).fault);
 }
 
+TEST_F(SynchronisationTest, AWarpCountsInFullHoweverItsLanesComeAndLeave) {
+  // Of each warp lanes 0 to 9 and 10 to 19 come apart, and the others exit: before them, or (later in the code) after.
+  const std::string apart = "@%p2 bra HALF; bar.sync {0}; bra END; HALF: bar.sync {0}; bra END;";
+  for (const char* barrier : {"0", "1, 64"}) {
+    for (const char* leave : {"@%p1 exit; ", "@%p1 bra LEAVE; "}) {
+      Kernel& kernel = compile_body("mov.u32 %r1, %laneid; setp.ge.u32 %p1, %r1, 20; setp.lt.u32 %p2, %r1, 10;" +
+                                    (leave + fmt::format(fmt::runtime(apart), barrier)) + "LEAVE: exit; END:");
+      const LaunchResult result = launch(kernel, {1, 1, 1}, {64, 1, 1}, uint64_t{0});
+      EXPECT_FALSE(result.fault) << barrier << ", " << leave << ": " << message_of(result);
+    }
+  }
+}
+
 TEST_F(SynchronisationTest, AProducerArrivesAtANamedBarrierWithoutWaiting) {
   Kernel& kernel = compile_body(R"(
     mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 32; @%p1 bra PRODUCE;

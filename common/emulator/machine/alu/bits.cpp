@@ -160,13 +160,21 @@ STAGECRAFT_INLINE T ones(uint32_t length) {
   return length >= kBits<T> ? ~T{0} : static_cast<T>((T{1} << (length & (kBits<T> - 1))) - 1);
 }
 
+/// Where a field begins and how long it is: of 32 bits, the low byte of the operand counts; of 64 bits, all of it.
+/// PTX has these operands in 0 to 255 (measured on an H200).
+template <typename T>
+STAGECRAFT_INLINE uint32_t field_operand(uint32_t value) {
+  if constexpr (sizeof(T) == 4) return value & 0xffu;
+  return value < 0xffu ? value : 0xffu;
+}
+
 /// bfe: `length` bits of a from `start` on; bits beyond the register are copies of the sign (signed) or zero.
 template <typename T, typename S>
 struct ExtractField {
   static T apply(T a, uint32_t b, uint32_t c) {
     constexpr bool kSigned = S(-1) < S(0);
     constexpr uint32_t kLast = kBits<T> - 1;
-    const uint32_t start = b & 0xffu, length = c & 0xffu;
+    const uint32_t start = field_operand<T>(b), length = field_operand<T>(c);
     const uint32_t end = start + length - 1 < kLast ? start + length - 1 : kLast;
     const T sign = kSigned && length != 0 ? static_cast<T>(0 - (a >> (end & kLast) & 1)) : T{0};
     const T field = start > kLast ? T{0} : static_cast<T>(a >> (start & kLast));
@@ -180,7 +188,7 @@ struct ExtractField {
 template <typename T>
 struct InsertField {
   static T apply(T a, T b, uint32_t c, uint32_t d) {
-    const uint32_t start = c & 0xffu, length = d & 0xffu;
+    const uint32_t start = field_operand<T>(c), length = field_operand<T>(d);
     const T mask = start >= kBits<T> ? T{0} : static_cast<T>(ones<T>(length) << (start & (kBits<T> - 1)));
     const T moved = static_cast<T>(a << (start & (kBits<T> - 1)));
     return static_cast<T>((b & ~mask) | (moved & mask));

@@ -15,27 +15,23 @@ STAGECRAFT_INLINE T add_with_carry(T a, T b, T carry, uint8_t& out) {
   return result;
 }
 
-/// a - b - borrow, and the borrow out.
-template <typename T>
-STAGECRAFT_INLINE T subtract_with_borrow(T a, T b, T borrow, uint8_t& out) {
-  const T partial = a - b;
-  const T result = partial - borrow;
-  out = a < b || partial < borrow ? 0xff : 0;
-  return result;
-}
-
 template <typename T>
 struct AddCarry {
+  static constexpr T kStart = 0;  ///< the carry in of an instruction that takes none
   STAGECRAFT_INLINE static T apply(T a, T b, T, T carry, uint8_t& out) { return add_with_carry<T>(a, b, carry, out); }
 };
+/// The flag is that of a + ~b + 1: set when nothing is borrowed. That shows where a chain of additions goes on with the
+/// flag of a subtraction, as in nvcc's division of 128-bit integers (measured on an H200).
 template <typename T>
 struct SubtractCarry {
+  static constexpr T kStart = 1;
   STAGECRAFT_INLINE static T apply(T a, T b, T, T carry, uint8_t& out) {
-    return subtract_with_borrow<T>(a, b, carry, out);
+    return add_with_carry<T>(a, static_cast<T>(~b), carry, out);
   }
 };
 template <typename T>
 struct MultiplyAddLowCarry {
+  static constexpr T kStart = 0;
   STAGECRAFT_INLINE static T apply(T a, T b, T c, T carry, uint8_t& out) {
     return add_with_carry<T>(a * b, c, carry, out);
   }
@@ -43,6 +39,7 @@ struct MultiplyAddLowCarry {
 /// `S` is the type whose sign the product has.
 template <typename T, typename S>
 struct MultiplyAddHighCarry {
+  static constexpr T kStart = 0;
   STAGECRAFT_INLINE static T apply(T a, T b, T c, T carry, uint8_t& out) {
     T high;
     if constexpr (sizeof(T) == 4) {
@@ -58,6 +55,7 @@ struct MultiplyAddHighCarry {
   }
 };
 struct MultiplyAddHighCarryUnsigned32 {
+  static constexpr uint32_t kStart = 0;
   STAGECRAFT_INLINE static uint32_t apply(uint32_t a, uint32_t b, uint32_t c, uint32_t carry, uint8_t& out) {
     return add_with_carry<uint32_t>(static_cast<uint32_t>(uint64_t{a} * b >> 32), c, carry, out);
   }
@@ -76,7 +74,7 @@ Outcome run_carry(Fragment& fragment, const Op& op, LaneMask mask) {
   spread<T, 1>(mask, select);
   STAGECRAFT_LANES
   for (int i = 0; i < 32; ++i) {
-    const T carry = In ? static_cast<T>(carries >> i & 1u) : T{0};
+    const T carry = In ? static_cast<T>(carries >> i & 1u) : F::kStart;
     blend<T>(d[i], F::apply(a[i], b[i], c[i], carry, out[i]), select[i]);
   }
   if constexpr (Out) write_predicate(fragment.registers, flag, gather_mask(out), mask);

@@ -126,11 +126,20 @@ template <bool Flush>
 struct DoubleToFloat {
   static float apply(double a) { return flushed<Flush>(static_cast<float>(a)); }
 };
+template <RoundingMode Mode>
 struct DoubleToF16 {
   static uint16_t apply(double a) {
     const uint64_t bits = bits_as<uint64_t>(a);
-    const auto payload = static_cast<uint16_t>(bits >> 48 & 0x8000u) | 0x7e00u | (bits >> 42 & 0x3ffu);
-    return a == a ? f16_from_float<RoundingMode::nearest>(odd_float(a)) : static_cast<uint16_t>(payload);
+    const auto payload = static_cast<uint16_t>((bits >> 48 & 0x8000u) | 0x7e00u | (bits >> 42 & 0x3ffu));
+    return a == a ? f16_from_float<Mode>(odd_float(a)) : payload;
+  }
+};
+template <RoundingMode Mode>
+struct DoubleToBf16 {
+  static uint16_t apply(double a) {
+    const uint64_t bits = bits_as<uint64_t>(a);
+    const auto payload = static_cast<uint16_t>((bits >> 48 & 0x8000u) | 0x7fc0u | (bits >> 45 & 0x7fu));
+    return a == a ? bf16_from_float<Mode>(odd_float(a)) : payload;
   }
 };
 struct F16ToDouble {
@@ -199,7 +208,7 @@ struct Relu {
   }
 };
 
-enum class Tf32Rounding : uint16_t { nearest, away, zero };
+enum class Tf32Rounding : uint16_t { nearest, away, zero, away_finite };
 template <Tf32Rounding Mode>
 struct ToTf32 {
   static uint32_t apply(float a) {
@@ -207,11 +216,17 @@ struct ToTf32 {
     const uint32_t size = bits & 0x7fffffffu;
     uint32_t increment = 0;
     if constexpr (Mode == Tf32Rounding::nearest) increment = 0xfffu + (size >> 13 & 1u);
-    if constexpr (Mode == Tf32Rounding::away) increment = 0x1000u;
+    constexpr bool kAway = Mode == Tf32Rounding::away || Mode == Tf32Rounding::away_finite;
+    if constexpr (kAway) increment = 0x1000u;
     const uint32_t rounded = ((size + (size < 0x7f800000u ? increment : 0u)) & ~0x1fffu) | (bits & 0x80000000u);
     // A NaN: rounding away only cuts off, even a payload's last bit; the others have one NaN (measured on an H200).
-    const uint32_t nan = Mode == Tf32Rounding::away ? bits & ~0x1fffu : kNan32 & ~0x1fffu;
-    return size > 0x7f800000u ? nan : rounded;
+    const uint32_t nan = kAway ? bits & ~0x1fffu : kNan32 & ~0x1fffu;
+    const uint32_t result = size > 0x7f800000u ? nan : rounded;
+    // .satfinite takes the last place from whatever has reached infinity, a NaN as well (measured on an H200).
+    if constexpr (Mode == Tf32Rounding::away_finite) {
+      return (result & 0x7fffffffu) >= 0x7f800000u ? result - 0x2000u : result;
+    }
+    return result;
   }
 };
 
@@ -261,6 +276,8 @@ template <RoundingMode Mode>
 void put_to_half(Catalog& catalog) {
   catalog.put(Operation::float_to_float, Type::f16, variant_of(Type::f32, Mode), lane_handlers<FloatToF16<Mode>>());
   catalog.put(Operation::float_to_float, Type::bf16, variant_of(Type::f32, Mode), lane_handlers<FloatToBf16<Mode>>());
+  catalog.put(Operation::float_to_float, Type::f16, variant_of(Type::f64, Mode), lane_handlers<DoubleToF16<Mode>>());
+  catalog.put(Operation::float_to_float, Type::bf16, variant_of(Type::f64, Mode), lane_handlers<DoubleToBf16<Mode>>());
   catalog.put(Operation::pack_halves, Type::f16x2, static_cast<uint16_t>(Mode), lane_handlers<PackF16<Mode>>());
   catalog.put(Operation::pack_halves, Type::bf16x2, static_cast<uint16_t>(Mode), lane_handlers<PackBf16<Mode>>());
 }
@@ -313,7 +330,6 @@ void STAGECRAFT_ISA_NAMESPACE::put_conversion(Catalog& catalog) {
   // As for integers: one handler for all directed modes.
   catalog.put(Operation::float_to_float, Type::f32, variant_of(Type::f64, RoundingMode::zero),
               directed_handlers<DoubleToFloat<false>>());
-  catalog.put(Operation::float_to_float, Type::f16, variant_of(Type::f64), lane_handlers<DoubleToF16>());
   catalog.put(Operation::float_to_float, Type::f64, variant_of(Type::f16), lane_handlers<F16ToDouble>());
   catalog.put(Operation::odd_float, Type::f32, 0, lane_handlers<DoubleToOddFloat>());
   catalog.put(Operation::flush, Type::f32, 0, lane_handlers<FlushOperand>());
@@ -325,6 +341,7 @@ void STAGECRAFT_ISA_NAMESPACE::put_conversion(Catalog& catalog) {
   catalog.put(Operation::to_tf32, Type::f32, 0, lane_handlers<ToTf32<Tf32Rounding::nearest>>());
   catalog.put(Operation::to_tf32, Type::f32, 1, lane_handlers<ToTf32<Tf32Rounding::away>>());
   catalog.put(Operation::to_tf32, Type::f32, 2, lane_handlers<ToTf32<Tf32Rounding::zero>>());
+  catalog.put(Operation::to_tf32, Type::f32, 3, lane_handlers<ToTf32<Tf32Rounding::away_finite>>());
 }
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -46,15 +46,15 @@ STAGECRAFT_INLINE double flush_double(double value) {
   const uint64_t bits = bits_as<uint64_t>(value);
   return bits_as<double>((bits & 0x7fffffffffffffffu) < 0x0010000000000000u ? bits & 0x8000000000000000u : bits);
 }
-/// The upper word counts, the lower word of the result is zero; NaN is canonical (PTX ISA, "rcp.approx.ftz.f64").
+/// The upper word counts, also of a NaN; the lower word of the result is zero. NaN is 0x7fffffff00000000, and one whose
+/// payload is all in the lower word is taken for an infinity (PTX ISA, "rcp.approx.ftz.f64"; NaN measured on an H200).
 template <bool Root>
 struct Gross {
   static double apply(double a) {
     const double upper = flush_double(bits_as<double>(bits_as<uint64_t>(a) & 0xffffffff00000000u));
-    const bool lost = a != a;  // a NaN whose payload is all in the lower word
     const double exact = flush_double(1.0 / (Root ? __builtin_sqrt(upper) : upper));
     const uint64_t result = bits_as<uint64_t>(exact) & 0xffffffff00000000u;
-    return exact != exact || lost ? canonical_nan<double>() : bits_as<double>(result);
+    return bits_as<double>(exact != exact ? 0x7fffffff00000000u : result);
   }
 };
 
@@ -63,20 +63,9 @@ Outcome run_circular(Fragment& fragment, const Op& op, LaneMask mask) {
   auto* d = lanes<float>(fragment.registers, op.destination);
   const auto* a = lanes<float>(fragment.registers, op.a);
   alignas(64) float result[32];
-  uint32_t large = 0;
   for (int i = 0; i < 32; ++i) {
     const float x = flush(a[i]);  // also without .ftz (measured on an H200)
-    const float size = bits_as<float>(bits_as<uint32_t>(x) & 0x7fffffffu);
-    large |= size <= kLargestReduced ? 0u : 1u;
-    result[i] = flushed<Flush>(circular<Quarter>(size <= kLargestReduced ? x : 0.0f));
-  }
-  if (large != 0) {
-    for (int i = 0; i < 32; ++i) {
-      const float x = a[i];
-      if (bits_as<float>(bits_as<uint32_t>(x) & 0x7fffffffu) <= kLargestReduced) continue;
-      const double wide = x;
-      result[i] = canonical(static_cast<float>(Quarter == 1 ? __builtin_cos(wide) : __builtin_sin(wide)));
-    }
+    result[i] = flushed<Flush>(circular<Quarter>(x));
   }
   alignas(64) uint32_t select[32];
   spread<uint32_t, 1>(mask, select);

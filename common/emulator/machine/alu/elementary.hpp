@@ -66,17 +66,16 @@ STAGECRAFT_INLINE float hyperbolic_tangent(float x) {
   return x == x ? result : canonical_nan<float>();
 }
 
-/// Beyond this the two-step reduction below loses bits, and the C library takes over.
-inline constexpr float kLargestReduced = 0x1p+20f;
-
-/// The sine, or the cosine if `Quarter` is 1, of |x| <= 2^20.
+/// The sine, or the cosine if `Quarter` is 1. As on the chip, the argument is first made a number of turns in single
+/// precision (measured on an H200): what that rounding loses is the error of large arguments.
 template <int Quarter>
 STAGECRAFT_INLINE float circular(float x) {
-  const double wide = x;
-  const double shifted = wide * 0x1.45f306dc9c883p-1 + kRoundingShift;  // 2 / pi
-  const double k = shifted - kRoundingShift;
-  // pi / 2 in two parts, the first of 33 bits, so that its product with k is exact.
-  const double r = (wide - k * 1.57079632673412561417e+00) - k * 6.07710050650619224932e-11;
+  const float turns = x * 0x1.45f306p-3f;  // 1 / (2 pi)
+  // From 2^23 on there are whole turns only; NaN and infinities are left to the end.
+  const float size = bits_as<float>(bits_as<uint32_t>(turns) & 0x7fffffffu);
+  const double quarters = 4.0 * static_cast<double>(size < 0x1p+23f ? turns : 0.0f);
+  const double shifted = quarters + kRoundingShift;
+  const double r = (quarters - (shifted - kRoundingShift)) * 1.57079632679489661923;
   const uint64_t quadrant = bits_as<uint64_t>(shifted) + Quarter;
   const double z = r * r;
   const double sine =
@@ -89,7 +88,8 @@ STAGECRAFT_INLINE float circular(float x) {
   // Choices by bit operations, which every level has for vectors.
   const uint64_t odd = 0 - (quadrant & 1u);
   const uint64_t value = (bits_as<uint64_t>(cosine) & odd) | (bits_as<uint64_t>(sine) & ~odd);
-  return static_cast<float>(bits_as<double>(value ^ (quadrant & 2u) << 62));
+  const auto result = static_cast<float>(bits_as<double>(value ^ (quadrant & 2u) << 62));
+  return x - x == 0 ? result : canonical_nan<float>();
 }
 
 }  // namespace

@@ -149,12 +149,10 @@ void convert_integer_to_float(Chain& chain, Type to, Type from, uint32_t from_by
 
 /// Halves become f32, exactly; f32 is flushed if asked for.
 Type widen(Chain& chain, Type from, bool flush) {
-  if (from == Type::f16 || from == Type::bf16) {
-    chain.add(Operation::float_to_float, Type::f32, static_cast<unsigned>(from), 4);
-    return Type::f32;
-  }
-  if (from == Type::f32 && flush) chain.add(Operation::flush, Type::f32, 0, 4);
-  return from;
+  const bool is_half = from == Type::f16 || from == Type::bf16;
+  if (is_half) chain.add(Operation::float_to_float, Type::f32, static_cast<unsigned>(from), 4);
+  if (flush && (from == Type::f32 || from == Type::bf16)) chain.add(Operation::flush, Type::f32, 0, 4);
+  return is_half ? Type::f32 : from;
 }
 
 void convert_float_to_integer(Chain& chain, Type to, uint32_t to_bytes, Type from, RoundingMode mode, bool flush) {
@@ -182,7 +180,7 @@ void add_clamps(Chain& chain, Type to, const Modifiers& modifiers) {
   if (modifiers.saturate) chain.add(Operation::saturate, Type::f32, 0, 4);
 }
 
-void convert_floats(Translation& t, Chain& chain, Type to, Type from, const Modifiers& modifiers) {
+void convert_floats(Chain& chain, Type to, Type from, const Modifiers& modifiers) {
   const RoundingMode mode = modifiers.rounding.value_or(RoundingMode::nearest);
   if (to == Type::f64 || (from == Type::f64 && to == Type::f64)) {
     if (from != Type::f64) {
@@ -200,27 +198,21 @@ void convert_floats(Translation& t, Chain& chain, Type to, Type from, const Modi
       chain.add(Operation::float_to_float, Type::f32, variant_of(Type::f64, filed(to, mode)), 4,
                 static_cast<uint64_t>(mode));
       if (modifiers.flush) chain.add(Operation::flush, Type::f32, 1, 4);
-    } else if (to == Type::f16 && mode == RoundingMode::nearest && !modifiers.relu && !modifiers.finite &&
-               !modifiers.saturate) {
-      chain.add(Operation::float_to_float, Type::f16, static_cast<unsigned>(Type::f64), 2);
+    } else if (!modifiers.relu && !modifiers.finite && !modifiers.saturate) {
+      chain.add(Operation::float_to_float, to, variant_of(Type::f64, mode), 2);
       return;
     } else {
       chain.add(Operation::odd_float, Type::f32, 0, 4);
     }
   } else {
-    widen(chain, from, modifiers.flush);
+    // To f16 the chip flushes nothing: of a subnormal f32 the directed modes still make the least f16 (measured).
+    widen(chain, from, modifiers.flush && to != Type::f16);
   }
   if (modifiers.integral) {
     chain.add(Operation::round_to_integral, Type::f32, static_cast<unsigned>(*modifiers.integral), 4);
   }
   add_clamps(chain, to, modifiers);
   if (to != Type::f32) chain.add(Operation::float_to_float, to, variant_of(Type::f32, mode), 2);
-  if (chain.empty()) {
-    // cvt.f32.f32 and the like without anything to do.
-    chain.add(Operation::extend, to == Type::f32 ? Type::u32 : Type::u16, to == Type::f32 ? 0x44 : 0x22,
-              lane_bytes(to));
-  }
-  (void)t;
 }
 
 /// Which rounding modifiers a pair of types needs (PTX ISA, "cvt"): ptxas refuses the rest, and so do we.
@@ -279,8 +271,9 @@ void translate_to_tf32(Translation& t) {
   modifiers.finite = t.modifiers.take("satfinite");
   require_operands(t, 2, 2);
   Chain chain(t, exact_source(t, 1, Type::f32));
-  add_clamps(chain, Type::none, modifiers);
-  chain.add(Operation::to_tf32, Type::f32, rounding == "rn" ? 0 : rounding == "rna" ? 1 : 2, 4);
+  const bool away = rounding == "rna";
+  if (!away) add_clamps(chain, Type::none, modifiers);
+  chain.add(Operation::to_tf32, Type::f32, away ? (modifiers.finite ? 3 : 1) : rounding == "rn" ? 0 : 2, 4);
   chain.finish(exact_destination(t, size_t{0}, Type::b32));
 }
 
@@ -416,7 +409,9 @@ void translate_cvt(Translation& t) {
     convert_integer_to_float(chain, to, from, from_bytes, modifiers.rounding.value_or(RoundingMode::nearest),
                              modifiers.saturate);
   } else {
-    convert_floats(t, chain, to, from, modifiers);
+    convert_floats(chain, to, from, modifiers);
+    // cvt.f32.f32 and the like, without anything to do.
+    if (chain.empty()) add_extension(chain, integer_of(false, lane_bytes(to)), lane_bytes(to), lane_bytes(to));
   }
   chain.finish(destination);
 }
