@@ -1,4 +1,6 @@
 // The checks of a grid that runs in parts: on one thread or many they tell the same, in the same order.
+#include <atomic>
+
 #include "race_fixture.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -23,6 +25,12 @@ class PartsTest : public RaceTest {
     }
     return first;
   }
+  std::vector<std::unique_ptr<machine::Observer>> make_checks() const override {
+    ++parts_with_checks;
+    return RaceTest::make_checks();
+  }
+  mutable std::atomic<uint32_t> parts_with_checks = 0;
+
   static std::vector<std::string> sources_of(const machine::LaunchResult& result) {
     std::vector<std::string> sources;
     for (const machine::Diagnostic& diagnostic : result.diagnostics) sources.push_back(diagnostic.place.source);
@@ -50,6 +58,16 @@ std::string only_of(uint32_t block, const std::string& name) {
 
 TEST_F(PartsTest, AreSilentWhereNothingIsWrong) {
   expect_silence(run_in_parts(with(kRace, "@!%p0 ld", "bar.sync 0; @!%p0 ld"), kBlocks));
+}
+
+TEST_F(PartsTest, HaveChecksOfTheirOwn) {
+  threads = 2;
+  run(kRace, {.blocks = kBlocks});
+  EXPECT_EQ(parts_with_checks, 16u);
+  // A grid whose blocks may wait for each other has them once.
+  parts_with_checks = 0;
+  run(kRace + "atom.global.add.u32 %r6, [%out], 1;\n", {.blocks = kBlocks});
+  EXPECT_EQ(parts_with_checks, 1u);
 }
 
 TEST_F(PartsTest, TellOnceWhatEachOfThemFinds) {
@@ -117,8 +135,8 @@ TEST_F(PartsTest, TellNoMoreThanAWholeGrid) {
 TEST_F(PartsTest, TellOfOtherFlawsOnceToo) {
   const std::string body = R"(st.shared.u32 [%own], %thread;
 bar.sync 0;
-@!%first bra DONE;
-cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;
+mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd0, %r1, 256; add.u64 %rd0, %rd0, %out; @!%first bra DONE;
+cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 256;
 fence.proxy.async;
 cp.async.bulk.commit_group;
 DONE:
