@@ -122,6 +122,10 @@ void translate_mma_sync(Translation& t) {
   if (t.modifiers.has("sp") || t.modifiers.has("sp::ordered_metadata")) {
     t.unsupported("mma.sp (sparse A) is not implemented; dense mma.sync is");
   }
+  // Of 8-bit floats the kind says nothing new, and ptxas takes it for sm_100a, too.
+  const bool eight_bits = t.modifiers.has("e4m3") || t.modifiers.has("e5m2");
+  const bool narrower = t.modifiers.has("e3m2") || t.modifiers.has("e2m3") || t.modifiers.has("e2m1");
+  if (t.architecture().major == 10 && eight_bits && !narrower) t.modifiers.take("kind::f8f6f4");
   if (t.modifiers.has("block_scale") || t.modifiers.has("kind::f8f6f4") || t.modifiers.has("kind::mxf8f6f4") ||
       t.modifiers.has("kind::mxf4") || t.modifiers.has("kind::mxf4nvf4")) {
     t.unsupported("the kinds of mma.sync with 4-bit and 6-bit floats or block scaling need sm_120a");

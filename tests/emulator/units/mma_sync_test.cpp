@@ -154,7 +154,7 @@ struct Registers {
 // One instruction: loads A, B and C from memory, executes it, stores D.
 std::vector<uint32_t> execute(const std::string& name, const Registers& a, const Registers& b, const Registers& c,
                               uint32_t d_count) {
-  KernelRun run(machine::h200());
+  KernelRun run(machine::b200());
   const uint32_t bytes = c.register_bits / 8;
   const std::string prefix = bytes == 8 ? "%rd" : "%r";
   std::string body = fmt::format("mov.u32 %r60, %tid.x;\nmul.wide.u32 %rd60, %r60, {};\n", bytes);
@@ -268,6 +268,7 @@ TEST(MmaSync, MultipliesFloatsOf8BitsOfMixedTypes) {
       }
     }
   }
+  check({"m16n8k32", "e4m3", "e5m2", "f32", ".kind::f8f6f4"});
 }
 
 TEST(MmaSync, MultipliesIntegersAndWrapsOrSaturates) {
@@ -408,6 +409,7 @@ TEST(MmaSync, RefusesWhatDoesNotExist) {
   expect("mma.sync.aligned.m16n8k16.col.col.f32.bf16.bf16.f32", ".row.col");
   expect("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32", "A has 4 registers, and needs 2");
   expect("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e2m1.f32", "sm_120a");
+  expect("mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e4m3.e2m1.f32", "sm_120a");
   expect("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32", "sparse");
 }
 
