@@ -241,6 +241,20 @@ TEST_F(TensorOrderTest, NamesMoreColumnsThanThereAre) {
                    {"tcgen05.alloc of 1024 columns", "legal: 32, 64, 128, 256 or 512", "f.cu:7"});
 }
 
+// FlashMLA asserts that the address is 0, in the warp that has allocated and before it meets the others.
+TEST_F(TensorOrderTest, LetsTheLanesOfTheAllocatingWarpReadTheAddress) {
+  expect_silence(run(R"(setp.ne.u32 %p0, %warp, 0;
+@%p0 bra MET;
+mov.u32 %r0, address;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], 32;
+ld.shared.u32 %r15, [address];
+MET:
+bar.sync 0;
+ld.shared.u32 %r15, [address];
+)" + kFree,
+                     kTwoWarps));
+}
+
 TEST_F(TensorOrderTest, FindsAnAddressThatIsReadBeforeItIsPublished) {
   // Warp 1 does not come to the barrier; as it happens, it reads late enough.
   const std::string wrong = R"(setp.ne.u32 %p0, %warp, 0;
