@@ -84,6 +84,10 @@ void RaceCheck::warpgroup_waited(const machine::WarpgroupWait& event) {
 void RaceCheck::tensor(const machine::TensorEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) {
     check_quarter(*state, event);
+    // The store of the address is the whole warp's: any of its lanes may read it, or tell others of it.
+    if (event.kind == machine::TensorEventKind::allocate) {
+      state->order.warp_met(state->order.warp_number(*event.fragment), event.lanes);
+    }
     report_tensor(*state, state->tensor_memory.event(state->order, event));
   }
 }

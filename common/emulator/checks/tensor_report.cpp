@@ -71,7 +71,8 @@ void RaceCheck::report_tensor(ClusterState& state, const std::vector<TensorConfl
     // What races with another access races with the release as well.
     if (now.kind == TensorAccessKind::release && state.racing.contains(before.pc)) continue;
     if (race) state.racing.insert({before.pc, now.pc});
-    const uint32_t first = nobody ? now.pc : before.pc;
+    // A fence that is missing before an instruction is missing once, however many others it would follow.
+    const uint32_t first = nobody || conflict.flaw == TensorFlaw::fence_after ? now.pc : before.pc;
     const std::string kind = race ? "tensor race" : fmt::format("tensor {}", static_cast<int>(conflict.flaw));
     const auto identity = race ? findings_.claim_pair(kind, first, now.pc) : findings_.claim(kind, first, now.pc);
     if (!identity) continue;

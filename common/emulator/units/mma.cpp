@@ -62,11 +62,13 @@ void check_lane(uint32_t address, AccumulatorLayout layout, std::string_view wha
 void check_tensor_a(const MmaOperation& operation, const TensorUnit& unit) {
   const AccumulatorLayout layout = layout_of(operation);
   constexpr const char* kWhat = "tcgen05.mma, A in tensor memory";
-  if (operation.weight_stationary && operation.shape.m != 128) {
+  // Of 64 rows either half of the lanes has its own, as in a pair: FlashMLA, which runs on B200s, lets the halves
+  // differ.
+  if (layout == AccumulatorLayout::g) {
     throw Fault(
         FaultKind::illegal_instruction,
-        fmt::format("tcgen05.mma.ws with M {} and A in tensor memory is not implemented yet", operation.shape.m),
-        {"A may lie in shared memory, or M be 128"});
+        "tcgen05.mma.ws with M 32 and A in tensor memory is not implemented: where A lies then is not known here",
+        {"A may lie in shared memory, or M be 64 or 128"});
   }
   if (operation.shape.a_mn_major) {
     throw Fault(FaultKind::illegal_instruction,

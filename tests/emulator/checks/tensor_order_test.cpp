@@ -74,6 +74,15 @@ TEST_F(TensorOrderTest, FindsAMissingFenceBehindTheWait) {
       {"writes columns 0 to 3", line_of(second, "// second"), "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
 }
 
+TEST_F(TensorOrderTest, ReportsAFenceThatIsMissingBehindSeveralOperationsOnce) {
+  const std::string wrong = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() +
+                            "add.u32 %r15, %r15, 4;\n" + multiply() + "sub.u32 %r15, %r15, 4;\n" + commit(0) +
+                            "LOAD:\n" + wait(0, 0, "FULL") + "shl.b32 %r3, %warp, 21; add.u32 %r3, %r3, %r15;\n" +
+                            "tcgen05.ld.sync.aligned.32x32b.x8.b32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%r3];\n" +
+                            kWaitLoad + kFree;
+  expect_one(run(wrong, kTwoWarps), "missing tcgen05 fence", {line_of(wrong, "tcgen05.ld"), "reads columns"});
+}
+
 TEST_F(TensorOrderTest, FindsAnAddressInTheQuarterOfAnotherWarp) {
   const std::string wrong = start(1, 1) + with(kLoad, "[%r3]", "[%r15]") + kWaitLoad + kFree;
   expect_one(run(wrong, kTwoWarps), "illegal address",
@@ -230,6 +239,20 @@ TEST_F(TensorOrderTest, NamesWhatIsLeftAllocated) {
 TEST_F(TensorOrderTest, NamesMoreColumnsThanThereAre) {
   expect_one_fault(run(with(start(1, 1), ", 32;", ", 1024;"), kTwoWarps), "illegal instruction",
                    {"tcgen05.alloc of 1024 columns", "legal: 32, 64, 128, 256 or 512", "f.cu:7"});
+}
+
+// FlashMLA asserts that the address is 0, in the warp that has allocated and before it meets the others.
+TEST_F(TensorOrderTest, LetsTheLanesOfTheAllocatingWarpReadTheAddress) {
+  expect_silence(run(R"(setp.ne.u32 %p0, %warp, 0;
+@%p0 bra MET;
+mov.u32 %r0, address;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], 32;
+ld.shared.u32 %r15, [address];
+MET:
+bar.sync 0;
+ld.shared.u32 %r15, [address];
+)" + kFree,
+                     kTwoWarps));
 }
 
 TEST_F(TensorOrderTest, FindsAnAddressThatIsReadBeforeItIsPublished) {

@@ -49,6 +49,9 @@ void run(const Trial& trial, uint32_t seed = 1) {
   const Instruction& instruction = trial.instruction;
   const Matrix a(trial.formats.a, instruction.m, trial.k, random);
   const Matrix b(trial.formats.b, instruction.n, trial.k, random);
+  // Where the columns of D are in two halves of the lanes, each multiplies what it has of A. This is the right one's.
+  const Matrix other(trial.formats.a, instruction.m, trial.k, random);
+  const bool has_halves = trial.a_in_tensor_memory && trial.weight_stationary && instruction.m == 64;
 
   MmaOperation operation;
   operation.shape = decode_instruction_descriptor(instruction.bits(), trial.kind, trial.weight_stationary);
@@ -61,16 +64,20 @@ void run(const Trial& trial, uint32_t seed = 1) {
   if (trial.a_in_tensor_memory) {
     operation.a_in_tensor_memory = true;
     operation.a_address = address_of({trial.d_lane, base + 300});
-    for (uint32_t m = 0; m < instruction.m; ++m) {
-      const uint32_t lane = cell_of(trial, m, 0).lane;
-      for (uint32_t k = 0; k < trial.k; ++k) {
-        const uint32_t bit = k * bits_of(a.format);
-        const uint32_t code = a.format == ElementFormat::e2m1 ? a.code(m, k) << 2 : a.code(m, k);
-        uint32_t& cell = bench.memory.cell({lane, base + 300 + bit / 32});
-        if (bit % 32 == 0) cell = 0;
-        cell |= code << bit % 32;
+    const auto put = [&](const Matrix& matrix, uint32_t first_lane) {
+      for (uint32_t m = 0; m < instruction.m; ++m) {
+        const uint32_t lane = first_lane + cell_of(trial, m, 0).lane;
+        for (uint32_t k = 0; k < trial.k; ++k) {
+          const uint32_t bit = k * bits_of(a.format);
+          const uint32_t code = a.format == ElementFormat::e2m1 ? matrix.code(m, k) << 2 : matrix.code(m, k);
+          uint32_t& cell = bench.memory.cell({lane, base + 300 + bit / 32});
+          if (bit % 32 == 0) cell = 0;
+          cell |= code << bit % 32;
+        }
       }
-    }
+    };
+    put(a, 0);
+    if (has_halves) put(other, 64);
   } else {
     const uint64_t bits = instruction.a_mn ? put_mn_major(bench, a, 4096, trial.a_swizzle)
                                            : put_k_major(bench, a, 4096, trial.a_swizzle, trial.k_start);
@@ -116,9 +123,10 @@ void run(const Trial& trial, uint32_t seed = 1) {
       double sum = 0, magnitude = 0;
       if (trial.accumulate) sum = std::ldexp(read(operation.shape.d, old), -static_cast<int>(trial.scale_d));
       magnitude = std::abs(sum);
+      const Matrix& rows = has_halves && n >= instruction.n / 2 ? other : a;
       for (uint32_t k = 0; k < trial.k; ++k) {
         const double product =
-            a.value(m, k) * b.value(n, k) * (instruction.negate_a ? -1 : 1) * (instruction.negate_b ? -1 : 1);
+            rows.value(m, k) * b.value(n, k) * (instruction.negate_a ? -1 : 1) * (instruction.negate_b ? -1 : 1);
         sum += product;
         magnitude += std::abs(product);
       }
@@ -334,6 +342,17 @@ TEST(Tcgen05MmaTest, ReadsAFromTensorMemory) {
       trial.instruction = {.m = m, .n = 128, .a_code = 1, .b_code = 1};
       trial.a_in_tensor_memory = true;
       trial.d_lane = lane;
+      run(trial);
+    }
+  }
+}
+
+TEST(Tcgen05MmaTest, ReadsTheRowsOfTheWeightStationaryFormFromItsHalvesOfTensorMemory) {
+  for (const uint32_t m : {64u, 128u}) {
+    for (const uint32_t n : {64u, 128u, 256u}) {
+      Trial trial;
+      trial.weight_stationary = trial.a_in_tensor_memory = true;
+      trial.instruction = {.m = m, .n = n, .a_code = 1, .b_code = 1};
       run(trial);
     }
   }

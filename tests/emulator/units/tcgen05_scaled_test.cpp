@@ -256,7 +256,9 @@ TEST_F(Tcgen05MmaCheckTest, RefusesAInTensorMemoryThatCannotBe) {
   EXPECT_FAULT(run(), "A begins in lane 16 and D in lane 0");
   operation.weight_stationary = true;
   use({.m = 64, .n = 64, .a_code = 1, .b_code = 1});
-  EXPECT_FAULT(run(), "is not implemented yet");
+  EXPECT_FAULT(run(), "is in lane 16");
+  use({.m = 32, .n = 64, .a_code = 1, .b_code = 1});
+  EXPECT_FAULT(run(), "with M 32 and A in tensor memory is not implemented");
 }
 
 TEST_F(Tcgen05MmaCheckTest, RefusesScaleFactorsThatCannotBe) {
