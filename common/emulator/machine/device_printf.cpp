@@ -79,7 +79,8 @@ Conversion read_conversion(std::string_view text) {
     result.length = Length::h;
     ++at;
   } else {
-    for (; peek() == 'l'; ++at) result.length = Length::wide;
+    // The programming guide has no `z`. An H200 prints the number and then misreads what follows it; here it does not.
+    for (; peek() == 'l' || peek() == 'z'; ++at) result.length = Length::wide;
   }
   result.letter = peek();
   result.size = std::min(at + 1, text.size());

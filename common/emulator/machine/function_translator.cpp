@@ -182,12 +182,12 @@ void KernelTranslator::discover(const ptx::Function& entry) {
       for (size_t i = 0; i < instruction.operands.size(); ++i) {
         visit_symbols(instruction.operands[i], [&](const ptx::Operand& symbol) {
           if (symbol.symbol_kind == ptx::SymbolKind::function) {
-            reach(symbol.symbol);
             if (is_call && instruction.operands[i].kind == ptx::OperandKind::symbol) {
+              reach(symbol.symbol);
               calls_[index].insert(symbol.symbol);
               direct = true;
             } else {
-              address_taken_.insert(symbol.symbol);
+              take_address(symbol.symbol, reach);
             }
           }
           const ptx::Variable* variable = nullptr;
@@ -201,19 +201,38 @@ void KernelTranslator::discover(const ptx::Function& entry) {
       }
       if (is_call && !direct) indirect_callers_.insert(index);
     }
-    if (pending.empty() && !indirect_callers_.empty()) {
-      // An indirect call may reach what initialised data points to: tables of functions, virtual functions.
-      for (const ptx::Variable& variable : module_.variables) {
-        for (const ptx::Relocation& relocation : variable.relocations) {
-          const ptx::Function* target = module_.find_function(relocation.symbol);
-          if (target == nullptr) continue;
-          address_taken_.insert(index_of(*target));
-          reach(index_of(*target));
-        }
+    if (pending.empty() && !indirect_callers_.empty()) reach_all_pointees(reach);
+  }
+  for (const uint32_t caller : indirect_callers_) calls_[caller].insert(address_taken_.begin(), address_taken_.end());
+}
+
+void KernelTranslator::take_address(uint32_t index, const std::function<void(uint32_t)>& reach) {
+  address_taken_.insert(index);
+  reach(index);
+}
+
+/// An indirect call may reach whatever a pointer can hold: what initialised data points to (tables of functions,
+/// virtual functions), and what any function of the module takes the address of, which another kernel may have stored.
+void KernelTranslator::reach_all_pointees(const std::function<void(uint32_t)>& reach) {
+  const auto index_of = [&](const ptx::Function& function) {
+    return static_cast<uint32_t>(&function - module_.functions.data());
+  };
+  for (const ptx::Variable& variable : module_.variables) {
+    for (const ptx::Relocation& relocation : variable.relocations) {
+      const ptx::Function* target = module_.find_function(relocation.symbol);
+      if (target != nullptr) take_address(index_of(*target), reach);
+    }
+  }
+  for (const ptx::Function& function : module_.functions) {
+    for (const ptx::Instruction& instruction : function.body) {
+      for (const ptx::Operand& operand : instruction.operands) {
+        if (instruction.opcode == "call" && operand.kind == ptx::OperandKind::symbol) continue;
+        visit_symbols(operand, [&](const ptx::Operand& symbol) {
+          if (symbol.symbol_kind == ptx::SymbolKind::function) take_address(symbol.symbol, reach);
+        });
       }
     }
   }
-  for (const uint32_t caller : indirect_callers_) calls_[caller].insert(address_taken_.begin(), address_taken_.end());
 }
 
 void KernelTranslator::find_recursion() {

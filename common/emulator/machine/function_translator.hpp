@@ -88,6 +88,8 @@ class KernelTranslator {
 
  private:
   void discover(const ptx::Function& function);
+  void take_address(uint32_t index, const std::function<void(uint32_t)>& reach);
+  void reach_all_pointees(const std::function<void(uint32_t)>& reach);
   void find_recursion();
   void lay_out_parameters();
   void lay_out_shared();

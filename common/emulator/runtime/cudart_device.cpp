@@ -74,7 +74,7 @@ cudaError_t cudaSetDevice(int device) {
   return run_call("cudaSetDevice", Needs::nothing, [&](State& state) {
     check_device(device);
     state.machine();
-    set_current_context(true);
+    state.contexts.set_current(&state.contexts.primary());
   });
 }
 

@@ -2,7 +2,6 @@
 //
 // The toolkit's headers are not included here, because a stub has no parameters: its caller's are left alone.
 #include "emulator/runtime/not_supported.hpp"
-#include "emulator/runtime/other_names.hpp"
 
 #define STAGECRAFT_DEFINED(name)
 #define STAGECRAFT_STUB(name)                                         \
@@ -10,5 +9,5 @@
     static bool told = false;                                         \
     return stagecraft::emulator::runtime::not_supported(#name, told); \
   }
-#define STAGECRAFT_ALIAS(name, target) STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_TO(target));
+#define STAGECRAFT_ALIAS(name, target)  // cudart_per_thread.cpp
 #include "emulator/runtime/cudart_exports.inc"

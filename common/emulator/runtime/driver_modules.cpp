@@ -47,6 +47,13 @@ int function_attribute(State& state, Function& function, CUfunction_attribute at
   }
 }
 
+/// A module belongs to the current context, unlike a library.
+CUmodule load_into_context(State& state, std::string image) {
+  Module& module = load_module(state, std::move(image));
+  module.context = state.contexts.current();
+  return reinterpret_cast<CUmodule>(&module);
+}
+
 CUresult encode(const char* name, const std::function<units::EncodeResult(State&)>& body) {
   return run_driver_call(name, Needs::nothing, [&](State& state) {
     const units::EncodeResult result = body(state);
@@ -77,15 +84,14 @@ extern "C" {
 
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return run_driver_call("cuModuleLoadData", Needs::device, [&](State& state) {
-    *required(module, "module") = reinterpret_cast<CUmodule>(&load_module(state, copy_image(image)));
+    *required(module, "module") = load_into_context(state, copy_image(image));
   });
 }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options, void** values) {
   JitLog log(count, options, values);
   return run_driver_call("cuModuleLoadDataEx", Needs::device, [&](State& state) {
-    with_log(log,
-             [&] { *required(module, "module") = reinterpret_cast<CUmodule>(&load_module(state, copy_image(image))); });
+    with_log(log, [&] { *required(module, "module") = load_into_context(state, copy_image(image)); });
   });
 }
 
@@ -93,7 +99,7 @@ CUresult cuModuleLoadFatBinary(CUmodule* module, const void* image) { return cuM
 
 CUresult cuModuleLoad(CUmodule* module, const char* path) {
   return run_driver_call("cuModuleLoad", Needs::device, [&](State& state) {
-    *required(module, "module") = reinterpret_cast<CUmodule>(&load_module(state, read_image(required(path, "fname"))));
+    *required(module, "module") = load_into_context(state, read_image(required(path, "fname")));
   });
 }
 

@@ -264,6 +264,14 @@ bool ModuleTable::remove(const Module* module) {
   return true;
 }
 
+void ModuleTable::remove_of(const Context* context) {
+  std::vector<const Module*> ended;
+  for (const auto& [key, module] : modules_) {
+    if (module->context == context) ended.push_back(key);
+  }
+  for (const Module* module : ended) remove(module);
+}
+
 void ModuleTable::add_function(Module& module, const void* host_stub, const char* name) {
   stubs_[host_stub] = &module.function(name);
 }

@@ -17,6 +17,7 @@
 namespace stagecraft::emulator::runtime {
 
 class Module;
+struct Context;
 
 /// A kernel; its address is the handle (cudaKernel_t, cudaFunction_t, CUfunction, CUkernel).
 struct Function {
@@ -73,6 +74,9 @@ class Module {
 
   /// A `__managed__` variable: its address goes to `*host_pointer` whenever the module is loaded.
   void add_managed(void** host_pointer, std::string name) { managed_.emplace_back(host_pointer, std::move(name)); }
+  /// What it ends with (cuCtxDestroy); null for what the program registered.
+  const Context* context = nullptr;
+
   /// Forgets everything that lives on the device (cudaDeviceReset), so that it is loaded afresh when next used.
   void unload();
 
@@ -97,6 +101,8 @@ class ModuleTable {
   Module& add(std::unique_ptr<Module> module);
   /// False when it is none of ours.
   bool remove(const Module* module);
+  /// All that were loaded in the context.
+  void remove_of(const Context* context);
   bool contains(const Module* module) const { return modules_.contains(const_cast<Module*>(module)); }
 
   void add_function(Module& module, const void* host_stub, const char* name);

@@ -15,8 +15,6 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
-/// Whether this thread has a current context; the runtime API makes one by itself, the driver API does not.
-thread_local bool has_current_context = false;
 
 /// While the driver API does its work through the runtime API: the driver's function.
 thread_local const char* driver_function = nullptr;
@@ -130,7 +128,8 @@ cudaError_t run_call(const char* name, Needs needs, const std::function<void(Sta
       if (!message.empty()) state.reporter.refuse(driver_function, message, driver_error_name(driver_error(error)));
       return error;
     }
-    if (needs != Needs::nothing) has_current_context = true;
+    // The runtime API makes a context current by itself, the driver API does not.
+    if (needs != Needs::nothing && state.contexts.current() == nullptr) state.contexts.push(state.contexts.primary());
     if (error != cudaSuccess) {
       if (!message.empty()) state.reporter.refuse(name, message, error_name(error));
       if (error != cudaErrorNotReady) last_error = error;
@@ -147,12 +146,16 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
     const std::lock_guard lock(state.mutex);
     std::string message;
     CUresult result = CUDA_SUCCESS;
-    if (!state.driver_initialised && !has_current_context) {
+    const Context* const context = state.contexts.current();
+    if (!state.driver_initialised && context == nullptr) {
       message = "the driver is not initialised: call cuInit(0) first";
       result = CUDA_ERROR_NOT_INITIALIZED;
-    } else if (needs != Needs::nothing && !has_current_context) {
+    } else if (needs != Needs::nothing && context == nullptr) {
       message = "this thread has no current context: call cuDevicePrimaryCtxRetain and cuCtxSetCurrent first";
       result = CUDA_ERROR_INVALID_CONTEXT;
+    } else if (needs != Needs::nothing && !state.contexts.is_live(context)) {
+      message = "this thread's current context was destroyed by another thread";
+      result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     } else {
       result = driver_error(run_body(state, needs, body, message));
     }
@@ -175,9 +178,6 @@ CUresult driver_call_through(const char* name, Needs needs, const std::function<
 
 cudaError_t take_last_error() noexcept { return std::exchange(last_error, cudaSuccess); }
 cudaError_t peek_last_error() noexcept { return last_error; }
-
-void set_current_context(bool current) noexcept { has_current_context = current; }
-bool current_context_is_set() noexcept { return has_current_context; }
 
 void check_device(int device) {
   if (device != 0) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/machine/machine.hpp"
+#include "emulator/runtime/contexts.hpp"
 #include "emulator/runtime/errors.hpp"
 #include "emulator/runtime/graphs.hpp"
 #include "emulator/runtime/memory_pools.hpp"
@@ -55,6 +56,7 @@ class State {
   ModuleTable modules;
   Reporter reporter;
   Limits limits;
+  Contexts contexts;
   Streams streams;
   GraphTable graphs;
   MemoryPools pools;
@@ -102,10 +104,6 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
 /// For callers of the API: the last error of this thread.
 cudaError_t take_last_error() noexcept;
 cudaError_t peek_last_error() noexcept;
-
-/// Whether this thread has a current context: the runtime API makes it so by itself, the driver API on request.
-void set_current_context(bool current) noexcept;
-bool current_context_is_set() noexcept;
 
 /// `pointer` itself; throws ApiError (cudaErrorInvalidValue) when it is null.
 template <typename T>

@@ -36,6 +36,11 @@ bool are_before(const std::vector<GraphNode*>& nodes, const std::vector<GraphNod
 
 }  // namespace
 
+unsigned& PerThreadDefault::depth() {
+  thread_local unsigned depth = 0;
+  return depth;
+}
+
 Streams::Streams() { legacy_.id = kLegacyId; }
 Streams::~Streams() = default;
 
@@ -59,6 +64,7 @@ Stream& Streams::of_this_thread() {
 }
 
 Stream& Streams::require(cudaStream_t stream) {
+  if (stream == nullptr && PerThreadDefault::is_on()) return of_this_thread();
   if (stream == nullptr || stream == cudaStreamLegacy) return legacy_;
   if (stream == cudaStreamPerThread) return of_this_thread();
   auto* key = reinterpret_cast<Stream*>(stream);

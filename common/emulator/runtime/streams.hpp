@@ -61,6 +61,20 @@ struct Capture {
   std::vector<GraphNode*> ends;  ///< of streams that were destroyed
 };
 
+/// While one lives, a null stream is that of the calling thread instead of the legacy one: during the functions of
+/// programs that were compiled with `nvcc --default-stream per-thread`.
+class PerThreadDefault {
+ public:
+  PerThreadDefault() { ++depth(); }
+  ~PerThreadDefault() { --depth(); }
+  PerThreadDefault(const PerThreadDefault&) = delete;
+  PerThreadDefault& operator=(const PerThreadDefault&) = delete;
+  static bool is_on() { return depth() > 0; }
+
+ private:
+  static unsigned& depth();
+};
+
 /// Parts of the chip that work side by side.
 enum class Engine : uint8_t { compute, to_device, to_host };
 /// What a piece of work takes on the virtual clock.
@@ -76,8 +90,8 @@ class Streams {
   ~Streams();
 
   Stream& create(unsigned flags, int priority);
-  /// The stream of a handle; null and cudaStreamLegacy are the legacy default stream, cudaStreamPerThread is the
-  /// calling thread's own. Throws (cudaErrorInvalidResourceHandle) when there is none.
+  /// The stream of a handle; null and cudaStreamLegacy are the legacy default stream (but see PerThreadDefault),
+  /// cudaStreamPerThread is the calling thread's own. Throws (cudaErrorInvalidResourceHandle) when there is none.
   Stream& require(cudaStream_t stream);
   /// The same for a stream that is given work. Throws (cudaErrorStreamCaptureImplicit) when that would order captured
   /// work with other work: the legacy stream while a blocking stream is captured. Throws when its capture is invalid.

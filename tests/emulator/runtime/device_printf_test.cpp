@@ -44,6 +44,7 @@ TEST(DevicePrintfTest, PrintsIntegersOfEveryLength) {
   EXPECT_EQ(format("%u", Buffer().add(-1)), "4294967295");
   EXPECT_EQ(format("%lld %llu %ld", Buffer().add(-(int64_t{1} << 40)).add(~uint64_t{0}).add(int64_t{7})),
             "-1099511627776 18446744073709551615 7");
+  EXPECT_EQ(format("%zu %d", Buffer().add(uint64_t{1} << 33).add(5)), "8589934592 5");
   EXPECT_EQ(format("%hhd %hhu %hd %hu", Buffer().add(300).add(-1).add(70000).add(-1)), "44 255 4464 65535");
 }
 
@@ -78,7 +79,7 @@ TEST(DevicePrintfTest, LeavesWhatItCannotPrintAsItStands) {
   EXPECT_EQ(format("100%"), "100%");
   EXPECT_EQ(format("%5.3"), "%5.3");
   EXPECT_EQ(format("%s"), "%s");
-  EXPECT_EQ(format("[%n] %zu", Buffer().add(uint64_t{0x100})), "[%n] %zu");
+  EXPECT_EQ(format("[%n] %jd", Buffer().add(uint64_t{0x100})), "[%n] %jd");
 }
 
 TEST(DevicePrintfTest, BoundsWidthsThatWouldFillTheMemory) {

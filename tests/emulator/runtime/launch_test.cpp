@@ -217,5 +217,32 @@ TEST_F(LaunchTest, CountsResidentBlocks) {
             cudaErrorCooperativeLaunchTooLarge);
 }
 
+// The function is reached by nothing but an address that another kernel of the module has stored.
+TEST_F(LaunchTest, CallsFunctionsThatAnotherKernelTookTheAddressOf) {
+  const Program program(Program::with_ptx(R"(
+    .visible .global .align 8 .u64 variable[2];
+    .func (.param .b32 result) answer() { st.param.b32 [result], 42; ret; }
+    .visible .entry other() { .reg .b64 %rd<2>; mov.u64 %rd1, answer; st.global.u64 [variable], %rd1; ret; }
+    .visible .entry kernel(.param .u64 pointer) {
+      .reg .b64 %rd<3>; .reg .b32 %r<2>;
+      ld.param.u64 %rd1, [pointer];
+      ld.global.u64 %rd2, [variable];
+      prototype: .callprototype (.param .b32 _) _ ();
+      { .param .b32 result; call (result), %rd2, (), prototype; ld.param.b32 %r1, [result]; }
+      st.global.u32 [%rd1], %r1;
+      ret;
+    })"));
+  const char other = 0;
+  __cudaRegisterFunction(program.handle(), &other, nullptr, "other", -1, nullptr, nullptr, nullptr, nullptr, nullptr);
+  int* number = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&number), sizeof *number), cudaSuccess);
+  void* arguments[] = {&number};
+  EXPECT_EQ(cudaLaunchKernel(&other, {1}, {1}, nullptr, 0, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, arguments, 0, nullptr), cudaSuccess);
+  int value = 0;
+  EXPECT_EQ(cudaMemcpy(&value, number, sizeof value, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(value, 42);
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::runtime

@@ -44,6 +44,8 @@ class Program {
     return builder.build();
   }
 
+  void** handle() const { return handle_; }
+
   char kernel[1] = {};
   char variable[16] = {};
 

@@ -7,6 +7,18 @@
 
 #include "program.hpp"
 
+// What nvcc --default-stream per-thread has programs call.
+extern "C" {
+cudaError_t cudaMemcpyAsync_ptsz(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t);
+cudaError_t cudaMemcpy_ptds(void*, const void*, size_t, cudaMemcpyKind);
+cudaError_t cudaMemsetAsync_ptsz(void*, int, size_t, cudaStream_t);
+cudaError_t cudaEventRecord_ptsz(cudaEvent_t, cudaStream_t);
+cudaError_t cudaStreamGetId_ptsz(cudaStream_t, unsigned long long*);
+cudaError_t cudaStreamBeginCapture_ptsz(cudaStream_t, cudaStreamCaptureMode);
+cudaError_t cudaStreamEndCapture_ptsz(cudaStream_t, cudaGraph_t*);
+cudaError_t __cudaLaunchKernel_ptsz(cudaKernel_t, dim3, dim3, void**, size_t, cudaStream_t);
+}
+
 namespace stagecraft::emulator::runtime {
 namespace {
 
@@ -182,6 +194,63 @@ TEST_F(StreamTest, AHostFunctionMayWaitForAnotherThread) {
   result = cudaErrorUnknown;
   EXPECT_EQ(cuLaunchHostFunc(nullptr, function, &result), CUDA_SUCCESS);
   EXPECT_EQ(result, cudaSuccess);
+}
+
+TEST_F(StreamTest, TakesANullStreamForTheThreadsOwnWhereTheProgramWasCompiledSo) {
+  unsigned long long id = 0;
+  EXPECT_EQ(cudaStreamGetId_ptsz(nullptr, &id), cudaSuccess);
+  EXPECT_EQ(id, 2u);
+  EXPECT_EQ(cudaStreamGetId_ptsz(cudaStreamLegacy, &id), cudaSuccess);
+  EXPECT_EQ(id, 1u);
+  EXPECT_EQ(cudaStreamGetId(nullptr, &id), cudaSuccess);
+  EXPECT_EQ(id, 1u);
+}
+
+TEST_F(StreamTest, OrdersTheThreadsOwnStreamWithTheLegacyOneAndNoOther) {
+  const cudaStream_t other = stream(cudaStreamNonBlocking);
+  const auto recorded_in_own = [&] {
+    cudaEvent_t event = nullptr;
+    EXPECT_EQ(cudaEventCreate(&event), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord_ptsz(event, nullptr), cudaSuccess);
+    return event;
+  };
+  const cudaEvent_t start = recorded_in_own();
+  copy_up(other);
+  EXPECT_EQ(between(start, recorded_in_own()), 0);  // the other's copy is none of its business
+  EXPECT_EQ(cudaMemcpyAsync_ptsz(host, device, kBytes, cudaMemcpyDeviceToHost, nullptr), cudaSuccess);
+  const cudaEvent_t copied = recorded_in_own();
+  EXPECT_GT(between(start, copied), 0);
+  EXPECT_GE(between(copied, recorded(nullptr)), 0);  // the legacy stream waits for it
+  copy_up(nullptr);
+  EXPECT_GT(between(copied, recorded_in_own()), 0);  // and it for the legacy stream
+}
+
+TEST_F(StreamTest, CapturesTheThreadsOwnStreamAsTheNullStream) {
+  EXPECT_EQ(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+  ASSERT_EQ(cudaStreamBeginCapture_ptsz(nullptr, cudaStreamCaptureModeGlobal), cudaSuccess);
+  EXPECT_EQ(cudaMemsetAsync_ptsz(device, 1, 8, nullptr), cudaSuccess);
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture_ptsz(nullptr, &graph), cudaSuccess);
+  size_t nodes = 0;
+  EXPECT_EQ(cudaGraphGetNodes(graph, nullptr, &nodes), cudaSuccess);
+  EXPECT_EQ(nodes, 1u);
+}
+
+// cudaLaunchKernel has more arguments than registers to pass them in.
+TEST_F(StreamTest, PassesAllArgumentsOnToTheThreadsOwnStream) {
+  const Program program(Program::with_ptx(R"(
+    .visible .entry kernel(.param .u64 pointer) {
+      .reg .b64 %rd<2>; .reg .b32 %r<2>;
+      ld.param.u64 %rd1, [pointer]; mov.u32 %r1, %ntid.y; st.global.u32 [%rd1], %r1; ret;
+    })"));
+  cudaFunction_t kernel = nullptr;
+  ASSERT_EQ(cudaGetFuncBySymbol(&kernel, program.kernel), cudaSuccess);
+  void* arguments[] = {&device};
+  EXPECT_EQ(__cudaLaunchKernel_ptsz(reinterpret_cast<cudaKernel_t>(kernel), {1}, {2, 5}, arguments, 0, nullptr),
+            cudaSuccess);
+  unsigned rows = 0;
+  EXPECT_EQ(cudaMemcpy_ptds(&rows, device, sizeof rows, cudaMemcpyDeviceToHost), cudaSuccess);
+  EXPECT_EQ(rows, 5u);
 }
 
 }  // namespace
