@@ -66,6 +66,17 @@ __global__ void add_floats(const T* start, const T* values, T* old, T* left) {
   if (Shared) left[i] = *word;
 }
 
+/// Subnormals by a generic address, of shared and of global memory.
+__global__ void add_generic(const float* start, const float* values, float* left) {
+  __shared__ float words[kThreads];
+  const int i = threadIdx.x;
+  float* const word = i % 2 == 0 ? &words[i] : &left[i];
+  *word = start[i];
+  asm volatile("red.add.f32 [%0], %1;" ::"l"(word), "f"(values[i]) : "memory");
+  __syncthreads();
+  if (i % 2 == 0) left[i] = *word;
+}
+
 /// All threads on eight words, with operations that commute; the results are dropped, which makes `red` of them.
 template <bool Shared>
 __global__ void contended(const unsigned* values, unsigned* left) {
@@ -179,6 +190,18 @@ int main(int argc, char** argv) {
     run_floats<__half2>(report, "half2 added", [](float value) { return __floats2half2_rn(value, 1 - value); });
     run_floats<__nv_bfloat162>(report, "bfloat162 added",
                                [](float value) { return __floats2bfloat162_rn(value, 1 - value); });
+
+    std::vector<float> small, smaller;
+    Random random(report.seed());
+    for (int i = 0; i < kThreads; ++i) {
+      small.push_back(random.uniform() * 0x1p-126f);
+      smaller.push_back(random.uniform() * 0x1p-127f);
+    }
+    const DeviceBuffer<float> start(small, "the start"), added(smaller, "what is added");
+    DeviceBuffer<float> sums(kThreads, "the sums");
+    add_generic<<<1, kThreads>>>(start.data(), added.data(), sums.data());
+    finish_kernel("add_generic");
+    report.section("subnormals added by generic addresses", sums.to_host());
 
     const DeviceBuffer<unsigned> values(random_words<unsigned>(Random(report.seed())), "the values");
     DeviceBuffer<unsigned> left(8 * 3, "the counters");

@@ -100,6 +100,13 @@ OPERATION(i32, i32, i32, i32, "mad.lo.cc.u32, madc.hi.u32",
           "{\n\t.reg .b32 t;\n\tmad.lo.cc.u32 t, %1, %2, %3;\n\tmadc.hi.u32 %0, %1, %2, %3;\n\t}")
 OPERATION(i32, i32, i32, i32, "addc.cc.u32, addc.u32",
           "{\n\t.reg .b32 t;\n\tadd.cc.u32 t, %1, %2;\n\taddc.cc.u32 t, %2, %3;\n\taddc.u32 %0, %1, t;\n\t}")
+// The flag of a subtraction is that of an addition of the complement.
+OPERATION(i32, i32, i32, i32, "sub.cc.u32, addc.u32",
+          "{\n\t.reg .b32 t;\n\tsub.cc.u32 t, %1, %2;\n\taddc.u32 %0, %3, 0;\n\t}")
+OPERATION(i32, i32, i32, i32, "add.cc.u32, subc.cc.u32, addc.u32",
+          "{\n\t.reg .b32 t;\n\tadd.cc.u32 t, %1, %2;\n\tsubc.cc.u32 t, %2, %3;\n\taddc.u32 %0, %1, t;\n\t}")
+OPERATION(i32, i32, i32, i32, "mad.hi.cc.u32, subc.u32",
+          "{\n\t.reg .b32 t;\n\tmad.hi.cc.u32 t, %1, %2, %3;\n\tsubc.u32 %0, %3, t;\n\t}")
 
 BINARY(i64, i64, i64, "add.s64")
 BINARY(i64, i64, i64, "sub.s64")
@@ -134,6 +141,11 @@ TERNARY(i64, i64, i64, i64, "sad.s64")
 BIT_FIELD(i64, "bfe.u64", "%1")
 BIT_FIELD(i64, "bfe.s64", "%1")
 BIT_FIELD(i64, "bfi.b64", "%1, 0x1122334455667788")
+TERNARY(i64, i64, i32, i32, "bfe.u64")
+TERNARY(i64, i64, i32, i32, "bfe.s64")
+OPERATION(i64, i64, i64, i32, "bfi.b64 anywhere", "bfi.b64 %0, %1, %2, %3, 9;")
+OPERATION(i64, i64, i64, i64, "sub.cc.u64, addc.u64",
+          "{\n\t.reg .b64 t;\n\tsub.cc.u64 t, %1, %2;\n\taddc.u64 %0, %3, 0;\n\t}")
 OPERATION(i64, i64, i64, i64, "add.cc.u64, addc.u64",
           "{\n\t.reg .b64 t;\n\tadd.cc.u64 t, %1, %2;\n\taddc.u64 %0, %3, 0;\n\t}")
 

@@ -70,6 +70,29 @@ __global__ void early_exit(uint32_t* out) {
   out[threadIdx.x] = total;
 }
 
+/// Lanes come to the barrier apart, some of each warp leave for good between, before and after the others have come.
+__global__ void lanes_leave(const uint32_t* in, uint32_t* out) {
+  __shared__ uint32_t values[kThreads];
+  const uint32_t value = in[threadIdx.x];
+  values[threadIdx.x] = value;
+  uint32_t sum = 1;
+  __syncthreads();
+  for (uint32_t round = 0; round < 3; ++round) {
+    for (uint32_t i = 0; i < (value >> 4 * round & 15); ++i) {
+      sum = sum * value + i;
+      if (sum % 11 == 3) goto done;
+      if (sum % 7 == 2) break;
+    }
+    __syncthreads();
+    sum += values[(threadIdx.x * 5 + round) % kThreads];
+    __syncthreads();
+    values[threadIdx.x] = sum;
+    __syncthreads();
+  }
+done:
+  out[threadIdx.x] = sum;
+}
+
 int main(int argc, char** argv) {
   return run(argc, argv, [](Report& report) {
     std::vector<uint32_t> values;
@@ -91,5 +114,8 @@ int main(int argc, char** argv) {
     early_exit<<<1, kThreads>>>(out.data());
     finish_kernel("early_exit");
     report.section("two warps leave early", out.to_host());
+    lanes_leave<<<1, kThreads>>>(in.data(), out.data());
+    finish_kernel("lanes_leave");
+    report.section("lanes leave early", out.to_host());
   });
 }

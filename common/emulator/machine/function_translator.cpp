@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "emulator/machine/calls.hpp"
+#include "emulator/machine/contraction.hpp"
 #include "emulator/machine/isolation.hpp"
 #include "emulator/machine/memory.hpp"
 #include "emulator/machine/names.hpp"
@@ -359,22 +360,33 @@ void FunctionTranslator::guard_accumulators(const ptx::Instruction& instruction)
   }
 }
 
+void FunctionTranslator::translate(const ptx::Instruction& instruction) {
+  const Translator translator = owner_.instructions().find(instruction);
+  if (translator == nullptr) {
+    const std::vector<std::string> similar = owner_.instructions().similar(instruction.opcode);
+    throw ptx::UnsupportedInstruction(
+        fmt::format("`{}`: instruction `{}` is not implemented", ptx::spelling(instruction), instruction.opcode),
+        instruction.position, fmt::format("{}", fmt::join(similar, ", ")));
+  }
+  Translation translation(*this, instruction);
+  translator(translation);
+}
+
 void FunctionTranslator::run() {
   const ptx::Function& function = *frame_.function;
+  const Contractions contractions = find_contractions(function);
   find_accumulators();
   for (current_ = 0; current_ < function.body.size(); ++current_) {
     const ptx::Instruction& instruction = function.body[current_];
     starts_.push_back(next_pc());
     if (!accumulators_.empty()) guard_accumulators(instruction);
-    const Translator translator = owner_.instructions().find(instruction);
-    if (translator == nullptr) {
-      const std::vector<std::string> similar = owner_.instructions().similar(instruction.opcode);
-      throw ptx::UnsupportedInstruction(
-          fmt::format("`{}`: instruction `{}` is not implemented", ptx::spelling(instruction), instruction.opcode),
-          instruction.position, fmt::format("{}", fmt::join(similar, ", ")));
+    if (contractions.products.contains(current_)) continue;
+    const auto contracted = contractions.operations.find(current_);
+    if (contracted == contractions.operations.end()) {
+      translate(instruction);
+    } else {
+      for (const ptx::Instruction& operation : contracted->second) translate(operation);
     }
-    Translation translation(*this, instruction);
-    translator(translation);
   }
   starts_.push_back(next_pc());
   append_return(*this);  // a body may end without one

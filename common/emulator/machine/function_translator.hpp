@@ -133,6 +133,7 @@ class FunctionTranslator {
   RegisterOffset carry_flag();
 
  private:
+  void translate(const ptx::Instruction& instruction);
   /// Collects the registers that some wgmma.mma_async of the function has as accumulators.
   void find_accumulators();
   /// Puts Ops before an instruction that wait until nothing under way has an accumulator that it names.

@@ -66,14 +66,15 @@ STAGECRAFT_INLINE float hyperbolic_tangent(float x) {
   return x == x ? result : canonical_nan<float>();
 }
 
-/// The sine, or the cosine if `Quarter` is 1. As on the chip, the argument is first made a number of turns in single
-/// precision (measured on an H200): what that rounding loses is the error of large arguments.
+/// The sine, or the cosine if `Quarter` is 1. As on the chip, the argument is first made a number of turns of single
+/// precision, rounded toward zero (measured on an H200): what that loses is the error of large arguments.
 template <int Quarter>
 STAGECRAFT_INLINE float circular(float x) {
-  const float turns = x * 0x1.45f306p-3f;  // 1 / (2 pi)
+  const double product = static_cast<double>(x) * 0x1.45f306p-3;  // 1 / (2 pi); exact
+  const double turns = bits_as<double>(bits_as<uint64_t>(product) & ~uint64_t{0x1fffffff});
   // From 2^23 on there are whole turns only; NaN and infinities are left to the end.
-  const float size = bits_as<float>(bits_as<uint32_t>(turns) & 0x7fffffffu);
-  const double quarters = 4.0 * static_cast<double>(size < 0x1p+23f ? turns : 0.0f);
+  const double size = turns < 0 ? -turns : turns;
+  const double quarters = size < 0x1p+23 ? 4.0 * turns : 0.0;
   const double shifted = quarters + kRoundingShift;
   const double r = (quarters - (shifted - kRoundingShift)) * 1.57079632679489661923;
   const uint64_t quadrant = bits_as<uint64_t>(shifted) + Quarter;

@@ -1,0 +1,28 @@
+// Products and sums that the chip's compiler makes one operation of.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "emulator/ptx/module.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// What to execute in place of some instructions of a function, by their index in its body.
+struct Contractions {
+  std::unordered_set<uint32_t> products;                                   ///< not executed
+  std::unordered_map<uint32_t, std::vector<ptx::Instruction>> operations;  ///< executed in place of a sum
+};
+
+/// Finds `mul` and `add` or `sub` without a rounding modifier that become an `fma`, with one rounding.
+///
+/// PTX permits it ("add", "sub", "mul": "mul/add sequences with no rounding modifiers may be optimized to use
+/// fused-multiply-add instructions"), and nvcc leaves it to ptxas: a * b - c is a `mul` and a `sub` in its PTX. So that
+/// programs give here what they give on the chip, this does what ptxas 13.0 was seen to do for sm_90a: in one basic
+/// block, with the same type and .ftz, when sums are all that the product is used for. Of two products that are added
+/// the first operand's is fused.
+Contractions find_contractions(const ptx::Function& function);
+
+}  // namespace stagecraft::emulator::machine
