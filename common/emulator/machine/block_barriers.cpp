@@ -299,16 +299,18 @@ Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
 
 void lanes_have_exited(Warp& warp, LaneMask lanes) {
   Block& block = *warp.block;
-  const uint32_t live = live_threads(block);
   for (NamedBarrier& barrier : block.named_barriers) {
-    if (barrier.arrived > 0 && barrier.expected == 0 && live > 0 && barrier.arrived >= live) complete(block, barrier);
+    if (barrier.arrived == 0 || barrier.expected != 0) continue;
+    if (const uint32_t live = live_threads(block); live > 0 && barrier.arrived >= live) complete(block, barrier);
   }
   Cluster& cluster = *block.cluster;
   // Who has arrived and does not wait is counted neither among those who have come nor among those who are to come.
-  for_each_lane(lanes, [&](uint32_t lane) {
-    const uint64_t round = block.cluster_rounds[warp.index * kWarpSize + lane];
-    if (round == cluster.barrier_generation + 1) --cluster.barrier_arrived;
-  });
+  if (cluster.barrier_arrived != 0) {
+    for_each_lane(lanes, [&](uint32_t lane) {
+      const uint64_t round = block.cluster_rounds[warp.index * kWarpSize + lane];
+      if (round == cluster.barrier_generation + 1) --cluster.barrier_arrived;
+    });
+  }
   if (!cluster.waiting_for_barrier.empty() && all_have_arrived(cluster)) complete_cluster_barrier(cluster);
 }
 
