@@ -4,6 +4,9 @@
 // is used, not an error here.
 #include <fmt/format.h>
 
+#include <array>
+#include <cstring>
+
 #include "emulator/machine/memory_access.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -13,23 +16,23 @@ using ptx::Type;
 
 enum class Window : uint8_t { identity, shared, local, parameter };
 
-template <typename Address>
-Outcome to_generic(Fragment& fragment, const Op& op, LaneMask mask) {
-  auto* const destination = lanes_at<Address>(fragment.registers, op.destination);
-  const auto* const source = lanes_at<Address>(fragment.registers, op.a);
-  const uint64_t base =
-      op.c == static_cast<RegisterOffset>(Window::parameter) ? fragment.grid().parameters_address : op.immediate;
-  for_each_lane(mask, [&](uint32_t lane) { destination[lane] = static_cast<Address>(source[lane] + base); });
-  return Outcome::next;
-}
+enum class Direction : uint8_t { to_generic, from_generic };
 
-template <typename Address>
-Outcome from_generic(Fragment& fragment, const Op& op, LaneMask mask) {
-  auto* const destination = lanes_at<Address>(fragment.registers, op.destination);
-  const auto* const source = lanes_at<Address>(fragment.registers, op.a);
+template <Direction Way>
+Outcome convert(Fragment& fragment, const Op& op, LaneMask mask) {
+  auto* const destination = lanes_at<uint64_t>(fragment.registers, op.destination);
+  const auto* const source = lanes_at<uint64_t>(fragment.registers, op.a);
   const uint64_t base =
       op.c == static_cast<RegisterOffset>(Window::parameter) ? fragment.grid().parameters_address : op.immediate;
-  for_each_lane(mask, [&](uint32_t lane) { destination[lane] = static_cast<Address>(source[lane] - base); });
+  const uint64_t distance = Way == Direction::to_generic ? base : 0 - base;
+  // All lanes first, because the compiler makes vector code of that.
+  std::array<uint64_t, kWarpSize> converted;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) converted[lane] = source[lane] + distance;
+  if (mask == kAllLanes) {
+    std::memcpy(destination, converted.data(), sizeof converted);
+  } else {
+    for_each_lane(mask, [&](uint32_t lane) { destination[lane] = converted[lane]; });
+  }
   return Outcome::next;
 }
 
@@ -56,7 +59,7 @@ void translate_cvta(Translation& t) {
   }
   const RegisterOffset source = t.source(operand, type);
   const RegisterOffset destination = t.destination(size_t{0}, type);
-  Op& op = t.emit(to ? from_generic<uint64_t> : to_generic<uint64_t>);
+  Op& op = t.emit(to ? convert<Direction::from_generic> : convert<Direction::to_generic>);
   op.a = source;
   op.destination = destination;
   op.immediate = base;

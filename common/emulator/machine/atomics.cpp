@@ -30,41 +30,58 @@ struct AtomicDetail : AccessDetail {
   AtomicFunction in_shared = nullptr;  ///< where a generic address is one of shared memory
 };
 
+template <uint32_t Size>
+AtomicValue read(const std::byte* from) {
+  AtomicValue value;
+  std::memcpy(static_cast<void*>(&value), from, Size);
+  return value;
+}
+
+/// @tparam Size  bytes of an element: a constant, so that the copies are moves.
+template <uint32_t Size>
 Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& atomic = *static_cast<const AtomicDetail*>(op.detail);
-  bool changed =
-      false;  // a poll that adds 0, or tries to take a lock that is taken, does nothing that others could see
+  // A poll that adds 0, or tries to take a lock that is taken, does nothing that others could see.
+  bool changed = false;
   uint64_t pointers[kWarpSize];
   atomic.locate(fragment, atomic, mask, pointers);
-  const uint32_t size = atomic.element_bytes;
   for_each_lane(mask, [&](uint32_t lane) {
     for (uint32_t i = 0; i < atomic.count; ++i) {
-      auto* const memory = reinterpret_cast<std::byte*>(pointers[lane]) + i * size;
-      AtomicValue old, operand, comparand;
-      std::memcpy(&old, memory, size);
-      std::memcpy(&operand, fragment.registers + atomic.operands[i] + lane * atomic.operand_bytes[i], size);
+      auto* const memory = reinterpret_cast<std::byte*>(pointers[lane]) + i * Size;
+      const AtomicValue old = read<Size>(memory);
+      const AtomicValue operand = read<Size>(fragment.registers + atomic.operands[i] + lane * atomic.operand_bytes[i]);
       if (atomic.compares) {
-        std::memcpy(&comparand, fragment.registers + atomic.comparand + lane * atomic.comparand_bytes, size);
-        if (old == comparand) {
+        if (old == read<Size>(fragment.registers + atomic.comparand + lane * atomic.comparand_bytes)) {
           changed = changed || !(old == operand);
-          std::memcpy(memory, &operand, size);
+          std::memcpy(memory, &operand, Size);
         }
       } else {
         const bool shared = atomic.space == AccessSpace::generic &&
                             address_of_lane(fragment, atomic, lane) - kSharedWindow < kWindowBytes;
         const AtomicValue result = (shared ? atomic.in_shared : atomic.function)(old, operand);
-        changed = changed || std::memcmp(&old, &result, size) != 0;
-        std::memcpy(memory, &result, size);
+        changed = changed || std::memcmp(&old, &result, Size) != 0;
+        std::memcpy(memory, &result, Size);
       }
-      if (atomic.returns) {
-        // A register that is wider than the type is filled up with zeros, which `old` holds above its size.
-        std::memcpy(fragment.registers + atomic.registers[i] + lane * atomic.register_bytes[i], &old,
-                    atomic.register_bytes[i]);
+      if (!atomic.returns) continue;
+      std::byte* const to = fragment.registers + atomic.registers[i] + lane * atomic.register_bytes[i];
+      if (atomic.register_bytes[i] == Size) {
+        std::memcpy(to, &old, Size);
+      } else {  // a register that is wider than the type is filled up with zeros, which `old` holds above its size
+        std::memcpy(to, &old, atomic.register_bytes[i]);
       }
     }
   });
   if (changed) note_effect(fragment);
   return atomic.outcome;
+}
+
+Handler update_of(uint32_t size) {
+  switch (size) {
+    case 2: return update<2>;
+    case 4: return update<4>;
+    case 8: return update<8>;
+    default: return update<16>;
+  }
 }
 
 std::vector<const ptx::Operand*> list_of(const ptx::Operand& operand) {
@@ -150,8 +167,8 @@ void translate_update(Translation& t, bool returns) {
   choose_locate(*atomic);
   // Locks are taken by repeating these: others must have their turn in between.
   if (operation == "cas" || operation == "exch") atomic->outcome = Outcome::yield;
-  Op& op = t.emit(update);
-  op.detail = t.keep(std::move(atomic));
+  const Handler handler = update_of(atomic->element_bytes);
+  t.emit(handler).detail = t.keep(std::move(atomic));
 }
 
 void translate_atom(Translation& t) { translate_update(t, true); }

@@ -310,20 +310,22 @@ Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
 
 void lanes_have_exited(Warp& warp, LaneMask lanes) {
   Block& block = *warp.block;
-  const uint32_t live = live_threads(block);
   for (NamedBarrier& barrier : block.named_barriers) {
     if (const LaneMask waiting = waiting_lanes(barrier, warp); waiting != 0) {
       barrier.arrived += arrivals_of(warp, 0, waiting);
     }
-    const uint32_t needed = barrier.expected != 0 ? barrier.expected : live;
-    if (barrier.arrived > 0 && needed > 0 && barrier.arrived >= needed) complete(block, barrier);
+    if (barrier.arrived == 0) continue;
+    const uint32_t needed = barrier.expected != 0 ? barrier.expected : live_threads(block);
+    if (needed > 0 && barrier.arrived >= needed) complete(block, barrier);
   }
   Cluster& cluster = *block.cluster;
   // Who has arrived and does not wait is counted neither among those who have come nor among those who are to come.
-  for_each_lane(lanes, [&](uint32_t lane) {
-    const uint64_t round = block.cluster_rounds[warp.index * kWarpSize + lane];
-    if (round == cluster.barrier_generation + 1) --cluster.barrier_arrived;
-  });
+  if (cluster.barrier_arrived != 0) {
+    for_each_lane(lanes, [&](uint32_t lane) {
+      const uint64_t round = block.cluster_rounds[warp.index * kWarpSize + lane];
+      if (round == cluster.barrier_generation + 1) --cluster.barrier_arrived;
+    });
+  }
   if (!cluster.waiting_for_barrier.empty() && all_have_arrived(cluster)) complete_cluster_barrier(cluster);
 }
 

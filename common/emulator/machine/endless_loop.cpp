@@ -37,7 +37,7 @@ bool EndlessLoopDetector::repeats(const Cluster& cluster, const Warp& warp, uint
       record.repeated = matches_snapshot(warp, record);
     }
   }
-  if (!record.repeated || cluster.coming_effects != 0) return false;
+  if (!record.repeated || !cluster.events.empty()) return false;
   return std::all_of(cluster.blocks.begin(), cluster.blocks.end(), [&](const auto& block) {
     return block->exited || std::all_of(block->warps.begin(), block->warps.end(), [&](const Warp& each) {
              const bool sleeps = std::none_of(each.fragments.begin(), each.fragments.end(),

@@ -166,6 +166,17 @@ void run_warp(Warp& warp, uint32_t budget, Counters& counters) {
 }
 
 Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
+  // Where lanes leave a loop one after the other, they gather in one fragment behind it.
+  for (const auto& other : fragment.warp->fragments) {
+    if (other->pc != pc || other.get() == &fragment || other->state != FragmentState::ready ||
+        other->local_frame != fragment.local_frame || other->return_stack != fragment.return_stack) {
+      continue;
+    }
+    fragment.mask &= ~lanes;
+    other->mask |= lanes;
+    if (other->idle_poll_pc != Fragment::kEffect) other->idle_poll_pc = Fragment::kNoPoll;
+    return *other;
+  }
   auto part = std::make_unique<Fragment>();
   part->registers = fragment.registers;
   part->warp = fragment.warp;
@@ -232,6 +243,10 @@ LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
 LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members) {
   const auto* masks = lanes_at<LaneMask>(fragment.registers, members);
   const LaneMask wanted = masks[first_lane(mask)];
+  // Nearly always all have the same, which the compiler's vector code sees at once.
+  LaneMask differences = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) differences |= (masks[lane] ^ wanted) & (0u - (mask >> lane & 1));
+  if (differences == 0) return mask;
   LaneMask group = 0;
   for_each_lane(mask, [&](uint32_t lane) { group |= (masks[lane] == wanted ? 1u : 0u) << lane; });
   return group;
@@ -249,29 +264,26 @@ void sleep(Fragment& fragment, Wait wait) {
   fragment.state = FragmentState::blocked;
   fragment.wait = wait;
   fragment.limited = false;
-  ++fragment.sleep_ticket;
   for (Observer* observer : fragment.grid().observers) observer->fragment_blocked(fragment);
 }
 
 void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit) {
   sleep(fragment, wait);
   fragment.limited = true;
-  // By the time the limit is over the fragment may be gone, merged with another; its number is not used again.
-  const auto end = [warp = fragment.warp, sequence = fragment.sequence, ticket = fragment.sleep_ticket] {
-    for (const auto& candidate : warp->fragments) {
-      if (candidate->sequence != sequence || candidate->sleep_ticket != ticket) continue;
-      if (candidate->state != FragmentState::blocked) return;
-      warp->block->mbarriers.forget(*candidate);  // barriers are waited for in the own block only
-      candidate->timed_out = true;
-      wake(*candidate);
-      return;
-    }
-  };
-  fragment.cluster().schedule(limit, end, /*is_time_limit=*/true);
+  Cluster& cluster = fragment.cluster();
+  cluster.time_limits.add({time_of(cluster) + limit, cluster.next_sequence++}, fragment);
+}
+
+void end_sleep(Fragment& fragment) {
+  fragment.warp->block->mbarriers.forget(fragment);  // barriers are waited for in the own block only
+  fragment.timed_out = true;
+  wake(fragment);
 }
 
 void wake(Fragment& fragment) {
   if (fragment.state != FragmentState::blocked) return;
+  if (fragment.limited) fragment.cluster().time_limits.remove(fragment);
+  fragment.limited = false;
   fragment.state = FragmentState::ready;
   fragment.wait = {};
   fragment.held_back = false;
@@ -294,11 +306,10 @@ void resume_after(Fragment& fragment) {
   ++fragment.pc;
 }
 
-void Cluster::schedule(Cycle delay, std::function<void()> action, bool is_time_limit) {
+void Cluster::schedule(Cycle delay, std::function<void()> action) {
   Origin from = origin;
   if (running != nullptr) from = {&running->block(), running->warp->index, running->pc, running->mask};
-  if (!is_time_limit) ++coming_effects;
-  events.push({time_of(*this) + delay, next_sequence++, std::move(action), from, is_time_limit});
+  events.push({{time_of(*this) + delay, next_sequence++}, std::move(action), from});
 }
 
 Block* Cluster::block_of(uint32_t shared_address) const {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/machine/aligned_bytes.hpp"
 #include "emulator/machine/architecture.hpp"
 #include "emulator/machine/fault.hpp"
 #include "emulator/machine/kernel.hpp"
@@ -76,6 +78,13 @@ enum class FragmentState : uint8_t { ready, blocked, exited };
 /// Where fragments outside a grid (in tests of single instructions) count their effects.
 inline uint64_t unobserved_effects = 0;
 
+/// The readings of a clock that a fragment makes one after the other, in a loop that waits for it (moves.cpp).
+struct ClockPoll {
+  static constexpr uint32_t kNone = 0xffffffffu;
+  uint32_t pc = kNone;
+  uint64_t began = 0, last = 0;  ///< times of the first and of the last reading
+};
+
 struct CallTarget;
 
 /// A call that has not returned.
@@ -98,18 +107,18 @@ struct Fragment {
   /// Set when a sleep in a poll (mbarrier.try_wait) ended by its time limit rather than by what it waits for: the
   /// handler must then report "not yet" instead of sleeping again, and clears it.
   bool timed_out = false;
-  bool limited = false;  ///< this sleep ends by itself
+  bool limited = false;  ///< this sleep ends by itself: it is in the cluster's TimeLimits
   /// The poll (test_wait, try_wait) at this pc found nothing, and nothing that others could see was done since; a
   /// second such poll sleeps without a limit. Every instruction with an outside effect makes it kEffect.
   uint32_t idle_poll_pc = kNoPoll;
   static constexpr uint32_t kEffect = 0xffffffffu, kNoPoll = 0xfffffffeu;
   uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
+  ClockPoll clock_poll;
   std::vector<ReturnPoint> return_stack;
-  uint32_t local_frame = 0;   ///< where the running recursive function's local variables begin, beside their own base
-  uint32_t local_top = 0;     ///< end of the recursive frames of local memory
-  bool held_back = false;     ///< has had its turn; the warp's other fragments go first
-  uint64_t sleep_ticket = 0;  ///< numbers the sleeps, so that a time limit ends only the sleep it was set for
-  uint64_t sequence = 0;      ///< creation order; ties are broken by it
+  uint32_t local_frame = 0;  ///< where the running recursive function's local variables begin, beside their own base
+  uint32_t local_top = 0;    ///< end of the recursive frames of local memory
+  bool held_back = false;    ///< has had its turn; the warp's other fragments go first
+  uint64_t sequence = 0;     ///< creation order; ties are broken by it
 
   Block& block() const;
   Cluster& cluster() const;
@@ -149,9 +158,9 @@ struct Sm {
 struct Block {
   Cluster* cluster = nullptr;
   Sm* sm = nullptr;
-  Extent3 index{0, 0, 0};         ///< %ctaid
-  uint32_t rank = 0;              ///< %cluster_ctarank
-  std::vector<std::byte> shared;  ///< indexed by the offset of a shared address, reserved first KiB included
+  Extent3 index{0, 0, 0};  ///< %ctaid
+  uint32_t rank = 0;       ///< %cluster_ctarank
+  AlignedBytes shared;     ///< indexed by the offset of a shared address, reserved first KiB included
   std::vector<Warp> warps;
   std::byte* register_files = nullptr;  ///< one per warp, kernel.register_bytes apart
   std::byte* local_memory = nullptr;
@@ -176,13 +185,18 @@ struct Origin {
   LaneMask lanes = 0;
 };
 
-/// A thing that will happen in a cluster at a given time; equal times keep the order of scheduling.
-struct Event {
+/// When something happens in a cluster; equal times keep the order of scheduling.
+struct Moment {
   Cycle time;
   uint64_t sequence;
+  auto operator<=>(const Moment&) const = default;
+};
+
+/// A thing that will happen in a cluster, and have an effect that others can see.
+struct Event {
+  Moment when;
   std::function<void()> action;
   Origin origin;
-  bool is_time_limit = false;  ///< of a sleep; not an effect that others could see
 };
 
 /// The events of a cluster by time. Unlike std::priority_queue it gives its events away instead of copies: an action
@@ -190,7 +204,7 @@ struct Event {
 class EventQueue {
  public:
   bool empty() const { return heap_.empty(); }
-  Cycle next_time() const { return heap_.front().time; }
+  const Moment& next() const { return heap_.front().when; }
   void push(Event event) {
     heap_.push_back(std::move(event));
     std::push_heap(heap_.begin(), heap_.end(), is_later);
@@ -203,10 +217,36 @@ class EventQueue {
   }
 
  private:
-  static bool is_later(const Event& left, const Event& right) {
-    return left.time != right.time ? left.time > right.time : left.sequence > right.sequence;
-  }
+  static bool is_later(const Event& left, const Event& right) { return left.when > right.when; }
   std::vector<Event> heap_;
+};
+
+/// The sleeps of a cluster that end by themselves, the soonest first. Few at a time; but nearly all end before their
+/// limit, and leave the list then, which a queue of events would have to carry along until it comes to them.
+class TimeLimits {
+ public:
+  bool empty() const { return limits_.empty(); }
+  bool precede(const EventQueue& events) const {
+    return !empty() && (events.empty() || limits_.front().when < events.next());
+  }
+  Cycle next_time() const { return limits_.front().when.time; }
+  Fragment& next() const { return *limits_.front().fragment; }
+  void add(Moment when, Fragment& fragment) {
+    const auto place = std::upper_bound(limits_.begin(), limits_.end(), when,
+                                        [](const Moment& left, const Limit& right) { return left < right.when; });
+    limits_.insert(place, {when, &fragment});
+  }
+  void remove(const Fragment& fragment) {
+    limits_.erase(
+        std::find_if(limits_.begin(), limits_.end(), [&](const Limit& limit) { return limit.fragment == &fragment; }));
+  }
+
+ private:
+  struct Limit {
+    Moment when;
+    Fragment* fragment;
+  };
+  std::vector<Limit> limits_;
 };
 
 struct Cluster {
@@ -215,7 +255,7 @@ struct Cluster {
   std::vector<std::unique_ptr<Block>> blocks;  ///< by rank
   Cycle now = 0;                               ///< time of the warp or event that is being executed
   EventQueue events;
-  uint64_t coming_effects = 0;  ///< events in the queue that are no time limits
+  TimeLimits time_limits;
   uint64_t next_sequence = 0;
   Origin origin;  ///< of the event that is being executed; an instruction's is `running`
   Fragment* running = nullptr;
@@ -229,7 +269,7 @@ struct Cluster {
 
   /// Runs `action` when the cluster's clock reaches now + delay. For asynchronous engines; `action` may write memory,
   /// complete barriers and wake fragments, and may throw Fault.
-  void schedule(Cycle delay, std::function<void()> action, bool is_time_limit = false);
+  void schedule(Cycle delay, std::function<void()> action);
   /// The block that a shared address names by its rank bits, or null when the cluster has no such block.
   Block* block_of(uint32_t shared_address) const;
 };
@@ -287,6 +327,8 @@ void resume_after(Fragment& fragment);
 void sleep(Fragment& fragment, Wait wait);
 /// As `sleep`, but wakes with `timed_out` set after `limit` cycles: for polls that may give up.
 void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit);
+/// What happens then.
+void end_sleep(Fragment& fragment);
 
 /// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
 /// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns
@@ -299,7 +341,7 @@ template <typename Body>
 Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body);
 /// The same for `.aligned` instructions, which the whole warp must execute.
 LaneMask converge_warp(Fragment& fragment, LaneMask mask);
-/// Moves lanes into a fragment of their own that goes on at `pc`.
+/// Moves lanes into another fragment that goes on at `pc`: the one that is ready there, or a new one.
 Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
 /// The lanes of `mask` that have the member mask of the lowest one.
 LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members);

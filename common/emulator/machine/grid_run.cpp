@@ -99,7 +99,7 @@ void GridRun::run() {
           Cycle free_at = 0;
           for (const Sm* sm : room) free_at = std::max(free_at, sm->free_at);
           if (current == nullptr || free_at <= current->now) {
-            grid_.resident.push_back(start_cluster(free_at));
+            grid_.resident.push_back(start_cluster(room, free_at));
             current = grid_.resident.back().get();
             // What has room must have started before somebody asks what has not.
             if (grid_.kernel->takes_over_clusters) continue;
@@ -191,8 +191,7 @@ bool GridRun::has_room(const Sm& sm, uint32_t blocks) const {
          sm.registers + blocks * block_registers_ <= chip.registers_per_multiprocessor;
 }
 
-std::unique_ptr<Cluster> GridRun::start_cluster(Cycle at) {
-  const std::vector<Sm*> sms = find_room();
+std::unique_ptr<Cluster> GridRun::start_cluster(const std::vector<Sm*>& sms, Cycle at) {
   auto cluster = std::make_unique<Cluster>();
   cluster->grid = &grid_;
   cluster->first_block = *take_next_cluster(grid_);
@@ -213,7 +212,7 @@ std::unique_ptr<Block> GridRun::take_block() {
   block->register_files = allocate_bytes(register_bytes);
   std::memset(block->register_files, 0, register_bytes);
   for (uint32_t warp = 0; warp < warps_per_block_; ++warp) {
-    fill_constants(kernel, block->register_files + size_t{kernel.register_bytes} * warp);
+    fill_constants(kernel, grid_.request->block, warp, block->register_files + size_t{kernel.register_bytes} * warp);
   }
   block->local_memory = allocate_bytes(size_t{round_up(kernel.local_bytes, 16)} * kWarpSize * warps_per_block_);
   return block;
@@ -329,16 +328,17 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
   EndlessLoopDetector& loops = loops_[&cluster];
   for (;;) {
     Warp* warp = next_warp(cluster);
-    // What is left of sleeps that ended before their time limits must not prolong the kernel.
-    if (warp == nullptr && cluster.live_blocks == 0 && cluster.coming_effects == 0) return Status::finished;
-    if (!cluster.events.empty() && (warp == nullptr || cluster.events.next_time() <= warp->clock)) {
-      const Event event = cluster.events.take();
-      cluster.now = std::max(cluster.now, event.time);
-      cluster.origin = event.origin;
-      if (!event.is_time_limit) {
-        ++grid_.effects;
-        --cluster.coming_effects;
+    if (cluster.time_limits.precede(cluster.events)) {
+      if (const Cycle time = cluster.time_limits.next_time(); warp == nullptr || time <= warp->clock) {
+        cluster.now = std::max(cluster.now, time);
+        end_sleep(cluster.time_limits.next());
+        continue;
       }
+    } else if (!cluster.events.empty() && (warp == nullptr || cluster.events.next().time <= warp->clock)) {
+      const Event event = cluster.events.take();
+      cluster.now = std::max(cluster.now, event.when.time);
+      cluster.origin = event.origin;
+      ++grid_.effects;
       event.action();
       continue;
     }

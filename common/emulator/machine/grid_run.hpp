@@ -46,7 +46,8 @@ class GridRun {
  private:
   enum class Status { finished, paused, stuck, repeating };
 
-  std::unique_ptr<Cluster> start_cluster(Cycle at);
+  /// On these multiprocessors, one for each of its blocks.
+  std::unique_ptr<Cluster> start_cluster(const std::vector<Sm*>& sms, Cycle at);
   std::unique_ptr<Block> take_block();
   void start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at);
   void finish_blocks(Cluster& cluster);

@@ -217,12 +217,17 @@ void choose_locate(AccessDetail& access) {
 void emit_access(Translation& t, std::unique_ptr<AccessDetail> access, const AccessShape& shape) {
   choose_locate(*access);
   const bool store = access->verb != AccessVerb::reads;
-  const Handler masked = handlers().masked(store);
-  Handler full = nullptr;
-  const bool natural_base = access->base != kNoRegister && access->wide == (access->space == AccessSpace::global ||
-                                                                            access->space == AccessSpace::generic);
-  if (natural_base && access->outcome == Outcome::next) full = handlers().full(access->space, store, shape);
-  Op& op = t.emit(full != nullptr ? full : masked, masked);
+  const bool wide_space = access->space == AccessSpace::global || access->space == AccessSpace::generic;
+  const bool natural_base = access->space == AccessSpace::kernel_parameter
+                                ? access->base == kNoRegister
+                                : access->base != kNoRegister && access->wide == wide_space;
+  Handler full = nullptr, masked = nullptr;
+  if (natural_base && access->outcome == Outcome::next) {
+    full = handlers().full(access->space, store, shape);
+    masked = handlers().masked(access->space, store, shape);
+  }
+  const Handler any = handlers().any(store);
+  Op& op = t.emit(full != nullptr ? full : any, masked != nullptr ? masked : any);
   op.a = access->base;
   op.immediate = static_cast<uint64_t>(access->offset);
   op.detail = t.keep(std::move(access));

@@ -151,8 +151,10 @@ void add_address_conversions(InstructionSet&);  // cvta, isspacep, mapa, getctar
 
 /// The variants of memory_access_lanes.cpp.
 struct AccessHandlers {
-  Handler (*full)(AccessSpace space, bool store, const AccessShape& shape);  ///< null: `masked` serves
-  Handler (*masked)(bool store);
+  // For accesses whose base register has the natural width of the space; null: `any` serves.
+  Handler (*full)(AccessSpace space, bool store, const AccessShape& shape);
+  Handler (*masked)(AccessSpace space, bool store, const AccessShape& shape);
+  Handler (*any)(bool store);
   Locate (*locate)(AccessSpace space, bool has_base, bool wide);
   Move (*move)(bool store, const AccessShape& shape);
 };

@@ -257,6 +257,29 @@ Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
   return Outcome::next;
 }
 
+/// The parameters of the launch, as offsets at which an access may start.
+[[gnu::always_inline]] inline Window<uint64_t> parameter_window(const Fragment& fragment, uint32_t bytes) {
+  const auto& parameters = fragment.warp->block->cluster->grid->request->parameters;
+  const uint64_t size = parameters.size();
+  return {size >= bytes, 0, size - bytes, reinterpret_cast<uint64_t>(parameters.data())};
+}
+
+/// A load of a kernel parameter at a constant offset, with which every kernel begins.
+template <typename S>
+Outcome load_parameter(Fragment& fragment, const Op& op, LaneMask) {
+  const auto& access = *static_cast<const AccessDetail*>(op.detail);
+  const uint64_t offset = op.immediate;
+  const Window<uint64_t> window = parameter_window(fragment, S::kBytes);
+  const bool inside = window.usable && (outside(offset, window.first, window.last) & kTopBit<uint64_t>) == 0;
+  if (inside && (offset & (S::kBytes - 1)) == 0) [[likely]] {
+    load_row<S>(fragment.registers, access, 0, offset + window.pointer_bias, true);
+    load_row<S>(fragment.registers, access, kHalf, offset + window.pointer_bias, true);
+  } else {
+    access_carefully<S, false>(fragment, access);
+  }
+  return Outcome::next;
+}
+
 /// Any load or store, for any lanes.
 template <bool Store>
 Outcome access_masked(Fragment& fragment, const Op& op, LaneMask mask) {
@@ -269,6 +292,35 @@ Outcome access_masked(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   if constexpr (Store) note_store(fragment, access, pointers[__builtin_ctz(mask)]);
   return access.outcome;
+}
+
+/// A load for some lanes. Those of a loop that goes its way through a table, say, all read one place.
+template <AccessSpace Space, typename S>
+Outcome load_masked(Fragment& fragment, const Op& op, LaneMask mask) {
+  using Traits = SpaceTraits<Space>;
+  using Address = typename Traits::Address;
+  using Register = typename S::Register;
+  const auto& access = *static_cast<const AccessDetail*>(op.detail);
+  const auto* base = cells<Address>(fragment.registers + op.a);
+  const Address base0 = base[__builtin_ctz(mask)].value;
+  Address differences = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    differences |= (base[lane].value ^ base0) & (Address{0} - static_cast<Address>(mask >> lane & 1));
+  }
+  const Address start = base0 + static_cast<Address>(op.immediate);
+  const Window<Address> window = Traits::window(fragment, access, S::kBytes);
+  const bool inside = window.usable && (outside(start, window.first, window.last) & kTopBit<Address>) == 0;
+  if (differences != 0 || !inside || (start & (S::kBytes - 1)) != 0) return access_masked<false>(fragment, op, mask);
+
+  const auto* memory = cells<typename S::Memory>(start + window.pointer_bias);
+  for (uint32_t element = 0; element < S::kElements; ++element) {
+    const Register value = convert<Register>(memory[element].value);
+    auto* __restrict lanes = cells<Register>(fragment.registers + access.registers[element]);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      lanes[lane].value = (mask >> lane & 1) != 0 ? value : lanes[lane].value;
+    }
+  }
+  return Outcome::next;
 }
 
 template <typename Memory, typename Register, bool Store>
@@ -361,6 +413,29 @@ void locate_local(Fragment& fragment, const AccessDetail& access, LaneMask mask,
   locate_carefully(fragment, access, mask, pointers);
 }
 
+template <Base Kind>
+void locate_parameter(Fragment& fragment, const AccessDetail& access, LaneMask mask, uint64_t* pointers) {
+  gather_addresses<uint64_t, Kind>(fragment, access, mask, pointers);
+  const Window<uint64_t> window = parameter_window(fragment, access.bytes);
+  uint64_t stray = 0, low_bits = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    stray |= outside(pointers[lane], window.first, window.last);
+    low_bits |= pointers[lane];
+    pointers[lane] += window.pointer_bias;
+  }
+  const bool in_order = access.verb == AccessVerb::reads && (low_bits & (access.alignment - 1)) == 0;
+  if (window.usable && (stray & kTopBit<uint64_t>) == 0 && in_order) [[likely]]
+    return;
+  locate_carefully(fragment, access, mask, pointers);
+}
+
+/// The parameters of calls lie in the register file, where translation has placed and checked them.
+void locate_call_parameter(Fragment& fragment, const AccessDetail& access, LaneMask, uint64_t* pointers) {
+  const uint64_t start =
+      reinterpret_cast<uint64_t>(fragment.registers) + access.call_area + static_cast<uint64_t>(access.offset);
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) pointers[lane] = start + uint64_t{lane} * access.call_stride;
+}
+
 // ---- Tables ---------------------------------------------------------------------------------------------------------
 
 template <typename S>
@@ -408,8 +483,22 @@ Handler store_full(const AccessShape& shape) {
       shape);
 }
 
+template <typename... Shapes>
+Handler load_parameter_of(const AccessShape& shape) {
+  Handler result = nullptr;
+  (void)((fits<Shapes>(shape) && ((result = load_parameter<Shapes>), true)) || ...);
+  return result;
+}
+
+Handler load_parameter_full(const AccessShape& shape) {
+  return load_parameter_of<Shape<U8, U16, 1>, Shape<U8, U32, 1>, Shape<S8, U16, 1>, Shape<U16, U16, 1>,
+                           Shape<U32, U32, 1>, Shape<U64, U64, 1>, Shape<U32, U32, 2>, Shape<U32, U32, 4>,
+                           Shape<U64, U64, 2>>(shape);
+}
+
 Handler full_handler(AccessSpace space, bool store, const AccessShape& shape) {
   switch (space) {
+    case AccessSpace::kernel_parameter: return store ? nullptr : load_parameter_full(shape);
     case AccessSpace::global:
     case AccessSpace::generic:
       return store ? store_full<AccessSpace::global>(shape) : load_full<AccessSpace::global>(shape);
@@ -420,7 +509,29 @@ Handler full_handler(AccessSpace space, bool store, const AccessShape& shape) {
   }
 }
 
-Handler masked_handler(bool store) { return store ? access_masked<true> : access_masked<false>; }
+template <AccessSpace Space, typename... Shapes>
+Handler load_masked_of(const AccessShape& shape) {
+  Handler result = nullptr;
+  (void)((fits<Shapes>(shape) && ((result = load_masked<Space, Shapes>), true)) || ...);
+  return result;
+}
+
+Handler masked_handler(AccessSpace space, bool store, const AccessShape& shape) {
+  if (store) return nullptr;
+  switch (space) {
+    case AccessSpace::global:
+    case AccessSpace::generic:
+      return load_masked_of<AccessSpace::global, Shape<U32, U32, 1>, Shape<U64, U64, 1>, Shape<U32, U32, 2>,
+                            Shape<U32, U32, 4>>(shape);
+    case AccessSpace::shared:
+    case AccessSpace::shared_cluster:
+      return load_masked_of<AccessSpace::shared, Shape<U32, U32, 1>, Shape<U64, U64, 1>, Shape<U32, U32, 2>,
+                            Shape<U32, U32, 4>>(shape);
+    default: return nullptr;
+  }
+}
+
+Handler any_handler(bool store) { return store ? access_masked<true> : access_masked<false>; }
 
 template <Base Kind>
 Locate locate_of(AccessSpace space) {
@@ -430,8 +541,10 @@ Locate locate_of(AccessSpace space) {
     case AccessSpace::shared:
     case AccessSpace::shared_cluster: return locate_shared<Kind>;
     case AccessSpace::local: return locate_local<Kind>;
-    default: return locate_carefully;
+    case AccessSpace::kernel_parameter: return locate_parameter<Kind>;
+    case AccessSpace::call_parameter: return locate_call_parameter;
   }
+  return locate_carefully;
 }
 
 Locate locate_function(AccessSpace space, bool has_base, bool wide) {
@@ -456,6 +569,6 @@ Move move_function(bool store, const AccessShape& shape) {
 
 }  // namespace
 
-AccessHandlers access_handlers() { return {full_handler, masked_handler, locate_function, move_function}; }
+AccessHandlers access_handlers() { return {full_handler, masked_handler, any_handler, locate_function, move_function}; }
 
 }  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

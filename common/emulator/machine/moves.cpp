@@ -186,9 +186,27 @@ void translate_vector(Translation& t, size_t count) {
 
 enum class Clock : uint64_t { cycles, nanoseconds };
 
+/// Cycles between two readings of a loop that does little else.
+constexpr Cycle kPollCycles = 64;
+/// Such a loop waits for the clock. From this time on each reading takes a part of what it has waited so far, so that a
+/// wait of a millisecond is not a million instructions. It ends late by that part at most.
+constexpr Cycle kPatience = 256;
+constexpr Cycle kPartOfWait = 16;
+
+void take_time(Fragment& fragment) {
+  ClockPoll& poll = fragment.clock_poll;
+  Cycle& clock = fragment.warp->clock;
+  const bool waits =
+      poll.pc == fragment.pc && clock - poll.last <= kPollCycles && fragment.idle_poll_pc != Fragment::kEffect;
+  if (!waits) poll = {fragment.pc, clock, clock};
+  if (const Cycle waited = clock - poll.began; waited >= kPatience) clock += waited / kPartOfWait;
+  poll.last = clock;
+}
+
 template <typename Element>
 Outcome read_clock(Fragment& fragment, const Op& op, LaneMask mask) {
   ++*fragment.effects;  // with a clock at hand, no loop need be endless (endless_loop.hpp)
+  take_time(fragment);
   const Cycle cycles = fragment.warp->clock;
   // One virtual cycle is taken as one nanosecond times the chip's clock; the emulated time starts with the launch.
   const uint64_t khz = fragment.grid().architecture->clock_khz;

@@ -5,9 +5,11 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Writes the vectors that are the same in every warp of a kernel; once per register file.
-void fill_constants(const Kernel& kernel, std::byte* registers);
-/// Writes the special registers and makes the warp ready at the kernel's first instruction.
+/// Writes the vectors that are the same in every block of a launch, in the place of its warp number `warp`; once per
+/// register file, which blocks have one after the other.
+/// @param threads  the shape of a block.
+void fill_constants(const Kernel& kernel, const Extent3& threads, uint32_t warp, std::byte* registers);
+/// Writes the special registers that differ between blocks, and makes the warp ready at the kernel's first instruction.
 void start_warp(Warp& warp);
 
 }  // namespace stagecraft::emulator::machine

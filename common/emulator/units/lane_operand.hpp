@@ -11,7 +11,7 @@
 
 namespace stagecraft::emulator::units {
 
-/// A source vector and the size of its lanes.
+/// A source vector and the size of its lanes: 2, 4 or 8 bytes.
 struct LaneOperand {
   machine::RegisterOffset offset = machine::kNoRegister;
   uint8_t bytes = 4;
@@ -19,9 +19,17 @@ struct LaneOperand {
   bool present() const { return offset != machine::kNoRegister; }
   /// Value of one lane, zero-extended.
   uint64_t at(const machine::Fragment& fragment, uint32_t lane) const {
-    uint64_t value = 0;
-    std::memcpy(&value, fragment.registers + offset + size_t{lane} * bytes, bytes);
-    return value;
+    const std::byte* const from = fragment.registers + offset + size_t{lane} * bytes;
+    // Copies of constant sizes are moves; one of `bytes` bytes would be a call.
+    const auto read = [from]<typename Element>(Element value) {
+      std::memcpy(&value, from, sizeof value);
+      return uint64_t{value};
+    };
+    switch (bytes) {
+      case 2: return read(uint16_t{});
+      case 4: return read(uint32_t{});
+      default: return read(uint64_t{});
+    }
   }
 };
 

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <utility>
+#include <vector>
 
 #include "emulator/units/lane_operand.hpp"
 
@@ -82,12 +84,13 @@ void settle(const BarrierReference& reference, const BarrierActor& actor) {
     ++barrier.phase;
     barrier.pending = barrier.expected;
     barrier.announced = 0;
-    const std::vector<Fragment*> sleepers = std::move(barrier.waiting);
-    barrier.waiting.clear();
+    std::vector<Fragment*> sleepers = std::exchange(barrier.waiting, {});
     for (Fragment* fragment : sleepers) {
       reference.block->mbarriers.forget(*fragment);  // from the lists of the other barriers that it slept on
       machine::wake(*fragment);
     }
+    sleepers.clear();
+    barrier.waiting = std::move(sleepers);  // for those of the next phase: nobody has come in between
   }
   store_word(reference);
 }

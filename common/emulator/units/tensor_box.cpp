@@ -197,6 +197,10 @@ void compose_row(const TensorBox& box, bool inside, uint64_t address, std::byte*
   }
 }
 
+/// Two pieces, which the host moves as one where its vectors are wide enough.
+using PieceHalf = uint64_t;
+using PiecePair [[gnu::vector_size(2 * kPiece)]] = PieceHalf;
+
 /// As `load_box`, for whole rows of `kBytes` bytes that are swizzled in pieces and else as they are in global memory:
 /// what nearly all copies bring.
 template <uint32_t kBytes>
@@ -211,9 +215,13 @@ void load_whole_rows(const TensorBox& box, std::byte* const window, const uint32
       for (uint32_t at = 0; at < kBytes; at += kPiece) fill(window + ((target + at) ^ flips), kPiece, kind);
       return;
     }
-#pragma GCC unroll 8
-    for (uint32_t at = 0; at < kBytes; at += kPiece) {
-      std::memcpy(window + ((target + at) ^ flips), from + at, kPiece);
+    const bool swaps = (flips & kPiece) != 0;
+#pragma GCC unroll 4
+    for (uint32_t at = 0; at < kBytes; at += sizeof(PiecePair)) {
+      PiecePair pair;
+      std::memcpy(&pair, from + at, sizeof pair);
+      if (swaps) pair = PiecePair{pair[2], pair[3], pair[0], pair[1]};
+      std::memcpy(window + ((target + at) ^ (flips & ~kPiece)), &pair, sizeof pair);
     }
   });
 }

@@ -118,11 +118,10 @@ class AccessLanesTest : public ::testing::TestWithParam<Variant> {
     });
 
     const AccessHandlers handlers = GetParam().handlers();
-    Handler handler = handlers.masked(store);
-    if (mask == kAllLanes) {
-      const Handler full = handlers.full(space, store, shape);
-      if (full != nullptr) handler = full;
-    }
+    Handler handler = handlers.any(store);
+    const Handler special =
+        mask == kAllLanes ? handlers.full(space, store, shape) : handlers.masked(space, store, shape);
+    if (special != nullptr) handler = special;
     Op op;
     op.a = access.base;
     op.immediate = 0;
