@@ -77,6 +77,8 @@ struct CommitNote {
 struct WarpOrder {
   Time time = 1;          ///< of what it does now
   bool accessed = false;  ///< something was done at this time; publishing it begins the next
+  machine::LaneMask existing = machine::kAllLanes;
+  bool alike = true;  ///< the lanes that exist know the same: one clock
   std::array<SharedClock, machine::kWarpSize> known;
   std::array<SharedClock, machine::kWarpSize> fenced;  ///< known at the last fence; null: none
   std::array<Time, machine::kWarpSize> fenced_time{};
@@ -91,6 +93,11 @@ struct WarpOrder {
   std::deque<ArrivalNote> arrivals;  ///< the youngest few
   uint64_t arrival_count = 0, meeting_count = 0;
   std::map<uint32_t, WaitNote> waits;  ///< by barrier
+
+  /// Whether these lanes know the same.
+  bool know_alike(machine::LaneMask lanes) const;
+  /// From now on these lanes know what `clock` says.
+  void learn(machine::LaneMask lanes, const SharedClock& clock);
 };
 
 struct BarrierOrder {
@@ -206,15 +213,16 @@ class ClusterOrder {
 
   uint32_t warps_per_block_;
   std::vector<WarpOrder> warps_;
-  uint32_t components_;
+  uint32_t components_ = VectorClock::kFirstOther;  ///< the next that is no thread
   std::vector<BarrierOrder> barriers_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> barrier_indices_;
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
   std::map<ThreadKey, Sequence> warpgroups_;  ///< wgmma of four warps, by the first thread
+  Time waited(uint32_t component) const { return waited_.at(component); }
   /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
-  std::vector<Time> waited_;
+  VectorClock waited_;
   struct Meeting {
     Gathering open, open_executed;
     SharedClock completed, executed;

@@ -246,7 +246,7 @@ std::string RaceCheck::cause_between_threads(ClusterState& state, const PastAcce
   if (before.agent / warps != now.warp / warps) {
     return "the two blocks of the cluster are not synchronised: put a cluster barrier (cluster.sync()) between the two";
   }
-  const Time last = now.known->earliest(before.agent * machine::kWarpSize, machine::kWarpSize);
+  const Time last = now.known->of_warp(before.agent);
   return last == 0 && state.order.warp(now.warp).waits.empty()
              ? "no __syncthreads() or other barrier stands between the two"
              : fmt::format(
