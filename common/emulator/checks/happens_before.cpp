@@ -89,14 +89,12 @@ const Operation* ClusterOrder::commit_of(uint32_t barrier, Time phase) const {
 }
 
 bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, const VectorClock& known) const {
+  if (knows_of_all(past, known)) return true;
   if (past.is_asynchronous()) {
     const Operation& operation = operations_[past.operation()];
-    if (operation.time == 0) return false;
-    if (known.at(operation.component) >= operation.time) return true;
     const bool own = operation.warp == warp && lanes == 1u << operation.lane;
-    return own && waited(operation.component) >= operation.time;
+    return own && operation.time != 0 && waited(operation.component) >= operation.time;
   }
-  if (known.of_warp(past.agent) >= past.time) return true;
   LaneMask others = past.lanes;
   if (past.agent == warp) {
     if (std::has_single_bit(lanes)) {
@@ -245,7 +243,8 @@ void ClusterOrder::warp_met(uint32_t number, LaneMask lanes) {
   // When nothing was done since the last meeting, there is nothing to tell.
   const SharedClock& first = warp.known[machine::first_lane(lanes)];
   const SharedClock& executed_by_first = warp.executed[machine::first_lane(lanes)];
-  if (warp.know_alike(lanes) && !warp.accessed && first->at(component_of(number, machine::first_lane(lanes))) == warp.time - 1) {
+  if (warp.know_alike(lanes) && !warp.accessed &&
+      first->at(component_of(number, machine::first_lane(lanes))) == warp.time - 1) {
     bool all = true;
     for_each_lane(lanes, [&](uint32_t lane) { all = all && first->at(component_of(number, lane)) == warp.time - 1; });
     for_each_lane(lanes, [&](uint32_t lane) { all = all && warp.executed[lane] == executed_by_first; });

@@ -169,7 +169,13 @@ class ClusterOrder {
     const bool own = operation.warp == thread.agent && (thread.lanes & ~(1u << operation.lane)) == 0;
     return own || known.at(component_of(operation.warp, operation.lane)) >= operation.issued;
   }
-  /// Whether lane `lane` of `warp` knows that a past access is over.
+  /// Whether who knows so much knows that a past access is over, whichever lanes of its warp it was by.
+  bool knows_of_all(const PastAccess& past, const VectorClock& known) const {
+    if (!past.is_asynchronous()) return known.of_warp(past.agent) >= past.time;
+    const Operation& operation = operations_[past.operation()];
+    return operation.time != 0 && known.at(operation.component) >= operation.time;
+  }
+  /// Whether the lanes of `warp`, which know so much, know that a past access is over.
   bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
 
   // Edges.

@@ -155,25 +155,68 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 
   const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
                          (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
-  Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
-  LaneMask lanes = access.lanes;
-  while (lanes != 0) {
-    // Neighbours that access the same place and know the same are one.
-    const uint32_t first = machine::first_lane(lanes);
-    const uint64_t address = access.addresses[first];
-    const VectorClock* known = warp.known[first].get();
-    LaneMask together = 0;
-    uint32_t lane = first;
-    for (; lane < kWarpSize && (lanes >> lane & 1) != 0; ++lane) {
-      if (access.addresses[lane] != address || warp.known[lane].get() != known) break;
-      together |= 1u << lane;
+  const Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
+  LaneMask together;
+  for (LaneMask rest = access.lanes; rest != 0; rest &= ~together) {
+    // Those that know the same, and access the same block's memory, are looked at together.
+    const uint32_t first = machine::first_lane(rest);
+    together = rest;
+    if (!warp.know_alike(rest)) {
+      for_each_lane(rest, [&](uint32_t lane) {
+        if (warp.known[lane] != warp.known[first]) together &= ~(1u << lane);
+      });
     }
-    lanes &= ~together;
-    now.record.lanes = now.lanes = together;
-    now.known = known;
-    check_range(*state, address, access.bytes, now);
-    if (now.record.writes()) note_thread_write(*state, static_cast<uint32_t>(address), access.bytes);
+    const uint64_t rank = access.addresses[first] >> machine::kSharedRankShift;
+    for_each_lane(together, [&](uint32_t lane) {
+      if (access.addresses[lane] >> machine::kSharedRankShift != rank) together &= ~(1u << lane);
+    });
+    check_lanes(*state, access, together, now);
   }
+}
+
+/// Of lanes that know the same.
+void RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess& access, LaneMask lanes, Present now) {
+  const uint32_t first = machine::first_lane(lanes);
+  const uint64_t base = access.addresses[first] & ~uint64_t{machine::kSharedOffsetMask};
+  const auto rank = static_cast<uint32_t>(base >> machine::kSharedRankShift);
+  if (rank >= state.shadows.size()) return;
+  ShadowMemory& shadow = state.shadows[rank];
+  now.known = state.order.known(now.warp, first).get();
+  Scatter places{.lanes = lanes, .bytes = access.bytes, .disjoint = true};
+  uint32_t elsewhere = 0;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    places.offsets[lane] = static_cast<uint32_t>(access.addresses[lane]) & machine::kSharedOffsetMask;
+    elsewhere |= places.offsets[lane] ^ places.offsets[first];
+  });
+  Outcomes outcomes;
+  const auto check = [&](uint32_t offset, uint32_t bytes) {
+    check_range(state, base + offset, bytes, access.bytes, now, outcomes);
+    if (now.record.writes()) shadow.note_thread_write(offset, bytes);
+  };
+  if (elsewhere == 0) {
+    now.record.lanes = now.lanes = lanes;
+    return check(places.offsets[first], access.bytes);
+  }
+  // What follows one another is one range.
+  struct Range {
+    uint32_t begin, end;
+  };
+  std::array<Range, kWarpSize> ranges;
+  size_t count = 0;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const uint32_t offset = places.offsets[lane];
+    if (count != 0 && offset == ranges[count - 1].end) {
+      ranges[count - 1].end += access.bytes;
+      return;
+    }
+    places.disjoint = places.disjoint && (count == 0 || offset > ranges[count - 1].end);
+    if (count != 0 && offset + access.bytes == ranges[count - 1].end) return;  // the same as that of the lane before
+    ranges[count++] = {offset, offset + access.bytes};
+  });
+  now.record.lanes = shadow.keep(places);
+  now.record.pc_and_flags |= PastAccess::kScattered;
+  for (size_t i = 0; i < count; ++i) check(ranges[i].begin, ranges[i].end - ranges[i].begin);
+  shadow.drop(now.record);
 }
 
 void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t number) {
@@ -213,7 +256,8 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     now.record.lanes = lanes;
     now.lanes = same_clock ? lanes : 1u << machine::first_lane(lanes);
     now.known = known.get();
-    check_range(state, start, static_cast<uint32_t>(end - start), now);
+    Outcomes outcomes;
+    check_range(state, start, static_cast<uint32_t>(end - start), static_cast<uint32_t>(end - start), now, outcomes);
     note_thread_write(state, static_cast<uint32_t>(start), static_cast<uint32_t>(end - start));
   }
 }
@@ -232,171 +276,18 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
               1u << operation.lane,
               known.get(),
               operation.what};
-  for (const machine::SharedRange& range : operation.reads) check_range(*state, range.address, range.bytes, now);
+  Outcomes outcomes;
+  for (const machine::SharedRange& range : operation.reads) {
+    check_range(*state, range.address, range.bytes, range.bytes, now, outcomes);
+  }
   now.record.pc_and_flags |= PastAccess::kWrites | (operation.updates ? PastAccess::kStrong : 0);
-  now.has_case = false;
+  outcomes = {};
   if (operation.generic_proxy) {
     for (const machine::SharedRange& range : operation.writes) note_thread_write(*state, range.address, range.bytes);
   }
-  for (const machine::SharedRange& range : operation.writes) check_range(*state, range.address, range.bytes, now);
-}
-
-void RaceCheck::check_range(ClusterState& state, uint64_t address, uint32_t bytes, const Present& now) {
-  const auto rank = static_cast<uint32_t>(address >> machine::kSharedRankShift);
-  if (rank >= state.shadows.size()) return;
-  ShadowMemory& shadow = state.shadows[rank];
-  auto offset = static_cast<uint32_t>(address) & machine::kSharedOffsetMask;
-  const uint32_t base = rank << machine::kSharedRankShift;
-  while (bytes > 0) {
-    const uint32_t inside = offset % ShadowMemory::kCellBytes;
-    const uint32_t count = std::min(bytes, ShadowMemory::kCellBytes - inside);
-    ShadowCell& cell = shadow.cell(offset);
-    if (now.has_case && count == ShadowMemory::kCellBytes) {
-      // As long as the cells are in the case of the one before.
-      const uint32_t most = std::min(bytes, ShadowMemory::kPageBytes - offset % ShadowMemory::kPageBytes);
-      ShadowCell *each = &cell, *const end = each + most / ShadowMemory::kCellBytes;
-      while (each != end && *each == now.cell_before) *each++ = now.cell_after;
-      const auto done = static_cast<uint32_t>(each - &cell) * ShadowMemory::kCellBytes;
-      offset += done;
-      bytes -= done;
-      if (done != 0) continue;
-    }
-    if (count == ShadowMemory::kCellBytes && cell.write.agent != PastAccess::kByBytes) {
-      const ShadowCell before = cell;
-      check_single(state, shadow, cell, now, base + offset);
-      // A list of reads is one cell's own.
-      now.has_case = now.record.is_asynchronous() && before.read.agent != PastAccess::kSeveral &&
-                     cell.read.agent != PastAccess::kSeveral;
-      now.cell_before = before;
-      now.cell_after = cell;
-    } else {
-      check_cell(state, shadow, cell, ((1u << count) - 1) << inside, now, base + offset - inside);
-    }
-    offset += count;
-    bytes -= count;
+  for (const machine::SharedRange& range : operation.writes) {
+    check_range(*state, range.address, range.bytes, range.bytes, now, outcomes);
   }
-}
-
-void RaceCheck::check_cell(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, uint32_t bytes,
-                           const Present& now, uint32_t address) {
-  // Until accesses of single bytes differ, the cell stands for all four.
-  auto& each = shadow.bytes_of(cell);
-  for (uint32_t byte = 0; byte < ShadowMemory::kCellBytes; ++byte) {
-    if ((bytes >> byte & 1) != 0) check_single(state, shadow, each[byte], now, address + byte);
-  }
-}
-
-/// Later operations of one queue end after earlier ones: knowing the end of the later is enough.
-bool RaceCheck::is_superseded(const ClusterState& state, const PastAccess& before, const PastAccess& now) {
-  if (!before.is_asynchronous() || !now.is_asynchronous()) return false;
-  const Operation &first = state.order.operation(before.operation()), &second = state.order.operation(now.operation());
-  return first.component == second.component && first.time != 0 && first.time <= second.time;
-}
-
-void RaceCheck::add_read(ClusterState& state, std::vector<PastAccess>& reads, const Present& now, uint32_t address) {
-  const PastAccess& record = now.record;
-  constexpr uint32_t kFlags = ~PastAccess::kPcMask;
-  for (PastAccess& before : reads) {
-    if (before.writes()) {
-      if ((before.strong() && record.strong()) || state.order.knows(before, now.warp, now.lanes, *now.known)) continue;
-      return report(state, before, now, address);
-    }
-    if (before.agent != record.agent || ((before.pc_and_flags ^ record.pc_and_flags) & kFlags) != 0) continue;
-    if (before.time == record.time) {
-      before.lanes |= record.lanes;
-      return;
-    }
-    if (before.lanes == record.lanes && std::has_single_bit(record.lanes)) {  // the same thread, later
-      before = record;
-      return;
-    }
-  }
-  // Reads that happened before this one need not be kept. To look for them costs more than to keep a few, so that is
-  // done when the list has doubled.
-  constexpr size_t kFew = 8;
-  if (reads.size() >= kFew && std::has_single_bit(reads.size())) {
-    std::erase_if(reads, [&](const PastAccess& before) {
-      return !before.writes() && before.strong() == record.strong() &&
-             (is_superseded(state, before, record) || state.order.knows(before, now.warp, now.lanes, *now.known));
-    });
-  }
-  reads.push_back(record);
-}
-
-void RaceCheck::check_single(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, const Present& now,
-                             uint32_t address) {
-  const PastAccess& record = now.record;
-  const auto harmless = [&](const PastAccess& before) {
-    return (before.strong() && record.strong()) ||
-           (before.agent == PastAccess::kNobody || state.order.knows(before, now.warp, now.lanes, *now.known));
-  };
-  const auto same_time = [&](const PastAccess& before) {
-    return before.agent == record.agent && before.time == record.time &&
-           ((before.pc_and_flags ^ record.pc_and_flags) & ~PastAccess::kPcMask) == 0;
-  };
-
-  if (!record.writes()) {
-    // The common case: a reader that has read this since it last synchronised.
-    if (same_time(cell.read) && (record.lanes & ~cell.read.lanes) == 0) return;
-    if (!harmless(cell.write)) report(state, cell.write, now, address);
-    if (cell.read.agent == PastAccess::kNobody) {
-      cell.read = record;
-      return;
-    }
-    if (cell.read.agent != PastAccess::kSeveral) {
-      if (same_time(cell.read)) {
-        cell.read.lanes |= record.lanes;
-        return;
-      }
-      if (cell.read.writes()) {
-        if (!harmless(cell.read)) report(state, cell.read, now, address);
-      } else if (cell.read.strong() == record.strong() &&
-                 (is_superseded(state, cell.read, record) ||
-                  state.order.knows(cell.read, now.warp, now.lanes, *now.known))) {
-        cell.read = record;
-        return;
-      }
-      shadow.make_several(cell).push_back(record);
-      return;
-    }
-    add_read(state, shadow.several(cell.read), now, address);
-    return;
-  }
-
-  bool racing = false;
-  const auto look_at = [&](const PastAccess& before) {
-    if (racing || harmless(before)) return;
-    racing = true;
-    report(state, before, now, address);
-  };
-  look_at(cell.write);
-  if (cell.read.agent == PastAccess::kSeveral) {
-    const std::vector<PastAccess>& reads = shadow.several(cell.read);
-    for (size_t i = 0; i < reads.size(); ++i) look_at(reads[i]);
-  } else {
-    look_at(cell.read);
-  }
-  if (!record.strong()) {
-    shadow.clear_reads(cell);
-    cell.write = record;
-    return;
-  }
-  // What a strong write is not ordered after still matters to weak accesses to come.
-  const auto keep = [&](const PastAccess& before) {
-    return before.agent != PastAccess::kNobody && !state.order.knows(before, now.warp, now.lanes, *now.known);
-  };
-  if (same_time(cell.write)) {
-    cell.write.lanes |= record.lanes;
-    return;
-  }
-  const PastAccess old_write = cell.write;
-  cell.write = record;
-  if (!keep(old_write) && cell.read.agent == PastAccess::kNobody) return;
-  std::vector<PastAccess>& others =
-      cell.read.agent == PastAccess::kSeveral ? shadow.several(cell.read) : shadow.make_several(cell);
-  std::erase_if(others, [&](const PastAccess& before) { return !keep(before); });
-  if (keep(old_write)) others.push_back(old_write);
-  if (others.empty()) shadow.clear_reads(cell);
 }
 
 std::vector<machine::Diagnostic> RaceCheck::findings() { return std::exchange(findings_, {}); }
