@@ -25,11 +25,11 @@ constexpr uint32_t kOfCluster = 0xffffffffu;
 /// Calls `visit(known, lanes)` for each set of lanes that share one clock.
 template <typename Visit>
 void for_each_clock(const WarpOrder& warp, LaneMask lanes, Visit&& visit) {
-  if (warp.know_alike(lanes)) return visit(warp.known[machine::first_lane(lanes)], lanes);
+  if (warp.know_alike(lanes)) return visit(warp.known(machine::first_lane(lanes)), lanes);
   while (lanes != 0) {
-    const SharedClock known = warp.known[machine::first_lane(lanes)];
+    const SharedClock known = warp.known(machine::first_lane(lanes));
     LaneMask same = 0;
-    for_each_lane(lanes, [&](uint32_t lane) { same |= (warp.known[lane] == known ? 1u : 0u) << lane; });
+    for_each_lane(lanes, [&](uint32_t lane) { same |= (warp.known(lane) == known ? 1u : 0u) << lane; });
     lanes &= ~same;
     visit(known, same);
   }
@@ -40,17 +40,25 @@ uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (sh
 }  // namespace
 
 bool WarpOrder::know_alike(LaneMask lanes) const {
-  if (alike && (lanes & ~existing) == 0) return true;
-  const SharedClock& first = known[machine::first_lane(lanes)];
+  if (alike_) return true;
+  const SharedClock& first = known_[machine::first_lane(lanes)];
   bool same = true;
-  for_each_lane(lanes, [&](uint32_t lane) { same = same && known[lane] == first; });
+  for_each_lane(lanes, [&](uint32_t lane) { same = same && known_[lane] == first; });
   return same;
 }
 
 void WarpOrder::learn(LaneMask lanes, const SharedClock& clock) {
-  for_each_lane(lanes, [&](uint32_t lane) { known[lane] = clock; });
-  alike = (existing & ~lanes) == 0;
-  if (!alike) alike = know_alike(existing);
+  if ((existing & ~lanes) == 0) {
+    alike_ = true;
+    known_[0] = clock;
+    return;
+  }
+  if (alike_) std::fill(known_.begin() + 1, known_.end(), SharedClock(known_[0]));
+  alike_ = false;
+  for_each_lane(lanes, [&](uint32_t lane) { known_[lane] = clock; });
+  if (!know_alike(existing)) return;
+  alike_ = true;
+  known_[0] = clock;
 }
 
 ClusterOrder::ClusterOrder(uint32_t blocks, uint32_t warps_per_block, uint32_t threads_per_block)
@@ -125,9 +133,9 @@ Time ClusterOrder::mark(uint32_t number) {
 
 SharedClock ClusterOrder::knowledge_of(uint32_t number, uint32_t lane) {
   const WarpOrder& warp = warps_[number];
-  if (!warp.has_copies) return warp.known[lane];
+  if (!warp.has_copies) return warp.known(lane);
   Gathering gathered;
-  gathered.join(warp.known[lane]);
+  gathered.join(warp.known(lane));
   release_copies(number, 1u << lane, gathered);
   return std::make_shared<VectorClock>(std::move(gathered.clock));
 }
@@ -215,7 +223,7 @@ void ClusterOrder::learn_executed(uint32_t number, LaneMask lanes, const SharedC
         after = std::move(both);
       }
     }
-    if (after == warp.known[lane]) return;
+    if (after == warp.known(lane)) return;
     warp.executed[lane] = after;
     warp.has_executed = true;
   });
@@ -241,7 +249,7 @@ void ClusterOrder::warp_met(uint32_t number, LaneMask lanes) {
   WarpOrder& warp = warps_[number];
   if (std::has_single_bit(lanes)) return;
   // When nothing was done since the last meeting, there is nothing to tell.
-  const SharedClock& first = warp.known[machine::first_lane(lanes)];
+  const SharedClock& first = warp.known(machine::first_lane(lanes));
   const SharedClock& executed_by_first = warp.executed[machine::first_lane(lanes)];
   if (warp.know_alike(lanes) && !warp.accessed &&
       first->at(component_of(number, machine::first_lane(lanes))) == warp.time - 1) {
@@ -273,7 +281,7 @@ void ClusterOrder::fence(uint32_t number, LaneMask lanes) {
   }
   warp.has_fenced = true;
   for_each_lane(lanes, [&](uint32_t lane) {
-    warp.fenced[lane] = warp.known[lane];
+    warp.fenced[lane] = warp.known(lane);
     warp.fenced_time[lane] = time;
   });
 }
@@ -491,7 +499,7 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
   operation.completion = issued.completion;
   operation.generic_proxy = issued.generic_proxy;
   operation.layout = issued.layout;
-  operation.known = warps_[number].known[issued.lane];
+  operation.known = warps_[number].known(issued.lane);
   const auto index = static_cast<uint32_t>(operations_.size());
   const auto follow = [&](std::map<ThreadKey, Sequence>& all, bool adds) {
     Sequence& mine = sequence(all, thread);

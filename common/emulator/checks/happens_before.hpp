@@ -78,8 +78,6 @@ struct WarpOrder {
   Time time = 1;          ///< of what it does now
   bool accessed = false;  ///< something was done at this time; publishing it begins the next
   machine::LaneMask existing = machine::kAllLanes;
-  bool alike = true;  ///< the lanes that exist know the same: one clock
-  std::array<SharedClock, machine::kWarpSize> known;
   std::array<SharedClock, machine::kWarpSize> fenced;  ///< known at the last fence; null: none
   std::array<Time, machine::kWarpSize> fenced_time{};
   std::array<SharedClock, machine::kWarpSize> pending;  ///< read by relaxed accesses, to be known after a fence
@@ -94,10 +92,15 @@ struct WarpOrder {
   uint64_t arrival_count = 0, meeting_count = 0;
   std::map<uint32_t, WaitNote> waits;  ///< by barrier
 
+  const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }
   /// Whether these lanes know the same.
   bool know_alike(machine::LaneMask lanes) const;
   /// From now on these lanes know what `clock` says.
   void learn(machine::LaneMask lanes, const SharedClock& clock);
+
+ private:
+  bool alike_ = false;  ///< all lanes know what the first of these clocks says
+  std::array<SharedClock, machine::kWarpSize> known_;
 };
 
 struct BarrierOrder {
@@ -149,11 +152,11 @@ class ClusterOrder {
   uint32_t warps_per_block() const { return warps_per_block_; }
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
   const WarpOrder& warp(uint32_t number) const { return warps_[number]; }
-  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
+  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known(lane); }
   /// What it knows to have been executed, which tcgen05 instructions behind a fence::after_thread_sync rely on.
   const SharedClock& known_executed(uint32_t warp, uint32_t lane) const {
     const SharedClock& executed = warps_[warp].executed[lane];
-    return executed != nullptr ? executed : warps_[warp].known[lane];
+    return executed != nullptr ? executed : warps_[warp].known(lane);
   }
   const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
   uint32_t barrier_count() const { return static_cast<uint32_t>(barriers_.size()); }

@@ -120,7 +120,7 @@ void RaceCheck::check_initialised(ClusterState& state, const machine::BarrierEve
   const uint32_t warp = state.order.warp_number(*event.fragment);
   bool known = true;
   for_each_lane(event.lanes, [&](uint32_t lane) {
-    known = known && state.order.knows(barrier.initialised, warp, 1u << lane, *state.order.warp(warp).known[lane]);
+    known = known && state.order.knows(barrier.initialised, warp, 1u << lane, *state.order.warp(warp).known(lane));
   });
   if (!known && misused_.insert(event.fragment->pc).second)
     report_uninitialised(state, *event.fragment, event.lanes, barrier);
@@ -163,13 +163,15 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
     together = rest;
     if (!warp.know_alike(rest)) {
       for_each_lane(rest, [&](uint32_t lane) {
-        if (warp.known[lane] != warp.known[first]) together &= ~(1u << lane);
+        if (warp.known(lane) != warp.known(first)) together &= ~(1u << lane);
       });
     }
     const uint64_t rank = access.addresses[first] >> machine::kSharedRankShift;
-    for_each_lane(together, [&](uint32_t lane) {
-      if (access.addresses[lane] >> machine::kSharedRankShift != rank) together &= ~(1u << lane);
-    });
+    LaneMask in_block = 0;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      in_block |= (access.addresses[lane] >> machine::kSharedRankShift == rank ? 1u : 0u) << lane;
+    }
+    together &= in_block;
     check_lanes(*state, access, together, now);
   }
 }
@@ -183,11 +185,16 @@ void RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess& ac
   ShadowMemory& shadow = state.shadows[rank];
   now.known = state.order.known(now.warp, first).get();
   Scatter places{.lanes = lanes, .bytes = access.bytes, .disjoint = true};
-  uint32_t elsewhere = 0;
-  for_each_lane(lanes, [&](uint32_t lane) {
-    places.offsets[lane] = static_cast<uint32_t>(access.addresses[lane]) & machine::kSharedOffsetMask;
-    elsewhere |= places.offsets[lane] ^ places.offsets[first];
-  });
+  // All lanes at once: that of those which take no part does not count.
+  const uint32_t begin = static_cast<uint32_t>(access.addresses[first]) & machine::kSharedOffsetMask;
+  uint32_t elsewhere = 0, off_row = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const uint32_t counts = 0u - (lanes >> lane & 1);
+    const uint32_t offset = static_cast<uint32_t>(access.addresses[lane]) & machine::kSharedOffsetMask;
+    places.offsets[lane] = offset;
+    elsewhere |= (offset - begin) & counts;
+    off_row |= (offset - begin - (lane - first) * access.bytes) & counts;
+  }
   Outcomes outcomes;
   const auto check = [&](uint32_t offset, uint32_t bytes) {
     check_range(state, base + offset, bytes, access.bytes, now, outcomes);
@@ -195,7 +202,14 @@ void RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess& ac
   };
   if (elsewhere == 0) {
     now.record.lanes = now.lanes = lanes;
-    return check(places.offsets[first], access.bytes);
+    return check(begin, access.bytes);
+  }
+  const LaneMask run = lanes >> first;
+  if (off_row == 0 && (run & (run + 1)) == 0) {
+    now.record.lanes = shadow.keep(places);
+    now.record.pc_and_flags |= PastAccess::kScattered;
+    check(begin, static_cast<uint32_t>(std::popcount(lanes)) * access.bytes);
+    return shadow.drop(now.record);
   }
   // What follows one another is one range.
   struct Range {
@@ -249,8 +263,8 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
       report_same_instruction(state, now.record, lanes, static_cast<uint32_t>(end));
     }
     bool same_clock = true;
-    const SharedClock& known = warp.known[machine::first_lane(lanes)];
-    for_each_lane(lanes, [&](uint32_t lane) { same_clock = same_clock && warp.known[lane] == known; });
+    const SharedClock& known = warp.known(machine::first_lane(lanes));
+    for_each_lane(lanes, [&](uint32_t lane) { same_clock = same_clock && warp.known(lane) == known; });
     // Lanes with different knowledge are looked at one after the other, as if they wrote in turn; that they are many
     // must not count against them, so the first one's record stands for all.
     now.record.lanes = lanes;
@@ -266,7 +280,7 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
   ClusterState* state = state_of(&operation.fragment->cluster());
   if (state == nullptr) return;
   const uint32_t number = state->order.warp_number(*operation.fragment);
-  const SharedClock known = state->order.warp(number).known[operation.lane];
+  const SharedClock known = state->order.warp(number).known(operation.lane);
   const uint32_t index = state->order.issue(operation);
   check_proxies(*state, operation);
   report_tensor(*state, state->tensor_memory.issued(state->order, operation, index));

@@ -333,7 +333,7 @@ std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& th
   }
   const uint32_t lane = machine::first_lane(thread.lanes);
   const bool issue_known = copy_first && ClusterOrder::knows_issue(copy, thread, known);
-  const bool knows_a_phase = warp.known[lane]->at(barrier.component) > 0;
+  const bool knows_a_phase = warp.known(lane)->at(barrier.component) > 0;
   if (issue_known && wait != nullptr) {
     return fmt::format(
         "nothing makes the {} wait for the copy: the last wait{} for {} was for phase {}, and the copy comes after it",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "emulator/machine/memory_access.hpp"
 #include "emulator/ptx/modifiers.hpp"
@@ -12,7 +13,44 @@ namespace {
 
 constexpr uint32_t kMostBytes = 32;  // of one lane in one access
 
+/// Of all lanes, those that take part and the others: so it is a loop that the compiler turns into vector code.
+void find_addresses(const Fragment& fragment, const AccessDetail& access, uint64_t* addresses) {
+  if (access.base == kNoRegister || access.space == AccessSpace::call_parameter) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) addresses[lane] = address_of_lane(fragment, access, lane);
+    return;
+  }
+  const std::byte* const base = fragment.registers + access.base;
+  const bool wraps = access.space == AccessSpace::shared || access.space == AccessSpace::shared_cluster;
+  const uint64_t counting = wraps ? 0xffffffffu : ~uint64_t{0};  // the bits that do
+  const auto offset = static_cast<uint64_t>(access.offset);
+  if (access.wide) {
+    std::array<uint64_t, kWarpSize> values;
+    std::memcpy(values.data(), base, sizeof values);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) addresses[lane] = (values[lane] + offset) & counting;
+  } else {
+    std::array<uint32_t, kWarpSize> values;
+    std::memcpy(values.data(), base, sizeof values);
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) addresses[lane] = (values[lane] + offset) & counting;
+  }
+}
+
+/// The lanes whose generic addresses lie in one of the windows of 4 GiB.
+LaneMask lanes_within(const uint64_t* addresses, uint64_t window) {
+  LaneMask lanes = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    lanes |= (addresses[lane] - window < kWindowBytes ? 1u : 0u) << lane;
+  }
+  return lanes;
+}
+
 bool overlap(const uint64_t* addresses, LaneMask lanes, uint32_t bytes) {
+  if (lanes == kAllLanes) {
+    uint32_t overlaps = 0;
+    for (uint32_t lane = 1; lane < kWarpSize; ++lane) {
+      overlaps |= addresses[lane] < addresses[lane - 1] + bytes ? 1u : 0u;
+    }
+    if (overlaps == 0) return false;
+  }
   // Nearly always the addresses rise or fall from lane to lane by at least an element.
   uint64_t last = 0;
   bool rising = true, falling = true, first = true;
@@ -59,19 +97,14 @@ Outcome observed(Fragment& fragment, const Op& op, LaneMask mask) {
   bool overlapping = false;
   if (access != nullptr) {
     const LaneMask lanes = access->suppliers != 0 ? access->suppliers : mask;
-    const bool window_known = access->space != AccessSpace::generic;
-    for_each_lane(lanes, [&](uint32_t lane) {
-      addresses[lane] = address_of_lane(fragment, *access, lane);
-      if (window_known) return;
-      const Located located = locate(addresses[lane]);
-      if (located.where == Located::Where::shared) {
-        shared |= 1u << lane;
-        addresses[lane] = located.address;
-      } else if (located.where == Located::Where::global) {
-        global |= 1u << lane;
-      }
-    });
-    if (window_known) (access->space == AccessSpace::global ? global : shared) = lanes;
+    find_addresses(fragment, *access, addresses.data());
+    if (access->space == AccessSpace::generic) {
+      shared = lanes & lanes_within(addresses.data(), kSharedWindow);
+      global = lanes & ~shared & ~lanes_within(addresses.data(), kLocalWindow);
+      for_each_lane(shared, [&](uint32_t lane) { addresses[lane] -= kSharedWindow; });
+    } else {
+      (access->space == AccessSpace::global ? global : shared) = lanes;
+    }
     if (static_cast<AccessOrder>(plain.order) == AccessOrder::weak) {
       global = 0;
       overlapping = access->verb == AccessVerb::writes && access->suppliers == 0 && shared != 0 &&
