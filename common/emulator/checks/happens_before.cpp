@@ -463,7 +463,8 @@ void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
   const bool reads = access.kind != AccessKind::write, writes = access.kind != AccessKind::read;
   if (locations_.empty() && !(writes && (releases || warp.has_fenced))) return;
   for_each_lane(access.lanes, [&](uint32_t lane) {
-    const uint64_t key = location_key(access.shared, access.addresses[lane]);
+    const uint64_t key =
+        access.shared != nullptr ? location_key(true, access.shared[lane]) : location_key(false, access.global[lane]);
     const auto found = locations_.find(key);
     const SharedClock before = found == locations_.end() ? nullptr : found->second;
     if (reads && before != nullptr) {

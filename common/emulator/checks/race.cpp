@@ -143,10 +143,10 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   ClusterState* state = state_of(&access.fragment->cluster());
   if (state == nullptr) return;
   if (access.order != AccessOrder::weak) state->order.strong_access(access);
-  if (!access.shared) return;
+  if (access.shared == nullptr) return;
   // What cooperative groups do in their scratch memory is the toolkit's own affair, and no program can mend it: among
   // the warps of a tile they order it, but lanes of one warp read there after no more than a shuffle.
-  const uint64_t first_address = access.addresses[machine::first_lane(access.lanes)];
+  const uint32_t first_address = access.shared[machine::first_lane(access.lanes)];
   if ((first_address & machine::kSharedOffsetMask) < machine::kSharedReservedBytes) return;
   const uint32_t number = state->order.warp_number(*access.fragment);
   WarpOrder& warp = state->order.warp(number);
@@ -155,82 +155,91 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 
   const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
                          (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
-  const Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
-  LaneMask together;
-  for (LaneMask rest = access.lanes; rest != 0; rest &= ~together) {
-    // Those that know the same, and access the same block's memory, are looked at together.
+  Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
+  for (LaneMask rest = access.lanes; rest != 0;) {
+    // Those that know the same are looked at together.
     const uint32_t first = machine::first_lane(rest);
-    together = rest;
+    LaneMask together = rest;
     if (!warp.know_alike(rest)) {
       for_each_lane(rest, [&](uint32_t lane) {
         if (warp.known(lane) != warp.known(first)) together &= ~(1u << lane);
       });
     }
-    const uint64_t rank = access.addresses[first] >> machine::kSharedRankShift;
-    LaneMask in_block = 0;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      in_block |= (access.addresses[lane] >> machine::kSharedRankShift == rank ? 1u : 0u) << lane;
-    }
-    together &= in_block;
-    check_lanes(*state, access, together, now);
+    now.known = warp.known(first).get();
+    now.record.pc_and_flags = access.pc | flags;
+    rest &= ~check_lanes(*state, access, together, now);
   }
 }
 
-/// Of lanes that know the same.
-void RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess& access, LaneMask lanes, Present now) {
+/// Of lanes that know the same; those that access the same block's memory as the first of them, which it returns.
+LaneMask RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess& access, LaneMask lanes,
+                                Present& now) {
   const uint32_t first = machine::first_lane(lanes);
-  const uint64_t base = access.addresses[first] & ~uint64_t{machine::kSharedOffsetMask};
-  const auto rank = static_cast<uint32_t>(base >> machine::kSharedRankShift);
-  if (rank >= state.shadows.size()) return;
-  ShadowMemory& shadow = state.shadows[rank];
-  now.known = state.order.known(now.warp, first).get();
-  Scatter places{.lanes = lanes, .bytes = access.bytes, .disjoint = true};
+  const uint32_t begin = access.shared[first];
+  const uint32_t rank = begin >> machine::kSharedRankShift;
   // All lanes at once: that of those which take no part does not count.
-  const uint32_t begin = static_cast<uint32_t>(access.addresses[first]) & machine::kSharedOffsetMask;
   uint32_t elsewhere = 0, off_row = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     const uint32_t counts = 0u - (lanes >> lane & 1);
-    const uint32_t offset = static_cast<uint32_t>(access.addresses[lane]) & machine::kSharedOffsetMask;
-    places.offsets[lane] = offset;
-    elsewhere |= (offset - begin) & counts;
-    off_row |= (offset - begin - (lane - first) * access.bytes) & counts;
+    const uint32_t address = access.shared[lane];
+    elsewhere |= (address ^ begin) & counts;
+    off_row |= (address - begin - (lane - first) * access.bytes) & counts;
   }
+  if (elsewhere >> machine::kSharedRankShift != 0) {
+    LaneMask here = lanes;
+    for_each_lane(lanes, [&](uint32_t lane) {
+      if (access.shared[lane] >> machine::kSharedRankShift != rank) here &= ~(1u << lane);
+    });
+    return check_lanes(state, access, here, now);
+  }
+  if (rank >= state.shadows.size()) return lanes;
+  ShadowMemory& shadow = state.shadows[rank];
   Outcomes outcomes;
-  const auto check = [&](uint32_t offset, uint32_t bytes) {
-    check_range(state, base + offset, bytes, access.bytes, now, outcomes);
-    if (now.record.writes()) shadow.note_thread_write(offset, bytes);
+  const auto check = [&](uint32_t address, uint32_t bytes) {
+    check_range(state, address, bytes, access.bytes, now, outcomes);
+    if (now.record.writes()) shadow.note_thread_write(address & machine::kSharedOffsetMask, bytes);
   };
+  now.record.lanes = now.lanes = lanes;
   if (elsewhere == 0) {
-    now.record.lanes = now.lanes = lanes;
-    return check(begin, access.bytes);
+    check(begin, access.bytes);
+    return lanes;
   }
   const LaneMask run = lanes >> first;
-  if (off_row == 0 && (run & (run + 1)) == 0) {
+  const bool neighbours = (run & (run + 1)) == 0;
+  if (off_row == 0 && neighbours && std::has_single_bit(access.bytes)) {
+    now.record.lanes = (begin & machine::kSharedOffsetMask) - first * access.bytes;
+    const auto width = static_cast<uint32_t>(std::countr_zero(access.bytes));
+    now.record.pc_and_flags |= PastAccess::kRow | width << PastAccess::kRowShift;
+    check(begin, static_cast<uint32_t>(std::popcount(lanes)) * access.bytes);
+  } else {
+    // Lanes that continue the one before, and those that do the same as it, are one range with it.
+    std::array<uint32_t, kWarpSize> before;
+    before[0] = 0;
+    std::copy_n(access.shared, kWarpSize - 1, before.begin() + 1);
+    LaneMask joined = 0, rising = 0;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      const uint32_t distance = access.shared[lane] - before[lane];
+      joined |= static_cast<uint32_t>((distance == access.bytes) | (distance == 0)) << lane;
+      rising |= static_cast<uint32_t>(distance - access.bytes <= machine::kSharedOffsetMask) << lane;
+    }
+    const LaneMask starts = lanes & ~(joined & lanes << 1);
+    Scatter places;
+    places.lanes = lanes;
+    places.bytes = access.bytes;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      places.offsets[lane] = access.shared[lane] & machine::kSharedOffsetMask;
+    }
+    places.disjoint = neighbours && (lanes & ~rising & ~(1u << first)) == 0;
     now.record.lanes = shadow.keep(places);
     now.record.pc_and_flags |= PastAccess::kScattered;
-    check(begin, static_cast<uint32_t>(std::popcount(lanes)) * access.bytes);
-    return shadow.drop(now.record);
+    for_each_lane(starts, [&](uint32_t lane) {
+      const LaneMask behind = lane + 1 == kWarpSize ? 0 : (starts | ~lanes) >> (lane + 1) << (lane + 1);
+      const uint32_t last = behind == 0 ? kWarpSize - 1 : machine::first_lane(behind) - 1;
+      check(access.shared[lane], access.shared[last] + access.bytes - access.shared[lane]);
+    });
+    shadow.drop(now.record);
   }
-  // What follows one another is one range.
-  struct Range {
-    uint32_t begin, end;
-  };
-  std::array<Range, kWarpSize> ranges;
-  size_t count = 0;
-  for_each_lane(lanes, [&](uint32_t lane) {
-    const uint32_t offset = places.offsets[lane];
-    if (count != 0 && offset == ranges[count - 1].end) {
-      ranges[count - 1].end += access.bytes;
-      return;
-    }
-    places.disjoint = places.disjoint && (count == 0 || offset > ranges[count - 1].end);
-    if (count != 0 && offset + access.bytes == ranges[count - 1].end) return;  // the same as that of the lane before
-    ranges[count++] = {offset, offset + access.bytes};
-  });
-  now.record.lanes = shadow.keep(places);
-  now.record.pc_and_flags |= PastAccess::kScattered;
-  for (size_t i = 0; i < count; ++i) check(ranges[i].begin, ranges[i].end - ranges[i].begin);
-  shadow.drop(now.record);
+  return lanes;
 }
 
 void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t number) {
@@ -240,10 +249,10 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     std::byte value{};
     bool agree = true;
   };
-  std::map<uint64_t, Writers> bytes;
+  std::map<uint32_t, Writers> bytes;
   for_each_lane(access.lanes, [&](uint32_t lane) {
     for (uint32_t i = 0; i < access.bytes; ++i) {
-      Writers& writers = bytes[access.addresses[lane] + i];
+      Writers& writers = bytes[access.shared[lane] + i];
       const std::byte value = access.values[lane * kValueBytes + i];
       if (writers.lanes == 0) writers.value = value;
       writers.agree = writers.agree && writers.value == value;
@@ -254,13 +263,13 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
   Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr};
   for (auto byte = bytes.begin(); byte != bytes.end();) {
     // Runs of bytes with the same writers.
-    const uint64_t start = byte->first;
+    const uint32_t start = byte->first;
     const LaneMask lanes = byte->second.lanes;
-    uint64_t end = start;
+    uint32_t end = start;
     for (; byte != bytes.end() && byte->first == end && byte->second.lanes == lanes; ++byte, ++end) {
       if (byte->second.agree) continue;
       now.record.lanes = lanes;
-      report_same_instruction(state, now.record, lanes, static_cast<uint32_t>(end));
+      report_same_instruction(state, now.record, lanes, end);
     }
     bool same_clock = true;
     const SharedClock& known = warp.known(machine::first_lane(lanes));
@@ -271,8 +280,8 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     now.lanes = same_clock ? lanes : 1u << machine::first_lane(lanes);
     now.known = known.get();
     Outcomes outcomes;
-    check_range(state, start, static_cast<uint32_t>(end - start), static_cast<uint32_t>(end - start), now, outcomes);
-    note_thread_write(state, static_cast<uint32_t>(start), static_cast<uint32_t>(end - start));
+    check_range(state, start, end - start, end - start, now, outcomes);
+    note_thread_write(state, start, end - start);
   }
 }
 

@@ -103,18 +103,24 @@ class RaceCheck : public machine::Observer {
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
-  void check_lanes(ClusterState& state, const machine::MemoryAccess& access, machine::LaneMask lanes, Present now);
+  machine::LaneMask check_lanes(ClusterState& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
+                                Present& now);
   void check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
   void check_overrun(ClusterState& state, const machine::BarrierEvent& event);
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
   bool is_new(const ClusterState& state, const PastAccess& before, const PastAccess& now);
 
   // An access against the histories of the bytes that it touches; race_cells.cpp.
-  void check_range(ClusterState& state, uint64_t address, uint32_t bytes, uint32_t unit, const Present& now,
+  void check_range(ClusterState& state, uint32_t address, uint32_t bytes, uint32_t unit, const Present& now,
                    Outcomes& outcomes);
   uint32_t read(ClusterState& state, uint32_t rank, Cells& cells, const Present& now);
+  void check_read(ClusterState& state, uint32_t rank, const Cells& cells, const Present& now);
   uint32_t write(ClusterState& state, uint32_t rank, Cells& cells, const Present& now, uint32_t& begun);
-  bool races(ClusterState& state, uint32_t rank, const PastAccess& before, const Cells& cells, const Present& now);
+  bool races(ClusterState& state, uint32_t rank, const PastAccess& before, const Cells& cells, const Present& now) {
+    if (before.agent == PastAccess::kNobody || (before.strong() && now.record.strong())) return false;
+    return !state.order.knows_of_all(before, *now.known) && find_race(state, rank, before, cells, now);
+  }
+  bool find_race(ClusterState& state, uint32_t rank, const PastAccess& before, const Cells& cells, const Present& now);
   static bool is_superseded(const ClusterState& state, const PastAccess& before, const PastAccess& now);
 
   // What asynchronous operations need beside order; proxy_check.cpp.

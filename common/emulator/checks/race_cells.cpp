@@ -18,29 +18,27 @@ constexpr size_t kFew = 8;
 }  // namespace
 
 /// @param unit  bytes that it touches at once
-void RaceCheck::check_range(ClusterState& state, uint64_t address, uint32_t bytes, uint32_t unit, const Present& now,
+void RaceCheck::check_range(ClusterState& state, uint32_t address, uint32_t bytes, uint32_t unit, const Present& now,
                             Outcomes& outcomes) {
-  const auto rank = static_cast<uint32_t>(address >> machine::kSharedRankShift);
+  const uint32_t rank = address >> machine::kSharedRankShift;
   if (rank >= state.shadows.size()) return;
   if (outcomes.rank != rank) outcomes = {};
   outcomes.rank = rank;
-  state.shadows[rank].update(
-      static_cast<uint32_t>(address) & machine::kSharedOffsetMask, bytes, unit, [&](Cells& cells) {
-        if (const uint32_t known = outcomes.of(cells.history); known != Outcomes::kNone) return known;
-        const uint32_t count = cells.count, before = cells.history;
-        const uint32_t after =
-            now.record.writes() ? write(state, rank, cells, now, outcomes.begun) : read(state, rank, cells, now);
-        const bool resolved = cells.count != count || state.shadows[rank].history(after).resolved;
-        if (!resolved) outcomes.add(before, after);
-        return after;
-      });
+  state.shadows[rank].update(address & machine::kSharedOffsetMask, bytes, unit, [&](Cells& cells) {
+    if (const uint32_t known = outcomes.of(cells.history); known != Outcomes::kNone) return known;
+    const uint32_t count = cells.count, before = cells.history;
+    const uint32_t after =
+        now.record.writes() ? write(state, rank, cells, now, outcomes.begun) : read(state, rank, cells, now);
+    const bool resolved = cells.count != count || state.shadows[rank].history(after).resolved;
+    if (!resolved) outcomes.add(before, after);
+    return after;
+  });
 }
 
-/// Whether an access before and what happens now race in one of these cells; reports it.
-bool RaceCheck::races(ClusterState& state, uint32_t rank, const PastAccess& before, const Cells& cells,
-                      const Present& now) {
-  if (before.agent == PastAccess::kNobody || (before.strong() && now.record.strong())) return false;
-  if (state.order.knows_of_all(before, *now.known)) return false;
+/// Whether an access before, which not all know to be over, races with what happens now in one of these cells; reports
+/// it.
+bool RaceCheck::find_race(ClusterState& state, uint32_t rank, const PastAccess& before, const Cells& cells,
+                          const Present& now) {
   const ShadowMemory& shadow = state.shadows[rank];
   if (shadow.is_by_same_threads(before, now.record)) return false;
   for (uint32_t i = 0; i < cells.count; ++i) {
@@ -48,7 +46,7 @@ bool RaceCheck::races(ClusterState& state, uint32_t rank, const PastAccess& befo
     const PastAccess past = shadow.at(before, offset);
     Present here = now;
     here.record = shadow.at(now.record, offset);
-    if (now.record.scattered()) here.lanes = here.record.lanes;
+    if (!now.record.is_even()) here.lanes = here.record.lanes;
     if (state.order.knows(past, here.warp, here.lanes, *here.known)) continue;
     report(state, past, here, rank << machine::kSharedRankShift | offset);
     return true;
@@ -63,35 +61,45 @@ bool RaceCheck::is_superseded(const ClusterState& state, const PastAccess& befor
   return first.component == second.component && first.time != 0 && first.time <= second.time;
 }
 
+/// Whether a read races with the writes before it.
+void RaceCheck::check_read(ClusterState& state, uint32_t rank, const Cells& cells, const Present& now) {
+  const History& before = state.shadows[rank].history(cells.history);
+  races(state, rank, before.write, cells, now);
+  if (!before.has_unordered_writes) return;
+  for (size_t i = 0; i < before.reads.size(); ++i) {
+    if (before.reads[i].writes() && races(state, rank, before.reads[i], cells, now)) return;
+  }
+}
+
 /// The history that the cells have after a read.
 uint32_t RaceCheck::read(ClusterState& state, uint32_t rank, Cells& cells, const Present& now) {
   ShadowMemory& shadow = state.shadows[rank];
   const History& before = shadow.history(cells.history);
   const PastAccess& record = now.record;
+  bool resolves = before.resolved;
+  if (resolves) cells.count = 1;
+  const PastAccess here = resolves ? shadow.at(record, cells.offset) : record;
   uint32_t alike = 0;
   if ((before.readers & History::bit_of(record)) != 0) {
     for (const PastAccess& read : before.reads) {
       if (!read.is_like(record)) continue;
       // The common case: a reader that has read this since it last synchronised.
-      if (read.time == record.time && shadow.covers(read, record, cells)) return cells.history;
+      if (read.time == record.time && shadow.covers(read, here, cells)) return cells.history;
       ++alike;
     }
   }
-  races(state, rank, before.write, cells, now);
-  if (before.has_unordered_writes) {
-    for (size_t i = 0; i < before.reads.size(); ++i) {
-      if (before.reads[i].writes() && races(state, rank, before.reads[i], cells, now)) break;
-    }
-  }
-  const bool resolves = before.resolved || alike >= kMostAlike;
+  check_read(state, rank, cells, now);
+  // A cell that is looked at by itself need not be kept together with others.
+  resolves = resolves || alike >= kMostAlike || (alike != 0 && cells.count == 1);
   if (resolves) cells.count = 1;
   const uint32_t after = resolves ? shadow.own_resolved(cells) : shadow.own(cells);
   const size_t size = shadow.history(after).reads.size();
-  if (size == 1 || (size >= kFew && std::has_single_bit(size)) || alike != 0) {
+  const bool replaces = alike != 0 && !resolves;
+  if (size == 1 || (size >= kFew && std::has_single_bit(size)) || replaces) {
     shadow.drop_reads(after, [&](const PastAccess& read) {
       if (read.writes() || read.strong() != record.strong()) return false;
       return is_superseded(state, read, record) || state.order.knows_of_all(read, *now.known) ||
-             (alike != 0 && read.is_like(record) && read.time != record.time && shadow.covers(record, read, cells));
+             (replaces && read.is_like(record) && read.time != record.time && shadow.covers(record, read, cells));
     });
   }
   if (resolves) {
@@ -121,7 +129,7 @@ uint32_t RaceCheck::write(ClusterState& state, uint32_t rank, Cells& cells, cons
   cells.count = 1;
   const uint32_t after = shadow.own_resolved(cells);
   const PastAccess record = shadow.at(now.record, cells.offset);
-  const LaneMask lanes = now.record.scattered() ? record.lanes : now.lanes;
+  const LaneMask lanes = now.record.is_even() ? now.lanes : record.lanes;
   shadow.add_resolved_write(after, record, [&](const PastAccess& access) {
     return access.agent != PastAccess::kNobody && !state.order.knows(access, now.warp, lanes, *now.known);
   });

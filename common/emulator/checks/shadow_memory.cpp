@@ -10,6 +10,12 @@ namespace {
 constexpr uint32_t kUntouched = 0;             // history
 constexpr uint32_t kNeverAlone = 0x80000000u;  // of whose cells there are always more
 
+bool is_same_row(const PastAccess& one, const PastAccess& other) {
+  constexpr uint32_t kWidth = 7u << PastAccess::kRowShift;
+  return one.is_row() && other.is_row() && one.lanes == other.lanes &&
+         ((one.pc_and_flags ^ other.pc_and_flags) & kWidth) == 0;
+}
+
 }  // namespace
 
 LaneMask Scatter::at(uint32_t offset) const {
@@ -29,7 +35,7 @@ bool Scatter::is_same(const Scatter& other, LaneMask some) const {
   return (differ & some) == 0;
 }
 
-ShadowMemory::ShadowMemory() { histories_[make()]->cells = kNeverAlone; }
+ShadowMemory::ShadowMemory() { histories_[make()].cells = kNeverAlone; }
 
 void ShadowMemory::divide(Page& page, uint32_t cell_bytes) {
   if (page.cell_bytes == 0) {
@@ -40,7 +46,7 @@ void ShadowMemory::divide(Page& page, uint32_t cell_bytes) {
     smaller.reserve(kPageBytes / cell_bytes);
     for (const uint32_t history : page.histories) {
       smaller.insert(smaller.end(), parts, history);
-      histories_[history]->cells += parts - 1;
+      histories_[history].cells += parts - 1;
     }
     page.histories = std::move(smaller);
   }
@@ -56,7 +62,7 @@ void ShadowMemory::note_thread_write(uint32_t offset, uint32_t bytes) {
 uint32_t ShadowMemory::length_of_run(const uint32_t* first, const uint32_t* end) {
   constexpr uint32_t kBlock = 16;
   const uint32_t history = *first;
-  const uint32_t* cell = first + 1;
+  const uint32_t* cell = first;
   for (; static_cast<size_t>(end - cell) >= kBlock; cell += kBlock) {
     uint32_t differ = 0;
     for (uint32_t i = 0; i < kBlock; ++i) differ |= cell[i] ^ history;
@@ -68,7 +74,7 @@ uint32_t ShadowMemory::length_of_run(const uint32_t* first, const uint32_t* end)
 
 uint32_t ShadowMemory::make() {
   if (free_histories_.empty()) {
-    histories_.push_back(std::make_unique<History>());
+    histories_.emplace_back();
     return static_cast<uint32_t>(histories_.size() - 1);
   }
   const uint32_t number = free_histories_.back();
@@ -77,7 +83,7 @@ uint32_t ShadowMemory::make() {
 }
 
 void ShadowMemory::leave(uint32_t number, uint32_t cells) {
-  History& history = *histories_[number];
+  History& history = histories_[number];
   if (number == kUntouched) return;
   history.cells -= cells;
   if (history.cells != 0) return;
@@ -94,11 +100,10 @@ void ShadowMemory::forget_accesses(History& history) {
   history.has_unordered_writes = history.resolved = false;
 }
 
-uint32_t ShadowMemory::own(const Cells& cells) {
-  if (histories_[cells.history]->cells == cells.count) return cells.history;
+uint32_t ShadowMemory::copy(uint32_t history) {
   const uint32_t number = make();
-  const History& from = *histories_[cells.history];
-  History& to = *histories_[number];
+  const History& from = histories_[history];
+  History& to = histories_[number];
   to.write = from.write;
   to.reads.assign(from.reads.begin(), from.reads.end());
   to.readers = from.readers;
@@ -111,7 +116,7 @@ uint32_t ShadowMemory::own(const Cells& cells) {
 
 uint32_t ShadowMemory::own_resolved(const Cells& cells) {
   const uint32_t number = own(cells);
-  History& history = *histories_[number];
+  History& history = histories_[number];
   if (history.resolved) return number;
   const auto resolve = [&](PastAccess& access) {
     const PastAccess seen = at(access, cells.offset);
@@ -140,23 +145,16 @@ uint32_t ShadowMemory::own_resolved(const Cells& cells) {
 }
 
 uint32_t ShadowMemory::begin(const Cells& cells, const PastAccess& write) {
-  const bool alone = histories_[cells.history]->cells == cells.count;
+  const bool alone = histories_[cells.history].cells == cells.count;
   const uint32_t number = alone ? cells.history : make();
   use(write);
-  forget_accesses(*histories_[number]);
-  histories_[number]->write = write;
+  forget_accesses(histories_[number]);
+  histories_[number].write = write;
   return number;
 }
 
-void ShadowMemory::add_read(uint32_t number, const PastAccess& read) {
-  History& history = *histories_[number];
-  use(read);
-  history.reads.push_back(read);
-  history.readers |= History::bit_of(read);
-}
-
 void ShadowMemory::add_resolved_read(uint32_t number, const PastAccess& read) {
-  History& history = *histories_[number];
+  History& history = histories_[number];
   for (PastAccess& before : history.reads) {
     if (!before.is_like(read)) continue;
     if (before.time == read.time) {
@@ -170,20 +168,14 @@ void ShadowMemory::add_resolved_read(uint32_t number, const PastAccess& read) {
   add_read(number, read);
 }
 
-uint32_t ShadowMemory::keep(const Scatter& scatter) {
-  if (free_scatters_.empty()) {
-    free_scatters_.push_back(static_cast<uint32_t>(scatters_.size()));
-    scatters_.emplace_back();
-  }
-  const uint32_t number = free_scatters_.back();
-  free_scatters_.pop_back();
-  scatters_[number] = scatter;
-  scatters_[number].users = 1;
-  return number;
+void ShadowMemory::add_scatters() {
+  free_scatters_.push_back(static_cast<uint32_t>(scatters_.size()));
+  scatters_.emplace_back();
 }
 
 bool ShadowMemory::covers(const PastAccess& whole, const PastAccess& part, const Cells& cells) const {
-  if (!whole.scattered() && !part.scattered()) return (part.lanes & ~whole.lanes) == 0;
+  if (whole.is_even() && part.is_even()) return (part.lanes & ~whole.lanes) == 0;
+  if (is_same_row(whole, part)) return true;
   if (whole.scattered() && part.scattered()) {
     const Scatter &larger = scatters_[whole.lanes], &smaller = scatters_[part.lanes];
     if ((smaller.lanes & ~larger.lanes) == 0 && larger.is_same(smaller, smaller.lanes)) return true;
@@ -196,7 +188,9 @@ bool ShadowMemory::covers(const PastAccess& whole, const PastAccess& part, const
 }
 
 bool ShadowMemory::is_by_same_threads(const PastAccess& before, const PastAccess& now) const {
-  if (before.agent != now.agent || !before.scattered() || !now.scattered()) return false;
+  if (before.agent != now.agent) return false;
+  if (is_same_row(before, now)) return true;
+  if (!before.scattered() || !now.scattered()) return false;
   const Scatter &first = scatters_[before.lanes], &second = scatters_[now.lanes];
   return first.disjoint && (second.lanes & ~first.lanes) == 0 && first.is_same(second, second.lanes);
 }

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "emulator/checks/vector_clock.hpp"
@@ -23,8 +22,11 @@ struct PastAccess {
 
   static constexpr uint32_t kStrong = 0x80000000u;
   static constexpr uint32_t kWrites = 0x40000000u;
-  static constexpr uint32_t kScattered = 0x20000000u;  ///< in place of `lanes` the number of a Scatter; in histories
-  static constexpr uint32_t kPcMask = 0x1fffffffu;
+  // While it is checked and in histories, `lanes` may hold something else, from which those of a byte follow.
+  static constexpr uint32_t kRow = 0x20000000u;        ///< the offset where lane 0 is, each lane next to the one before
+  static constexpr uint32_t kScattered = 0x10000000u;  ///< the number of a Scatter
+  static constexpr uint32_t kRowShift = 25;            ///< three bits of a row: log2 of the bytes of each lane
+  static constexpr uint32_t kPcMask = 0x01ffffffu;
 
   uint32_t agent = kNobody;  ///< number of the warp in the cluster, or an operation
   machine::LaneMask lanes = 0;
@@ -37,7 +39,13 @@ struct PastAccess {
   uint32_t operation() const { return agent & ~kAsynchronous; }
   bool strong() const { return (pc_and_flags & kStrong) != 0; }
   bool writes() const { return (pc_and_flags & kWrites) != 0; }
+  bool is_row() const { return (pc_and_flags & kRow) != 0; }
   bool scattered() const { return (pc_and_flags & kScattered) != 0; }
+  /// Whether `lanes` are the same for all bytes.
+  bool is_even() const { return (pc_and_flags & (kRow | kScattered)) == 0; }
+  machine::LaneMask lane_in_row(uint32_t offset) const {
+    return 1u << ((offset - lanes) >> (pc_and_flags >> kRowShift & 7));
+  }
   uint32_t pc() const { return pc_and_flags & kPcMask; }
   /// By the same warp or operation, and of the same kind.
   bool is_like(const PastAccess& other) const {
@@ -45,13 +53,13 @@ struct PastAccess {
   }
 };
 
-/// Where the lanes of a warp access shared memory in one instruction, when not all at the same place.
+/// Where the lanes of a warp access shared memory in one instruction, when neither all at the same place nor in a row.
 struct Scatter {
   machine::LaneMask lanes = 0;
   uint32_t bytes = 0;     ///< of each lane
   bool disjoint = false;  ///< it is known that no two lanes access the same byte
   uint32_t users = 0;     ///< accesses in histories that name it
-  std::array<uint32_t, machine::kWarpSize> offsets{};
+  std::array<uint32_t, machine::kWarpSize> offsets;
 
   machine::LaneMask at(uint32_t offset) const;
   /// Whether the lanes `some` access the same places in both.
@@ -65,7 +73,7 @@ struct History {
   std::vector<PastAccess> reads;
   uint64_t readers = 0;               ///< bit i: there may be one by an agent whose number is i modulo 64
   bool has_unordered_writes = false;  ///< among the reads
-  bool resolved = false;              ///< no access is scattered, and there is at most one of a kind, agent and time
+  bool resolved = false;              ///< all accesses are even, and there is at most one of a kind, agent and time
   uint32_t cells = 0;                 ///< that have this history
 
   static uint64_t bit_of(const PastAccess& access) { return uint64_t{1} << (access.agent & 63); }
@@ -102,14 +110,21 @@ class ShadowMemory {
     return page < pages_.size() && pages_[page].written_by_threads;
   }
 
-  const History& history(uint32_t number) const { return *histories_[number]; }
+  const History& history(uint32_t number) const { return histories_[number]; }
   /// The number of a history like that of `cells` which no other cells have, to be changed by the functions below.
-  uint32_t own(const Cells& cells);
+  uint32_t own(const Cells& cells) {
+    return histories_[cells.history].cells == cells.count ? cells.history : copy(cells.history);
+  }
   /// The same with the accesses as the first of the cells has seen them.
   uint32_t own_resolved(const Cells& cells);
   /// A history that begins with a write; that of `cells`, when no others have it.
   uint32_t begin(const Cells& cells, const PastAccess& write);
-  void add_read(uint32_t history, const PastAccess& read);
+  void add_read(uint32_t number, const PastAccess& read) {
+    History& history = histories_[number];
+    use(read);
+    history.reads.push_back(read);
+    history.readers |= History::bit_of(read);
+  }
   /// Drops some of the reads; `is_over(read)` says which.
   template <typename IsOver>
   void drop_reads(uint32_t history, IsOver&& is_over);
@@ -119,15 +134,22 @@ class ShadowMemory {
   void add_resolved_write(uint32_t history, const PastAccess& write, Matters&& matters);
 
   /// Takes note of a scatter, to be given back by `drop`. Of `scatter`, `users` is set here.
-  uint32_t keep(const Scatter& scatter);
+  uint32_t keep(const Scatter& scatter) {
+    if (free_scatters_.empty()) add_scatters();
+    const uint32_t number = free_scatters_.back();
+    free_scatters_.pop_back();
+    scatters_[number] = scatter;
+    scatters_[number].users = 1;
+    return number;
+  }
   void drop(const PastAccess& access) {
     if (access.scattered() && --scatters_[access.lanes].users == 0) free_scatters_.push_back(access.lanes);
   }
   /// An access as a byte has seen it.
   PastAccess at(PastAccess access, uint32_t offset) const {
-    if (!access.scattered()) return access;
-    access.lanes = scatters_[access.lanes].at(offset);
-    access.pc_and_flags &= ~PastAccess::kScattered;
+    if (access.is_even()) return access;
+    access.lanes = access.is_row() ? access.lane_in_row(offset) : scatters_[access.lanes].at(offset);
+    access.pc_and_flags &= ~(PastAccess::kRow | PastAccess::kScattered | 7u << PastAccess::kRowShift);
     return access;
   }
   /// Whether in each of the cells all lanes of `part` are also of `whole`.
@@ -152,6 +174,8 @@ class ShadowMemory {
   /// Makes a page's cells so small that each lies within or without the parts which an access touches.
   void divide(Page& page, uint32_t cell_bytes);
   uint32_t make();
+  uint32_t copy(uint32_t history);
+  void add_scatters();
   void leave(uint32_t history, uint32_t cells);
   void use(const PastAccess& access) {
     if (access.scattered()) ++scatters_[access.lanes].users;
@@ -160,7 +184,7 @@ class ShadowMemory {
   static uint32_t length_of_run(const uint32_t* first, const uint32_t* end);
 
   std::vector<Page> pages_;
-  std::vector<std::unique_ptr<History>> histories_;  ///< the first is that of cells which nobody has accessed
+  std::vector<History> histories_;  ///< the first is that of cells which nobody has accessed
   std::vector<uint32_t> free_histories_;
   std::vector<Scatter> scatters_;
   std::vector<uint32_t> free_scatters_;
@@ -184,7 +208,7 @@ void ShadowMemory::update(uint32_t offset, uint32_t bytes, uint32_t unit, Visit&
       const uint32_t after = visit(cells);
       if (after != cells.history) {
         std::fill_n(cell, cells.count, after);
-        histories_[after]->cells += cells.count;
+        histories_[after].cells += cells.count;
         leave(cells.history, cells.count);
       }
       cell += cells.count;
@@ -211,8 +235,8 @@ void ShadowMemory::for_each_write(uint32_t offset, uint32_t bytes, Visit&& visit
     uint32_t last_history = 0xffffffffu;
     for (uint32_t at = first - first % here.cell_bytes; at < behind; at += here.cell_bytes) {
       const uint32_t history = here.histories[at / here.cell_bytes];
-      const PastAccess& write = histories_[history]->write;
-      if (history == last_history && !write.scattered()) continue;
+      const PastAccess& write = histories_[history].write;
+      if (history == last_history && write.is_even()) continue;
       last_history = history;
       look_at(this->at(write, base + at), std::max(base + at, offset));
     }
@@ -221,7 +245,7 @@ void ShadowMemory::for_each_write(uint32_t offset, uint32_t bytes, Visit&& visit
 
 template <typename IsOver>
 void ShadowMemory::drop_reads(uint32_t number, IsOver&& is_over) {
-  History& history = *histories_[number];
+  History& history = histories_[number];
   std::erase_if(history.reads, [&](const PastAccess& read) {
     const bool over = is_over(read);
     if (over) drop(read);
@@ -233,7 +257,7 @@ void ShadowMemory::drop_reads(uint32_t number, IsOver&& is_over) {
 /// @param matters  `matters(access)` says of an earlier access whether it is to be kept, because nothing orders it
 template <typename Matters>
 void ShadowMemory::add_resolved_write(uint32_t number, const PastAccess& write, Matters&& matters) {
-  History& history = *histories_[number];
+  History& history = histories_[number];
   if (history.write.is_like(write) && history.write.time == write.time) {
     history.write.lanes |= write.lanes;
     return;
