@@ -13,8 +13,17 @@ namespace {
 
 constexpr uint32_t kMostBytes = 32;  // of one lane in one access
 
-/// `addresses` of all lanes, those that take part and the others: so these are loops that the compiler turns into
-/// vector code. Those of shared memory have 32 bits.
+/// Of all lanes, those that take part and the others: so it is a loop that the compiler turns into vector code.
+template <typename Value, typename Address>
+void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* __restrict sums) {
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    Value value;
+    std::memcpy(&value, values + lane * sizeof value, sizeof value);
+    sums[lane] = static_cast<Address>(value) + static_cast<Address>(offset);
+  }
+}
+
+/// The addresses of all lanes. Those of shared memory have 32 bits.
 template <typename Address>
 void find_addresses(const Fragment& fragment, const AccessDetail& access, Address* addresses) {
   if (access.base == kNoRegister || access.space == AccessSpace::call_parameter) {
@@ -25,14 +34,11 @@ void find_addresses(const Fragment& fragment, const AccessDetail& access, Addres
   }
   const std::byte* const base = fragment.registers + access.base;
   const auto offset = static_cast<uint64_t>(access.offset);
-  const auto find = [&]<typename Value>(Value) {
-    std::array<Value, kWarpSize> values;  // nobody else's, so that the compiler need not fear for them
-    std::memcpy(values.data(), base, sizeof values);
-    std::array<Address, kWarpSize> found;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) found[lane] = static_cast<Address>(values[lane] + offset);
-    std::memcpy(addresses, found.data(), sizeof found);
-  };
-  access.wide ? find(uint64_t{}) : find(uint32_t{});
+  if (access.wide) {
+    add_to_each<uint64_t>(base, offset, addresses);
+  } else {
+    add_to_each<uint32_t>(base, offset, addresses);
+  }
 }
 
 /// The lanes whose generic addresses lie in one of the windows of 4 GiB.
@@ -140,8 +146,8 @@ class ObservedAccess {
   AccessOrder order_;
   LaneMask shared_lanes_ = 0, global_lanes_ = 0;
   bool overlapping_ = false;
-  std::array<uint32_t, kWarpSize> shared_;
-  std::array<uint64_t, kWarpSize> global_;
+  alignas(32) std::array<uint32_t, kWarpSize> shared_;
+  alignas(32) std::array<uint64_t, kWarpSize> global_;
   alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values_;
 };
 
