@@ -15,15 +15,28 @@ using namespace stagecraft;
 
 namespace {
 
-/// The product of emulator_speed.
-Work multiply_naively() {
-  constexpr int kSize = 256, kBlock = 16;
+template <typename Launch>
+Work multiply(const char* what, Launch launch) {
+  constexpr int kSize = 256;
   const std::vector<float> numbers = harness::random_values<float>(kSize * kSize, 1);
   const harness::DeviceBuffer<float> a(numbers, "A"), b(numbers, "B");
   harness::DeviceBuffer<float> c(kSize * kSize, "C");
-  const dim3 grid(kSize / kBlock, kSize / kBlock), block(kBlock, kBlock);
-  return {1, seconds_in_kernels("the naive product",
-                                [&] { matrix_product<<<grid, block>>>(a.data(), b.data(), c.data(), kSize); })};
+  return {1, seconds_in_kernels(what, [&] { launch(a.data(), b.data(), c.data(), kSize); })};
+}
+
+/// The product of emulator_speed.
+Work multiply_naively() {
+  return multiply("the naive product", [](const float* a, const float* b, float* c, int size) {
+    constexpr int kBlock = 16;
+    matrix_product<<<dim3(size / kBlock, size / kBlock), dim3(kBlock, kBlock)>>>(a, b, c, size);
+  });
+}
+
+Work multiply_in_tiles() {
+  return multiply("the tiled product", [](const float* a, const float* b, float* c, int size) {
+    constexpr int kTile = 32;
+    tiled_matrix_product<kTile><<<dim3(size / kTile, size / kTile), dim3(kTile, kTile)>>>(a, b, c, size);
+  });
 }
 
 Work run_gemm() {
@@ -43,6 +56,8 @@ int main(int argc, char** argv) {
   emulated("naive product, all cores", "runs", multiply_naively, {.checks = "none", .threads = cores.c_str()});
   emulated("naive product, no checks", "runs", multiply_naively, {.checks = "none"});
   emulated("naive product, all checks", "runs", multiply_naively, {.checks = "all"});
+  emulated("tiled product, no checks", "runs", multiply_in_tiles, {.checks = "none"});
+  emulated("tiled product, all checks", "runs", multiply_in_tiles, {.checks = "all"});
   emulated("gemm, no checks", "runs", run_gemm, {.checks = "none"});
   emulated("gemm, all checks", "runs", run_gemm, {.checks = "all"});
   emulated("naive product, all checks, all cores", "runs", multiply_naively,
@@ -52,6 +67,7 @@ int main(int argc, char** argv) {
       argc, argv,
       {{"naive product, times as long with all checks", "naive product, no checks", "naive product, all checks"},
        {"naive product, times as fast on " + cores + " cores", "naive product, all cores", "naive product, no checks"},
+       {"tiled product, times as long with all checks", "tiled product, no checks", "tiled product, all checks"},
        {"gemm of chapter 10, times as long with all checks", "gemm, no checks", "gemm, all checks"},
        {"naive product with all checks, times as fast on " + cores + " cores", "naive product, all checks, all cores",
         "naive product, all checks"},

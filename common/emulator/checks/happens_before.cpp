@@ -11,6 +11,7 @@ using machine::AccessOrder;
 using machine::AsyncCompletion;
 using machine::BarrierEventKind;
 using machine::for_each_lane;
+using machine::kAllLanes;
 using machine::kWarpSize;
 using machine::LaneMask;
 using machine::RendezvousKind;
@@ -24,10 +25,11 @@ constexpr uint32_t kOfCluster = 0xffffffffu;
 /// Calls `visit(known, lanes)` for each set of lanes that share one clock.
 template <typename Visit>
 void for_each_clock(const WarpOrder& warp, LaneMask lanes, Visit&& visit) {
+  if (warp.know_alike(lanes)) return visit(warp.known(machine::first_lane(lanes)), lanes);
   while (lanes != 0) {
-    const SharedClock known = warp.known[machine::first_lane(lanes)];
+    const SharedClock known = warp.known(machine::first_lane(lanes));
     LaneMask same = 0;
-    for_each_lane(lanes, [&](uint32_t lane) { same |= (warp.known[lane] == known ? 1u : 0u) << lane; });
+    for_each_lane(lanes, [&](uint32_t lane) { same |= (warp.known(lane) == known ? 1u : 0u) << lane; });
     lanes &= ~same;
     visit(known, same);
   }
@@ -37,20 +39,38 @@ uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (sh
 
 }  // namespace
 
-ClusterOrder::ClusterOrder(uint32_t blocks, uint32_t warps_per_block, uint32_t threads_per_block)
-    : warps_per_block_(warps_per_block),
-      warps_(size_t{blocks} * warps_per_block),
-      components_(blocks * warps_per_block * kWarpSize) {
-  auto known = std::make_shared<VectorClock>(components_);
-  // Threads that do not exist have nothing that one could fail to know.
-  for (uint32_t warp = 0; warp < warps_.size(); ++warp) {
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      if (warp % warps_per_block * kWarpSize + lane >= threads_per_block) {
-        known->raise(component_of(warp, lane), std::numeric_limits<Time>::max());
-      }
-    }
+bool WarpOrder::know_alike(LaneMask lanes) const {
+  if (alike_) return true;
+  const SharedClock& first = known_[machine::first_lane(lanes)];
+  bool same = true;
+  for_each_lane(lanes, [&](uint32_t lane) { same = same && known_[lane] == first; });
+  return same;
+}
+
+void WarpOrder::learn(LaneMask lanes, const SharedClock& clock) {
+  if ((existing & ~lanes) == 0) {
+    alike_ = true;
+    known_[0] = clock;
+    return;
   }
-  for (WarpOrder& warp : warps_) warp.known.fill(known);
+  if (alike_) std::fill(known_.begin() + 1, known_.end(), SharedClock(known_[0]));
+  alike_ = false;
+  for_each_lane(lanes, [&](uint32_t lane) { known_[lane] = clock; });
+  if (!know_alike(existing)) return;
+  alike_ = true;
+  known_[0] = clock;
+}
+
+ClusterOrder::ClusterOrder(uint32_t blocks, uint32_t warps_per_block, uint32_t threads_per_block)
+    : warps_per_block_(warps_per_block), warps_(size_t{blocks} * warps_per_block) {
+  auto known = std::make_shared<VectorClock>();
+  for (uint32_t warp = 0; warp < warps_.size(); ++warp) {
+    const uint32_t threads = std::min(threads_per_block - warp % warps_per_block * kWarpSize, kWarpSize);
+    warps_[warp].existing = kAllLanes >> (kWarpSize - threads);
+    // Threads that do not exist have nothing that one could fail to know.
+    if (threads < kWarpSize) known->raise(warp, ~warps_[warp].existing, std::numeric_limits<Time>::max());
+  }
+  for (WarpOrder& warp : warps_) warp.learn(kAllLanes, known);
 }
 
 uint32_t ClusterOrder::barrier_index(uint32_t rank, uint32_t offset) {
@@ -77,12 +97,11 @@ const Operation* ClusterOrder::commit_of(uint32_t barrier, Time phase) const {
 }
 
 bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, const VectorClock& known) const {
+  if (knows_of_all(past, known)) return true;
   if (past.is_asynchronous()) {
     const Operation& operation = operations_[past.operation()];
-    if (operation.time == 0) return false;
-    if (known.at(operation.component) >= operation.time) return true;
     const bool own = operation.warp == warp && lanes == 1u << operation.lane;
-    return own && operation.component < waited_.size() && waited_[operation.component] >= operation.time;
+    return own && operation.time != 0 && waited(operation.component) >= operation.time;
   }
   LaneMask others = past.lanes;
   if (past.agent == warp) {
@@ -92,8 +111,6 @@ bool ClusterOrder::knows(const PastAccess& past, uint32_t warp, LaneMask lanes, 
       // Several lanes wrote the same value here in one instruction, and each of them goes on with what it wrote.
       return true;
     }
-  } else if (!std::has_single_bit(others) && known.earliest(past.agent * kWarpSize, kWarpSize) >= past.time) {
-    return true;
   }
   for (; others != 0; others &= others - 1) {
     if (known.at(component_of(past.agent, machine::first_lane(others))) < past.time) return false;
@@ -116,9 +133,9 @@ Time ClusterOrder::mark(uint32_t number) {
 
 SharedClock ClusterOrder::knowledge_of(uint32_t number, uint32_t lane) {
   const WarpOrder& warp = warps_[number];
-  if (!warp.has_copies) return warp.known[lane];
+  if (!warp.has_copies) return warp.known(lane);
   Gathering gathered;
-  gathered.join(warp.known[lane]);
+  gathered.join(warp.known(lane));
   release_copies(number, 1u << lane, gathered);
   return std::make_shared<VectorClock>(std::move(gathered.clock));
 }
@@ -127,7 +144,7 @@ void ClusterOrder::release(uint32_t number, LaneMask lanes, Gathering& target) {
   WarpOrder& warp = warps_[number];
   const Time time = publish(warp);
   for_each_clock(warp, lanes, [&](const SharedClock& known, LaneMask) { target.join(known); });
-  for_each_lane(lanes, [&](uint32_t lane) { target.clock.raise(component_of(number, lane), time); });
+  target.clock.raise(number, lanes, time);
   release_copies(number, lanes, target);
 }
 
@@ -138,7 +155,7 @@ void ClusterOrder::release_copies(uint32_t number, LaneMask lanes, Gathering& ta
       const auto found = all->find(component_of(number, lane));
       if (found == all->end()) return;
       const uint32_t component = found->second.component;
-      if (component < waited_.size()) target.clock.raise(component, waited_[component]);
+      if (waited(component) != 0) target.clock.raise(component, waited(component));
     });
   }
 }
@@ -164,7 +181,7 @@ void ClusterOrder::acquire(uint32_t number, LaneMask lanes, const SharedClock& s
       both->join(*source);
       now = std::move(both);
     }
-    for_each_lane(same, [&](uint32_t lane) { warp.known[lane] = now; });
+    warp.learn(same, now);
   });
   if (warp.has_executed) learn_executed(number, lanes, source);
 }
@@ -206,7 +223,7 @@ void ClusterOrder::learn_executed(uint32_t number, LaneMask lanes, const SharedC
         after = std::move(both);
       }
     }
-    if (after == warp.known[lane]) return;
+    if (after == warp.known(lane)) return;
     warp.executed[lane] = after;
     warp.has_executed = true;
   });
@@ -232,11 +249,10 @@ void ClusterOrder::warp_met(uint32_t number, LaneMask lanes) {
   WarpOrder& warp = warps_[number];
   if (std::has_single_bit(lanes)) return;
   // When nothing was done since the last meeting, there is nothing to tell.
-  const SharedClock& first = warp.known[machine::first_lane(lanes)];
+  const SharedClock& first = warp.known(machine::first_lane(lanes));
   const SharedClock& executed_by_first = warp.executed[machine::first_lane(lanes)];
-  bool same = true;
-  for_each_lane(lanes, [&](uint32_t lane) { same = same && warp.known[lane] == first; });
-  if (same && !warp.accessed && first->at(component_of(number, machine::first_lane(lanes))) == warp.time - 1) {
+  if (warp.know_alike(lanes) && !warp.accessed &&
+      first->at(component_of(number, machine::first_lane(lanes))) == warp.time - 1) {
     bool all = true;
     for_each_lane(lanes, [&](uint32_t lane) { all = all && first->at(component_of(number, lane)) == warp.time - 1; });
     for_each_lane(lanes, [&](uint32_t lane) { all = all && warp.executed[lane] == executed_by_first; });
@@ -246,7 +262,7 @@ void ClusterOrder::warp_met(uint32_t number, LaneMask lanes) {
   release(number, lanes, gathered);
   release_executed(number, lanes, false, executed);
   const SharedClock known = std::make_shared<VectorClock>(std::move(gathered.clock));
-  for_each_lane(lanes, [&](uint32_t lane) { warp.known[lane] = known; });
+  warp.learn(lanes, known);
   if (executed.is_empty()) return;
   executed.join(known);
   const SharedClock all_executed = std::make_shared<VectorClock>(std::move(executed.clock));
@@ -265,7 +281,7 @@ void ClusterOrder::fence(uint32_t number, LaneMask lanes) {
   }
   warp.has_fenced = true;
   for_each_lane(lanes, [&](uint32_t lane) {
-    warp.fenced[lane] = warp.known[lane];
+    warp.fenced[lane] = warp.known(lane);
     warp.fenced_time[lane] = time;
   });
 }
@@ -407,8 +423,7 @@ void ClusterOrder::group(const machine::GroupEvent& event) {
   const size_t ended = mine.groups.size() - event.keep;
   const Time time = mine.groups[ended - 1];
   mine.groups.erase(mine.groups.begin(), mine.groups.begin() + static_cast<std::ptrdiff_t>(ended));
-  if (mine.component >= waited_.size()) waited_.resize(mine.component + 1, 0);
-  waited_[mine.component] = std::max(waited_[mine.component], time);
+  waited_.raise(mine.component, time);
   warps_[number].accessed = true;  // there is something new to tell
   warps_[number].has_copies = true;
 }
@@ -419,11 +434,11 @@ std::vector<const Operation*> ClusterOrder::bulk_copies_not_waited_for(uint32_t 
   const ThreadKey last = component_of((rank + 1) * warps_per_block_, 0);
   for (auto each = bulk_.lower_bound(first); each != bulk_.end() && each->first < last; ++each) {
     const Sequence& mine = each->second;
-    const Time waited = mine.component < waited_.size() ? waited_[mine.component] : 0;
-    if (waited == mine.issued) continue;
+    const Time ended = waited(mine.component);
+    if (ended == mine.issued) continue;
     const auto found = std::find_if(operations_.begin(), operations_.end(), [&](const Operation& operation) {
       return operation.completion == AsyncCompletion::bulk_group && operation.component == mine.component &&
-             operation.time == waited + 1;
+             operation.time == ended + 1;
     });
     if (found != operations_.end()) copies.push_back(&*found);
   }
@@ -448,7 +463,8 @@ void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
   const bool reads = access.kind != AccessKind::write, writes = access.kind != AccessKind::read;
   if (locations_.empty() && !(writes && (releases || warp.has_fenced))) return;
   for_each_lane(access.lanes, [&](uint32_t lane) {
-    const uint64_t key = location_key(access.shared, access.addresses[lane]);
+    const uint64_t key =
+        access.shared != nullptr ? location_key(true, access.shared[lane]) : location_key(false, access.global[lane]);
     const auto found = locations_.find(key);
     const SharedClock before = found == locations_.end() ? nullptr : found->second;
     if (reads && before != nullptr) {
@@ -484,7 +500,7 @@ uint32_t ClusterOrder::issue(const machine::AsyncOperation& issued) {
   operation.completion = issued.completion;
   operation.generic_proxy = issued.generic_proxy;
   operation.layout = issued.layout;
-  operation.known = warps_[number].known[issued.lane];
+  operation.known = warps_[number].known(issued.lane);
   const auto index = static_cast<uint32_t>(operations_.size());
   const auto follow = [&](std::map<ThreadKey, Sequence>& all, bool adds) {
     Sequence& mine = sequence(all, thread);

@@ -77,7 +77,7 @@ struct CommitNote {
 struct WarpOrder {
   Time time = 1;          ///< of what it does now
   bool accessed = false;  ///< something was done at this time; publishing it begins the next
-  std::array<SharedClock, machine::kWarpSize> known;
+  machine::LaneMask existing = machine::kAllLanes;
   std::array<SharedClock, machine::kWarpSize> fenced;  ///< known at the last fence; null: none
   std::array<Time, machine::kWarpSize> fenced_time{};
   std::array<SharedClock, machine::kWarpSize> pending;  ///< read by relaxed accesses, to be known after a fence
@@ -91,6 +91,16 @@ struct WarpOrder {
   std::deque<ArrivalNote> arrivals;  ///< the youngest few
   uint64_t arrival_count = 0, meeting_count = 0;
   std::map<uint32_t, WaitNote> waits;  ///< by barrier
+
+  const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }
+  /// Whether these lanes know the same.
+  bool know_alike(machine::LaneMask lanes) const;
+  /// From now on these lanes know what `clock` says.
+  void learn(machine::LaneMask lanes, const SharedClock& clock);
+
+ private:
+  bool alike_ = false;  ///< all lanes know what the first of these clocks says
+  std::array<SharedClock, machine::kWarpSize> known_;
 };
 
 struct BarrierOrder {
@@ -142,11 +152,11 @@ class ClusterOrder {
   uint32_t warps_per_block() const { return warps_per_block_; }
   WarpOrder& warp(uint32_t number) { return warps_[number]; }
   const WarpOrder& warp(uint32_t number) const { return warps_[number]; }
-  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known[lane]; }
+  const SharedClock& known(uint32_t warp, uint32_t lane) const { return warps_[warp].known(lane); }
   /// What it knows to have been executed, which tcgen05 instructions behind a fence::after_thread_sync rely on.
   const SharedClock& known_executed(uint32_t warp, uint32_t lane) const {
     const SharedClock& executed = warps_[warp].executed[lane];
-    return executed != nullptr ? executed : warps_[warp].known[lane];
+    return executed != nullptr ? executed : warps_[warp].known(lane);
   }
   const BarrierOrder& barrier(uint32_t index) const { return barriers_[index]; }
   uint32_t barrier_count() const { return static_cast<uint32_t>(barriers_.size()); }
@@ -162,7 +172,13 @@ class ClusterOrder {
     const bool own = operation.warp == thread.agent && (thread.lanes & ~(1u << operation.lane)) == 0;
     return own || known.at(component_of(operation.warp, operation.lane)) >= operation.issued;
   }
-  /// Whether lane `lane` of `warp` knows that a past access is over.
+  /// Whether who knows so much knows that a past access is over, whichever lanes of its warp it was by.
+  bool knows_of_all(const PastAccess& past, const VectorClock& known) const {
+    if (!past.is_asynchronous()) return known.of_warp(past.agent) >= past.time;
+    const Operation& operation = operations_[past.operation()];
+    return operation.time != 0 && known.at(operation.component) >= operation.time;
+  }
+  /// Whether the lanes of `warp`, which know so much, know that a past access is over.
   bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
 
   // Edges.
@@ -206,15 +222,16 @@ class ClusterOrder {
 
   uint32_t warps_per_block_;
   std::vector<WarpOrder> warps_;
-  uint32_t components_;
+  uint32_t components_ = VectorClock::kFirstOther;  ///< the next that is no thread
   std::vector<BarrierOrder> barriers_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> barrier_indices_;
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
   std::map<ThreadKey, Sequence> warpgroups_;  ///< wgmma of four warps, by the first thread
+  Time waited(uint32_t component) const { return waited_.at(component); }
   /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
-  std::vector<Time> waited_;
+  VectorClock waited_;
   struct Meeting {
     Gathering open, open_executed;
     SharedClock completed, executed;

@@ -48,30 +48,6 @@ uint32_t period_of(SharedLayout layout) {
   }
 }
 
-/// Calls `visit(write, offset)` for the last writes of a range of a block's shared memory, neighbours with the same one
-/// taken together.
-template <typename Visit>
-void for_each_write(ShadowMemory& shadow, uint32_t offset, uint32_t bytes, Visit&& visit) {
-  PastAccess last;
-  const auto look_at = [&](const PastAccess& write, uint32_t at) {
-    if (write == last) return;
-    last = write;
-    if (write.agent != PastAccess::kNobody) visit(write, at);
-  };
-  const uint32_t end = offset + bytes;
-  for (uint32_t at = offset - offset % ShadowMemory::kCellBytes; at < end; at += ShadowMemory::kCellBytes) {
-    ShadowCell& cell = shadow.cell(at);
-    if (cell.write.agent != PastAccess::kByBytes) {
-      look_at(cell.write, std::max(at, offset));
-      continue;
-    }
-    const auto& each = shadow.bytes_of(cell);
-    for (uint32_t byte = 0; byte < ShadowMemory::kCellBytes; ++byte) {
-      if (at + byte >= offset && at + byte < end) look_at(each[byte].write, at + byte);
-    }
-  }
-}
-
 }  // namespace
 
 machine::Place RaceCheck::place_of(const ClusterState& state, const AsyncOperation& operation) const {
@@ -110,22 +86,22 @@ void RaceCheck::check_proxies(ClusterState& state, const AsyncOperation& operati
       by_threads = by_threads || state.shadows[rank].is_written_by_threads(at);
     }
     if (!by_threads && matrix == nullptr) return;
-    for_each_write(state.shadows[rank], offset, by_threads ? range.bytes : 1,
-                   [&](const PastAccess& write, uint32_t place) {
-                     if (write.is_asynchronous()) {
-                       const Operation& writer = state.order.operation(write.operation());
-                       if (!writer.generic_proxy) {
-                         const bool differ = matrix != nullptr && matrix->layout != SharedLayout::unknown &&
-                                             writer.layout != SharedLayout::unknown && writer.layout != matrix->layout;
-                         if (differ) report_layout(state, write, operation, *matrix, base + place);
-                         return;
-                       }
-                     }
-                     // Where not even the threads are ordered there is a race, which says so.
-                     if (!state.order.knows(write, warp, 1u << operation.lane, known)) return;
-                     if (state.proxy_fences.cover(state.order, write, warp, operation.lane)) return;
-                     report_proxy(state, write, operation, base + place, writes);
-                   });
+    state.shadows[rank].for_each_write(
+        offset, by_threads ? range.bytes : 1, [&](const PastAccess& write, uint32_t place) {
+          if (write.is_asynchronous()) {
+            const Operation& writer = state.order.operation(write.operation());
+            if (!writer.generic_proxy) {
+              const bool differ = matrix != nullptr && matrix->layout != SharedLayout::unknown &&
+                                  writer.layout != SharedLayout::unknown && writer.layout != matrix->layout;
+              if (differ) report_layout(state, write, operation, *matrix, base + place);
+              return;
+            }
+          }
+          // Where not even the threads are ordered there is a race, which says so.
+          if (!state.order.knows(write, warp, 1u << operation.lane, known)) return;
+          if (state.proxy_fences.cover(state.order, write, warp, operation.lane)) return;
+          report_proxy(state, write, operation, base + place, writes);
+        });
   };
   size_t matrix = 0;
   for (size_t i = 0; i < operation.reads.size(); ++i) {
@@ -199,10 +175,10 @@ void RaceCheck::report_layout(ClusterState& state, const PastAccess& before, con
 bool RaceCheck::is_copied_with(ClusterState& state, const AsyncOperation& operation, const MatrixRead& matrix) {
   const SharedRange& first = operation.reads[matrix.first];
   bool copied = false;
-  for_each_write(state.shadows[first.address >> machine::kSharedRankShift], first.address & machine::kSharedOffsetMask,
-                 1, [&](const PastAccess& write, uint32_t) {
-                   copied = write.is_asynchronous() && state.order.operation(write.operation()).layout == matrix.layout;
-                 });
+  state.shadows[first.address >> machine::kSharedRankShift].for_each_write(
+      first.address & machine::kSharedOffsetMask, 1, [&](const PastAccess& write, uint32_t) {
+        copied = write.is_asynchronous() && state.order.operation(write.operation()).layout == matrix.layout;
+      });
   return copied;
 }
 

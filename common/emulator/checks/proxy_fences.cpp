@@ -23,7 +23,7 @@ void ProxyFences::fence(ClusterOrder& order, uint32_t warp, LaneMask lanes, uint
     const SharedClock known = order.knowledge_of(warp, machine::first_lane(lanes));
     LaneMask same = 1u << machine::first_lane(lanes);
     if (!order.warp(warp).has_copies) {
-      for_each_lane(lanes, [&](uint32_t lane) { same |= (order.warp(warp).known[lane] == known ? 1u : 0u) << lane; });
+      for_each_lane(lanes, [&](uint32_t lane) { same |= (order.warp(warp).known(lane) == known ? 1u : 0u) << lane; });
     }
     lanes &= ~same;
     fences.push_back({warp, same, time, pc, known});

@@ -12,6 +12,8 @@
 // write (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -73,24 +75,53 @@ class RaceCheck : public machine::Observer {
   struct Present {
     PastAccess record;
     uint32_t warp;            ///< whose clock counts: that of the thread, or of the issuer
-    machine::LaneMask lanes;  ///< the same for lanes
+    machine::LaneMask lanes;  ///< the same for lanes, when the record is not scattered
     const VectorClock* known;
     const char* what = "";  ///< of an operation, for reports
-    /// Of an operation: what became of the last cell. Its neighbours are often in the same case.
-    mutable ShadowCell cell_before{}, cell_after{};
-    mutable bool has_case = false;
+  };
+  /// What became of the histories of one block that an access has met: one that comes again goes the same way.
+  class Outcomes {
+   public:
+    static constexpr uint32_t kNone = 0xffffffffu;
+    uint32_t rank = 0;
+    uint32_t begun = kNone;  ///< the history that a write has begun
+
+    void add(uint32_t before, uint32_t after) {
+      befores_[next_ % befores_.size()] = before;
+      afters_[next_++ % afters_.size()] = after;
+    }
+    /// That of cells which have `history`; kNone: not known.
+    uint32_t of(uint32_t history) const {
+      // What has become of others first: the number of a history that nothing has any more is given to the next.
+      if (std::find(afters_.begin(), afters_.end(), history) != afters_.end()) return history;
+      const auto found = std::find(befores_.begin(), befores_.end(), history);
+      return found == befores_.end() ? kNone : afters_[static_cast<size_t>(found - befores_.begin())];
+    }
+
+   private:
+    std::array<uint32_t, 4> befores_{kNone, kNone, kNone, kNone}, afters_ = befores_;
+    uint32_t next_ = 0;
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
-  void check_range(ClusterState& state, uint64_t address, uint32_t bytes, const Present& now);
-  void check_cell(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, uint32_t bytes, const Present& now,
-                  uint32_t address);
-  void check_single(ClusterState& state, ShadowMemory& shadow, ShadowCell& cell, const Present& now, uint32_t address);
-  static bool is_superseded(const ClusterState& state, const PastAccess& before, const PastAccess& now);
-  void add_read(ClusterState& state, std::vector<PastAccess>& reads, const Present& now, uint32_t address);
+  machine::LaneMask check_lanes(ClusterState& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
+                                Present& now);
   void check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
   void check_overrun(ClusterState& state, const machine::BarrierEvent& event);
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
+
+  // An access against the histories of the bytes that it touches; race_cells.cpp.
+  void check_range(ClusterState& state, uint32_t address, uint32_t bytes, uint32_t unit, const Present& now,
+                   Outcomes& outcomes);
+  uint32_t read(ClusterState& state, uint32_t rank, Cells& cells, const Present& now);
+  void check_read(ClusterState& state, uint32_t rank, const Cells& cells, const Present& now);
+  uint32_t write(ClusterState& state, uint32_t rank, Cells& cells, const Present& now, uint32_t& begun);
+  bool races(ClusterState& state, uint32_t rank, const PastAccess& before, const Cells& cells, const Present& now) {
+    if (before.agent == PastAccess::kNobody || (before.strong() && now.record.strong())) return false;
+    return !state.order.knows_of_all(before, *now.known) && find_race(state, rank, before, cells, now);
+  }
+  bool find_race(ClusterState& state, uint32_t rank, const PastAccess& before, const Cells& cells, const Present& now);
+  static bool is_superseded(const ClusterState& state, const PastAccess& before, const PastAccess& now);
 
   // What asynchronous operations need beside order; proxy_check.cpp.
   void check_proxies(ClusterState& state, const machine::AsyncOperation& operation);

@@ -237,7 +237,7 @@ std::string RaceCheck::cause_between_threads(ClusterState& state, const PastAcce
   if (before.agent / warps != now.warp / warps) {
     return "the two blocks of the cluster are not synchronised: put a cluster barrier (cluster.sync()) between the two";
   }
-  const Time last = now.known->earliest(before.agent * machine::kWarpSize, machine::kWarpSize);
+  const Time last = now.known->of_warp(before.agent);
   return last == 0 && state.order.warp(now.warp).waits.empty()
              ? "no __syncthreads() or other barrier stands between the two"
              : fmt::format(
@@ -324,7 +324,7 @@ std::string RaceCheck::cause_with_copy(ClusterState& state, const PastAccess& th
   }
   const uint32_t lane = machine::first_lane(thread.lanes);
   const bool issue_known = copy_first && ClusterOrder::knows_issue(copy, thread, known);
-  const bool knows_a_phase = warp.known[lane]->at(barrier.component) > 0;
+  const bool knows_a_phase = warp.known(lane)->at(barrier.component) > 0;
   if (issue_known && wait != nullptr) {
     return fmt::format(
         "nothing makes the {} wait for the copy: the last wait{} for {} was for phase {}, and the copy comes after it",

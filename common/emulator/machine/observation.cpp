@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "emulator/machine/memory_access.hpp"
 #include "emulator/ptx/modifiers.hpp"
@@ -12,21 +13,52 @@ namespace {
 
 constexpr uint32_t kMostBytes = 32;  // of one lane in one access
 
-bool overlap(const uint64_t* addresses, LaneMask lanes, uint32_t bytes) {
-  // Nearly always the addresses rise or fall from lane to lane by at least an element.
-  uint64_t last = 0;
-  bool rising = true, falling = true, first = true;
-  for_each_lane(lanes, [&](uint32_t lane) {
-    const uint64_t address = addresses[lane];
-    if (!first) {
-      rising = rising && address >= last + bytes;
-      falling = falling && address + bytes <= last;
+/// Of all lanes, those that take part and the others: so it is a loop that the compiler turns into vector code.
+template <typename Value, typename Address>
+void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* __restrict sums) {
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    Value value;
+    std::memcpy(&value, values + lane * sizeof value, sizeof value);
+    sums[lane] = static_cast<Address>(value) + static_cast<Address>(offset);
+  }
+}
+
+/// The addresses of all lanes. Those of shared memory have 32 bits.
+template <typename Address>
+void find_addresses(const Fragment& fragment, const AccessDetail& access, Address* addresses) {
+  if (access.base == kNoRegister || access.space == AccessSpace::call_parameter) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      addresses[lane] = static_cast<Address>(address_of_lane(fragment, access, lane));
     }
-    first = false;
-    last = address;
-  });
-  if (rising || falling) return false;
-  std::array<uint64_t, kWarpSize> sorted;
+    return;
+  }
+  const std::byte* const base = fragment.registers + access.base;
+  const auto offset = static_cast<uint64_t>(access.offset);
+  if (access.wide) {
+    add_to_each<uint64_t>(base, offset, addresses);
+  } else {
+    add_to_each<uint32_t>(base, offset, addresses);
+  }
+}
+
+/// The lanes whose generic addresses lie in one of the windows of 4 GiB.
+LaneMask lanes_within(const uint64_t* addresses, uint64_t window) {
+  LaneMask lanes = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    lanes |= (addresses[lane] - window < kWindowBytes ? 1u : 0u) << lane;
+  }
+  return lanes;
+}
+
+bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
+  // Nearly always the addresses rise from lane to lane by at least an element.
+  std::array<uint32_t, kWarpSize> ends;
+  ends[0] = addresses[0];
+  for (uint32_t lane = 1; lane < kWarpSize; ++lane) ends[lane] = addresses[lane - 1] + bytes;
+  uint32_t overlaps = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) overlaps |= addresses[lane] < ends[lane] ? 1u : 0u;
+  if (overlaps == 0) return false;
+  std::array<uint32_t, kWarpSize> sorted;
   size_t count = 0;
   for_each_lane(lanes, [&](uint32_t lane) { sorted[count++] = addresses[lane]; });
   std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
@@ -46,44 +78,94 @@ void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMa
   }
 }
 
-Outcome observed(Fragment& fragment, const Op& op, LaneMask mask) {
-  const Grid& grid = fragment.grid();
-  const uint32_t pc = fragment.pc;
-  const ObservedOp& plain = grid.kernel->observed[pc];
-  const auto* access = static_cast<const AccessDetail*>(plain.access);
+Outcome execute(Fragment& fragment, const Op& op, LaneMask mask, const ObservedOp& plain) {
+  return mask == kAllLanes ? plain.full(fragment, op, mask) : plain.masked(fragment, op, mask);
+}
 
-  // Before the instruction, because a load may overwrite the register that holds its address.
-  std::array<uint64_t, kWarpSize> addresses;
-  alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values;
-  LaneMask shared = 0, global = 0;
-  bool overlapping = false;
-  if (access != nullptr) {
-    const LaneMask lanes = access->suppliers != 0 ? access->suppliers : mask;
-    const bool window_known = access->space != AccessSpace::generic;
-    for_each_lane(lanes, [&](uint32_t lane) {
-      addresses[lane] = address_of_lane(fragment, *access, lane);
-      if (window_known) return;
-      const Located located = locate(addresses[lane]);
-      if (located.where == Located::Where::shared) {
-        shared |= 1u << lane;
-        addresses[lane] = located.address;
-      } else if (located.where == Located::Where::global) {
-        global |= 1u << lane;
+AccessKind kind_of(AccessVerb verb) {
+  switch (verb) {
+    case AccessVerb::reads: return AccessKind::read;
+    case AccessVerb::writes: return AccessKind::write;
+    case AccessVerb::updates: break;
+  }
+  return AccessKind::update;
+}
+
+/// An access of shared memory, and of global memory where it is strong: its addresses are taken before the instruction,
+/// because a load may overwrite the register that holds them.
+class ObservedAccess {
+ public:
+  ObservedAccess(const Fragment& fragment, LaneMask mask, const ObservedOp& plain)
+      : access_(*static_cast<const AccessDetail*>(plain.access)),
+        pc_(fragment.pc),
+        order_(static_cast<AccessOrder>(plain.order)) {
+    const LaneMask lanes = access_.suppliers != 0 ? access_.suppliers : mask;
+    if (access_.space == AccessSpace::shared || access_.space == AccessSpace::shared_cluster) {
+      shared_lanes_ = lanes;
+      find_addresses(fragment, access_, shared_.data());
+    } else {
+      find_addresses(fragment, access_, global_.data());
+      if (access_.space == AccessSpace::generic) {
+        shared_lanes_ = lanes & lanes_within(global_.data(), kSharedWindow);
+        for (uint32_t lane = 0; lane < kWarpSize; ++lane) shared_[lane] = static_cast<uint32_t>(global_[lane]);
       }
-    });
-    if (window_known) (access->space == AccessSpace::global ? global : shared) = lanes;
-    if (static_cast<AccessOrder>(plain.order) == AccessOrder::weak) {
-      global = 0;
-      overlapping = access->verb == AccessVerb::writes && access->suppliers == 0 && shared != 0 &&
-                    overlap(addresses.data(), shared, access->bytes);
-      if (overlapping) collect_values(fragment, *access, shared, values.data());
+      if (order_ != AccessOrder::weak) {
+        global_lanes_ = lanes & ~shared_lanes_ & ~lanes_within(global_.data(), kLocalWindow);
+      }
     }
+    overlapping_ = order_ == AccessOrder::weak && access_.verb == AccessVerb::writes && access_.suppliers == 0 &&
+                   shared_lanes_ != 0 && overlap(shared_.data(), shared_lanes_, access_.bytes);
+    if (overlapping_) collect_values(fragment, access_, shared_lanes_, values_.data());
   }
 
-  const LaneMask before = fragment.mask;
-  const Outcome outcome = mask == kAllLanes ? plain.full(fragment, op, mask) : plain.masked(fragment, op, mask);
-  if (outcome == Outcome::blocked) return outcome;
+  void announce(Fragment& fragment) const {
+    MemoryAccess event{&fragment,
+                       pc_,
+                       shared_lanes_,
+                       kind_of(access_.verb),
+                       order_,
+                       access_.bytes,
+                       shared_.data(),
+                       nullptr,
+                       overlapping_ ? values_.data() : nullptr};
+    if (shared_lanes_ != 0) tell(fragment, event);
+    if (global_lanes_ == 0) return;
+    event.lanes = global_lanes_;
+    event.shared = nullptr;
+    event.global = global_.data();
+    tell(fragment, event);
+  }
 
+ private:
+  static void tell(const Fragment& fragment, const MemoryAccess& event) {
+    for (Observer* observer : fragment.grid().memory_observers) observer->access(event);
+  }
+
+  const AccessDetail& access_;
+  uint32_t pc_;
+  AccessOrder order_;
+  LaneMask shared_lanes_ = 0, global_lanes_ = 0;
+  bool overlapping_ = false;
+  alignas(32) std::array<uint32_t, kWarpSize> shared_;
+  alignas(32) std::array<uint64_t, kWarpSize> global_;
+  alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values_;
+};
+
+Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
+  const ObservedOp& plain = fragment.grid().kernel->observed[fragment.pc];
+  const ObservedAccess access(fragment, mask, plain);
+  const Outcome outcome = execute(fragment, op, mask, plain);
+  if (outcome != Outcome::blocked) access.announce(fragment);
+  return outcome;
+}
+
+/// One that orders accesses.
+Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
+  const Grid& grid = fragment.grid();
+  const ObservedOp& plain = grid.kernel->observed[fragment.pc];
+  const LaneMask before = fragment.mask;
+  const Outcome outcome = execute(fragment, op, mask, plain);
+  if (outcome == Outcome::blocked) return outcome;
   if (plain.synchronises) {
     // `converge` has made the participants one fragment, unless the lanes of the mask were all of them at once: those
     // of one group or of several (`among_members`).
@@ -95,24 +177,6 @@ Outcome observed(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   if (const auto kind = static_cast<FenceKind>(plain.fence); kind != FenceKind::other) {
     for (Observer* observer : grid.memory_observers) observer->fence(fragment, mask, kind);
-  }
-  if (access == nullptr) return outcome;
-  const AccessKind kind = access->verb == AccessVerb::reads    ? AccessKind::read
-                          : access->verb == AccessVerb::writes ? AccessKind::write
-                                                               : AccessKind::update;
-  for (const bool is_shared : {true, false}) {
-    const LaneMask lanes = is_shared ? shared : global;
-    if (lanes == 0) continue;
-    const MemoryAccess event{&fragment,
-                             pc,
-                             lanes,
-                             kind,
-                             static_cast<AccessOrder>(plain.order),
-                             is_shared,
-                             access->bytes,
-                             addresses.data(),
-                             overlapping ? values.data() : nullptr};
-    for (Observer* observer : grid.memory_observers) observer->access(event);
   }
   return outcome;
 }
@@ -178,15 +242,15 @@ void observe(Kernel& kernel) {
     plain.fence = static_cast<uint8_t>(last ? fence_of(instruction) : FenceKind::other);
     if (plain.access == nullptr && !plain.synchronises && fence_of(instruction) == FenceKind::other) continue;
     kernel.observed[pc] = plain;
-    op.full = op.masked = observed;
+    op.full = op.masked = plain.access != nullptr ? observed_access : observed_order;
   }
 }
 
 void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes) {
-  std::array<uint64_t, kWarpSize> addresses{};
+  std::array<uint32_t, kWarpSize> addresses{};
   addresses[lane] = shared_address;
-  const MemoryAccess event{&fragment, fragment.pc, 1u << lane,       kind,   AccessOrder::weak,
-                           true,      bytes,       addresses.data(), nullptr};
+  const MemoryAccess event{&fragment, fragment.pc,      1u << lane, kind,   AccessOrder::weak,
+                           bytes,     addresses.data(), nullptr,    nullptr};
   for (Observer* observer : fragment.grid().memory_observers) observer->access(event);
 }
 

@@ -80,9 +80,9 @@ struct MemoryAccess {
   LaneMask lanes;  ///< each accesses `bytes` bytes at its address
   AccessKind kind;
   AccessOrder order;
-  bool shared;  ///< addresses are shared addresses with rank, else global ones
   uint32_t bytes;
-  const uint64_t* addresses;  ///< by lane
+  const uint32_t* shared;  ///< shared addresses with rank, by lane; null for an access of global memory
+  const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
   /// Weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
   const std::byte* values;
 };

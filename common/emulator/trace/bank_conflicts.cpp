@@ -22,7 +22,7 @@ LaneMask mask_of(uint32_t first, uint32_t count) {
   return count == kWarpSize ? machine::kAllLanes : ((1u << count) - 1) << first;
 }
 
-uint32_t passes_of_group(const uint64_t* addresses, LaneMask lanes, uint32_t bytes) {
+uint32_t passes_of_group(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   // Few words share a bank in good programs, so they are compared one by one.
   std::array<std::array<uint64_t, kWarpSize>, kBanks> words;
   std::array<uint32_t, kBanks> counts{};
@@ -41,7 +41,7 @@ uint32_t passes_of_group(const uint64_t* addresses, LaneMask lanes, uint32_t byt
 }
 
 /// Whether each even lane wants what the next one wants.
-bool are_pairs(const uint64_t* addresses, LaneMask lanes) {
+bool are_pairs(const uint32_t* addresses, LaneMask lanes) {
   constexpr LaneMask kEven = 0x55555555;
   bool same = ((lanes ^ lanes >> 1) & kEven) == 0;
   machine::for_each_lane(lanes & kEven, [&](uint32_t lane) { same = same && addresses[lane] == addresses[lane + 1]; });
@@ -50,7 +50,7 @@ bool are_pairs(const uint64_t* addresses, LaneMask lanes) {
 
 }  // namespace
 
-uint32_t wavefronts_of(const uint64_t* addresses, LaneMask lanes, uint32_t bytes, bool load) {
+uint32_t wavefronts_of(const uint32_t* addresses, LaneMask lanes, uint32_t bytes, bool load) {
   uint32_t group = group_of(bytes);
   if (load && group < kWarpSize && are_pairs(addresses, lanes)) group *= 2;
   uint32_t sum = 0;
@@ -73,11 +73,11 @@ void BankConflicts::grid_started(machine::Grid& grid) {
 }
 
 void BankConflicts::access(const machine::MemoryAccess& access) {
-  if (!access.shared || access.kind == machine::AccessKind::update) return;
+  if (access.shared == nullptr || access.kind == machine::AccessKind::update) return;
   Traffic& traffic = by_pc_[access.pc];
   ++traffic.requests;
   traffic.wavefronts +=
-      wavefronts_of(access.addresses, access.lanes, access.bytes, access.kind == machine::AccessKind::read);
+      wavefronts_of(access.shared, access.lanes, access.bytes, access.kind == machine::AccessKind::read);
   traffic.fewest += fewest_wavefronts(access.lanes, access.bytes);
 }
 

@@ -28,7 +28,7 @@ inline constexpr uint32_t kBankBytes = 4;
 
 /// Wavefronts that one instruction of a warp takes when these lanes access `bytes` bytes each.
 /// @param addresses  by lane; shared addresses, multiples of `bytes`.
-uint32_t wavefronts_of(const uint64_t* addresses, machine::LaneMask lanes, uint32_t bytes, bool load);
+uint32_t wavefronts_of(const uint32_t* addresses, machine::LaneMask lanes, uint32_t bytes, bool load);
 /// What these lanes take without any conflict, when all want different bytes.
 uint32_t fewest_wavefronts(machine::LaneMask lanes, uint32_t bytes);
 

@@ -13,8 +13,8 @@ using machine::kAllLanes;
 
 uint32_t wavefronts(uint32_t bytes, const std::function<uint64_t(uint64_t lane)>& address,
                     machine::LaneMask lanes = kAllLanes, bool load = true) {
-  std::array<uint64_t, machine::kWarpSize> addresses{};
-  for (uint64_t lane = 0; lane < addresses.size(); ++lane) addresses[lane] = address(lane);
+  std::array<uint32_t, machine::kWarpSize> addresses{};
+  for (uint64_t lane = 0; lane < addresses.size(); ++lane) addresses[lane] = static_cast<uint32_t>(address(lane));
   return wavefronts_of(addresses.data(), lanes, bytes, load);
 }
 
