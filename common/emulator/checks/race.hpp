@@ -20,6 +20,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "emulator/checks/happens_before.hpp"
@@ -52,10 +53,11 @@ class RaceCheck : public machine::Observer {
 
  private:
   struct ClusterState {
-    ClusterState(const machine::Cluster& cluster_, uint32_t blocks, uint32_t warps, uint32_t threads)
+    ClusterState(const machine::Cluster& cluster_, std::vector<ShadowMemory> shadows_, uint32_t blocks, uint32_t warps,
+                 uint32_t threads)
         : cluster(&cluster_),
           order(blocks, warps, threads),
-          shadows(blocks),
+          shadows(std::move(shadows_)),
           proxy_fences(blocks * warps),
           tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
@@ -185,6 +187,7 @@ class RaceCheck : public machine::Observer {
   const machine::Grid* grid_ = nullptr;
   std::map<const machine::Cluster*, std::unique_ptr<ClusterState>> clusters_;
   ClusterState* latest_ = nullptr;
+  std::vector<std::vector<ShadowMemory>> spare_shadows_;     ///< of clusters that have ended, for those to come
   std::set<std::tuple<uint32_t, uint32_t, uint32_t>> seen_;  ///< pairs of instructions already looked at
   std::set<std::pair<std::string, std::string>> reported_;   ///< pairs of lines
   std::set<uint32_t> misused_;                               ///< instructions whose use of a barrier was reported
