@@ -21,12 +21,14 @@ constexpr uint32_t kValueBytes = 32;  // per lane, in MemoryAccess::values
 void RaceCheck::grid_started(machine::Grid& grid) {
   grid_ = &grid;
   clusters_.clear();
+  spare_shadows_.clear();
   latest_ = nullptr;
   findings_.start(*grid.kernel);
 }
 
 void RaceCheck::grid_finished(machine::Grid&) {
   clusters_.clear();
+  spare_shadows_.clear();
   latest_ = nullptr;
 }
 
@@ -34,8 +36,11 @@ void RaceCheck::block_started(machine::Block& block) {
   if (block.rank != 0) return;
   const machine::LaunchRequest& request = *block.cluster->grid->request;
   const auto threads = static_cast<uint32_t>(request.block.count());
-  clusters_[block.cluster] = std::make_unique<ClusterState>(
-      *block.cluster, static_cast<uint32_t>(request.cluster.count()), (threads + kWarpSize - 1) / kWarpSize, threads);
+  const auto blocks = static_cast<uint32_t>(request.cluster.count());
+  if (spare_shadows_.empty()) spare_shadows_.emplace_back(blocks);
+  clusters_[block.cluster] = std::make_unique<ClusterState>(*block.cluster, std::move(spare_shadows_.back()), blocks,
+                                                            (threads + kWarpSize - 1) / kWarpSize, threads);
+  spare_shadows_.pop_back();
   latest_ = nullptr;
 }
 
@@ -44,6 +49,8 @@ void RaceCheck::block_finished(machine::Block& block) {
   if (state == nullptr) return;
   for (const Operation* copy : state->order.bulk_copies_not_waited_for(block.rank)) report_outlived(*state, *copy);
   if (++state->finished_blocks < state->shadows.size()) return;
+  for (ShadowMemory& shadow : state->shadows) shadow.clear();
+  spare_shadows_.push_back(std::move(state->shadows));
   clusters_.erase(block.cluster);
   latest_ = nullptr;
 }

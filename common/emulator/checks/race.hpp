@@ -19,6 +19,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emulator/checks/finding_log.hpp"
@@ -52,10 +53,11 @@ class RaceCheck : public machine::Observer {
 
  private:
   struct ClusterState {
-    ClusterState(const machine::Cluster& cluster_, uint32_t blocks, uint32_t warps, uint32_t threads)
+    ClusterState(const machine::Cluster& cluster_, std::vector<ShadowMemory> shadows_, uint32_t blocks, uint32_t warps,
+                 uint32_t threads)
         : cluster(&cluster_),
           order(blocks, warps, threads),
-          shadows(blocks),
+          shadows(std::move(shadows_)),
           proxy_fences(blocks * warps),
           tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
@@ -184,6 +186,7 @@ class RaceCheck : public machine::Observer {
   const machine::Grid* grid_ = nullptr;
   std::map<const machine::Cluster*, std::unique_ptr<ClusterState>> clusters_;
   ClusterState* latest_ = nullptr;
+  std::vector<std::vector<ShadowMemory>> spare_shadows_;  ///< of clusters that have ended, for those to come
   FindingLog findings_;
 };
 

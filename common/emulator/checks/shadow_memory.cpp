@@ -37,6 +37,19 @@ bool Scatter::is_same(const Scatter& other, LaneMask some) const {
 
 ShadowMemory::ShadowMemory() { histories_[make()].cells = kNeverAlone; }
 
+void ShadowMemory::clear() {
+  for (Page& page : pages_) {
+    page.cell_bytes = 0;
+    page.written_by_threads = false;
+  }
+  free_histories_.clear();
+  for (uint32_t number = static_cast<uint32_t>(histories_.size()) - 1; number != kUntouched; --number) {
+    histories_[number].cells = 0;
+    forget_accesses(histories_[number]);
+    free_histories_.push_back(number);
+  }
+}
+
 void ShadowMemory::divide(Page& page, uint32_t cell_bytes) {
   if (page.cell_bytes == 0) {
     page.histories.assign(kPageBytes / cell_bytes, kUntouched);

@@ -92,6 +92,8 @@ class ShadowMemory {
   static constexpr uint32_t kPageBytes = 1024;
 
   ShadowMemory();
+  /// Forgets all accesses; what was allocated stays for the next block.
+  void clear();
 
   /// Calls `visit(cells)` for all cells of a range, neighbours with one history taken together; it returns the history
   /// that they have from now on, and may lower the count to the cells for which that is true: the others follow.
