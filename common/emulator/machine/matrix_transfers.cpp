@@ -66,8 +66,8 @@ LaneMask gather_warp(Fragment& fragment, const MatrixDetail& detail, LaneMask ma
               {"the whole warp must execute it: 32 threads that have not exited"});
 }
 
-// The shapes that nearly all kernels use, for a whole warp. Of an 8x8 matrix of 16-bit elements a register holds the rows
-// one behind the other, or the columns.
+// The shapes that nearly all kernels use, for a whole warp. Of an 8x8 matrix of 16-bit elements a register holds the
+// rows one behind the other, or the columns.
 constexpr uint32_t kRows = 8;
 
 bool moves_whole_rows(const MatrixDetail& detail, LaneMask mask) {
