@@ -66,12 +66,55 @@ LaneMask gather_warp(Fragment& fragment, const MatrixDetail& detail, LaneMask ma
               {"the whole warp must execute it: 32 threads that have not exited"});
 }
 
+// The shapes that nearly all kernels use, for a whole warp. Of an 8x8 matrix of 16-bit elements a register holds the
+// rows one behind the other, or the columns.
+constexpr uint32_t kRows = 8;
+
+bool moves_whole_rows(const MatrixDetail& detail, LaneMask mask) {
+  return mask == kAllLanes && detail.packed_bits == 0 &&
+         (detail.shape == MatrixShape::m8n8 || detail.shape == MatrixShape::m8n8_trans);
+}
+
+void load_rows(const Fragment& fragment, const MatrixDetail& detail, const uint64_t* pointers) {
+  for (uint32_t index = 0; index < detail.register_count; ++index, pointers += kRows) {
+    auto* const lanes = lanes_at<uint16_t>(fragment.registers, detail.registers[index]);
+    for (uint32_t row = 0; row < kRows; ++row) {
+      uint16_t elements[kRows];
+      std::memcpy(elements, reinterpret_cast<const void*>(pointers[row]), kRowBytes);
+      if (detail.shape == MatrixShape::m8n8) {
+        std::memcpy(lanes + kRows * row, elements, kRowBytes);
+      } else {
+        for (uint32_t column = 0; column < kRows; ++column) lanes[kRows * column + row] = elements[column];
+      }
+    }
+  }
+}
+
+void store_rows(const Fragment& fragment, const MatrixDetail& detail, const uint64_t* pointers) {
+  for (uint32_t index = 0; index < detail.register_count; ++index, pointers += kRows) {
+    const auto* const lanes = lanes_at<uint16_t>(fragment.registers, detail.registers[index]);
+    for (uint32_t row = 0; row < kRows; ++row) {
+      uint16_t elements[kRows];
+      if (detail.shape == MatrixShape::m8n8) {
+        std::memcpy(elements, lanes + kRows * row, kRowBytes);
+      } else {
+        for (uint32_t column = 0; column < kRows; ++column) elements[column] = lanes[kRows * column + row];
+      }
+      std::memcpy(reinterpret_cast<void*>(pointers[row]), elements, kRowBytes);
+    }
+  }
+}
+
 Outcome load_matrix(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const MatrixDetail*>(op.detail);
   mask = gather_warp(fragment, detail, mask);
   if (mask == 0) return Outcome::blocked;
   uint64_t pointers[kWarpSize];
   detail.locate(fragment, detail, detail.suppliers, pointers);
+  if (moves_whole_rows(detail, mask)) {
+    load_rows(fragment, detail, pointers);
+    return Outcome::next;
+  }
   uint8_t rows[kWarpSize][kRowBytes];
   for_each_lane(detail.suppliers, [&](uint32_t lane) {
     const auto* const row = reinterpret_cast<const uint8_t*>(pointers[lane]);
@@ -98,6 +141,10 @@ Outcome store_matrix(Fragment& fragment, const Op& op, LaneMask mask) {
   note_effect(fragment);
   uint64_t pointers[kWarpSize];
   detail.locate(fragment, detail, detail.suppliers, pointers);
+  if (moves_whole_rows(detail, mask)) {
+    store_rows(fragment, detail, pointers);
+    return Outcome::next;
+  }
   uint8_t rows[kWarpSize][kRowBytes] = {};
   for (uint32_t index = 0; index < detail.register_count; ++index) {
     const auto* const lanes = lanes_at<uint8_t>(fragment.registers, detail.registers[index]);
