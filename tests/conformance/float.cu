@@ -244,4 +244,36 @@ UNARY(bf16x2, bf16x2, "abs.bf16x2")
 UNARY(bf16x2, bf16x2, "neg.bf16x2")
 BINARY(bf16x2, bf16x2, bf16x2, "set.lt.bf16x2.bf16x2")
 
+// A product and a sum without rounding modifiers are rounded once where the product is needed for nothing else.
+#define TWO_STEPS(KIND, REGISTER, NAME, TEXT) \
+  OPERATION(KIND, KIND, KIND, KIND, NAME, "{\n\t.reg ." REGISTER " t, u;\n\t" TEXT "\n\t}")
+TWO_STEPS(f32, "f32", "mul.f32, add.f32", "mul.f32 t, %1, %2;\n\tadd.f32 %0, t, %3;")
+TWO_STEPS(f32, "f32", "mul.f32, sub.f32", "mul.f32 t, %1, %2;\n\tsub.f32 %0, t, %3;")
+TWO_STEPS(f32, "f32", "mul.f32, sub.f32 from", "mul.f32 t, %1, %2;\n\tsub.f32 %0, %3, t;")
+TWO_STEPS(f32, "f32", "mul.ftz.f32, add.ftz.sat.f32", "mul.ftz.f32 t, %1, %2;\n\tadd.ftz.sat.f32 %0, t, %3;")
+TWO_STEPS(f32, "f32", "mul.f32 twice, sub.f32", "mul.f32 t, %1, %2;\n\tmul.f32 u, %2, %3;\n\tsub.f32 %0, t, u;")
+TWO_STEPS(f32, "f32", "mul.f32, add.f32 twice",
+          "mul.f32 t, %1, %2;\n\tadd.f32 u, t, %3;\n\tsub.f32 %0, t, %1;\n\tmin.f32 %0, u, %0;")
+TWO_STEPS(f32, "f32", "mul.f32, add.rn.f32", "mul.f32 t, %1, %2;\n\tadd.rn.f32 %0, t, %3;")
+TWO_STEPS(f32, "f32", "mul.f32, add.f32, product needed",
+          "mul.f32 t, %1, %2;\n\tadd.f32 u, t, %3;\n\tmin.f32 %0, u, t;")
+TWO_STEPS(f64, "f64", "mul.f64, sub.f64 from", "mul.f64 t, %1, %2;\n\tsub.f64 %0, %3, t;")
+TWO_STEPS(f16, "b16", "mul.f16, sub.f16", "mul.f16 t, %1, %2;\n\tsub.f16 %0, t, %3;")
+TWO_STEPS(f16x2, "b32", "mul.f16x2, add.f16x2", "mul.f16x2 t, %1, %2;\n\tadd.f16x2 %0, %3, t;")
+TWO_STEPS(bf16x2, "b32", "mul.bf16x2, add.bf16x2", "mul.bf16x2 t, %1, %2;\n\tadd.bf16x2 %0, t, %3;")
+
+// Where flushing to zero is decided: a little below and above the least normal number.
+#define ABOUT_LEAST(NAME, TEXT)                                                            \
+  OPERATION(f32, i32, i32, i32, NAME " about the least normal number",                     \
+            "{\n\t.reg .b32 t, u;\n\tand.b32 t, %1, 127;\n\tadd.u32 t, t, 0x3f7fffc0;\n\t" \
+            "and.b32 u, %2, 127;\n\tadd.u32 u, u, 0x00800000;\n\t" TEXT "\n\t}")
+ABOUT_LEAST("mul.rn.ftz.f32", "mul.rn.ftz.f32 %0, t, u;")
+ABOUT_LEAST("mul.rp.ftz.f32", "mul.rp.ftz.f32 %0, t, u;")
+ABOUT_LEAST("fma.rn.ftz.f32", "fma.rn.ftz.f32 %0, t, u, 0f00000000;")
+ABOUT_LEAST("div.rn.ftz.f32", "div.rn.ftz.f32 %0, u, t;")
+OPERATION(f16, i32, i32, i32, "mul.rn.ftz.f16 about the least normal number",
+          "{\n\t.reg .b32 t, u;\n\t.reg .b16 v, w;\n\tand.b32 t, %1, 15;\n\tadd.u32 t, t, 0x3bf8;\n\t"
+          "and.b32 u, %2, 15;\n\tadd.u32 u, u, 0x0400;\n\tcvt.u16.u32 v, t;\n\tcvt.u16.u32 w, u;\n\t"
+          "mul.rn.ftz.f16 %0, v, w;\n\t}")
+
 int main(int argc, char** argv) { return run_battery(argc, argv); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <string>
 #include <string_view>
@@ -50,6 +51,21 @@ Shape shape_of(const Instruction& instruction) {
 bool ends_block(const Instruction& instruction) {
   static constexpr std::string_view kOpcodes[] = {"bra", "brx", "call", "ret", "exit", "trap"};
   return std::find(std::begin(kOpcodes), std::end(kOpcodes), instruction.opcode) != std::end(kOpcodes);
+}
+
+bool has(const Instruction& instruction, std::initializer_list<std::string_view> modifiers) {
+  return std::any_of(modifiers.begin(), modifiers.end(), [&](std::string_view modifier) {
+    return std::find(instruction.modifiers.begin(), instruction.modifiers.end(), modifier) !=
+           instruction.modifiers.end();
+  });
+}
+
+/// Instructions of PTX that ptxas makes branches and calls of, which part the block that they stand in.
+bool parts_block(const Instruction& instruction) {
+  const std::string& opcode = instruction.opcode;
+  if (opcode == "div" || opcode == "rem") return has(instruction, {"rn", "rz", "rm", "rp", "s64", "u64"});
+  if (opcode == "rcp" || opcode == "sqrt") return has(instruction, {"rn", "rz", "rm", "rp"});
+  return opcode == "rsqrt" && has(instruction, {"f64"}) && !has(instruction, {"ftz"});
 }
 
 struct Use {
@@ -112,6 +128,7 @@ class Finder {
     std::vector<uint32_t> product_of(function_.registers.size(), 0);
     std::vector<Product> open;
     std::vector<uint32_t> written(function_.registers.size(), 0);
+    uint32_t parted = 0;  // where the block was last parted
     const auto close = [&] {
       for (Product& product : open) {
         const ptx::RegisterId reg = body_[product.index].operands[0].reg;
@@ -130,9 +147,14 @@ class Finder {
           if (source.kind != OperandKind::reg || product_of[source.reg] == 0) continue;
           Product& product = open[product_of[source.reg] - 1];
           const bool same = product.shape.type == shape.type && product.shape.flush == shape.flush;
-          if (same && still_there(product, written)) product.uses.push_back({i, operand});
+          // Across such a place ptxas was seen to keep one product rather than two factors.
+          const Instruction& multiply = body_[product.index];
+          const bool together = parted <= product.index || multiply.operands[1].kind != OperandKind::reg ||
+                                multiply.operands[2].kind != OperandKind::reg;
+          if (same && together && still_there(product, written)) product.uses.push_back({i, operand});
         }
       }
+      if (parts_block(instruction)) parted = i;
       if (!instruction.operands.empty()) {
         visit_registers(instruction.operands[0], [&](ptx::RegisterId reg) { written[reg] = i + 1; });
       }

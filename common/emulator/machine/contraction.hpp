@@ -22,7 +22,8 @@ struct Contractions {
 /// fused-multiply-add instructions"), and nvcc leaves it to ptxas: a * b - c is a `mul` and a `sub` in its PTX. So that
 /// programs give here what they give on the chip, this does what ptxas 13.0 was seen to do for sm_90a: in one basic
 /// block, with the same type and .ftz, when sums are all that the product is used for. Of two products that are added
-/// the first operand's is fused.
+/// the first operand's is fused; a product of two registers is not fused across a division or a root that is more than
+/// an instruction on the chip.
 Contractions find_contractions(const ptx::Function& function);
 
 }  // namespace stagecraft::emulator::machine

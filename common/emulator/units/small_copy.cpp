@@ -1,6 +1,7 @@
 // The non-bulk cp.async: each thread copies 4, 8 or 16 bytes from global to shared memory.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -68,7 +69,12 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     each.groups = &block->bulk_groups.copy[thread];
     each.group = each.groups->join();
     block->bulk_groups.copy_end[thread] = std::max(cluster.now, fragment.warp->clock) + latency;
-    if (machine::observes_memory(fragment)) {
+    // Lanes that copy the same bytes to the same place in one instruction do not race, as those of a store do not:
+    // cooperative_groups::memcpy_async lets the lanes that have nothing left repeat another's copy.
+    const bool repeats = std::any_of(copies->begin(), copies->end(), [&](const LaneCopy& other) {
+      return other.destination == each.destination && other.source == each.source && other.bytes == each.bytes;
+    });
+    if (machine::observes_memory(fragment) && !repeats) {
       machine::announce_operation({.fragment = &fragment,
                                    .lane = lane,
                                    .what = "cp.async",

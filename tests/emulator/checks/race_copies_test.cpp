@@ -175,6 +175,16 @@ TEST_F(RaceTest, FindsAStoreThatItsBlockDoesNotOutlive) {
   expect_one(run_with("cp.async.bulk.wait_group.read 1;\nnanosleep.u32 100000;\n"), "missing wait", {"f.cu:4"});
 }
 
+TEST_F(RaceTest, LetsLanesCopyTheSameBytesInOneInstruction) {
+  const std::string wait = "cp.async.wait_all;\nbar.sync 0;\nld.shared.u32 %r2, [tile];";
+  expect_silence(run("cp.async.cg.shared.global [tile], [%out], 16;\n" + wait, {.threads = 32}));
+  expect_one(run("mul.wide.u32 %rd1, %thread, 16;\nadd.s64 %rd1, %out, %rd1;\n"
+                 "cp.async.cg.shared.global [tile], [%rd1], 16;\n" +
+                     wait,
+                 {.threads = 4}),
+             "race", {"the cp.async issued here writes tile+0x0", "f.cu:3"});
+}
+
 TEST_F(RaceTest, KnowsWhomCpAsyncIsCompleteFor) {
   const std::string copy =
       "mov.u64 %rd1, %out;\ncp.async.ca.shared.global [%own], [%rd1], 4;\ncp.async.commit_group;\n";

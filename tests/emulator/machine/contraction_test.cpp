@@ -35,6 +35,8 @@ class ContractionTest : public KernelTest {
 TEST_F(ContractionTest, AProductThatOnlyASumNeedsIsFused) {
   EXPECT_EQ(contracted("mul.f32 %t, %a, %b; add.f32 %r, %t, %c;"), (Map{{1, "fma"}}));
   EXPECT_EQ(contracted("mul.ftz.f32 %t, %a, 0f40400000; @%p add.ftz.sat.f32 %r, %c, %t;"), (Map{{1, "fma"}}));
+  EXPECT_EQ(contracted("mul.f32 %t, %a, 0f40400000; div.rn.f32 %u, %c, %d; add.f32 %r, %t, %u;"), (Map{{2, "fma"}}));
+  EXPECT_EQ(contracted("mul.f32 %t, %a, %b; div.full.f32 %u, %c, %d; add.f32 %r, %t, %u;"), (Map{{2, "fma"}}));
   EXPECT_EQ(contracted("mul.f64 %dt, %da, %db; sub.f64 %dc, %dt, %dc;"), (Map{{1, "neg fma"}}));
   EXPECT_EQ(contracted("mul.f32 %t, %a, %b; add.f32 %r, %t, %c; sub.f32 %s, %d, %t;"),
             (Map{{1, "fma"}, {2, "neg fma"}}));
@@ -64,6 +66,7 @@ TEST_F(ContractionTest, WhatElseNeedsTheProductOrSaysHowToRoundKeepsBoth) {
            "mul.f32 %t, %a, %b; @%p bra L; add.f32 %r, %t, %c; L:",
            "mul.f32 %t, %a, %b; L: add.f32 %r, %t, %c; @%p bra L;",
            "mul.f32 %t, %a, %b; add.f32 %r, %t, %c; mov.f32 %t, %d;",
+           "mul.f32 %t, %a, %b; div.rn.f32 %u, %c, %d; sub.f32 %r, %t, %u;",
        }) {
     EXPECT_EQ(contracted(body), Map{}) << body;
   }

@@ -21,6 +21,22 @@ STAGECRAFT_INLINE T taken(T value) {
   return flushed<(Flags & kFlush) != 0>(value);
 }
 
+/// With .ftz a result counts as subnormal if it is one when rounded as if the exponent had no limit (measured on an
+/// H200). A result that came out as the least normal number leaves that open: the same result 2^100 times as large
+/// tells. Where that overflows, the result itself was exact.
+inline constexpr float kEnlarge = 0x1p+100f;
+template <int Flags, typename T, typename Enlarged>
+STAGECRAFT_INLINE T without_subnormal(T value, Enlarged enlarged) {
+  if constexpr ((Flags & kFlush) != 0) {
+    const T large = enlarged();
+    const uint32_t bits = bits_as<uint32_t>(value);
+    const bool open = (bits & 0x7fffffffu) == 0x00800000u;
+    const bool small = bits_as<float>(bits_as<uint32_t>(large) & 0x7fffffffu) < 0x1p-126f * kEnlarge;
+    return bits_as<T>((open & small) ? bits & 0x80000000u : bits);
+  }
+  return value;
+}
+
 template <typename T, int Flags>
 struct Add {
   static T apply(T a, T b) { return finished<Flags, T>(carried(taken<Flags>(a) + taken<Flags>(b), b, a)); }
@@ -31,7 +47,11 @@ struct Subtract {
 };
 template <typename T, int Flags>
 struct Multiply {
-  static T apply(T a, T b) { return finished<Flags, T>(carried(taken<Flags>(a) * taken<Flags>(b), b, a)); }
+  static T apply(T a, T b) {
+    const T x = taken<Flags>(a), y = taken<Flags>(b);
+    const T product = without_subnormal<Flags>(x * y, [&] { return x * kEnlarge * y; });
+    return finished<Flags, T>(carried(product, b, a));
+  }
 };
 template <typename T>
 STAGECRAFT_INLINE T carried(T value, T first, T second, T third) {
@@ -40,7 +60,9 @@ STAGECRAFT_INLINE T carried(T value, T first, T second, T third) {
 template <typename T, int Flags>
 struct MultiplyAdd {
   static T apply(T a, T b, T c) {
-    return finished<Flags, T>(carried(fused(taken<Flags>(a), taken<Flags>(b), taken<Flags>(c)), b, c, a));
+    const T x = taken<Flags>(a), y = taken<Flags>(b), z = taken<Flags>(c);
+    const T sum = without_subnormal<Flags>(fused(x, y, z), [&] { return fused(x * kEnlarge, y, z * kEnlarge); });
+    return finished<Flags, T>(carried(sum, b, c, a));
   }
 };
 /// The same under a directed rounding mode, where the baseline's replacement for the fused operation does not hold.
@@ -48,7 +70,9 @@ template <typename T, int Flags>
 struct MultiplyAddDirected {
   static T apply(T a, T b, T c) {
     if constexpr (sizeof(T) == 4) {
-      return finished<Flags, T>(__builtin_fmaf(taken<Flags>(a), taken<Flags>(b), taken<Flags>(c)));
+      const T x = taken<Flags>(a), y = taken<Flags>(b), z = taken<Flags>(c);
+      return finished<Flags, T>(without_subnormal<Flags>(
+          __builtin_fmaf(x, y, z), [&] { return __builtin_fmaf(x * kEnlarge, y, z * kEnlarge); }));
     } else {
       return finished<Flags, T>(carried(__builtin_fma(a, b, c), b, c, a));
     }
@@ -56,11 +80,18 @@ struct MultiplyAddDirected {
 };
 template <typename T, int Flags>
 struct Divide {
-  static T apply(T a, T b) { return finished<Flags, T>(carried(taken<Flags>(a) / taken<Flags>(b), a, b)); }
+  static T apply(T a, T b) {
+    const T x = taken<Flags>(a), y = taken<Flags>(b);
+    const T quotient = without_subnormal<Flags>(x / y, [&] { return x * kEnlarge / y; });
+    return finished<Flags, T>(carried(quotient, a, b));
+  }
 };
 template <typename T, int Flags>
 struct Reciprocal {
-  static T apply(T a) { return finished<Flags, T>(T{1} / taken<Flags>(a)); }
+  static T apply(T a) {
+    const T x = taken<Flags>(a);
+    return finished<Flags, T>(without_subnormal<Flags>(T{1} / x, [&] { return T{1} * kEnlarge / x; }));
+  }
 };
 template <typename T, int Flags>
 struct SquareRoot {
