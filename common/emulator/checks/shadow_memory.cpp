@@ -1,5 +1,7 @@
 #include "emulator/checks/shadow_memory.hpp"
 
+#include <utility>
+
 namespace stagecraft::emulator::checks {
 
 using machine::kWarpSize;
@@ -39,7 +41,7 @@ ShadowMemory::ShadowMemory() { histories_[make()].cells = kNeverAlone; }
 
 void ShadowMemory::clear() {
   for (Page& page : pages_) {
-    page.cell_bytes = 0;
+    page.cell_shift = Page::kUntouched;
     page.written_by_threads = false;
   }
   free_histories_.clear();
@@ -50,39 +52,26 @@ void ShadowMemory::clear() {
   }
 }
 
-void ShadowMemory::divide(Page& page, uint32_t cell_bytes) {
-  if (page.cell_bytes == 0) {
-    page.histories.assign(kPageBytes / cell_bytes, kUntouched);
+void ShadowMemory::divide(Page& page, uint32_t cell_shift) {
+  if (page.cell_shift == Page::kUntouched) {
+    page.histories.assign(kPageBytes >> cell_shift, kUntouched);
   } else {
-    const uint32_t parts = page.cell_bytes / cell_bytes;
+    const uint32_t parts = 1u << (page.cell_shift - cell_shift);
     std::vector<uint32_t> smaller;
-    smaller.reserve(kPageBytes / cell_bytes);
+    smaller.reserve(kPageBytes >> cell_shift);
     for (const uint32_t history : page.histories) {
       smaller.insert(smaller.end(), parts, history);
       histories_[history].cells += parts - 1;
     }
     page.histories = std::move(smaller);
   }
-  page.cell_bytes = cell_bytes;
+  page.cell_shift = cell_shift;
 }
 
 void ShadowMemory::note_thread_write(uint32_t offset, uint32_t bytes) {
   for (uint32_t each = offset / kPageBytes; each <= (offset + bytes - 1) / kPageBytes; ++each) {
     page(each).written_by_threads = true;
   }
-}
-
-uint32_t ShadowMemory::length_of_run(const uint32_t* first, const uint32_t* end) {
-  constexpr uint32_t kBlock = 16;
-  const uint32_t history = *first;
-  const uint32_t* cell = first;
-  for (; static_cast<size_t>(end - cell) >= kBlock; cell += kBlock) {
-    uint32_t differ = 0;
-    for (uint32_t i = 0; i < kBlock; ++i) differ |= cell[i] ^ history;
-    if (differ != 0) break;
-  }
-  while (cell != end && *cell == history) ++cell;
-  return static_cast<uint32_t>(cell - first);
 }
 
 uint32_t ShadowMemory::make() {

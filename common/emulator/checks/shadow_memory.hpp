@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -164,8 +165,9 @@ class ShadowMemory {
   static constexpr uint32_t kLargestCell = 16;
 
   struct Page {
-    uint32_t cell_bytes = 0;          ///< 0: not touched yet
-    std::vector<uint32_t> histories;  ///< of the cells
+    static constexpr uint32_t kUntouched = 0xffffffffu;
+    uint32_t cell_shift = kUntouched;  ///< log2 of a cell's bytes: to divide costs as much as all the rest
+    std::vector<uint32_t> histories;   ///< of the cells
     bool written_by_threads = false;
   };
 
@@ -174,7 +176,7 @@ class ShadowMemory {
     return pages_[number];
   }
   /// Makes a page's cells so small that each lies within or without the parts which an access touches.
-  void divide(Page& page, uint32_t cell_bytes);
+  void divide(Page& page, uint32_t cell_shift);
   uint32_t make();
   uint32_t copy(uint32_t history);
   void add_scatters();
@@ -192,6 +194,19 @@ class ShadowMemory {
   std::vector<uint32_t> free_scatters_;
 };
 
+inline uint32_t ShadowMemory::length_of_run(const uint32_t* first, const uint32_t* end) {
+  constexpr uint32_t kBlock = 16;
+  const uint32_t history = *first;
+  const uint32_t* cell = first;
+  for (; static_cast<size_t>(end - cell) >= kBlock; cell += kBlock) {
+    uint32_t differ = 0;
+    for (uint32_t i = 0; i < kBlock; ++i) differ |= cell[i] ^ history;
+    if (differ != 0) break;
+  }
+  while (cell != end && *cell == history) ++cell;
+  return static_cast<uint32_t>(cell - first);
+}
+
 template <typename Visit>
 void ShadowMemory::update(uint32_t offset, uint32_t bytes, uint32_t unit, Visit&& visit) {
   while (bytes > 0) {
@@ -199,14 +214,14 @@ void ShadowMemory::update(uint32_t offset, uint32_t bytes, uint32_t unit, Visit&
     const uint32_t inside = offset % kPageBytes;
     const uint32_t count = std::min(bytes, kPageBytes - inside);
     // The largest power of two that divides all of them.
-    const uint32_t parts = inside | count | unit | kLargestCell;
-    const uint32_t cell_bytes = parts & (0u - parts);
-    if (here.cell_bytes == 0 || cell_bytes < here.cell_bytes) divide(here, cell_bytes);
-    uint32_t* cell = here.histories.data() + inside / here.cell_bytes;
-    uint32_t* const end = cell + count / here.cell_bytes;
+    const auto shift = static_cast<uint32_t>(std::countr_zero(inside | count | unit | kLargestCell));
+    if (shift < here.cell_shift) divide(here, shift);
+    uint32_t* cell = here.histories.data() + (inside >> here.cell_shift);
+    uint32_t* const end = cell + (count >> here.cell_shift);
     while (cell != end) {
-      Cells cells{*cell, static_cast<uint32_t>(cell - here.histories.data()) * here.cell_bytes + offset - inside,
-                  length_of_run(cell, end), here.cell_bytes};
+      const auto number = static_cast<uint32_t>(cell - here.histories.data());
+      Cells cells{*cell, (number << here.cell_shift) + offset - inside, length_of_run(cell, end),
+                  1u << here.cell_shift};
       const uint32_t after = visit(cells);
       if (after != cells.history) {
         std::fill_n(cell, cells.count, after);
@@ -231,12 +246,13 @@ void ShadowMemory::for_each_write(uint32_t offset, uint32_t bytes, Visit&& visit
   const uint32_t end = offset + bytes;
   for (uint32_t number = offset / kPageBytes; number < pages_.size() && number * kPageBytes < end; ++number) {
     const Page& here = pages_[number];
-    if (here.cell_bytes == 0) continue;
+    if (here.cell_shift == Page::kUntouched) continue;
     const uint32_t base = number * kPageBytes;
     const uint32_t first = std::max(offset, base) - base, behind = std::min(end - base, kPageBytes);
     uint32_t last_history = 0xffffffffu;
-    for (uint32_t at = first - first % here.cell_bytes; at < behind; at += here.cell_bytes) {
-      const uint32_t history = here.histories[at / here.cell_bytes];
+    const uint32_t cell_bytes = 1u << here.cell_shift;
+    for (uint32_t at = first & (0u - cell_bytes); at < behind; at += cell_bytes) {
+      const uint32_t history = here.histories[at >> here.cell_shift];
       const PastAccess& write = histories_[history].write;
       if (history == last_history && write.is_even()) continue;
       last_history = history;
