@@ -9,6 +9,7 @@
 
 #include "emulator/machine/isa_level.hpp"
 #include "emulator/machine/store_async.hpp"
+#include "emulator/machine/texture_instructions.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -255,6 +256,7 @@ void add_memory_accesses(InstructionSet& set) {
   add_atomics(set);
   add_matrix_transfers(set);
   add_cache_operations(set);
+  add_texture_instructions(set);
   add_address_conversions(set);
 }
 

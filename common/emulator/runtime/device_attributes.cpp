@@ -12,8 +12,8 @@ namespace {
 constexpr int kConstantBytes = 65536;
 constexpr int kLargestInt = std::numeric_limits<int>::max();
 
-/// Extents of textures and surfaces, of which the emulated GPU has none: only so that a program that prints them shows
-/// what the chip has. All and the alignment below: measured on an H200 (driver 580); taken to hold for a B200, too.
+/// Extents of textures and surfaces. All and the alignment below: measured on an H200 (driver 580); taken to hold for a
+/// B200, too.
 struct Extent {
   int attribute;
   int value;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "emulator/runtime/arrays.hpp"
 #include "emulator/runtime/state.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -19,16 +20,23 @@ cudaPitchedPtr pitched(const void* pointer, Layout layout, Box box) {
 
 }  // namespace
 
+// Extents and places count in the texels of an array that takes part, and in bytes for memory.
 CopyWork copy_work(const cudaMemcpy3DParms& what) {
-  if (what.srcArray != nullptr || what.dstArray != nullptr) {
-    throw ApiError(cudaErrorNotSupported, "the emulated GPU has no CUDA arrays: copy between pitched pointers");
+  Arrays& arrays = State::instance().arrays;
+  const Array* const to = what.dstArray == nullptr ? nullptr : &arrays.require(what.dstArray);
+  const Array* const from = what.srcArray == nullptr ? nullptr : &arrays.require(what.srcArray);
+  const uint64_t unit = to != nullptr ? to->texel_bytes : from != nullptr ? from->texel_bytes : 1;
+  if (to != nullptr && from != nullptr && to->texel_bytes != from->texel_bytes) {
+    throw ApiError(cudaErrorInvalidValue, fmt::format("a copy from texels of {} bytes to texels of {} bytes",
+                                                      from->texel_bytes, to->texel_bytes));
   }
-  return {position(what.dstPtr, what.dstPos),
-          {what.dstPtr.pitch, what.dstPtr.pitch * what.dstPtr.ysize},
-          position(what.srcPtr, what.srcPos),
-          {what.srcPtr.pitch, what.srcPtr.pitch * what.srcPtr.ysize},
-          {what.extent.width, what.extent.height, what.extent.depth},
-          what.kind};
+  const Box box{what.extent.width * unit, what.extent.height, what.extent.depth};
+  const auto side = [&](const Array* array, const cudaPitchedPtr& memory, cudaPos at) -> ArrayPlace {
+    if (array != nullptr) return place_in(*array, {at.x * array->texel_bytes, at.y, at.z}, box);
+    return {position(memory, at), {memory.pitch, memory.pitch * memory.ysize}};
+  };
+  const ArrayPlace target = side(to, what.dstPtr, what.dstPos), source = side(from, what.srcPtr, what.srcPos);
+  return {target.pointer, target.layout, source.pointer, source.layout, box, what.kind};
 }
 
 cudaMemcpy3DParms parameters_of(const CopyWork& work) {

@@ -5,7 +5,7 @@
 
 namespace stagecraft::emulator::runtime {
 
-/// Throws ApiError (cudaErrorNotSupported) for CUDA arrays.
+/// Throws ApiError for places that an array does not have.
 CopyWork copy_work(const cudaMemcpy3DParms& parameters);
 cudaMemcpy3DParms parameters_of(const CopyWork& work);
 

@@ -112,6 +112,7 @@ void State::reset() {
   streams.reset();
   memory_advice.clear();
   pools.reset();
+  arrays.reset();
   host_allocation_flags.clear();
   limits = {};
   fault_.reset();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/machine/machine.hpp"
+#include "emulator/runtime/arrays.hpp"
 #include "emulator/runtime/contexts.hpp"
 #include "emulator/runtime/errors.hpp"
 #include "emulator/runtime/graphs.hpp"
@@ -60,6 +61,7 @@ class State {
   Streams streams;
   GraphTable graphs;
   MemoryPools pools;
+  Arrays arrays;
   unsigned device_flags = 0;
   bool driver_initialised = false;                               ///< cuInit was called
   std::unordered_map<uint64_t, MemoryAdvice> memory_advice;      ///< of managed memory, by address

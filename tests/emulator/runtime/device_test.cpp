@@ -113,11 +113,12 @@ TEST_F(DeviceTest, GivesTheDriversFunctionsByName) {
 }
 
 TEST_F(DeviceTest, SaysOnceWhatItDoesNotSupport) {
-  cudaArray_t array = nullptr;
+  cudaMipmappedArray_t array = nullptr;
   const cudaChannelFormatDesc format{};
-  EXPECT_EQ(cudaMallocArray(&array, &format, 8, 8, 0), cudaErrorNotSupported);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "stagecraft: cudaMallocArray: not supported by the emulated GPU", said());
-  EXPECT_EQ(cudaMallocArray(&array, &format, 8, 8, 0), cudaErrorNotSupported);
+  EXPECT_EQ(cudaMallocMipmappedArray(&array, &format, {8, 8, 0}, 2, 0), cudaErrorNotSupported);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "stagecraft: cudaMallocMipmappedArray: not supported by the emulated GPU",
+                      said());
+  EXPECT_EQ(cudaMallocMipmappedArray(&array, &format, {8, 8, 0}, 2, 0), cudaErrorNotSupported);
   EXPECT_EQ(said(), "");
 }
 
