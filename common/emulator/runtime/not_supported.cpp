@@ -1,5 +1,6 @@
 #include "emulator/runtime/not_supported.hpp"
 
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -13,6 +14,10 @@ std::string message_once(bool& told) {
   if (std::exchange(told, true)) return {};
   return "not supported by the emulated GPU; with -Dgpu_backend=gpu the program runs on a real one";
 }
+
+/// What the CUDA runtime 13.0 asks its driver for first.
+constexpr unsigned char kRuntimesTable[] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e,
+                                            0xb9, 0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9};
 
 }  // namespace
 
@@ -31,13 +36,14 @@ using namespace stagecraft::emulator::runtime;
 
 extern "C" {
 
-/// The private way by which NVIDIA's runtime talks to its driver, asked for even before cuInit.
-CUresult cuGetExportTable(const void**, const CUuuid*) {
+/// The private ways by which NVIDIA's libraries talk to their driver, asked for even before cuInit. Only the runtime's
+/// is missed; NVRTC asks too, and does without.
+CUresult cuGetExportTable(const void**, const CUuuid* id) {
   try {
     State& state = State::instance();
     const std::lock_guard lock(state.mutex);
     static bool told = false;
-    if (!std::exchange(told, true)) {
+    if (id != nullptr && std::memcmp(id, kRuntimesTable, sizeof kRuntimesTable) == 0 && !std::exchange(told, true)) {
       state.settings();  // tell it where all else is told
       state.reporter.refuse(
           "cuGetExportTable",
