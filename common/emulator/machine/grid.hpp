@@ -9,9 +9,7 @@
 // A grid, or a part of one that runs by itself (grid_parts.hpp), is run by one host thread.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,6 +20,7 @@
 
 #include "emulator/machine/aligned_bytes.hpp"
 #include "emulator/machine/architecture.hpp"
+#include "emulator/machine/events.hpp"
 #include "emulator/machine/fault.hpp"
 #include "emulator/machine/kernel.hpp"
 #include "emulator/machine/lanes.hpp"
@@ -37,9 +36,6 @@ struct Warpgroup;
 }
 
 namespace stagecraft::emulator::machine {
-
-/// Virtual time in cycles of the chip's clock, from the launch on.
-using Cycle = uint64_t;
 
 struct Extent3 {
   uint32_t x = 1, y = 1, z = 1;
@@ -175,78 +171,6 @@ struct Block {
   std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
 
   uint32_t shared_base() const { return rank << kSharedRankShift; }
-};
-
-/// Who was executing what: the place of a fault, kept for asynchronous work from its issue on.
-struct Origin {
-  const Block* block = nullptr;
-  uint32_t warp = 0;
-  uint32_t pc = 0;
-  LaneMask lanes = 0;
-};
-
-/// When something happens in a cluster; equal times keep the order of scheduling.
-struct Moment {
-  Cycle time;
-  uint64_t sequence;
-  auto operator<=>(const Moment&) const = default;
-};
-
-/// A thing that will happen in a cluster, and have an effect that others can see.
-struct Event {
-  Moment when;
-  std::function<void()> action;
-  Origin origin;
-};
-
-/// The events of a cluster by time. Unlike std::priority_queue it gives its events away instead of copies: an action
-/// owns what a copy engine needs, and every bulk copy is one.
-class EventQueue {
- public:
-  bool empty() const { return heap_.empty(); }
-  const Moment& next() const { return heap_.front().when; }
-  void push(Event event) {
-    heap_.push_back(std::move(event));
-    std::push_heap(heap_.begin(), heap_.end(), is_later);
-  }
-  Event take() {
-    std::pop_heap(heap_.begin(), heap_.end(), is_later);
-    Event first = std::move(heap_.back());
-    heap_.pop_back();
-    return first;
-  }
-
- private:
-  static bool is_later(const Event& left, const Event& right) { return left.when > right.when; }
-  std::vector<Event> heap_;
-};
-
-/// The sleeps of a cluster that end by themselves, the soonest first. Few at a time; but nearly all end before their
-/// limit, and leave the list then, which a queue of events would have to carry along until it comes to them.
-class TimeLimits {
- public:
-  bool empty() const { return limits_.empty(); }
-  bool precede(const EventQueue& events) const {
-    return !empty() && (events.empty() || limits_.front().when < events.next());
-  }
-  Cycle next_time() const { return limits_.front().when.time; }
-  Fragment& next() const { return *limits_.front().fragment; }
-  void add(Moment when, Fragment& fragment) {
-    const auto place = std::upper_bound(limits_.begin(), limits_.end(), when,
-                                        [](const Moment& left, const Limit& right) { return left < right.when; });
-    limits_.insert(place, {when, &fragment});
-  }
-  void remove(const Fragment& fragment) {
-    limits_.erase(
-        std::find_if(limits_.begin(), limits_.end(), [&](const Limit& limit) { return limit.fragment == &fragment; }));
-  }
-
- private:
-  struct Limit {
-    Moment when;
-    Fragment* fragment;
-  };
-  std::vector<Limit> limits_;
 };
 
 struct Cluster {
