@@ -66,7 +66,7 @@ std::string render_text(const machine::Diagnostic& diagnostic) {
   for (const std::string& detail : diagnostic.details) append_indented(out, detail, 4);
   if (!diagnostic.likely_cause.empty()) append_indented(out, "likely cause: " + diagnostic.likely_cause, 2);
   if (!diagnostic.tolerated.empty()) {
-    append_indented(out, "by PTX an error, which the chip seems to tolerate: " + diagnostic.tolerated, 2);
+    append_indented(out, "not promised by PTX, though the chip seems to tolerate it: " + diagnostic.tolerated, 2);
   }
   return out;
 }

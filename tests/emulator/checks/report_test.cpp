@@ -57,7 +57,7 @@ TEST(ReportTest, SaysWhatTheChipTolerates) {
   diagnostic.tolerated = "kernels of a library end so";
   EXPECT_EQ(render_text(diagnostic),
             "stagecraft: missing wait\n  the block ends\n"
-            "  by PTX an error, which the chip seems to tolerate: kernels of a library end so\n");
+            "  not promised by PTX, though the chip seems to tolerate it: kernels of a library end so\n");
   EXPECT_EQ(render_json(diagnostic).dump(),
             R"({"kind":"missing wait","message":"the block ends","tolerated":"kernels of a library end so"})");
 }
