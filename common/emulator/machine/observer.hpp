@@ -36,7 +36,7 @@ struct Diagnostic {
   Place place;
   std::vector<std::string> details;  ///< what is legal, what was found nearby
   std::string likely_cause;          ///< empty when nothing can be said
-  std::string tolerated;             ///< what is known to work on the chip in spite of it; mostly empty
+  std::string tolerated{};           ///< what is known to work on the chip in spite of it; mostly empty
 };
 
 /// Something found about a kernel that did not stop it.
