@@ -217,6 +217,8 @@ TEST_F(Cublas, RefusesAStreamThatIsBeingCaptured) {
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
   testing::internal::CaptureStderr();
   EXPECT_EQ(cublasSscal(handle_, 1, &two, x, 1), CUBLAS_STATUS_NOT_SUPPORTED);
+  ASSERT_EQ(cublasSetPointerMode(handle_, CUBLAS_POINTER_MODE_DEVICE), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(cublasSscal(handle_, 1, x, x, 1), CUBLAS_STATUS_NOT_SUPPORTED);  // and the capture goes on
   EXPECT_NE(testing::internal::GetCapturedStderr().find("is being captured"), std::string::npos);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);

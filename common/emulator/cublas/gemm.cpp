@@ -107,8 +107,8 @@ void multiply_batch(const cublasContext& context, Gemm gemm, const void* as, con
   require(count >= 0, "batchCount is negative");
   const auto addresses = [&](const void* array) {
     std::vector<const void*> result(static_cast<size_t>(count));
-    check(cudaMemcpyAsync(result.data(), array, result.size() * sizeof(void*), cudaMemcpyDeviceToHost, context.stream));
-    check(cudaStreamSynchronize(context.stream));
+    const size_t bytes = result.size() * sizeof(void*);
+    transfer(context, result.data(), bytes, array, bytes, bytes, 1, cudaMemcpyDeviceToHost);
     return result;
   };
   if (count == 0) return;

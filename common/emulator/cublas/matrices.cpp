@@ -27,14 +27,6 @@ auto with_type(cudaDataType type, const Function& function) {
   }
 }
 
-void refuse_capture(const cublasContext& context) {
-  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(context.stream, &capture));
-  if (capture == cudaStreamCaptureStatusNone) return;
-  throw Failure(CUBLAS_STATUS_NOT_SUPPORTED,
-                "the stream is being captured, but the stand-in for cuBLAS computes on the host, at once");
-}
-
 template <typename Value, typename Element>
 Value value_of(const std::byte* bytes) {
   Element element;
@@ -63,6 +55,18 @@ void store(std::byte* bytes, Value value) {
 
 }  // namespace
 
+void transfer(const cublasContext& context, void* to, size_t to_pitch, const void* from, size_t from_pitch,
+              size_t bytes, size_t rows, cudaMemcpyKind kind) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check(cudaStreamIsCapturing(context.stream, &capture));
+  if (capture != cudaStreamCaptureStatusNone) {
+    throw Failure(CUBLAS_STATUS_NOT_SUPPORTED,
+                  "the stream is being captured, but the stand-in for cuBLAS computes on the host, at once");
+  }
+  check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, bytes, rows, kind, context.stream));
+  check(cudaStreamSynchronize(context.stream));
+}
+
 int64_t bytes_of(cudaDataType type) {
   return with_type(type, [](auto element) { return static_cast<int64_t>(sizeof element); });
 }
@@ -72,12 +76,10 @@ std::vector<Value> read(const cublasContext& context, const Matrix& matrix) {
   const auto count = static_cast<size_t>(matrix.rows * matrix.columns);
   std::vector<Value> values(count);
   if (count == 0) return values;
-  refuse_capture(context);
   const auto size = static_cast<size_t>(bytes_of(matrix.type)), column = static_cast<size_t>(matrix.rows) * size;
   std::vector<std::byte> bytes(count * size);
-  check(cudaMemcpy2DAsync(bytes.data(), column, matrix.data, static_cast<size_t>(matrix.leading) * size, column,
-                          static_cast<size_t>(matrix.columns), cudaMemcpyDeviceToHost, context.stream));
-  check(cudaStreamSynchronize(context.stream));
+  transfer(context, bytes.data(), column, matrix.data, static_cast<size_t>(matrix.leading) * size, column,
+           static_cast<size_t>(matrix.columns), cudaMemcpyDeviceToHost);
   with_type(matrix.type, [&](auto element) {
     const std::byte* from = bytes.data();
     for (Value& value : values) {
@@ -100,9 +102,8 @@ void write(const cublasContext& context, const Matrix& matrix, const std::vector
       to += sizeof element;
     }
   });
-  check(cudaMemcpy2DAsync(const_cast<void*>(matrix.data), static_cast<size_t>(matrix.leading) * size, bytes.data(),
-                          column, column, static_cast<size_t>(matrix.columns), cudaMemcpyHostToDevice, context.stream));
-  check(cudaStreamSynchronize(context.stream));
+  transfer(context, const_cast<void*>(matrix.data), static_cast<size_t>(matrix.leading) * size, bytes.data(), column,
+           column, static_cast<size_t>(matrix.columns), cudaMemcpyHostToDevice);
 }
 
 double read_scalar(const cublasContext& context, const void* pointer, cudaDataType type) {
@@ -112,8 +113,7 @@ double read_scalar(const cublasContext& context, const void* pointer, cudaDataTy
   if (context.pointer_mode == CUBLAS_POINTER_MODE_HOST) {
     std::memcpy(bytes, pointer, size);
   } else {
-    check(cudaMemcpyAsync(bytes, pointer, size, cudaMemcpyDeviceToHost, context.stream));
-    check(cudaStreamSynchronize(context.stream));
+    transfer(context, bytes, size, pointer, size, size, 1, cudaMemcpyDeviceToHost);
   }
   return with_type(type, [&](auto element) { return value_of<double, decltype(element)>(bytes); });
 }
@@ -126,8 +126,7 @@ void write_scalar(const cublasContext& context, void* pointer, cudaDataType type
   if (context.pointer_mode == CUBLAS_POINTER_MODE_HOST) {
     std::memcpy(pointer, bytes, size);
   } else {
-    check(cudaMemcpyAsync(pointer, bytes, size, cudaMemcpyHostToDevice, context.stream));
-    check(cudaStreamSynchronize(context.stream));
+    transfer(context, pointer, size, bytes, size, size, 1, cudaMemcpyHostToDevice);
   }
 }
 

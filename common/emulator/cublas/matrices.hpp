@@ -1,6 +1,7 @@
 // Matrices and vectors in device memory, read and written from the host.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,6 +19,11 @@ struct Matrix {
 
 /// Bytes of an element. Throws Failure for types that products are not computed of.
 int64_t bytes_of(cudaDataType type);
+
+/// `rows` rows of `bytes` bytes between host and device, after all earlier work of the handle's stream; over when it
+/// returns. Refused on a stream that is being captured.
+void transfer(const cublasContext& context, void* to, size_t to_pitch, const void* from, size_t from_pitch,
+              size_t bytes, size_t rows, cudaMemcpyKind kind);
 
 /// @return the values, column by column without gaps, after all earlier work of the handle's stream
 /// @tparam Value  float, double or int32_t: what to compute in
