@@ -15,6 +15,7 @@
 #include "emulator/machine/memory.hpp"
 #include "emulator/machine/texture.hpp"
 #include "emulator/machine/texture_instructions.hpp"
+#include "emulator/units/narrow_floats.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -45,22 +46,13 @@ struct Texel {
   uint32_t bits[4] = {};
 };
 
-float half_to_float(uint16_t half) {
-  const uint32_t exponent = half >> 10 & 31, fraction = half & 1023;
-  const float magnitude = exponent == 31 ? (fraction != 0 ? NAN : INFINITY)
-                          : exponent == 0
-                              ? std::ldexp(static_cast<float>(fraction), -24)
-                              : std::ldexp(static_cast<float>(1024 + fraction), static_cast<int>(exponent) - 25);
-  return (half & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
 uint32_t channel_of(const TextureDescription& texture, const std::byte* at) {
   uint32_t raw = 0;
   std::memcpy(&raw, at, texture.channel_bytes);
   const uint32_t bits = 8u * texture.channel_bytes;
   if (texture.format == TexelFormat::floating) {
     if (bits == 32) return raw;
-    return std::bit_cast<uint32_t>(half_to_float(static_cast<uint16_t>(raw)));
+    return std::bit_cast<uint32_t>(units::from_f16(raw));
   }
   const bool is_signed = texture.format == TexelFormat::signed_integer;
   const int32_t value =
