@@ -16,19 +16,50 @@ namespace {
 
 constexpr uint32_t kValueBytes = 32;  // per lane, in MemoryAccess::values
 
+uint32_t strength_of(AccessOrder order) { return order != AccessOrder::weak ? PastAccess::kStrong : 0; }
+
+bool are_neighbours(LaneMask lanes) {
+  const LaneMask run = lanes >> machine::first_lane(lanes);
+  return (run & (run + 1)) == 0;
+}
+
+/// How the addresses of some lanes lie to each other.
+struct Spread {
+  Spread(const uint32_t* addresses, LaneMask lanes_, uint32_t bytes_)
+      : lanes(lanes_), bytes(bytes_), first(machine::first_lane(lanes_)), begin(addresses[first]) {
+    // All lanes at once: that of those which take no part does not count.
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      const uint32_t counts = 0u - (lanes >> lane & 1);
+      elsewhere |= (addresses[lane] ^ begin) & counts;
+      off_row |= (addresses[lane] - begin - (lane - first) * bytes) & counts;
+    }
+  }
+  bool is_one_place() const { return elsewhere == 0; }
+  bool is_row() const { return off_row == 0 && elsewhere != 0 && are_neighbours(lanes) && std::has_single_bit(bytes); }
+  void make_row(PastAccess& access) const {
+    access.lanes = (begin & machine::kSharedOffsetMask) - first * bytes;
+    const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
+    access.pc_and_flags |= PastAccess::kRow | width << PastAccess::kRowShift;
+  }
+
+  LaneMask lanes;
+  uint32_t bytes, first, begin;
+  uint32_t elsewhere = 0, off_row = 0;  ///< bits in which an address differs from the first, and from a row
+};
+
 }  // namespace
 
 void RaceCheck::grid_started(machine::Grid& grid) {
   grid_ = &grid;
   clusters_.clear();
-  spare_shadows_.clear();
+  spare_.clear();
   latest_ = nullptr;
   findings_.start(*grid.kernel);
 }
 
 void RaceCheck::grid_finished(machine::Grid&) {
   clusters_.clear();
-  spare_shadows_.clear();
+  spare_.clear();
   latest_ = nullptr;
 }
 
@@ -37,10 +68,10 @@ void RaceCheck::block_started(machine::Block& block) {
   const machine::LaunchRequest& request = *block.cluster->grid->request;
   const auto threads = static_cast<uint32_t>(request.block.count());
   const auto blocks = static_cast<uint32_t>(request.cluster.count());
-  if (spare_shadows_.empty()) spare_shadows_.emplace_back(blocks);
-  clusters_[block.cluster] = std::make_unique<ClusterState>(*block.cluster, std::move(spare_shadows_.back()), blocks,
+  if (spare_.empty()) spare_.push_back({std::vector<ShadowMemory>(blocks), {}});
+  clusters_[block.cluster] = std::make_unique<ClusterState>(*block.cluster, std::move(spare_.back()), blocks,
                                                             (threads + kWarpSize - 1) / kWarpSize, threads);
-  spare_shadows_.pop_back();
+  spare_.pop_back();
   latest_ = nullptr;
 }
 
@@ -50,7 +81,8 @@ void RaceCheck::block_finished(machine::Block& block) {
   for (const Operation* copy : state->order.bulk_copies_not_waited_for(block.rank)) report_outlived(*state, *copy);
   if (++state->finished_blocks < state->shadows.size()) return;
   for (ShadowMemory& shadow : state->shadows) shadow.clear();
-  spare_shadows_.push_back(std::move(state->shadows));
+  state->interval.reset();
+  spare_.push_back({std::move(state->shadows), std::move(state->interval)});
   clusters_.erase(block.cluster);
   latest_ = nullptr;
 }
@@ -77,7 +109,13 @@ void RaceCheck::fence(machine::Fragment& fragment, LaneMask lanes, machine::Fenc
 }
 
 void RaceCheck::rendezvous(const machine::Rendezvous& event) {
-  if (ClusterState* state = state_of(event.cluster)) state->order.rendezvous(event);
+  ClusterState* state = state_of(event.cluster);
+  if (state == nullptr) return;
+  state->order.rendezvous(event);
+  const bool of_cluster = event.of_all && event.block != nullptr && state->shadows.size() == 1;
+  if (event.kind != machine::RendezvousKind::complete || !of_cluster) return;
+  const VectorClock& known = state->order.learnt_at_barrier(event.block->rank, event.number);
+  state->interval.begin_next([&](const PastAccess& write) { return state->order.knows_of_all(write, known); });
 }
 
 void RaceCheck::group(const machine::GroupEvent& event) {
@@ -157,9 +195,9 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   WarpOrder& warp = state->order.warp(number);
   warp.accessed = true;
   if (access.values != nullptr) return check_overlapping_writes(*state, access, number);
+  if (access.kind == AccessKind::read && state->shadows.size() == 1 && put_off(*state, access, number)) return;
 
-  const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
-                         (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
+  const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) | strength_of(access.order);
   Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Those that know the same are looked at together.
@@ -176,21 +214,59 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   }
 }
 
+/// A read where nothing was written since the last barrier of all threads is looked at when something is, if ever.
+bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp) {
+  const Spread spread(access.shared, access.lanes, access.bytes);
+  const uint32_t begin = spread.begin;
+  BarrierInterval::Read read{{warp, access.lanes, state.order.warp(warp).time, access.pc | strength_of(access.order)},
+                             begin,
+                             access.bytes,
+                             access.lanes};
+  uint32_t span = access.bytes;
+  if (spread.is_row()) {
+    spread.make_row(read.access);
+    span *= static_cast<uint32_t>(std::popcount(access.lanes));
+  } else if (!spread.is_one_place()) {
+    BarrierInterval::Offsets offsets;
+    uint32_t first = begin, last = begin;
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      offsets[lane] = access.shared[lane];
+      const uint32_t address = (access.lanes >> lane & 1) != 0 ? access.shared[lane] : begin;
+      first = std::min(first, address);
+      last = std::max(last, address);
+    }
+    if (!state.interval.may_put_off(first, last - first + access.bytes)) return false;
+    read.access.lanes = state.interval.keep(offsets);
+    read.access.pc_and_flags |= PastAccess::kScattered;
+    state.interval.put_off(read, first, last - first + access.bytes);
+    return true;
+  }
+  if (!state.interval.may_put_off(begin, span)) return false;
+  state.interval.put_off(read, begin, span);
+  return true;
+}
+
+/// Looks at the reads that were put off.
+void RaceCheck::catch_up(ClusterState& state) {
+  for (const BarrierInterval::Read& read : state.interval.reads()) {
+    Outcomes outcomes;
+    Present now{read.access, read.access.agent, read.lanes, nullptr};
+    if (read.access.scattered()) {
+      check_scattered(state, state.interval.offsets(read).data(), read.bytes, now, outcomes);
+    } else {
+      const auto lanes = static_cast<uint32_t>(std::popcount(read.lanes));
+      check_range(state, read.begin, read.access.is_row() ? lanes * read.bytes : read.bytes, read.bytes, now, outcomes);
+    }
+  }
+  state.interval.forget();
+}
+
 /// Of lanes that know the same; those that access the same block's memory as the first of them, which it returns.
 LaneMask RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess& access, LaneMask lanes,
                                 Present& now) {
-  const uint32_t first = machine::first_lane(lanes);
-  const uint32_t begin = access.shared[first];
-  const uint32_t rank = begin >> machine::kSharedRankShift;
-  // All lanes at once: that of those which take no part does not count.
-  uint32_t elsewhere = 0, off_row = 0;
-  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-    const uint32_t counts = 0u - (lanes >> lane & 1);
-    const uint32_t address = access.shared[lane];
-    elsewhere |= (address ^ begin) & counts;
-    off_row |= (address - begin - (lane - first) * access.bytes) & counts;
-  }
-  if (elsewhere >> machine::kSharedRankShift != 0) {
+  const Spread spread(access.shared, lanes, access.bytes);
+  const uint32_t rank = spread.begin >> machine::kSharedRankShift;
+  if (spread.elsewhere >> machine::kSharedRankShift != 0) {
     LaneMask here = lanes;
     for_each_lane(lanes, [&](uint32_t lane) {
       if (access.shared[lane] >> machine::kSharedRankShift != rank) here &= ~(1u << lane);
@@ -198,53 +274,56 @@ LaneMask RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess
     return check_lanes(state, access, here, now);
   }
   if (rank >= state.shadows.size()) return lanes;
-  ShadowMemory& shadow = state.shadows[rank];
   Outcomes outcomes;
-  const auto check = [&](uint32_t address, uint32_t bytes) {
-    check_range(state, address, bytes, access.bytes, now, outcomes);
-    if (now.record.writes()) shadow.note_thread_write(address & machine::kSharedOffsetMask, bytes);
-  };
   now.record.lanes = now.lanes = lanes;
-  if (elsewhere == 0) {
-    check(begin, access.bytes);
+  if (!spread.is_one_place() && !spread.is_row()) {
+    check_scattered(state, access.shared, access.bytes, now, outcomes);
     return lanes;
   }
-  const LaneMask run = lanes >> first;
-  const bool neighbours = (run & (run + 1)) == 0;
-  if (off_row == 0 && neighbours && std::has_single_bit(access.bytes)) {
-    now.record.lanes = (begin & machine::kSharedOffsetMask) - first * access.bytes;
-    const auto width = static_cast<uint32_t>(std::countr_zero(access.bytes));
-    now.record.pc_and_flags |= PastAccess::kRow | width << PastAccess::kRowShift;
-    check(begin, static_cast<uint32_t>(std::popcount(lanes)) * access.bytes);
-  } else {
-    // Lanes that continue the one before, and those that do the same as it, are one range with it.
-    std::array<uint32_t, kWarpSize> before;
-    before[0] = 0;
-    std::copy_n(access.shared, kWarpSize - 1, before.begin() + 1);
-    LaneMask joined = 0, rising = 0;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      const uint32_t distance = access.shared[lane] - before[lane];
-      joined |= static_cast<uint32_t>((distance == access.bytes) | (distance == 0)) << lane;
-      rising |= static_cast<uint32_t>(distance - access.bytes <= machine::kSharedOffsetMask) << lane;
-    }
-    const LaneMask starts = lanes & ~(joined & lanes << 1);
-    Scatter places;
-    places.lanes = lanes;
-    places.bytes = access.bytes;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      places.offsets[lane] = access.shared[lane] & machine::kSharedOffsetMask;
-    }
-    places.disjoint = neighbours && (lanes & ~rising & ~(1u << first)) == 0;
-    now.record.lanes = shadow.keep(places);
-    now.record.pc_and_flags |= PastAccess::kScattered;
-    for_each_lane(starts, [&](uint32_t lane) {
-      const LaneMask behind = lane + 1 == kWarpSize ? 0 : (starts | ~lanes) >> (lane + 1) << (lane + 1);
-      const uint32_t last = behind == 0 ? kWarpSize - 1 : machine::first_lane(behind) - 1;
-      check(access.shared[lane], access.shared[last] + access.bytes - access.shared[lane]);
-    });
-    shadow.drop(now.record);
+  uint32_t span = access.bytes;
+  if (spread.is_row()) {
+    spread.make_row(now.record);
+    span *= static_cast<uint32_t>(std::popcount(lanes));
   }
+  check_range(state, spread.begin, span, access.bytes, now, outcomes);
+  if (now.record.writes()) note_thread_write(state, spread.begin, span);
   return lanes;
+}
+
+/// Of lanes whose addresses are neither one nor a row.
+void RaceCheck::check_scattered(ClusterState& state, const uint32_t* addresses, uint32_t bytes, Present& now,
+                                Outcomes& outcomes) {
+  const LaneMask lanes = now.lanes;
+  const uint32_t first = machine::first_lane(lanes);
+  ShadowMemory& shadow = state.shadows[addresses[first] >> machine::kSharedRankShift];
+  // Lanes that continue the one before, and those that do the same as it, are one range with it.
+  std::array<uint32_t, kWarpSize> before;
+  before[0] = 0;
+  std::copy_n(addresses, kWarpSize - 1, before.begin() + 1);
+  LaneMask joined = 0, rising = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const uint32_t distance = addresses[lane] - before[lane];
+    joined |= static_cast<uint32_t>((distance == bytes) | (distance == 0)) << lane;
+    rising |= static_cast<uint32_t>(distance - bytes <= machine::kSharedOffsetMask) << lane;
+  }
+  const LaneMask starts = lanes & ~(joined & lanes << 1);
+  Scatter places;
+  places.lanes = lanes;
+  places.bytes = bytes;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    places.offsets[lane] = addresses[lane] & machine::kSharedOffsetMask;
+  }
+  places.disjoint = are_neighbours(lanes) && (lanes & ~rising & ~(1u << first)) == 0;
+  now.record.lanes = shadow.keep(places);
+  now.record.pc_and_flags |= PastAccess::kScattered;
+  for_each_lane(starts, [&](uint32_t lane) {
+    const LaneMask behind = lane + 1 == kWarpSize ? 0 : (starts | ~lanes) >> (lane + 1) << (lane + 1);
+    const uint32_t last = behind == 0 ? kWarpSize - 1 : machine::first_lane(behind) - 1;
+    const uint32_t span = addresses[last] + bytes - addresses[lane];
+    check_range(state, addresses[lane], span, bytes, now, outcomes);
+    if (now.record.writes()) note_thread_write(state, addresses[lane], span);
+  });
+  shadow.drop(now.record);
 }
 
 void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t number) {

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/checks/barrier_interval.hpp"
 #include "emulator/checks/finding_log.hpp"
 #include "emulator/checks/happens_before.hpp"
 #include "emulator/checks/proxy_fences.hpp"
@@ -52,17 +53,23 @@ class RaceCheck : public machine::Observer {
   std::vector<machine::Finding> findings() override { return findings_.take(); }
 
  private:
+  /// What is remembered of accesses of shared memory; empty, it is kept for the next cluster.
+  struct Memory {
+    std::vector<ShadowMemory> shadows;  ///< by rank
+    BarrierInterval interval;
+  };
   struct ClusterState {
-    ClusterState(const machine::Cluster& cluster_, std::vector<ShadowMemory> shadows_, uint32_t blocks, uint32_t warps,
-                 uint32_t threads)
+    ClusterState(const machine::Cluster& cluster_, Memory memory, uint32_t blocks, uint32_t warps, uint32_t threads)
         : cluster(&cluster_),
           order(blocks, warps, threads),
-          shadows(std::move(shadows_)),
+          shadows(std::move(memory.shadows)),
+          interval(std::move(memory.interval)),
           proxy_fences(blocks * warps),
           tensor_memory(blocks, blocks * warps) {}
     const machine::Cluster* cluster;
     ClusterOrder order;
     std::vector<ShadowMemory> shadows;  ///< by rank
+    BarrierInterval interval;
     ProxyFences proxy_fences;
     std::map<uint32_t, size_t> awaited_fences;  ///< warp that lacks one: number of the finding that says so
     TensorOrder tensor_memory;
@@ -76,10 +83,10 @@ class RaceCheck : public machine::Observer {
   /// An access that is being checked.
   struct Present {
     PastAccess record;
-    uint32_t warp;            ///< whose clock counts: that of the thread, or of the issuer
-    machine::LaneMask lanes;  ///< the same for lanes, when the record is not scattered
-    const VectorClock* known;
-    const char* what = "";  ///< of an operation, for reports
+    uint32_t warp;             ///< whose clock counts: that of the thread, or of the issuer
+    machine::LaneMask lanes;   ///< the same for lanes, when the record is not scattered
+    const VectorClock* known;  ///< null: of a read that was put off, and races with nothing before it
+    const char* what = "";     ///< of an operation, for reports
   };
   /// What became of the histories of one block that an access has met: one that comes again goes the same way.
   class Outcomes {
@@ -106,8 +113,12 @@ class RaceCheck : public machine::Observer {
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
+  bool put_off(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
+  void catch_up(ClusterState& state);
   machine::LaneMask check_lanes(ClusterState& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
                                 Present& now);
+  void check_scattered(ClusterState& state, const uint32_t* addresses, uint32_t bytes, Present& now,
+                       Outcomes& outcomes);
   void check_overlapping_writes(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
   void check_overrun(ClusterState& state, const machine::BarrierEvent& event);
   void check_initialised(ClusterState& state, const machine::BarrierEvent& event);
@@ -186,7 +197,7 @@ class RaceCheck : public machine::Observer {
   const machine::Grid* grid_ = nullptr;
   std::map<const machine::Cluster*, std::unique_ptr<ClusterState>> clusters_;
   ClusterState* latest_ = nullptr;
-  std::vector<std::vector<ShadowMemory>> spare_shadows_;  ///< of clusters that have ended, for those to come
+  std::vector<Memory> spare_;  ///< of clusters that have ended, for those to come
   FindingLog findings_;
 };
 

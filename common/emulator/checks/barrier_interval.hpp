@@ -1,0 +1,107 @@
+// What the threads of a block do between two barriers of all of them, as far as it need not be looked at yet.
+//
+// At such a barrier every thread learns of all that was done before it. So a read where nothing was written since can
+// race with nothing before it: it matters only to writes that come in the same interval. Such reads are put off. A
+// write to where they were has them looked at first (RaceCheck::catch_up); otherwise the next barrier forgets them.
+// Most of the work of most kernels is reads of this kind.
+//
+// Only for clusters of one block: the threads of others would not have come to the barrier.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "emulator/checks/shadow_memory.hpp"
+
+namespace stagecraft::emulator::checks {
+
+class BarrierInterval {
+ public:
+  /// A read that was put off. `access.lanes` is as in histories, but of a scattered one the number of its offsets here.
+  struct Read {
+    PastAccess access;
+    uint32_t begin;  ///< of the first lane
+    uint32_t bytes;  ///< of each lane
+    machine::LaneMask lanes;
+  };
+  using Offsets = std::array<uint32_t, machine::kWarpSize>;  ///< of the lanes; of those that take no part: anything
+
+  /// Whether a read of these bytes can race with nothing before it, and there is room for it.
+  bool may_put_off(uint32_t offset, uint32_t bytes) const {
+    if (reads_.size() >= kMostReads) return false;
+    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
+      if (page < pages_.size() && pages_[page].written >= number_) return false;
+    }
+    return true;
+  }
+  void put_off(const Read& read, uint32_t offset, uint32_t bytes) {
+    reads_.push_back(read);
+    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
+      at(page).read = number_;
+    }
+  }
+  uint32_t keep(const Offsets& offsets) {
+    offsets_.push_back(offsets);
+    return static_cast<uint32_t>(offsets_.size() - 1);
+  }
+
+  /// Whether some of what was put off may have been in these bytes.
+  bool concerns(uint32_t offset, uint32_t bytes) const {
+    if (reads_.empty()) return false;
+    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
+      if (page < pages_.size() && pages_[page].read == number_) return true;
+    }
+    return false;
+  }
+  const std::vector<Read>& reads() const { return reads_; }
+  const Offsets& offsets(const Read& read) const { return offsets_[read.access.lanes]; }
+  void forget() {
+    reads_.clear();
+    offsets_.clear();
+  }
+
+  void note_write(const PastAccess& write, uint32_t offset, uint32_t bytes);
+  /// All threads have met. `is_over(write)` says of an asynchronous one whether they know it to be over.
+  template <typename IsOver>
+  void begin_next(IsOver&& is_over) {
+    forget();
+    ++number_;
+    std::erase_if(under_way_, [&](const UnderWay& each) { return is_over(each.write); });
+    for (Page& page : pages_) page.written = page.written == kUnderWay ? 0 : page.written;
+    for (const UnderWay& each : under_way_) mark(each.first_page, each.last_page, kUnderWay);
+  }
+  /// Of a block that begins.
+  void reset();
+
+ private:
+  static constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
+  static constexpr size_t kMostReads = 4096, kMostUnderWay = 4096;
+  static constexpr uint32_t kUnderWay = 0xfffffffeu, kAlways = 0xffffffffu;
+
+  struct Page {
+    uint32_t written = 0;  ///< the last interval in which threads wrote, kUnderWay or kAlways
+    uint32_t read = 0;     ///< the last interval in which a read was put off
+  };
+  struct UnderWay {
+    PastAccess write;
+    uint32_t first_page, last_page;
+  };
+
+  Page& at(uint32_t page) {
+    if (page >= pages_.size()) pages_.resize(page + 1);
+    return pages_[page];
+  }
+  void mark(uint32_t first, uint32_t last, uint32_t written) {
+    for (uint32_t page = first; page <= last; ++page) at(page).written = std::max(at(page).written, written);
+  }
+
+  uint32_t number_ = 1;
+  std::vector<Page> pages_;
+  std::vector<Read> reads_;
+  std::vector<Offsets> offsets_;
+  std::vector<UnderWay> under_way_;  ///< asynchronous writes of which not all threads knew at the last barrier
+};
+
+}  // namespace stagecraft::emulator::checks
