@@ -18,7 +18,7 @@ void BarrierInterval::note_write(const PastAccess& write, uint32_t offset, uint3
 void BarrierInterval::reset() {
   forget();
   number_ = 1;
-  pages_.clear();
+  pages_.assign(kPages, {});
   under_way_.clear();
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "emulator/checks/shadow_memory.hpp"
@@ -28,39 +29,35 @@ class BarrierInterval {
   };
   using Offsets = std::array<uint32_t, machine::kWarpSize>;  ///< of the lanes; of those that take no part: anything
 
-  /// Whether a read of these bytes can race with nothing before it, and there is room for it.
-  bool may_put_off(uint32_t offset, uint32_t bytes) const {
-    if (reads_.size() >= kMostReads) return false;
-    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
-      if (page < pages_.size() && pages_[page].written >= number_) return false;
-    }
-    return true;
+  /// Room for a read of these bytes, to be filled in; null when it may race with a write before it, or there is none.
+  Read* put_off(uint32_t offset, uint32_t bytes) {
+    const uint32_t first = offset / kPageBytes, last = (offset + bytes - 1) / kPageBytes;
+    if (last >= kPages) return nullptr;
+    uint32_t written = 0;
+    for (uint32_t page = first; page <= last; ++page) written = std::max(written, pages_[page].written);
+    if (written >= number_ || count_ == reads_.size()) return nullptr;
+    for (uint32_t page = first; page <= last; ++page) pages_[page].read = number_;
+    return &reads_[count_++];
   }
-  void put_off(const Read& read, uint32_t offset, uint32_t bytes) {
-    reads_.push_back(read);
-    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
-      at(page).read = number_;
-    }
-  }
-  uint32_t keep(const Offsets& offsets) {
-    offsets_.push_back(offsets);
-    return static_cast<uint32_t>(offsets_.size() - 1);
+  /// Room for the offsets of the latest read, which is scattered.
+  Offsets& offsets_of(Read& read) {
+    if (scattered_ == offsets_.size()) offsets_.resize(std::max<size_t>(64, 2 * offsets_.size()));
+    read.access.lanes = scattered_;
+    return offsets_[scattered_++];
   }
 
   /// Whether some of what was put off may have been in these bytes.
   bool concerns(uint32_t offset, uint32_t bytes) const {
-    if (reads_.empty()) return false;
-    for (uint32_t page = offset / kPageBytes; page <= (offset + bytes - 1) / kPageBytes; ++page) {
-      if (page < pages_.size() && pages_[page].read == number_) return true;
+    if (count_ == 0) return false;
+    const uint32_t end = std::min((offset + bytes - 1) / kPageBytes + 1, kPages);
+    for (uint32_t page = offset / kPageBytes; page < end; ++page) {
+      if (pages_[page].read == number_) return true;
     }
     return false;
   }
-  const std::vector<Read>& reads() const { return reads_; }
+  std::span<const Read> reads() const { return {reads_.data(), count_}; }
   const Offsets& offsets(const Read& read) const { return offsets_[read.access.lanes]; }
-  void forget() {
-    reads_.clear();
-    offsets_.clear();
-  }
+  void forget() { count_ = scattered_ = 0; }
 
   void note_write(const PastAccess& write, uint32_t offset, uint32_t bytes);
   /// All threads have met. `is_over(write)` says of an asynchronous one whether they know it to be over.
@@ -77,7 +74,8 @@ class BarrierInterval {
 
  private:
   static constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
-  static constexpr size_t kMostReads = 4096, kMostUnderWay = 4096;
+  static constexpr uint32_t kPages = 256;  // a block has 228 KiB, and the start of the window
+  static constexpr uint32_t kMostReads = 4096, kMostUnderWay = 4096;
   static constexpr uint32_t kUnderWay = 0xfffffffeu, kAlways = 0xffffffffu;
 
   struct Page {
@@ -89,17 +87,15 @@ class BarrierInterval {
     uint32_t first_page, last_page;
   };
 
-  Page& at(uint32_t page) {
-    if (page >= pages_.size()) pages_.resize(page + 1);
-    return pages_[page];
-  }
   void mark(uint32_t first, uint32_t last, uint32_t written) {
-    for (uint32_t page = first; page <= last; ++page) at(page).written = std::max(at(page).written, written);
+    const uint32_t end = std::min(last + 1, kPages);
+    for (uint32_t page = first; page < end; ++page) pages_[page].written = std::max(pages_[page].written, written);
   }
 
   uint32_t number_ = 1;
-  std::vector<Page> pages_;
-  std::vector<Read> reads_;
+  uint32_t count_ = 0, scattered_ = 0;  ///< reads, and those of them with offsets
+  std::vector<Page> pages_{kPages};
+  std::vector<Read> reads_{kMostReads};
   std::vector<Offsets> offsets_;
   std::vector<UnderWay> under_way_;  ///< asynchronous writes of which not all threads knew at the last barrier
 };

@@ -16,8 +16,6 @@ namespace {
 
 constexpr uint32_t kValueBytes = 32;  // per lane, in MemoryAccess::values
 
-uint32_t strength_of(AccessOrder order) { return order != AccessOrder::weak ? PastAccess::kStrong : 0; }
-
 bool are_neighbours(LaneMask lanes) {
   const LaneMask run = lanes >> machine::first_lane(lanes);
   return (run & (run + 1)) == 0;
@@ -27,15 +25,34 @@ bool are_neighbours(LaneMask lanes) {
 struct Spread {
   Spread(const uint32_t* addresses, LaneMask lanes_, uint32_t bytes_)
       : lanes(lanes_), bytes(bytes_), first(machine::first_lane(lanes_)), begin(addresses[first]) {
+    if (lanes == machine::kAllLanes) {
+      compare<true>(addresses);
+    } else {
+      compare<false>(addresses);
+    }
+  }
+  template <bool kAll>
+  void compare(const uint32_t* addresses) {
+    const uint32_t row = begin - first * bytes;
+    uint32_t differ = 0, off = 0, least = begin, most = begin;
     // All lanes at once: that of those which take no part does not count.
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      const uint32_t counts = 0u - (lanes >> lane & 1);
-      elsewhere |= (addresses[lane] ^ begin) & counts;
-      off_row |= (addresses[lane] - begin - (lane - first) * bytes) & counts;
+      const uint32_t counts = kAll ? ~0u : 0u - (lanes >> lane & 1);
+      const uint32_t address = kAll ? addresses[lane] : begin ^ ((addresses[lane] ^ begin) & counts);
+      differ |= address ^ begin;
+      off |= (address - row - lane * bytes) & counts;
+      least = std::min(least, address);
+      most = std::max(most, address);
     }
+    elsewhere = differ;
+    off_row = off;
+    lowest = least;
+    highest = most;
   }
   bool is_one_place() const { return elsewhere == 0; }
   bool is_row() const { return off_row == 0 && elsewhere != 0 && are_neighbours(lanes) && std::has_single_bit(bytes); }
+  /// Of a row, those that are not the first lane's.
+  uint32_t bytes_behind_first() const { return static_cast<uint32_t>(std::popcount(lanes) - 1) * bytes; }
   void make_row(PastAccess& access) const {
     access.lanes = (begin & machine::kSharedOffsetMask) - first * bytes;
     const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
@@ -45,6 +62,7 @@ struct Spread {
   LaneMask lanes;
   uint32_t bytes, first, begin;
   uint32_t elsewhere = 0, off_row = 0;  ///< bits in which an address differs from the first, and from a row
+  uint32_t lowest = 0, highest = 0;
 };
 
 }  // namespace
@@ -195,10 +213,12 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   WarpOrder& warp = state->order.warp(number);
   warp.accessed = true;
   if (access.values != nullptr) return check_overlapping_writes(*state, access, number);
-  if (access.kind == AccessKind::read && state->shadows.size() == 1 && put_off(*state, access, number)) return;
 
-  const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) | strength_of(access.order);
-  Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
+  const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
+                         (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
+  Present now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr};
+  const bool may_wait = access.kind == AccessKind::read && state->shadows.size() == 1;
+  if (may_wait && put_off(*state, access, now.record)) return;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Those that know the same are looked at together.
     const uint32_t first = machine::first_lane(rest);
@@ -215,34 +235,20 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 }
 
 /// A read where nothing was written since the last barrier of all threads is looked at when something is, if ever.
-bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp) {
+bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record) {
   const Spread spread(access.shared, access.lanes, access.bytes);
-  const uint32_t begin = spread.begin;
-  BarrierInterval::Read read{{warp, access.lanes, state.order.warp(warp).time, access.pc | strength_of(access.order)},
-                             begin,
-                             access.bytes,
-                             access.lanes};
-  uint32_t span = access.bytes;
+  BarrierInterval::Read* read = state.interval.put_off(spread.lowest, spread.highest - spread.lowest + access.bytes);
+  if (read == nullptr) return false;
+  read->access = record;
+  read->begin = spread.begin;
+  read->bytes = access.bytes;
+  read->lanes = access.lanes;
   if (spread.is_row()) {
-    spread.make_row(read.access);
-    span *= static_cast<uint32_t>(std::popcount(access.lanes));
+    spread.make_row(read->access);
   } else if (!spread.is_one_place()) {
-    BarrierInterval::Offsets offsets;
-    uint32_t first = begin, last = begin;
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      offsets[lane] = access.shared[lane];
-      const uint32_t address = (access.lanes >> lane & 1) != 0 ? access.shared[lane] : begin;
-      first = std::min(first, address);
-      last = std::max(last, address);
-    }
-    if (!state.interval.may_put_off(first, last - first + access.bytes)) return false;
-    read.access.lanes = state.interval.keep(offsets);
-    read.access.pc_and_flags |= PastAccess::kScattered;
-    state.interval.put_off(read, first, last - first + access.bytes);
-    return true;
+    read->access.pc_and_flags |= PastAccess::kScattered;
+    std::copy_n(access.shared, kWarpSize, state.interval.offsets_of(*read).begin());
   }
-  if (!state.interval.may_put_off(begin, span)) return false;
-  state.interval.put_off(read, begin, span);
   return true;
 }
 
@@ -283,7 +289,7 @@ LaneMask RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess
   uint32_t span = access.bytes;
   if (spread.is_row()) {
     spread.make_row(now.record);
-    span *= static_cast<uint32_t>(std::popcount(lanes));
+    span += spread.bytes_behind_first();
   }
   check_range(state, spread.begin, span, access.bytes, now, outcomes);
   if (now.record.writes()) note_thread_write(state, spread.begin, span);

@@ -113,7 +113,7 @@ class RaceCheck : public machine::Observer {
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
-  bool put_off(ClusterState& state, const machine::MemoryAccess& access, uint32_t warp);
+  static bool put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record);
   void catch_up(ClusterState& state);
   machine::LaneMask check_lanes(ClusterState& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
                                 Present& now);

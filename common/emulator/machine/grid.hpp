@@ -123,6 +123,7 @@ struct Fragment {
 
 struct Warp {
   Block* block = nullptr;
+  Grid* grid = nullptr;            ///< of the block's cluster: what each instruction may ask for is not far away
   uint32_t index = 0;              ///< warp number in its block
   LaneMask live = 0;               ///< lanes that exist and have not exited
   std::byte* registers = nullptr;  ///< kernel.register_bytes bytes, 64-byte aligned
@@ -311,7 +312,7 @@ inline uint32_t thread_of(const Fragment& fragment, uint32_t lane);
 
 inline Block& Fragment::block() const { return *warp->block; }
 inline Cluster& Fragment::cluster() const { return *warp->block->cluster; }
-inline Grid& Fragment::grid() const { return *warp->block->cluster->grid; }
+inline Grid& Fragment::grid() const { return *warp->grid; }
 inline uint32_t thread_of(const Fragment& fragment, uint32_t lane) { return fragment.warp->index * kWarpSize + lane; }
 
 /// The byte of shared memory behind a 32-bit shared address, checked: throws Fault when the address has another

@@ -251,6 +251,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   for (uint32_t i = 0; i < warps_per_block_; ++i) {
     Warp& warp = block.warps[i];
     warp.block = &block;
+    warp.grid = block.cluster->grid;
     warp.index = i;
     warp.registers = block.register_files + size_t{kernel.register_bytes} * i;
     warp.local = block.local_memory + size_t{local_stride} * kWarpSize * i;

@@ -91,6 +91,10 @@ AccessKind kind_of(AccessVerb verb) {
   return AccessKind::update;
 }
 
+void tell(const Grid& grid, const MemoryAccess& event) {
+  for (Observer* observer : grid.memory_observers) observer->access(event);
+}
+
 /// An access of shared memory, and of global memory where it is strong: its addresses are taken before the instruction,
 /// because a load may overwrite the register that holds them.
 class ObservedAccess {
@@ -128,19 +132,15 @@ class ObservedAccess {
                        shared_.data(),
                        nullptr,
                        overlapping_ ? values_.data() : nullptr};
-    if (shared_lanes_ != 0) tell(fragment, event);
+    if (shared_lanes_ != 0) tell(fragment.grid(), event);
     if (global_lanes_ == 0) return;
     event.lanes = global_lanes_;
     event.shared = nullptr;
     event.global = global_.data();
-    tell(fragment, event);
+    tell(fragment.grid(), event);
   }
 
  private:
-  static void tell(const Fragment& fragment, const MemoryAccess& event) {
-    for (Observer* observer : fragment.grid().memory_observers) observer->access(event);
-  }
-
   const AccessDetail& access_;
   uint32_t pc_;
   AccessOrder order_;
@@ -156,6 +156,21 @@ Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
   const ObservedAccess access(fragment, mask, plain);
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome != Outcome::blocked) access.announce(fragment);
+  return outcome;
+}
+
+/// The most frequent of them, a load of what is known to be shared memory.
+Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
+  const Grid& grid = fragment.grid();
+  const ObservedOp& plain = grid.kernel->observed[fragment.pc];
+  const auto& access = *static_cast<const AccessDetail*>(plain.access);
+  alignas(32) std::array<uint32_t, kWarpSize> addresses;
+  find_addresses(fragment, access, addresses.data());
+  const uint32_t pc = fragment.pc;
+  const Outcome outcome = execute(fragment, op, mask, plain);
+  if (outcome == Outcome::blocked) return outcome;
+  tell(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
+              static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
   return outcome;
 }
 
@@ -183,6 +198,11 @@ Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
 
 bool may_be_shared(AccessSpace space) {
   return space == AccessSpace::shared || space == AccessSpace::shared_cluster || space == AccessSpace::generic;
+}
+
+bool is_shared_load(const AccessDetail& access) {
+  return (access.space == AccessSpace::shared || access.space == AccessSpace::shared_cluster) &&
+         access.verb == AccessVerb::reads;
 }
 
 FenceKind fence_of(const ptx::Instruction& instruction) {
@@ -242,7 +262,9 @@ void observe(Kernel& kernel) {
     plain.fence = static_cast<uint8_t>(last ? fence_of(instruction) : FenceKind::other);
     if (plain.access == nullptr && !plain.synchronises && fence_of(instruction) == FenceKind::other) continue;
     kernel.observed[pc] = plain;
-    op.full = op.masked = plain.access != nullptr ? observed_access : observed_order;
+    op.full = op.masked = plain.access == nullptr   ? observed_order
+                          : is_shared_load(*access) ? observed_shared_load
+                                                    : observed_access;
   }
 }
 
