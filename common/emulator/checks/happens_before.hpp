@@ -165,8 +165,8 @@ class ClusterOrder {
   uint32_t find_barrier(uint32_t rank, uint32_t offset) const;
   const Operation& operation(uint32_t index) const { return operations_[index]; }
   /// What all learn who wait at a block's barrier that has completed.
-  const VectorClock& learnt_at_barrier(uint32_t rank, uint32_t number) const {
-    return *meetings_.at({rank, number}).completed;
+  const SharedClock& learnt_at_barrier(uint32_t rank, uint32_t number) const {
+    return meetings_.at({rank, number}).completed;
   }
   /// The commit that a wait which saw the barrier's phase number `phase` end was let pass by; null for none.
   const Operation* commit_of(uint32_t barrier, Time phase) const;

@@ -132,8 +132,8 @@ void RaceCheck::rendezvous(const machine::Rendezvous& event) {
   state->order.rendezvous(event);
   const bool of_cluster = event.of_all && event.block != nullptr && state->shadows.size() == 1;
   if (event.kind != machine::RendezvousKind::complete || !of_cluster) return;
-  const VectorClock& known = state->order.learnt_at_barrier(event.block->rank, event.number);
-  state->interval.begin_next([&](const PastAccess& write) { return state->order.knows_of_all(write, known); });
+  const SharedClock& known = state->order.learnt_at_barrier(event.block->rank, event.number);
+  state->interval.begin_next(known, [&](const PastAccess& write) { return state->order.knows_of_all(write, *known); });
 }
 
 void RaceCheck::group(const machine::GroupEvent& event) {
@@ -217,8 +217,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
                          (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
   Present now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr};
-  const bool may_wait = access.kind == AccessKind::read && state->shadows.size() == 1;
-  if (may_wait && put_off(*state, access, now.record)) return;
+  if (may_put_off(*state, now.record) && put_off(*state, access, now.record)) return;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Those that know the same are looked at together.
     const uint32_t first = machine::first_lane(rest);
@@ -234,36 +233,31 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   }
 }
 
-/// A read where nothing was written since the last barrier of all threads is looked at when something is, if ever.
+/// Whether an access need not be looked at until others come that may race with it.
 bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record) {
+  if (state.interval.is_full() && !state.interval.compact()) catch_up(state);
   const Spread spread(access.shared, access.lanes, access.bytes);
-  BarrierInterval::Read* read = state.interval.put_off(spread.lowest, spread.highest - spread.lowest + access.bytes);
-  if (read == nullptr) return false;
-  read->access = record;
-  read->begin = spread.begin;
-  read->bytes = access.bytes;
-  read->lanes = access.lanes;
+  LateAccess* late = state.interval.put_off(record, spread.lowest, spread.highest - spread.lowest + access.bytes);
+  if (late == nullptr) return false;
+  *late = {record, spread.begin, access.bytes, access.lanes};
   if (spread.is_row()) {
-    spread.make_row(read->access);
+    spread.make_row(late->access);
   } else if (!spread.is_one_place()) {
-    read->access.pc_and_flags |= PastAccess::kScattered;
-    std::copy_n(access.shared, kWarpSize, state.interval.offsets_of(*read).begin());
+    late->access.pc_and_flags |= PastAccess::kScattered;
+    std::copy_n(access.shared, kWarpSize, state.interval.offsets_of(*late).begin());
   }
   return true;
 }
 
-/// Looks at the reads that were put off.
+/// Looks at what was put off.
 void RaceCheck::catch_up(ClusterState& state) {
-  for (const BarrierInterval::Read& read : state.interval.reads()) {
+  state.interval.for_each([&](const LateAccess& late, const uint32_t* offsets) {
     Outcomes outcomes;
-    Present now{read.access, read.access.agent, read.lanes, nullptr};
-    if (read.access.scattered()) {
-      check_scattered(state, state.interval.offsets(read).data(), read.bytes, now, outcomes);
-    } else {
-      const auto lanes = static_cast<uint32_t>(std::popcount(read.lanes));
-      check_range(state, read.begin, read.access.is_row() ? lanes * read.bytes : read.bytes, read.bytes, now, outcomes);
-    }
-  }
+    Present now{late.access, late.access.agent, late.lanes, &state.interval.known(), "", true};
+    if (offsets != nullptr) return check_scattered(state, offsets, late.bytes, now, outcomes);
+    const auto lanes = static_cast<uint32_t>(std::popcount(late.lanes));
+    check_range(state, late.begin, late.access.is_row() ? lanes * late.bytes : late.bytes, late.bytes, now, outcomes);
+  });
   state.interval.forget();
 }
 

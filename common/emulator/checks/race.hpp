@@ -85,8 +85,9 @@ class RaceCheck : public machine::Observer {
     PastAccess record;
     uint32_t warp;             ///< whose clock counts: that of the thread, or of the issuer
     machine::LaneMask lanes;   ///< the same for lanes, when the record is not scattered
-    const VectorClock* known;  ///< null: of a read that was put off, and races with nothing before it
-    const char* what = "";     ///< of an operation, for reports
+    const VectorClock* known;
+    const char* what = "";  ///< of an operation, for reports
+    bool was_put_off = false;
   };
   /// What became of the histories of one block that an access has met: one that comes again goes the same way.
   class Outcomes {
@@ -113,7 +114,12 @@ class RaceCheck : public machine::Observer {
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
-  static bool put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record);
+  /// What is written is to be known at once where asynchronous operations may need a fence behind it.
+  bool may_put_off(const ClusterState& state, const PastAccess& access) const {
+    const bool strong_write = access.strong() && access.writes() && !grid_->kernel->has_async_proxy;
+    return state.shadows.size() == 1 && (!access.writes() || strong_write);
+  }
+  bool put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record);
   void catch_up(ClusterState& state);
   machine::LaneMask check_lanes(ClusterState& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
                                 Present& now);

@@ -23,10 +23,10 @@ void RaceCheck::check_range(ClusterState& state, uint32_t address, uint32_t byte
   const uint32_t rank = address >> machine::kSharedRankShift;
   if (rank >= state.shadows.size()) return;
   const uint32_t offset = address & machine::kSharedOffsetMask;
-  const bool late = now.record.writes() && state.interval.concerns(offset, bytes);
-  if (late) catch_up(state);
-  if (now.record.writes()) state.interval.note_write(now.record, offset, bytes);
-  if (late || outcomes.rank != rank) outcomes = {};
+  const bool behind = !now.was_put_off && state.interval.concerns(offset, bytes);
+  if (behind) catch_up(state);
+  if (!now.was_put_off) state.interval.note(now.record, offset, bytes);
+  if (behind || outcomes.rank != rank) outcomes = {};
   outcomes.rank = rank;
   state.shadows[rank].update(offset, bytes, unit, [&](Cells& cells) {
     if (const uint32_t known = outcomes.of(cells.history); known != Outcomes::kNone) return known;
@@ -92,7 +92,7 @@ uint32_t RaceCheck::read(ClusterState& state, uint32_t rank, Cells& cells, const
       ++alike;
     }
   }
-  if (now.known != nullptr) check_read(state, rank, cells, now);
+  check_read(state, rank, cells, now);
   // A cell that is looked at by itself need not be kept together with others.
   resolves = resolves || alike >= kMostAlike || (alike != 0 && cells.count == 1);
   if (resolves) cells.count = 1;
@@ -102,8 +102,7 @@ uint32_t RaceCheck::read(ClusterState& state, uint32_t rank, Cells& cells, const
   if (size == 1 || (size >= kFew && std::has_single_bit(size)) || replaces) {
     shadow.drop_reads(after, [&](const PastAccess& read) {
       if (read.writes() || read.strong() != record.strong()) return false;
-      return is_superseded(state, read, record) ||
-             (now.known != nullptr && state.order.knows_of_all(read, *now.known)) ||
+      return is_superseded(state, read, record) || state.order.knows_of_all(read, *now.known) ||
              (replaces && read.is_like(record) && read.time != record.time && shadow.covers(record, read, cells));
     });
   }

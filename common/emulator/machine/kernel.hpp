@@ -118,6 +118,7 @@ class Kernel {
   std::vector<Op> code;
   std::vector<OpPlace> places;       ///< parallel to `code`
   std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
+  bool has_async_proxy = false;      ///< of an observed one: some instruction accesses shared memory through it
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;

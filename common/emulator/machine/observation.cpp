@@ -205,6 +205,13 @@ bool is_shared_load(const AccessDetail& access) {
          access.verb == AccessVerb::reads;
 }
 
+/// Whether it may access shared memory through the asynchronous proxy (PTX ISA, "Async proxy").
+bool is_of_async_proxy(const ptx::Instruction& instruction) {
+  const std::string& opcode = instruction.opcode;
+  if (opcode == "wgmma" || opcode == "tcgen05" || opcode == "clusterlaunchcontrol") return true;
+  return ptx::has_modifier(instruction, "bulk") || (opcode != "cp" && ptx::has_modifier(instruction, "async"));
+}
+
 FenceKind fence_of(const ptx::Instruction& instruction) {
   const bool is_fence = instruction.opcode == "fence" || instruction.opcode == "membar";
   if (!is_fence || ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
@@ -246,6 +253,7 @@ void observe(Kernel& kernel) {
     const OpPlace& place = kernel.places[pc];
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
     const ptx::Instruction& instruction = place.function->body[place.instruction];
+    kernel.has_async_proxy = kernel.has_async_proxy || is_of_async_proxy(instruction);
     Op& op = kernel.code[pc];
     ObservedOp plain{op.full, op.masked};
     const auto* access = dynamic_cast<const AccessDetail*>(op.detail);
