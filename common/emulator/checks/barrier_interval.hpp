@@ -111,7 +111,7 @@ class BarrierInterval {
   std::vector<UnderWay> under_way_;        ///< asynchronous writes of which not all threads knew at the last barrier
 };
 
-inline LateAccess* BarrierInterval::put_off(const PastAccess& access, uint32_t offset, uint32_t bytes) {
+[[gnu::always_inline]] inline LateAccess* BarrierInterval::put_off(const PastAccess& access, uint32_t offset, uint32_t bytes) {
   const uint32_t first = offset / kPageBytes, last = (offset + bytes - 1) / kPageBytes;
   if (last >= kPages || is_full()) return nullptr;
   uint32_t conflict = 0;

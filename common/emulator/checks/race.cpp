@@ -23,7 +23,7 @@ bool are_neighbours(LaneMask lanes) {
 
 /// How the addresses of some lanes lie to each other.
 struct Spread {
-  Spread(const uint32_t* addresses, LaneMask lanes_, uint32_t bytes_)
+  [[gnu::always_inline]] Spread(const uint32_t* addresses, LaneMask lanes_, uint32_t bytes_)
       : lanes(lanes_), bytes(bytes_), first(machine::first_lane(lanes_)), begin(addresses[first]) {
     if (lanes == machine::kAllLanes) {
       compare<true>(addresses);
@@ -32,7 +32,7 @@ struct Spread {
     }
   }
   template <bool kAll>
-  void compare(const uint32_t* addresses) {
+  [[gnu::always_inline]] void compare(const uint32_t* addresses) {
     const uint32_t row = begin - first * bytes;
     uint32_t differ = 0, off = 0, least = begin, most = begin;
     // All lanes at once: that of those which take no part does not count.

@@ -25,7 +25,7 @@ void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* _
 
 /// The addresses of all lanes. Those of shared memory have 32 bits.
 template <typename Address>
-void find_addresses(const Fragment& fragment, const AccessDetail& access, Address* addresses) {
+[[gnu::always_inline]] inline void find_addresses(const Fragment& fragment, const AccessDetail& access, Address* addresses) {
   if (access.base == kNoRegister || access.space == AccessSpace::call_parameter) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
       addresses[lane] = static_cast<Address>(address_of_lane(fragment, access, lane));
