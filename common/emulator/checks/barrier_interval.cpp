@@ -7,7 +7,7 @@ namespace stagecraft::emulator::checks {
 
 using machine::kWarpSize;
 
-BarrierInterval::BarrierInterval() : late_(kMostLate) { reset(); }
+BarrierInterval::BarrierInterval() { reset(); }
 
 void BarrierInterval::reset() {
   forget();
@@ -52,50 +52,43 @@ void BarrierInterval::note(const PastAccess& access, uint32_t offset, uint32_t b
   under_way_.clear();
 }
 
-BarrierInterval::Table* BarrierInterval::table_of(const PastAccess& access, uint32_t page) {
+BarrierInterval::Table& BarrierInterval::table_of(const PastAccess& access, uint32_t page, uint32_t unit) {
   constexpr uint32_t kShape = PastAccess::kRow | PastAccess::kScattered | 7u << PastAccess::kRowShift;
   PastAccess even = access;
   even.pc_and_flags &= ~kShape;
   const auto [found, fresh] =
-      table_numbers_.try_emplace(Key{even.agent, even.time, even.pc_and_flags, page}, tables_.size());
-  if (!fresh) return &tables_[found->second];
-  tables_.push_back({even, page});
-  return &tables_.back();
+      table_numbers_.try_emplace(Key{even.agent, even.time, even.pc_and_flags, page, unit}, tables_.size());
+  if (fresh) tables_.push_back({even, page, unit, std::vector<machine::LaneMask>(kPageBytes / unit)});
+  return tables_[found->second];
 }
 
-bool BarrierInterval::add_to_tables(const LateAccess& late) {
-  if (late.bytes % kWordBytes != 0 || tables_.size() > kMostTables) return false;
-  Table* table = nullptr;
-  const auto add = [&](uint32_t address, machine::LaneMask lanes) {
-    for (uint32_t at = address; at < address + late.bytes; at += kWordBytes) {
-      const uint32_t page = at / kPageBytes;
-      if (table == nullptr || table->page != page) table = table_of(late.access, page);
-      table->lanes[at % kPageBytes / kWordBytes] |= lanes;
-    }
-  };
+void BarrierInterval::add_to_tables(const LateAccess& late) {
   const uint32_t first = machine::first_lane(late.lanes);
-  if (late.begin % kWordBytes != 0) return false;
-  if (late.access.is_even()) {
-    add(late.begin, late.lanes);
-  } else if (late.access.is_row()) {
-    machine::for_each_lane(late.lanes,
-                           [&](uint32_t lane) { add(late.begin + (lane - first) * late.bytes, 1u << lane); });
-  } else {
-    const Offsets& offsets = offsets_[late.access.lanes];
-    bool aligned = true;
-    machine::for_each_lane(late.lanes, [&](uint32_t lane) { aligned = aligned && offsets[lane] % kWordBytes == 0; });
-    if (!aligned) return false;
-    machine::for_each_lane(late.lanes, [&](uint32_t lane) { add(offsets[lane], 1u << lane); });
-  }
-  return true;
+  const uint32_t step = late.access.is_row() ? late.bytes : 0;
+  Offsets row;
+  for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) row[lane] = late.begin + (lane - first) * step;
+  const Offsets& addresses = late.access.scattered() ? offsets_[late.access.lanes] : row;
+  uint32_t bits = late.bytes | kLargestUnit;
+  machine::for_each_lane(late.lanes, [&](uint32_t lane) { bits |= addresses[lane]; });
+  const auto shift = static_cast<uint32_t>(std::countr_zero(bits));
+  uint32_t page = kPages;
+  machine::LaneMask* table = nullptr;
+  machine::for_each_lane(late.lanes, [&](uint32_t lane) {
+    const uint32_t begin = addresses[lane] >> shift, end = begin + (late.bytes >> shift);
+    for (uint32_t at = begin; at < end; ++at) {
+      const uint32_t unit = at & ((kPageBytes >> shift) - 1);
+      if (const uint32_t here = at << shift; here / kPageBytes != page) {
+        page = here / kPageBytes;
+        table = table_of(late.access, page, 1u << shift).lanes.data();
+      }
+      table[unit] |= 1u << lane;
+    }
+  });
 }
 
 bool BarrierInterval::compact() {
-  for (uint32_t i = 0; i < count_; ++i) {
-    if (add_to_tables(late_[i])) continue;
-    // What is in tables already is there twice now, which changes nothing.
-    return false;
-  }
+  if (tables_.size() > kMostTables) return false;
+  for (uint32_t i = 0; i < count_; ++i) add_to_tables(late_[i]);
   count_ = scattered_ = 0;
   return true;
 }

@@ -46,7 +46,7 @@ class BarrierInterval {
   LateAccess* put_off(const PastAccess& access, uint32_t offset, uint32_t bytes);
   /// Room for the offsets of the latest one, which is scattered.
   Offsets& offsets_of(LateAccess& late);
-  bool is_full() const { return count_ == late_.size(); }
+  bool is_full() const { return count_ == kMostLate; }
   /// Makes room without forgetting anything; whether it could.
   bool compact();
 
@@ -72,7 +72,7 @@ class BarrierInterval {
   static constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
   static constexpr uint32_t kPages = 256;  // a block has 228 KiB, and the start of the window
   static constexpr uint32_t kMostLate = 4096, kMostUnderWay = 4096, kMostTables = 1024;
-  static constexpr uint32_t kWordBytes = 4;
+  static constexpr uint32_t kLargestUnit = 4;
   static constexpr uint32_t kUnderWay = 0xfffffffeu, kAlways = 0xffffffffu;
 
   /// The last interval with an access of each kind. Of asynchronous ones: kUnderWay, kAlways.
@@ -84,11 +84,12 @@ class BarrierInterval {
     PastAccess write;
     uint32_t first_page, last_page;
   };
-  /// Which lanes of a warp accessed which words of a page, in one instruction at one time of the warp.
+  /// Which lanes of a warp accessed which bytes of a page, in one instruction at one time of the warp.
   struct Table {
     PastAccess access;
     uint32_t page;
-    std::array<machine::LaneMask, kPageBytes / kWordBytes> lanes{};
+    uint32_t unit;                         ///< bytes that were always accessed together: 1, 2 or 4
+    std::vector<machine::LaneMask> lanes;  ///< of each unit of the page
   };
 
   static uint32_t& last_of(Page& page, const PastAccess& access) {
@@ -96,8 +97,8 @@ class BarrierInterval {
     return access.strong() ? page.put_off : page.weak_read;  // a strong read is in nobody's way
   }
   void mark(uint32_t first, uint32_t last, const PastAccess& access, uint32_t interval);
-  Table* table_of(const PastAccess& access, uint32_t page);
-  bool add_to_tables(const LateAccess& late);
+  Table& table_of(const PastAccess& access, uint32_t page, uint32_t unit);
+  void add_to_tables(const LateAccess& late);
 
   uint32_t number_ = 1;
   SharedClock known_;
@@ -106,12 +107,13 @@ class BarrierInterval {
   std::vector<LateAccess> late_;
   std::vector<Offsets> offsets_;
   std::vector<Table> tables_;  ///< of what was put off before
-  using Key = std::tuple<uint32_t, Time, uint32_t, uint32_t>;
-  std::map<Key, uint32_t> table_numbers_;  ///< by agent, time, instruction and page
-  std::vector<UnderWay> under_way_;        ///< asynchronous writes of which not all threads knew at the last barrier
+  using Key = std::tuple<uint32_t, Time, uint32_t, uint32_t, uint32_t>;
+  std::map<Key, size_t> table_numbers_;  ///< by agent, time, instruction, page and unit
+  std::vector<UnderWay> under_way_;      ///< asynchronous writes of which not all threads knew at the last barrier
 };
 
-[[gnu::always_inline]] inline LateAccess* BarrierInterval::put_off(const PastAccess& access, uint32_t offset, uint32_t bytes) {
+[[gnu::always_inline]] inline LateAccess* BarrierInterval::put_off(const PastAccess& access, uint32_t offset,
+                                                                   uint32_t bytes) {
   const uint32_t first = offset / kPageBytes, last = (offset + bytes - 1) / kPageBytes;
   if (last >= kPages || is_full()) return nullptr;
   uint32_t conflict = 0;
@@ -126,6 +128,7 @@ class BarrierInterval {
     last_of(pages_[page], access) = number_;
     pages_[page].put_off = number_;
   }
+  if (count_ == late_.size()) late_.resize(std::max<size_t>(64, 2 * count_));
   return &late_[count_++];
 }
 
@@ -149,9 +152,9 @@ void BarrierInterval::begin_next(SharedClock known, IsOver&& is_over) {
 template <typename Visit>
 void BarrierInterval::for_each(Visit&& visit) const {
   for (const Table& table : tables_) {
-    for (uint32_t word = 0; word < table.lanes.size(); ++word) {
-      if (table.lanes[word] == 0) continue;
-      LateAccess late{table.access, table.page * kPageBytes + word * kWordBytes, kWordBytes, table.lanes[word]};
+    for (uint32_t i = 0; i < table.lanes.size(); ++i) {
+      if (table.lanes[i] == 0) continue;
+      LateAccess late{table.access, table.page * kPageBytes + i * table.unit, table.unit, table.lanes[i]};
       late.access.lanes = late.lanes;
       visit(late, nullptr);
     }
