@@ -1,9 +1,10 @@
 // What the threads of a block do between two barriers of all of them, as far as it need not be looked at yet.
 //
 // At such a barrier every thread learns of all that was done before it. So an access can race with others of its
-// interval only; and with none when they are all reads there, or all strong. Such accesses are put off. One that may
-// race with them has them looked at first (RaceCheck::catch_up); otherwise the next barrier forgets them. That is so
-// for most of what most kernels do. It is decided by pages of shared memory.
+// interval only; and with none when they are all reads there, or all strong, or each thread works on what is its own
+// (page_ledger.hpp). Such accesses are put off. One that may race with them has them looked at first
+// (RaceCheck::catch_up); otherwise the next barrier forgets them. That is so for most of what most kernels do. It is
+// decided by pages of shared memory.
 //
 // Only for clusters of one block: the threads of others would not have come to the barrier.
 #pragma once
@@ -12,12 +13,15 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "emulator/checks/page_ledger.hpp"
 #include "emulator/checks/shadow_memory.hpp"
+#include "emulator/checks/warp_addresses.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -27,6 +31,7 @@ struct LateAccess {
   uint32_t begin;     ///< where its first lane is
   uint32_t bytes;     ///< of each lane
   machine::LaneMask lanes;
+  uint32_t clock;  ///< number of what they knew
 };
 
 class BarrierInterval {
@@ -39,13 +44,8 @@ class BarrierInterval {
   /// All threads have met, and know that. `is_over(write)` says whether they know an asynchronous one to be over.
   template <typename IsOver>
   void begin_next(SharedClock known, IsOver&& is_over);
-  /// What all threads have known from the beginning.
-  const VectorClock& known() const { return *known_; }
-
-  /// Room for an access of these bytes, to be filled in; null when it may race.
-  LateAccess* put_off(const PastAccess& access, uint32_t offset, uint32_t bytes);
-  /// Room for the offsets of the latest one, which is scattered.
-  Offsets& offsets_of(LateAccess& late);
+  /// Puts an access off; false when it may race. `known`: what all of its lanes know; null when they differ.
+  bool put_off(const WarpAddresses& addresses, const PastAccess& access, const SharedClock* known);
   bool is_full() const { return count_ == kMostLate; }
   /// Makes room without forgetting anything; whether it could.
   bool compact();
@@ -59,8 +59,8 @@ class BarrierInterval {
     }
     return false;
   }
-  /// Calls `visit(late, offsets)` for all that was put off, the earliest of a thread first; `offsets` of scattered
-  /// ones.
+  /// Calls `visit(late, offsets, known)` for all that was put off, the earliest of a thread first; `offsets` of
+  /// scattered ones.
   template <typename Visit>
   void for_each(Visit&& visit) const;
   void forget();
@@ -72,13 +72,21 @@ class BarrierInterval {
   static constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
   static constexpr uint32_t kPages = 256;  // a block has 228 KiB, and the start of the window
   static constexpr uint32_t kMostLate = 4096, kMostUnderWay = 4096, kMostTables = 1024;
-  static constexpr uint32_t kLargestUnit = 4;
+  static constexpr uint8_t kLargestShift = 2, kMostFailures = 4;
+  static constexpr uint32_t kLargestUnit = 1u << kLargestShift;
   static constexpr uint32_t kUnderWay = 0xfffffffeu, kAlways = 0xffffffffu;
 
-  /// The last interval with an access of each kind. Of asynchronous ones: kUnderWay, kAlways.
   struct Page {
-    uint32_t weak_read = 0, weak_write = 0, strong_write = 0;
-    uint32_t put_off = 0;
+    uint32_t looked_at = 0;  ///< the last interval in which some access was not put off; kUnderWay or kAlways
+    uint32_t put_off = 0;    ///< the last interval in which some was
+    // In that interval:
+    bool weak_reads = false, strong_writes = false;  ///< both: a weak write, too
+    bool in_ledger = false;
+    // In all of them:
+    bool mixed = false;                  ///< reads and writes have met
+    uint8_t failures = 0;                ///< of the ledger
+    uint8_t unit_shift = kLargestShift;  ///< for it
+    std::unique_ptr<PageLedger> ledger{};
   };
   struct UnderWay {
     PastAccess write;
@@ -87,66 +95,83 @@ class BarrierInterval {
   /// Which lanes of a warp accessed which bytes of a page, in one instruction at one time of the warp.
   struct Table {
     PastAccess access;
+    uint32_t clock;
     uint32_t page;
     uint32_t unit;                         ///< bytes that were always accessed together: 1, 2 or 4
     std::vector<machine::LaneMask> lanes;  ///< of each unit of the page
   };
 
-  static uint32_t& last_of(Page& page, const PastAccess& access) {
-    if (access.writes()) return access.strong() ? page.strong_write : page.weak_write;
-    return access.strong() ? page.put_off : page.weak_read;  // a strong read is in nobody's way
-  }
-  void mark(uint32_t first, uint32_t last, const PastAccess& access, uint32_t interval);
-  Table& table_of(const PastAccess& access, uint32_t page, uint32_t unit);
+  void mark(uint32_t first, uint32_t last, uint32_t interval);
+  bool may_wait(uint32_t number, const WarpAddresses& addresses, const PastAccess& access, const SharedClock* known);
+  bool note_in_ledger(uint32_t number, const WarpAddresses& addresses, const PastAccess& access,
+                      const SharedClock* known);
+  uint32_t number_of(uint32_t warp, const SharedClock& clock);
+  Table& table_of(const LateAccess& late, uint32_t page, uint32_t unit);
   void add_to_tables(const LateAccess& late);
 
   uint32_t number_ = 1;
-  SharedClock known_;
+  std::vector<SharedClock> clocks_;  ///< the first is what all threads have known from the beginning
+  struct Latest {
+    const VectorClock* clock = nullptr;
+    uint32_t number = 0;
+  };
+  std::vector<Latest> latest_clocks_;   ///< by warp
   uint32_t count_ = 0, scattered_ = 0;  ///< of what was put off, and of those with offsets
   std::vector<Page> pages_;
   std::vector<LateAccess> late_;
   std::vector<Offsets> offsets_;
   std::vector<Table> tables_;  ///< of what was put off before
-  using Key = std::tuple<uint32_t, Time, uint32_t, uint32_t, uint32_t>;
-  std::map<Key, size_t> table_numbers_;  ///< by agent, time, instruction, page and unit
+  using Key = std::tuple<uint32_t, Time, uint32_t, uint32_t, uint32_t, uint32_t>;
+  std::map<Key, size_t> table_numbers_;  ///< by agent, time, clock, instruction, page and unit
   std::vector<UnderWay> under_way_;      ///< asynchronous writes of which not all threads knew at the last barrier
 };
 
-[[gnu::always_inline]] inline LateAccess* BarrierInterval::put_off(const PastAccess& access, uint32_t offset,
-                                                                   uint32_t bytes) {
-  const uint32_t first = offset / kPageBytes, last = (offset + bytes - 1) / kPageBytes;
-  if (last >= kPages || is_full()) return nullptr;
-  uint32_t conflict = 0;
-  for (uint32_t page = first; page <= last; ++page) {
-    const Page& here = pages_[page];
-    conflict = std::max(conflict, here.weak_write);
-    if (access.writes()) conflict = std::max(conflict, here.weak_read);
-    if (!access.strong()) conflict = std::max(conflict, here.strong_write);
-  }
-  if (conflict >= number_) return nullptr;
-  for (uint32_t page = first; page <= last; ++page) {
-    last_of(pages_[page], access) = number_;
-    pages_[page].put_off = number_;
-  }
-  if (count_ == late_.size()) late_.resize(std::max<size_t>(64, 2 * count_));
-  return &late_[count_++];
+/// Whether an access can have no race in one page; takes note of it there.
+[[gnu::always_inline]] inline bool BarrierInterval::may_wait(uint32_t number, const WarpAddresses& addresses,
+                                                             const PastAccess& access, const SharedClock* known) {
+  Page& page = pages_[number];
+  if (page.looked_at >= number_) return false;
+  if (page.put_off != number_ || page.in_ledger) return note_in_ledger(number, addresses, access, known);
+  page.weak_reads |= !access.strong();
+  page.strong_writes |= access.writes();
+  if (access.writes() && !access.strong()) page.weak_reads = true;
+  if (!page.weak_reads || !page.strong_writes) return true;
+  page.mixed = true;
+  return false;
 }
 
-inline BarrierInterval::Offsets& BarrierInterval::offsets_of(LateAccess& late) {
-  if (scattered_ == offsets_.size()) offsets_.resize(std::max<size_t>(64, 2 * offsets_.size()));
-  late.access.lanes = scattered_;
-  return offsets_[scattered_++];
+[[gnu::always_inline]] inline bool BarrierInterval::put_off(const WarpAddresses& addresses, const PastAccess& access,
+                                                            const SharedClock* known) {
+  const uint32_t first = addresses.lowest / kPageBytes;
+  const uint32_t last = (addresses.highest + addresses.bytes - 1) / kPageBytes;
+  if (last >= kPages) return false;
+  for (uint32_t page = first; page <= last; ++page) {
+    if (!may_wait(page, addresses, access, known)) return false;
+  }
+  if (count_ == late_.size()) late_.resize(std::max<size_t>(64, 2 * count_));
+  LateAccess& late = late_[count_++];
+  const bool in_ledger = pages_[first].in_ledger || pages_[last].in_ledger;
+  late = {access, addresses.begin, addresses.bytes, addresses.lanes, in_ledger ? number_of(access.agent, *known) : 0};
+  if (addresses.is_row()) {
+    addresses.make_row(late.access);
+  } else if (!addresses.is_one_place()) {
+    if (scattered_ == offsets_.size()) offsets_.resize(std::max<size_t>(64, 2 * offsets_.size()));
+    late.access.pc_and_flags |= PastAccess::kScattered;
+    late.access.lanes = scattered_;
+    std::copy_n(addresses.addresses, machine::kWarpSize, offsets_[scattered_++].begin());
+  }
+  return true;
 }
 
 template <typename IsOver>
 void BarrierInterval::begin_next(SharedClock known, IsOver&& is_over) {
   forget();
   ++number_;
-  known_ = std::move(known);
+  clocks_.front() = std::move(known);
   if (under_way_.empty()) return;
   std::erase_if(under_way_, [&](const UnderWay& each) { return is_over(each.write); });
-  for (Page& page : pages_) page.weak_write = page.weak_write == kUnderWay ? 0 : page.weak_write;
-  for (const UnderWay& each : under_way_) mark(each.first_page, each.last_page, each.write, kUnderWay);
+  for (Page& page : pages_) page.looked_at = page.looked_at == kUnderWay ? 0 : page.looked_at;
+  for (const UnderWay& each : under_way_) mark(each.first_page, each.last_page, kUnderWay);
 }
 
 template <typename Visit>
@@ -154,13 +179,13 @@ void BarrierInterval::for_each(Visit&& visit) const {
   for (const Table& table : tables_) {
     for (uint32_t i = 0; i < table.lanes.size(); ++i) {
       if (table.lanes[i] == 0) continue;
-      LateAccess late{table.access, table.page * kPageBytes + i * table.unit, table.unit, table.lanes[i]};
+      LateAccess late{table.access, table.page * kPageBytes + i * table.unit, table.unit, table.lanes[i], table.clock};
       late.access.lanes = late.lanes;
-      visit(late, nullptr);
+      visit(late, nullptr, *clocks_[late.clock]);
     }
   }
   for (const LateAccess& late : std::span(late_.data(), count_)) {
-    visit(late, late.access.scattered() ? offsets_[late.access.lanes].data() : nullptr);
+    visit(late, late.access.scattered() ? offsets_[late.access.lanes].data() : nullptr, *clocks_[late.clock]);
   }
 }
 

@@ -39,8 +39,7 @@ uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (sh
 
 }  // namespace
 
-bool WarpOrder::know_alike(LaneMask lanes) const {
-  if (alike_) return true;
+bool WarpOrder::know_the_same(LaneMask lanes) const {
   const SharedClock& first = known_[machine::first_lane(lanes)];
   bool same = true;
   for_each_lane(lanes, [&](uint32_t lane) { same = same && known_[lane] == first; });

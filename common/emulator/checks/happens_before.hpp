@@ -94,11 +94,13 @@ struct WarpOrder {
 
   const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }
   /// Whether these lanes know the same.
-  bool know_alike(machine::LaneMask lanes) const;
+  bool know_alike(machine::LaneMask lanes) const { return alike_ || know_the_same(lanes); }
   /// From now on these lanes know what `clock` says.
   void learn(machine::LaneMask lanes, const SharedClock& clock);
 
  private:
+  bool know_the_same(machine::LaneMask lanes) const;
+
   bool alike_ = false;  ///< all lanes know what the first of these clocks says
   std::array<SharedClock, machine::kWarpSize> known_;
 };

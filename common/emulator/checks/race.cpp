@@ -16,55 +16,6 @@ namespace {
 
 constexpr uint32_t kValueBytes = 32;  // per lane, in MemoryAccess::values
 
-bool are_neighbours(LaneMask lanes) {
-  const LaneMask run = lanes >> machine::first_lane(lanes);
-  return (run & (run + 1)) == 0;
-}
-
-/// How the addresses of some lanes lie to each other.
-struct Spread {
-  [[gnu::always_inline]] Spread(const uint32_t* addresses, LaneMask lanes_, uint32_t bytes_)
-      : lanes(lanes_), bytes(bytes_), first(machine::first_lane(lanes_)), begin(addresses[first]) {
-    if (lanes == machine::kAllLanes) {
-      compare<true>(addresses);
-    } else {
-      compare<false>(addresses);
-    }
-  }
-  template <bool kAll>
-  [[gnu::always_inline]] void compare(const uint32_t* addresses) {
-    const uint32_t row = begin - first * bytes;
-    uint32_t differ = 0, off = 0, least = begin, most = begin;
-    // All lanes at once: that of those which take no part does not count.
-    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
-      const uint32_t counts = kAll ? ~0u : 0u - (lanes >> lane & 1);
-      const uint32_t address = kAll ? addresses[lane] : begin ^ ((addresses[lane] ^ begin) & counts);
-      differ |= address ^ begin;
-      off |= (address - row - lane * bytes) & counts;
-      least = std::min(least, address);
-      most = std::max(most, address);
-    }
-    elsewhere = differ;
-    off_row = off;
-    lowest = least;
-    highest = most;
-  }
-  bool is_one_place() const { return elsewhere == 0; }
-  bool is_row() const { return off_row == 0 && elsewhere != 0 && are_neighbours(lanes) && std::has_single_bit(bytes); }
-  /// Of a row, those that are not the first lane's.
-  uint32_t bytes_behind_first() const { return static_cast<uint32_t>(std::popcount(lanes) - 1) * bytes; }
-  void make_row(PastAccess& access) const {
-    access.lanes = (begin & machine::kSharedOffsetMask) - first * bytes;
-    const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
-    access.pc_and_flags |= PastAccess::kRow | width << PastAccess::kRowShift;
-  }
-
-  LaneMask lanes;
-  uint32_t bytes, first, begin;
-  uint32_t elsewhere = 0, off_row = 0;  ///< bits in which an address differs from the first, and from a row
-  uint32_t lowest = 0, highest = 0;
-};
-
 }  // namespace
 
 void RaceCheck::grid_started(machine::Grid& grid) {
@@ -217,7 +168,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
   const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
                          (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
   Present now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr};
-  if (may_put_off(*state, now.record) && put_off(*state, access, now.record)) return;
+  if (put_off(*state, access, now.record)) return;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Those that know the same are looked at together.
     const uint32_t first = machine::first_lane(rest);
@@ -235,28 +186,23 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 
 /// Whether an access need not be looked at until others come that may race with it.
 bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record) {
+  // What is written is to be known at once where asynchronous operations may need a fence behind it.
+  if (state.shadows.size() != 1 || (record.writes() && grid_->kernel->has_async_proxy)) return false;
   if (state.interval.is_full() && !state.interval.compact()) catch_up(state);
-  const Spread spread(access.shared, access.lanes, access.bytes);
-  LateAccess* late = state.interval.put_off(record, spread.lowest, spread.highest - spread.lowest + access.bytes);
-  if (late == nullptr) return false;
-  *late = {record, spread.begin, access.bytes, access.lanes};
-  if (spread.is_row()) {
-    spread.make_row(late->access);
-  } else if (!spread.is_one_place()) {
-    late->access.pc_and_flags |= PastAccess::kScattered;
-    std::copy_n(access.shared, kWarpSize, state.interval.offsets_of(*late).begin());
-  }
-  return true;
+  const WarpOrder& warp = state.order.warp(record.agent);
+  const SharedClock* known = warp.know_alike(access.lanes) ? &warp.known(machine::first_lane(access.lanes)) : nullptr;
+  return state.interval.put_off({access.shared, access.lanes, access.bytes}, record, known);
 }
 
 /// Looks at what was put off.
 void RaceCheck::catch_up(ClusterState& state) {
-  state.interval.for_each([&](const LateAccess& late, const uint32_t* offsets) {
+  state.interval.for_each([&](const LateAccess& late, const uint32_t* offsets, const VectorClock& known) {
     Outcomes outcomes;
-    Present now{late.access, late.access.agent, late.lanes, &state.interval.known(), "", true};
+    Present now{late.access, late.access.agent, late.lanes, &known, "", true};
     if (offsets != nullptr) return check_scattered(state, offsets, late.bytes, now, outcomes);
     const auto lanes = static_cast<uint32_t>(std::popcount(late.lanes));
-    check_range(state, late.begin, late.access.is_row() ? lanes * late.bytes : late.bytes, late.bytes, now, outcomes);
+    const uint32_t span = late.access.is_row() ? lanes * late.bytes : late.bytes;
+    check_range(state, late.begin, span, late.bytes, now, outcomes);
   });
   state.interval.forget();
 }
@@ -264,9 +210,9 @@ void RaceCheck::catch_up(ClusterState& state) {
 /// Of lanes that know the same; those that access the same block's memory as the first of them, which it returns.
 LaneMask RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess& access, LaneMask lanes,
                                 Present& now) {
-  const Spread spread(access.shared, lanes, access.bytes);
-  const uint32_t rank = spread.begin >> machine::kSharedRankShift;
-  if (spread.elsewhere >> machine::kSharedRankShift != 0) {
+  const WarpAddresses addresses(access.shared, lanes, access.bytes);
+  const uint32_t rank = addresses.begin >> machine::kSharedRankShift;
+  if (addresses.elsewhere >> machine::kSharedRankShift != 0) {
     LaneMask here = lanes;
     for_each_lane(lanes, [&](uint32_t lane) {
       if (access.shared[lane] >> machine::kSharedRankShift != rank) here &= ~(1u << lane);
@@ -276,17 +222,17 @@ LaneMask RaceCheck::check_lanes(ClusterState& state, const machine::MemoryAccess
   if (rank >= state.shadows.size()) return lanes;
   Outcomes outcomes;
   now.record.lanes = now.lanes = lanes;
-  if (!spread.is_one_place() && !spread.is_row()) {
+  if (!addresses.is_one_place() && !addresses.is_row()) {
     check_scattered(state, access.shared, access.bytes, now, outcomes);
     return lanes;
   }
   uint32_t span = access.bytes;
-  if (spread.is_row()) {
-    spread.make_row(now.record);
-    span += spread.bytes_behind_first();
+  if (addresses.is_row()) {
+    addresses.make_row(now.record);
+    span += addresses.bytes_behind_first();
   }
-  check_range(state, spread.begin, span, access.bytes, now, outcomes);
-  if (now.record.writes()) note_thread_write(state, spread.begin, span);
+  check_range(state, addresses.begin, span, access.bytes, now, outcomes);
+  if (now.record.writes()) note_thread_write(state, addresses.begin, span);
   return lanes;
 }
 

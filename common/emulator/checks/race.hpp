@@ -83,8 +83,8 @@ class RaceCheck : public machine::Observer {
   /// An access that is being checked.
   struct Present {
     PastAccess record;
-    uint32_t warp;             ///< whose clock counts: that of the thread, or of the issuer
-    machine::LaneMask lanes;   ///< the same for lanes, when the record is not scattered
+    uint32_t warp;            ///< whose clock counts: that of the thread, or of the issuer
+    machine::LaneMask lanes;  ///< the same for lanes, when the record is not scattered
     const VectorClock* known;
     const char* what = "";  ///< of an operation, for reports
     bool was_put_off = false;
@@ -114,11 +114,6 @@ class RaceCheck : public machine::Observer {
   };
 
   ClusterState* state_of(const machine::Cluster* cluster);
-  /// What is written is to be known at once where asynchronous operations may need a fence behind it.
-  bool may_put_off(const ClusterState& state, const PastAccess& access) const {
-    const bool strong_write = access.strong() && access.writes() && !grid_->kernel->has_async_proxy;
-    return state.shadows.size() == 1 && (!access.writes() || strong_write);
-  }
   bool put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record);
   void catch_up(ClusterState& state);
   machine::LaneMask check_lanes(ClusterState& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
