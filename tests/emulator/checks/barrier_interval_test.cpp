@@ -10,7 +10,7 @@ using BarrierIntervalTest = RaceTest;
 /// Warp 0 does `work` so many times, with the round in %r1; then warp 1 does `end`. No barrier is between the two.
 std::string rounds(uint32_t count, const std::string& work, const std::string& end) {
   return fmt::format(R"(mov.u32 %r1, 0; mov.u32 %r9, tile;
-    st.shared.u32 [%own+2048], %thread;
+    @%first st.shared.u32 [tile+4032], %r1;
     bar.sync 0;
     setp.eq.u32 %p1, %warp, 1;
     @%p1 bra SECOND;
@@ -34,8 +34,8 @@ std::string rounds(uint32_t count, const std::string& work, const std::string& e
 constexpr uint32_t kMoreThanFit = 10000;
 
 TEST_F(BarrierIntervalTest, RemembersMoreReadsThanItPutsOff) {
-  // Each lane reads words of its own, a new one in each round; of the first round nobody has read word 5 but lane 5.
-  const std::string read = R"(add.u32 %r4, %r1, %lane; and.b32 %r4, %r4, 255; mad.lo.u32 %r4, %r4, 4, %r9;
+  // What warp 1 writes at the end has been read in early rounds only.
+  const std::string read = R"(min.u32 %r4, %r1, 200; add.u32 %r4, %r4, %lane; mad.lo.u32 %r4, %r4, 4, %r9;
     ld.shared.u32 %r5, [%r4];)";
   expect_silence(run(rounds(kMoreThanFit, read, "st.shared.u32 [%own+1024], %lane;")));
   const std::string body = rounds(kMoreThanFit, read, "@%p1 st.shared.u32 [%own], %lane;");
@@ -46,14 +46,14 @@ TEST_F(BarrierIntervalTest, RemembersMoreReadsThanItPutsOff) {
 
 TEST_F(BarrierIntervalTest, RemembersWhichBytesWereRead) {
   // Of each word the first byte.
-  const std::string read = R"(add.u32 %r4, %r1, %lane; and.b32 %r4, %r4, 255; mad.lo.u32 %r4, %r4, 4, %r9;
+  const std::string read = R"(min.u32 %r4, %r1, 200; add.u32 %r4, %r4, %lane; mad.lo.u32 %r4, %r4, 4, %r9;
     ld.shared.u8 %r5, [%r4];)";
   expect_silence(run(rounds(kMoreThanFit, read, "st.shared.u8 [%own+1], %lane;")));
   expect_one(run(rounds(kMoreThanFit, read, "st.shared.u8 [%own], %lane;")), "race", {"reads it", "warp 1"});
 }
 
 TEST_F(BarrierIntervalTest, RemembersWhoAddedWhere) {
-  const std::string add = "and.b32 %r4, %r1, 15; mad.lo.u32 %r4, %r4, 4, %r9;\nred.shared.add.u32 [%r4], 1;";
+  const std::string add = "min.u32 %r4, %r1, 15; mad.lo.u32 %r4, %r4, 4, %r9;\nred.shared.add.u32 [%r4], 1;";
   expect_silence(run(rounds(kMoreThanFit, add, "red.shared.add.u32 [%own], 1;")));
   expect_silence(run(rounds(kMoreThanFit, add, "ld.shared.u32 %r5, [%own];")));
   const std::string body = rounds(kMoreThanFit, add, "ld.shared.u32 %r5, [tile+12];");
@@ -98,7 +98,7 @@ TEST_F(BarrierIntervalTest, TellsLanesApartThatActTogether) {
   const std::string body = R"(st.shared.u32 [%own], %lane;
     bar.sync 0;
     setp.lt.u32 %p1, %lane, 16;
-    st.shared.u32 [%own], %lane;
+    st.shared.u32 [%own+2176], %lane;
     @%p1 red.shared.add.u32 [tile+2048], 1;
     {}
     @!%p1 ld.shared.u32 %r5, [tile+2048];)";
