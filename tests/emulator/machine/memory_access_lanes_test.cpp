@@ -45,6 +45,7 @@ class AccessLanesTest : public ::testing::TestWithParam<Variant> {
     block.cluster = &cluster;
     block.shared.resize(kSharedReservedBytes + kBufferBytes);
     warp.block = &block;
+    warp.grid = &grid;
     warp.registers = registers;
     warp.local = local;
     warp.local_stride = 256;
