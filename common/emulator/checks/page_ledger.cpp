@@ -72,7 +72,7 @@ void PageLedger::begin(uint32_t page_bytes, uint32_t shift) {
 }
 
 /// The same for one unit, which nearly always nobody else has accessed.
-inline bool PageLedger::note_unit(uint32_t unit, uint32_t who, const LedgerEntry& entry) {
+[[gnu::always_inline]] inline bool PageLedger::note_unit(uint32_t unit, uint32_t who, const LedgerEntry& entry) {
   const auto behind = [&](uint32_t last, Time when) {
     return last == kNobody || (last == who && is_one_lane(who)) ||
            ((last ^ who) >> kLaneBits == 0 && when <= entry.known);
@@ -118,17 +118,19 @@ bool PageLedger::note(const WarpAddresses& access, uint32_t page, uint32_t page_
                     (from - access.begin) >> shift_, entry);
   }
   const auto note_place = [&](uint32_t address, uint32_t who) {
-    const uint32_t offset = address - page;
-    if (offset >= page_bytes) return;
-    for (uint32_t unit = offset >> shift_; unit < (offset >> shift_) + units; ++unit) {
-      right &= note_unit(unit, who, entry);
-    }
+    const uint32_t unit = (address - page) >> shift_;
+    for (uint32_t each = unit; each < unit + units; ++each) right &= note_unit(each, who, entry);
   };
+  machine::LaneMask here = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    here |= (access.addresses[lane] - page < page_bytes ? 1u : 0u) << lane;
+  }
+  here &= access.lanes;
   if (access.is_one_place()) {
     const bool alone = (access.lanes & (access.lanes - 1)) == 0;
     note_place(access.begin, number_of(entry.warp, alone ? access.first : kSomeLanes));
   } else {
-    machine::for_each_lane(access.lanes,
+    machine::for_each_lane(here,
                            [&](uint32_t lane) { note_place(access.addresses[lane], number_of(entry.warp, lane)); });
   }
   return right;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 
 #include "emulator/machine/memory_access.hpp"
@@ -25,7 +26,8 @@ void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* _
 
 /// The addresses of all lanes. Those of shared memory have 32 bits.
 template <typename Address>
-[[gnu::always_inline]] inline void find_addresses(const Fragment& fragment, const AccessDetail& access, Address* addresses) {
+[[gnu::always_inline]] inline void find_addresses(const Fragment& fragment, const AccessDetail& access,
+                                                  Address* addresses) {
   if (access.base == kNoRegister || access.space == AccessSpace::call_parameter) {
     for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
       addresses[lane] = static_cast<Address>(address_of_lane(fragment, access, lane));
@@ -58,6 +60,17 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   uint32_t overlaps = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) overlaps |= addresses[lane] < ends[lane] ? 1u : 0u;
   if (overlaps == 0) return false;
+  // Or they lie in different elements, whose numbers a small table can tell apart.
+  std::array<uint64_t, 16> elements{};
+  bool apart = std::has_single_bit(bytes);
+  const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const uint32_t element = addresses[lane] >> width;
+    uint64_t& part = elements[element / 64 % elements.size()];
+    apart = apart && (part >> element % 64 & 1) == 0 && (addresses[lane] & (bytes - 1)) == 0;
+    part |= uint64_t{1} << element % 64;
+  });
+  if (apart) return false;
   std::array<uint32_t, kWarpSize> sorted;
   size_t count = 0;
   for_each_lane(lanes, [&](uint32_t lane) { sorted[count++] = addresses[lane]; });
