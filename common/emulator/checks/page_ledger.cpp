@@ -8,15 +8,17 @@ using machine::kWarpSize;
 
 namespace {
 
-// A thread is a number for its warp, from 1 on, and its lane below that.
-constexpr uint32_t kLaneBits = 6;
-constexpr uint32_t kNobody = 0, kMany = 0xffffffffu;
+// An access is a time, and below that a thread: a number for its warp, from 1 on, and its lane.
+constexpr uint32_t kLaneBits = 6, kThreadBits = 12;
+constexpr uint32_t kNobody = 0, kMany = (1u << kThreadBits) - 1;
 constexpr uint32_t kSomeLanes = kWarpSize;  // of one warp, in place of a lane
+constexpr Time kLatest = (1u << (32 - kThreadBits)) - 1;
 
 uint32_t number_of(uint32_t warp, uint32_t lane) { return (warp + 1) << kLaneBits | lane; }
 uint32_t some_of(uint32_t thread) { return (thread >> kLaneBits << kLaneBits) | kSomeLanes; }
 /// Of some lanes nobody knows whether they are the same as before.
 bool is_one_lane(uint32_t thread) { return (thread & kSomeLanes) == 0; }
+bool are_of_one_warp(uint32_t thread, uint32_t other) { return (thread ^ other) >> kLaneBits == 0; }
 
 constexpr uint32_t kBlock = 8;  // units at once, in a loop that becomes vector code
 
@@ -33,28 +35,25 @@ struct Part {
 /// Takes note of kBlock units. Returns zero when there is no race. Not inlined, because there the compiler forgets that
 /// the columns do not overlap.
 template <bool kWrites>
-[[gnu::noinline]] uint32_t note_block(uint32_t* __restrict writers, Time* __restrict written,
-                                      uint32_t* __restrict readers, Time* __restrict read, const Part& part) {
+[[gnu::noinline]] uint32_t note_block(uint32_t* __restrict writers, uint32_t* __restrict readers, const Part& part) {
   const auto [who, shift, first, now, known] = part;
   const uint32_t one_lane = mask_of(is_one_lane(who));
   uint32_t orders = ~0u;
   for (uint32_t i = 0; i < kBlock; ++i) {
-    const uint32_t me = who + ((first + i) >> shift);
-    const uint32_t writer = writers[i], reader = readers[i];
-    const uint32_t own_writer = mask_of((writer ^ me) >> kLaneBits == 0) & mask_of(written[i] <= known);
-    const uint32_t own_reader = mask_of((reader ^ me) >> kLaneBits == 0);
-    const uint32_t behind_reader =
-        mask_of(reader == kNobody) | (mask_of(reader == me) & one_lane) | (own_reader & mask_of(read[i] <= known));
+    const uint32_t me = who + ((first + i) >> shift), now_me = now << kThreadBits | me;
+    const uint32_t writer = writers[i] & kMany, reader = readers[i] & kMany;
+    const uint32_t own_writer = mask_of(are_of_one_warp(writer, me)) & mask_of(writers[i] >> kThreadBits <= known);
+    const uint32_t own_reader = mask_of(are_of_one_warp(reader, me));
+    const uint32_t behind_reader = mask_of(reader == kNobody) | (mask_of(reader == me) & one_lane) |
+                                   (own_reader & mask_of(readers[i] >> kThreadBits <= known));
     orders &= mask_of(writer == kNobody) | (mask_of(writer == me) & one_lane) | own_writer;
     if constexpr (kWrites) {
       orders &= behind_reader;
-      writers[i] = me;
-      written[i] = now;
+      writers[i] = now_me;
       readers[i] = kNobody;
     } else {
-      const uint32_t both = (own_reader & some_of(me)) | ~own_reader;
-      readers[i] = (behind_reader & me) | (~behind_reader & both);
-      read[i] = now;
+      const uint32_t both = (own_reader & (now << kThreadBits | some_of(me))) | (~own_reader & kMany);
+      readers[i] = (behind_reader & now_me) | (~behind_reader & both);
     }
   }
   return ~orders;
@@ -67,28 +66,24 @@ void PageLedger::begin(uint32_t page_bytes, uint32_t shift) {
   const uint32_t units = page_bytes >> shift;
   writers_.assign(units, kNobody);
   readers_.assign(units, kNobody);
-  written_.resize(units);
-  read_.resize(units);
 }
 
 /// The same for one unit, which nearly always nobody else has accessed.
 [[gnu::always_inline]] inline bool PageLedger::note_unit(uint32_t unit, uint32_t who, const LedgerEntry& entry) {
-  const auto behind = [&](uint32_t last, Time when) {
-    return last == kNobody || (last == who && is_one_lane(who)) ||
-           ((last ^ who) >> kLaneBits == 0 && when <= entry.known);
+  const auto behind = [&](uint32_t last) {
+    const uint32_t thread = last & kMany;
+    return thread == kNobody || (thread == who && is_one_lane(who)) ||
+           (are_of_one_warp(thread, who) && last >> kThreadBits <= entry.known);
   };
-  const bool behind_writer = behind(writers_[unit], written_[unit]);
-  uint32_t& reader = readers_[unit];
-  const bool behind_reader = behind(reader, read_[unit]);
+  uint32_t &writer = writers_[unit], &reader = readers_[unit];
+  const bool behind_writer = behind(writer), behind_reader = behind(reader);
   if (entry.writes) {
-    writers_[unit] = who;
-    written_[unit] = entry.time;
+    writer = entry.time << kThreadBits | who;
     reader = kNobody;
     return behind_writer && behind_reader;
   }
-  if (!behind_reader) who = (reader ^ who) >> kLaneBits == 0 ? some_of(who) : kMany;
-  reader = who;
-  read_[unit] = entry.time;
+  if (!behind_reader) who = are_of_one_warp(reader & kMany, who) ? some_of(who) : kMany;
+  reader = entry.time << kThreadBits | who;
   return behind_writer;
 }
 
@@ -99,7 +94,7 @@ bool PageLedger::note_row(uint32_t unit, uint32_t count, uint32_t who, uint32_t 
   uint32_t races = 0;
   const uint32_t end = unit + count;
   for (; unit + kBlock <= end; unit += kBlock, part.first += kBlock) {
-    races |= note(&writers_[unit], &written_[unit], &readers_[unit], &read_[unit], part);
+    races |= note(&writers_[unit], &readers_[unit], part);
   }
   bool right = races == 0;
   for (; unit < end; ++unit, ++part.first) right &= note_unit(unit, who + (part.first >> shift), entry);
@@ -107,6 +102,7 @@ bool PageLedger::note_row(uint32_t unit, uint32_t count, uint32_t who, uint32_t 
 }
 
 bool PageLedger::note(const WarpAddresses& access, uint32_t page, uint32_t page_bytes, const LedgerEntry& entry) {
+  if (entry.time > kLatest) return false;
   const uint32_t units = access.bytes >> shift_;
   bool right = true;
   if (access.is_row()) {

@@ -37,8 +37,7 @@ class PageLedger {
   bool note_row(uint32_t unit, uint32_t count, uint32_t who, uint32_t shift, uint32_t before, const LedgerEntry& entry);
 
   uint32_t shift_ = 0;
-  std::vector<uint32_t> writers_, readers_;  ///< by unit: a warp and one of its lanes, see page_ledger.cpp
-  std::vector<Time> written_, read_;         ///< when
+  std::vector<uint32_t> writers_, readers_;  ///< by unit: the last access, as page_ledger.cpp has it
 };
 
 }  // namespace stagecraft::emulator::checks
