@@ -198,6 +198,7 @@ class RaceCheck : public machine::Observer {
   const machine::Grid* grid_ = nullptr;
   std::map<const machine::Cluster*, std::unique_ptr<ClusterState>> clusters_;
   ClusterState* latest_ = nullptr;
+  bool lanes_decide_ = false;  ///< whether there is a race: cells that differ in nothing else may differ in that
   std::vector<Memory> spare_;  ///< of clusters that have ended, for those to come
   FindingLog findings_;
 };

@@ -31,10 +31,11 @@ void RaceCheck::check_range(ClusterState& state, uint32_t address, uint32_t byte
   state.shadows[rank].update(offset, bytes, unit, [&](Cells& cells) {
     if (const uint32_t known = outcomes.of(cells.history); known != Outcomes::kNone) return known;
     const uint32_t count = cells.count, before = cells.history;
+    lanes_decide_ = false;
     const uint32_t after =
         now.record.writes() ? write(state, rank, cells, now, outcomes.begun) : read(state, rank, cells, now);
     const bool resolved = cells.count != count || state.shadows[rank].history(after).resolved;
-    if (!resolved) outcomes.add(before, after);
+    if (!resolved && !lanes_decide_) outcomes.add(before, after);
     return after;
   });
 }
@@ -45,6 +46,7 @@ bool RaceCheck::find_race(ClusterState& state, uint32_t rank, const PastAccess& 
                           const Present& now) {
   const ShadowMemory& shadow = state.shadows[rank];
   if (shadow.is_by_same_threads(before, now.record)) return false;
+  lanes_decide_ = true;
   for (uint32_t i = 0; i < cells.count; ++i) {
     const uint32_t offset = cells.offset + i * cells.bytes;
     const PastAccess past = shadow.at(before, offset);
