@@ -127,13 +127,13 @@ uint32_t ShadowMemory::own_resolved(const Cells& cells) {
   };
   resolve(history.write);
   for (PastAccess& read : history.reads) resolve(read);
-  // Those of one time become one.
+  // Those of one instruction at one time become one.
   size_t kept = 0;
   for (size_t i = 0; i < history.reads.size(); ++i) {
     const PastAccess read = history.reads[i];
     const auto end = history.reads.begin() + static_cast<std::ptrdiff_t>(kept);
     const auto same = std::find_if(history.reads.begin(), end, [&](const PastAccess& other) {
-      return other.is_like(read) && other.time == read.time;
+      return other.is_same_but_for_lanes(read);
     });
     if (same == end) {
       history.reads[kept++] = read;
@@ -159,7 +159,7 @@ void ShadowMemory::add_resolved_read(uint32_t number, const PastAccess& read) {
   History& history = histories_[number];
   for (PastAccess& before : history.reads) {
     if (!before.is_like(read)) continue;
-    if (before.time == read.time) {
+    if (before.is_same_but_for_lanes(read)) {
       before.lanes |= read.lanes;
       return;
     }

@@ -52,6 +52,9 @@ struct PastAccess {
   bool is_like(const PastAccess& other) const {
     return agent == other.agent && ((pc_and_flags ^ other.pc_and_flags) & (kStrong | kWrites)) == 0;
   }
+  bool is_same_but_for_lanes(const PastAccess& other) const {
+    return agent == other.agent && time == other.time && pc_and_flags == other.pc_and_flags;
+  }
 };
 
 /// Where the lanes of a warp access shared memory in one instruction, when neither all at the same place nor in a row.
@@ -74,7 +77,7 @@ struct History {
   std::vector<PastAccess> reads;
   uint64_t readers = 0;               ///< bit i: there may be one by an agent whose number is i modulo 64
   bool has_unordered_writes = false;  ///< among the reads
-  bool resolved = false;              ///< all accesses are even, and there is at most one of a kind, agent and time
+  bool resolved = false;              ///< all accesses are even, and those of one instruction and time are one
   uint32_t cells = 0;                 ///< that have this history
 
   static uint64_t bit_of(const PastAccess& access) { return uint64_t{1} << (access.agent & 63); }
@@ -276,7 +279,7 @@ void ShadowMemory::drop_reads(uint32_t number, IsOver&& is_over) {
 template <typename Matters>
 void ShadowMemory::add_resolved_write(uint32_t number, const PastAccess& write, Matters&& matters) {
   History& history = histories_[number];
-  if (history.write.is_like(write) && history.write.time == write.time) {
+  if (history.write.is_same_but_for_lanes(write)) {
     history.write.lanes |= write.lanes;
     return;
   }
