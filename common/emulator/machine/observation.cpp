@@ -153,6 +153,7 @@ class ObservedAccess {
 
 Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
   const ObservedOp& plain = fragment.grid().kernel->observed[fragment.pc];
+  if (!observes_memory(fragment)) return execute(fragment, op, mask, plain);
   const ObservedAccess access(fragment, mask, plain);
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome != Outcome::blocked) access.announce(fragment);
