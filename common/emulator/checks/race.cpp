@@ -160,7 +160,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 
   const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
                          (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
-  Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr};
+  Present now{{number, 0, warp.time, access.pc | flags}, number, 0, nullptr, "", access.changes_nothing};
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Those that know the same are looked at together.
     const uint32_t first = machine::first_lane(rest);
@@ -265,7 +265,7 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     }
   });
   const WarpOrder& warp = state.order.warp(number);
-  Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr};
+  Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr, "", access.changes_nothing};
   for (auto byte = bytes.begin(); byte != bytes.end();) {
     // Runs of bytes with the same writers.
     const uint32_t start = byte->first;

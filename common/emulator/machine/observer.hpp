@@ -86,6 +86,8 @@ struct MemoryAccess {
   const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
   /// Weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
   const std::byte* values;
+  /// Weak writes of one lane, or of lanes that overlap, which leave shared memory as it was.
+  bool changes_nothing = false;
 };
 
 struct SharedRange {
