@@ -209,7 +209,7 @@ std::string RaceCheck::cause_between_threads(ClusterState& state, const PastAcce
   for (const uint32_t warp : {now.warp, before.agent}) {
     const uint32_t other = warp == now.warp ? before.agent : now.warp;
     for (const auto& [index, note] : state.order.warp(warp).waits) {
-      const std::deque<ArrivalNote>& arrivals = state.order.warp(other).arrivals;
+      const std::vector<ArrivalNote>& arrivals = state.order.warp(other).arrivals;
       const bool from_other =
           std::any_of(arrivals.begin(), arrivals.end(),
                       [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
