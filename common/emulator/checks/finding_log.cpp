@@ -32,7 +32,8 @@ std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t pc)
 }
 
 size_t FindingLog::add(const machine::Cluster& cluster, std::string identity, machine::Diagnostic finding) {
-  findings_.push_back({std::move(finding), std::move(identity), cluster.now, {}});
+  finding.identity = std::move(identity);
+  findings_.push_back({std::move(finding), cluster.now, {}});
   return findings_.size() - 1;
 }
 

@@ -182,16 +182,15 @@ void ClusterOrder::acquire(uint32_t number, LaneMask lanes, const SharedClock& s
     }
     warp.learn(same, now);
   });
-  if (warp.has_executed) learn_executed(number, lanes, source);
+  if (warp.executed.is_set()) learn_executed(number, lanes, source);
 }
 
 Time ClusterOrder::hand_over(uint32_t number, LaneMask lanes) {
   WarpOrder& warp = warps_[number];
   const Time time = mark(number);
-  warp.has_handed_over = true;
   for_each_lane(lanes, [&](uint32_t lane) {
-    warp.handed_over[lane] = known_executed(number, lane);
-    warp.handed_over_time[lane] = time;
+    warp.handed_over.at(lane) = known_executed(number, lane);
+    warp.handed_over_time.at(lane) = time;
   });
   return time;
 }
@@ -199,7 +198,7 @@ Time ClusterOrder::hand_over(uint32_t number, LaneMask lanes) {
 /// What an arrival tells of execution beside what it releases.
 void ClusterOrder::release_executed(uint32_t number, LaneMask lanes, bool relaxed, Gathering& target) {
   const WarpOrder& warp = warps_[number];
-  if (relaxed ? !warp.has_handed_over : !warp.has_executed) return;
+  if (relaxed ? !warp.handed_over.is_set() : !warp.executed.is_set()) return;
   for_each_lane(lanes, [&](uint32_t lane) {
     const SharedClock& known = relaxed ? warp.handed_over[lane] : warp.executed[lane];
     if (known == nullptr) return;
@@ -223,17 +222,15 @@ void ClusterOrder::learn_executed(uint32_t number, LaneMask lanes, const SharedC
       }
     }
     if (after == warp.known(lane)) return;
-    warp.executed[lane] = after;
-    warp.has_executed = true;
+    warp.executed.at(lane) = after;
   });
 }
 
 void ClusterOrder::acquire_at_fence(uint32_t number, LaneMask lanes, const SharedClock& source) {
   if (source == nullptr) return;
   WarpOrder& warp = warps_[number];
-  warp.has_pending = true;
   for_each_lane(lanes, [&](uint32_t lane) {
-    SharedClock& pending = warp.pending[lane];
+    SharedClock& pending = warp.pending.at(lane);
     if (pending == nullptr || pending->is_within(*source)) {
       pending = source;
     } else if (!source->is_within(*pending)) {
@@ -265,23 +262,21 @@ void ClusterOrder::warp_met(uint32_t number, LaneMask lanes) {
   if (executed.is_empty()) return;
   executed.join(known);
   const SharedClock all_executed = std::make_shared<VectorClock>(std::move(executed.clock));
-  for_each_lane(lanes, [&](uint32_t lane) { warp.executed[lane] = all_executed; });
+  for_each_lane(lanes, [&](uint32_t lane) { warp.executed.at(lane) = all_executed; });
 }
 
 void ClusterOrder::fence(uint32_t number, LaneMask lanes) {
   WarpOrder& warp = warps_[number];
   const Time time = publish(warp);
-  if (warp.has_pending) {
+  if (warp.pending.is_set()) {
     for_each_lane(lanes, [&](uint32_t lane) {
-      const SharedClock pending = std::move(warp.pending[lane]);
-      warp.pending[lane] = nullptr;
+      const SharedClock pending = std::exchange(warp.pending.at(lane), nullptr);
       acquire(number, 1u << lane, pending);
     });
   }
-  warp.has_fenced = true;
   for_each_lane(lanes, [&](uint32_t lane) {
-    warp.fenced[lane] = warp.known(lane);
-    warp.fenced_time[lane] = time;
+    warp.fenced.at(lane) = warp.known(lane);
+    warp.fenced_time.at(lane) = time;
   });
 }
 
@@ -360,7 +355,7 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
         barrier.arrival_clock = event.fragment->warp->clock;
         barrier.arrival_ends = barrier.ends;
         warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count});
-        if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.pop_front();
+        if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.erase(warp.arrivals.begin());
       } else if (const auto found = pending_operations_.find(event.operation); found != pending_operations_.end()) {
         const Operation& operation = operations_[found->second];
         barrier.open.join(operation.known);
@@ -460,7 +455,7 @@ void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
   const bool releases = access.order == AccessOrder::release || access.order == AccessOrder::acquire_release;
   const bool acquires = access.order == AccessOrder::acquire || access.order == AccessOrder::acquire_release;
   const bool reads = access.kind != AccessKind::write, writes = access.kind != AccessKind::read;
-  if (locations_.empty() && !(writes && (releases || warp.has_fenced))) return;
+  if (locations_.empty() && !(writes && (releases || warp.fenced.is_set()))) return;
   for_each_lane(access.lanes, [&](uint32_t lane) {
     const uint64_t key =
         access.shared != nullptr ? location_key(true, access.shared[lane]) : location_key(false, access.global[lane]);

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -74,21 +75,38 @@ struct CommitNote {
   uint32_t operation = 0;  ///< index
 };
 
+/// A value of each lane. Most warps never set any, and one of a short-lived block must cost little.
+template <typename Value>
+class ByLane {
+ public:
+  bool is_set() const { return values_ != nullptr; }
+  const Value& operator[](uint32_t lane) const {
+    static const Value kUnset{};
+    return is_set() ? (*values_)[lane] : kUnset;
+  }
+  /// That of one lane, to be changed.
+  Value& at(uint32_t lane) {
+    if (!is_set()) values_ = std::make_unique<std::array<Value, machine::kWarpSize>>();
+    return (*values_)[lane];
+  }
+
+ private:
+  std::unique_ptr<std::array<Value, machine::kWarpSize>> values_;
+};
+
 struct WarpOrder {
   Time time = 1;          ///< of what it does now
   bool accessed = false;  ///< something was done at this time; publishing it begins the next
   machine::LaneMask existing = machine::kAllLanes;
-  std::array<SharedClock, machine::kWarpSize> fenced;  ///< known at the last fence; null: none
-  std::array<Time, machine::kWarpSize> fenced_time{};
-  std::array<SharedClock, machine::kWarpSize> pending;  ///< read by relaxed accesses, to be known after a fence
-  bool has_pending = false, has_fenced = false;
-  std::array<SharedClock, machine::kWarpSize> executed;  ///< what it knows by relaxed barriers too; null: as `known`
+  ByLane<SharedClock> fenced;  ///< known at the last fence; null: none
+  ByLane<Time> fenced_time;
+  ByLane<SharedClock> pending;   ///< read by relaxed accesses, to be known after a fence
+  ByLane<SharedClock> executed;  ///< what it knows by relaxed barriers too; null: as `known`
   /// The same at the last tcgen05.fence::before_thread_sync, and when that was; null: none.
-  std::array<SharedClock, machine::kWarpSize> handed_over;
-  std::array<Time, machine::kWarpSize> handed_over_time{};
-  bool has_executed = false, has_handed_over = false;
-  bool has_copies = false;           ///< some lane has waited for a group of copies
-  std::deque<ArrivalNote> arrivals;  ///< the youngest few
+  ByLane<SharedClock> handed_over;
+  ByLane<Time> handed_over_time;
+  bool has_copies = false;            ///< some lane has waited for a group of copies
+  std::vector<ArrivalNote> arrivals;  ///< the youngest few
   uint64_t arrival_count = 0, meeting_count = 0;
   std::map<uint32_t, WaitNote> waits;  ///< by barrier
 

@@ -167,7 +167,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 
   const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
                          (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
-  Present now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr};
+  Present now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr, "", access.changes_nothing};
   if (put_off(*state, access, now.record)) return;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Those that know the same are looked at together.
@@ -198,7 +198,7 @@ bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access
 void RaceCheck::catch_up(ClusterState& state) {
   state.interval.for_each([&](const LateAccess& late, const uint32_t* offsets, const VectorClock& known) {
     Outcomes outcomes;
-    Present now{late.access, late.access.agent, late.lanes, &known, "", true};
+    Present now{late.access, late.access.agent, late.lanes, &known, "", false, true};
     if (offsets != nullptr) return check_scattered(state, offsets, late.bytes, now, outcomes);
     const auto lanes = static_cast<uint32_t>(std::popcount(late.lanes));
     const uint32_t span = late.access.is_row() ? lanes * late.bytes : late.bytes;
@@ -290,7 +290,7 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     }
   });
   const WarpOrder& warp = state.order.warp(number);
-  Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr};
+  Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr, "", access.changes_nothing};
   for (auto byte = bytes.begin(); byte != bytes.end();) {
     // Runs of bytes with the same writers.
     const uint32_t start = byte->first;

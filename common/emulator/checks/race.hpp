@@ -6,7 +6,9 @@
 // away with it, and the same in every run of the same schedule.
 //
 // Threads, bulk and tensor copies, cp.async and the operand reads of the tensor core take part; mbarriers themselves
-// are no data. Lanes that write the same value to the same place in one instruction do not race.
+// are no data. Lanes that write the same value to the same place in one instruction do not race. When threads do so
+// that nothing orders, such as all those of a block that set a flag, it is a race by PTX, but the value does not depend
+// on who comes first, and chips are not known to mind.
 //
 // Accesses that are ordered may still need more: a fence.proxy.async where an asynchronous unit follows a thread's
 // write (proxy_check.cpp), and in tensor memory the waits and fences of tcgen05 (tensor_order.hpp).
@@ -86,7 +88,8 @@ class RaceCheck : public machine::Observer {
     uint32_t warp;            ///< whose clock counts: that of the thread, or of the issuer
     machine::LaneMask lanes;  ///< the same for lanes, when the record is not scattered
     const VectorClock* known;
-    const char* what = "";  ///< of an operation, for reports
+    const char* what = "";         ///< of an operation, for reports
+    bool changes_nothing = false;  ///< a write of what is there already
     bool was_put_off = false;
   };
   /// What became of the histories of one block that an access has met: one that comes again goes the same way.

@@ -75,7 +75,9 @@ std::string RaceCheck::describe(const ClusterState& state, const PastAccess& acc
 }
 
 void RaceCheck::report(ClusterState& state, const PastAccess& before, const Present& now, uint32_t address) {
-  const auto identity = findings_.claim_pair("race", before.pc(), now.record.pc());
+  const bool same_value = before.writes() && !before.is_asynchronous() && now.changes_nothing;
+  const auto identity =
+      findings_.claim_pair(same_value ? "race of equal values" : "race", before.pc(), now.record.pc());
   if (!identity) return;
   const machine::Kernel& kernel = *grid_->kernel;
   Diagnostic finding;
@@ -94,6 +96,7 @@ void RaceCheck::report(ClusterState& state, const PastAccess& before, const Pres
   finding.details.push_back(describe(state, before));
   finding.details.push_back("nothing orders the two");
   finding.likely_cause = cause_of(state, before, now);
+  if (same_value) finding.tolerated = "both write the same value";
   findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
@@ -206,7 +209,7 @@ std::string RaceCheck::cause_between_threads(ClusterState& state, const PastAcce
   for (const uint32_t warp : {now.warp, before.agent}) {
     const uint32_t other = warp == now.warp ? before.agent : now.warp;
     for (const auto& [index, note] : state.order.warp(warp).waits) {
-      const std::deque<ArrivalNote>& arrivals = state.order.warp(other).arrivals;
+      const std::vector<ArrivalNote>& arrivals = state.order.warp(other).arrivals;
       const bool from_other =
           std::any_of(arrivals.begin(), arrivals.end(),
                       [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });

@@ -27,7 +27,7 @@ std::vector<Diagnostic> tell(std::vector<std::vector<Finding>> found_by_part, st
   std::set<std::string> identities;
   for (Finding& finding : all) {
     if (told.size() == kMostFindings) break;
-    if (identities.insert(finding.identity).second) told.push_back(std::move(finding.diagnostic));
+    if (identities.insert(finding.diagnostic.identity).second) told.push_back(std::move(finding.diagnostic));
   }
   return told;
 }

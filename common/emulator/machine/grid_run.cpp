@@ -282,7 +282,7 @@ void GridRun::finish_block(Block& block) {
 void GridRun::report_leaks(const Block& block, Cycle at) {
   const std::vector<std::string> leaks = block.sm->tensor_memory->leaks(block);
   constexpr const char* kKind = "tensor memory leak";
-  const auto is_leak = [&](const Finding& finding) { return finding.identity == kKind; };
+  const auto is_leak = [&](const Finding& finding) { return finding.diagnostic.identity == kKind; };
   if (leaks.empty() || std::any_of(result_.findings.begin(), result_.findings.end(), is_leak)) return;
   Place place;
   place.kernel = grid_.kernel->display_name;
@@ -293,8 +293,9 @@ void GridRun::report_leaks(const Block& block, Cycle at) {
                                leaks.front(),
                                place,
                                {leaks.begin() + 1, leaks.end()},
-                               "tcgen05.dealloc is missing on the way out of the kernel"},
-                              kKind,
+                               "tcgen05.dealloc is missing on the way out of the kernel",
+                               {},
+                               kKind},
                               at,
                               {}});
 }

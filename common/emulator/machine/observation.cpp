@@ -91,6 +91,19 @@ void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMa
   }
 }
 
+/// Whether shared memory holds already what each lane stores. That the addresses are legal is not known yet.
+bool is_there(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes,
+              const std::byte* values) {
+  bool there = true;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const Block* block = fragment.cluster().block_of(addresses[lane]);
+    const size_t offset = addresses[lane] & kSharedOffsetMask;
+    there = there && block != nullptr && offset + bytes <= block->shared.size() &&
+            std::memcmp(block->shared.data() + offset, values + lane * kMostBytes, bytes) == 0;
+  });
+  return there;
+}
+
 Outcome execute(Fragment& fragment, const Op& op, LaneMask mask, const ObservedOp& plain) {
   return mask == kAllLanes ? plain.full(fragment, op, mask) : plain.masked(fragment, op, mask);
 }
@@ -130,9 +143,11 @@ class ObservedAccess {
         global_lanes_ = lanes & ~shared_lanes_ & ~lanes_within(global_.data(), kLocalWindow);
       }
     }
-    overlapping_ = order_ == AccessOrder::weak && access_.verb == AccessVerb::writes && access_.suppliers == 0 &&
-                   shared_lanes_ != 0 && overlap(shared_.data(), shared_lanes_, access_.bytes);
-    if (overlapping_) collect_values(fragment, access_, shared_lanes_, values_.data());
+    if (order_ != AccessOrder::weak || access_.verb != AccessVerb::writes || access_.suppliers != 0) return;
+    overlapping_ = shared_lanes_ != 0 && overlap(shared_.data(), shared_lanes_, access_.bytes);
+    if (!overlapping_ && !std::has_single_bit(shared_lanes_)) return;
+    collect_values(fragment, access_, shared_lanes_, values_.data());
+    changes_nothing_ = is_there(fragment, shared_.data(), access_.bytes, shared_lanes_, values_.data());
   }
 
   void announce(Fragment& fragment) const {
@@ -144,7 +159,8 @@ class ObservedAccess {
                        access_.bytes,
                        shared_.data(),
                        nullptr,
-                       overlapping_ ? values_.data() : nullptr};
+                       overlapping_ ? values_.data() : nullptr,
+                       changes_nothing_};
     if (shared_lanes_ != 0) tell(fragment.grid(), event);
     if (global_lanes_ == 0) return;
     event.lanes = global_lanes_;
@@ -158,7 +174,7 @@ class ObservedAccess {
   uint32_t pc_;
   AccessOrder order_;
   LaneMask shared_lanes_ = 0, global_lanes_ = 0;
-  bool overlapping_ = false;
+  bool overlapping_ = false, changes_nothing_ = false;
   alignas(32) std::array<uint32_t, kWarpSize> shared_;
   alignas(32) std::array<uint64_t, kWarpSize> global_;
   alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values_;
@@ -166,6 +182,7 @@ class ObservedAccess {
 
 Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
   const ObservedOp& plain = fragment.grid().kernel->observed[fragment.pc];
+  if (!observes_memory(fragment)) return execute(fragment, op, mask, plain);
   const ObservedAccess access(fragment, mask, plain);
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome != Outcome::blocked) access.announce(fragment);
@@ -176,6 +193,7 @@ Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
 Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
   const Grid& grid = fragment.grid();
   const ObservedOp& plain = grid.kernel->observed[fragment.pc];
+  if (grid.memory_observers.empty()) return execute(fragment, op, mask, plain);
   const auto& access = *static_cast<const AccessDetail*>(plain.access);
   alignas(32) std::array<uint32_t, kWarpSize> addresses;
   find_addresses(fragment, access, addresses.data());

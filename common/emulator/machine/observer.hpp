@@ -37,13 +37,14 @@ struct Diagnostic {
   std::vector<std::string> details;  ///< what is legal, what was found nearby
   std::string likely_cause;          ///< empty when nothing can be said
   std::string tolerated{};           ///< what is known to work on the chip in spite of it; mostly empty
+  /// Of a finding: its kind and lines. Empty for what stops a kernel.
+  std::string identity{};
 };
 
 /// Something found about a kernel that did not stop it.
 struct Finding {
-  Diagnostic diagnostic;
-  std::string identity;  ///< its kind and lines: what is found again, in this cluster or another, is told once
-  uint64_t at = 0;       ///< virtual time
+  Diagnostic diagnostic;  ///< what has the same identity, in this cluster or another, is told once
+  uint64_t at = 0;        ///< virtual time
   struct Detail {
     uint64_t at;
     std::string text;
@@ -85,6 +86,8 @@ struct MemoryAccess {
   const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
   /// Weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
   const std::byte* values;
+  /// Weak writes of one lane, or of lanes that overlap, which leave shared memory as it was.
+  bool changes_nothing = false;
 };
 
 struct SharedRange {

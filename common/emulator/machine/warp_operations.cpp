@@ -160,11 +160,17 @@ Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
   return among_members(fragment, mask, op.b, [&](LaneMask group) {
     const auto& detail = *static_cast<const MatchDetail*>(op.detail);
     const auto* values = lanes_at<Element>(fragment.registers, op.a);
-    std::array<uint32_t, kWarpSize> equal{};
-    for_each_lane(group, [&](uint32_t lane) {
-      for_each_lane(group, [&](uint32_t other) { equal[lane] |= (values[lane] == values[other] ? 1u : 0u) << other; });
-    });
-    const bool all_equal = equal[first_lane(group)] == group;
+    // One pass for each value that there is, over all lanes, which the compiler makes vector code of.
+    std::array<LaneMask, kWarpSize> equal;
+    LaneMask same = 0;
+    for (LaneMask rest = group; rest != 0; rest &= ~same) {
+      const Element value = values[first_lane(rest)];
+      same = 0;
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane) same |= (values[lane] == value ? 1u : 0u) << lane;
+      same &= group;
+      for_each_lane(same, [&](uint32_t lane) { equal[lane] = same; });
+    }
+    const bool all_equal = same == group;
     auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
     for_each_lane(group, [&](uint32_t lane) { to[lane] = !detail.all ? equal[lane] : all_equal ? group : 0; });
     if (detail.all_equal != kNoRegister) write_predicate(fragment, detail.all_equal, group, all_equal ? group : 0);

@@ -184,6 +184,12 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
   return {buffer, buffer + kernel.parameter_bytes};
 }
 
+/// What the race check finds begins in shared memory: barriers are there, copies go there, and so does the address of
+/// tensor memory. It would only slow down a kernel that has none.
+bool has_shared_memory(const machine::LaunchRequest& request) {
+  return request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
+}
+
 Cost run(State& state, const machine::LaunchRequest& request) {
   // At once rather than at the next synchronisation, which keeps the order with what the host prints.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
@@ -193,7 +199,9 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   // Checks are made for each part of the grid that runs by itself; what is recorded is all of it.
   const auto checks = [&] {
     std::vector<std::unique_ptr<machine::Observer>> made;
-    if (state.settings().checks.race) made.push_back(std::make_unique<checks::RaceCheck>());
+    if (state.settings().checks.race && has_shared_memory(request)) {
+      made.push_back(std::make_unique<checks::RaceCheck>());
+    }
     made.push_back(std::make_unique<checks::DeadlockCheck>());
     return made;
   };

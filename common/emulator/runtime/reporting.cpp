@@ -37,7 +37,18 @@ void Reporter::configure(const Settings& settings) {
 
 void Reporter::report(const machine::Diagnostic& diagnostic) {
   if (!tolerant_ || diagnostic.tolerated.empty()) ++diagnosed_;
+  if (tolerant_ && !diagnostic.identity.empty() &&
+      !told_.emplace(diagnostic.place.kernel, diagnostic.identity).second) {
+    ++repeated_;
+    return;
+  }
   write(format_ == ReportFormat::json ? line_of(checks::render_json(diagnostic)) : checks::render_text(diagnostic));
+}
+
+void Reporter::tell_repetitions() {
+  if (repeated_ == 0) return;
+  tell(fmt::format("stagecraft: findings that were told once came again in later launches, {} times\n", repeated_),
+       {{"kind", "repeated findings"}, {"count", repeated_}});
 }
 
 void Reporter::tell(const std::string& text, const nlohmann::json& json) {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "emulator/machine/observer.hpp"
 #include "emulator/runtime/settings.hpp"
@@ -17,7 +19,10 @@ class Reporter {
   /// Until this is called, text to stderr. Throws std::invalid_argument when the report file cannot be opened.
   void configure(const Settings& settings);
 
+  /// What was found in an earlier launch of the kernel, where findings let the program go on, only counts.
   void report(const machine::Diagnostic& diagnostic);
+  /// How often findings came again; nothing when none did.
+  void tell_repetitions();
   /// A call of the API that was refused: `stagecraft: cudaMalloc: <message> [cudaErrorInvalidValue]`.
   void refuse(std::string_view function, std::string_view message, std::string_view error);
 
@@ -34,6 +39,8 @@ class Reporter {
   std::string file_;
   bool tolerant_ = false;
   uint64_t diagnosed_ = 0;
+  std::set<std::pair<std::string, std::string>> told_;  ///< findings, by kernel and identity
+  uint64_t repeated_ = 0;
 };
 
 }  // namespace stagecraft::emulator::runtime

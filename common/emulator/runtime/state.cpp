@@ -31,6 +31,7 @@ const char* environment_variable(const char* name) { return std::getenv(name); }
 /// A program whose kernel was diagnosed must not look as if it had succeeded.
 void check_exit_status(int status, void*) {
   State& state = State::instance();
+  state.reporter.tell_repetitions();
   if (status != 0 || state.reporter.diagnosed() == 0 || !state.settings().strict_exit_status) return;
   std::fflush(nullptr);
   if (state.settings().report_format == ReportFormat::text) {

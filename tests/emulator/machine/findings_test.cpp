@@ -9,7 +9,7 @@ namespace {
 
 Finding found(const std::string& identity, Cycle at, const std::string& message = {}) {
   Finding finding;
-  finding.identity = identity;
+  finding.diagnostic.identity = identity;
   finding.at = at;
   finding.diagnostic.message = message.empty() ? identity : message;
   return finding;

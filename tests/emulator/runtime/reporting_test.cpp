@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace stagecraft::emulator::runtime {
 namespace {
 
@@ -24,6 +26,47 @@ uint64_t counted(bool findings_are_errors) {
 TEST(ReportingTest, CountsWhatTheChipToleratesOnlyWhereFindingsAreErrors) {
   EXPECT_EQ(counted(true), 2u);
   EXPECT_EQ(counted(false), 1u);
+}
+
+std::string told(bool findings_are_errors) {
+  Settings settings;
+  settings.findings_are_errors = findings_are_errors;
+  Reporter reporter;
+  reporter.configure(settings);
+  machine::Diagnostic race;
+  race.kind = "race";
+  race.place.kernel = "add";
+  race.identity = "race: a.cu:1 and a.cu:2";
+  testing::internal::CaptureStderr();
+  for (const char* block : {"first", "second", "third"}) {
+    race.message = block;
+    reporter.report(race);
+  }
+  race.place.kernel = "subtract";
+  race.message = "other kernel";
+  reporter.report(race);
+  race.identity.clear();
+  race.message = "stopped";
+  reporter.report(race);
+  race.message = "again";
+  reporter.report(race);
+  reporter.tell_repetitions();
+  EXPECT_EQ(reporter.diagnosed(), 6u);
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(ReportingTest, TellsAFindingOfAKernelOnceWhereTheProgramGoesOn) {
+  const std::string text = told(false);
+  for (const char* word : {"first", "other kernel", "stopped", "again", "later launches, 2 times"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, word, text);
+  }
+  for (const char* word : {"second", "third"}) EXPECT_PRED_FORMAT2(testing::IsNotSubstring, word, text);
+}
+
+TEST(ReportingTest, TellsEveryFindingWhereItIsAnError) {
+  const std::string text = told(true);
+  for (const char* word : {"first", "second", "third"}) EXPECT_PRED_FORMAT2(testing::IsSubstring, word, text);
+  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "later launches", text);
 }
 
 }  // namespace
