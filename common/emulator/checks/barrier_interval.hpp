@@ -43,7 +43,9 @@ class BarrierInterval {
   void reset();
   /// All threads have met, and know that. `is_over(write)` says whether they know an asynchronous one to be over.
   template <typename IsOver>
-  void begin_next(SharedClock known, IsOver&& is_over);
+  void begin_next(SharedClock known, IsOver&& is_over);  /// What all threads have known from its beginning.
+  const VectorClock& known() const { return *clocks_.front(); }
+
   /// Puts an access off; false when it may race. `known`: what all of its lanes know; null when they differ.
   bool put_off(const WarpAddresses& addresses, const PastAccess& access, const SharedClock* known);
   bool is_full() const { return count_ == kMostLate; }

@@ -121,9 +121,14 @@ uint32_t RaceCheck::read(ClusterState& state, uint32_t rank, Cells& cells, const
 uint32_t RaceCheck::write(ClusterState& state, uint32_t rank, Cells& cells, const Present& now, uint32_t& begun) {
   ShadowMemory& shadow = state.shadows[rank];
   const History& before = shadow.history(cells.history);
-  // What a strong write is not ordered after still matters to weak accesses to come.
+  // What a strong write is not ordered after still matters to weak accesses to come. And a weak access that it is
+  // ordered after matters to strong writes to come, which need not be ordered after this one.
+  const auto outlasts = [&](const PastAccess& access) {
+    return now.record.strong() && !access.strong() && state.shadows.size() == 1 &&
+           !state.order.knows_of_all(access, state.interval.known());
+  };
   const auto matters = [&](const PastAccess& access) {
-    return access.agent != PastAccess::kNobody && !state.order.knows_of_all(access, *now.known);
+    return access.agent != PastAccess::kNobody && (!state.order.knows_of_all(access, *now.known) || outlasts(access));
   };
   bool racing = races(state, rank, before.write, cells, now);
   for (size_t i = 0; i < before.reads.size() && !racing; ++i) racing = races(state, rank, before.reads[i], cells, now);
@@ -137,7 +142,7 @@ uint32_t RaceCheck::write(ClusterState& state, uint32_t rank, Cells& cells, cons
   const PastAccess record = shadow.at(now.record, cells.offset);
   const LaneMask lanes = now.record.is_even() ? now.lanes : record.lanes;
   shadow.add_resolved_write(after, record, [&](const PastAccess& access) {
-    return access.agent != PastAccess::kNobody && !state.order.knows(access, now.warp, lanes, *now.known);
+    return matters(access) && (!state.order.knows(access, now.warp, lanes, *now.known) || outlasts(access));
   });
   return after;
 }

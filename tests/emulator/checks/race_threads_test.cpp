@@ -125,6 +125,28 @@ TEST_F(RaceTest, LetsAtomicsMeetButNotWeakAccesses) {
   expect_one(run(add + "ld.shared.u32 %r2, [tile];"), "race", {"f.cu:2", "f.cu:3"});
 }
 
+TEST_F(RaceTest, RemembersAReadBehindWhichItsOwnWarpAdds) {
+  // The second warp adds when the first has, which its poll sees, but which orders nothing.
+  const std::string body = R"(mov.u32 %r1, 0;
+    @%first st.shared.u32 [tile+64], %r1;
+    bar.sync 0;
+    setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra POLL;
+    ld.shared.u32 %r2, [tile];
+    bar.warp.sync 0xffffffff;
+    red.shared.add.u32 [tile], 1;
+    red.shared.add.u32 [tile+64], 1;
+    bra END;
+    POLL:
+    ld.volatile.shared.u32 %r2, [tile+64];
+    setp.eq.u32 %p2, %r2, 0;
+    @%p2 bra POLL;
+    red.shared.add.u32 [tile], 2;
+    END:)";
+  expect_one(run(body), "race", {line_of(body, "[tile], 2;"), line_of(body, "ld.shared.u32 %r2, [tile];")});
+  expect_silence(run(without(body, "ld.shared.u32 %r2, [tile];")));
+}
+
 /// Thread 0 publishes a word and sets a flag; thread 32 waits for the flag and reads the word.
 std::string hand_over(const std::string& set, const std::string& get) {
   return fmt::format(R"(@%first bra WRITER;
