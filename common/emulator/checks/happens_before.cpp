@@ -445,6 +445,21 @@ std::vector<const Operation*> ClusterOrder::bulk_copies_not_waited_for(uint32_t 
   return copies;
 }
 
+void ClusterOrder::warpgroup_issued(const machine::WarpgroupIssue& event) {
+  const ThreadKey key = warpgroup_of(*event.fragment);
+  std::deque<Gathering>& open = warpgroup_issues_[key];
+  const size_t place = event.number - sequence(warpgroups_, key).issued - 1;
+  if (place >= open.size()) open.resize(place + 1);
+  release(warp_number(*event.fragment), kAllLanes, open[place]);
+}
+
+VectorClock ClusterOrder::take_warpgroup_issue(const machine::Fragment& fragment) {
+  std::deque<Gathering>& open = warpgroup_issues_[warpgroup_of(fragment)];
+  VectorClock together = std::move(open.front().clock);
+  open.pop_front();
+  return together;
+}
+
 void ClusterOrder::warpgroup_waited(const machine::WarpgroupWait& event) {
   const uint32_t number = warp_number(*event.fragment);
   WarpOrder& warp = warps_[number];

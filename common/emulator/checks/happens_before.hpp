@@ -187,6 +187,7 @@ class ClusterOrder {
   void rendezvous(const machine::Rendezvous& event);
   void barrier(const machine::BarrierEvent& event);
   void group(const machine::GroupEvent& event);
+  void warpgroup_issued(const machine::WarpgroupIssue& event);
   void warpgroup_waited(const machine::WarpgroupWait& event);
   void strong_access(const machine::MemoryAccess& access);
   /// Separates what a warp did before, which has earlier times, from what it does next: who learns of that knows the
@@ -198,6 +199,10 @@ class ClusterOrder {
   SharedClock knowledge_of(uint32_t warp, uint32_t lane);
   /// The first bulk copy out of shared memory of each thread of a block that the thread has not waited for.
   std::vector<const Operation*> bulk_copies_not_waited_for(uint32_t rank) const;
+  /// Of the wgmma of which a fragment issues the last part: what its four warps had done and knew when they issued
+  /// theirs. PTX does not say that it is enough if one of them knows, but measured on an H200, a warp that comes
+  /// 200,000 cycles late makes the others' parts wait, and what it wrote before is read by all of them.
+  VectorClock take_warpgroup_issue(const machine::Fragment& fragment);
   /// Takes note of an operation; its index.
   uint32_t issue(const machine::AsyncOperation& operation);
 
@@ -229,6 +234,8 @@ class ClusterOrder {
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
   std::map<ThreadKey, Sequence> warpgroups_;  ///< wgmma of four warps, by the first thread
+  /// What the warps knew that have issued their part of one; those that all four have issued are dropped.
+  std::map<ThreadKey, std::deque<Gathering>> warpgroup_issues_;
   Time waited(uint32_t component) const { return waited_.at(component); }
   /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
   VectorClock waited_;

@@ -84,6 +84,10 @@ void RaceCheck::group(const machine::GroupEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.group(event);
 }
 
+void RaceCheck::warpgroup_issued(const machine::WarpgroupIssue& event) {
+  if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.warpgroup_issued(event);
+}
+
 void RaceCheck::warpgroup_waited(const machine::WarpgroupWait& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.warpgroup_waited(event);
 }
@@ -295,6 +299,8 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
   if (state == nullptr) return;
   const uint32_t number = state->order.warp_number(*operation.fragment);
   const SharedClock known = state->order.warp(number).known(operation.lane);
+  const bool collective = operation.completion == machine::AsyncCompletion::warpgroup;
+  const VectorClock together = collective ? state->order.take_warpgroup_issue(*operation.fragment) : VectorClock();
   const uint32_t index = state->order.issue(operation);
   check_proxies(*state, operation);
   report_tensor(*state, state->tensor_memory.issued(state->order, operation, index));
@@ -303,7 +309,8 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
               number,
               1u << operation.lane,
               known.get(),
-              operation.what};
+              operation.what,
+              collective ? &together : nullptr};
   Outcomes outcomes;
   for (const machine::SharedRange& range : operation.reads) {
     check_range(*state, range.address, range.bytes, range.bytes, now, outcomes);
