@@ -289,6 +289,8 @@ void ClusterOrder::fence(uint32_t number, LaneMask lanes) {
 void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
   const uint32_t rank = event.block == nullptr ? kOfCluster : event.block->rank;
   Meeting& meeting = meetings_[{rank, event.number}];
+  const bool arrives = event.kind == RendezvousKind::arrive || event.kind == RendezvousKind::arrive_relaxed;
+  if (event.block == nullptr && arrives) warps_[warp_number(*event.fragment)].cluster_arrived = meeting.phases + 1;
   switch (event.kind) {
     case RendezvousKind::arrive:
       ++warps_[warp_number(*event.fragment)].meeting_count;
@@ -311,8 +313,10 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
                              ? nullptr
                              : std::make_shared<VectorClock>(std::move(meeting.open_executed.clock));
       meeting.open_executed = {};
+      ++meeting.phases;
       break;
     case RendezvousKind::pass:
+      if (event.block == nullptr) warps_[warp_number(*event.fragment)].cluster_passed = meeting.phases;
       acquire(warp_number(*event.fragment), event.lanes, meeting.completed);
       learn_executed(warp_number(*event.fragment), event.lanes, meeting.executed);
       break;
@@ -342,6 +346,7 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
       WarpOrder& warp = warps_[number];
       warp.accessed = true;
       barrier.initialised = {number, event.lanes, warp.time, event.fragment->pc};
+      barrier.initialised_after = warp.cluster_arrived;
       for (WarpOrder& each : warps_) each.waits.erase(index);
       break;
     }
