@@ -283,6 +283,8 @@ void ClusterOrder::fence(uint32_t number, LaneMask lanes) {
 void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
   const uint32_t rank = event.block == nullptr ? kOfCluster : event.block->rank;
   Meeting& meeting = meetings_[{rank, event.number}];
+  const bool arrives = event.kind == RendezvousKind::arrive || event.kind == RendezvousKind::arrive_relaxed;
+  if (event.block == nullptr && arrives) warps_[warp_number(*event.fragment)].cluster_arrived = meeting.phases + 1;
   switch (event.kind) {
     case RendezvousKind::arrive:
       ++warps_[warp_number(*event.fragment)].meeting_count;
@@ -305,8 +307,10 @@ void ClusterOrder::rendezvous(const machine::Rendezvous& event) {
                              ? nullptr
                              : std::make_shared<VectorClock>(std::move(meeting.open_executed.clock));
       meeting.open_executed = {};
+      ++meeting.phases;
       break;
     case RendezvousKind::pass:
+      if (event.block == nullptr) warps_[warp_number(*event.fragment)].cluster_passed = meeting.phases;
       acquire(warp_number(*event.fragment), event.lanes, meeting.completed);
       learn_executed(warp_number(*event.fragment), event.lanes, meeting.executed);
       break;
@@ -336,6 +340,7 @@ void ClusterOrder::barrier(const machine::BarrierEvent& event) {
       WarpOrder& warp = warps_[number];
       warp.accessed = true;
       barrier.initialised = {number, event.lanes, warp.time, event.fragment->pc};
+      barrier.initialised_after = warp.cluster_arrived;
       for (WarpOrder& each : warps_) each.waits.erase(index);
       break;
     }
@@ -437,6 +442,21 @@ std::vector<const Operation*> ClusterOrder::bulk_copies_not_waited_for(uint32_t 
     if (found != operations_.end()) copies.push_back(&*found);
   }
   return copies;
+}
+
+void ClusterOrder::warpgroup_issued(const machine::WarpgroupIssue& event) {
+  const ThreadKey key = warpgroup_of(*event.fragment);
+  std::deque<Gathering>& open = warpgroup_issues_[key];
+  const size_t place = event.number - sequence(warpgroups_, key).issued - 1;
+  if (place >= open.size()) open.resize(place + 1);
+  release(warp_number(*event.fragment), kAllLanes, open[place]);
+}
+
+VectorClock ClusterOrder::take_warpgroup_issue(const machine::Fragment& fragment) {
+  std::deque<Gathering>& open = warpgroup_issues_[warpgroup_of(fragment)];
+  VectorClock together = std::move(open.front().clock);
+  open.pop_front();
+  return together;
 }
 
 void ClusterOrder::warpgroup_waited(const machine::WarpgroupWait& event) {

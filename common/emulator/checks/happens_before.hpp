@@ -108,7 +108,8 @@ struct WarpOrder {
   bool has_copies = false;            ///< some lane has waited for a group of copies
   std::vector<ArrivalNote> arrivals;  ///< the youngest few
   uint64_t arrival_count = 0, meeting_count = 0;
-  std::map<uint32_t, WaitNote> waits;  ///< by barrier
+  std::map<uint32_t, WaitNote> waits;                ///< by barrier
+  uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on
 
   const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }
   /// Whether these lanes know the same.
@@ -131,6 +132,7 @@ struct BarrierOrder {
   SharedClock completed;  ///< of all ended phases; null before the first
   SharedClock executed;   ///< beyond that, by relaxed arrivals; null: nothing
   PastAccess initialised;
+  uint64_t initialised_after = 0;  ///< the phase of the cluster's barrier that its initialiser had arrived at by then
   bool is_for_copies = false;      ///< some copy has been told to complete on it
   std::deque<CommitNote> commits;  ///< that have arrived; the youngest few
   /// The last arrival by a thread: when it was and how many phases had ended before.
@@ -211,6 +213,7 @@ class ClusterOrder {
   void rendezvous(const machine::Rendezvous& event);
   void barrier(const machine::BarrierEvent& event);
   void group(const machine::GroupEvent& event);
+  void warpgroup_issued(const machine::WarpgroupIssue& event);
   void warpgroup_waited(const machine::WarpgroupWait& event);
   void strong_access(const machine::MemoryAccess& access);
   /// Separates what a warp did before, which has earlier times, from what it does next: who learns of that knows the
@@ -222,6 +225,14 @@ class ClusterOrder {
   SharedClock knowledge_of(uint32_t warp, uint32_t lane);
   /// The first bulk copy out of shared memory of each thread of a block that the thread has not waited for.
   std::vector<const Operation*> bulk_copies_not_waited_for(uint32_t rank) const;
+  /// Of the wgmma of which a fragment issues the last part: what its four warps had done and knew when they issued
+  /// theirs. PTX does not say that it is enough if one of them knows, but measured on an H200, a warp that comes
+  /// 200,000 cycles late makes the others' parts wait, and what it wrote before is read by all of them.
+  VectorClock take_warpgroup_issue(const machine::Fragment& fragment);
+  /// Whether a warp has passed a barrier of the cluster, whatever it orders, that the initialiser came to afterwards.
+  bool has_met_initialiser(uint32_t warp, const BarrierOrder& barrier) const {
+    return warps_[warp].cluster_passed > barrier.initialised_after;
+  }
   /// Takes note of an operation; its index.
   uint32_t issue(const machine::AsyncOperation& operation);
 
@@ -253,12 +264,15 @@ class ClusterOrder {
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;
   std::map<ThreadKey, Sequence> warpgroups_;  ///< wgmma of four warps, by the first thread
+  /// What the warps knew that have issued their part of one; those that all four have issued are dropped.
+  std::map<ThreadKey, std::deque<Gathering>> warpgroup_issues_;
   Time waited(uint32_t component) const { return waited_.at(component); }
   /// Copies that their own thread has waited for, by component. Not in its clock, which it shares with other lanes.
   VectorClock waited_;
   struct Meeting {
     Gathering open, open_executed;
     SharedClock completed, executed;
+    uint64_t phases = 0;  ///< completed
   };
   std::map<std::pair<uint32_t, uint32_t>, Meeting> meetings_;  ///< by rank and number of the barrier; the cluster's: ~0
   std::map<uint32_t, Gathering> exits_;                        ///< by rank: what the threads that have exited did

@@ -91,6 +91,10 @@ void RaceCheck::group(const machine::GroupEvent& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.group(event);
 }
 
+void RaceCheck::warpgroup_issued(const machine::WarpgroupIssue& event) {
+  if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.warpgroup_issued(event);
+}
+
 void RaceCheck::warpgroup_waited(const machine::WarpgroupWait& event) {
   if (ClusterState* state = state_of(&event.fragment->cluster())) state->order.warpgroup_waited(event);
 }
@@ -167,7 +171,8 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 
   const uint32_t flags = (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
                          (access.order != AccessOrder::weak ? PastAccess::kStrong : 0);
-  Present now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr, "", access.changes_nothing};
+  Present now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr};
+  now.changes_nothing = access.changes_nothing;
   if (put_off(*state, access, now.record)) return;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Those that know the same are looked at together.
@@ -198,7 +203,8 @@ bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access
 void RaceCheck::catch_up(ClusterState& state) {
   state.interval.for_each([&](const LateAccess& late, const uint32_t* offsets, const VectorClock& known) {
     Outcomes outcomes;
-    Present now{late.access, late.access.agent, late.lanes, &known, "", false, true};
+    Present now{late.access, late.access.agent, late.lanes, &known};
+    now.was_put_off = true;
     if (offsets != nullptr) return check_scattered(state, offsets, late.bytes, now, outcomes);
     const auto lanes = static_cast<uint32_t>(std::popcount(late.lanes));
     const uint32_t span = late.access.is_row() ? lanes * late.bytes : late.bytes;
@@ -290,7 +296,8 @@ void RaceCheck::check_overlapping_writes(ClusterState& state, const machine::Mem
     }
   });
   const WarpOrder& warp = state.order.warp(number);
-  Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr, "", access.changes_nothing};
+  Present now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr};
+  now.changes_nothing = access.changes_nothing;
   for (auto byte = bytes.begin(); byte != bytes.end();) {
     // Runs of bytes with the same writers.
     const uint32_t start = byte->first;
@@ -320,6 +327,8 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
   if (state == nullptr) return;
   const uint32_t number = state->order.warp_number(*operation.fragment);
   const SharedClock known = state->order.warp(number).known(operation.lane);
+  const bool collective = operation.completion == machine::AsyncCompletion::warpgroup;
+  const VectorClock together = collective ? state->order.take_warpgroup_issue(*operation.fragment) : VectorClock();
   const uint32_t index = state->order.issue(operation);
   check_proxies(*state, operation);
   report_tensor(*state, state->tensor_memory.issued(state->order, operation, index));
@@ -328,7 +337,8 @@ void RaceCheck::issued(const machine::AsyncOperation& operation) {
               number,
               1u << operation.lane,
               known.get(),
-              operation.what};
+              operation.what,
+              collective ? &together : nullptr};
   Outcomes outcomes;
   for (const machine::SharedRange& range : operation.reads) {
     check_range(*state, range.address, range.bytes, range.bytes, now, outcomes);

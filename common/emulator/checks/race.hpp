@@ -50,6 +50,7 @@ class RaceCheck : public machine::Observer {
   void rendezvous(const machine::Rendezvous& event) override;
   void issued(const machine::AsyncOperation& operation) override;
   void group(const machine::GroupEvent& event) override;
+  void warpgroup_issued(const machine::WarpgroupIssue& event) override;
   void warpgroup_waited(const machine::WarpgroupWait& event) override;
   void tensor(const machine::TensorEvent& event) override;
   std::vector<machine::Finding> findings() override { return findings_.take(); }
@@ -88,8 +89,9 @@ class RaceCheck : public machine::Observer {
     uint32_t warp;            ///< whose clock counts: that of the thread, or of the issuer
     machine::LaneMask lanes;  ///< the same for lanes, when the record is not scattered
     const VectorClock* known;
-    const char* what = "";         ///< of an operation, for reports
-    bool changes_nothing = false;  ///< a write of what is there already
+    const char* what = "";                  ///< of an operation, for reports
+    const VectorClock* together = nullptr;  ///< of a wgmma: what its four warps knew, beyond what PTX lets it rely on
+    bool changes_nothing = false;           ///< a write of what is there already
     bool was_put_off = false;
   };
   /// What became of the histories of one block that an access has met: one that comes again goes the same way.

@@ -97,6 +97,12 @@ void RaceCheck::report(ClusterState& state, const PastAccess& before, const Pres
   finding.details.push_back("nothing orders the two");
   finding.likely_cause = cause_of(state, before, now);
   if (same_value) finding.tolerated = "both write the same value";
+  if (now.together != nullptr && state.order.knows_of_all(before, *now.together)) {
+    finding.tolerated =
+        "it was over for another warp of the warpgroup when that issued its part, and on an H200 no warp's wgmma "
+        "begins "
+        "before all four have issued theirs";
+  }
   findings_.add(*state.cluster, *identity, std::move(finding));
 }
 
@@ -476,6 +482,13 @@ void RaceCheck::report_uninitialised(ClusterState& state, const machine::Fragmen
           ? "a __syncthreads() is missing between mbarrier.init and the first use by other threads"
           : "fence.mbarrier_init and a cluster barrier are missing between mbarrier.init and the first use by other "
             "blocks";
+  if (state.order.has_met_initialiser(warp, barrier)) {
+    finding.likely_cause =
+        "the cluster barrier between the two is arrived at with .relaxed, and no fence.mbarrier_init stands between "
+        "the "
+        "initialisation and the arrival";
+    finding.tolerated = "kernels of CUTLASS for sm_100 initialise some barriers behind that fence";
+  }
   findings_.add(*state.cluster, *identity, std::move(finding));
 }
 

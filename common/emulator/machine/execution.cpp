@@ -36,8 +36,16 @@ void remove_exited(Warp& warp) {
   std::erase_if(warp.fragments, [](const auto& fragment) { return fragment->state == FragmentState::exited; });
 }
 
-/// The fragment to go on with: innermost call first, then the one that is furthest behind in the code, because that
-/// is where the others are waiting to be met.
+/// Whether the whole warp waits with this fragment, lanes that have gone another way included. A wait for one's own
+/// copies becomes a wait for a scoreboard, which the warp has: measured on an H200, the other lanes did nothing before
+/// it ended, neither behind the branch nor on its other side, whereas those beside a loop over mbarrier.try_wait went
+/// on.
+bool stalls_warp(const Fragment& fragment) {
+  return fragment.state == FragmentState::blocked && fragment.wait.kind == WaitKind::bulk_group;
+}
+
+/// The fragment to go on with; null when there is none: innermost call first, then the one that is furthest behind in
+/// the code, because that is where the others are waiting to be met.
 Fragment* choose(Warp& warp) {
   Fragment* best = nullptr;
   const auto goes_first = [](const Fragment& a, const Fragment& b) {
@@ -47,6 +55,7 @@ Fragment* choose(Warp& warp) {
     return a.sequence < b.sequence;
   };
   for (const auto& fragment : warp.fragments) {
+    if (stalls_warp(*fragment)) return nullptr;
     if (fragment->state != FragmentState::ready) continue;
     if (best == nullptr || goes_first(*fragment, *best)) best = fragment.get();
   }
@@ -136,8 +145,12 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counte
 }  // namespace
 
 bool is_ready(const Warp& warp) {
-  return std::any_of(warp.fragments.begin(), warp.fragments.end(),
-                     [](const auto& fragment) { return fragment->state == FragmentState::ready; });
+  bool ready = false;
+  for (const auto& fragment : warp.fragments) {
+    if (stalls_warp(*fragment)) return false;
+    ready = ready || fragment->state == FragmentState::ready;
+  }
+  return ready;
 }
 
 void run_warp(Warp& warp, uint32_t budget, Counters& counters) {

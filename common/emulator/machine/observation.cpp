@@ -326,6 +326,10 @@ void announce_group(const GroupEvent& event) {
   for (Observer* observer : event.fragment->grid().memory_observers) observer->group(event);
 }
 
+void announce_warpgroup_issue(const WarpgroupIssue& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_issued(event);
+}
+
 void announce_warpgroup_wait(const WarpgroupWait& event) {
   for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_waited(event);
 }

@@ -24,6 +24,7 @@ void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_
 /// Gives the operation its number and announces it. Returns the number.
 uint64_t announce_operation(AsyncOperation operation);
 void announce_group(const GroupEvent& event);
+void announce_warpgroup_issue(const WarpgroupIssue& event);
 void announce_warpgroup_wait(const WarpgroupWait& event);
 void announce_rendezvous(const Rendezvous& event);
 void announce_tensor(const TensorEvent& event);

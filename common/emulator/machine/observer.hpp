@@ -184,6 +184,13 @@ struct GroupEvent {
   bool read_only = false;
 };
 
+/// A warp issues its part of a wgmma.mma_async of its warpgroup: the `number`-th of that warp, from 1 on. The last of
+/// the four is followed by the AsyncOperation.
+struct WarpgroupIssue {
+  Fragment* fragment;
+  uint64_t number;
+};
+
 /// A warp learns that the first `ended` wgmma.mma_async of its warpgroup have ended.
 struct WarpgroupWait {
   Fragment* fragment;
@@ -248,6 +255,7 @@ class Observer {
   /// What the observer has found wrong, asked for once when the grid has ended.
   virtual std::vector<Finding> findings() { return {}; }
   /// Among the events of memory.
+  virtual void warpgroup_issued(const WarpgroupIssue&) {}
   virtual void warpgroup_waited(const WarpgroupWait&) {}
 };
 

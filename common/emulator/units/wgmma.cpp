@@ -160,6 +160,7 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
                               operation.cells.data() + place.column * kPanelLanes + 16 * warp + place.row, kPanelLanes);
     }
   }
+  if (machine::observes_memory(fragment)) machine::announce_warpgroup_issue({&fragment, group.issued[warp]});
   if (++operation.arrived < kWarpgroupWarps) return Outcome::next;
 
   machine::Cluster& cluster = fragment.cluster();

@@ -235,6 +235,20 @@ TEST_F(RaceTest, FindsAnInitialisationThatNothingOrders) {
              {"uses bar[0]", "initialises it at f.cu:1", "f.cu:3", "__syncthreads()"});
 }
 
+TEST_F(RaceTest, AnInitialisationBeforeARelaxedClusterBarrierIsOnlyTolerated) {
+  const std::string init = "@%first mbarrier.init.shared.b64 [bar], 64;\n",
+                    fence = "fence.mbarrier_init.release.cluster;\n", arrive = "barrier.cluster.arrive.relaxed;\n",
+                    wait = "barrier.cluster.wait;\n", use = "mbarrier.arrive.shared.b64 _, [bar];\n";
+  const Shape pair{.threads = 64, .blocks = 2, .cluster_blocks = 2};
+  expect_silence(run(init + fence + arrive + wait + use, pair));
+  const auto late = run(fence + init + arrive + wait + use, pair);
+  expect_one(late, "barrier misuse", {"uses bar[0]", "f.cu:2", "f.cu:5", "arrived at with .relaxed"});
+  EXPECT_NE(late.diagnostics.at(0).tolerated, "");
+  const auto too_late = run(fence + arrive + init + wait + use, pair);
+  expect_one(too_late, "barrier misuse", {"uses bar[0]", "f.cu:3", "f.cu:5", "__syncthreads()"});
+  EXPECT_EQ(too_late.diagnostics.at(0).tolerated, "");
+}
+
 TEST_F(RaceTest, ReportsMisusedBarriersByName) {
   const std::string init = "mbarrier.init.shared.b64 [bar+16], 1;\n";
   const Shape one{.threads = 1};

@@ -121,6 +121,32 @@ TEST(BulkCopyTest, WaitsForAllButTheYoungestGroups) {
   EXPECT_EQ(kernel.out()[130], 5u);
 }
 
+TEST(BulkCopyTest, AWaitForCopiesStallsTheLanesBesideIt) {
+  // As measured on an H200, where the wait is for a scoreboard of the warp. `if (lane == 0) wait; overwrite;` without a
+  // __syncwarp() is a race by the letter, and gives what the program means.
+  KernelRun kernel;
+  expect_success(kernel.run(R"(
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r3, tile;
+    mad.lo.u32 %r3, %r0, 16, %r3;
+    mov.u32 %r1, 5;
+    st.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};
+    fence.proxy.async.shared::cta;
+    bar.warp.sync -1;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra behind;
+    cp.async.bulk.global.shared::cta.bulk_group [%rd0], [tile], 512;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group.read 0;
+  behind:
+    mov.u32 %r1, 6;
+    st.shared.v4.u32 [%r3], {%r1, %r1, %r1, %r1};
+    cp.async.bulk.wait_group 0;
+  )",
+                            {}, {.threads = 32}));
+  for (uint32_t i = 0; i < 128; ++i) ASSERT_EQ(kernel.out()[i], 5u) << "word " << i;
+}
+
 TEST(BulkCopyTest, WritesOnlyTheBytesOfAMask) {
   KernelRun kernel;
   expect_success(kernel.run(R"(

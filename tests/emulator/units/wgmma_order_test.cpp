@@ -1,4 +1,7 @@
 // When wgmma reads and writes: groups, waits, accumulators that are touched too early; and what is a mistake.
+#include <algorithm>
+#include <vector>
+
 #include "emulator/checks/deadlock.hpp"
 #include "emulator/checks/race.hpp"
 #include "wgmma_fixture.hpp"
@@ -132,6 +135,33 @@ TEST(WgmmaOrder, OneWarpMayWaitForAllFour) {
   // As CUTLASS's consumers do: the thread that has waited gives the stage back for its whole warpgroup.
   EXPECT_EQ(races_of(wait(0) + "setp.ne.u32 %p1, %r0, 37;\n@%p1 bra last;\nst.shared.b32 [%r1+4096], %r4;\nlast:\n"),
             "");
+}
+
+TEST(WgmmaOrder, OperandsThatItsOwnWarpsHaveWrittenAreOnlyTolerated) {
+  // Each of the four has written its part when it issues its part of the operation, but no barrier has told the others.
+  const std::string barrier = "bar.sync 0;\n";
+  std::string body = start() + multiply() + kCommit + wait(0);
+  const size_t at = body.find(barrier);
+  body.erase(at, barrier.size());
+  const auto tolerated = [](const std::string& text, uint32_t threads) {
+    KernelRun kernel(machine::h200());
+    kernel.announce_memory_events();
+    checks::RaceCheck check;
+    std::vector<bool> all;
+    for (const machine::Diagnostic& found : kernel.run(text, {}, {.threads = threads}, {&check}).diagnostics) {
+      all.push_back(!found.tolerated.empty());
+    }
+    return all;
+  };
+  EXPECT_EQ(tolerated(body, kThreads), std::vector<bool>(5, true));  // one for each store of A and B
+  // What another warpgroup writes is another matter.
+  body = start();
+  body.replace(body.find(barrier), barrier.size(), "bar.sync 1, 128;\n");
+  body = "mov.u32 %r0, %tid.x;\nsetp.ge.u32 %p1, %r0, 128;\n@%p1 bra other;\n" + body + multiply() + kCommit + wait(0) +
+         "bra last;\nother:\nmov.u32 %r1, tile;\nst.shared.b32 [%r1+4096], %r0;\nfence.proxy.async;\nlast:\n";
+  const std::vector<bool> found = tolerated(body, kThreads + 32);
+  EXPECT_FALSE(found.empty());
+  EXPECT_EQ(std::count(found.begin(), found.end(), true), 0);
 }
 
 TEST(WgmmaOrder, AMissingWarpIsADeadlock) {
