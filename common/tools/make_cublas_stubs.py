@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes C++ with a weak definition of each function that cuBLAS's header declares.
+"""Writes C++ with a weak definition of each function that a header of cuBLAS declares.
 
 Weak: what the stand-in defines takes their place (common/emulator/cublas).
 """
@@ -19,11 +19,12 @@ extern "C" int stagecraft_cublas_stub(const char* function, bool* told) noexcept
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("header", type=pathlib.Path, help="cublas_api.h")
+    parser.add_argument("header", type=pathlib.Path, help="cublas_api.h or cublasLt.h")
     parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("--least", type=int, required=True, help="refuse a header with fewer functions")
     arguments = parser.parse_args()
     text = arguments.header.read_text(encoding="utf-8", errors="replace")
     names = sorted(set(re.findall(r"\bcublasStatus_t\s+CUBLASWINAPI\s+(cublas\w+)\(", text)))
-    if len(names) < 300:
+    if len(names) < arguments.least:
         parser.error(f"only {len(names)} functions were found in {arguments.header}")
     arguments.output.write_text(FIRST + "".join(f"STUB({name})\n" for name in names), encoding="utf-8")

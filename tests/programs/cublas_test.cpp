@@ -7,46 +7,21 @@
 
 #include <cmath>
 #include <cstdint>
-#include <random>
 #include <vector>
+
+#include "device_arrays.hpp"
 
 namespace {
 
-class Cublas : public testing::Test {
+class Cublas : public DeviceArrays {
  protected:
   void SetUp() override { ASSERT_EQ(cublasCreate(&handle_), CUBLAS_STATUS_SUCCESS); }
   void TearDown() override {
     EXPECT_EQ(cublasDestroy(handle_), CUBLAS_STATUS_SUCCESS);
-    for (void* pointer : taken_) EXPECT_EQ(cudaFree(pointer), cudaSuccess);
-  }
-
-  /// A copy in device memory.
-  template <typename Element>
-  Element* upload(const std::vector<Element>& values) {
-    void* pointer = nullptr;
-    EXPECT_EQ(cudaMalloc(&pointer, values.size() * sizeof(Element)), cudaSuccess);
-    taken_.push_back(pointer);
-    EXPECT_EQ(cudaMemcpy(pointer, values.data(), values.size() * sizeof(Element), cudaMemcpyHostToDevice), cudaSuccess);
-    return static_cast<Element*>(pointer);
-  }
-  template <typename Element>
-  std::vector<Element> download(const Element* pointer, size_t count) {
-    std::vector<Element> values(count);
-    EXPECT_EQ(cudaMemcpy(values.data(), pointer, count * sizeof(Element), cudaMemcpyDeviceToHost), cudaSuccess);
-    return values;
-  }
-  /// Small integers, which every type holds exactly and whose sums are exact too.
-  template <typename Element>
-  std::vector<Element> integers(size_t count) {
-    std::uniform_int_distribution<int> any(-4, 4);
-    std::vector<Element> values(count);
-    for (Element& value : values) value = Element(static_cast<float>(any(random_)));
-    return values;
+    DeviceArrays::TearDown();
   }
 
   cublasHandle_t handle_ = nullptr;
-  std::mt19937 random_{std::random_device{}()};
-  std::vector<void*> taken_;
 };
 
 /// Element (row, column) of op(matrix).

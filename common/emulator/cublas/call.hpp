@@ -1,4 +1,4 @@
-// The frame around each function of the stand-in for cuBLAS.
+// The frame around each function of the stand-ins for cuBLAS and cuBLASLt.
 #pragma once
 
 #pragma GCC visibility push(default)  // what it declares is what the library exports

@@ -75,6 +75,10 @@ void multiply_in(const cublasContext& context, const Gemm& gemm) {
 }
 
 void multiply(const cublasContext& context, const Gemm& gemm) {
+  for (const Operand& operand : {gemm.a, gemm.b, gemm.c}) {
+    if (operand.type == CUDA_R_8F_E4M3 || operand.type == CUDA_R_8F_E5M2)
+      throw Failure(CUBLAS_STATUS_NOT_SUPPORTED, "cuBLAS has 8-bit floats in cublasLtMatmul only");
+  }
   require(gemm.m >= 0 && gemm.n >= 0 && gemm.k >= 0, "m, n or k is negative");
   check_leading("a", gemm.a, gemm.a.op == CUBLAS_OP_N ? gemm.m : gemm.k);
   check_leading("b", gemm.b, gemm.b.op == CUBLAS_OP_N ? gemm.k : gemm.n);

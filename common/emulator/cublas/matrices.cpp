@@ -2,6 +2,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cstddef>
 #include <cstring>
@@ -18,14 +19,20 @@ auto with_type(cudaDataType type, const Function& function) {
     case CUDA_R_16BF: return function(__nv_bfloat16{});
     case CUDA_R_32F: return function(float{});
     case CUDA_R_64F: return function(double{});
+    case CUDA_R_8F_E4M3: return function(__nv_fp8_e4m3{});
+    case CUDA_R_8F_E5M2: return function(__nv_fp8_e5m2{});
     case CUDA_R_8I: return function(int8_t{});
     case CUDA_R_32I: return function(int32_t{});
     default:
       throw Failure(CUBLAS_STATUS_NOT_SUPPORTED,
                     "elements of cudaDataType " + std::to_string(static_cast<int>(type)) +
-                        " are not supported; supported are CUDA_R_16F, _16BF, _32F, _64F, _8I and _32I");
+                        " are not supported; supported are CUDA_R_16F, _16BF, _32F, _64F, _8I, _32I, _8F_E4M3 and "
+                        "_8F_E5M2");
   }
 }
+
+template <typename Element>
+constexpr bool kIsFloat8 = std::is_same_v<Element, __nv_fp8_e4m3> || std::is_same_v<Element, __nv_fp8_e5m2>;
 
 template <typename Value, typename Element>
 Value value_of(const std::byte* bytes) {
@@ -35,6 +42,8 @@ Value value_of(const std::byte* bytes) {
     return static_cast<Value>(__half2float(element));
   } else if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
     return static_cast<Value>(__bfloat162float(element));
+  } else if constexpr (kIsFloat8<Element>) {
+    return static_cast<Value>(static_cast<float>(element));
   } else {
     return static_cast<Value>(element);
   }
@@ -47,6 +56,8 @@ void store(std::byte* bytes, Value value) {
     element = __double2half(static_cast<double>(value));
   } else if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
     element = __double2bfloat16(static_cast<double>(value));
+  } else if constexpr (kIsFloat8<Element>) {
+    element = Element(static_cast<float>(value));  // what is beyond the range becomes the largest number
   } else {
     element = static_cast<Element>(value);
   }

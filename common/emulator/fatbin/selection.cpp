@@ -13,7 +13,8 @@ uint32_t sm_of(const machine::Architecture& architecture) { return architecture.
 
 std::string build_advice(const machine::Architecture& architecture) {
   const std::string number = architecture.target.substr(architecture.target.find('_') + 1);
-  return fmt::format("rebuild with -gencode arch=compute_{0},code=compute_{0}", number);
+  // With machine code beside it, because nvlink refuses PTX alone, which -rdc=true would have it link.
+  return fmt::format("rebuild with -gencode \"arch=compute_{0},code=[sm_{0},compute_{0}]\"", number);
 }
 
 /// "sm_80, sm_90a", each once.

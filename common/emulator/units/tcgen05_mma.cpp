@@ -181,12 +181,14 @@ void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
     detail.zero_columns = lane_operand(t, t.operand(index), ptx::Type::b64);
     return;
   }
-  if (detail.kind != MmaKind::f16 && detail.kind != MmaKind::tf32) {
+  // PTX has it for f16 and tf32 only. ptxas 13.0 takes it for i8, too, and makes the same machine code as without.
+  const bool ignored = detail.kind == MmaKind::i8;
+  if (detail.kind != MmaKind::f16 && detail.kind != MmaKind::tf32 && !ignored) {
     t.illegal(fmt::format("scale-input-d, which only kind::f16 and kind::tf32 have, with {}", name_of(detail.kind)));
   }
   const int64_t scale = t.integer(t.operand(index), "scale-input-d");
   if (scale < 0 || scale > 15) t.illegal(fmt::format("scale-input-d is {}; legal: 0 to 15", scale));
-  detail.scale_d = static_cast<uint32_t>(scale);
+  if (!ignored) detail.scale_d = static_cast<uint32_t>(scale);
 }
 
 }  // namespace

@@ -215,6 +215,70 @@ TEST_P(ConversionTest, NarrowFloatsAgreeWithTheCudaHeaders) {
   }
 }
 
+/// cvt.rs by its definition: the neighbour away from zero if the part of the way to it, in units of 2^-bits and cut
+/// off, and the random number together are a whole.
+uint32_t round_randomly(const FloatFormat& format, float value, uint32_t random, int bits) {
+  const bool negative = std::signbit(value);
+  const uint32_t lower = round_to(format, value, RoundingMode::zero);
+  const uint32_t upper = round_to(format, value, negative ? RoundingMode::down : RoundingMode::up);
+  if (lower == upper) return lower;
+  const uint32_t magnitude = ~(1u << (format.exponent_bits + format.fraction_bits));
+  const long double below = value_of(format, lower & magnitude), above = value_of(format, upper & magnitude);
+  const long double way = (std::abs(static_cast<long double>(value)) - below) / (above - below);
+  return floorl(ldexpl(way, bits)) + random >= ldexpl(1, bits) ? upper : lower;
+}
+
+uint32_t reversed(uint32_t bits) {
+  uint32_t result = 0;
+  for (int i = 0; i < 16; ++i) result |= (bits >> i & 1u) << (15 - i);
+  return result;
+}
+
+TEST_P(ConversionTest, StochasticRoundingIsDecidedByTheRandomBits) {
+  const auto inputs = [this](const FloatFormat& format) {
+    std::vector<float> values = floats(20'000);
+    for (float& value : values) {
+      if (random() % 4 == 0) continue;  // the rest has the exponents of the format, and some below it
+      const auto exponent = static_cast<uint32_t>(random() % (format.largest >> format.fraction_bits)) + 125 -
+                            static_cast<uint32_t>(format.bias) - static_cast<uint32_t>(random() % 24);
+      value = std::bit_cast<float>((std::bit_cast<uint32_t>(value) & 0x807fffffu) | (exponent & 0xffu) << 23);
+    }
+    return values;
+  };
+  for (const auto& [type, format, bits] : {std::tuple{Type::f16x2, kF16, 13}, std::tuple{Type::bf16x2, kBf16, 16}}) {
+    const std::vector<float> a = inputs(format), b = inputs(format);
+    const std::vector<uint32_t> words = integers<uint32_t>(a.size());
+    const auto packed = apply<uint32_t>(find(Operation::stochastic_halves, type), 0, a, b, words);
+    const uint32_t mask = (1u << bits) - 1;
+    for (size_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(packed[i] >> 16, round_randomly(format, a[i], words[i] >> 16 & mask, bits)) << a[i] << " " << words[i];
+      ASSERT_EQ(packed[i] & 0xffff, round_randomly(format, b[i], words[i] & mask, bits)) << b[i] << " " << words[i];
+    }
+  }
+  const auto expect_pairs = [&](NarrowFormat narrow, const FloatFormat& format, auto sample) {
+    const std::vector<float> a = inputs(format), b = inputs(format);
+    const std::vector<uint32_t> words = integers<uint32_t>(a.size());
+    const bool nibbles = narrow == NarrowFormat::e2m1;
+    for (const uint32_t upper : {0u, 1u}) {
+      const Handlers handlers = find(Operation::stochastic_pair, Type::f32, unsigned(narrow));
+      const auto pairs = apply<decltype(sample)>(handlers, upper, a, b, words);
+      for (size_t i = 0; i < a.size(); ++i) {
+        const uint32_t bytes = words[i] >> (8 * upper);
+        const uint32_t share = nibbles ? (bytes >> 16 & 0xff) << 8 | (bytes & 0xff) : words[i] >> (16 * upper) & 0xffff;
+        const uint32_t pair = round_randomly(format, a[i], reversed(share), 16) << (nibbles ? 4 : 8) |
+                              round_randomly(format, b[i], share, 16);
+        ASSERT_EQ(pairs[i], pair << (nibbles ? 8 : 16) * upper)
+            << "format " << int(narrow) << ": " << a[i] << ", " << b[i] << ", " << words[i];
+      }
+    }
+  };
+  expect_pairs(NarrowFormat::e4m3, {4, 3, 7, 0, 0x7e, 0x7f}, uint32_t{});
+  expect_pairs(NarrowFormat::e5m2, {5, 2, 15, 0, 0x7b, 0x7f}, uint32_t{});
+  expect_pairs(NarrowFormat::e2m3, {2, 3, 1, 0, 0x1f, 0x1f}, uint32_t{});
+  expect_pairs(NarrowFormat::e3m2, {3, 2, 3, 0, 0x1f, 0x1f}, uint32_t{});
+  expect_pairs(NarrowFormat::e2m1, {2, 1, 1, 0, 0x7, 0x7}, uint16_t{});
+}
+
 TEST_P(ConversionTest, EveryNarrowFloatWidensAsInTheCudaHeaders) {
   std::vector<uint16_t> pairs;
   for (uint32_t code = 0; code < 256; ++code) pairs.push_back(static_cast<uint16_t>(code << 8 | (255 - code)));

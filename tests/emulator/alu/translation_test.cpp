@@ -241,6 +241,9 @@ TEST_F(ArithmeticTranslationTest, FloatingPoint) {
        0x3fd5555555555556u, true},
       {"mov.b64 %rd1, 0x4008000000000000; fma.rn.f64 %rd0, %rd1, %rd1, %rd1;", 0x4028000000000000u, true},
       {"mov.b64 %rd1, 0x4000000012345678; rcp.approx.ftz.f64 %rd0, %rd1;", 0x3fe0000000000000u, true},
+      // .ftz means nothing here: 2^-1023 stays 2^-1023, and its reciprocal is not infinite.
+      {"mov.b64 %rd1, 0x7fe0000000000000; rcp.rn.ftz.f64 %rd0, %rd1;", 0x0008000000000000u, true},
+      {"mov.b64 %rd1, 0x0008000000000000; rcp.rz.ftz.f64 %rd0, %rd1;", 0x7fe0000000000000u, true},
       {"mov.b64 %rd1, 0x3f80000040000000; fma.rn.f32x2 %rd0, %rd1, %rd1, %rd1;", 0x4000000040c00000u, true},
       {"mov.b64 %rd1, 0x3f80000040000000; sub.rz.f32x2 %rd0, %rd1, %rd1;", 0, true},
       {"mov.u32 %r1, 0x3c004000; add.f16x2 %r0, %r1, %r1;", 0x40004400u},
@@ -318,6 +321,18 @@ TEST_F(ArithmeticTranslationTest, Conversions) {
        0x827f},
       {"mov.u32 %r1, 0x40c03f80; cvt.rz.ue8m0x2.bf16x2 %h1, %r1; cvt.u32.u16 %r0, %h1;", 0x817f},
       {"mov.b16 %h1, 0x807f; cvt.rn.bf16x2.ue8m0x2 %r0, %h1;", 0x40003f80u},
+      // Halfway, with random bits that just suffice and that just do not; 1 and -2 are exact.
+      {"mov.b32 %f1, 0f3f801000; mov.b32 %r1, 0x10000fff; cvt.rs.f16x2.f32 %r0, %f1, %f1, %r1;", 0x3c013c00u},
+      {"mov.b32 %f1, 0fbf808000; mov.b32 %r1, 0x80007fff; cvt.rs.bf16x2.f32 %r0, %f1, %f1, %r1;", 0xbf81bf80u},
+      {"mov.b32 %f1, 0fbf808000; mov.b32 %f2, 0f7f800000; mov.b32 %r1, -1; "
+       "cvt.rs.relu.satfinite.bf16x2.f32 %r0, %f1, %f2, %r1;",
+       0x00007f7fu},
+      {"mov.b32 %f1, 0f3f880000; mov.b32 %f2, 0fc0000000; mov.b32 %r1, 0x00018000; "
+       "cvt.rs.satfinite.e4m3x4.f32 %r0, {%f1, %f1, %f1, %f2}, %r1;",
+       0x393838c0u},
+      {"mov.b32 %f1, 0f3fa00000; mov.b32 %f2, 0fc0000000; mov.b32 %r1, 0x80000080; "
+       "cvt.rs.relu.satfinite.e2m1x4.f32 %h1, {%f2, %f1, %f1, %f2}, %r1; cvt.u32.u16 %r0, %h1;",
+       0x0320},
       {"mov.u32 %r1, 300; mov.u32 %r2, -300; cvt.pack.sat.s8.s32.b32 %r0, %r1, %r2, 7;", 0x00077f80u},
       {"mov.u32 %r1, 70000; mov.u32 %r2, -3; cvt.pack.sat.u16.s32 %r0, %r1, %r2;", 0xffff0000u},
   };
@@ -354,8 +369,11 @@ TEST_F(ArithmeticTranslationTest, IllegalFormsAreRefusedWithTheirName) {
       "cvt.f16.f32 %h1, %f1;",
       "cvt.rn.e4m3x2.f32 %h1, %f1, %f2;",
       "cvt.rn.ue8m0x2.f32 %h1, %f1, %f2;",
-      "cvt.rs.f16x2.f32 %r1, %f1, %f2, %r2;",
-      "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;",
+      "cvt.rs.f16x2.f32 %r1, %f1, %f2;",
+      "cvt.rs.e4m3x4.f32 %r1, {%f1, %f2, %f3, %f4}, %r2;",
+      "cvt.rs.satfinite.e4m3x4.f32 %r1, {%f1, %f2}, %r2;",
+      "rcp.approx.f64 %rd1, %rd2;",
+      "sqrt.rn.ftz.f64 %rd1, %rd2;",
       "lop3.b32 %r1, %r2, %r3, %r4, 256;",
       "add.s32 %r1, %r2;",
       "frobnicate.b32 %r1, %r2;",

@@ -208,6 +208,7 @@ TEST_F(MemoryAccessTest, ReachesTheSharedMemoryOfTheOtherBlocksOfItsCluster) {
     mapa.shared::cluster.u32 %r5, %r3, %r4; ld.shared::cluster.u32 %r6, [%r5];
     getctarank.shared::cluster.u32 %r7, %r5;
     mov.u64 %rd1, cell; cvta.shared.u64 %rd2, %rd1; mapa.u64 %rd3, %rd2, %r4; ld.u32 %r8, [%rd3];
+    cvt.u32.u64 %r9, %rd2; mapa.u32 %r9, %r9, %r4; setp.ne.u32 %p2, %r5, %r9; @%p2 mov.u32 %r7, 99;
     mul.wide.u32 %rd4, %r1, 16; add.s64 %rd4, %out, %rd4; st.global.v4.u32 [%rd4], {%r6, %r7, %r8, %r1};
     barrier.cluster.arrive; barrier.cluster.wait;)",
                                 ".shared .u32 cell;");

@@ -381,6 +381,7 @@ TEST_F(Tcgen05TranslationTest, AcceptsTheFormsThatPtxasAccepts) {
            "mma.cta_group::1.kind::tf32 [%r1], %rd1, %rd2, %r2, !%p1, 15;",
            "mma.kind::f16.cta_group::1.collector::a::fill [%r1], [%r7], %rd2, %r2, 1;",
            "mma.cta_group::1.kind::i8.collector::a::lastuse [%r1+16], %rd1, %rd2, %r2, 0;",
+           "mma.cta_group::1.kind::i8 [%r1], %rd1, %rd2, %r2, %p1, 3;",
            "mma.cta_group::1.kind::mxf8f6f4.block_scale [%r1], %rd1, %rd2, %r2, [%r8], [%r9], %p1;",
            "mma.cta_group::1.kind::mxf4.block_scale.block32 [%r1], %rd1, %rd2, %r2, [%r8], [%r9], %p1;",
            "mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%r1], [%r7], %rd2, %r2, [%r8], [%r9], !%p1;",

@@ -53,6 +53,7 @@ size_t Catalog::size() const { return table_->handlers.size(); }
       isa::put_half(entries);                                          \
       isa::put_conversion(entries);                                    \
       isa::put_narrow(entries);                                        \
+      isa::put_stochastic(entries);                                    \
     });                                                                \
     return *catalog;                                                   \
   }

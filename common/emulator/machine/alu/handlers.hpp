@@ -121,11 +121,13 @@ enum class Operation : uint8_t {
   to_tf32,      ///< variant: 0 to nearest even, 1 to nearest with ties away from zero, 2 toward zero
   pack_halves,  ///< variant: RoundingMode
   // Formats below 16 bits; the variant is the NarrowFormat, the immediate NarrowFlags.
-  narrow_pair,    ///< two f32, the first to the upper half
-  narrow_halves,  ///< f16x2
-  widen_pair,     ///< to f16x2
-  scale_pair,     ///< two f32 to ue8m0x2
-  widen_scale,    ///< ue8m0x2 to bf16x2
+  narrow_pair,        ///< two f32, the first to the upper half
+  narrow_halves,      ///< f16x2
+  widen_pair,         ///< to f16x2
+  stochastic_pair,    ///< two of four f32, and a word of random bits; immediate: 1 if they go to the upper half
+  stochastic_halves,  ///< two f32 and a word of random bits to f16x2 or bf16x2
+  scale_pair,         ///< two f32 to ue8m0x2
+  widen_scale,        ///< ue8m0x2 to bf16x2
   pack_integers,  ///< cvt.pack; immediate: bits of a field, and bit 8 if signed; c is shifted up above the two fields
 };
 

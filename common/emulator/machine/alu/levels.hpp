@@ -10,6 +10,6 @@ STAGECRAFT_DECLARE_ISA(void put_integer(Catalog& catalog); void put_carry(Catalo
                        void put_bits(Catalog& catalog); void put_comparison(Catalog& catalog);
                        void put_floating(Catalog& catalog); void put_elementary(Catalog& catalog);
                        void put_half(Catalog& catalog); void put_conversion(Catalog& catalog);
-                       void put_narrow(Catalog& catalog))
+                       void put_narrow(Catalog& catalog); void put_stochastic(Catalog& catalog))
 
 }  // namespace stagecraft::emulator::machine::alu

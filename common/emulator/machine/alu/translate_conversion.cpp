@@ -1,6 +1,7 @@
 // cvt: from the many forms of the instruction to chains of the few handlers that the catalog has.
 #include <fmt/format.h>
 
+#include <array>
 #include <vector>
 
 #include "emulator/machine/alu/translators.hpp"
@@ -239,13 +240,6 @@ void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifie
     refuse(".relu and .satfinite need an .f32 source and a 16-bit result");
 }
 
-void refuse_stochastic(Translation& t) {
-  t.unsupported(
-      fmt::format("`{}`: stochastic rounding is not implemented: which of the random bits the chip adds to "
-                  "which input is not known here. Use .rn or .rz",
-                  ptx::spelling(t.instruction)));
-}
-
 /// cvt.rnd.{f16x2,bf16x2}.f32 d, a, b: a to the upper half.
 void translate_pack_halves(Translation& t, Type to) {
   const std::string_view rounding = t.modifiers.require_one_of({"rn", "rz"});
@@ -261,6 +255,56 @@ void translate_pack_halves(Translation& t, Type to) {
   const RegisterOffset a = upper.finish(), b = lower.finish();
   emit_op(t, require_handlers(t, Operation::pack_halves, to, static_cast<unsigned>(mode)),
           {exact_destination(t, size_t{0}, to), a, b, kNoRegister});
+}
+
+/// A source of cvt.rs as its rounding wants it.
+RegisterOffset clamped_source(Translation& t, const Operand& operand, Type to, const Modifiers& modifiers) {
+  Chain chain(t, exact_source(t, operand, Type::f32));
+  add_clamps(chain, to, modifiers);
+  return chain.finish();
+}
+
+/// cvt.rs{.relu}{.satfinite}.{f16x2,bf16x2}.f32 d, a, b, rbits
+void translate_stochastic_halves(Translation& t, Type to) {
+  Modifiers modifiers;
+  modifiers.relu = t.modifiers.take("relu");
+  modifiers.finite = t.modifiers.take("satfinite");
+  t.modifiers.require("f32");
+  require_operands(t, 4, 4);
+  const RegisterOffset a = clamped_source(t, t.operand(1), to, modifiers);
+  const RegisterOffset b = clamped_source(t, t.operand(2), to, modifiers);
+  const RegisterOffset random = exact_source(t, 3, Type::b32);
+  emit_op(t, require_handlers(t, Operation::stochastic_halves, to),
+          {exact_destination(t, size_t{0}, to), a, b, random});
+}
+
+/// cvt.rs{.relu}.satfinite.{e4m3x4,...,e2m1x4}.f32 d, {a, b, e, f}, rbits: a to the highest bits. As on the chip, two
+/// at a time.
+void translate_stochastic(Translation& t) {
+  if (const auto halves = t.modifiers.take_type({Type::f16x2, Type::bf16x2})) {
+    return translate_stochastic_halves(t, *halves);
+  }
+  constexpr std::array<std::string_view, 5> kNames{"e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4"};  // NarrowFormat
+  const std::string_view name = t.modifiers.require_one_of({"e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "e2m1x4"});
+  unsigned format = 0;
+  while (kNames[format] != name) ++format;
+  Modifiers modifiers;
+  modifiers.relu = t.modifiers.take("relu");
+  t.modifiers.require("satfinite");
+  t.modifiers.require("f32");
+  require_operands(t, 3, 3);
+  if (t.operand(1).kind != ptx::OperandKind::vector || t.operand(1).list.size() != 4) {
+    t.illegal(fmt::format("`{}`: the source must be a vector of four", ptx::spelling(t.instruction)));
+  }
+  std::array<RegisterOffset, 4> sources;
+  for (size_t i = 0; i < 4; ++i) sources[i] = clamped_source(t, t.operand(1).list[i], Type::f32, modifiers);
+  const RegisterOffset random = exact_source(t, 2, Type::b32);
+  const Type result = name == "e2m1x4" ? Type::b16 : Type::b32;
+  const Handlers handlers = require_handlers(t, Operation::stochastic_pair, Type::f32, format);
+  const RegisterOffset upper = t.scratch(lane_bytes(result)), lower = t.scratch(lane_bytes(result));
+  emit_op(t, handlers, {upper, sources[0], sources[1], random}, 1);
+  emit_op(t, handlers, {lower, sources[2], sources[3], random}, 0);
+  emit_op(t, require_handlers(t, Operation::bit_or, result), {exact_destination(t, size_t{0}, result), upper, lower});
 }
 
 void translate_to_tf32(Translation& t) {
@@ -363,7 +407,7 @@ uint32_t operand_lane_bytes(Translation& t, const Operand& operand, Type type) {
 
 void translate_cvt(Translation& t) {
   if (t.modifiers.take("pack")) return translate_pack(t);
-  if (t.modifiers.has("rs")) refuse_stochastic(t);
+  if (t.modifiers.take("rs")) return translate_stochastic(t);
   // A narrow type is the destination when it comes before any other type.
   for (const std::string& modifier : t.instruction.modifiers) {
     if (modifier == "tf32") {

@@ -200,7 +200,8 @@ void translate_floating_extreme(Translation& t, Operation operation, Operation o
 
 namespace {
 
-/// rcp and sqrt: .approx{.ftz}.f32, rounded f32 and f64, and for rcp the gross .approx.ftz.f64.
+/// rcp and sqrt: .approx{.ftz}.f32, rounded f32 and f64, and for rcp the gross .approx.ftz.f64. ptxas 13.0 also takes
+/// .ftz with a rounded rcp.f64, and makes the same machine code of it as without.
 void translate_reciprocal_or_root(Translation& t, Operation operation) {
   const Type type = require_float_type(t, false);
   if (t.modifiers.take("approx")) {
@@ -214,7 +215,9 @@ void translate_reciprocal_or_root(Translation& t, Operation operation) {
   }
   const std::optional<RoundingMode> mode = take_rounding(t);
   if (!mode) t.unsupported(fmt::format("{} needs .approx, .rn, .rz, .rm or .rp", t.instruction.opcode));
-  const unsigned flush = type == Type::f32 && t.modifiers.take("ftz") ? unsigned{kFlush} : 0;
+  const bool has_flush = type == Type::f32 || operation == Operation::reciprocal;
+  const bool flushes = has_flush && t.modifiers.take("ftz") && type == Type::f32;
+  const unsigned flush = flushes ? unsigned{kFlush} : 0;
   emit_plain(t, require_handlers(t, operation, type, flush | rounding_variant(*mode)), type, {type},
              static_cast<uint64_t>(*mode));
 }
