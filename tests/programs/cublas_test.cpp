@@ -155,6 +155,18 @@ TEST_F(Cublas, ComputesWithVectors) {
   EXPECT_EQ(download(y, 4), (std::vector<float>{2, 4, -10, 0}));
 }
 
+TEST_F(Cublas, TakesVectorsOfTypesThatAreArguments) {
+  const __half* const x = upload(std::vector<__half>{__half(1.0f), __half(-5.0f), __half(2.0f)});
+  const float* const y = upload(std::vector<float>{10, 20, 30});
+  double result = 0;
+  EXPECT_EQ(cublasDotEx(handle_, 3, x, CUDA_R_16F, 1, y, CUDA_R_32F, -1, &result, CUDA_R_64F, CUDA_R_32F),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(result, 1 * 30 - 5 * 20 + 2 * 10);
+  __half norm{};
+  EXPECT_EQ(cublasNrm2Ex(handle_, 2, x + 1, CUDA_R_16F, 1, &norm, CUDA_R_16F, CUDA_R_32F), CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(__half2float(norm), __half2float(__half(std::sqrt(29.0f))));
+}
+
 TEST_F(Cublas, TakesScalarsFromTheDevice) {
   ASSERT_EQ(cublasSetPointerMode(handle_, CUBLAS_POINTER_MODE_DEVICE), CUBLAS_STATUS_SUCCESS);
   float* const x = upload(std::vector<float>{1, 2});

@@ -17,15 +17,17 @@ template <typename Value>
 constexpr cudaDataType kType = std::is_same_v<Value, float> ? CUDA_R_32F : CUDA_R_64F;
 
 /// n elements, `stride` apart; from the last to the first when it is negative, as BLAS has it.
+/// @tparam Value  what is computed in, and what the elements are where no other type is given
 template <typename Value>
 struct Vector {
   const cublasContext& context;
-  const Value* data;
+  const void* data;
   int64_t n, stride;
+  cudaDataType type = kType<Value>;
 
   Matrix matrix() const {
     require(stride != 0, "the stride of a vector is 0");
-    return {data, kType<Value>, 1, std::max<int64_t>(n, 0), std::abs(stride)};
+    return {data, type, 1, std::max<int64_t>(n, 0), std::abs(stride)};
   }
   std::vector<Value> read() const {
     std::vector<Value> values = cublas::read<Value>(context, matrix());
@@ -169,8 +171,24 @@ using namespace stagecraft::emulator::cublas;
       I##s##amin_v2, (cublasHandle_t handle, int n, const Value* x, int incx, int* result),                           \
       write_scalar(context, result, CUDA_R_32I, extreme(Vector<Value>{context, x, n, incx}.read(), /*least=*/true)))
 
+// With the types of the elements as arguments; the sums are taken in double, whatever type is asked for.
+#define STAGECRAFT_TYPED_VECTORS(Int, suffix)                                                                   \
+  STAGECRAFT_CUBLAS(DotEx##suffix,                                                                              \
+                    (cublasHandle_t handle, Int n, const void* x, cudaDataType x_type, Int incx, const void* y, \
+                     cudaDataType y_type, Int incy, void* result, cudaDataType result_type, cudaDataType),      \
+                    write_scalar(context, result, result_type,                                                  \
+                                 dot(Vector<double>{context, x, n, incx, x_type}.read(),                        \
+                                     Vector<double>{context, y, n, incy, y_type}.read())))                      \
+  STAGECRAFT_CUBLAS(                                                                                            \
+      Nrm2Ex##suffix,                                                                                           \
+      (cublasHandle_t handle, Int n, const void* x, cudaDataType x_type, Int incx, void* result,                \
+       cudaDataType result_type, cudaDataType),                                                                 \
+      write_scalar(context, result, result_type, length_of(Vector<double>{context, x, n, incx, x_type}.read())))
+
 extern "C" {
 
+STAGECRAFT_TYPED_VECTORS(int, )
+STAGECRAFT_TYPED_VECTORS(int64_t, _64)
 STAGECRAFT_VECTORS(S, float, int, )
 STAGECRAFT_VECTORS(S, float, int64_t, _64)
 STAGECRAFT_VECTORS(D, double, int, )

@@ -227,6 +227,7 @@ struct Grid : GridConstants {
   std::vector<Observer*> observers;
   std::vector<Observer*> memory_observers;  ///< those that want memory events
   uint64_t operations = 0;                  ///< asynchronous operations announced to them
+  std::vector<Finding> findings;            ///< of the machine itself: what does not stop the kernel
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t effects = 0;       ///< things done that others can see; does not grow while all only wait and compute
@@ -257,7 +258,8 @@ void end_sleep(Fragment& fragment);
 
 /// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
 /// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns
-/// Outcome::blocked. For `.sync` operations over a member mask; faults when a lane of `mask` is not in `wanted`.
+/// Outcome::blocked. For `.sync` operations over a member mask; faults when a lane of `mask` is not in `wanted`, unless
+/// the chip is known to carry on.
 LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted);
 /// Executes a .sync operation of a warp, `body(lanes)`, for lanes whose member masks may differ: tiles of a warp that
 /// each execute it among themselves. Where not all of them are here, those of one mask go on as `converge` has it, and

@@ -138,6 +138,7 @@ void GridRun::run() {
     report(fault, *current);
   }
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
+  result_.findings = std::move(grid_.findings);
   for (Observer* observer : grid_.observers) {
     for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
   }
@@ -283,21 +284,21 @@ void GridRun::report_leaks(const Block& block, Cycle at) {
   const std::vector<std::string> leaks = block.sm->tensor_memory->leaks(block);
   constexpr const char* kKind = "tensor memory leak";
   const auto is_leak = [&](const Finding& finding) { return finding.diagnostic.identity == kKind; };
-  if (leaks.empty() || std::any_of(result_.findings.begin(), result_.findings.end(), is_leak)) return;
+  if (leaks.empty() || std::any_of(grid_.findings.begin(), grid_.findings.end(), is_leak)) return;
   Place place;
   place.kernel = grid_.kernel->display_name;
   place.source_file = grid_.kernel->source_file();
   place.has_block = true;
   place.block_x = block.index.x, place.block_y = block.index.y, place.block_z = block.index.z;
-  result_.findings.push_back({{kKind,
-                               leaks.front(),
-                               place,
-                               {leaks.begin() + 1, leaks.end()},
-                               "tcgen05.dealloc is missing on the way out of the kernel",
-                               {},
-                               kKind},
-                              at,
-                              {}});
+  grid_.findings.push_back({{kKind,
+                             leaks.front(),
+                             place,
+                             {leaks.begin() + 1, leaks.end()},
+                             "tcgen05.dealloc is missing on the way out of the kernel",
+                             {},
+                             kKind},
+                            at,
+                            {}});
 }
 
 void GridRun::finish_blocks(Cluster& cluster) {

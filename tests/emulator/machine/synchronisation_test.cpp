@@ -167,6 +167,51 @@ TEST_F(SynchronisationTest, ALaneOutsideOfItsOwnMaskIsAMistakeInATileToo) {
       << result.diagnostics[0].message;
 }
 
+TEST_F(SynchronisationTest, AWarpThatIsTogetherTakesPartThoughTheMaskHoldsAPartOfIt) {
+  // What an H200 stored on 2026-11-22.
+  struct Case {
+    const char* body;
+    uint32_t (*expected)(uint32_t lane);
+  };
+  const Case cases[] = {
+      {"shfl.sync.up.b32 %r0|%p4, %r2, 16, 0, 0xffff;", [](uint32_t lane) { return 100 + lane % 16; }},
+      {"shfl.sync.idx.b32 %r0, %r2, 20, 31, 0xffff;", [](uint32_t) { return 120u; }},
+      {"vote.sync.ballot.b32 %r0, %p1, 0xffff;", [](uint32_t) { return 0xffffffffu; }},
+      {"vote.sync.all.pred %p4, %p2, 0xffff; selp.u32 %r0, 1, 0, %p4;", [](uint32_t) { return 0u; }},
+      {"redux.sync.add.u32 %r0, %r1, 0xffff;", [](uint32_t) { return 0x1f0u; }},
+      {"match.any.sync.b32 %r0, %r3, 0xffff;", [](uint32_t) { return 0xffffffffu; }},
+  };
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.body);
+    Kernel& kernel = compile_body(std::string(R"(
+      mov.u32 %r1, %laneid; add.u32 %r2, %r1, 100; mov.u32 %r3, 7777;
+      setp.ge.u32 %p1, %r1, 0; setp.lt.u32 %p2, %r1, 16;)") +
+                                  each.body + kStore);
+    const uint64_t out = allocate<uint32_t>(32);
+    const LaunchResult result = launch(kernel, {2, 1, 1}, {32, 1, 1}, out);
+    EXPECT_FALSE(result.stopped);
+    ASSERT_EQ(result.diagnostics.size(), 1u);
+    EXPECT_EQ(result.diagnostics[0].kind, "wrong member mask");
+    EXPECT_NE(result.diagnostics[0].message.find("0x0000ffff leaves them out"), std::string::npos);
+    EXPECT_EQ(result.diagnostics[0].place.lanes, 0xffff0000u);
+    EXPECT_NE(result.diagnostics[0].tolerated, "");
+    const auto values = read<uint32_t>(out, 32);
+    for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(values[lane], each.expected(lane)) << "lane " << lane;
+  }
+}
+
+TEST_F(SynchronisationTest, LanesOutsideOfTheMaskStopAWarpThatIsApart) {
+  // So did the H200, and so it did for a ballot among the lanes below each lane.
+  for (const char* body : {"@%p1 bra LOWER; shfl.sync.up.b32 %r0, %r1, 16, 0, 0xffff; bra END; LOWER: "
+                           "shfl.sync.up.b32 %r0, %r1, 16, 0, 0xffff; END:",
+                           "mov.u32 %r2, %lanemask_lt; vote.sync.ballot.b32 %r0, %p1, %r2;"}) {
+    SCOPED_TRACE(body);
+    Kernel& kernel = compile_body(std::string("mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 16;") + body + kStore);
+    const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, allocate<uint32_t>(32));
+    EXPECT_EQ(result.fault, FaultKind::illegal_instruction);
+  }
+}
+
 TEST_F(SynchronisationTest, ElectChoosesTheLowestMember) {
   Kernel& kernel = compile_body(std::string(R"(
     mov.u32 %r1, %laneid; mov.u32 %r0, 77; setp.lt.u32 %p1, %r1, 4; @%p1 bra END;
