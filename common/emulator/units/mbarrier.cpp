@@ -62,6 +62,16 @@ BarrierPlace place_of(const BarrierActor& actor) {
   return {actor.fragment->pc, actor.fragment->warp->index, actor.lanes};
 }
 
+/// Whether the actor has initialised the barrier itself, and nothing has been done to it since. Then it may set another
+/// count: PTX leaves that open, but the instruction writes a word that nobody has looked at. Pipelines of CUTLASS whose
+/// base class initialises its barriers, too, do so.
+bool is_unused_by(const Mbarrier& barrier, const BarrierActor& actor) {
+  const BarrierPlace here = place_of(actor);
+  return barrier.initialised.warp == here.warp && barrier.initialised.lanes == here.lanes && barrier.phase == 0 &&
+         barrier.pending == barrier.expected && barrier.announced == 0 && barrier.transaction == 0 &&
+         barrier.waiting.empty();
+}
+
 void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t amount, const BarrierActor& actor) {
   const machine::Grid& grid = *reference.block->cluster->grid;
   if (grid.observers.empty()) return;
@@ -243,7 +253,7 @@ void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierA
     // A program that has stored other data here since has ended the barrier in deed, if not in word.
     uint64_t stored = 0;
     std::memcpy(&stored, block.shared.data() + offset, sizeof stored);
-    if (stored == word_of(found->second) || !found->second.waiting.empty()) {
+    if ((stored == word_of(found->second) || !found->second.waiting.empty()) && !is_unused_by(found->second, actor)) {
       const BarrierPlace& first = found->second.initialised;
       const bool same_line = actor.fragment != nullptr && first.pc == actor.fragment->pc;
       throw misuse(
