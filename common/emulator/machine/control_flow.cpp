@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include "emulator/machine/calls.hpp"
-#include "emulator/machine/execution.hpp"
 #include "emulator/machine/grid.hpp"
 #include "emulator/machine/translate.hpp"
 
 namespace stagecraft::emulator::machine {
+
+namespace {
 
 Outcome branch(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto target = static_cast<uint32_t>(op.immediate);
@@ -24,8 +25,6 @@ Outcome branch(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   return Outcome::jump;
 }
-
-namespace {
 
 void translate_bra(Translation& t) {
   t.modifiers.take("uni");

@@ -77,51 +77,6 @@ uint32_t merge_and_find_stop(Fragment& fragment) {
 
 enum class Stopped { turn_over, met, changed, polled };
 
-/// Lanes of the only fragment of a warp that have jumped ahead, over code that the others go through. Mostly these come
-/// by and take them along; a fragment is made of them only if it turns out otherwise.
-class LanesAhead {
- public:
-  explicit LanesAhead(Fragment& fragment) : fragment_(fragment) {}
-  LanesAhead(const LanesAhead&) = delete;
-  LanesAhead& operator=(const LanesAhead&) = delete;
-  ~LanesAhead() {
-    if (lanes_ == 0) return;
-    // The others may have called a function since, or returned from one.
-    exchange_calls();
-    split_off(fragment_, lanes_, pc_);
-    exchange_calls();
-  }
-
-  bool any() const { return lanes_ != 0; }
-  void leave(LaneMask lanes, uint32_t pc) {
-    lanes_ = lanes;
-    pc_ = pc;
-    fragment_.mask &= ~lanes;
-    return_stack_ = fragment_.return_stack;
-    local_frame_ = fragment_.local_frame;
-    local_top_ = fragment_.local_top;
-  }
-  void take_along() {
-    fragment_.mask |= lanes_;
-    lanes_ = 0;
-    if (fragment_.idle_poll_pc != Fragment::kEffect) fragment_.idle_poll_pc = Fragment::kNoPoll;
-  }
-
- private:
-  void exchange_calls() {
-    std::swap(fragment_.return_stack, return_stack_);
-    std::swap(fragment_.local_frame, local_frame_);
-    std::swap(fragment_.local_top, local_top_);
-  }
-
-  Fragment& fragment_;
-  LaneMask lanes_ = 0;
-  uint32_t pc_ = 0;
-  decltype(Fragment::return_stack) return_stack_;
-  decltype(Fragment::local_frame) local_frame_{};
-  decltype(Fragment::local_top) local_top_{};
-};
-
 /// The loop that everything else exists for.
 Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counters& counters) {
   const Op* const code = fragment.grid().kernel->code.data();
@@ -131,16 +86,6 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counte
   uint64_t threads = 0;
   uint32_t left = budget;
   Stopped stopped = Stopped::turn_over;
-  LanesAhead ahead(fragment);
-  // Whether this fragment has come to where others wait that are to be merged with it.
-  const auto meets = [&] {
-    if (pc < stop) [[likely]]
-      return false;
-    if (!ahead.any()) return true;
-    ahead.take_along();
-    stop = kNoStop;
-    return false;
-  };
   while (left > 0) {
     const Op& op = code[pc];
     LaneMask mask = fragment.mask;
@@ -149,17 +94,10 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counte
     if (op.guard != kNoRegister) {
       mask &= *lanes_at<LaneMask>(registers, op.guard) ^ op.guard_flip;
       if (mask == 0) {
-        ++pc;
-        if (!meets()) continue;
-        stopped = Stopped::met;
-        break;
-      }
-      if (op.full == branch && mask != fragment.mask && op.immediate > pc + 1 && stop == kNoStop &&
-          warp.fragments.size() == 1) {
-        threads += static_cast<uint64_t>(std::popcount(mask));
-        stop = static_cast<uint32_t>(op.immediate);
-        ahead.leave(mask, stop);
-        ++pc;
+        if (++pc >= stop) {
+          stopped = Stopped::met;
+          break;
+        }
         continue;
       }
     }
@@ -167,8 +105,7 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counte
     fragment.pc = pc;
     const Outcome outcome = mask == kAllLanes ? op.full(fragment, op, mask) : op.masked(fragment, op, mask);
     if (outcome == Outcome::next) [[likely]] {
-      ++pc;
-      if (!meets()) [[likely]]
+      if (++pc < stop) [[likely]]
         continue;
       stopped = Stopped::met;
       break;
@@ -190,7 +127,6 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counte
     break;
   }
   fragment.pc = pc;
-  if (stopped == Stopped::turn_over && ahead.any()) fragment.held_back = true;  // as any that has others beside it
   counters.warp_instructions += budget - left;
   counters.thread_instructions += threads;
   budget = left;

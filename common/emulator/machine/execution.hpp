@@ -13,9 +13,6 @@ struct Counters {
   uint64_t thread_instructions = 0;  ///< counted per lane that the instruction was executed for
 };
 
-/// The handler of bra: `Op::immediate` is the target. Who runs a fragment may do the same at less cost.
-Outcome branch(Fragment& fragment, const Op& op, LaneMask mask);
-
 /// Whether some fragment of the warp can go on.
 bool is_ready(const Warp& warp);
 /// Executes at most `budget` instructions of a warp. Returns early when nothing of it is ready, or when a poll found

@@ -49,32 +49,6 @@ TEST_F(ControlFlowTest, DivergedLanesMeetAgain) {
   }
 }
 
-TEST_F(ControlFlowTest, LanesThatJumpedAheadAreMetThere) {
-  // Of those that go through the code in between, one exits, and one jumps on its own; the first time, none does.
-  Kernel& kernel = compile_body(std::string(R"(
-    mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 20; mov.u32 %r0, 0; mov.u32 %r4, 0;
-    @%p1 bra NEAR;
-    activemask.b32 %r4; popc.b32 %r4, %r4;
-    NEAR: activemask.b32 %r5; popc.b32 %r5, %r5; mad.lo.u32 %r5, %r5, 100, %r4;
-    @%p1 bra OVER;
-    activemask.b32 %r2; popc.b32 %r0, %r2;
-    setp.eq.u32 %p2, %r1, 25; @%p2 exit;
-    setp.eq.u32 %p3, %r1, 21; @%p3 bra INNER; add.u32 %r0, %r0, 100;
-    INNER: add.u32 %r0, %r0, 1000;
-    OVER: activemask.b32 %r3; popc.b32 %r3, %r3; mul.lo.u32 %r3, %r3, 65536; add.u32 %r0, %r0, %r3;
-    mov.u32 %r6, %tid.x; mul.wide.u32 %rd6, %r6, 4; add.s64 %rd6, %out, %rd6; st.global.u32 [%rd6+128], %r5;)") +
-                                kStore);
-  const uint64_t out = allocate<uint32_t>(64, 99u);
-  const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, out);
-  ASSERT_FALSE(result.fault) << message_of(result);
-  const auto values = read<uint32_t>(out, 64);
-  for (uint32_t lane = 0; lane < 32; ++lane) {
-    EXPECT_EQ(values[32 + lane], lane == 25 ? 99 : 3200 + (lane < 20 ? 0 : 12)) << lane;
-    const uint32_t own = lane < 20 ? 0 : lane == 21 ? 1012 : 1112;
-    EXPECT_EQ(values[lane], lane == 25 ? 99 : 31 * 65536 + own) << lane;
-  }
-}
-
 TEST_F(ControlFlowTest, GuardsLeaveOtherLanesAlone) {
   Kernel& kernel = compile_body(std::string(R"(
     mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 5;
