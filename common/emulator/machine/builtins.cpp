@@ -96,7 +96,7 @@ void allocate(Fragment& fragment, LaneMask mask, const std::vector<CallArea>& ar
   for_each_lane(mask, [&](uint32_t lane) {
     const auto size = argument<uint64_t>(fragment, arguments, 0, lane);
     const auto address =
-        fragment.grid().memory->allocate(std::max<uint64_t>(size, 1), AllocationKind::device, "malloc in a kernel");
+        fragment.grid().memory->allocate(std::max<uint64_t>(size, 1), AllocationKind::heap, "malloc in a kernel");
     set_result(fragment, results, lane, address.value_or(0));
   });
 }
@@ -105,9 +105,14 @@ void release(Fragment& fragment, LaneMask mask, const std::vector<CallArea>& arg
   note_effect(fragment);
   for_each_lane(mask, [&](uint32_t lane) {
     const auto address = argument<uint64_t>(fragment, arguments, 0, lane);
-    if (address != 0 && !fragment.grid().memory->release(address)) {
-      throw Fault(FaultKind::launch_failure, fmt::format("free({:#x}): not the start of a live allocation", address),
-                  {fragment.grid().memory->describe(address)}, 1u << lane);
+    if (address == 0) return;
+    DeviceMemory& memory = *fragment.grid().memory;
+    const Allocation* allocation = memory.find(address);
+    const bool of_heap = allocation != nullptr && allocation->kind == AllocationKind::heap;
+    if (!of_heap || !memory.release(address)) {
+      throw Fault(FaultKind::launch_failure,
+                  fmt::format("free({:#x}): not the start of what malloc gave to a kernel", address),
+                  {memory.describe(address)}, 1u << lane);
     }
   });
 }

@@ -30,6 +30,7 @@
 #include "emulator/units/mbarrier_table.hpp"
 #include "emulator/units/pair_calls.hpp"
 #include "emulator/units/tensor_memory.hpp"
+#include "emulator/units/warp_copies.hpp"
 
 namespace stagecraft::emulator::units {
 struct Warpgroup;
@@ -163,9 +164,10 @@ struct Block {
   std::byte* local_memory = nullptr;
   std::vector<uint64_t> cluster_rounds;  ///< by thread: round of barrier.cluster it has arrived in, plus 1
   std::array<NamedBarrier, 16> named_barriers;
-  units::MbarrierTable mbarriers;  ///< live barriers of this block's shared memory, by offset
-  units::BulkGroups bulk_groups;   ///< cp.async.bulk groups, per thread
-  units::PairCalls pair_calls;     ///< its warps that wait for the peer block's
+  units::MbarrierTable mbarriers;         ///< live barriers of this block's shared memory, by offset
+  units::BulkGroups bulk_groups;          ///< cp.async.bulk groups, per thread
+  std::vector<units::WarpCopies> copies;  ///< cp.async, of each warp; empty before the first
+  units::PairCalls pair_calls;            ///< its warps that wait for the peer block's
   uint32_t live_warps = 0;
   bool exited = false;
   bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled

@@ -233,7 +233,8 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.shared.assign(block_shared_, std::byte{0xff});
   block.named_barriers = {};
   block.mbarriers = {};
-  block.bulk_groups = {};
+  block.bulk_groups.clear();
+  block.copies.clear();
   block.pair_calls.clear();
   block.warpgroups.clear();
   block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);

@@ -68,6 +68,7 @@ std::string default_label(AllocationKind kind, uint64_t number) {
     case AllocationKind::parameters: return "the kernel's parameters";
     case AllocationKind::registered_host: return fmt::format("cudaHostRegister #{}", number);
     case AllocationKind::mapped: return fmt::format("cuMemMap #{}", number);
+    case AllocationKind::heap: return fmt::format("malloc in a kernel #{}", number);
   }
   return {};
 }
@@ -129,6 +130,11 @@ void DeviceMemory::reserve() {
 
 uint64_t DeviceMemory::charged(uint64_t size) { return round_up(std::max<uint64_t>(size, 1), kAlignment); }
 
+uint64_t DeviceMemory::of_heap(uint64_t size) {
+  constexpr uint64_t kHeapAlignment = 16;  // CUDA C++ Programming Guide, "Dynamic Global Memory Allocation"
+  return round_up(std::max<uint64_t>(size, 1), kHeapAlignment);
+}
+
 std::optional<uint64_t> DeviceMemory::take_range(uint64_t bytes) {
   for (auto range = free_ranges_.begin(); range != free_ranges_.end(); ++range) {
     if (range->second < bytes) continue;
@@ -167,7 +173,10 @@ void DeviceMemory::forget_oldest_freed() {
 
 std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kind, std::string label, Fill fill,
                                                uint64_t alignment) {
+  const bool heap = kind == AllocationKind::heap;
+  heap_was_used_ = heap_was_used_ || heap;
   if (size > capacity_ || charged(size) > capacity_ - used_) return std::nullopt;
+  if (heap && of_heap(size) > heap_limit_ - std::min(heap_limit_, heap_used_)) return std::nullopt;
   alignment = std::max(alignment, kAlignment);
   // The guard follows the allocation. Ranges are whole multiples of the alignment of all but a few.
   const uint64_t range_bytes = charged(size) + kGuardBytes + (alignment > kAlignment ? alignment : 0);
@@ -189,6 +198,7 @@ std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kin
   live_.emplace(address, std::move(allocation));
   ranges_.emplace(address, std::pair{*range, range_bytes});
   used_ += charged(size);
+  if (heap) heap_used_ += of_heap(size);
   ++generation_;
   return address;
 }
@@ -198,6 +208,7 @@ bool DeviceMemory::release(uint64_t address) {
   const auto range = ranges_.find(address);
   if (found == live_.end() || range == ranges_.end()) return false;
   used_ -= charged(found->second.size);
+  if (found->second.kind == AllocationKind::heap) heap_used_ -= of_heap(found->second.size);
   if (found->second.size != 0) discard_pages(address, found->second.size);
   if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would crowd out the others
     give_range(range->second.first, range->second.second);

@@ -39,6 +39,7 @@ enum class AllocationKind : uint8_t {
   parameters,
   registered_host,  ///< the program's own memory, which kernels may reach
   mapped,           ///< mapped by the program to an address that it has reserved
+  heap,             ///< malloc in a kernel
 };
 
 struct Allocation {
@@ -87,6 +88,10 @@ class DeviceMemory {
                                    uint64_t alignment = 1);
   /// False when `address` is not the start of a live allocation.
   bool release(uint64_t address);
+  /// How many bytes there may be of the kind `heap`; beyond, nothing of that kind is allocated.
+  void limit_heap(uint64_t bytes) { heap_limit_ = bytes; }
+  /// Whether anything of that kind was ever asked for.
+  bool heap_was_used() const { return heap_was_used_; }
   /// Lets kernels reach `size` bytes of the host's at this address, which stay their owner's. False when some of them
   /// are memory of the device already.
   bool adopt(uint64_t address, uint64_t size, AllocationKind kind, std::string label = {});
@@ -123,14 +128,17 @@ class DeviceMemory {
   void give_range(uint64_t start, uint64_t bytes);
   void forget_oldest_freed();
   static uint64_t charged(uint64_t size);
+  static uint64_t of_heap(uint64_t size);  ///< what it takes of the heap's limit; what the chip's takes is not known
 
   static uint64_t generation_;  // not inline: handlers of all processor levels read the one of memory.cpp
 
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
-  uint64_t start_ = 0, end_ = 0;                              // the reservation
-  uint64_t next_ = 0;                                         // first address of it that was never used
-  std::array<uint64_t, 7> counts_{};                          // labels given, by kind
+  uint64_t start_ = 0, end_ = 0;  // the reservation
+  uint64_t next_ = 0;             // first address of it that was never used
+  uint64_t heap_limit_ = 8 << 20, heap_used_ = 0;
+  bool heap_was_used_ = false;
+  std::array<uint64_t, 8> counts_{};                          // labels given, by kind
   std::map<uint64_t, Allocation> live_;                       // by address
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> ranges_;  // address of a live allocation to its range
   std::deque<Freed> freed_;                                   // oldest first; their ranges rest here

@@ -190,8 +190,8 @@ enum class Clock : uint64_t { cycles, nanoseconds };
 constexpr Cycle kPollCycles = 64;
 /// Such a loop waits for the clock. From this time on each reading takes a part of what it has waited so far, so that a
 /// wait of a millisecond is not a million instructions. It ends late by that part at most.
-constexpr Cycle kPatience = 4096;
-constexpr Cycle kPartOfWait = 16;
+constexpr Cycle kPatience = 1024;
+constexpr Cycle kPartOfWait = 32;
 
 void take_time(Fragment& fragment) {
   ClockPoll& poll = fragment.clock_poll;

@@ -139,7 +139,13 @@ cudaError_t cudaDeviceReset(void) {
 }
 
 cudaError_t cudaDeviceSetLimit(cudaLimit limit, size_t value) {
-  return run_call("cudaDeviceSetLimit", Needs::device, [&](State& state) { require_limit(state, limit) = value; });
+  return run_call("cudaDeviceSetLimit", Needs::device, [&](State& state) {
+    uint64_t& place = require_limit(state, limit);
+    if (limit == cudaLimitMallocHeapSize && state.machine().memory().heap_was_used()) {
+      throw ApiError(cudaErrorInvalidValue, "a kernel has used malloc: its heap cannot be changed any more");
+    }
+    place = value;
+  });
 }
 
 cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
@@ -240,12 +246,14 @@ cudaError_t cudaProfilerStop(void) {
   return run_call("cudaProfilerStop", Needs::device, [](State&) {});
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version, unsigned long long,
-                                             cudaDriverEntryPointQueryResult* status) {
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
+                                             unsigned long long flags, cudaDriverEntryPointQueryResult* status) {
   return run_call("cudaGetDriverEntryPointByVersion", Needs::nothing, [&](State&) {
     required(symbol, "symbol");
     required(function, "funcPtr");
-    *function = find_driver_function(symbol, static_cast<int>(std::min(version, 1u << 30)));
+    const bool of_thread =
+        flags == cudaEnablePerThreadDefaultStream || (flags == cudaEnableDefault && PerThreadDefault::is_on());
+    *function = find_driver_function(symbol, static_cast<int>(std::min(version, 1u << 30)), of_thread);
     if (status != nullptr) {
       *status = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     }

@@ -13,10 +13,12 @@ extern "C" void* stagecraft_driver_function(const char* name);
 #define STAGECRAFT_DEFINED(name) STAGECRAFT_SLOT(name)
 #define STAGECRAFT_STUB(name) STAGECRAFT_SLOT(name)
 #define STAGECRAFT_ALIAS(name, target) STAGECRAFT_SLOT(name)
+#define STAGECRAFT_OF_THREAD(name, target) STAGECRAFT_SLOT(name)
 #include "emulator/runtime/driver_exports.inc"
 #undef STAGECRAFT_DEFINED
 #undef STAGECRAFT_STUB
 #undef STAGECRAFT_ALIAS
+#undef STAGECRAFT_OF_THREAD
 
 namespace {
 
@@ -25,6 +27,7 @@ namespace {
 #define STAGECRAFT_DEFINED(name) STAGECRAFT_FILL(name)
 #define STAGECRAFT_STUB(name) STAGECRAFT_FILL(name)
 #define STAGECRAFT_ALIAS(name, target) STAGECRAFT_FILL(name)
+#define STAGECRAFT_OF_THREAD(name, target) STAGECRAFT_FILL(name)
 #include "emulator/runtime/driver_exports.inc"
 }
 

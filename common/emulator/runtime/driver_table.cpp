@@ -21,10 +21,12 @@
 #define STAGECRAFT_ALIAS(name, target)                 \
   extern "C" [[gnu::visibility("hidden")]] int name(); \
   STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_TO(target));
+#define STAGECRAFT_OF_THREAD(name, target) STAGECRAFT_DEFINED(name)  // driver_per_thread.cpp
 #include "emulator/runtime/driver_exports.inc"
 #undef STAGECRAFT_DEFINED
 #undef STAGECRAFT_STUB
 #undef STAGECRAFT_ALIAS
+#undef STAGECRAFT_OF_THREAD
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -47,6 +49,7 @@ const std::unordered_map<std::string_view, void*>& functions() {
 #define STAGECRAFT_DEFINED(name) {#name, reinterpret_cast<void*>(&name)},
 #define STAGECRAFT_STUB(name) {#name, reinterpret_cast<void*>(&name)},
 #define STAGECRAFT_ALIAS(name, target) {#name, reinterpret_cast<void*>(&name)},
+#define STAGECRAFT_OF_THREAD(name, target) {#name, reinterpret_cast<void*>(&name)},
 #include "emulator/runtime/driver_exports.inc"
   };
   return table;
@@ -59,7 +62,14 @@ void* find_exact_driver_function(std::string_view name) {
   return found == functions().end() ? nullptr : found->second;
 }
 
-void* find_driver_function(std::string_view name, int version) {
+void* find_driver_function(std::string_view name, int version, bool of_thread) {
+  const auto find = [of_thread](std::string_view form) {
+    for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
+      if (!of_thread) break;
+      if (void* function = find_exact_driver_function(fmt::format("{}{}", form, suffix))) return function;
+    }
+    return find_exact_driver_function(form);
+  };
   const Revision* newest = nullptr;
   bool is_revised = false;
   for (const Revision& revision : kRevisions) {
@@ -67,11 +77,11 @@ void* find_driver_function(std::string_view name, int version) {
     is_revised = true;
     if (revision.since <= version) newest = &revision;
   }
-  if (is_revised) return newest == nullptr ? nullptr : find_exact_driver_function(newest->form);
+  if (is_revised) return newest == nullptr ? nullptr : find(newest->form);
   for (int form = 4; form >= 2; --form) {
-    if (void* function = find_exact_driver_function(fmt::format("{}_v{}", name, form))) return function;
+    if (void* function = find(fmt::format("{}_v{}", name, form))) return function;
   }
-  return find_exact_driver_function(name);
+  return find(name);
 }
 
 }  // namespace stagecraft::emulator::runtime

@@ -207,6 +207,7 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   };
   const machine::Division divided{.observers = checks, .threads = state.settings().threads};
   const auto begin = std::chrono::steady_clock::now();
+  state.machine().memory().limit_heap(state.limits.heap_bytes);
   const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;

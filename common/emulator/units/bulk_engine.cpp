@@ -130,7 +130,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                                  .end = begin + bulk_latency(fragment.grid(), bytes)});
   }
   Block& block = fragment.block();
-  ThreadGroups& groups = block.bulk_groups.bulk[machine::thread_of(fragment, lane)];
+  ThreadGroups& groups = block.bulk_groups[machine::thread_of(fragment, lane)];
   auto store =
       std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
   const machine::Cycle latency = bulk_latency(fragment.grid(), bytes);
@@ -158,16 +158,11 @@ void wake_waiting(ThreadGroups& groups) {
 
 namespace {
 
-std::map<uint32_t, ThreadGroups>& groups_of(Block& block, GroupKind kind) {
-  return kind == GroupKind::bulk ? block.bulk_groups.bulk : block.bulk_groups.copy;
-}
-
-template <GroupKind kind>
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
-  auto& groups = groups_of(fragment.block(), kind);
+  BulkGroups& groups = fragment.block().bulk_groups;
   machine::for_each_lane(mask, [&](uint32_t lane) {
     if (machine::observes_memory(fragment)) {
-      machine::announce_group({machine::GroupEventKind::commit, kind == GroupKind::bulk, &fragment, lane});
+      machine::announce_group({machine::GroupEventKind::commit, true, &fragment, lane});
     }
     const auto found = groups.find(machine::thread_of(fragment, lane));
     // A thread that never copied has only empty groups, which are complete: no need to keep them.
@@ -176,18 +171,16 @@ Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
   return Outcome::next;
 }
 
-/// immediate: groups that may stay pending in [31:0], bit 32: only the reads, bit 33: commit first (wait_all)
-template <GroupKind kind>
+/// immediate: groups that may stay pending in [31:0], bit 32: only the reads
 Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto keep = static_cast<uint32_t>(op.immediate);
-  const bool read_only = (op.immediate >> 32 & 1) != 0, all = (op.immediate >> 33 & 1) != 0;
-  auto& groups = groups_of(fragment.block(), kind);
+  const bool read_only = (op.immediate >> 32 & 1) != 0;
+  BulkGroups& groups = fragment.block().bulk_groups;
   const LaneMask lanes = mask;
   for (; mask != 0; mask &= mask - 1) {
     const auto found = groups.find(machine::thread_of(fragment, machine::first_lane(mask)));
     if (found == groups.end()) continue;
     ThreadGroups& mine = found->second;
-    if (all && mine.open) mine.commit();
     if (mine.reached(keep, read_only)) {
       mine.forget_finished();
       continue;
@@ -199,9 +192,7 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   if (machine::observes_memory(fragment)) {
     machine::for_each_lane(lanes, [&](uint32_t lane) {
-      constexpr bool kBulk = kind == GroupKind::bulk;
-      if (all) machine::announce_group({machine::GroupEventKind::commit, kBulk, &fragment, lane});
-      machine::announce_group({machine::GroupEventKind::wait, kBulk, &fragment, lane, keep, read_only});
+      machine::announce_group({machine::GroupEventKind::wait, true, &fragment, lane, keep, read_only});
     });
   }
   return Outcome::next;
@@ -209,16 +200,18 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
 
 }  // namespace
 
-void translate_commit_group(Translation& t, GroupKind kind) {
-  t.emit(kind == GroupKind::bulk ? commit_group<GroupKind::bulk> : commit_group<GroupKind::copy>);
+uint32_t take_pending_groups(Translation& t) {
+  const int64_t keep = t.integer(t.operand(0), "the number of groups that may stay pending");
+  if (keep < 0 || keep > 0x7fff'ffff) t.illegal(fmt::format("{} groups cannot stay pending", keep));
+  return static_cast<uint32_t>(keep);
 }
 
-void translate_wait_group(Translation& t, GroupKind kind, bool all) {
-  const bool read_only = kind == GroupKind::bulk && t.modifiers.take("read");
-  const int64_t keep = all ? 0 : t.integer(t.operand(0), "the number of groups that may stay pending");
-  if (keep < 0 || keep > 0x7fff'ffff) t.illegal(fmt::format("{} groups cannot stay pending", keep));
-  t.emit(kind == GroupKind::bulk ? wait_group<GroupKind::bulk> : wait_group<GroupKind::copy>).immediate =
-      static_cast<uint64_t>(keep) | uint64_t{read_only} << 32 | uint64_t{all} << 33;
+void translate_commit_group(Translation& t) { t.emit(commit_group); }
+
+void translate_wait_group(Translation& t) {
+  const bool read_only = t.modifiers.take("read");
+  const uint32_t keep = take_pending_groups(t);
+  t.emit(wait_group).immediate = keep | uint64_t{read_only} << 32;
 }
 
 std::string_view take_space(Translation& t) {

@@ -99,10 +99,8 @@ void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, 
 /// Wakes who waits in a wait_group of this thread, to look again.
 void wake_waiting(ThreadGroups& groups);
 
-/// A group of copies is waited for: what commit_group and wait_group of both kinds do.
-enum class GroupKind : uint8_t { bulk, copy };
-void translate_commit_group(machine::Translation& t, GroupKind kind);
-void translate_wait_group(machine::Translation& t, GroupKind kind, bool all);
+/// The operand of both kinds of wait_group.
+uint32_t take_pending_groups(machine::Translation& t);
 
 /// Calls `issue(lane)` for the active lanes in order; a Fault that names no lanes is that lane's.
 template <typename Issue>
@@ -136,6 +134,11 @@ void translate_bulk_reduction(machine::Translation& t);
 void translate_bulk_prefetch(machine::Translation& t);
 void translate_tensor_copy(machine::Translation& t, bool reduction);
 void translate_tensor_prefetch(machine::Translation& t);
+void translate_commit_group(machine::Translation& t);
+void translate_wait_group(machine::Translation& t);
+// And of cp.async that is not bulk.
 void translate_small_copy(machine::Translation& t);
+void translate_small_commit_group(machine::Translation& t);
+void translate_small_wait_group(machine::Translation& t, bool all);
 
 }  // namespace stagecraft::emulator::units

@@ -1,5 +1,4 @@
-// Groups of asynchronous copies (cp.async.bulk.commit_group and wait_group, and the separate ones of the non-bulk
-// cp.async) of the threads of one block.
+// Groups of bulk copies (cp.async.bulk.commit_group and wait_group) of the threads of one block.
 //
 // A copy joins the open group of its thread; commit closes the group; a wait asks how many of the youngest groups may
 // still be under way.
@@ -23,7 +22,7 @@ struct CopyGroup {
   uint32_t unfinished = 0;  ///< copies whose destination is not yet written
 };
 
-/// The groups of one thread and one kind of copy.
+/// The groups of one thread.
 struct ThreadGroups {
   std::shared_ptr<CopyGroup> open;
   std::deque<std::shared_ptr<CopyGroup>> committed;  ///< oldest first; finished ones are dropped from the front
@@ -37,12 +36,7 @@ struct ThreadGroups {
   void forget_finished();
 };
 
-/// All groups of a block, by thread number in the block.
-struct BulkGroups {
-  std::map<uint32_t, ThreadGroups> bulk;  ///< cp.async.bulk with .bulk_group completion
-  std::map<uint32_t, ThreadGroups> copy;  ///< non-bulk cp.async
-  /// Virtual time at which the last non-bulk cp.async of a thread ends, for cp.async.mbarrier.arrive.
-  std::map<uint32_t, uint64_t> copy_end;
-};
+/// Those of a block, by thread number in the block: few threads copy in bulk.
+using BulkGroups = std::map<uint32_t, ThreadGroups>;
 
 }  // namespace stagecraft::emulator::units

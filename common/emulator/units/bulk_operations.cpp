@@ -16,8 +16,8 @@ void translate_bulk(Translation& t, bool reduction) {
   if (t.modifiers.take("prefetch")) {
     return t.modifiers.take("tensor") ? translate_tensor_prefetch(t) : translate_bulk_prefetch(t);
   }
-  if (t.modifiers.take("commit_group")) return translate_commit_group(t, GroupKind::bulk);
-  if (t.modifiers.take("wait_group")) return translate_wait_group(t, GroupKind::bulk, false);
+  if (t.modifiers.take("commit_group")) return translate_commit_group(t);
+  if (t.modifiers.take("wait_group")) return translate_wait_group(t);
   if (t.modifiers.take("tensor")) return translate_tensor_copy(t, reduction);
   return reduction ? translate_bulk_reduction(t) : translate_bulk_copy(t);
 }
@@ -27,9 +27,9 @@ void translate_cp(Translation& t) {
   t.modifiers.require("async");
   if (reduction) t.modifiers.require("bulk");
   if (reduction || t.modifiers.take("bulk")) return translate_bulk(t, reduction);
-  if (t.modifiers.take("commit_group")) return translate_commit_group(t, GroupKind::copy);
-  if (t.modifiers.take("wait_group")) return translate_wait_group(t, GroupKind::copy, false);
-  if (t.modifiers.take("wait_all")) return translate_wait_group(t, GroupKind::copy, true);
+  if (t.modifiers.take("commit_group")) return translate_small_commit_group(t);
+  if (t.modifiers.take("wait_group")) return translate_small_wait_group(t, false);
+  if (t.modifiers.take("wait_all")) return translate_small_wait_group(t, true);
   if (t.modifiers.take("mbarrier")) {
     t.modifiers.require("arrive");
     return translate_copy_arrival(t);

@@ -181,9 +181,9 @@ Outcome arrive_after_copies(Fragment& fragment, const Op& op, LaneMask mask) {
     block_in_scope(block, address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, kWhat);
     const BarrierReference reference = find_barrier(block, address & machine::kSharedOffsetMask, kWhat);
     if (!detail.no_increment) add_pending(reference, {kWhat, &fragment, 1u << lane});
-    const auto end = block.bulk_groups.copy_end.find(machine::thread_of(fragment, lane));
+    const machine::Cycle end = block.copies.empty() ? 0 : block.copies[fragment.warp->index].end_of(lane);
     const machine::Cycle now = std::max(cluster.now, fragment.warp->clock);
-    const machine::Cycle delay = end != block.bulk_groups.copy_end.end() && end->second > now ? end->second - now : 0;
+    const machine::Cycle delay = end > now ? end - now : 0;
     // Also with nothing to wait for it is an event: the arrival is asynchronous, and copies that end in the same cycle
     // come first because they were scheduled first.
     uint64_t number = 0;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "emulator/runtime/driver_table.hpp"
 #include "program.hpp"
 
 // What nvcc --default-stream per-thread has programs call.
@@ -204,6 +205,26 @@ TEST_F(StreamTest, TakesANullStreamForTheThreadsOwnWhereTheProgramWasCompiledSo)
   EXPECT_EQ(id, 1u);
   EXPECT_EQ(cudaStreamGetId(nullptr, &id), cudaSuccess);
   EXPECT_EQ(id, 1u);
+}
+
+TEST_F(StreamTest, GivesThreadsTheirOwnStreamThroughTheDriverToo) {
+  const auto id_by = [](const char* name, cuuint64_t flags) {
+    void* function = nullptr;
+    EXPECT_EQ(cuGetProcAddress_v2(name, &function, 12000, flags, nullptr), CUDA_SUCCESS);
+    unsigned long long id = 0;
+    if (function != nullptr) reinterpret_cast<decltype(&cuStreamGetId)>(function)(nullptr, &id);
+    return id;
+  };
+  EXPECT_EQ(id_by("cuStreamGetId", CU_GET_PROC_ADDRESS_LEGACY_STREAM), 1u);
+  EXPECT_EQ(id_by("cuStreamGetId", CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM), 2u);
+  EXPECT_EQ(id_by("cuStreamGetId_ptsz", 0), 2u);
+  void *own = nullptr, *plain = nullptr;
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuStreamGetId", &own, 12000, cudaEnablePerThreadDefaultStream, nullptr),
+            cudaSuccess);
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuStreamGetId", &plain, 12000, cudaEnableDefault, nullptr), cudaSuccess);
+  EXPECT_NE(own, plain);
+  // A function that has no stream has one form.
+  EXPECT_EQ(find_driver_function("cuMemAlloc", 13000, true), find_driver_function("cuMemAlloc", 13000));
 }
 
 TEST_F(StreamTest, OrdersTheThreadsOwnStreamWithTheLegacyOneAndNoOther) {

@@ -365,5 +365,65 @@ TEST(SmallCopyTest, BringsItsBytesOnlyLater) {
   EXPECT_EQ(kernel.out()[0], 1u);
 }
 
+/// Of a thread that has copied `source[i]` to `tile[i]` as its group i, six times: which of `tile` it sees after the
+/// wait, as bits.
+uint32_t arrived_after(const std::string& wait, const std::string& before_last = {}) {
+  KernelRun kernel;
+  const uint64_t source = kernel.upload(counting(16));
+  std::string body = "mov.u32 %r1, 0;\n";
+  for (int i = 0; i < 6; ++i) {
+    const std::string place = std::to_string(4 * i);
+    body += "st.shared.u32 [tile+" + place + "], %r1;\n";
+  }
+  for (int i = 0; i < 6; ++i) {
+    const std::string place = std::to_string(4 * i);
+    if (i == 5) body += before_last;
+    body += "cp.async.ca.shared.global [tile+" + place + "], [%rd1+" + place + "], 4;\ncp.async.commit_group;\n";
+    for (int pause = 0; pause < 50; ++pause) body += "add.u32 %r2, %r2, 1;\n";  // so that they end one by one
+  }
+  expect_success(kernel.run(body + wait + show_tile(6) + "cp.async.wait_all;\n", {source}));
+  uint32_t arrived = 0;
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_TRUE(kernel.out()[i] == 0 || kernel.out()[i] == static_cast<uint32_t>(i + 1)) << i;
+    arrived |= kernel.out()[i] == 0 ? 0 : 1u << i;
+  }
+  return arrived;
+}
+
+TEST(SmallCopyTest, WaitsForAllButTheYoungestGroups) {
+  EXPECT_EQ(arrived_after(""), 0u);
+  EXPECT_EQ(arrived_after("cp.async.wait_group 6;\n"), 0u);
+  EXPECT_EQ(arrived_after("cp.async.wait_group 5;\n"), 0b000001u);
+  EXPECT_EQ(arrived_after("cp.async.wait_group 2;\n"), 0b001111u);
+  EXPECT_EQ(arrived_after("cp.async.wait_group 0;\n"), 0b111111u);
+  EXPECT_EQ(arrived_after("cp.async.wait_all;\n"), 0b111111u);
+  // Empty groups count among the youngest.
+  EXPECT_EQ(arrived_after("cp.async.commit_group;\ncp.async.wait_group 2;\n"), 0b011111u);
+  EXPECT_EQ(arrived_after("cp.async.wait_group 2;\n", "cp.async.commit_group;\n"), 0b011111u);
+}
+
+TEST(SmallCopyTest, KeepsTheGroupsOfEachLane) {
+  KernelRun kernel;
+  const uint64_t source = kernel.upload(counting(64));
+  // Lane 0 makes a group more than the others, behind them, and needs not wait for it.
+  expect_success(kernel.run(R"(
+    mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2; cvt.u64.u32 %rd5, %r2;
+    add.u64 %rd6, %rd1, %rd5; mov.u32 %r4, 0; st.shared.u32 [%r3], %r4; st.shared.u32 [tile+128], %r4;
+    cp.async.ca.shared.global [%r3], [%rd6], 4; cp.async.commit_group;
+    add.u32 %r9, %r9, 1; add.u32 %r9, %r9, 1; add.u32 %r9, %r9, 1; add.u32 %r9, %r9, 1; add.u32 %r9, %r9, 1;
+    setp.eq.u32 %p1, %r1, 0;
+    @!%p1 bra others;
+    cp.async.ca.shared.global [tile+128], [%rd1+128], 4; cp.async.commit_group;
+    cp.async.wait_group 1; ld.shared.u32 %r5, [%r3]; ld.shared.u32 %r6, [tile+128];
+    bra done;
+    others: cp.async.wait_group 0; ld.shared.u32 %r5, [%r3]; mov.u32 %r6, 0;
+    done: add.u64 %rd7, %rd0, %rd5; st.global.u32 [%rd7], %r5; st.global.u32 [%rd7+256], %r6;
+    cp.async.wait_all;
+  )",
+                            {source}, {.threads = 32}));
+  for (uint32_t i = 0; i < 32; ++i) EXPECT_EQ(kernel.out()[i], i + 1) << i;
+  EXPECT_EQ(kernel.out()[64], 0u);
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::units
