@@ -100,8 +100,7 @@ void RaceCheck::report(ClusterState& state, const PastAccess& before, const Pres
   if (now.together != nullptr && state.order.knows_of_all(before, *now.together)) {
     finding.tolerated =
         "it was over for another warp of the warpgroup when that issued its part, and on an H200 no warp's wgmma "
-        "begins "
-        "before all four have issued theirs";
+        "begins before all four have issued theirs";
   }
   findings_.add(*state.cluster, *identity, std::move(finding));
 }
@@ -485,8 +484,7 @@ void RaceCheck::report_uninitialised(ClusterState& state, const machine::Fragmen
   if (state.order.has_met_initialiser(warp, barrier)) {
     finding.likely_cause =
         "the cluster barrier between the two is arrived at with .relaxed, and no fence.mbarrier_init stands between "
-        "the "
-        "initialisation and the arrival";
+        "the initialisation and the arrival";
     finding.tolerated = "kernels of CUTLASS for sm_100 initialise some barriers behind that fence";
   }
   findings_.add(*state.cluster, *identity, std::move(finding));
