@@ -132,9 +132,8 @@ uint32_t ShadowMemory::own_resolved(const Cells& cells) {
   for (size_t i = 0; i < history.reads.size(); ++i) {
     const PastAccess read = history.reads[i];
     const auto end = history.reads.begin() + static_cast<std::ptrdiff_t>(kept);
-    const auto same = std::find_if(history.reads.begin(), end, [&](const PastAccess& other) {
-      return other.is_same_but_for_lanes(read);
-    });
+    const auto same = std::find_if(history.reads.begin(), end,
+                                   [&](const PastAccess& other) { return other.is_same_but_for_lanes(read); });
     if (same == end) {
       history.reads[kept++] = read;
     } else {
