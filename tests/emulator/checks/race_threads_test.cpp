@@ -125,6 +125,22 @@ TEST_F(RaceTest, LetsAtomicsMeetButNotWeakAccesses) {
   expect_one(run(add + "ld.shared.u32 %r2, [tile];"), "race", {"f.cu:2", "f.cu:3"});
 }
 
+TEST_F(RaceTest, DecidesByTheLanesOfEachPlace) {
+  // Lane 0 writes what it has read itself; lane 2 writes what lane 1 has read.
+  const std::string body =
+      "mov.u32 %r1, tile;\nmad.lo.u32 %r1, %thread, 8, %r1;\nld.shared.u32 %r2, [%r1];\nst.shared.u8 [%own], %thread;";
+  expect_one(run(body, {.threads = 32}), "race",
+             {"warp 0 [lane 2] st.shared.u8 at f.cu:4", "[lane 1] reads it at f.cu:3"});
+}
+
+TEST_F(RaceTest, NamesTheLineOfTheReadThatRaces) {
+  // The lines before read the same words at the same time, but each by the lane that writes it later.
+  const std::string body =
+      "ld.shared.u32 %r2, [%own];\nld.shared.u32 %r3, [%own];\nxor.b32 %other, %thread, 1;\nmov.u32 %r1, tile;\n"
+      "mad.lo.u32 %other, %other, 4, %r1;\nld.shared.u32 %r4, [%other];\nst.shared.u32 [%own], %thread;";
+  expect_one(run(body, {.threads = 32}), "race", {"st.shared.u32 at f.cu:7", "reads it at f.cu:6"});
+}
+
 TEST_F(RaceTest, RemembersAReadBehindWhichItsOwnWarpAdds) {
   // The second warp adds when the first has, which its poll sees, but which orders nothing.
   const std::string body = R"(mov.u32 %r1, 0;
