@@ -5,8 +5,6 @@
 
 namespace stagecraft::emulator::checks {
 
-using machine::kWarpSize;
-
 BarrierInterval::BarrierInterval() : pages_(kPages) { reset(); }
 
 void BarrierInterval::reset() {

@@ -43,7 +43,8 @@ class BarrierInterval {
   void reset();
   /// All threads have met, and know that. `is_over(write)` says whether they know an asynchronous one to be over.
   template <typename IsOver>
-  void begin_next(SharedClock known, IsOver&& is_over);  /// What all threads have known from its beginning.
+  void begin_next(SharedClock known, IsOver&& is_over);
+  /// What all threads have known from its beginning.
   const VectorClock& known() const { return *clocks_.front(); }
 
   /// Puts an access off; false when it may race. `known`: what all of its lanes know; null when they differ.
@@ -147,12 +148,13 @@ class BarrierInterval {
   const uint32_t first = addresses.lowest / kPageBytes;
   const uint32_t last = (addresses.highest + addresses.bytes - 1) / kPageBytes;
   if (last >= kPages) return false;
+  bool in_ledger = false;
   for (uint32_t page = first; page <= last; ++page) {
     if (!may_wait(page, addresses, access, known)) return false;
+    in_ledger |= pages_[page].in_ledger;
   }
   if (count_ == late_.size()) late_.resize(std::max<size_t>(64, 2 * count_));
   LateAccess& late = late_[count_++];
-  const bool in_ledger = pages_[first].in_ledger || pages_[last].in_ledger;
   late = {access, addresses.begin, addresses.bytes, addresses.lanes, in_ledger ? number_of(access.agent, *known) : 0};
   if (addresses.is_row()) {
     addresses.make_row(late.access);

@@ -93,6 +93,18 @@ TEST_F(BarrierIntervalTest, StillKnowsWhatWasInOrderWhenItMustLookAtIt) {
   expect_one(run(body + "st.shared.u32 [%r4], %lane;"), "race", {"f.cu:14", "f.cu:13"});
 }
 
+TEST_F(BarrierIntervalTest, KnowsWhatWasInOrderInTheMiddleOfAnAccess) {
+  // The lanes read in three pages, of which the second has what others of them have written before; the last line has
+  // that looked at.
+  expect_silence(run(R"(st.shared.u32 [%own+1024], %thread;
+    bar.warp.sync 0xffffffff;
+    mov.u32 %r1, tile; mad.lo.u32 %r1, %thread, 96, %r1;
+    ld.shared.u32 %r2, [%r1];
+    bar.warp.sync 0xffffffff;
+    st.shared.u32 [%own], %thread;)",
+                     {.threads = 32}));
+}
+
 TEST_F(BarrierIntervalTest, TellsLanesApartThatActTogether) {
   // Half of the lanes add, the other half reads the very word: nothing orders these.
   const std::string body = R"(st.shared.u32 [%own], %lane;
