@@ -81,7 +81,7 @@ void RaceCheck::rendezvous(const machine::Rendezvous& event) {
   ClusterState* state = state_of(event.cluster);
   if (state == nullptr) return;
   state->order.rendezvous(event);
-  const bool of_cluster = event.of_all && event.block != nullptr && state->shadows.size() == 1;
+  const bool of_cluster = event.of_all && event.block != nullptr && state->has_one_block();
   if (event.kind != machine::RendezvousKind::complete || !of_cluster) return;
   const SharedClock& known = state->order.learnt_at_barrier(event.block->rank, event.number);
   state->interval.begin_next(known, [&](const PastAccess& write) { return state->order.knows_of_all(write, *known); });
@@ -192,7 +192,7 @@ void RaceCheck::access(const machine::MemoryAccess& access) {
 /// Whether an access need not be looked at until others come that may race with it.
 bool RaceCheck::put_off(ClusterState& state, const machine::MemoryAccess& access, const PastAccess& record) {
   // What is written is to be known at once where asynchronous operations may need a fence behind it.
-  if (state.shadows.size() != 1 || (record.writes() && grid_->kernel->has_async_proxy)) return false;
+  if (!state.has_one_block() || (record.writes() && grid_->kernel->has_async_proxy)) return false;
   if (state.interval.is_full() && !state.interval.compact()) catch_up(state);
   const WarpOrder& warp = state.order.warp(record.agent);
   const SharedClock* known = warp.know_alike(access.lanes) ? &warp.known(machine::first_lane(access.lanes)) : nullptr;

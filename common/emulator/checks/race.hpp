@@ -69,6 +69,9 @@ class RaceCheck : public machine::Observer {
           interval(std::move(memory.interval)),
           proxy_fences(blocks * warps),
           tensor_memory(blocks, blocks * warps) {}
+    /// Only there a barrier of a block is one of all threads, and accesses are put off.
+    bool has_one_block() const { return shadows.size() == 1; }
+
     const machine::Cluster* cluster;
     ClusterOrder order;
     std::vector<ShadowMemory> shadows;  ///< by rank

@@ -23,9 +23,10 @@ void RaceCheck::check_range(ClusterState& state, uint32_t address, uint32_t byte
   const uint32_t rank = address >> machine::kSharedRankShift;
   if (rank >= state.shadows.size()) return;
   const uint32_t offset = address & machine::kSharedOffsetMask;
-  const bool behind = !now.was_put_off && state.interval.concerns(offset, bytes);
+  const bool on_time = state.has_one_block() && !now.was_put_off;
+  const bool behind = on_time && state.interval.concerns(offset, bytes);
   if (behind) catch_up(state);
-  if (!now.was_put_off) state.interval.note(now.record, offset, bytes);
+  if (on_time) state.interval.note(now.record, offset, bytes);
   if (behind || outcomes.rank != rank) outcomes = {};
   outcomes.rank = rank;
   state.shadows[rank].update(offset, bytes, unit, [&](Cells& cells) {
@@ -124,7 +125,7 @@ uint32_t RaceCheck::write(ClusterState& state, uint32_t rank, Cells& cells, cons
   // What a strong write is not ordered after still matters to weak accesses to come. And a weak access that it is
   // ordered after matters to strong writes to come, which need not be ordered after this one.
   const auto outlasts = [&](const PastAccess& access) {
-    return now.record.strong() && !access.strong() && state.shadows.size() == 1 &&
+    return now.record.strong() && !access.strong() && state.has_one_block() &&
            !state.order.knows_of_all(access, state.interval.known());
   };
   const auto matters = [&](const PastAccess& access) {
