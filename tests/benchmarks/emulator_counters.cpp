@@ -1,6 +1,6 @@
 #include "emulator_counters.hpp"
 
-#include "emulator/runtime/state.hpp"
+#include "emulator/runtime/model/state.hpp"
 
 EmulatorCounters emulator_counters() {
   const auto& state = stagecraft::emulator::runtime::State::instance();

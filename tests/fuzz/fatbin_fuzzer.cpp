@@ -8,7 +8,7 @@
 #include "emulator/fatbin/container.hpp"
 #include "emulator/fatbin/cubin.hpp"
 #include "emulator/fatbin/selection.hpp"
-#include "emulator/machine/architecture.hpp"
+#include "emulator/chip/architecture.hpp"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "emulator/machine/machine.hpp"
-#include "emulator/machine/module_image.hpp"
+#include "emulator/state/module_image.hpp"
 #include "emulator/ptx/parser.hpp"
 
 namespace {

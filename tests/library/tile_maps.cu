@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "emulator/units/tensor_layouts.hpp"
-#include "emulator/units/tensor_map.hpp"
+#include "emulator/state/tensor_layouts.hpp"
+#include "emulator/engines/copies/tensor_map.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tmem_layout.hpp"
 #include "stagecraft/umma_descriptors.hpp"

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/chip/architecture.hpp"
 #include "emulator/fatbin/container.hpp"
-#include "emulator/machine/architecture.hpp"
 
 namespace stagecraft::emulator::fatbin {
 

@@ -6,11 +6,11 @@
 #include <optional>
 #include <utility>
 
-#include "emulator/machine/function_translator.hpp"
-#include "emulator/machine/grid_parts.hpp"
-#include "emulator/machine/grid_run.hpp"
-#include "emulator/machine/names.hpp"
-#include "emulator/machine/observation.hpp"
+#include "emulator/instructions/observation.hpp"
+#include "emulator/scheduling/grid_parts.hpp"
+#include "emulator/scheduling/grid_run.hpp"
+#include "emulator/translation/function_translator.hpp"
+#include "emulator/translation/names.hpp"
 
 namespace stagecraft::emulator::machine {
 

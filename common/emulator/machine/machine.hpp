@@ -8,12 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "emulator/machine/architecture.hpp"
-#include "emulator/machine/grid.hpp"
-#include "emulator/machine/kernel.hpp"
-#include "emulator/machine/memory.hpp"
-#include "emulator/machine/module_image.hpp"
-#include "emulator/machine/observer.hpp"
+#include "emulator/chip/architecture.hpp"
+#include "emulator/state/device_memory.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/state/kernel.hpp"
+#include "emulator/state/module_image.hpp"
+#include "emulator/state/observer.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "emulator/units/mbarrier_table.hpp"
+#include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::trace {
 

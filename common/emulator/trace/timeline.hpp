@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "emulator/machine/grid.hpp"
-#include "emulator/machine/observer.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/state/observer.hpp"
 
 namespace stagecraft::emulator::trace {
 

@@ -5,10 +5,10 @@
 #include <random>
 
 #include "container_builder.hpp"
+#include "emulator/chip/architecture.hpp"
 #include "emulator/fatbin/cubin.hpp"
 #include "emulator/fatbin/locate.hpp"
 #include "emulator/fatbin/selection.hpp"
-#include "emulator/machine/architecture.hpp"
 
 namespace stagecraft::emulator::fatbin {
 namespace {

@@ -1,4 +1,4 @@
-#include "emulator/machine/device_printf.hpp"
+#include "emulator/instructions/device_printf.hpp"
 
 #include <gtest/gtest.h>
 

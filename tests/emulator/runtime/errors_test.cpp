@@ -1,4 +1,4 @@
-#include "emulator/runtime/errors.hpp"
+#include "emulator/runtime/model/errors.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "../fatbin/container_builder.hpp"
-#include "emulator/runtime/cuda_headers.hpp"
+#include "emulator/runtime/model/cuda_headers.hpp"
+#include "fatbin/container_builder.hpp"
 
 extern "C" {
 void** __cudaRegisterFatBinary(void*);

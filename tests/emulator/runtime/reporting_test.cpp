@@ -1,4 +1,4 @@
-#include "emulator/runtime/reporting.hpp"
+#include "emulator/runtime/model/reporting.hpp"
 
 #include <gtest/gtest.h>
 

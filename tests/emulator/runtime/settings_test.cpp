@@ -1,11 +1,11 @@
-#include "emulator/runtime/settings.hpp"
+#include "emulator/runtime/model/settings.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <stdexcept>
 
-#include "emulator/runtime/recording.hpp"
+#include "emulator/runtime/model/recording.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "../machine/kernel_fixture.hpp"
+#include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::trace {
 namespace {

@@ -1,7 +1,7 @@
 #include "emulator/trace/timeline.hpp"
 
-#include "../machine/kernel_fixture.hpp"
 #include "emulator/trace/timeline_drawing.hpp"
+#include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::trace {
 namespace {

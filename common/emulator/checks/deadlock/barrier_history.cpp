@@ -1,0 +1,58 @@
+#include "emulator/checks/deadlock/barrier_history.hpp"
+
+#include <algorithm>
+
+namespace stagecraft::emulator::checks {
+
+void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
+  using Kind = machine::BarrierEventKind;
+  if (event.kind != Kind::init && event.kind != Kind::arrive && event.kind != Kind::wait &&
+      event.kind != Kind::phase_complete) {
+    return;
+  }
+  BarrierHistory& history = histories[{event.block, event.offset}];
+  if (event.kind == Kind::init) {
+    history = {};
+    return;
+  }
+  if (event.kind == Kind::wait) {
+    history.was_waited_for = true;
+    history.passed_before_first = history.passed_before_first || event.phase == 0;
+    return;
+  }
+  if (event.kind == Kind::phase_complete) {
+    if (event.fragment != nullptr && history.overrun_lanes != 0 && history.is_same_instruction(*event.fragment)) {
+      history.overrun_phases = event.phase + 1 - history.first_phase;
+    }
+    return;
+  }
+  const machine::Origin& origin = event.block->cluster->origin;
+  BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase};
+  if (event.fragment != nullptr) {
+    const machine::Warp& warp = *event.fragment->warp;
+    now = {warp.block, warp.index, event.lanes, event.phase};
+    if (!history.is_same_instruction(*event.fragment)) {
+      history.warp = &warp;
+      history.clock = warp.clock;
+      history.pc = event.fragment->pc;
+      history.lanes = 0;
+      history.first_phase = event.phase;
+    }
+    history.lanes |= event.lanes;
+    if (event.phase != history.first_phase) {
+      history.overrun_lanes = history.lanes;
+      history.overrun_pc = history.pc;
+    }
+  }
+  const auto same = std::find_if(
+      history.arrivers.begin(), history.arrivers.end(),
+      [&](const BarrierHistory::Arriver& arriver) { return arriver.block == now.block && arriver.warp == now.warp; });
+  if (same == history.arrivers.end()) {
+    history.arrivers.push_back(now);
+  } else {
+    same->lanes |= now.lanes;
+    same->phase = now.phase;
+  }
+}
+
+}  // namespace stagecraft::emulator::checks

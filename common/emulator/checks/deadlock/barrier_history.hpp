@@ -1,0 +1,49 @@
+// What has happened to the mbarriers of a grid, as far as it tells who is missing when nothing goes on.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "emulator/state/grid.hpp"
+#include "emulator/state/observer.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// Of one mbarrier, since its initialisation.
+struct BarrierHistory {
+  /// A warp that has arrived, itself or by an operation that it issued.
+  struct Arriver {
+    const machine::Block* block = nullptr;
+    uint32_t warp = 0;
+    machine::LaneMask lanes = 0;
+    uint64_t phase = 0;  ///< that it arrived in last
+  };
+  std::vector<Arriver> arrivers;
+  bool was_waited_for = false;       ///< a wait has passed
+  bool passed_before_first = false;  ///< somebody has waited for the phase before the first, as a producer does
+  /// The instruction that arrived last: its lanes come one after the other when they end a phase.
+  const machine::Warp* warp = nullptr;
+  machine::Cycle clock = 0;
+  uint32_t pc = 0;
+  machine::LaneMask lanes = 0;
+  uint64_t first_phase = 0;
+  /// More lanes than a phase has arrivals; none: that has not been.
+  machine::LaneMask overrun_lanes = 0;
+  uint32_t overrun_pc = 0;
+  uint64_t overrun_phases = 0;  ///< that they ended
+
+  /// Whether this is another event of that instruction.
+  bool is_same_instruction(const machine::Fragment& fragment) const {
+    return warp == fragment.warp && clock == fragment.warp->clock && pc == fragment.pc;
+  }
+};
+
+/// Of all, by block and offset in its shared memory.
+using BarrierHistories = std::map<std::pair<const machine::Block*, uint32_t>, BarrierHistory>;
+
+/// Takes note of an event.
+void record(BarrierHistories& histories, const machine::BarrierEvent& event);
+
+}  // namespace stagecraft::emulator::checks

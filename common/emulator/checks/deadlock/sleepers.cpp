@@ -1,0 +1,377 @@
+#include "emulator/checks/deadlock/sleepers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "emulator/checks/reporting/report.hpp"
+#include "emulator/state/tensor_units.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::Block;
+using machine::Cluster;
+using machine::Fragment;
+using machine::Kernel;
+using machine::Wait;
+using machine::WaitKind;
+using machine::Warp;
+
+namespace {
+
+constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
+
+/// "its peer, block (1,0,0)", of a fragment that waits for it.
+std::string name_of_peer(const Fragment& fragment) {
+  const Block& peer = *units::peer_of(fragment.block());
+  return fmt::format("its peer, block ({},{},{}),", peer.index.x, peer.index.y, peer.index.z);
+}
+
+}  // namespace
+
+std::string name_of_barrier(const Kernel& kernel, uint32_t address) {
+  return kernel.name_of_shared(address & kOffsetMask, units::kMbarrierBytes);
+}
+
+std::string describe_wait(const Fragment& fragment) {
+  const Kernel& kernel = *fragment.grid().kernel;
+  const Wait& wait = fragment.wait;
+  switch (wait.kind) {
+    case WaitKind::mbarrier:
+      return fmt::format(
+          "waits for {} to complete phase {} (the phase of parity {})", name_of_barrier(kernel, wait.address),
+          [&] {
+            const Block* block = fragment.cluster().block_of(wait.address);
+            const auto found = block->mbarriers.live.find(wait.address & kOffsetMask);
+            return found == block->mbarriers.live.end() ? wait.value : found->second.phase;
+          }(),
+          wait.value & 1);
+    case WaitKind::named_barrier: {
+      const machine::NamedBarrier& barrier = fragment.block().named_barriers[wait.address];
+      return fmt::format("waits at barrier {}, where {} of {} threads have arrived", wait.address, barrier.arrived,
+                         barrier.expected == 0 ? std::string("all living") : std::to_string(barrier.expected));
+    }
+    case WaitKind::warp_sync:
+      return fmt::format(
+          "waits for {} of its warp to come to the same instruction",
+          describe_lanes(static_cast<machine::LaneMask>(wait.value) & fragment.warp->live & ~fragment.mask));
+    case WaitKind::cluster_barrier:
+      return fmt::format("waits at barrier.cluster, where {} threads have arrived", fragment.cluster().barrier_arrived);
+    case WaitKind::tensor_memory: return fmt::format("waits for {} columns of tensor memory", wait.value);
+    case WaitKind::block_pair:
+      return fmt::format("waits for a warp of {} to come to {} as well (cta_group::2)", name_of_peer(fragment),
+                         units::name_of(static_cast<units::PairInstruction>(wait.value)));
+    case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
+    case WaitKind::warpgroup_mma:
+      return wait.address == 0
+                 ? fmt::format("waits until at most {} groups of its wgmma.mma_async are pending", wait.value)
+                 : "waits for the wgmma.mma_async that has its register as an accumulator";
+    case WaitKind::grid_dependency: return "waits for the grid before it";
+    case WaitKind::sleep:
+    case WaitKind::none: break;
+  }
+  return "sleeps";
+}
+
+std::string describe_warps(const Group& group) {
+  const Block& block = group.first->block();
+  std::string warps;
+  for (size_t i = 0; i < group.warps.size(); ++i) {
+    size_t last = i;
+    while (last + 1 < group.warps.size() && group.warps[last + 1] == group.warps[last] + 1) ++last;
+    warps += fmt::format("{}{}", warps.empty() ? "" : ", ", group.warps[i]);
+    if (last > i) warps += fmt::format("-{}", group.warps[last]);
+    i = last;
+  }
+  const std::string lanes =
+      group.warps.size() == 1 || group.whole_warps ? describe_lanes(group.first->mask) : "some lanes";
+  return fmt::format("block ({},{},{}) {} {} [{}]", block.index.x, block.index.y, block.index.z,
+                     group.warps.size() == 1 ? "warp" : "warps", warps, lanes);
+}
+
+std::string describe_group(const Group& group) {
+  const std::string source = group.first->grid().kernel->describe_source(group.first->pc);
+  return fmt::format("{} {}{}", describe_warps(group), source.empty() ? std::string() : fmt::format("at {}: ", source),
+                     describe_wait(*group.first));
+}
+
+Sleepers::Sleepers(const Cluster& cluster, const BarrierHistories& histories)
+    : cluster_(cluster), histories_(histories) {
+  collect();
+  for (Group& group : groups_) find_needs(group);
+  find_roots();
+  for (Group& group : groups_) group.cause = cause_of(group);
+  for (Group& group : groups_) group.needs.clear();
+  std::stable_sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) {
+    return a.is_root != b.is_root ? a.is_root : a.cause.worth > b.cause.worth;
+  });
+}
+
+std::string Sleepers::name_of(const Fragment& fragment) {
+  return name_of_barrier(*fragment.grid().kernel, fragment.wait.address);
+}
+
+void Sleepers::collect() {
+  for (const auto& block : cluster_.blocks) {
+    for (const Warp& warp : block->warps) {
+      for (const auto& fragment : warp.fragments) {
+        if (fragment->state != machine::FragmentState::blocked) continue;
+        const auto same = std::find_if(groups_.begin(), groups_.end(), [&](const Group& group) {
+          const Fragment& first = *group.first;
+          return first.warp->block == block.get() && first.pc == fragment->pc &&
+                 first.wait.kind == fragment->wait.kind && first.wait.address == fragment->wait.address &&
+                 first.wait.value == fragment->wait.value &&
+                 (first.wait.kind != WaitKind::warp_sync || &first == fragment.get());
+        });
+        const bool whole = fragment->mask == machine::kAllLanes;
+        if (same == groups_.end()) {
+          groups_.push_back({fragment.get(), {fragment.get()}, {warp.index}, whole});
+        } else {
+          same->all.push_back(fragment.get());
+          if (same->warps.back() != warp.index) same->warps.push_back(warp.index);
+          same->whole_warps = same->whole_warps && whole;
+        }
+      }
+    }
+  }
+}
+
+const units::Mbarrier* Sleepers::barrier_of(const Fragment& fragment) const {
+  if (fragment.wait.kind != WaitKind::mbarrier) return nullptr;
+  const Block* block = cluster_.block_of(fragment.wait.address);
+  if (block == nullptr) return nullptr;
+  const auto found = block->mbarriers.live.find(fragment.wait.address & kOffsetMask);
+  return found == block->mbarriers.live.end() ? nullptr : &found->second;
+}
+
+const BarrierHistory& Sleepers::history_of(const Fragment& fragment) const {
+  static const BarrierHistory kNone;
+  const auto found = histories_.find({cluster_.block_of(fragment.wait.address), fragment.wait.address & kOffsetMask});
+  return found == histories_.end() ? kNone : found->second;
+}
+
+/// Adds the groups of the sleeping fragments that `wanted` names.
+template <typename Wanted>
+void Sleepers::need(Group& group, const Wanted& wanted) {
+  for (size_t index = 0; index < groups_.size(); ++index) {
+    const std::vector<const Fragment*>& all = groups_[index].all;
+    if (&groups_[index] == &group) continue;
+    if (std::any_of(all.begin(), all.end(), [&](const Fragment* each) { return wanted(*each); })) {
+      group.needs.push_back(index);
+    }
+  }
+}
+
+void Sleepers::find_needs(Group& group) {
+  const Fragment& first = *group.first;
+  const Wait& wait = first.wait;
+  switch (wait.kind) {
+    case WaitKind::mbarrier: {
+      // Whoever has arrived here before may do so again; of others nothing is known.
+      const units::Mbarrier* barrier = barrier_of(first);
+      const BarrierHistory& history = history_of(first);
+      if (barrier == nullptr || barrier->pending == 0 || history.overrun_lanes != 0) return;
+      return need(group, [&](const Fragment& other) {
+        return std::any_of(history.arrivers.begin(), history.arrivers.end(),
+                           [&](const BarrierHistory::Arriver& arriver) {
+                             return arriver.block == &other.block() && arriver.warp == other.warp->index &&
+                                    (arriver.lanes & other.mask) != 0 && arriver.phase < barrier->phase;
+                           });
+      });
+    }
+    case WaitKind::named_barrier:
+      return need(group, [&](const Fragment& other) {
+        return &other.block() == &first.block() &&
+               (other.wait.kind != WaitKind::named_barrier || other.wait.address != wait.address);
+      });
+    case WaitKind::block_pair:
+      return need(group, [&](const Fragment& other) { return &other.block() == units::peer_of(first.block()); });
+    case WaitKind::warp_sync:
+      return need(group, [&](const Fragment& other) {
+        return other.warp == first.warp && (static_cast<machine::LaneMask>(wait.value) & other.mask) != 0;
+      });
+    case WaitKind::cluster_barrier:
+      return need(group, [&](const Fragment& other) {
+        const Block& block = other.block();
+        bool missing = false;
+        machine::for_each_lane(other.mask, [&](uint32_t lane) {
+          missing = missing || block.cluster_rounds[machine::thread_of(other, lane)] <= cluster_.barrier_generation;
+        });
+        return missing;
+      });
+    default: return;
+  }
+}
+
+/// Roots are the groups that all which they need, directly or not, needs in turn: those who need nobody that sleeps,
+/// and rings of groups that wait for each other.
+void Sleepers::find_roots() {
+  std::vector<std::vector<bool>> reached(groups_.size(), std::vector<bool>(groups_.size(), false));
+  for (size_t start = 0; start < groups_.size(); ++start) {
+    std::vector<size_t> open{start};
+    while (!open.empty()) {
+      const size_t at = open.back();
+      open.pop_back();
+      for (const size_t next : groups_[at].needs) {
+        if (reached[start][next]) continue;
+        reached[start][next] = true;
+        open.push_back(next);
+      }
+    }
+  }
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    groups_[i].is_root = true;
+    for (size_t j = 0; j < groups_.size(); ++j) {
+      if (reached[i][j] && !reached[j][i]) groups_[i].is_root = false;
+    }
+  }
+}
+
+bool Sleepers::never_arrived(const Group& group) const {
+  const units::Mbarrier* barrier = barrier_of(*group.first);
+  return barrier != nullptr && barrier->phase == 0 && barrier->pending == barrier->expected &&
+         barrier->transaction == 0 && history_of(*group.first).arrivers.empty();
+}
+
+Cause Sleepers::cause_at_mbarrier(const Group& group, const units::Mbarrier& barrier) const {
+  const Fragment& first = *group.first;
+  const std::string name = name_of(first);
+  const BarrierHistory& history = history_of(first);
+  if (barrier.pending == 0 && barrier.transaction > 0) {
+    // What was announced was right in an earlier phase: then whoever brings the rest may be held up elsewhere.
+    return {barrier.phase == 0 ? 9 : 4,
+            fmt::format("expect_tx announced {} bytes for {}, and {} of them never came: do the copies that signal it "
+                        "bring fewer bytes than were announced?",
+                        barrier.announced, name, barrier.transaction)};
+  }
+  if (barrier.transaction < 0) {
+    return {9, fmt::format("copies brought {} bytes to {} that no expect_tx announced", -barrier.transaction, name)};
+  }
+  if (history.overrun_lanes != 0) {
+    const std::string source = first.grid().kernel->describe_source(history.overrun_pc);
+    return {9, fmt::format(
+                   "{} lanes arrived at {} in one instruction{}, which ended {} of its phases at once, because each "
+                   "takes {} arrival{}: initialise it for all that arrive in a phase, or let one elected lane "
+                   "arrive",
+                   std::popcount(history.overrun_lanes), name, source.empty() ? "" : " at " + source,
+                   history.overrun_phases, barrier.expected, barrier.expected == 1 ? "" : "s")};
+  }
+  if (barrier.pending > 0 && barrier.pending < barrier.expected) {
+    return {8,
+            fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all "
+                        "of them were counted, or the other way round?",
+                        name, barrier.expected, barrier.expected - barrier.pending)};
+  }
+  if (barrier.phase == 1 && !history.was_waited_for) {
+    return {6, fmt::format(
+                   "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
+                   "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
+                   "all, gives its slot back before it is filled",
+                   name)};
+  }
+  if (barrier.phase > 0) {
+    std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
+    const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {
+      const WaitKind kind = groups_[index].first->wait.kind;
+      return kind == WaitKind::named_barrier || kind == WaitKind::cluster_barrier;
+    });
+    if (at_rendezvous != group.needs.end()) {
+      const Group& other = groups_[*at_rendezvous];
+      text += fmt::format(": {}, which did before, {} by now. Did it end one round early, or", describe_warps(other),
+                          describe_wait(*other.first));
+    } else {
+      text += group.needs.empty() ? ", and those who did before have ended: did they end one round early, or"
+                                  : ": did the other side end one round early, or";
+    }
+    return {5, text + " does the waiter ask for the parity of a phase that is still to come?"};
+  }
+  return cause_without_arrival(group, name);
+}
+
+Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {
+  const Fragment& first = *group.first;
+  if (history_of(first).passed_before_first) {
+    return {6,
+            fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
+                        "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
+                        "release) missing, or does it go to another barrier?",
+                        name)};
+  }
+  const auto same_barrier = [&](const Group& other) {
+    return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
+  };
+  if (std::all_of(groups_.begin(), groups_.end(), same_barrier)) {
+    return {3, fmt::format("nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or "
+                           "does it go to another barrier?",
+                           name)};
+  }
+  for (const Group& other : groups_) {
+    if (same_barrier(other) || !other.is_root || !never_arrived(other)) continue;
+    if (history_of(*other.first).passed_before_first) continue;
+    return {4,
+            fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other. A producer's first "
+                        "wait for an empty slot is meant to pass at once: it must ask for parity 1, that of the phase "
+                        "before the first",
+                        name, name_of(*other.first))};
+  }
+  for (const Group& other : groups_) {
+    const WaitKind kind = other.first->wait.kind;
+    if (other.first->warp == first.warp || other.is_root) continue;
+    if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
+    return {4,
+            fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: whoever of "
+                        "them is to arrive there must do so before",
+                        name, describe_warps(other), other.warps.size() == 1 ? "s" : "",
+                        kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
+                                                          : fmt::format("barrier {}", other.first->wait.address),
+                        name)};
+  }
+  return {
+      4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "
+                     "for an empty slot is, it must ask for parity 1, that of the phase before the first; it asks "
+                     "for parity {}",
+                     name, first.wait.value & 1)};
+}
+
+Cause Sleepers::cause_of(const Group& group) const {
+  const Wait& wait = group.first->wait;
+  switch (wait.kind) {
+    case WaitKind::mbarrier: {
+      const units::Mbarrier* barrier = barrier_of(*group.first);
+      return barrier == nullptr ? Cause{} : cause_at_mbarrier(group, *barrier);
+    }
+    case WaitKind::tensor_memory:
+      return {7,
+              "tensor memory that was allocated earlier has not been freed: is there a tcgen05.dealloc on every way?"};
+    case WaitKind::block_pair: {
+      const char* const instruction = units::name_of(static_cast<units::PairInstruction>(wait.value));
+      const Block& peer = *units::peer_of(group.first->block());
+      return {7,
+              fmt::format("with cta_group::2 {} is executed by one warp of each block of a pair, together: block "
+                          "({},{},{}) {} it. Does only one of the two execute it, or does its peer wait for it before?",
+                          instruction, peer.index.x, peer.index.y, peer.index.z,
+                          peer.exited ? "has ended without" : "does not come to")};
+    }
+    case WaitKind::named_barrier:
+      return {3,
+              fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "
+                          "that some warps do not take?",
+                          wait.address)};
+    case WaitKind::warpgroup_mma:
+      return {4, "a wgmma.mma_async begins when all four warps of the warpgroup have issued it: does each come to it?"};
+    case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};
+    case WaitKind::warp_sync: {
+      // To blame itself, unless one of the lanes is held up by something else.
+      const bool among_themselves =
+          !group.needs.empty() && std::all_of(group.needs.begin(), group.needs.end(), [&](size_t index) {
+            return groups_[index].first->wait.kind == WaitKind::warp_sync;
+          });
+      return {among_themselves ? 7 : 1,
+              "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};
+    }
+    default: return {};
+  }
+}
+
+}  // namespace stagecraft::emulator::checks

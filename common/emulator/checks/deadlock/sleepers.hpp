@@ -1,0 +1,72 @@
+// All that sleeps in a cluster in which nothing can go on, and who waits for whom.
+//
+// A wait is followed to those who could end it: the lanes that have not come to a barrier of the warp, the block or the
+// cluster, and the warps that have arrived at an mbarrier before. Where such a chain ends is the mistake: at a wait
+// that nobody who sleeps elsewhere could end, or in a ring of waits for each other.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/checks/deadlock/barrier_history.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/state/mbarrier_table.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// What one wait says about the mistake, and how much that is worth: a barrier whose bytes do not add up is to blame
+/// itself, while one that nobody has come to may only wait for somebody who waits elsewhere.
+struct Cause {
+  int worth = 0;
+  std::string text;
+};
+
+/// Fragments of one block that sleep at the same place on the same thing, told in one line.
+struct Group {
+  const machine::Fragment* first;
+  std::vector<const machine::Fragment*> all;
+  std::vector<uint32_t> warps;  ///< numbers in the block, in order
+  bool whole_warps = true;
+  std::vector<size_t> needs{};  ///< while causes are looked for: groups of which one must go on before this one can
+  bool is_root = false;         ///< the chain ends here
+  Cause cause{};
+};
+
+/// "full[2]"
+std::string name_of_barrier(const machine::Kernel& kernel, uint32_t address);
+/// "waits for full[2] to complete phase 1 (the phase of parity 1)"
+std::string describe_wait(const machine::Fragment& fragment);
+/// "block (0,0,0) warps 1, 3-5 [all lanes]"
+std::string describe_warps(const Group& group);
+/// The same with the place and the wait.
+std::string describe_group(const Group& group);
+
+/// All that sleeps in a cluster, and who waits for whom.
+class Sleepers {
+ public:
+  Sleepers(const machine::Cluster& cluster, const BarrierHistories& histories);
+  /// Roots first, and among them the wait that says most about the mistake.
+  const std::vector<Group>& groups() const { return groups_; }
+
+ private:
+  void collect();
+  void find_needs(Group& group);
+  void find_roots();
+  template <typename Wanted>
+  void need(Group& group, const Wanted& wanted);
+  const units::Mbarrier* barrier_of(const machine::Fragment& fragment) const;
+  const BarrierHistory& history_of(const machine::Fragment& fragment) const;
+  static std::string name_of(const machine::Fragment& fragment);
+  bool never_arrived(const Group& group) const;
+  Cause cause_of(const Group& group) const;
+  Cause cause_at_mbarrier(const Group& group, const units::Mbarrier& barrier) const;
+  Cause cause_without_arrival(const Group& group, const std::string& name) const;
+
+  const machine::Cluster& cluster_;
+  const BarrierHistories& histories_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace stagecraft::emulator::checks

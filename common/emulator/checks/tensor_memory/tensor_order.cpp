@@ -1,0 +1,229 @@
+#include "emulator/checks/tensor_memory/tensor_order.hpp"
+
+#include <algorithm>
+
+namespace stagecraft::emulator::checks {
+
+using machine::for_each_lane;
+using machine::kWarpSize;
+using machine::LaneMask;
+using machine::TensorEventKind;
+using machine::TensorRange;
+
+namespace {
+
+bool is_empty(const TensorRange& range) { return range.lanes == 0 || range.columns == 0; }
+
+TensorRange common_part(const TensorRange& a, const TensorRange& b) {
+  const uint32_t first = std::max(a.column, b.column);
+  const uint32_t end = std::min(a.column + a.columns, b.column + b.columns);
+  return {first, end > first ? end - first : 0, a.lanes & b.lanes};
+}
+
+/// The parts of `range` that `inner`, which lies in it, leaves.
+std::array<TensorRange, 3> rest_of(const TensorRange& range, const TensorRange& inner) {
+  const uint32_t end = inner.column + inner.columns;
+  return {TensorRange{range.column, range.columns, range.lanes & ~inner.lanes},
+          TensorRange{range.column, inner.column - range.column, inner.lanes},
+          TensorRange{end, range.column + range.columns - end, inner.lanes}};
+}
+
+bool is_same_reader(const TensorAccess& a, const TensorAccess& b) {
+  return a.kind == b.kind && a.warp == b.warp && a.lanes == b.lanes;
+}
+
+}  // namespace
+
+Time TensorOrder::end_of(const TensorAccess& access) const {
+  const WarpState& warp = warps_[access.warp];
+  const std::vector<Wait>& waits = access.kind == TensorAccessKind::load ? warp.load_waits : warp.store_waits;
+  const auto found = std::lower_bound(waits.begin(), waits.end(), access.number,
+                                      [](const Wait& wait, uint32_t number) { return wait.count < number; });
+  return found == waits.end() ? 0 : found->time;
+}
+
+/// Whether `holds` for what each lane knew at its last fence::after_thread_sync; when only for what it knows, the
+/// fence is missing.
+template <typename Holds>
+std::optional<TensorFlaw> TensorOrder::require(const ClusterOrder& order, const TensorAccess& now, TensorFlaw otherwise,
+                                               Holds holds) const {
+  const WarpState& warp = warps_[now.warp];
+  std::optional<TensorFlaw> flaw;
+  const VectorClock *last_known = nullptr, *last_fenced = nullptr;
+  bool known_fails = false;
+  for_each_lane(now.lanes, [&](uint32_t lane) {
+    const VectorClock* known = order.known_executed(now.warp, lane).get();
+    const VectorClock* fenced = warp.fenced[lane].get();
+    if (known_fails || (known == last_known && fenced == last_fenced)) return;
+    last_known = known;
+    last_fenced = fenced;
+    if (fenced != nullptr && holds(*fenced)) return;
+    known_fails = !holds(*known);
+    if (!known_fails && now.kind != TensorAccessKind::release) flaw = TensorFlaw::fence_after;
+  });
+  return known_fails ? std::optional(otherwise) : flaw;
+}
+
+std::optional<TensorFlaw> TensorOrder::flaw_between(const ClusterOrder& order, const TensorAccess& before,
+                                                    const TensorAccess& now) const {
+  if (before.kind != TensorAccessKind::operation) {
+    const Time end = end_of(before);
+    if (end == 0) {
+      // Stores of one warp to the same cells keep their order.
+      const bool stores = before.kind == TensorAccessKind::store && now.kind == TensorAccessKind::store;
+      return stores && before.warp == now.warp ? std::nullopt : std::optional(TensorFlaw::not_waited);
+    }
+    if (before.warp == now.warp) return std::nullopt;
+    return require(order, now, TensorFlaw::unordered, [&](const VectorClock& known) {
+      // They are operations of the whole warp, and so are their ends: any lane behind the wait can tell of them.
+      bool any = false;
+      for_each_lane(before.lanes, [&](uint32_t lane) { any = any || known.at(before.warp * kWarpSize + lane) >= end; });
+      return any;
+    });
+  }
+  const Operation& operation = order.operation(before.number);
+  const auto has_ended = [&](const VectorClock& known) { return known.at(operation.component) >= operation.time; };
+  if (now.kind != TensorAccessKind::operation) return require(order, now, TensorFlaw::not_ended, has_ended);
+
+  // The tensor unit keeps the order in which it is told, by one thread or by several that tell one another.
+  if (before.warp == now.warp && before.lanes == now.lanes) return std::nullopt;
+  const uint32_t component = before.warp * kWarpSize + machine::first_lane(before.lanes);
+  const auto was_handed_over = [&](const VectorClock& known) {
+    if (has_ended(known)) return true;
+    const auto& fences = warps_[before.warp].fences_before;
+    return std::any_of(fences.begin(), fences.end(), [&](const auto& fence) {
+      return fence.first > before.time && fence.first <= known.at(component) && (fence.second & before.lanes) != 0;
+    });
+  };
+  const std::optional<TensorFlaw> flaw = require(order, now, TensorFlaw::unordered, was_handed_over);
+  if (flaw != TensorFlaw::unordered) return flaw;
+  const VectorClock& known = *order.known_executed(now.warp, machine::first_lane(now.lanes));
+  return known.at(component) >= before.time ? TensorFlaw::fence_before : TensorFlaw::unordered;
+}
+
+void TensorOrder::access(const ClusterOrder& order, uint32_t rank, const TensorRange& range, const TensorAccess& now,
+                         std::vector<TensorConflict>& conflicts) {
+  std::vector<Region>& regions = regions_[rank];
+  const auto look_at = [&](const TensorAccess& before, const TensorRange& where) {
+    if (before.kind == TensorAccessKind::nothing || (!before.writes && !now.writes)) return;
+    if (const auto flaw = flaw_between(order, before, now)) conflicts.push_back({*flaw, before, now, where, rank});
+  };
+  const size_t count = regions.size();
+  for (size_t i = 0; i < count; ++i) {
+    const TensorRange inner = common_part(regions[i].range, range);
+    if (is_empty(inner)) continue;
+    look_at(regions[i].write, inner);
+    if (now.writes) {
+      for (const TensorAccess& read : regions[i].reads) look_at(read, inner);
+    }
+    // What is outside becomes regions of its own, like this one.
+    for (const TensorRange& outer : rest_of(regions[i].range, inner)) {
+      if (is_empty(outer)) continue;
+      Region part = regions[i];
+      part.range = outer;
+      regions.push_back(std::move(part));
+    }
+    Region& region = regions[i];
+    region.range = inner;
+    if (now.writes) {
+      region.range.columns = 0;  // to be removed
+      continue;
+    }
+    const auto same = std::find_if(region.reads.begin(), region.reads.end(),
+                                   [&](const TensorAccess& read) { return is_same_reader(read, now); });
+    TensorAccess& read = same != region.reads.end() ? *same : region.reads.emplace_back();
+    read = now;
+    read.of_nothing = region.write.kind == TensorAccessKind::nothing;
+  }
+  if (!now.writes) return;
+  std::erase_if(regions, [](const Region& region) { return is_empty(region.range); });
+  if (now.kind != TensorAccessKind::release) regions.push_back({range, now, {}});
+}
+
+std::vector<TensorConflict> TensorOrder::event(ClusterOrder& order, const machine::TensorEvent& event) {
+  const uint32_t number = order.warp_number(*event.fragment);
+  const uint32_t rank = event.fragment->block().rank;
+  WarpState& warp = warps_[number];
+  std::vector<TensorConflict> conflicts;
+  TensorAccess now{.warp = number, .lanes = event.lanes, .pc = event.fragment->pc, .known = {}};
+  switch (event.kind) {
+    case TensorEventKind::allocate:
+      for (const TensorRange& range : event.ranges) regions_[rank].push_back({range, {}, {}});
+      return conflicts;
+    case TensorEventKind::deallocate:
+      now.kind = TensorAccessKind::release;
+      now.writes = true;
+      break;
+    case TensorEventKind::load:
+      now.kind = TensorAccessKind::load;
+      now.number = ++warp.loads;
+      break;
+    case TensorEventKind::store:
+      now.kind = TensorAccessKind::store;
+      now.writes = true;
+      now.number = ++warp.stores;
+      break;
+    case TensorEventKind::wait_load: warp.load_waits.push_back({warp.loads, order.mark(number)}); return conflicts;
+    case TensorEventKind::wait_store: warp.store_waits.push_back({warp.stores, order.mark(number)}); return conflicts;
+    case TensorEventKind::fence_before:
+      warp.fences_before.emplace_back(order.hand_over(number, event.lanes), event.lanes);
+      return conflicts;
+    case TensorEventKind::fence_after:
+      for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known_executed(number, lane); });
+      return conflicts;
+  }
+  order.warp(number).accessed = true;
+  now.time = order.warp(number).time;
+  now.known = order.known(number, machine::first_lane(event.lanes));
+  for (const TensorRange& range : event.ranges) access(order, rank, range, now, conflicts);
+  const bool unfenced = std::any_of(conflicts.begin(), conflicts.end(), [](const TensorConflict& conflict) {
+    return conflict.flaw == TensorFlaw::fence_after;
+  });
+  // Told once; what follows would be the same again.
+  if (unfenced)
+    for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known_executed(number, lane); });
+  return conflicts;
+}
+
+void TensorOrder::operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation,
+                          TensorAccess now, std::vector<TensorConflict>& conflicts) {
+  for (const TensorRange& range : operation.tensor_reads) access(order, rank, range, now, conflicts);
+  now.writes = true;
+  for (const TensorRange& range : operation.tensor_writes) {
+    if (operation.accumulates) {
+      for (const Region& region : regions_[rank]) {
+        const TensorRange inner = common_part(region.range, range);
+        if (is_empty(inner) || region.write.kind != TensorAccessKind::nothing) continue;
+        conflicts.push_back({TensorFlaw::unwritten, {}, now, inner, rank});
+        break;
+      }
+    }
+    access(order, rank, range, now, conflicts);
+  }
+}
+
+std::vector<TensorConflict> TensorOrder::issued(ClusterOrder& order, const machine::AsyncOperation& operation,
+                                                uint32_t index) {
+  std::vector<TensorConflict> conflicts;
+  if (operation.tensor_reads.empty() && operation.tensor_writes.empty()) return conflicts;
+  const uint32_t number = order.warp_number(*operation.fragment);
+  const uint32_t rank = operation.fragment->block().rank;
+  order.warp(number).accessed = true;
+  const TensorAccess now{.kind = TensorAccessKind::operation,
+                         .warp = number,
+                         .lanes = 1u << operation.lane,
+                         .time = order.warp(number).time,
+                         .pc = operation.fragment->pc,
+                         .number = index,
+                         .known = order.known(number, operation.lane)};
+  operate(order, rank, operation, now, conflicts);
+  if (operation.of_pair) operate(order, rank ^ 1, operation, now, conflicts);
+  for (const TensorConflict& conflict : conflicts) {
+    if (conflict.flaw == TensorFlaw::fence_after) {
+      warps_[number].fenced[operation.lane] = order.known_executed(number, operation.lane);
+    }
+  }
+  return conflicts;
+}
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,105 @@
+// Who accessed which part of tensor memory last, and what stands between two accesses.
+//
+// Rules (PTX ISA, "tcgen05 memory consistency model"):
+//   - tcgen05.mma and cp of a thread are carried out in the order of issue; of several threads, when one hands over to
+//     the next. They have ended for whoever observes the arrival of a commit behind them.
+//   - tcgen05.ld and st of a warp have ended at its next wait::ld or wait::st. All of these are operations of the whole
+//     warp: any of its lanes can tell others that they have ended.
+//   - What a thread learns by barriers from others counts for its tcgen05 instructions once it has executed
+//     fence::after_thread_sync. On the side that hands over, wait::ld, wait::st and commit need nothing more; what has
+//     only been issued needs fence::before_thread_sync before the barrier.
+// A value that a load has put in a register may be used without a wait: such dependencies are respected. What the wait
+// is for is to tell others that tensor memory has been read.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "emulator/checks/ordering/happens_before.hpp"
+
+namespace stagecraft::emulator::checks {
+
+enum class TensorAccessKind : uint8_t {
+  nothing,
+  load,
+  store,
+  operation,  ///< of the tensor unit: mma, cp
+  release,    ///< tcgen05.dealloc
+};
+
+struct TensorAccess {
+  TensorAccessKind kind = TensorAccessKind::nothing;
+  bool writes = false;
+  uint32_t warp = 0;
+  machine::LaneMask lanes = 0;
+  Time time = 0;  ///< of the warp
+  uint32_t pc = 0;
+  uint32_t number = 0;      ///< of an operation: its index; else among the loads or the stores of the warp, from 1 on
+  SharedClock known;        ///< to its issuer
+  bool of_nothing = false;  ///< a read of what nobody has written
+};
+
+/// What is wrong between two accesses.
+enum class TensorFlaw : uint8_t {
+  not_waited,    ///< the first is a load or store that its own warp has not waited for
+  not_ended,     ///< the first is an operation whose commit was not observed
+  unordered,     ///< the first has ended, but the second's threads do not know
+  fence_after,   ///< fence::after_thread_sync is missing before the second
+  fence_before,  ///< fence::before_thread_sync is missing behind the first
+  unwritten,     ///< there is no first: the second adds to what nobody has written
+};
+
+struct TensorConflict {
+  TensorFlaw flaw;
+  TensorAccess before, now;
+  machine::TensorRange range;  ///< where they meet
+  uint32_t rank = 0;           ///< in whose tensor memory
+};
+
+/// The tensor memory of a cluster's blocks.
+class TensorOrder {
+ public:
+  TensorOrder(uint32_t blocks, uint32_t warps) : regions_(blocks), warps_(warps) {}
+
+  /// Takes note of what happens; what it conflicts with.
+  std::vector<TensorConflict> event(ClusterOrder& order, const machine::TensorEvent& event);
+  /// The same for an operation of the tensor unit, with its index.
+  std::vector<TensorConflict> issued(ClusterOrder& order, const machine::AsyncOperation& operation, uint32_t index);
+
+ private:
+  struct Region {
+    machine::TensorRange range;
+    TensorAccess write;
+    std::vector<TensorAccess> reads;  ///< since then; the latest of each warp, or thread
+  };
+  struct Wait {
+    uint32_t count;  ///< loads or stores before it
+    Time time;       ///< by which others know of it
+  };
+  struct WarpState {
+    /// What the lanes knew at their last fence::after_thread_sync; null: none.
+    std::array<SharedClock, machine::kWarpSize> fenced{};
+    std::vector<std::pair<Time, machine::LaneMask>> fences_before;
+    uint32_t loads = 0, stores = 0;
+    std::vector<Wait> load_waits, store_waits;
+  };
+
+  void access(const ClusterOrder& order, uint32_t rank, const machine::TensorRange& range, const TensorAccess& now,
+              std::vector<TensorConflict>& conflicts);
+  void operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation, TensorAccess now,
+               std::vector<TensorConflict>& conflicts);
+  std::optional<TensorFlaw> flaw_between(const ClusterOrder& order, const TensorAccess& before,
+                                         const TensorAccess& now) const;
+  template <typename Holds>
+  std::optional<TensorFlaw> require(const ClusterOrder& order, const TensorAccess& now, TensorFlaw otherwise,
+                                    Holds holds) const;
+  Time end_of(const TensorAccess& load_or_store) const;
+
+  std::vector<std::vector<Region>> regions_;  ///< by rank; those of a block do not overlap
+  std::vector<WarpState> warps_;
+};
+
+}  // namespace stagecraft::emulator::checks

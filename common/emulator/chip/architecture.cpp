@@ -1,0 +1,80 @@
+#include "emulator/chip/architecture.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+// Limits per block and per multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability", and for the H200 as cudaGetDeviceProperties gives them on the chip.
+Architecture make_b200() {
+  Architecture chip;
+  chip.name = "NVIDIA B200 (emulated)";
+  chip.target = "sm_100a";
+  chip.major = 10;
+  chip.minor = 0;
+  chip.multiprocessors = 148;
+  chip.clock_khz = 1'965'000;
+  chip.memory_clock_khz = 3'996'000;
+  chip.memory_bus_bits = 7680;
+  chip.memory_bytes = uint64_t{180} << 30;
+  chip.l2_bytes = 126u << 20;
+  chip.shared_per_multiprocessor = 228 * 1024;
+  chip.shared_per_block = 48 * 1024;
+  chip.shared_per_block_optin = 227 * 1024;
+  chip.shared_reserved = 1024;
+  chip.registers_per_multiprocessor = 65536;
+  chip.threads_per_multiprocessor = 2048;
+  chip.blocks_per_multiprocessor = 32;
+  chip.threads_per_block = 1024;
+  chip.cluster_blocks = 8;
+  chip.cluster_blocks_nonportable = 16;
+  chip.tensor_memory_columns = 512;
+  return chip;
+}
+
+Architecture make_h200() {
+  Architecture chip = make_b200();
+  chip.name = "NVIDIA H200 (emulated)";
+  chip.target = "sm_90a";
+  chip.major = 9;
+  chip.multiprocessors = 132;
+  chip.clock_khz = 1'980'000;
+  chip.memory_clock_khz = 3'201'000;
+  chip.memory_bus_bits = 6144;
+  chip.memory_bytes = uint64_t{141} << 30;
+  chip.l2_bytes = 60u << 20;
+  chip.tensor_memory_columns = 0;
+  return chip;
+}
+
+}  // namespace
+
+const Architecture& b200() {
+  static const Architecture chip = make_b200();
+  return chip;
+}
+
+const Architecture& h200() {
+  static const Architecture chip = make_h200();
+  return chip;
+}
+
+const Architecture* find_architecture(std::string_view name) {
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (lower == "b200") return &b200();
+  if (lower == "h200") return &h200();
+  return nullptr;
+}
+
+std::vector<std::string> architecture_names() { return {"b200", "h200"}; }
+
+const Latencies& latencies_of(const Architecture&) {
+  static const Latencies latencies;
+  return latencies;
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,191 @@
+// clusterlaunchcontrol: a running cluster takes over the work of one that has not started, and asks whether it could.
+//
+// Which cluster is cancelled PTX leaves open; here it is the next in launch order, when the request completes, which
+// takes as long as a bulk copy. A request fails when all have started.
+#include <fmt/format.h>
+
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "emulator/engines/copies/bulk_engine.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/translation/function_translator.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Block;
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+using ptx::Type;
+
+namespace {
+
+constexpr const char* kTryCancel = "clusterlaunchcontrol.try_cancel";
+
+/// What a request writes to shared memory. Opaque in PTX; the places are those that ptxas reads (sm_100a).
+struct Response {
+  std::array<uint32_t, 4> words{};
+
+  static Response success(const machine::Extent3& first_block) {
+    return {{first_block.x, first_block.y | first_block.z << 16, 1, 0}};
+  }
+  /// The coordinates are undefined: no program should get along with them.
+  static Response failure() { return {{0xffffffff, 0xffffffff, 0, 0}}; }
+
+  bool is_canceled() const { return (words[2] & 1) != 0; }
+  std::array<uint32_t, 4> first_block() const { return {words[0], words[1] & 0xffff, words[1] >> 16, 0}; }
+};
+constexpr uint32_t kResponseBytes = sizeof(Response);
+static_assert(kResponseBytes == 16);
+
+struct RequestDetail : machine::OpDetail {
+  SharedOperand response, barrier;
+  bool for_all = false;  ///< .multicast::cluster::all
+};
+
+std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const RequestDetail& detail) {
+  Block& block = fragment.block();
+  constexpr const char *kResponse = "clusterlaunchcontrol.try_cancel: response",
+                       *kBarrier = "clusterlaunchcontrol.try_cancel: mbarrier";
+  const uint32_t data = detail.response.at(fragment, lane, kResponse);
+  const uint32_t barrier = detail.barrier.at(fragment, lane, kBarrier);
+  block_in_scope(block, data, kResponseBytes, kResponseBytes, detail.response.scope, kResponse);
+  block_in_scope(block, barrier, 8, 8, detail.barrier.scope, kBarrier);
+  if (!detail.for_all) return {{data, barrier}};
+  std::vector<BulkTarget> targets;
+  for (const auto& each : block.cluster->blocks) {
+    const BulkTarget target{each->shared_base() | (data & machine::kSharedOffsetMask),
+                            each->shared_base() | (barrier & machine::kSharedOffsetMask)};
+    block_with(*block.cluster, target.data, kResponseBytes, kResponseBytes, kResponse);
+    targets.push_back(target);
+  }
+  return targets;
+}
+
+Outcome request(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const RequestDetail*>(op.detail);
+  machine::note_effect(fragment);
+  issue_lanes(mask, [&](uint32_t lane) {
+    if (fragment.block().has_seen_no_cluster_left) {
+      throw Fault(FaultKind::illegal_instruction, fmt::format("{} after the block has seen a request fail", kTryCancel),
+                  {"nothing is left to be taken over: PTX does not define what another request does",
+                   "end the loop when query_cancel.is_canceled gives false"});
+    }
+    machine::Cluster* const cluster = &fragment.cluster();
+    const DeliveryNotes notes{.lane = lane, .footprint = SharedFootprint::whole(kResponseBytes)};
+    // One answer for all blocks of the cluster.
+    const auto response = std::make_shared<std::optional<Response>>();
+    schedule_delivery(fragment, targets_of(fragment, lane, detail), kResponseBytes, kTryCancel, notes,
+                      [cluster, response](const BulkTarget& target) {
+                        if (!*response) {
+                          const auto taken = machine::take_next_cluster(*cluster->grid);
+                          *response = taken ? Response::success(*taken) : Response::failure();
+                        }
+                        Block& block = block_with(*cluster, target.data, kResponseBytes, kResponseBytes, kTryCancel);
+                        std::memcpy(bytes_of(block, target.data), &**response, kResponseBytes);
+                      });
+  });
+  return Outcome::next;
+}
+
+struct QueryDetail : machine::OpDetail {
+  machine::RegisterOffset response = machine::kNoRegister;
+  machine::RegisterOffset canceled = machine::kNoRegister;  ///< a predicate
+  std::array<machine::RegisterOffset, 4> coordinates{machine::kNoRegister, machine::kNoRegister, machine::kNoRegister,
+                                                     machine::kNoRegister};
+
+  Response at(const Fragment& fragment, uint32_t lane) const {
+    Response found;
+    std::memcpy(&found, fragment.registers + response + size_t{lane} * kResponseBytes, kResponseBytes);
+    return found;
+  }
+};
+
+Outcome ask_whether_canceled(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const QueryDetail*>(op.detail);
+  LaneMask canceled = 0;
+  machine::for_each_lane(
+      mask, [&](uint32_t lane) { canceled |= static_cast<LaneMask>(detail.at(fragment, lane).is_canceled()) << lane; });
+  if (canceled != mask) fragment.block().has_seen_no_cluster_left = true;
+  auto& result = *machine::lanes_at<LaneMask>(fragment.registers, detail.canceled);
+  result = (result & ~mask) | canceled;
+  return Outcome::next;
+}
+
+Outcome get_first_block(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const QueryDetail*>(op.detail);
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    const std::array<uint32_t, 4> coordinates = detail.at(fragment, lane).first_block();
+    for (size_t i = 0; i < coordinates.size(); ++i) {
+      if (detail.coordinates[i] == machine::kNoRegister) continue;
+      machine::lanes_at<uint32_t>(fragment.registers, detail.coordinates[i])[lane] = coordinates[i];
+    }
+  });
+  return Outcome::next;
+}
+
+void translate_request(Translation& t) {
+  t.modifiers.require("async");
+  const bool own = t.modifiers.take("shared::cta") || t.modifiers.take("shared");
+  t.modifiers.require("mbarrier::complete_tx::bytes");
+  t.modifiers.require("b128");
+  auto detail = std::make_unique<RequestDetail>();
+  detail->for_all = t.modifiers.take("multicast::cluster::all");
+  if (t.operand_count() != 2) t.illegal("it has two operands: where the response goes, and an mbarrier");
+  const SharedScope scope = own ? SharedScope::block : SharedScope::generic;
+  detail->response = shared_operand(t, t.operand(0), scope);
+  detail->barrier = shared_operand(t, t.operand(1), scope);
+  t.function().kernel().takes_over_clusters = true;
+  t.emit(request).detail = t.keep(std::move(detail));
+}
+
+void translate_query(Translation& t) {
+  auto detail = std::make_unique<QueryDetail>();
+  const bool asks = t.modifiers.take("is_canceled");
+  const auto one =
+      asks ? std::nullopt : t.modifiers.take_one_of({"get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z"});
+  if (asks) {
+    t.modifiers.require("pred");
+    detail->canceled = t.destination(0, Type::pred);
+  } else if (one) {
+    t.modifiers.require("b32");
+    detail->coordinates[static_cast<size_t>(one->back() - 'x')] = t.destination(0, Type::b32);
+  } else {
+    t.modifiers.require("get_first_ctaid");
+    t.modifiers.require("v4");
+    t.modifiers.require("b32");
+    const std::vector<ptx::Operand>& places = t.operand(0).list;
+    if (t.operand(0).kind != ptx::OperandKind::vector || places.size() != 4) {
+      t.illegal("get_first_ctaid.v4 gives four values: {x, y, z, _}");
+    }
+    for (size_t i = 0; i < 4; ++i) detail->coordinates[i] = t.destination(places[i], Type::b32);
+  }
+  t.modifiers.require("b128");
+  detail->response = t.source(1, Type::b128);
+  t.emit(asks ? ask_whether_canceled : get_first_block).detail = t.keep(std::move(detail));
+}
+
+void translate_cluster_launch(Translation& t) {
+  require_sm_100(t, "clusterlaunchcontrol");
+  if (t.modifiers.take("try_cancel")) return translate_request(t);
+  if (t.modifiers.take("query_cancel")) return translate_query(t);
+  t.unsupported("no such instruction; there are clusterlaunchcontrol.try_cancel and query_cancel");
+}
+
+}  // namespace
+
+}  // namespace stagecraft::emulator::units
+
+namespace stagecraft::emulator::machine {
+
+void add_cluster_launch(InstructionSet& set) { set.add("clusterlaunchcontrol", units::translate_cluster_launch); }
+
+}  // namespace stagecraft::emulator::machine

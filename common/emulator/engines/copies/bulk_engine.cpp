@@ -1,0 +1,266 @@
+#include "emulator/engines/copies/bulk_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "emulator/engines/mbarrier/mbarrier.hpp"
+#include "emulator/instructions/observation.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Block;
+using machine::Cluster;
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+
+std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const TargetOperands& operands, uint64_t bytes,
+                                   uint32_t alignment, const char* what) {
+  Block& block = fragment.block();
+  const std::string &data_name = operands.destination_name, &barrier_name = operands.barrier_name;
+  const uint32_t data = operands.destination.at(fragment, lane, data_name.c_str());
+  const uint32_t barrier = operands.barrier.at(fragment, lane, barrier_name.c_str());
+  const uint32_t barrier_rank = barrier >> machine::kSharedRankShift;
+  const auto check = [&](const BulkTarget& target) {
+    block_with(*block.cluster, target.data, bytes, alignment, data_name.c_str());
+    block_with(*block.cluster, target.barrier, 8, 8, barrier_name.c_str());
+    return target;
+  };
+
+  if (operands.multicast_mask.present()) {
+    const auto mask = static_cast<uint32_t>(operands.multicast_mask.at(fragment, lane) & 0xffff);
+    const size_t ranks = block.cluster->blocks.size();
+    if (mask == 0 || (ranks < 16 && mask >> ranks != 0)) {
+      throw Fault(FaultKind::illegal_instruction,
+                  fmt::format("{}: the multicast mask 0x{:x} names {}", what, mask,
+                              mask == 0 ? "no block" : "blocks that the cluster has not"),
+                  {fmt::format("bit i stands for the block with %cluster_ctarank == i; this cluster has ranks 0 to {}",
+                               ranks - 1)});
+    }
+    std::vector<BulkTarget> targets;
+    machine::for_each_lane(mask, [&](uint32_t rank) {
+      // The signal goes to the destination block; for CTA pairs to the member of its pair that has the parity of the
+      // block that holds the barrier.
+      const uint32_t signalled = operands.cta_group == 2 ? (rank & ~1u) | (barrier_rank & 1u) : rank;
+      targets.push_back(check({rank << machine::kSharedRankShift | (data & machine::kSharedOffsetMask),
+                               signalled << machine::kSharedRankShift | (barrier & machine::kSharedOffsetMask)}));
+    });
+    return targets;
+  }
+
+  if (operands.destination.scope != SharedScope::cluster) {
+    block_in_scope(block, data, bytes, alignment, operands.destination.scope, data_name.c_str());
+  }
+  const uint32_t data_rank = data >> machine::kSharedRankShift;
+  const bool together = barrier_rank == data_rank || (operands.cta_group == 2 && (barrier_rank ^ data_rank) == 1);
+  if (!together) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("{}: the destination {} and the mbarrier {} are in different blocks", what,
+                            spell_shared(data), spell_shared(barrier)),
+                {"the barrier must be in the destination's block (with .cta_group::2: there or in its pair's other "
+                 "block); map both addresses with mapa"});
+  }
+  return {check({data, barrier})};
+}
+
+machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes) {
+  return grid.latencies->bulk_copy + bytes / std::max(1u, grid.latencies->bulk_bytes_per_cycle);
+}
+
+namespace {
+
+/// The time from which `Cluster::schedule` counts.
+machine::Cycle now_of(const Fragment& fragment) { return std::max(fragment.cluster().now, fragment.warp->clock); }
+
+}  // namespace
+
+void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
+                       const DeliveryNotes& notes) {
+  if (!machine::observes_memory(fragment)) return;
+  const machine::Cycle begin = now_of(fragment);
+  for (BulkTarget& target : targets) {
+    target.operation = machine::announce_operation({.fragment = &fragment,
+                                                    .lane = notes.lane,
+                                                    .what = what,
+                                                    .updates = notes.updates,
+                                                    .has_barrier = true,
+                                                    .barrier = target.barrier,
+                                                    .reads = notes.source,
+                                                    .writes = notes.footprint.ranges(target.data),
+                                                    .generic_proxy = notes.generic_proxy,
+                                                    .layout = notes.layout,
+                                                    .begin = begin,
+                                                    .end = begin + bulk_latency(fragment.grid(), bytes)});
+  }
+}
+
+void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes, const char* what) {
+  for (const BulkTarget& target : targets) {
+    complete_transaction(cluster, target.barrier, bytes, what, target.operation);
+  }
+}
+
+void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
+                    const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
+                    std::function<void(const std::vector<std::byte>&)> write) {
+  struct Store {
+    Block* block;
+    const char* what;
+    ThreadGroups* groups;  // map nodes stay where they are
+    std::shared_ptr<CopyGroup> group;
+    std::function<std::vector<std::byte>()> read;
+    std::function<void(const std::vector<std::byte>&)> write;
+    std::vector<std::byte> data;
+  };
+  if (machine::observes_memory(fragment)) {
+    const machine::Cycle begin = now_of(fragment);
+    machine::announce_operation({.fragment = &fragment,
+                                 .lane = lane,
+                                 .what = what,
+                                 .completion = machine::AsyncCompletion::bulk_group,
+                                 .reads = footprint.ranges(source),
+                                 .begin = begin,
+                                 .end = begin + bulk_latency(fragment.grid(), bytes)});
+  }
+  Block& block = fragment.block();
+  ThreadGroups& groups = block.bulk_groups[machine::thread_of(fragment, lane)];
+  auto store =
+      std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
+  const machine::Cycle latency = bulk_latency(fragment.grid(), bytes);
+  block.cluster->schedule(latency / 2, [store] {
+    // Also when the block has exited: the chip goes on reading, or CUTLASS's epilogue for sm_100 could not end as it
+    // does (store_tail waits only where it needs the memory again). By the rules of PTX it is the program that must
+    // wait: the race check says so.
+    store->data = store->read();
+    --store->group->unread;
+    wake_waiting(*store->groups);
+  });
+  block.cluster->schedule(latency, [store] {
+    store->write(store->data);
+    store->data = {};
+    --store->group->unfinished;
+    wake_waiting(*store->groups);
+  });
+}
+
+void wake_waiting(ThreadGroups& groups) {
+  const std::vector<Fragment*> waiting = std::move(groups.waiting);
+  groups.waiting.clear();
+  for (Fragment* fragment : waiting) machine::wake(*fragment);
+}
+
+namespace {
+
+Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
+  BulkGroups& groups = fragment.block().bulk_groups;
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    if (machine::observes_memory(fragment)) {
+      machine::announce_group({machine::GroupEventKind::commit, true, &fragment, lane});
+    }
+    const auto found = groups.find(machine::thread_of(fragment, lane));
+    // A thread that never copied has only empty groups, which are complete: no need to keep them.
+    if (found != groups.end()) found->second.commit();
+  });
+  return Outcome::next;
+}
+
+/// immediate: groups that may stay pending in [31:0], bit 32: only the reads
+Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto keep = static_cast<uint32_t>(op.immediate);
+  const bool read_only = (op.immediate >> 32 & 1) != 0;
+  BulkGroups& groups = fragment.block().bulk_groups;
+  const LaneMask lanes = mask;
+  for (; mask != 0; mask &= mask - 1) {
+    const auto found = groups.find(machine::thread_of(fragment, machine::first_lane(mask)));
+    if (found == groups.end()) continue;
+    ThreadGroups& mine = found->second;
+    if (mine.reached(keep, read_only)) {
+      mine.forget_finished();
+      continue;
+    }
+    // One lane at a time: when this one's copies are done, the instruction is executed again and looks at the rest.
+    mine.waiting.push_back(&fragment);
+    machine::sleep(fragment, {machine::WaitKind::bulk_group, 0, keep});
+    return Outcome::blocked;
+  }
+  if (machine::observes_memory(fragment)) {
+    machine::for_each_lane(lanes, [&](uint32_t lane) {
+      machine::announce_group({machine::GroupEventKind::wait, true, &fragment, lane, keep, read_only});
+    });
+  }
+  return Outcome::next;
+}
+
+}  // namespace
+
+uint32_t take_pending_groups(Translation& t) {
+  const int64_t keep = t.integer(t.operand(0), "the number of groups that may stay pending");
+  if (keep < 0 || keep > 0x7fff'ffff) t.illegal(fmt::format("{} groups cannot stay pending", keep));
+  return static_cast<uint32_t>(keep);
+}
+
+void translate_commit_group(Translation& t) { t.emit(commit_group); }
+
+void translate_wait_group(Translation& t) {
+  const bool read_only = t.modifiers.take("read");
+  const uint32_t keep = take_pending_groups(t);
+  t.emit(wait_group).immediate = keep | uint64_t{read_only} << 32;
+}
+
+std::string_view take_space(Translation& t) {
+  return t.modifiers.require_one_of({"shared::cta", "shared::cluster", "global", "shared"});
+}
+
+SharedScope scope_of(std::string_view space) {
+  return space == "shared::cluster" ? SharedScope::cluster : SharedScope::block;
+}
+
+bool take_cache_hint(Translation& t) { return t.modifiers.take("L2::cache_hint"); }
+
+void require_sm_100(Translation& t, std::string_view what) {
+  if (t.architecture().major < 10) t.unsupported(fmt::format("{} needs sm_100", what));
+}
+
+void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
+                  const char* what) {
+  const machine::Located located = machine::locate(address);
+  if (located.where != machine::Located::Where::global) {
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: 0x{:x} is a generic address of {} memory, not a global one", what, address,
+                            located.where == machine::Located::Where::shared ? "shared" : "local"));
+  }
+  if (address % alignment != 0) {
+    throw Fault(
+        FaultKind::misaligned_address, fmt::format("{}: 0x{:x} is not a multiple of {}", what, address, alignment),
+        {fmt::format("bulk copies move aligned pieces of {} bytes: check the index added to the pointer", alignment)});
+  }
+  if (bytes == 0) return;
+  const machine::Allocation* allocation = grid.memory->find(address, bytes);
+  if (allocation == nullptr) {
+    std::vector<std::string> details{grid.memory->describe(address)};
+    if (address == 0) {
+      details = {"the pointer is null"};
+    } else if (const machine::Allocation* start = grid.memory->find(address)) {
+      details = {fmt::format("the range ends {} bytes past the end of {} ({} bytes at 0x{:x})",
+                             address + bytes - (start->address + start->size), start->label, start->size,
+                             start->address)};
+    }
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: {} bytes at 0x{:x} are not in allocated memory", what, bytes, address),
+                std::move(details));
+  }
+  if (write && !allocation->writable_by_kernels) {
+    throw Fault(FaultKind::illegal_address,
+                fmt::format("{}: {} bytes at 0x{:x} are in memory that kernels may not write ({})", what, bytes,
+                            address, allocation->label));
+  }
+}
+
+}  // namespace stagecraft::emulator::units

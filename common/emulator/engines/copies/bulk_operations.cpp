@@ -1,0 +1,51 @@
+// The opcodes `cp` and `tensormap`: which of their many forms an instruction is.
+#include "emulator/engines/copies/bulk_engine.hpp"
+#include "emulator/engines/copies/tensor_map_access.hpp"
+#include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
+#include "emulator/translation/translation.hpp"
+
+namespace stagecraft::emulator::units {
+
+void translate_tensormap(machine::Translation& t);
+
+namespace {
+
+using machine::Translation;
+
+void translate_bulk(Translation& t, bool reduction) {
+  if (t.modifiers.take("prefetch")) {
+    return t.modifiers.take("tensor") ? translate_tensor_prefetch(t) : translate_bulk_prefetch(t);
+  }
+  if (t.modifiers.take("commit_group")) return translate_commit_group(t);
+  if (t.modifiers.take("wait_group")) return translate_wait_group(t);
+  if (t.modifiers.take("tensor")) return translate_tensor_copy(t, reduction);
+  return reduction ? translate_bulk_reduction(t) : translate_bulk_copy(t);
+}
+
+void translate_cp(Translation& t) {
+  const bool reduction = t.modifiers.take("reduce");
+  t.modifiers.require("async");
+  if (reduction) t.modifiers.require("bulk");
+  if (reduction || t.modifiers.take("bulk")) return translate_bulk(t, reduction);
+  if (t.modifiers.take("commit_group")) return translate_small_commit_group(t);
+  if (t.modifiers.take("wait_group")) return translate_small_wait_group(t, false);
+  if (t.modifiers.take("wait_all")) return translate_small_wait_group(t, true);
+  if (t.modifiers.take("mbarrier")) {
+    t.modifiers.require("arrive");
+    return translate_copy_arrival(t);
+  }
+  translate_small_copy(t);
+}
+
+}  // namespace
+
+}  // namespace stagecraft::emulator::units
+
+namespace stagecraft::emulator::machine {
+
+void add_bulk_copies(InstructionSet& set) {
+  set.add("cp", units::translate_cp);
+  set.add("tensormap", units::translate_tensormap);
+}
+
+}  // namespace stagecraft::emulator::machine

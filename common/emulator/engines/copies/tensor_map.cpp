@@ -1,0 +1,233 @@
+#include "emulator/engines/copies/tensor_map.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace stagecraft::emulator::units {
+
+namespace {
+
+constexpr const char* kElementNames[kTensorElements] = {
+    "CU_TENSOR_MAP_DATA_TYPE_UINT8",         "CU_TENSOR_MAP_DATA_TYPE_UINT16",
+    "CU_TENSOR_MAP_DATA_TYPE_UINT32",        "CU_TENSOR_MAP_DATA_TYPE_INT32",
+    "CU_TENSOR_MAP_DATA_TYPE_UINT64",        "CU_TENSOR_MAP_DATA_TYPE_INT64",
+    "CU_TENSOR_MAP_DATA_TYPE_FLOAT16",       "CU_TENSOR_MAP_DATA_TYPE_FLOAT32",
+    "CU_TENSOR_MAP_DATA_TYPE_FLOAT64",       "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16",
+    "CU_TENSOR_MAP_DATA_TYPE_FLOAT32_FTZ",   "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32",
+    "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32_FTZ",  "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B",
+    "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B", "CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B"};
+constexpr uint8_t kElementBits[kTensorElements] = {8, 16, 32, 32, 64, 64, 16, 32, 64, 16, 32, 32, 32, 4, 4, 6};
+constexpr const char* kSwizzleNames[kTensorSwizzles] = {
+    "CU_TENSOR_MAP_SWIZZLE_NONE",          "CU_TENSOR_MAP_SWIZZLE_32B",
+    "CU_TENSOR_MAP_SWIZZLE_64B",           "CU_TENSOR_MAP_SWIZZLE_128B",
+    "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B", "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B_FLIP_8B",
+    "CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B"};
+constexpr uint8_t kSpans[kTensorSwizzles] = {0, 32, 64, 128, 128, 128, 128};
+
+constexpr uint64_t kStrideLimit = uint64_t{1} << 40;
+constexpr uint64_t kExtentLimit = uint64_t{1} << 32;
+
+/// The rules that bind the fields of a map to one another; the map's codes are known to be in range. Names are those
+/// of the arguments of cuTensorMapEncodeTiled.
+std::string broken_rule(const TensorMap& map) {
+  const bool padded = is_padded(map.element);
+  const bool slices_32 = map.interleave == TensorInterleave::slices_32;
+  const uint64_t alignment = slices_32 || padded ? 32 : 16;
+  const char* why = slices_32 ? " with CU_TENSOR_MAP_INTERLEAVE_32B" : padded ? " for this data type" : "";
+
+  if (map.rank < 1 || map.rank > kTensorMaximumRank) {
+    return fmt::format("tensorRank is {}; legal are 1 to {}", map.rank, kTensorMaximumRank);
+  }
+  if (map.interleave != TensorInterleave::none && map.rank < 3) {
+    return fmt::format("tensorRank is {}, but an interleaved layout needs at least 3", map.rank);
+  }
+  if (map.address % alignment != 0) {
+    return fmt::format("globalAddress 0x{:x} is not a multiple of {}{}", map.address, alignment, why);
+  }
+  if (padded && map.extent(0) % 128 != 0) {
+    return fmt::format("globalDim[0] is {}; for {} it must be a multiple of 128", map.extent(0), name_of(map.element));
+  }
+  if (map.element == TensorElement::u4_packed && map.extent(0) % 2 != 0) {
+    return fmt::format("globalDim[0] is {}; for {} it must be even", map.extent(0), name_of(map.element));
+  }
+  for (int i = 0; i + 1 < map.rank; ++i) {
+    if (map.strides[i] % alignment != 0) {
+      return fmt::format("globalStrides[{}] is {} bytes, not a multiple of {}{}: pad the rows of the tensor", i,
+                         map.strides[i], alignment, why);
+    }
+    if (map.strides[i] >= kStrideLimit) {
+      return fmt::format("globalStrides[{}] is {} bytes; it must be less than 2^40", i, map.strides[i]);
+    }
+  }
+  for (int i = 0; i < map.rank; ++i) {
+    if (map.box[i] < 1 || map.box[i] > 256) {
+      return fmt::format("boxDim[{}] is {}; legal are 1 to 256", i, map.box[i]);
+    }
+    if (map.element_strides[i] < 1 || map.element_strides[i] > 8) {
+      return fmt::format("elementStrides[{}] is {}; legal are 1 to 8", i, map.element_strides[i]);
+    }
+  }
+  if (padded && map.box[0] != 128) {
+    return fmt::format("boxDim[0] is {}; for {} it must be 128", map.box[0], name_of(map.element));
+  }
+  const uint32_t inner = map.box[0] * bits_of(map.element) / 8;
+  const uint32_t inner_shared = padded ? 128 : inner;  // what the row takes in shared memory
+  if (map.interleave == TensorInterleave::none) {
+    if (map.box[0] * bits_of(map.element) % 128 != 0) {
+      return fmt::format(
+          "boxDim[0] = {} elements of {} bits are {} bytes; without interleave the inner box must be a multiple of 16 "
+          "bytes",
+          map.box[0], bits_of(map.element), inner);
+    }
+    if (const uint32_t span = span_of(map.swizzle); span != 0 && inner_shared > span) {
+      return fmt::format("boxDim[0] = {} elements are {} bytes, but {} allows an inner box of at most {} bytes",
+                         map.box[0], inner_shared, name_of(map.swizzle), span);
+    }
+  }
+  if (slices_32 && map.swizzle != TensorSwizzle::span_32) {
+    return fmt::format("interleave is CU_TENSOR_MAP_INTERLEAVE_32B, which needs CU_TENSOR_MAP_SWIZZLE_32B, not {}",
+                       name_of(map.swizzle));
+  }
+  if (padded) {
+    const bool legal = map.swizzle == TensorSwizzle::none || map.swizzle == TensorSwizzle::span_128 ||
+                       map.swizzle == TensorSwizzle::span_128_atom_32 ||
+                       (map.swizzle == TensorSwizzle::span_128_atom_64 && map.element == TensorElement::u6_unpacked);
+    if (!legal) return fmt::format("swizzle is {}, which {} cannot have", name_of(map.swizzle), name_of(map.element));
+    if (map.interleave != TensorInterleave::none) {
+      return fmt::format("interleave must be CU_TENSOR_MAP_INTERLEAVE_NONE for {}", name_of(map.element));
+    }
+  }
+  if (map.fill == TensorFill::nan && !is_floating(map.element)) {
+    return fmt::format(
+        "oobFill is CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA, which needs a floating-point data type, not {}",
+        name_of(map.element));
+  }
+  return {};
+}
+
+bool needs_blackwell(TensorElement element) { return element >= TensorElement::u4_packed; }
+bool needs_blackwell(TensorSwizzle swizzle) { return swizzle >= TensorSwizzle::span_128_atom_32; }
+
+}  // namespace
+
+const char* name_of(TensorElement element) { return kElementNames[static_cast<int>(element)]; }
+const char* name_of(TensorSwizzle swizzle) { return kSwizzleNames[static_cast<int>(swizzle)]; }
+uint32_t bits_of(TensorElement element) { return kElementBits[static_cast<int>(element)]; }
+uint32_t span_of(TensorSwizzle swizzle) { return kSpans[static_cast<int>(swizzle)]; }
+
+bool is_floating(TensorElement element) {
+  switch (element) {
+    case TensorElement::f16:
+    case TensorElement::f32:
+    case TensorElement::f64:
+    case TensorElement::bf16:
+    case TensorElement::f32_ftz:
+    case TensorElement::tf32:
+    case TensorElement::tf32_ftz: return true;
+    default: return false;
+  }
+}
+
+EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major) {
+  const auto refuse = [](std::string message) {
+    return EncodeResult{kEncodeInvalidValue, "cuTensorMapEncodeTiled: " + message};
+  };
+  const auto code_out_of_range = [&](const char* name, int value, int count) {
+    return refuse(fmt::format("{} is {}; legal are 0 to {}", name, value, count - 1));
+  };
+  if (arguments.tensor_map == nullptr) return refuse("tensorMap is null");
+  if (reinterpret_cast<uintptr_t>(arguments.tensor_map) % 64 != 0) {
+    return refuse(fmt::format("tensorMap {} is not 64-byte aligned: declare it as a CUtensorMap, or with alignas(64)",
+                              arguments.tensor_map));
+  }
+  if (arguments.data_type < 0 || arguments.data_type >= kTensorElements) {
+    return code_out_of_range("tensorDataType", arguments.data_type, kTensorElements);
+  }
+  if (arguments.rank < 1 || arguments.rank > kTensorMaximumRank) {
+    return refuse(fmt::format("tensorRank is {}; legal are 1 to {}", arguments.rank, kTensorMaximumRank));
+  }
+  if (arguments.interleave < 0 || arguments.interleave > 2) {
+    return code_out_of_range("interleave", arguments.interleave, 3);
+  }
+  if (arguments.swizzle < 0 || arguments.swizzle >= kTensorSwizzles) {
+    return code_out_of_range("swizzle", arguments.swizzle, kTensorSwizzles);
+  }
+  if (arguments.l2_promotion < 0 || arguments.l2_promotion > 3) {
+    return code_out_of_range("l2Promotion", arguments.l2_promotion, 4);
+  }
+  if (arguments.oob_fill < 0 || arguments.oob_fill > 1) return code_out_of_range("oobFill", arguments.oob_fill, 2);
+  if (arguments.global_dim == nullptr) return refuse("globalDim is null");
+  if (arguments.global_strides == nullptr) {  // also for rank 1, as seen with driver 580
+    return refuse(
+        fmt::format("globalStrides is null; rank {} reads {} stride(s) of it, and the driver wants an array in "
+                    "any case",
+                    arguments.rank, arguments.rank - 1));
+  }
+  if (arguments.box_dim == nullptr) return refuse("boxDim is null");
+  if (arguments.element_strides == nullptr) return refuse("elementStrides is null");
+
+  TensorMap map;
+  map.mark = kTensorMapMark;
+  map.address = arguments.global_address;
+  map.rank = static_cast<uint8_t>(arguments.rank);
+  map.element = static_cast<TensorElement>(arguments.data_type);
+  map.interleave = static_cast<TensorInterleave>(arguments.interleave);
+  map.swizzle = static_cast<TensorSwizzle>(arguments.swizzle);
+  map.fill = static_cast<TensorFill>(arguments.oob_fill);
+  map.promotion = static_cast<uint8_t>(arguments.l2_promotion);
+  for (uint32_t i = 0; i < arguments.rank; ++i) {
+    const uint64_t extent = arguments.global_dim[i];
+    if (extent < 1 || extent > kExtentLimit) {
+      return refuse(fmt::format("globalDim[{}] is {}; legal are 1 to 2^32 elements", i, extent));
+    }
+    map.last_index[i] = static_cast<uint32_t>(extent - 1);
+    if (arguments.box_dim[i] < 1 || arguments.box_dim[i] > 256) {
+      return refuse(fmt::format("boxDim[{}] is {}; legal are 1 to 256", i, arguments.box_dim[i]));
+    }
+    map.box[i] = static_cast<uint16_t>(arguments.box_dim[i]);
+    uint32_t stride = arguments.element_strides[i];
+    // The chip ignores the first one unless the layout is interleaved.
+    if (i == 0 && map.interleave == TensorInterleave::none && (stride < 1 || stride > 8)) stride = 1;
+    if (stride < 1 || stride > 8) {
+      return refuse(fmt::format("elementStrides[{}] is {}; legal are 1 to 8", i, stride));
+    }
+    map.element_strides[i] = static_cast<uint8_t>(stride);
+    if (i + 1 < arguments.rank) map.strides[i] = arguments.global_strides[i];
+  }
+  if (compute_major < 10 && needs_blackwell(map.element)) {
+    return refuse(fmt::format("tensorDataType {} exists from compute capability 10.0 on", name_of(map.element)));
+  }
+  if (compute_major < 10 && needs_blackwell(map.swizzle)) {
+    return refuse(fmt::format("swizzle {} exists from compute capability 10.0 on", name_of(map.swizzle)));
+  }
+  if (std::string rule = broken_rule(map); !rule.empty()) return refuse(std::move(rule));
+  if (map.interleave != TensorInterleave::none) {
+    return {kEncodeNotSupported,
+            "cuTensorMapEncodeTiled: not implemented: interleaved layouts (interleave must be "
+            "CU_TENSOR_MAP_INTERLEAVE_NONE on the emulated GPU)"};
+  }
+  std::memcpy(arguments.tensor_map, &map, sizeof map);
+  return {};
+}
+
+EncodeResult encode_im2col() {
+  return {kEncodeNotSupported,
+          "cuTensorMapEncodeIm2col: not implemented: im2col tensor maps; the emulated GPU has the tiled ones "
+          "(cuTensorMapEncodeTiled)"};
+}
+
+std::string find_flaw(const TensorMap& map) {
+  if (map.mark != kTensorMapMark) {
+    return "these 128 bytes are no tensor map: were they filled in by cuTensorMapEncodeTiled, and does the kernel get "
+           "the map as a `const __grid_constant__ CUtensorMap` parameter (or a pointer to a copy in device memory)?";
+  }
+  if (static_cast<int>(map.element) >= kTensorElements || static_cast<int>(map.swizzle) >= kTensorSwizzles ||
+      static_cast<int>(map.interleave) > 2 || static_cast<int>(map.fill) > 1) {
+    return "a field of the tensor map holds a code that does not exist";
+  }
+  if (map.interleave != TensorInterleave::none) return "not implemented: interleaved layouts";
+  return broken_rule(map);
+}
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,244 @@
+#include "emulator/engines/copies/tensor_map_access.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "emulator/engines/copies/bulk_engine.hpp"
+#include "emulator/engines/lane_operand.hpp"
+#include "emulator/translation/translation.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Located;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+using ptx::Type;
+
+namespace {
+
+constexpr uint32_t kMapAlignment = 64;
+
+void check_map_alignment(uint64_t address, uint32_t alignment, const char* what) {
+  if (address % alignment == 0) return;
+  throw Fault(
+      FaultKind::misaligned_address,
+      fmt::format("{}: the tensor map at 0x{:x} is not {}-byte aligned", what, address, alignment),
+      {"declare it as a CUtensorMap, which is aligned, or with alignas(64) (in memory that kernels change: 128)"});
+}
+
+}  // namespace
+
+TensorMap read_tensor_map(const Fragment& fragment, uint64_t address, const char* what) {
+  const Located located = machine::locate(address);
+  if (located.where != Located::Where::global) {
+    const bool local = located.where == Located::Where::local;
+    throw Fault(
+        FaultKind::illegal_instruction,
+        fmt::format("{}: the tensor map at 0x{:x} lies in {} memory", what, address, local ? "local" : "shared"),
+        {local ? "the kernel has copied its parameter: declare it `const __grid_constant__ CUtensorMap map`, "
+                 "and pass &map"
+               : "a map must be in a kernel parameter, in constant or in global memory; copy one that was "
+                 "changed in shared memory to global memory with tensormap.cp_fenceproxy"});
+  }
+  check_map_alignment(address, kMapAlignment, what);
+  const machine::DeviceMemory& memory = *fragment.grid().memory;
+  if (memory.find(address, sizeof(TensorMap)) == nullptr) {
+    throw Fault(FaultKind::illegal_address, fmt::format("{}: there is no tensor map at 0x{:x}", what, address),
+                {address == 0 ? "the pointer is null" : memory.describe(address),
+                 "a host pointer to a CUtensorMap does not do: pass the map by value, as a `const __grid_constant__ "
+                 "CUtensorMap` parameter, or copy it to device memory"});
+  }
+  TensorMap map;
+  std::memcpy(static_cast<void*>(&map), machine::DeviceMemory::host(address), sizeof map);
+  return map;
+}
+
+namespace {
+
+/// Fields that tensormap.replace can set.
+enum class MapField : uint8_t {
+  global_address,
+  rank,
+  box_dim,
+  global_dim,
+  global_stride,
+  element_stride,
+  elemtype,
+  interleave_layout,
+  swizzle_mode,
+  fill_mode,
+  swizzle_atomicity,
+};
+constexpr const char* kFieldNames[] = {"global_address", "rank",           "box_dim",          "global_dim",
+                                       "global_stride",  "element_stride", "elemtype",         "interleave_layout",
+                                       "swizzle_mode",   "fill_mode",      "swizzle_atomicity"};
+
+struct ReplaceDetail : machine::OpDetail {
+  LaneOperand address;
+  bool shared = false;  ///< .shared::cta; else global or generic
+  MapField field{};
+  uint32_t ordinal = 0;  ///< of the dimension
+  LaneOperand value;
+};
+
+/// Codes of `elemtype`, which are not those of the driver.
+constexpr TensorElement kReplaceElements[] = {
+    TensorElement::u8,       TensorElement::u16,       TensorElement::u32,         TensorElement::s32,
+    TensorElement::u64,      TensorElement::s64,       TensorElement::f16,         TensorElement::f32,
+    TensorElement::f32_ftz,  TensorElement::f64,       TensorElement::bf16,        TensorElement::tf32,
+    TensorElement::tf32_ftz, TensorElement::u4_packed, TensorElement::u4_unpacked, TensorElement::u6_unpacked};
+
+[[noreturn]] void bad_value(const ReplaceDetail& detail, uint64_t value, const char* legal) {
+  throw Fault(FaultKind::illegal_instruction,
+              fmt::format("tensormap.replace: {} cannot be {}", kFieldNames[static_cast<size_t>(detail.field)], value),
+              {fmt::format("legal are {}", legal)});
+}
+
+void replace_field(TensorMap& map, const ReplaceDetail& detail, uint64_t value) {
+  const uint32_t i = detail.ordinal;
+  switch (detail.field) {
+    case MapField::global_address: map.address = value; return;
+    case MapField::rank:  // given minus 1
+      if (value > 4) bad_value(detail, value, "0 to 4 (the rank minus 1)");
+      map.rank = static_cast<uint8_t>(value + 1);
+      return;
+    case MapField::box_dim: map.box[i] = static_cast<uint16_t>(std::min<uint64_t>(value, 0xffff)); return;
+    case MapField::global_dim: map.last_index[i] = static_cast<uint32_t>(value - 1); return;
+    case MapField::global_stride: map.strides[i] = value; return;
+    case MapField::element_stride:
+      map.element_strides[i] = static_cast<uint8_t>(std::min<uint64_t>(value, 255));
+      return;
+    case MapField::elemtype:
+      if (value >= std::size(kReplaceElements)) bad_value(detail, value, "0 to 15");
+      map.element = kReplaceElements[value];
+      return;
+    case MapField::interleave_layout:
+      if (value > 2) bad_value(detail, value, "0 to 2");
+      map.interleave = static_cast<TensorInterleave>(value);
+      return;
+    case MapField::swizzle_mode:  // keeps the atomicity only where it applies: with 128 bytes
+      if (value > 3) bad_value(detail, value, "0 to 3 (none, 32, 64, 128 bytes)");
+      map.swizzle = static_cast<TensorSwizzle>(value);
+      return;
+    case MapField::fill_mode:
+      if (value > 1) bad_value(detail, value, "0 and 1");
+      map.fill = static_cast<TensorFill>(value);
+      return;
+    case MapField::swizzle_atomicity:
+      if (value > 3) bad_value(detail, value, "0 to 3 (16, 32, 32 with a flip of 8, 64 bytes)");
+      if (map.swizzle >= TensorSwizzle::span_128) {
+        map.swizzle = static_cast<TensorSwizzle>(static_cast<uint64_t>(TensorSwizzle::span_128) + value);
+      } else if (value != 0) {
+        bad_value(detail, value, "0, but with the 128-byte swizzle, which is to be set first");
+      }
+      return;
+  }
+}
+
+/// The host's view of a map that a kernel changes. Throws Fault.
+std::byte* changeable_map(Fragment& fragment, uint64_t address, bool shared, const char* what) {
+  const Located located = shared ? Located{Located::Where::shared, address} : machine::locate(address);
+  if (located.where == Located::Where::shared) {
+    const auto offset = static_cast<uint32_t>(located.address);
+    return bytes_of(block_in_scope(fragment.block(), offset, sizeof(TensorMap), 128, SharedScope::block, what), offset);
+  }
+  check_map_alignment(address, 128, what);
+  check_global(fragment.grid(), address, sizeof(TensorMap), kMapAlignment, true, what);
+  return machine::DeviceMemory::host(address);
+}
+
+Outcome replace(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const ReplaceDetail*>(op.detail);
+  machine::note_effect(fragment);
+  issue_lanes(mask, [&](uint32_t lane) {
+    std::byte* place = changeable_map(fragment, detail.address.at(fragment, lane), detail.shared, "tensormap.replace");
+    TensorMap map;
+    std::memcpy(static_cast<void*>(&map), place, sizeof map);
+    if (map.mark != kTensorMapMark) throw Fault(FaultKind::illegal_instruction, "tensormap.replace: " + find_flaw(map));
+    replace_field(map, detail, detail.value.at(fragment, lane));
+    std::memcpy(place, &map, sizeof map);
+  });
+  return Outcome::next;
+}
+
+struct CopyMapDetail : machine::OpDetail {
+  LaneOperand target;
+  SharedOperand source;
+};
+
+/// For the whole warp: one copy.
+Outcome copy_map(Fragment& fragment, const Op& op, LaneMask mask) {
+  static constexpr const char* kWhat = "tensormap.cp_fenceproxy";
+  const auto& detail = *static_cast<const CopyMapDetail*>(op.detail);
+  mask = machine::converge_warp(fragment, mask);
+  if (mask == 0) return Outcome::blocked;
+  machine::note_effect(fragment);
+  const uint32_t lane = machine::first_lane(mask);
+  const uint32_t source = detail.source.at(fragment, lane, kWhat);
+  machine::Block& block = block_in_scope(fragment.block(), source, sizeof(TensorMap), 128, SharedScope::block, kWhat);
+  std::memcpy(changeable_map(fragment, detail.target.at(fragment, lane), false, kWhat), bytes_of(block, source),
+              sizeof(TensorMap));
+  return Outcome::next;
+}
+
+void translate_replace(Translation& t) {
+  auto detail = std::make_unique<ReplaceDetail>();
+  t.modifiers.require("tile");
+  const std::string_view name =
+      t.modifiers.require_one_of({"global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride",
+                                  "elemtype", "interleave_layout", "swizzle_mode", "fill_mode", "swizzle_atomicity"});
+  for (size_t i = 0; i < std::size(kFieldNames); ++i) {
+    if (name == kFieldNames[i]) detail->field = static_cast<MapField>(i);
+  }
+  const auto space = t.modifiers.take_one_of({"global", "shared::cta", "shared"});
+  detail->shared = space && *space != "global";
+  t.modifiers.require("b1024");
+  const Type type = t.modifiers.require_type({Type::b32, Type::b64});
+  const bool ordered = detail->field >= MapField::box_dim && detail->field <= MapField::element_stride;
+  if (t.operand_count() != 2u + ordered) {
+    t.illegal(fmt::format("tensormap.replace of {} takes {} operands", name, 2 + ordered));
+  }
+  if (ordered) {
+    const int64_t ordinal = t.integer(t.operand(1), "the dimension");
+    const int64_t limit = detail->field == MapField::global_stride ? 4 : 5;
+    if (ordinal < 0 || ordinal >= limit) {
+      t.illegal(fmt::format("{} has dimensions 0 to {}, not {}", name, limit - 1, ordinal));
+    }
+    detail->ordinal = static_cast<uint32_t>(ordinal);
+  }
+  detail->address = lane_address(t, t.operand(0));
+  detail->value = lane_operand(t, t.operand(1u + ordered), type);
+  t.emit(replace).detail = t.keep(std::move(detail));
+}
+
+void translate_copy_map(Translation& t) {
+  auto detail = std::make_unique<CopyMapDetail>();
+  t.modifiers.require("global");
+  t.modifiers.require_one_of({"shared::cta", "shared"});
+  t.modifiers.require("tensormap::generic");
+  t.modifiers.require("release");
+  t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
+  t.modifiers.require("sync");
+  t.modifiers.require("aligned");
+  if (t.integer(t.operand(2), "the size of a tensor map") != 128) t.illegal("a tensor map has 128 bytes");
+  detail->target = lane_address(t, t.operand(0));
+  detail->source = shared_operand(t, t.operand(1), SharedScope::block);
+  t.emit(copy_map).detail = t.keep(std::move(detail));
+}
+
+}  // namespace
+
+void translate_tensormap(Translation& t) {
+  if (t.modifiers.take("replace")) return translate_replace(t);
+  t.modifiers.require("cp_fenceproxy");
+  translate_copy_map(t);
+}
+
+}  // namespace stagecraft::emulator::units

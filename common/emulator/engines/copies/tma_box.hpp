@@ -1,0 +1,123 @@
+// The box of elements that one bulk tensor copy moves: where its rows lie in global memory, where their 16-byte pieces
+// lie in swizzled shared memory, and what is out of bounds.
+//
+// A row is the run of elements along dimension 0. In shared memory row r of the box begins at linear offset r * pitch,
+// where the pitch is the swizzle's span (or the row itself without a swizzle); then each 16-byte piece moves as the
+// swizzle says, which permutes bits of the absolute address. All of it as measured on an H200 (32, 64 and 128-byte
+// swizzles) or as the PTX ISA's tables have it (the others); see `swizzled`.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/engines/copies/tensor_map.hpp"
+#include "emulator/state/device_memory.hpp"
+#include "emulator/state/observer.hpp"
+
+namespace stagecraft::emulator::units {
+
+/// Where a byte of a tile lies whose linear shared memory address would be `address` (offset in the block's window).
+uint32_t swizzled(uint32_t address, TensorSwizzle swizzle);
+
+/// Rounds the 32-bit pattern of a float to TF32 as loads do: to nearest even, any NaN to 0x7fffe000.
+uint32_t round_to_tf32(uint32_t bits);
+
+struct TensorBox {
+  TensorMap map;                                    ///< legal: `find_flaw` found none
+  std::array<int64_t, kTensorMaximumRank> start{};  ///< of the box, innermost dimension first
+  bool four_rows = false;                           ///< gather4, scatter4: dimension 1 by `rows` instead
+  std::array<int64_t, 4> rows{};
+
+  // Derived by `measure`.
+  std::array<uint32_t, kTensorMaximumRank> count{};  ///< rows visited per dimension; [0] is not used
+  uint32_t row_count = 0;
+  uint32_t row_bytes = 0;                     ///< of a row in global memory
+  uint32_t row_shared_bytes = 0;              ///< of a row in shared memory, without the gap up to the pitch
+  uint32_t pitch = 0;                         ///< from row to row in shared memory
+  uint32_t inside_first = 0, inside_end = 0;  ///< bytes of a row that are within dimension 0, as half-open range
+
+  void measure();
+  /// What the copy counts on a barrier: every element of the box, out of bounds or not, without gaps.
+  uint32_t bytes() const { return row_count * row_bytes; }
+  /// Bytes of shared memory that the box may touch, from its address on.
+  uint32_t shared_bytes() const { return row_count == 0 ? 0 : (row_count - 1) * pitch + last_row_bytes(); }
+  /// Whether the box begins at a 16-byte boundary of global memory, as the chip demands.
+  bool start_is_aligned() const;
+
+  /// Addresses of the lowest and the highest row that is inside the tensor; of none, the first is above the second.
+  /// Like those of `for_each_row`, before clipping to dimension 0.
+  std::pair<uint64_t, uint64_t> inside_rows() const;
+
+  /// Calls `visit(row, inside, address)` for each row in the order of shared memory; `address` is that of the row's
+  /// first byte in global memory, before clipping to dimension 0.
+  template <typename Visit>
+  void for_each_row(Visit&& visit) const;
+
+ private:
+  uint32_t last_row_bytes() const { return map.swizzle == TensorSwizzle::none ? row_shared_bytes : pitch; }
+};
+
+/// First row that leaves every allocation (or a read-only one, if `write`), or an empty string: the message of a Fault.
+std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& memory, bool write);
+
+/// Fills a box of shared memory. `window` is the block's shared memory, `offset` the box's place in it, a multiple of
+/// 128; both ends have been checked.
+void load_box(const TensorBox& box, std::byte* window, uint32_t offset);
+/// The bytes of shared memory that a box at a shared address occupies, gaps left out. The upper bits (the rank) stay.
+std::vector<machine::SharedRange> shared_ranges(const TensorBox& box, uint32_t address);
+/// The rows of a box out of shared memory, unswizzled, `row_bytes` each.
+std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset);
+/// Calls `put(address, bytes, count)` for what of the gathered rows lies in the tensor. Dimension 0 is cut at multiples
+/// of 16 bytes, as the chip does (measured): up to 15 bytes past a row's end are written.
+template <typename Put>
+void scatter_box(const TensorBox& box, const std::vector<std::byte>& rows, Put&& put);
+
+template <typename Visit>
+void TensorBox::for_each_row(Visit&& visit) const {
+  const uint64_t first = map.address + static_cast<uint64_t>(start[0] * static_cast<int64_t>(bits_of(map.element)) / 8);
+  if (four_rows) {
+    for (uint32_t row = 0; row < 4; ++row) {
+      const bool inside = rows[row] >= 0 && rows[row] < static_cast<int64_t>(map.extent(1));
+      visit(row, inside, first + static_cast<uint64_t>(rows[row]) * map.strides[0]);
+    }
+    return;
+  }
+  if (map.rank == 1) return visit(0u, true, first);
+  std::array<uint32_t, kTensorMaximumRank> index{};  // of dimension 2 and above
+  for (uint32_t row = 0; row < row_count;) {
+    bool plane_inside = true;
+    uint64_t plane = first;
+    for (int i = 2; i < map.rank; ++i) {
+      const int64_t coordinate = start[i] + int64_t{index[i]} * map.element_strides[i];
+      plane_inside = plane_inside && coordinate >= 0 && coordinate < static_cast<int64_t>(map.extent(i));
+      plane += static_cast<uint64_t>(coordinate) * map.strides[i - 1];
+    }
+    // Copied, because the compiler must take it that what `visit` writes could be these.
+    const uint32_t rows_here = count[1], step = map.element_strides[1];
+    const uint64_t extent = map.extent(1), stride = map.strides[0];
+    auto coordinate = static_cast<uint64_t>(start[1]);  // below zero: beyond every extent
+    for (uint32_t i = 0; i < rows_here; ++i, ++row, coordinate += step) {
+      visit(row, plane_inside && coordinate < extent, plane + coordinate * stride);
+    }
+    for (int i = 2; i < map.rank && ++index[i] == count[i]; ++i) index[i] = 0;
+  }
+}
+
+template <typename Put>
+void scatter_box(const TensorBox& box, const std::vector<std::byte>& rows, Put&& put) {
+  if (box.inside_first >= box.inside_end) return;
+  const uint32_t end = std::min(box.row_bytes, (box.inside_end + 15) / 16 * 16);
+  box.for_each_row([&](uint32_t row, bool inside, uint64_t address) {
+    if (inside) {
+      put(address + box.inside_first, rows.data() + size_t{row} * box.row_bytes + box.inside_first,
+          end - box.inside_first);
+    }
+  });
+}
+
+}  // namespace stagecraft::emulator::units

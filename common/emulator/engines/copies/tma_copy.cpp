@@ -1,0 +1,311 @@
+// Bulk copies of tensor boxes: cp.async.bulk.tensor, cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor.
+#include <fmt/format.h>
+
+#include <cstring>
+#include <memory>
+
+#include "emulator/engines/copies/bulk_engine.hpp"
+#include "emulator/engines/copies/bulk_reduction.hpp"
+#include "emulator/engines/copies/tensor_map_access.hpp"
+#include "emulator/engines/copies/tma_box.hpp"
+#include "emulator/instructions/observation.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Block;
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+using ptx::Type;
+
+namespace {
+
+/// What practice demands of the shared memory end; with less the chip stops the kernel or corrupts the tile.
+constexpr uint32_t kTileAlignment = 128;
+
+struct TensorDetail : machine::OpDetail {
+  const char* what = "cp.async.bulk.tensor";
+  int rank = 0;
+  bool four_rows = false;  ///< gather4, scatter4
+  LaneOperand map;
+  std::vector<LaneOperand> coordinates;
+  TargetOperands target;        ///< loads
+  SharedOperand shared_source;  ///< stores
+  bool reduces = false;
+  ReductionOperation operation = ReductionOperation::add;
+};
+
+const TensorDetail& detail_of(const Op& op) { return *static_cast<const TensorDetail*>(op.detail); }
+
+[[noreturn]] void refuse(const TensorDetail& detail, const std::string& message, std::vector<std::string> advice = {}) {
+  throw Fault(FaultKind::illegal_instruction, fmt::format("{}: {}", detail.what, message), std::move(advice));
+}
+
+std::string spell_coordinates(const TensorBox& box, int count) {
+  std::string text = "{";
+  for (int i = 0; i < count; ++i) text += fmt::format("{}{}", i == 0 ? "" : ", ", box.start[i]);
+  return text + "}";
+}
+
+/// The box that a lane's operands describe, legal as far as the map and the coordinates go.
+TensorBox box_of(const Fragment& fragment, uint32_t lane, const TensorDetail& detail, bool store) {
+  TensorBox box;
+  box.map = read_tensor_map(fragment, detail.map.at(fragment, lane), detail.what);
+  if (const std::string flaw = find_flaw(box.map); !flaw.empty()) refuse(detail, flaw);
+  if (box.map.rank != detail.rank) {
+    refuse(detail,
+           fmt::format("the instruction is for {} dimension(s), the tensor map has {}", detail.rank, box.map.rank));
+  }
+  const auto coordinate = [&](size_t i) {
+    return static_cast<int64_t>(static_cast<int32_t>(detail.coordinates[i].at(fragment, lane)));
+  };
+  box.four_rows = detail.four_rows;
+  if (detail.four_rows) {
+    box.start[0] = coordinate(0);
+    for (size_t i = 0; i < 4; ++i) box.rows[i] = coordinate(i + 1);
+    if (box.map.box[1] != 1) {
+      refuse(detail,
+             fmt::format("the tensor map's box has {} rows; gather4 and scatter4 need boxDim[1] = 1", box.map.box[1]));
+    }
+  } else {
+    for (int i = 0; i < detail.rank; ++i) box.start[i] = coordinate(static_cast<size_t>(i));
+  }
+  box.measure();
+  if (!box.start_is_aligned()) {
+    const std::string rule =
+        is_padded(box.map.element)
+            ? "for this data type the first coordinate must be a multiple of 128"
+            : fmt::format(
+                  "the box must begin at a 16-byte boundary of global memory: with elements of {} bits the "
+                  "first coordinate must be a multiple of {}",
+                  bits_of(box.map.element), 128 / bits_of(box.map.element));
+    refuse(detail, fmt::format("first coordinate {} of the box", box.start[0]), {rule});
+  }
+  if (store) {
+    bool negative = false;
+    for (int i = 0; i < (detail.four_rows ? 1 : detail.rank); ++i) negative = negative || box.start[i] < 0;
+    for (const int64_t row : box.rows) negative = negative || row < 0;
+    if (negative) {
+      refuse(detail,
+             fmt::format("negative coordinate in {}", spell_coordinates(box, detail.four_rows ? 1 : detail.rank)),
+             {"a store may reach over the tensor's end, where it is cut, but may not begin before its start"});
+    }
+  }
+  return box;
+}
+
+void check_rows(const machine::Grid& grid, const TensorBox& box, bool write, const char* what) {
+  std::string problem = find_bad_access(box, *grid.memory, write);
+  if (problem.empty()) return;
+  throw Fault(FaultKind::illegal_address, fmt::format("{}: {}", what, problem),
+              {fmt::format("the tensor map says: address 0x{:x}, {} elements in the innermost of {} dimension(s)",
+                           box.map.address, box.map.extent(0), box.map.rank),
+               "check the extents and strides given to cuTensorMapEncodeTiled against the allocation, and that the "
+               "memory has not been freed"});
+}
+
+machine::SharedLayout layout_of(TensorSwizzle swizzle) {
+  using machine::SharedLayout;
+  switch (swizzle) {
+    case TensorSwizzle::none: return SharedLayout::linear;
+    case TensorSwizzle::span_32: return SharedLayout::swizzle_32;
+    case TensorSwizzle::span_64: return SharedLayout::swizzle_64;
+    case TensorSwizzle::span_128: return SharedLayout::swizzle_128;
+    case TensorSwizzle::span_128_atom_32: return SharedLayout::swizzle_128_atom_32;
+    case TensorSwizzle::span_128_atom_32_flip_8: return SharedLayout::swizzle_128_atom_32_flip_8;
+    case TensorSwizzle::span_128_atom_64: return SharedLayout::swizzle_128_atom_64;
+  }
+  return SharedLayout::unknown;
+}
+
+SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
+  return {[box](uint32_t address) { return shared_ranges(*box, address); }};
+}
+
+Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
+  const TensorDetail& detail = detail_of(op);
+  machine::note_effect(fragment);
+  issue_lanes(mask, [&](uint32_t lane) {
+    const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, false));
+    check_rows(fragment.grid(), *box, false, detail.what);
+    auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
+    machine::Cluster* cluster = &fragment.cluster();
+    DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
+    if (machine::observes_memory(fragment)) notes.footprint = footprint_of(box);
+    schedule_delivery(
+        fragment, std::move(targets), box->bytes(), detail.what, notes,
+        [cluster, box, what = detail.what, memory = machine::DeviceMemory::generation()](const BulkTarget& target) {
+          if (memory != machine::DeviceMemory::generation()) check_rows(*cluster->grid, *box, false, what);
+          Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);
+          load_box(*box, block.shared.data(), target.data & machine::kSharedOffsetMask);
+        });
+  });
+  return Outcome::next;
+}
+
+/// How a reduction sees the elements of a map.
+ReductionType reduction_type(const TensorDetail& detail, TensorElement element) {
+  const bool bits = detail.operation >= ReductionOperation::bit_and;
+  ReductionType type{};
+  switch (element) {
+    case TensorElement::u32: type = bits ? ReductionType::b32 : ReductionType::u32; break;
+    case TensorElement::s32: type = bits ? ReductionType::b32 : ReductionType::s32; break;
+    case TensorElement::u64: type = bits ? ReductionType::b64 : ReductionType::u64; break;
+    case TensorElement::s64: type = bits ? ReductionType::b64 : ReductionType::s64; break;
+    case TensorElement::f16: type = ReductionType::f16; break;
+    case TensorElement::bf16: type = ReductionType::bf16; break;
+    case TensorElement::f32: type = ReductionType::f32; break;
+    case TensorElement::f32_ftz: type = ReductionType::f32_ftz; break;
+    default: refuse(detail, fmt::format("there are no reductions of {}", name_of(element)));
+  }
+  if (type == ReductionType::s64 && detail.operation == ReductionOperation::add) type = ReductionType::u64;
+  if (!is_legal(detail.operation, type, false)) {
+    refuse(detail, fmt::format("there is no .{} of {}", name_of(detail.operation), name_of(element)),
+           {"legal are add of 32-bit integers, u64, f16, bf16 and f32; min and max of integers, f16 and bf16; inc and "
+            "dec of u32; and, or and xor of 32 and 64-bit integers"});
+  }
+  return type;
+}
+
+Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
+  const TensorDetail& detail = detail_of(op);
+  machine::note_effect(fragment);
+  issue_lanes(mask, [&](uint32_t lane) {
+    const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, true));
+    if (box->map.element == TensorElement::u4_unpacked) {
+      refuse(detail, fmt::format("{} can be loaded, not stored", name_of(box->map.element)));
+    }
+    const ReductionType type = detail.reduces ? reduction_type(detail, box->map.element) : ReductionType::u32;
+    check_rows(fragment.grid(), *box, true, detail.what);
+    const std::string name = fmt::format("{}: source", detail.what);
+    const uint32_t source = detail.shared_source.at(fragment, lane, name.c_str());
+    Block* block = &fragment.block();
+    block_in_scope(*block, source, box->shared_bytes(), kTileAlignment, SharedScope::block, name.c_str());
+    const auto read = [block, box, source] {
+      return gather_box(*box, block->shared.data(), source & machine::kSharedOffsetMask);
+    };
+    const auto write = [block, box, type, &detail](const std::vector<std::byte>& rows) {
+      const machine::Grid& grid = *block->cluster->grid;
+      check_rows(grid, *box, true, detail.what);
+      const uint32_t inside = box->inside_end - box->inside_first;
+      scatter_box(*box, rows, [&](uint64_t address, const std::byte* bytes, uint32_t count) {
+        // The last piece of 16 bytes may reach past the tensor; past the allocation it must not.
+        if (count > inside && grid.memory->find(address, count) == nullptr) count = inside;
+        std::byte* target = machine::DeviceMemory::host(address);
+        if (detail.reduces) {
+          reduce(detail.operation, type, target, bytes, count);
+        } else {
+          std::memcpy(target, bytes, count);
+        }
+      });
+    };
+    schedule_store(fragment, lane, box->bytes(), detail.what, source, footprint_of(box), read, write);
+  });
+  return Outcome::next;
+}
+
+Outcome prefetch(Fragment& fragment, const Op& op, LaneMask mask) {
+  const TensorDetail& detail = detail_of(op);
+  issue_lanes(mask, [&](uint32_t lane) { box_of(fragment, lane, detail, false); });
+  return Outcome::next;
+}
+
+/// `[map, {c0, c1, ...}]`
+void take_map(Translation& t, TensorDetail& detail, size_t index) {
+  const ptx::Operand& operand = t.operand(index);
+  const size_t wanted = detail.four_rows ? 5 : static_cast<size_t>(detail.rank);
+  if (operand.kind != ptx::OperandKind::address || operand.list.size() != 2 ||
+      operand.list[1].kind != ptx::OperandKind::vector || operand.list[1].list.size() != wanted) {
+    t.illegal(fmt::format("operand {} must be a tensor map and {} coordinate(s), innermost first: [map, {{c0, ...}}]",
+                          index + 1, wanted));
+  }
+  detail.map = lane_address(t, operand);
+  for (const ptx::Operand& coordinate : operand.list[1].list) {
+    detail.coordinates.push_back(lane_operand(t, coordinate, Type::s32));
+  }
+}
+
+int take_rank(Translation& t) {
+  const std::string_view name = t.modifiers.require_one_of({"1d", "2d", "3d", "4d", "5d"});
+  return name[0] - '0';
+}
+
+void take_mode(Translation& t, TensorDetail& detail, std::string_view four_rows) {
+  const auto mode =
+      t.modifiers.take_one_of({"tile", four_rows, "im2col", "im2col::w", "im2col::w::128", "im2col_no_offs"});
+  if (!mode || *mode == "tile") return;
+  if (*mode != four_rows) t.unsupported(fmt::format("not implemented: tensor copies in .{} mode", *mode));
+  require_sm_100(t, fmt::format(".{}", four_rows));
+  if (detail.rank != 2) t.illegal(fmt::format(".{} is for two dimensions", four_rows));
+  detail.four_rows = true;
+}
+
+}  // namespace
+
+void translate_tensor_copy(Translation& t, bool reduction) {
+  auto detail = std::make_unique<TensorDetail>();
+  detail->reduces = reduction;
+  if (reduction) {
+    detail->what = "cp.reduce.async.bulk.tensor";
+    detail->operation =
+        *reduction_operation(t.modifiers.require_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"}));
+  }
+  detail->rank = take_rank(t);
+  const std::string_view destination = take_space(t), source = take_space(t);
+
+  if (destination == "global") {
+    if (source != "shared::cta" && source != "shared") t.illegal("the source of a tensor store is .shared::cta");
+    take_mode(t, *detail, "tile::scatter4");
+    t.modifiers.require("bulk_group");
+    const size_t operands = 2u + take_cache_hint(t);
+    if (t.operand_count() != operands) t.illegal(fmt::format("a tensor store takes {} operands here", operands));
+    take_map(t, *detail, 0);
+    detail->shared_source = shared_operand(t, t.operand(1), SharedScope::block);
+    t.emit(store).detail = t.keep(std::move(detail));
+    return;
+  }
+
+  if (reduction) t.illegal("a tensor reduction goes from .shared::cta to .global");
+  if (source != "global") t.illegal("a tensor copy goes from .global to shared memory or from .shared::cta to .global");
+  take_mode(t, *detail, "tile::gather4");
+  t.modifiers.require("mbarrier::complete_tx::bytes");
+  if (const auto group = t.modifiers.take_one_of({"cta_group::1", "cta_group::2"})) {
+    require_sm_100(t, fmt::format(".{}", *group));
+    detail->target.cta_group = *group == "cta_group::2" ? 2 : 1;
+  }
+  const bool multicast = destination == "shared::cluster" && t.modifiers.take("multicast::cluster");
+  const size_t operands = 3u + multicast + take_cache_hint(t);
+  if (t.operand_count() != operands) {
+    t.illegal(
+        fmt::format("a tensor load takes {} operands here: destination, map with coordinates, mbarrier, then mask "
+                    "and policy where given",
+                    operands));
+  }
+  const SharedScope scope = scope_of(destination);
+  detail->target.name_for(detail->what);
+  detail->target.destination = shared_operand(t, t.operand(0), scope);
+  take_map(t, *detail, 1);
+  detail->target.barrier =
+      shared_operand(t, t.operand(2), detail->target.cta_group == 2 ? SharedScope::cluster : scope);
+  if (multicast) detail->target.multicast_mask = lane_operand(t, t.operand(3), Type::b16);
+  t.emit(load).detail = t.keep(std::move(detail));
+}
+
+void translate_tensor_prefetch(Translation& t) {
+  auto detail = std::make_unique<TensorDetail>();
+  detail->what = "cp.async.bulk.prefetch.tensor";
+  detail->rank = take_rank(t);
+  t.modifiers.require("L2");
+  t.modifiers.require("global");
+  take_mode(t, *detail, "tile::gather4");
+  const size_t operands = 1u + take_cache_hint(t);
+  if (t.operand_count() != operands) t.illegal(fmt::format("a tensor prefetch takes {} operand(s) here", operands));
+  take_map(t, *detail, 0);
+  t.emit(prefetch).detail = t.keep(std::move(detail));
+}
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,375 @@
+#include "emulator/engines/mbarrier/mbarrier.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "emulator/engines/lane_operand.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::BarrierEvent;
+using machine::BarrierEventKind;
+using machine::Block;
+using machine::Cluster;
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+
+namespace {
+
+/// "full[2]", with its block where there are several.
+std::string name_of_barrier(const Block& block, uint32_t offset) {
+  const std::string name = block.cluster->grid->kernel->name_of_shared(offset, kMbarrierBytes);
+  if (block.cluster->blocks.size() == 1) return name;
+  return fmt::format("{} of block ({},{},{})", name, block.index.x, block.index.y, block.index.z);
+}
+
+std::string spell_place(const Block& block, const BarrierPlace& place) {
+  const std::string source = block.cluster->grid->kernel->describe_source(place.pc);
+  return fmt::format("{}warp {}, lane {}", source.empty() ? std::string() : source + " by ", place.warp,
+                     place.lanes == 0 ? 0 : machine::first_lane(place.lanes));
+}
+
+/// What a report on a barrier adds: the state of the barrier itself, and where it came to be.
+std::vector<std::string> details_of(const BarrierReference& reference, std::vector<std::string> advice) {
+  const Mbarrier& barrier = *reference.barrier;
+  std::vector<std::string> lines = describe(barrier, name_of_barrier(*reference.block, reference.offset));
+  lines.push_back(fmt::format("initialised at {}, for {} arrival{} per phase",
+                              spell_place(*reference.block, barrier.initialised), barrier.expected,
+                              barrier.expected == 1 ? "" : "s"));
+  lines.insert(lines.end(), advice.begin(), advice.end());
+  return lines;
+}
+
+/// A report of a kind of its own; to the program it is a launch failure, as on the chip.
+Fault misuse(std::string message, std::vector<std::string> details, std::string likely_cause,
+             const BarrierActor& actor = {}) {
+  Fault fault(FaultKind::launch_failure, std::move(message), std::move(details), actor.lanes);
+  fault.name = kBarrierMisuse;
+  fault.likely_cause = std::move(likely_cause);
+  return fault;
+}
+
+BarrierPlace place_of(const BarrierActor& actor) {
+  if (actor.fragment == nullptr) return {};
+  return {actor.fragment->pc, actor.fragment->warp->index, actor.lanes};
+}
+
+/// Whether the actor has initialised the barrier itself, and nothing has been done to it since. Then it may set another
+/// count: PTX leaves that open, but the instruction writes a word that nobody has looked at. Pipelines of CUTLASS whose
+/// base class initialises its barriers, too, do so.
+bool is_unused_by(const Mbarrier& barrier, const BarrierActor& actor) {
+  const BarrierPlace here = place_of(actor);
+  return barrier.initialised.warp == here.warp && barrier.initialised.lanes == here.lanes && barrier.phase == 0 &&
+         barrier.pending == barrier.expected && barrier.announced == 0 && barrier.transaction == 0 &&
+         barrier.waiting.empty();
+}
+
+void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t amount, const BarrierActor& actor) {
+  const machine::Grid& grid = *reference.block->cluster->grid;
+  if (grid.observers.empty()) return;
+  const BarrierEvent event{
+      kind,           reference.block, reference.offset, reference.barrier->phase, static_cast<uint32_t>(amount),
+      actor.fragment, actor.lanes,     actor.relaxed,    actor.operation};
+  for (machine::Observer* observer : grid.observers) observer->barrier(event);
+}
+
+void store_word(const BarrierReference& reference) {
+  const uint64_t word = word_of(*reference.barrier);
+  std::memcpy(reference.block->shared.data() + reference.offset, &word, sizeof word);
+}
+
+/// Ends the phase if nothing is pending any more; writes the barrier's word. The last act of every operation.
+void settle(const BarrierReference& reference, const BarrierActor& actor) {
+  Mbarrier& barrier = *reference.barrier;
+  if (barrier.complete()) {
+    announce(reference, BarrierEventKind::phase_complete, 0, actor);
+    ++barrier.phase;
+    barrier.pending = barrier.expected;
+    barrier.announced = 0;
+    std::vector<Fragment*> sleepers = std::exchange(barrier.waiting, {});
+    for (Fragment* fragment : sleepers) {
+      reference.block->mbarriers.forget(*fragment);  // from the lists of the other barriers that it slept on
+      machine::wake(*fragment);
+    }
+    sleepers.clear();
+    barrier.waiting = std::move(sleepers);  // for those of the next phase: nobody has come in between
+  }
+  store_word(reference);
+}
+
+void check_arrival_count(uint64_t count, const BarrierActor& actor) {
+  if (count >= 1 && count <= kMbarrierLimit) return;
+  throw misuse(fmt::format("{}: the arrival count {} is out of range", actor.what, count),
+               {fmt::format("legal are 1 to {} (2^20 - 1)", kMbarrierLimit)}, {}, actor);
+}
+
+void change_transaction(const BarrierReference& reference, int64_t change, const BarrierActor& actor) {
+  Mbarrier& barrier = *reference.barrier;
+  const int64_t value = barrier.transaction + change;
+  if (value > int64_t{kMbarrierLimit} || value < -int64_t{kMbarrierLimit}) {
+    throw misuse(fmt::format("{}: the transaction count of {} would become {}", actor.what,
+                             name_of_barrier(*reference.block, reference.offset), value),
+                 details_of(reference, {fmt::format("legal are {} to {} bytes (2^20 - 1) in one phase",
+                                                    -int64_t{kMbarrierLimit}, kMbarrierLimit)}),
+                 change > 0 ? "expect_tx counts bytes, of one phase: is it announced for several phases at once, or in "
+                              "another unit?"
+                            : "copies signal this barrier round after round, and nobody announces their bytes with "
+                              "expect_tx",
+                 actor);
+  }
+  barrier.transaction = value;
+}
+
+/// Why an arrival may have come for which the phase has no room. `has_arrived`: somebody has, in this phase.
+std::string cause_of_surplus(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor,
+                             bool has_arrived) {
+  const Mbarrier& barrier = *reference.barrier;
+  const std::string name = name_of_barrier(*reference.block, reference.offset);
+  const machine::Kernel& kernel = *reference.block->cluster->grid->kernel;
+  const BarrierPlace here = place_of(actor), last = barrier.last_arrival;
+  const bool same_warp = has_arrived && actor.fragment != nullptr && here.warp == last.warp;
+  if (same_warp && here.lanes == last.lanes && std::string_view(actor.what) == "mbarrier.arrive" &&
+      kernel.describe_instruction(last.pc).starts_with("mbarrier.arrive.expect_tx")) {
+    return fmt::format(
+        "announcing bytes (arrive.expect_tx) has counted as this thread's arrival: leave this one out, or initialise "
+        "{} for both",
+        name);
+  }
+  const bool other_lane = same_warp && here.pc == last.pc && here.lanes != last.lanes;
+  if (arrival.count > barrier.expected || std::popcount(actor.lanes) > 1 || other_lane) {
+    return fmt::format(
+        "every active lane arrives by itself: initialise {} for all of them, or let one elected lane arrive", name);
+  }
+  if (barrier.pending == 0 && barrier.transaction > 0) {
+    return "an arrival for the next phase, while the bytes of this one are still to come: nobody made it wait for the "
+           "phase to end, as a producer does by waiting until its slot is free; or the slot was given back by somebody "
+           "who had not waited for the bytes";
+  }
+  return "more threads arrive in one phase than mbarrier.init announced, or one arrives for the next phase and nobody "
+         "made it wait for this one to end";
+}
+
+void count_arrival(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor) {
+  check_arrival_count(arrival.count, actor);
+  Mbarrier& barrier = *reference.barrier;
+  if (arrival.count > barrier.pending) {
+    const bool has_arrived = barrier.pending < barrier.expected && barrier.last_arrival.lanes != 0;
+    std::vector<std::string> before;
+    if (has_arrived) {
+      before.push_back(
+          fmt::format("the last arrival before was at {}", spell_place(*reference.block, barrier.last_arrival)));
+    }
+    throw misuse(fmt::format("{}: {} arrival{} at {}, where {} of {} are pending", actor.what, arrival.count,
+                             arrival.count == 1 ? "" : "s", name_of_barrier(*reference.block, reference.offset),
+                             barrier.pending, barrier.expected),
+                 details_of(reference, std::move(before)), cause_of_surplus(reference, arrival, actor, has_arrived),
+                 actor);
+  }
+  const uint32_t count = static_cast<uint32_t>(arrival.count);
+  if (arrival.no_complete && count == barrier.pending && barrier.transaction == 0) {
+    throw misuse(fmt::format("{}: this arrival would end the phase of {}", actor.what,
+                             name_of_barrier(*reference.block, reference.offset)),
+                 details_of(reference, {".noComplete promises that the phase goes on; use a plain mbarrier.arrive for "
+                                        "the last arrival"}),
+                 {}, actor);
+  }
+  barrier.pending -= count;
+  if (actor.fragment != nullptr) barrier.last_arrival = place_of(actor);
+  if (arrival.drop) barrier.expected -= std::min(count, barrier.expected);
+  announce(reference, BarrierEventKind::arrive, count, actor);
+}
+
+}  // namespace
+
+BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
+  const auto found = block.mbarriers.live.find(offset);
+  if (found == block.mbarriers.live.end()) {
+    std::vector<std::string> details;
+    std::string cause;
+    if (block.mbarriers.invalidated.count(offset) != 0) {
+      cause = "mbarrier.inval has ended the barrier that was here: initialise it again before it is used";
+    } else {
+      cause =
+          "a thread ran ahead of mbarrier.init, or nobody initialises it: let one thread do so, then __syncthreads() "
+          "(for other blocks of the cluster: fence.mbarrier_init and a cluster barrier) before anyone uses the barrier";
+      // Behind an array of barriers that is too short, or of which fewer are initialised than are used?
+      const auto above = block.mbarriers.live.lower_bound(offset);
+      if (above != block.mbarriers.live.begin() && std::prev(above)->first + kMbarrierBytes == offset) {
+        cause = fmt::format(
+            "this is the place behind {}: does an index run past its array, or are more barriers used than "
+            "initialised? Otherwise, {}",
+            block.cluster->grid->kernel->name_of_shared(std::prev(above)->first, kMbarrierBytes), cause);
+      }
+    }
+    if (block.mbarriers.live.empty()) {
+      details.push_back("the block has no live mbarrier");
+    } else {
+      std::string names;
+      size_t shown = 0;
+      for (const auto& [other, barrier] : block.mbarriers.live) {
+        if (shown++ == 16) {
+          names += ", ...";
+          break;
+        }
+        names += (names.empty() ? "" : ", ") + block.cluster->grid->kernel->name_of_shared(other, kMbarrierBytes);
+      }
+      details.push_back(fmt::format("live mbarriers of the block: {}", names));
+    }
+    throw misuse(fmt::format("{}: no mbarrier is initialised at {} (shared offset 0x{:x})", what,
+                             name_of_barrier(block, offset), offset),
+                 std::move(details), std::move(cause));
+  }
+  const BarrierReference reference{&block, offset, &found->second};
+  uint64_t stored = 0;
+  std::memcpy(&stored, block.shared.data() + offset, sizeof stored);
+  if (stored != word_of(found->second)) {
+    throw misuse(
+        fmt::format("{}: {} has been written over with 0x{:016x}", what, name_of_barrier(block, offset), stored),
+        details_of(reference, {"to use the memory for something else, end the barrier with mbarrier.inval"}),
+        "something stored to these 8 bytes while the barrier was live: an overlapping buffer, or a copy that runs past "
+        "its end; the chip's barrier would be corrupt");
+  }
+  return reference;
+}
+
+BarrierReference find_barrier(Cluster& cluster, uint32_t address, const char* what) {
+  Block& block = block_with(cluster, address, kMbarrierBytes, kMbarrierBytes, what);
+  return find_barrier(block, address & machine::kSharedOffsetMask, what);
+}
+
+void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierActor& actor) {
+  block_in_scope(block, address, kMbarrierBytes, kMbarrierBytes, SharedScope::block, actor.what);
+  check_arrival_count(count, actor);
+  const uint32_t offset = address & machine::kSharedOffsetMask;
+  if (const auto found = block.mbarriers.live.find(offset); found != block.mbarriers.live.end()) {
+    // A program that has stored other data here since has ended the barrier in deed, if not in word.
+    uint64_t stored = 0;
+    std::memcpy(&stored, block.shared.data() + offset, sizeof stored);
+    if ((stored == word_of(found->second) || !found->second.waiting.empty()) && !is_unused_by(found->second, actor)) {
+      const BarrierPlace& first = found->second.initialised;
+      const bool same_line = actor.fragment != nullptr && first.pc == actor.fragment->pc;
+      throw misuse(
+          fmt::format("{}: {} is already live", actor.what, name_of_barrier(block, offset)),
+          details_of({&block, offset, &found->second},
+                     {"to initialise it anew, end it first with mbarrier.inval, when nobody uses it any more"}),
+          same_line ? "more than one thread initialises it: one must, before the others use it"
+                    : "it is initialised in two places, or two barriers share one address",
+          actor);
+    }
+  }
+  Mbarrier& barrier = block.mbarriers.live[offset];
+  barrier = Mbarrier{};
+  barrier.expected = barrier.pending = static_cast<uint32_t>(count);
+  barrier.initialised = place_of(actor);
+  block.mbarriers.invalidated.erase(offset);
+  const BarrierReference reference{&block, offset, &barrier};
+  store_word(reference);
+  announce(reference, BarrierEventKind::init, count, actor);
+}
+
+void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& actor) {
+  block_in_scope(block, address, kMbarrierBytes, kMbarrierBytes, SharedScope::block, actor.what);
+  const uint32_t offset = address & machine::kSharedOffsetMask;
+  const BarrierReference reference = find_barrier(block, offset, actor.what);
+  if (!reference.barrier->waiting.empty()) {
+    const Fragment& sleeper = *reference.barrier->waiting.front();
+    throw misuse(
+        fmt::format("{}: warp {} still waits on {}", actor.what, sleeper.warp->index, name_of_barrier(block, offset)),
+        details_of(reference, {"it could never be woken; invalidate a barrier when nobody uses it any more"}), {},
+        actor);
+  }
+  announce(reference, BarrierEventKind::invalidate, 0, actor);
+  block.mbarriers.live.erase(offset);
+  block.mbarriers.invalidated.insert(offset);
+}
+
+uint64_t arrive(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor) {
+  const uint64_t state = word_of(*reference.barrier);
+  count_arrival(reference, arrival, actor);
+  settle(reference, actor);
+  return state;
+}
+
+void expect_transaction(const BarrierReference& reference, uint64_t bytes, const BarrierActor& actor) {
+  change_transaction(reference, static_cast<int64_t>(bytes), actor);
+  reference.barrier->announced += static_cast<int64_t>(bytes);
+  announce(reference, BarrierEventKind::expect_tx, bytes, actor);
+  settle(reference, actor);
+}
+
+uint64_t arrive_and_expect(const BarrierReference& reference, uint64_t bytes, const Arrival& arrival,
+                           const BarrierActor& actor) {
+  const uint64_t state = word_of(*reference.barrier);
+  change_transaction(reference, static_cast<int64_t>(bytes), actor);
+  reference.barrier->announced += static_cast<int64_t>(bytes);
+  announce(reference, BarrierEventKind::expect_tx, bytes, actor);
+  count_arrival(reference, arrival, actor);
+  settle(reference, actor);
+  return state;
+}
+
+void complete_transaction(const BarrierReference& reference, uint64_t bytes, const BarrierActor& actor) {
+  change_transaction(reference, -static_cast<int64_t>(bytes), actor);
+  announce(reference, BarrierEventKind::complete_tx, bytes, actor);
+  settle(reference, actor);
+}
+
+void add_pending(const BarrierReference& reference, const BarrierActor& actor) {
+  Mbarrier& barrier = *reference.barrier;
+  if (barrier.pending >= kMbarrierLimit) {
+    throw misuse(fmt::format("{}: the pending count of {} would exceed {}", actor.what,
+                             name_of_barrier(*reference.block, reference.offset), kMbarrierLimit),
+                 details_of(reference, {}), {}, actor);
+  }
+  ++barrier.pending;
+  store_word(reference);
+}
+
+void check_parity(const BarrierReference& reference, uint32_t parity, const BarrierActor& actor) {
+  if (parity <= 1) return;
+  throw misuse(fmt::format("{}: waits for {} with parity {}, which no phase has", actor.what,
+                           name_of_barrier(*reference.block, reference.offset), parity),
+               details_of(reference, {"legal are 0, for the phases of even number, and 1, for those of odd number"}),
+               "the wait is given the number of a phase, a round or a row, where it takes a parity: pass the lowest "
+               "bit, NUMBER & 1",
+               actor);
+}
+
+void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what, uint64_t operation) {
+  complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{what, nullptr, 0, false, operation});
+}
+
+void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, const char* what, uint64_t operation) {
+  arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{what, nullptr, 0, false, operation});
+}
+
+void MbarrierTable::forget(Fragment& fragment) {
+  if (fragment.wait.kind != machine::WaitKind::mbarrier) return;
+  const auto erase_from = [&](std::vector<Fragment*>& list) {
+    const auto kept = std::remove(list.begin(), list.end(), &fragment);
+    const bool found = kept != list.end();
+    list.erase(kept, list.end());
+    return found;
+  };
+  if (!waiting_on_several.empty() && erase_from(waiting_on_several)) {
+    for (auto& [offset, barrier] : live) erase_from(barrier.waiting);
+    return;
+  }
+  const auto found = live.find(fragment.wait.address & machine::kSharedOffsetMask);
+  if (found != live.end()) erase_from(found->second.waiting);
+}
+
+machine::Cycle cycles_of(uint64_t nanoseconds, const machine::Grid& grid) {
+  const double cycles = static_cast<double>(nanoseconds) * grid.architecture->clock_khz / 1e6;
+  return std::max<machine::Cycle>(1, static_cast<machine::Cycle>(cycles));
+}
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,312 @@
+// The mbarrier.* instructions, but for the waits (mbarrier_waits.cpp).
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+
+#include "emulator/engines/lane_operand.hpp"
+#include "emulator/engines/mbarrier/mbarrier.hpp"
+#include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
+#include "emulator/instructions/observation.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/translation/translation.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Fault;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+using ptx::Type;
+
+namespace {
+
+/// The operands of one instruction on a barrier.
+struct BarrierDetail : machine::OpDetail {
+  std::string what;  ///< for messages: "mbarrier.arrive.expect_tx"
+  SharedOperand address;
+  LaneOperand amount;                                    ///< count or bytes; absent: 1
+  machine::RegisterOffset state = machine::kNoRegister;  ///< 64-bit destination; kNoRegister for `_`
+  bool expects = false;                                  ///< arrive.expect_tx: `amount` is bytes
+  bool drop = false;
+  bool no_complete = false;
+  bool relaxed = false;
+
+  uint64_t amount_of(const Fragment& fragment, uint32_t lane) const {
+    return amount.present() ? amount.at(fragment, lane) : 1;
+  }
+};
+
+const BarrierDetail& detail_of(const Op& op) { return *static_cast<const BarrierDetail*>(op.detail); }
+
+/// Calls `act(lane)` for the lanes in order; a Fault that names no lanes is that lane's.
+template <typename Act>
+void lane_by_lane(LaneMask mask, Act&& act) {
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    try {
+      act(lane);
+    } catch (Fault& fault) {
+      if (fault.lanes == 0) fault.lanes = 1u << lane;
+      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
+      throw;
+    }
+  });
+}
+
+BarrierReference barrier_of_lane(Fragment& fragment, const BarrierDetail& detail, uint32_t lane) {
+  const char* what = detail.what.c_str();
+  const uint32_t address = detail.address.at(fragment, lane, what);
+  machine::Block& block =
+      block_in_scope(fragment.block(), address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, what);
+  return find_barrier(block, address & machine::kSharedOffsetMask, what);
+}
+
+void write_state(Fragment& fragment, const BarrierDetail& detail, uint32_t lane, uint64_t state) {
+  if (detail.state != machine::kNoRegister) {
+    machine::lanes_at<uint64_t>(fragment.registers, detail.state)[lane] = state;
+  }
+}
+
+Outcome initialise(Fragment& fragment, const Op& op, LaneMask mask) {
+  const BarrierDetail& detail = detail_of(op);
+  machine::note_effect(fragment);
+  LaneMask done = 0;
+  lane_by_lane(mask, [&](uint32_t lane) {
+    if ((done >> lane & 1) != 0) return;
+    const uint32_t address = detail.address.at(fragment, lane, detail.what.c_str());
+    const uint64_t count = detail.amount_of(fragment, lane);
+    // Lanes that do the very same do it once: whole warps of ThunderKittens initialise a barrier.
+    LaneMask same = 0;
+    machine::for_each_lane(mask & ~done, [&](uint32_t other) {
+      const bool agrees = detail.address.at(fragment, other, detail.what.c_str()) == address &&
+                          detail.amount_of(fragment, other) == count;
+      same |= (agrees ? 1u : 0u) << other;
+    });
+    init_barrier(fragment.block(), address, count, {detail.what.c_str(), &fragment, same});
+    done |= same;
+  });
+  return Outcome::next;
+}
+
+Outcome invalidate(Fragment& fragment, const Op& op, LaneMask mask) {
+  const BarrierDetail& detail = detail_of(op);
+  machine::note_effect(fragment);
+  lane_by_lane(mask, [&](uint32_t lane) {
+    invalidate_barrier(fragment.block(), detail.address.at(fragment, lane, detail.what.c_str()),
+                       {detail.what.c_str(), &fragment, 1u << lane});
+  });
+  return Outcome::next;
+}
+
+uint64_t arrive_once(const BarrierReference& reference, const BarrierDetail& detail, uint64_t amount, uint64_t lanes,
+                     const BarrierActor& actor) {
+  Arrival arrival{detail.expects ? lanes : amount * lanes, detail.drop, detail.no_complete};
+  return detail.expects ? arrive_and_expect(reference, amount * lanes, arrival, actor)
+                        : arrive(reference, arrival, actor);
+}
+
+/// All lanes arrive on one barrier with one amount, and the phase has room for them: one step does for all. False when
+/// it is not so.
+bool arrive_together(Fragment& fragment, const BarrierDetail& detail, LaneMask mask) {
+  const uint32_t leader = machine::first_lane(mask);
+  const uint64_t address = detail.address.value.at(fragment, leader), amount = detail.amount_of(fragment, leader);
+  const auto lanes = static_cast<uint32_t>(std::popcount(mask));
+  bool same = lanes > 1;
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    same = same && detail.address.value.at(fragment, lane) == address && detail.amount_of(fragment, lane) == amount;
+  });
+  if (!same || amount > kMbarrierLimit) return false;
+  const BarrierReference reference = barrier_of_lane(fragment, detail, leader);
+  const uint64_t count = detail.expects ? 1 : amount;
+  if (count * lanes > reference.barrier->pending || count * lanes > kMbarrierLimit) return false;
+  Mbarrier before = *reference.barrier;
+  before.waiting.clear();
+  arrive_once(reference, detail, amount, lanes, {detail.what.c_str(), &fragment, mask, detail.relaxed});
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    write_state(fragment, detail, lane, word_of(before));
+    before.pending -= static_cast<uint32_t>(count);
+    if (detail.drop) before.expected -= std::min(before.expected, static_cast<uint32_t>(count));
+    if (detail.expects) before.transaction += static_cast<int64_t>(amount);
+  });
+  return true;
+}
+
+Outcome arrive_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
+  const BarrierDetail& detail = detail_of(op);
+  machine::note_effect(fragment);
+  if (arrive_together(fragment, detail, mask)) return Outcome::next;
+  lane_by_lane(mask, [&](uint32_t lane) {
+    const BarrierReference reference = barrier_of_lane(fragment, detail, lane);
+    write_state(fragment, detail, lane,
+                arrive_once(reference, detail, detail.amount_of(fragment, lane), 1,
+                            {detail.what.c_str(), &fragment, 1u << lane, detail.relaxed}));
+  });
+  return Outcome::next;
+}
+
+template <void (*change)(const BarrierReference&, uint64_t, const BarrierActor&)>
+Outcome change_transaction_count(Fragment& fragment, const Op& op, LaneMask mask) {
+  const BarrierDetail& detail = detail_of(op);
+  machine::note_effect(fragment);
+  lane_by_lane(mask, [&](uint32_t lane) {
+    change(barrier_of_lane(fragment, detail, lane), detail.amount_of(fragment, lane),
+           {detail.what.c_str(), &fragment, 1u << lane});
+  });
+  return Outcome::next;
+}
+
+Outcome pending_count(Fragment& fragment, const Op& op, LaneMask mask) {
+  const uint64_t* state = machine::lanes_at<uint64_t>(fragment.registers, op.a);
+  uint32_t* count = machine::lanes_at<uint32_t>(fragment.registers, op.destination);
+  machine::for_each_lane(mask, [&](uint32_t lane) { count[lane] = pending_of_word(state[lane]); });
+  return Outcome::next;
+}
+
+/// cp.async.mbarrier.arrive: an arrival when the thread's earlier cp.async are done.
+struct CopyArrivalDetail : machine::OpDetail {
+  SharedOperand address;
+  bool no_increment = false;
+};
+
+Outcome arrive_after_copies(Fragment& fragment, const Op& op, LaneMask mask) {
+  static constexpr const char* kWhat = "cp.async.mbarrier.arrive";
+  const auto& detail = *static_cast<const CopyArrivalDetail*>(op.detail);
+  machine::note_effect(fragment);
+  machine::Block& block = fragment.block();
+  machine::Cluster& cluster = fragment.cluster();
+  lane_by_lane(mask, [&](uint32_t lane) {
+    const uint32_t address = detail.address.at(fragment, lane, kWhat);
+    block_in_scope(block, address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, kWhat);
+    const BarrierReference reference = find_barrier(block, address & machine::kSharedOffsetMask, kWhat);
+    if (!detail.no_increment) add_pending(reference, {kWhat, &fragment, 1u << lane});
+    const machine::Cycle end = block.copies.empty() ? 0 : block.copies[fragment.warp->index].end_of(lane);
+    const machine::Cycle now = std::max(cluster.now, fragment.warp->clock);
+    const machine::Cycle delay = end > now ? end - now : 0;
+    // Also with nothing to wait for it is an event: the arrival is asynchronous, and copies that end in the same cycle
+    // come first because they were scheduled first.
+    uint64_t number = 0;
+    if (machine::observes_memory(fragment)) {
+      number = machine::announce_operation({.fragment = &fragment,
+                                            .lane = lane,
+                                            .what = kWhat,
+                                            .completion = machine::AsyncCompletion::copies_arrive,
+                                            .has_barrier = true,
+                                            .barrier = address});
+    }
+    cluster.schedule(delay, [&cluster, address, number] { arrive_asynchronously(cluster, address, 1, kWhat, number); });
+  });
+  return Outcome::next;
+}
+
+SharedScope take_scope(Translation& t, bool cluster_allowed) {
+  if (cluster_allowed && t.modifiers.take("shared::cluster")) return SharedScope::cluster;
+  return t.modifiers.take_one_of({"shared::cta", "shared"}) ? SharedScope::block : SharedScope::generic;
+}
+
+void translate_init(Translation& t) {
+  auto detail = std::make_unique<BarrierDetail>();
+  detail->what = "mbarrier.init";
+  detail->address.scope = take_scope(t, false);
+  t.modifiers.require("b64");
+  detail->address = shared_operand(t, t.operand(0), detail->address.scope);
+  detail->amount = lane_operand(t, t.operand(1), Type::u32);
+  t.emit(initialise).detail = t.keep(std::move(detail));
+}
+
+void translate_inval(Translation& t) {
+  auto detail = std::make_unique<BarrierDetail>();
+  detail->what = "mbarrier.inval";
+  const SharedScope scope = take_scope(t, false);
+  t.modifiers.require("b64");
+  detail->address = shared_operand(t, t.operand(0), scope);
+  t.emit(invalidate).detail = t.keep(std::move(detail));
+}
+
+void translate_arrive(Translation& t, bool drop) {
+  auto detail = std::make_unique<BarrierDetail>();
+  detail->drop = drop;
+  detail->expects = t.modifiers.take("expect_tx");
+  detail->no_complete = !detail->expects && t.modifiers.take("noComplete");
+  detail->what = fmt::format("mbarrier.{}{}", drop ? "arrive_drop" : "arrive",
+                             detail->expects       ? ".expect_tx"
+                             : detail->no_complete ? ".noComplete"
+                                                   : "");
+  detail->relaxed = take_semantics(t, {"release", "relaxed"});
+  const SharedScope scope = take_scope(t, !detail->no_complete);
+  t.modifiers.require("b64");
+  const bool sink = t.operand(0).kind == ptx::OperandKind::sink;
+  if (scope == SharedScope::cluster && !sink) {
+    t.illegal(fmt::format("{}.shared::cluster gives no state: its destination must be `_`", detail->what));
+  }
+  const size_t operands = t.operand_count();
+  if ((detail->expects || detail->no_complete) && operands != 3) {
+    t.illegal(fmt::format("{} takes a state, an address and a {}", detail->what,
+                          detail->expects ? "number of bytes" : "count"));
+  }
+  if (operands > 3) t.illegal(fmt::format("{} takes at most a state, an address and a count", detail->what));
+  detail->address = shared_operand(t, t.operand(1), scope);
+  if (operands == 3) detail->amount = lane_operand(t, t.operand(2), Type::u32);
+  if (!sink) detail->state = t.destination(0, Type::b64);
+  t.emit(arrive_lanes).detail = t.keep(std::move(detail));
+}
+
+void translate_transaction(Translation& t, bool expects) {
+  auto detail = std::make_unique<BarrierDetail>();
+  detail->what = expects ? "mbarrier.expect_tx" : "mbarrier.complete_tx";
+  take_semantics(t, {"relaxed"});
+  const SharedScope scope = take_scope(t, true);
+  t.modifiers.require("b64");
+  detail->address = shared_operand(t, t.operand(0), scope);
+  detail->amount = lane_operand(t, t.operand(1), Type::u32);
+  t.emit(expects ? change_transaction_count<expect_transaction> : change_transaction_count<complete_transaction>)
+      .detail = t.keep(std::move(detail));
+}
+
+void translate_pending_count(Translation& t) {
+  t.modifiers.require("b64");
+  const machine::RegisterOffset state = t.source(1, Type::b64), count = t.destination(0, Type::u32);
+  Op& op = t.emit(pending_count);
+  op.a = state;
+  op.destination = count;
+}
+
+void translate_mbarrier(Translation& t) {
+  const std::string_view operation = t.modifiers.require_one_of(
+      {"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"});
+  if (operation == "init") return translate_init(t);
+  if (operation == "inval") return translate_inval(t);
+  if (operation == "arrive" || operation == "arrive_drop") return translate_arrive(t, operation == "arrive_drop");
+  if (operation == "expect_tx" || operation == "complete_tx") return translate_transaction(t, operation == "expect_tx");
+  if (operation == "pending_count") return translate_pending_count(t);
+  translate_wait(t, operation == "try_wait");
+}
+
+}  // namespace
+
+bool take_semantics(Translation& t, std::initializer_list<std::string_view> legal) {
+  const auto order = t.modifiers.take_one_of(legal);
+  const bool semantics = order.has_value();
+  const bool scope = t.modifiers.take_one_of({"cta", "cluster"}).has_value();
+  if (semantics == scope) return order == "relaxed";
+  t.illegal(semantics ? "an ordering needs its scope, .cta or .cluster, beside it"
+                      : "a scope needs its ordering, such as .relaxed, beside it");
+}
+
+void translate_copy_arrival(Translation& t) {
+  auto detail = std::make_unique<CopyArrivalDetail>();
+  detail->no_increment = t.modifiers.take("noinc");
+  const SharedScope scope = take_scope(t, false);
+  t.modifiers.require("b64");
+  detail->address = shared_operand(t, t.operand(0), scope);
+  t.emit(arrive_after_copies).detail = t.keep(std::move(detail));
+}
+
+}  // namespace stagecraft::emulator::units
+
+namespace stagecraft::emulator::machine {
+
+void add_mbarrier_operations(InstructionSet& set) { set.add("mbarrier", units::translate_mbarrier); }
+
+}  // namespace stagecraft::emulator::machine

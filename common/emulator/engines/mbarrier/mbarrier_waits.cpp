@@ -1,0 +1,163 @@
+// mbarrier.test_wait and mbarrier.try_wait.
+//
+// Nobody spins here. A poll that finds its phase still open puts its fragment to sleep until the phase ends; see
+// Fragment::idle_poll_pc for when the sleep has a limit and when not.
+#include <memory>
+
+#include "emulator/engines/lane_operand.hpp"
+#include "emulator/engines/mbarrier/mbarrier.hpp"
+#include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/translation/translation.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::BarrierEvent;
+using machine::BarrierEventKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+using ptx::Type;
+
+namespace {
+
+struct WaitDetail : machine::OpDetail {
+  const char* what = "";
+  SharedOperand address;
+  LaneOperand phase;  ///< the parity, or the state that an arrival gave
+  bool by_parity = false;
+  bool sleeps = false;  ///< try_wait
+  bool relaxed = false;
+  LaneOperand hint;  ///< nanoseconds; absent: the chip's own limit
+  machine::RegisterOffset result = machine::kNoRegister;
+
+  /// As the program gave it; `poll` lets only 0 and 1 pass.
+  uint32_t parity_of(const Fragment& fragment, uint32_t lane) const {
+    const uint64_t value = phase.at(fragment, lane);
+    return by_parity ? static_cast<uint32_t>(value) : parity_of_word(value);
+  }
+};
+
+void write_result(Fragment& fragment, const WaitDetail& detail, LaneMask mask, LaneMask passed) {
+  uint32_t& result = *machine::lanes_at<uint32_t>(fragment.registers, detail.result);
+  result = (result & ~mask) | passed;
+}
+
+void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneMask lanes, bool relaxed) {
+  const BarrierEvent event{BarrierEventKind::wait,
+                           reference.block,
+                           reference.offset,
+                           reference.barrier->phase,
+                           0,
+                           &fragment,
+                           lanes,
+                           relaxed};
+  for (machine::Observer* observer : fragment.grid().observers) observer->barrier(event);
+}
+
+/// The lanes whose phase has ended; the barriers of the others go to `open`, each with its first lane.
+struct OpenBarrier {
+  BarrierReference reference;
+  uint32_t address, lane;
+};
+LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::vector<OpenBarrier>& open) {
+  LaneMask passed = 0;
+  while (mask != 0) {
+    // Lanes with the same barrier and parity, which are nearly always all of them, are decided together.
+    const uint32_t leader = machine::first_lane(mask);
+    const uint64_t raw = detail.address.value.at(fragment, leader);
+    const uint32_t parity = detail.parity_of(fragment, leader);
+    LaneMask alike = 0;
+    machine::for_each_lane(mask, [&](uint32_t lane) {
+      if (detail.address.value.at(fragment, lane) == raw && detail.parity_of(fragment, lane) == parity) {
+        alike |= 1u << lane;
+      }
+    });
+    mask &= ~alike;
+    try {
+      const uint32_t address = detail.address.at(fragment, leader, detail.what);
+      block_in_scope(fragment.block(), address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, detail.what);
+      const BarrierReference reference =
+          find_barrier(fragment.block(), address & machine::kSharedOffsetMask, detail.what);
+      check_parity(reference, parity, {detail.what, &fragment, alike});
+      if (reference.barrier->passes(parity)) {
+        passed |= alike;
+        if (!fragment.grid().observers.empty()) announce_waits(fragment, reference, alike, detail.relaxed);
+      } else {
+        open.push_back({reference, address, leader});
+      }
+    } catch (machine::Fault& fault) {
+      fault.lanes = alike;
+      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
+      throw;
+    }
+  }
+  return passed;
+}
+
+/// Lists the fragment with the barriers it is going to sleep on.
+machine::Wait list_with(Fragment& fragment, const WaitDetail& detail, const std::vector<OpenBarrier>& open) {
+  for (const OpenBarrier& each : open) {
+    auto& waiting = each.reference.barrier->waiting;
+    // Lanes that wait for both parities of one barrier: one of them passes, so that they never sleep together.
+    waiting.push_back(&fragment);
+  }
+  if (open.size() > 1) fragment.block().mbarriers.waiting_on_several.push_back(&fragment);
+  return {machine::WaitKind::mbarrier, open.front().address, detail.parity_of(fragment, open.front().lane)};
+}
+
+Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const WaitDetail*>(op.detail);
+  const bool timed_out = fragment.timed_out;
+  fragment.timed_out = false;
+
+  std::vector<OpenBarrier> open;
+  const LaneMask passed = poll(fragment, detail, mask, open);
+  if (passed != 0 || timed_out) {
+    write_result(fragment, detail, mask, passed);
+    return passed != 0 ? Outcome::next : Outcome::yield;
+  }
+  if (fragment.idle_poll_pc == fragment.pc) {
+    // The second look in a row, with nothing done in between that anyone could see: only the barrier can change this.
+    machine::sleep(fragment, list_with(fragment, detail, open));
+    return Outcome::blocked;
+  }
+  if (fragment.idle_poll_pc == Fragment::kEffect) ++*fragment.effects;  // which would be lost here
+  fragment.idle_poll_pc = fragment.pc;
+  if (!detail.sleeps) {
+    write_result(fragment, detail, mask, 0);
+    return Outcome::yield;
+  }
+  const machine::Cycle limit = detail.hint.present()
+                                   ? cycles_of(detail.hint.at(fragment, open.front().lane), fragment.grid())
+                                   : machine::Cycle{fragment.grid().latencies->try_wait_limit};
+  machine::sleep_at_most(fragment, list_with(fragment, detail, open), limit);
+  return Outcome::blocked;
+}
+
+}  // namespace
+
+void translate_wait(Translation& t, bool sleeps) {
+  auto detail = std::make_unique<WaitDetail>();
+  detail->sleeps = sleeps;
+  detail->what = sleeps ? "mbarrier.try_wait" : "mbarrier.test_wait";
+  detail->by_parity = t.modifiers.take("parity");
+  detail->relaxed = take_semantics(t, {"acquire", "relaxed"});
+  const SharedScope scope =
+      t.modifiers.take_one_of({"shared::cta", "shared"}) ? SharedScope::block : SharedScope::generic;
+  t.modifiers.require("b64");
+  const size_t operands = t.operand_count();
+  if (operands < 3 || operands > (sleeps ? 4u : 3u)) {
+    t.illegal(sleeps ? "mbarrier.try_wait takes a predicate, an address, a state or parity, and perhaps a time"
+                     : "mbarrier.test_wait takes a predicate, an address, and a state or parity");
+  }
+  detail->address = shared_operand(t, t.operand(1), scope);
+  detail->phase = lane_operand(t, t.operand(2), detail->by_parity ? Type::u32 : Type::b64);
+  if (operands == 4) detail->hint = lane_operand(t, t.operand(3), Type::u32);
+  detail->result = t.destination(0, Type::pred);
+  t.emit(wait).detail = t.keep(std::move(detail));
+}
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,64 @@
+// Matrix operands: checked, and decoded to panels of floats.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "emulator/engines/tensor_core/matrix_descriptors.hpp"
+#include "emulator/engines/tensor_core/operation_footprint.hpp"
+#include "emulator/state/observer.hpp"
+
+namespace stagecraft::emulator::machine {
+struct Block;
+}
+
+namespace stagecraft::emulator::units {
+
+/// The part of a matrix in shared memory that one instruction reads.
+struct SharedMatrix {
+  SharedDescriptor place;
+  ElementFormat format = ElementFormat::f16;
+  bool mn_major = false;
+  uint32_t rows = 0;  ///< of A, or columns of B
+  uint32_t k = 0;     ///< elements along K
+};
+
+/// Throws Fault unless the format allows the major-ness and swizzle, and all bytes lie in the block's shared memory.
+void check(const SharedMatrix& matrix, const machine::Block& block, std::string_view what);
+
+/// Adds a matrix, and the shared memory that it occupies as addresses of the block. `name`: "A".
+void append_matrix(const SharedMatrix& matrix, const machine::Block& block, const char* name,
+                   OperationFootprint& footprint);
+/// The same for a K-major matrix of `rows` rows of `row_bytes` bytes.
+void append_matrix(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
+                   const char* name, OperationFootprint& footprint);
+
+/// Scratch memory of the tensor unit's arithmetic; one per host thread.
+struct PanelSpace;
+PanelSpace& panel_space();
+
+struct alignas(64) PanelSpace {
+  float a[64 * 128];        ///< [k][128]
+  float b[256 * 64];        ///< [n][k]
+  float rows[32 * 256];     ///< an MN-major B before it is transposed: [k][256]
+  float d[256 * 128];       ///< accumulators that are not fp32: [n][128]
+  uint32_t raw[256 * 8];    ///< bytes of an operand in order
+  uint32_t cells[8 * 128];  ///< A's rows as columns of 32-bit cells
+};
+
+/// A from shared memory to `space.a`.
+void load_a(const SharedMatrix& matrix, const machine::Block& block, PanelSpace& space);
+/// A from 8 columns of 128 cells to `space.a`.
+void load_a(const uint32_t* cells, ElementFormat format, PanelSpace& space);
+/// B from shared memory to `space.b`, as its columns from `first_column` on.
+void load_b(const SharedMatrix& matrix, const machine::Block& block, PanelSpace& space, uint32_t first_column = 0);
+
+/// Copies `rows` rows of `row_bytes` bytes (a multiple of 16) of a K-major matrix, in order, to `out`.
+void gather_k_major(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
+                    uint8_t* out);
+/// Whether all bytes of such a matrix lie in the block's shared memory; Fault otherwise.
+void check_k_major(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
+                   std::string_view what);
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,15 @@
+#include "emulator/engines/tensor_core/panel_kernels.hpp"
+
+#include "emulator/host/isa_level.hpp"
+
+namespace stagecraft::emulator::units {
+
+STAGECRAFT_DECLARE_ISA(const MmaKernels& kernels())
+
+const MmaKernels& mma_kernels() {
+  using machine::isa_level;
+  static const MmaKernels& chosen = STAGECRAFT_CALL_ISA(kernels);
+  return chosen;
+}
+
+}  // namespace stagecraft::emulator::units

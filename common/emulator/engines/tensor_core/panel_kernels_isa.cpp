@@ -1,0 +1,194 @@
+// See mma_kernels.hpp. Compiled once per level; nothing here may call an inline function of another header (see
+// machine/isa_level.hpp), except the compiler's intrinsics, which never stand alone.
+#include "emulator/engines/tensor_core/panel_kernels.hpp"
+#include "emulator/host/isa_level.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace stagecraft::emulator::units::STAGECRAFT_ISA_NAMESPACE {
+namespace {
+
+// One vector of floats, and how many columns of D the inner loop keeps in registers beside two of them.
+#if STAGECRAFT_ISA_LEVEL == 4
+using Vector = __m512;
+constexpr uint32_t kWidth = 16, kBlockColumns = 8;
+[[gnu::always_inline]] inline Vector load(const void* from) { return _mm512_loadu_ps(from); }
+[[gnu::always_inline]] inline void store(void* to, Vector value) { _mm512_storeu_ps(to, value); }
+[[gnu::always_inline]] inline Vector broadcast(float value) { return _mm512_set1_ps(value); }
+[[gnu::always_inline]] inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+[[gnu::always_inline]] inline Vector zero() { return _mm512_setzero_ps(); }
+#elif STAGECRAFT_ISA_LEVEL == 3
+using Vector = __m256;
+constexpr uint32_t kWidth = 8, kBlockColumns = 4;
+[[gnu::always_inline]] inline Vector load(const void* from) { return _mm256_loadu_ps(static_cast<const float*>(from)); }
+[[gnu::always_inline]] inline void store(void* to, Vector value) { _mm256_storeu_ps(static_cast<float*>(to), value); }
+[[gnu::always_inline]] inline Vector broadcast(float value) { return _mm256_set1_ps(value); }
+[[gnu::always_inline]] inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+[[gnu::always_inline]] inline Vector zero() { return _mm256_setzero_ps(); }
+#else
+// Four floats in the compiler's own vector type, for every processor.
+typedef float Vector __attribute__((vector_size(16), aligned(4), may_alias));
+constexpr uint32_t kWidth = 4, kBlockColumns = 4;
+[[gnu::always_inline]] inline Vector load(const void* from) { return *static_cast<const Vector*>(from); }
+[[gnu::always_inline]] inline void store(void* to, Vector value) { *static_cast<Vector*>(to) = value; }
+[[gnu::always_inline]] inline Vector broadcast(float value) { return Vector{value, value, value, value}; }
+[[gnu::always_inline]] inline Vector multiply_add(Vector a, Vector b, Vector c) { return a * b + c; }
+[[gnu::always_inline]] inline Vector zero() { return broadcast(0.0f); }
+#endif
+
+// Two vectors of lanes by kBlockColumns columns of D, all of K.
+[[gnu::always_inline]] inline void multiply_block(float* first, float* second, const float* a, const float* b,
+                                                  uint32_t depth, bool accumulate) {
+  Vector sum[kBlockColumns][2];
+  for (uint32_t n = 0; n < kBlockColumns; ++n) {
+    sum[n][0] = accumulate ? load(first + n * kPanelLanes) : zero();
+    sum[n][1] = accumulate ? load(second + n * kPanelLanes) : zero();
+  }
+  for (uint32_t k = 0; k < depth; ++k) {
+    const Vector a0 = load(a + k * kPanelLanes);
+    const Vector a1 = load(a + k * kPanelLanes + kWidth);
+#pragma GCC unroll 8
+    for (uint32_t n = 0; n < kBlockColumns; ++n) {
+      const Vector value = broadcast(b[n * depth + k]);
+      sum[n][0] = multiply_add(a0, value, sum[n][0]);
+      sum[n][1] = multiply_add(a1, value, sum[n][1]);
+    }
+  }
+  for (uint32_t n = 0; n < kBlockColumns; ++n) {
+    store(first + n * kPanelLanes, sum[n][0]);
+    store(second + n * kPanelLanes, sum[n][1]);
+  }
+}
+
+// The usual depths as constants, which turns the addresses of b into displacements.
+template <uint32_t kDepth>
+void multiply_depth(float* d, const float* a, const float* b, const MultiplyShape& shape) {
+  const uint32_t depth = kDepth != 0 ? kDepth : shape.k;
+  for (uint32_t n = 0; n < shape.n; n += kBlockColumns) {
+    float* const columns = d + n * kPanelLanes;
+    const float* const factors = b + n * depth;
+    for (uint32_t m = 0; m < shape.m; m += 2 * kWidth) {
+      float* const first = columns + m + m / 16 * shape.lane_gap;
+      float* const second = columns + (m + kWidth) + (m + kWidth) / 16 * shape.lane_gap;
+      if (shape.accumulate) {
+        multiply_block(first, second, a + m, factors, depth, true);
+      } else {
+        multiply_block(first, second, a + m, factors, depth, false);
+      }
+    }
+  }
+}
+
+void multiply(void* d, const float* a, const float* b, const MultiplyShape& shape) {
+  float* const cells = static_cast<float*>(d);
+  switch (shape.k) {
+    case 8: return multiply_depth<8>(cells, a, b, shape);
+    case 16: return multiply_depth<16>(cells, a, b, shape);
+    case 32: return multiply_depth<32>(cells, a, b, shape);
+    default: return multiply_depth<0>(cells, a, b, shape);
+  }
+}
+
+union Pattern {
+  uint32_t bits;
+  float value;
+};
+
+[[gnu::always_inline]] inline float decode_bf16(uint32_t code) { return Pattern{code << 16}.value; }
+
+// f16 as a float with the same bits in the same places is worth 2^-112 of what it should be, subnormals included.
+[[gnu::always_inline]] inline float decode_f16(uint32_t code) {
+  const float magnitude = Pattern{(code & 0x7fff) << 13}.value * 0x1p112f;
+  const uint32_t special = (code & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
+  Pattern result;
+  result.value = magnitude;
+  result.bits |= special | (code & 0x8000) << 16;
+  return result.value;
+}
+
+[[gnu::always_inline]] inline float decode_tf32(uint32_t code) { return Pattern{code & 0xffffe000u}.value; }
+
+typedef uint16_t Halfword __attribute__((may_alias));
+typedef uint32_t Word __attribute__((may_alias));
+
+void decode(ElementFormat format, const void* elements, uint32_t count, const float* table, float* values) {
+  if (format == ElementFormat::bf16) {
+    const Halfword* const codes = static_cast<const Halfword*>(elements);
+    for (uint32_t i = 0; i < count; ++i) values[i] = decode_bf16(codes[i]);
+  } else if (format == ElementFormat::f16) {
+    const Halfword* const codes = static_cast<const Halfword*>(elements);
+    for (uint32_t i = 0; i < count; ++i) values[i] = decode_f16(codes[i]);
+  } else if (format == ElementFormat::tf32) {
+    const Word* const codes = static_cast<const Word*>(elements);
+    for (uint32_t i = 0; i < count; ++i) values[i] = decode_tf32(codes[i]);
+  } else if (format == ElementFormat::e2m1_packed) {
+    const uint8_t* const codes = static_cast<const uint8_t*>(elements);
+    for (uint32_t i = 0; i < count / 2; ++i) {
+      values[2 * i] = table[codes[i] & 15];
+      values[2 * i + 1] = table[codes[i] >> 4];
+    }
+  } else {
+    const uint8_t* const codes = static_cast<const uint8_t*>(elements);
+    for (uint32_t i = 0; i < count; ++i) values[i] = table[codes[i]];
+  }
+}
+
+void decode_cells(ElementFormat format, const uint32_t* cells, uint32_t columns, const float* table, float* panel) {
+  for (uint32_t column = 0; column < columns; ++column) {
+    const uint32_t* const from = cells + column * kPanelLanes;
+    if (format == ElementFormat::bf16) {
+      float* const to = panel + 2 * column * kPanelLanes;
+      for (uint32_t m = 0; m < kPanelLanes; ++m) to[m] = decode_bf16(from[m] & 0xffff);
+      for (uint32_t m = 0; m < kPanelLanes; ++m) to[kPanelLanes + m] = decode_bf16(from[m] >> 16);
+    } else if (format == ElementFormat::f16) {
+      float* const to = panel + 2 * column * kPanelLanes;
+      for (uint32_t m = 0; m < kPanelLanes; ++m) to[m] = decode_f16(from[m] & 0xffff);
+      for (uint32_t m = 0; m < kPanelLanes; ++m) to[kPanelLanes + m] = decode_f16(from[m] >> 16);
+    } else if (format == ElementFormat::tf32) {
+      float* const to = panel + column * kPanelLanes;
+      for (uint32_t m = 0; m < kPanelLanes; ++m) to[m] = decode_tf32(from[m]);
+    } else {
+      const uint32_t bits = format == ElementFormat::e2m1_packed ? 4 : 8;
+      const uint32_t mask = (1u << bits) - 1;
+      float* to = panel + column * (32 / bits) * kPanelLanes;
+      for (uint32_t shift = 0; shift < 32; shift += bits, to += kPanelLanes) {
+        for (uint32_t m = 0; m < kPanelLanes; ++m) to[m] = table[from[m] >> shift & mask];
+      }
+    }
+  }
+}
+
+// Four by four words at a time, which compilers turn into shuffles.
+typedef uint32_t Quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+void transpose(const uint32_t* in, uint32_t in_stride, uint32_t rows, uint32_t columns, uint32_t* out,
+               uint32_t out_stride) {
+  for (uint32_t row = 0; row < rows; row += 4) {
+    for (uint32_t column = 0; column < columns; column += 4) {
+      const uint32_t* const from = in + row * in_stride + column;
+      const Quad r0 = *reinterpret_cast<const Quad*>(from);
+      const Quad r1 = *reinterpret_cast<const Quad*>(from + in_stride);
+      const Quad r2 = *reinterpret_cast<const Quad*>(from + 2 * in_stride);
+      const Quad r3 = *reinterpret_cast<const Quad*>(from + 3 * in_stride);
+      const Quad low01 = __builtin_shufflevector(r0, r1, 0, 4, 1, 5);
+      const Quad high01 = __builtin_shufflevector(r0, r1, 2, 6, 3, 7);
+      const Quad low23 = __builtin_shufflevector(r2, r3, 0, 4, 1, 5);
+      const Quad high23 = __builtin_shufflevector(r2, r3, 2, 6, 3, 7);
+      uint32_t* const to = out + column * out_stride + row;
+      *reinterpret_cast<Quad*>(to) = __builtin_shufflevector(low01, low23, 0, 1, 4, 5);
+      *reinterpret_cast<Quad*>(to + out_stride) = __builtin_shufflevector(low01, low23, 2, 3, 6, 7);
+      *reinterpret_cast<Quad*>(to + 2 * out_stride) = __builtin_shufflevector(high01, high23, 0, 1, 4, 5);
+      *reinterpret_cast<Quad*>(to + 3 * out_stride) = __builtin_shufflevector(high01, high23, 2, 3, 6, 7);
+    }
+  }
+}
+
+constexpr MmaKernels kKernels{multiply, decode, decode_cells, transpose};
+
+}  // namespace
+
+const MmaKernels& kernels() { return kKernels; }
+
+}  // namespace stagecraft::emulator::units::STAGECRAFT_ISA_NAMESPACE

@@ -1,0 +1,124 @@
+// tcgen05: one opcode for everything that concerns tensor memory and the tensor unit.
+#include "emulator/engines/tensor_core/tcgen05/tcgen05.hpp"
+
+#include <fmt/format.h>
+
+#include "emulator/engines/tensor_core/warp_mma/mma_sync.hpp"
+#include "emulator/instructions/observation.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/translation/function_translator.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+
+namespace {
+
+void announce(Fragment& fragment, const Op& op, LaneMask mask) {
+  if (!machine::observes_memory(fragment)) return;
+  machine::announce_tensor({static_cast<machine::TensorEventKind>(op.immediate), &fragment, mask});
+}
+
+// tcgen05.fence::*: the emulator executes a thread's tcgen05 operations in program order, so that there is nothing to
+// wait for. The op stays, as the place where a check learns of the fence.
+Outcome fence(Fragment& fragment, const Op& op, LaneMask mask) {
+  announce(fragment, op, mask);
+  return Outcome::next;
+}
+
+// tcgen05.wait::ld, wait::st: loads and stores are done when they are issued. A place for checks, as above.
+Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
+  mask = machine::converge_warp(fragment, mask);
+  if (mask == 0) return Outcome::blocked;
+  announce(fragment, op, mask);
+  return Outcome::next;
+}
+
+void translate(Translation& t) {
+  if (!t.architecture().has_tensor_memory()) {
+    t.unsupported(fmt::format("tensor memory and tcgen05 need an sm_100a device, and this one ({}) is {}",
+                              t.architecture().name, t.architecture().target));
+  }
+  if (t.modifiers.take("alloc")) return translate_allocation(t);
+  if (t.modifiers.take("dealloc")) return translate_deallocation(t);
+  if (t.modifiers.take("relinquish_alloc_permit")) return translate_relinquish(t);
+  if (t.modifiers.take("ld")) return translate_load(t);
+  if (t.modifiers.take("st")) return translate_store(t);
+  if (t.modifiers.take("mma")) return translate_mma(t);
+  if (t.modifiers.take("cp")) return translate_copy(t);
+  if (t.modifiers.take("commit")) return translate_commit(t);
+  if (const auto kind = t.modifiers.take_one_of({"fence::before_thread_sync", "fence::after_thread_sync"})) {
+    t.emit(fence).immediate =
+        static_cast<uint64_t>(*kind == "fence::before_thread_sync" ? machine::TensorEventKind::fence_before
+                                                                   : machine::TensorEventKind::fence_after);
+    return;
+  }
+  if (const auto kind = t.modifiers.take_one_of({"wait::ld", "wait::st"})) {
+    take_aligned(t);
+    t.emit(wait).immediate = static_cast<uint64_t>(*kind == "wait::ld" ? machine::TensorEventKind::wait_load
+                                                                       : machine::TensorEventKind::wait_store);
+    return;
+  }
+  if (t.modifiers.take("shift")) {
+    t.unsupported("tcgen05.shift is not implemented: which rows it moves where is not documented well enough");
+  }
+  t.unsupported(
+      "no such tcgen05 instruction; there are alloc, dealloc, relinquish_alloc_permit, ld, st, wait::ld, "
+      "wait::st, mma, cp, commit, fence::before_thread_sync and fence::after_thread_sync");
+}
+
+}  // namespace
+
+bool take_pair(Translation& t) {
+  const uint32_t group = t.modifiers.require_one_of({"cta_group::1", "cta_group::2"}) == "cta_group::2" ? 2 : 1;
+  uint32_t& of_kernel = t.function().kernel().cta_group;
+  if (of_kernel != 0 && of_kernel != group) {
+    t.illegal(
+        fmt::format("cta_group::{} in a kernel that has cta_group::{} before; all tcgen05 instructions of a kernel "
+                    "must name the same one",
+                    group, of_kernel));
+  }
+  of_kernel = group;
+  return group == 2;
+}
+
+void take_aligned(Translation& t) {
+  t.modifiers.require("sync");
+  t.modifiers.require("aligned");
+}
+
+uint32_t uniform_tensor_address(const Fragment& fragment, const machine::MemoryOperand& operand, LaneMask mask,
+                                const char* what) {
+  const uint32_t first = machine::first_lane(mask);
+  const uint32_t address = tensor_address(fragment, operand, first);
+  if (operand.base == machine::kNoRegister) return address;
+  LaneMask others = 0;
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    others |= static_cast<LaneMask>(tensor_address(fragment, operand, lane) != address) << lane;
+  });
+  if (others == 0) return address;
+  const uint32_t other = machine::first_lane(others);
+  throw Fault(FaultKind::illegal_instruction,
+              fmt::format("{}: the lanes of the warp give different addresses: lane {} 0x{:x}, lane {} 0x{:x}", what,
+                          first, address, other, tensor_address(fragment, operand, other)),
+              {"legal: the same address in all lanes; each lane's own place follows from its number"}, others);
+}
+
+}  // namespace stagecraft::emulator::units
+
+namespace stagecraft::emulator::machine {
+
+void add_tensor_core_operations(InstructionSet& set) {
+  set.add("tcgen05", units::translate);
+  set.add("mma", units::translate_mma_sync);
+  set.add("wmma", units::translate_wmma);
+  set.add("wgmma", units::translate_wgmma);
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,227 @@
+// tcgen05.alloc, dealloc and relinquish_alloc_permit: who may use which columns of tensor memory.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "emulator/engines/lane_operand.hpp"
+#include "emulator/engines/tensor_core/tcgen05/tcgen05.hpp"
+#include "emulator/instructions/observation.hpp"
+#include "emulator/state/grid.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Block;
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::LaneMask;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+
+namespace {
+
+struct AllocationDetail : machine::OpDetail {
+  bool pair = false;
+  SharedOperand result;            ///< alloc: where the address goes
+  machine::MemoryOperand address;  ///< dealloc
+  LaneOperand columns;
+};
+
+uint32_t uniform_columns(const Fragment& fragment, const LaneOperand& operand, LaneMask mask, const char* what) {
+  const uint64_t columns = operand.at(fragment, machine::first_lane(mask));
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    const uint64_t other = operand.at(fragment, lane);
+    if (other == columns) return;
+    throw Fault(
+        FaultKind::illegal_instruction,
+        fmt::format("{}: the lanes of the warp ask for different numbers of columns: {} and {}", what, columns, other),
+        {"legal: the same number in all lanes"}, 1u << lane);
+  });
+  return static_cast<uint32_t>(columns);
+}
+
+void announce(Fragment& fragment, machine::TensorEventKind kind, LaneMask mask, uint32_t column, uint32_t columns) {
+  constexpr uint32_t kAllLanes = 0xff;  // of groups of 16 lanes
+  machine::announce_tensor({kind, &fragment, mask, {{column, columns, kAllLanes}}});
+}
+
+// Waits until `columns` columns may be free, in the memories of these blocks.
+void wait_for_memory(Fragment& fragment, std::initializer_list<const Block*> blocks, uint32_t result,
+                     uint32_t columns) {
+  for (const Block* block : blocks) {
+    std::vector<Fragment*>& waiting = block->sm->waiting_for_tensor_memory;
+    if (std::find(waiting.begin(), waiting.end(), &fragment) == waiting.end()) waiting.push_back(&fragment);
+  }
+  machine::sleep(fragment, {machine::WaitKind::tensor_memory, result, columns});
+}
+
+// The two warps of a pair must ask for the same.
+void require_agreement(const PairCall& mine, const PairCall& theirs) {
+  const auto require = [&](uint32_t my_value, uint32_t their_value, const char* what, const char* format) {
+    if (my_value == their_value) return;
+    const Block& peer = theirs.fragment->block();
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format(fmt::runtime(format), name_of(mine.instruction), my_value, peer.index.x, peer.index.y,
+                            peer.index.z, their_value),
+                {fmt::format("the two blocks of a pair execute it together, and must give the same {}", what)});
+  };
+  require(mine.columns, theirs.columns, "number of columns",
+          "{} with cta_group::2 of {} columns, while the peer, block ({},{},{}), gives {}");
+  require(mine.address, theirs.address, "address",
+          "{} with cta_group::2 at address 0x{:x}, while the peer, block ({},{},{}), gives 0x{:x}");
+}
+
+// The call of a fragment that comes to an instruction of its block's pair. When a warp of the peer has come as well,
+// `do_together(mine, theirs)` does what must be done at once for both; false when it has put the fragment to sleep,
+// because that cannot be done yet. Gives the call when that is behind it; nullopt: the fragment sleeps.
+template <typename DoTogether>
+std::optional<PairCall> meet_peer(const PairCall& call, DoTogether do_together) {
+  Fragment& fragment = *call.fragment;
+  Block& peer = require_peer(fragment.block(), name_of(call.instruction));
+  PairCalls& calls = fragment.block().pair_calls;
+  const auto by_fragment = [&](const PairCall& each) { return each.fragment == &fragment; };
+  auto mine = std::find_if(calls.begin(), calls.end(), by_fragment);
+  if (mine == calls.end()) mine = calls.insert(mine, call);
+  if (!mine->met) {
+    const auto theirs = std::find_if(peer.pair_calls.begin(), peer.pair_calls.end(), [&](const PairCall& each) {
+      return each.instruction == call.instruction && !each.met;
+    });
+    if (theirs == peer.pair_calls.end()) {
+      machine::sleep(fragment, {machine::WaitKind::block_pair, 0, static_cast<uint64_t>(call.instruction)});
+      return std::nullopt;
+    }
+    require_agreement(*mine, *theirs);
+    if (!do_together(*mine, *theirs)) return std::nullopt;
+    mine->met = theirs->met = true;
+    machine::wake(*theirs->fragment);  // executes the instruction again, and finds that it is met
+  }
+  const PairCall result = *mine;
+  calls.erase(mine);
+  return result;
+}
+
+// The column of an allocation; nullopt: the fragment sleeps until it has come.
+std::optional<uint32_t> allocate_alone(Fragment& fragment, uint32_t columns, uint32_t result) {
+  const Block& block = fragment.block();
+  const auto allocation = tensor_memory_of(fragment).allocate(block, columns);
+  if (!allocation) {
+    wait_for_memory(fragment, {&block}, result, columns);
+    return std::nullopt;
+  }
+  std::erase(block.sm->waiting_for_tensor_memory, &fragment);
+  return allocation->column;
+}
+std::optional<uint32_t> allocate_with_peer(Fragment& fragment, uint32_t columns, uint32_t result) {
+  const PairCall call{PairInstruction::allocate, &fragment, columns};
+  const auto over = meet_peer(call, [&](PairCall& mine, PairCall& theirs) {
+    const Block &block = fragment.block(), &peer = *peer_of(block);
+    const auto allocation = tensor_units_of(fragment, true, "tcgen05.alloc").allocate(columns);
+    if (!allocation) {
+      wait_for_memory(fragment, {&block, &peer}, result, columns);
+      return false;
+    }
+    for (const Block* each : {&block, &peer}) {
+      for (Fragment* waiting : {mine.fragment, theirs.fragment}) {
+        std::erase(each->sm->waiting_for_tensor_memory, waiting);
+      }
+    }
+    mine.result = theirs.result = allocation->column;
+    return true;
+  });
+  return over ? std::optional(over->result) : std::nullopt;
+}
+
+Outcome allocate(Fragment& fragment, const Op& op, LaneMask mask) {
+  mask = machine::converge_warp(fragment, mask);
+  if (mask == 0) return Outcome::blocked;
+  const auto& detail = *static_cast<const AllocationDetail*>(op.detail);
+  Block& block = fragment.block();
+  const uint32_t columns = uniform_columns(fragment, detail.columns, mask, "tcgen05.alloc");
+  const uint32_t result = detail.result.at(fragment, machine::first_lane(mask), "tcgen05.alloc");
+  block_in_scope(block, result, sizeof(uint32_t), alignof(uint32_t), detail.result.scope, "tcgen05.alloc");
+
+  const std::optional<uint32_t> column =
+      detail.pair ? allocate_with_peer(fragment, columns, result) : allocate_alone(fragment, columns, result);
+  if (!column) return Outcome::blocked;
+  const uint32_t address = address_of({0, *column});
+  std::memcpy(bytes_of(block, result), &address, sizeof address);
+  if (machine::observes_memory(fragment)) {
+    machine::announce_access(fragment, machine::first_lane(mask), machine::AccessKind::write, result, sizeof address);
+    announce(fragment, machine::TensorEventKind::allocate, mask, *column, columns);
+  }
+  machine::note_effect(fragment);
+  return Outcome::next;
+}
+
+constexpr auto kNothingMore = [](const PairCall&, const PairCall&) { return true; };
+
+Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
+  mask = machine::converge_warp(fragment, mask);
+  if (mask == 0) return Outcome::blocked;
+  const auto& detail = *static_cast<const AllocationDetail*>(op.detail);
+  const uint32_t columns = uniform_columns(fragment, detail.columns, mask, "tcgen05.dealloc");
+  const uint32_t address = uniform_tensor_address(fragment, detail.address, mask, "tcgen05.dealloc");
+  if (detail.pair && !meet_peer({PairInstruction::deallocate, &fragment, columns, address}, kNothingMore)) {
+    return Outcome::blocked;
+  }
+  tensor_memory_of(fragment).release(fragment.block(), address, columns, fragment.pc);
+  if (machine::observes_memory(fragment)) {
+    announce(fragment, machine::TensorEventKind::deallocate, mask, cell_at(address).column, columns);
+  }
+  machine::note_effect(fragment);
+  machine::wake_for_tensor_memory(*fragment.block().sm, machine::time_of(fragment.cluster()));
+  return Outcome::next;
+}
+
+Outcome relinquish(Fragment& fragment, const Op& op, LaneMask mask) {
+  if (machine::converge_warp(fragment, mask) == 0) return Outcome::blocked;
+  const bool pair = op.immediate != 0;
+  if (pair && !meet_peer({PairInstruction::relinquish, &fragment}, kNothingMore)) return Outcome::blocked;
+  tensor_memory_of(fragment).relinquish(fragment.block());
+  machine::note_effect(fragment);
+  return Outcome::next;
+}
+
+}  // namespace
+
+void translate_allocation(Translation& t) {
+  const bool pair = take_pair(t);
+  take_aligned(t);
+  t.modifiers.require("b32");
+  const bool block_scope = t.modifiers.take("shared::cta") || t.modifiers.take("shared");
+  auto detail = std::make_unique<AllocationDetail>();
+  detail->pair = pair;
+  detail->result = shared_operand(t, t.operand(0), block_scope ? SharedScope::block : SharedScope::generic);
+  detail->columns = lane_operand(t, t.operand(1), ptx::Type::b32);
+  t.emit(allocate).detail = t.keep(std::move(detail));
+}
+
+void translate_deallocation(Translation& t) {
+  const bool pair = take_pair(t);
+  take_aligned(t);
+  t.modifiers.require("b32");
+  auto detail = std::make_unique<AllocationDetail>();
+  detail->pair = pair;
+  // The operand is the address itself, in a register without brackets.
+  const ptx::Operand& address = t.operand(0);
+  detail->address = address.kind == ptx::OperandKind::address
+                        ? t.address(address)
+                        : machine::MemoryOperand{.base = t.source(address, ptx::Type::b32)};
+  detail->columns = lane_operand(t, t.operand(1), ptx::Type::b32);
+  t.emit(deallocate).detail = t.keep(std::move(detail));
+}
+
+void translate_relinquish(Translation& t) {
+  const bool pair = take_pair(t);
+  take_aligned(t);
+  t.emit(relinquish).immediate = pair;
+}
+
+}  // namespace stagecraft::emulator::units

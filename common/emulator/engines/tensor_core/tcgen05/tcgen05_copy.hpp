@@ -1,0 +1,28 @@
+// One tcgen05.cp: shared memory to tensor memory, by one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "emulator/engines/tensor_core/matrix_descriptors.hpp"
+#include "emulator/engines/tensor_core/operation_footprint.hpp"
+#include "emulator/state/tensor_units.hpp"
+
+namespace stagecraft::emulator::units {
+
+struct CopyOperation {
+  CopyShape shape = CopyShape::c128x256b;
+  std::optional<ElementFormat> unpacked;  ///< expand 4-bit (e2m1) or 6-bit (e2m3) elements to bytes on the way
+  uint32_t address = 0;                   ///< of tensor memory
+  SharedDescriptor source;                ///< read as a K-major matrix
+};
+
+/// Throws Fault unless source and destination exist.
+void check(const CopyOperation& operation, const TensorUnits& units);
+/// The shared memory that an operation reads, and the tensor memory that it writes.
+OperationFootprint footprint_of(const CopyOperation& operation, const TensorUnits& units);
+/// Executes an operation that `check` has approved: each block copies from its own shared memory to its own tensor
+/// memory.
+void execute(const CopyOperation& operation, const TensorUnits& units);
+
+}  // namespace stagecraft::emulator::units

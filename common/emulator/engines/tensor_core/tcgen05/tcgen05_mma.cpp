@@ -1,0 +1,341 @@
+// tcgen05.mma, cp and commit: what single threads have the tensor unit do. Every active lane that executes one of these
+// issues one operation.
+#include <fmt/format.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "emulator/engines/lane_operand.hpp"
+#include "emulator/engines/tensor_core/matrix_operand.hpp"
+#include "emulator/engines/tensor_core/tcgen05/tcgen05.hpp"
+#include "emulator/engines/tensor_core/tcgen05/tcgen05_copy.hpp"
+#include "emulator/engines/tensor_core/tcgen05/tcgen05_mma_operation.hpp"
+#include "emulator/engines/tensor_core/tcgen05/tcgen05_queue.hpp"
+#include "emulator/state/grid.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Fragment;
+using machine::LaneMask;
+using machine::MemoryOperand;
+using machine::Op;
+using machine::Outcome;
+using machine::Translation;
+
+namespace {
+
+constexpr size_t kLaneWords = 4;  // of the disable-output-lane vector, for each block
+
+// Executes what was checked at its issue. Since then, its tensor memory may have been freed.
+template <typename Operation>
+void complete(const Operation& operation, const TensorUnits& units) {
+  try {
+    check(operation, units);
+  } catch (machine::Fault& fault) {
+    fault.details.push_back("it was when the operation was issued: wait for its commit before tcgen05.dealloc");
+    throw;
+  }
+  execute(operation, units);
+}
+
+struct MmaDetail : machine::OpDetail {
+  MmaKind kind = MmaKind::f16;
+  bool pair = false;
+  bool weight_stationary = false;
+  bool a_in_tensor_memory = false;
+  MemoryOperand d, a_address, scales_a, scales_b;
+  LaneOperand a, b, instruction, zero_columns;
+  std::array<LaneOperand, 2 * kLaneWords> disabled;
+  Translation::Predicate accumulate{machine::kNoRegister, 0};
+  uint32_t scale_d = 0;
+  uint32_t scales_per_slice = 0;
+};
+
+/// The zero-column mask descriptor of the .ws form. Programs that want no mask give 0; of a mask that is made, PTX's
+/// description and its examples contradict each other, as to which of the columns are the zeros.
+void require_no_zero_columns(uint64_t descriptor, uint32_t lane) {
+  constexpr uint64_t kNonZeroMask = uint64_t{1} << 39, kColumnShift = uint64_t{0x3f} << 56;
+  if ((descriptor & (kNonZeroMask | kColumnShift)) == 0) return;
+  throw machine::Fault(machine::FaultKind::illegal_instruction,
+                       fmt::format("tcgen05.mma.ws: the zero-column mask descriptor is 0x{:x}: masks other than none "
+                                   "are not implemented",
+                                   descriptor),
+                       {"with 0 in Non-Zero Mask (bit 39) and in Column Shift (bits 56 to 61), all columns of B count",
+                        "which columns a mask zeroes is not known: PTX ISA 9.7.16.4.3 contradicts its own examples"},
+                       1u << lane);
+}
+
+MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
+  MmaOperation operation;
+  const auto word = [&](const LaneOperand& operand) { return static_cast<uint32_t>(operand.at(fragment, lane)); };
+  operation.shape =
+      decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary, detail.pair);
+  operation.weight_stationary = detail.weight_stationary;
+  if (detail.zero_columns.present()) require_no_zero_columns(detail.zero_columns.at(fragment, lane), lane);
+  const LaneMask enabled = *machine::lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
+  operation.accumulate = ((enabled ^ detail.accumulate.flip) >> lane & 1) != 0;
+  operation.scale_d = detail.scale_d;
+  operation.d = tensor_address(fragment, detail.d, lane);
+  operation.a_in_tensor_memory = detail.a_in_tensor_memory;
+  if (detail.a_in_tensor_memory) {
+    operation.a_address = tensor_address(fragment, detail.a_address, lane);
+  } else {
+    operation.a = decode_shared_descriptor(detail.a.at(fragment, lane), "tcgen05.mma, descriptor of A");
+  }
+  operation.b = decode_shared_descriptor(detail.b.at(fragment, lane), "tcgen05.mma, descriptor of B");
+  for (size_t i = 0; i < detail.disabled.size(); ++i) {
+    if (detail.disabled[i].present()) operation.disabled[i] = word(detail.disabled[i]);
+  }
+  if (is_block_scaled(detail.kind)) {
+    operation.scales_a = tensor_address(fragment, detail.scales_a, lane);
+    operation.scales_b = tensor_address(fragment, detail.scales_b, lane);
+    operation.scales_per_slice = detail.scales_per_slice;
+  }
+  return operation;
+}
+
+Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const MmaDetail*>(op.detail);
+  const machine::Latencies& latencies = *fragment.grid().latencies;
+  const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.mma");
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    const MmaOperation operation = operation_of(fragment, detail, lane);
+    check(operation, units);
+    // K is 32 bytes for all kinds, and narrower types are that much faster: 16 elements of 16 bits stand for it.
+    const uint64_t products = uint64_t{operation.shape.m} * operation.shape.n * 16;
+    issue(
+        fragment, lane, units, products / (latencies.mma_macs_per_cycle * units.count()), "tcgen05.mma",
+        [&] { return footprint_of(operation, units); },
+        [operation](const TensorUnits& of_operation) { complete(operation, of_operation); });
+  });
+  machine::note_effect(fragment);
+  return Outcome::next;
+}
+
+MmaKind take_kind(Translation& t) {
+  constexpr std::array<MmaKind, 7> kKinds{MmaKind::f16,      MmaKind::tf32, MmaKind::f8f6f4,  MmaKind::i8,
+                                          MmaKind::mxf8f6f4, MmaKind::mxf4, MmaKind::mxf4nvf4};
+  const std::string_view name = t.modifiers.require_one_of(
+      {"kind::f16", "kind::tf32", "kind::f8f6f4", "kind::i8", "kind::mxf8f6f4", "kind::mxf4", "kind::mxf4nvf4"});
+  for (const MmaKind kind : kKinds) {
+    if (name_of(kind) == name) return kind;
+  }
+  return MmaKind::f16;
+}
+
+// How many scale factors each row has along the K of one instruction.
+uint32_t take_scale_vector(Translation& t, MmaKind kind) {
+  t.modifiers.require("block_scale");
+  const std::optional<std::string_view> size =
+      t.modifiers.take_one_of({"scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block32", "block16"});
+  const bool block32 = size == "block32";
+  switch (kind) {
+    case MmaKind::mxf8f6f4:
+      if (size && !block32 && size != "scale_vec::1X") t.illegal("kind::mxf8f6f4 has .scale_vec::1X (.block32) only");
+      return 1;
+    case MmaKind::mxf4:
+      if (size && !block32 && size != "scale_vec::2X") t.illegal("kind::mxf4 has .scale_vec::2X (.block32) only");
+      return 2;
+    default:
+      if (block32 || size == "scale_vec::2X") return 2;
+      if (size == "block16" || size == "scale_vec::4X") return 4;
+      t.illegal("kind::mxf4nvf4 needs .scale_vec::2X (.block32) or .scale_vec::4X (.block16)");
+  }
+}
+
+// Permission to keep an operand in the tensor unit between instructions; means nothing to a correct program.
+void take_collector(Translation& t) {
+  t.modifiers.take_one_of(
+      {"collector::a::fill", "collector::a::use", "collector::a::lastuse", "collector::a::discard"});
+}
+void take_weight_stationary_collector(Translation& t) {
+  t.modifiers.take_one_of(
+      {"collector::b0::fill", "collector::b0::use", "collector::b0::lastuse", "collector::b0::discard",
+       "collector::b1::fill", "collector::b1::use", "collector::b1::lastuse", "collector::b1::discard",
+       "collector::b2::fill", "collector::b2::use", "collector::b2::lastuse", "collector::b2::discard",
+       "collector::b3::fill", "collector::b3::use", "collector::b3::lastuse", "collector::b3::discard"});
+}
+
+// The operands after the instruction descriptor of the kinds without scale factors:
+// { {disable-output-lane},} enable-input-d {, scale-input-d}
+void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
+  if (t.operand(index).kind == ptx::OperandKind::vector) {
+    const std::vector<ptx::Operand>& words = t.operand(index).list;
+    if (detail.weight_stationary) t.illegal("the .ws form has no disable-output-lane vector");
+    const size_t wanted = detail.pair ? 2 * kLaneWords : kLaneWords;
+    if (words.size() != wanted) {
+      t.illegal(fmt::format("the disable-output-lane vector has {} words; with cta_group::{} it has {}", words.size(),
+                            detail.pair ? 2 : 1, wanted));
+    }
+    for (size_t i = 0; i < wanted; ++i) detail.disabled[i] = lane_operand(t, words[i], ptx::Type::b32);
+    ++index;
+  }
+  detail.accumulate = t.predicate(t.operand(index));
+  ++index;
+  if (index == t.operand_count()) return;
+  if (detail.weight_stationary) {
+    detail.zero_columns = lane_operand(t, t.operand(index), ptx::Type::b64);
+    return;
+  }
+  // PTX has it for f16 and tf32 only. ptxas 13.0 takes it for i8, too, and makes the same machine code as without.
+  const bool ignored = detail.kind == MmaKind::i8;
+  if (detail.kind != MmaKind::f16 && detail.kind != MmaKind::tf32 && !ignored) {
+    t.illegal(fmt::format("scale-input-d, which only kind::f16 and kind::tf32 have, with {}", name_of(detail.kind)));
+  }
+  const int64_t scale = t.integer(t.operand(index), "scale-input-d");
+  if (scale < 0 || scale > 15) t.illegal(fmt::format("scale-input-d is {}; legal: 0 to 15", scale));
+  if (!ignored) detail.scale_d = static_cast<uint32_t>(scale);
+}
+
+}  // namespace
+
+void translate_mma(Translation& t) {
+  auto detail = std::make_unique<MmaDetail>();
+  if (t.modifiers.take("sp")) t.unsupported("tcgen05.mma.sp (sparse A) is not implemented yet");
+  detail->weight_stationary = t.modifiers.take("ws");
+  detail->pair = take_pair(t);
+  if (detail->pair && detail->weight_stationary) t.illegal("the .ws form has no cta_group::2");
+  detail->kind = take_kind(t);
+  const bool scaled = is_block_scaled(detail->kind);
+  if (scaled && detail->weight_stationary) t.illegal("the .ws form has no block-scaled kinds");
+  if (scaled) detail->scales_per_slice = take_scale_vector(t, detail->kind);
+  if (detail->weight_stationary) {
+    take_weight_stationary_collector(t);
+  } else {
+    take_collector(t);
+  }
+  if (t.modifiers.take("ashift")) {
+    t.unsupported("tcgen05.mma.ashift is not implemented: which rows it moves where is not documented well enough");
+  }
+
+  // [d], a-descriptor or [a], b-descriptor, instruction descriptor, ...
+  detail->d = t.address(0);
+  detail->a_in_tensor_memory = t.operand(1).kind == ptx::OperandKind::address;
+  if (detail->a_in_tensor_memory) {
+    detail->a_address = t.address(1);
+  } else {
+    detail->a = lane_operand(t, t.operand(1), ptx::Type::b64);
+  }
+  detail->b = lane_operand(t, t.operand(2), ptx::Type::b64);
+  detail->instruction = lane_operand(t, t.operand(3), ptx::Type::b32);
+  if (scaled) {
+    detail->scales_a = t.address(4);
+    detail->scales_b = t.address(5);
+    detail->accumulate = t.predicate(t.operand(6));
+  } else {
+    take_dense_operands(t, *detail, 4);
+  }
+  t.emit(multiply).detail = t.keep(std::move(detail));
+}
+
+// ---- cp ------------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct CopyDetail : machine::OpDetail {
+  bool pair = false;
+  CopyShape shape = CopyShape::c128x256b;
+  std::optional<ElementFormat> unpacked;
+  MemoryOperand address;
+  LaneOperand source;
+};
+
+Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
+  constexpr uint32_t kBytesPerCycle = 128;  // of shared memory
+  const auto& detail = *static_cast<const CopyDetail*>(op.detail);
+  const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.cp");
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    CopyOperation operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
+    operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
+    check(operation, units);
+    const auto touched = [&] { return footprint_of(operation, units); };
+    issue(fragment, lane, units, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle, "tcgen05.cp",
+          touched, [operation](const TensorUnits& of_operation) { complete(operation, of_operation); });
+  });
+  machine::note_effect(fragment);
+  return Outcome::next;
+}
+
+CopyShape take_copy_shape(Translation& t) {
+  const std::string_view name = t.modifiers.require_one_of({"128x256b", "128x128b", "64x128b", "32x128b", "4x256b"});
+  if (name == "128x256b") return CopyShape::c128x256b;
+  if (name == "128x128b") return CopyShape::c128x128b;
+  if (name == "4x256b") return CopyShape::c4x256b;
+  if (name == "32x128b") {
+    t.modifiers.require("warpx4");
+    return CopyShape::c32x128b;
+  }
+  return t.modifiers.require_one_of({"warpx2::02_13", "warpx2::01_23"}) == "warpx2::02_13" ? CopyShape::c64x128b_02_13
+                                                                                           : CopyShape::c64x128b_01_23;
+}
+
+}  // namespace
+
+void translate_copy(Translation& t) {
+  auto detail = std::make_unique<CopyDetail>();
+  detail->pair = take_pair(t);
+  detail->shape = take_copy_shape(t);
+  // The destination format, then the source format: `.b8x16.b4x16_p64`.
+  if (t.modifiers.take("b8x16")) {
+    detail->unpacked = t.modifiers.require_one_of({"b6x16_p32", "b4x16_p64"}) == "b4x16_p64" ? ElementFormat::e2m1
+                                                                                             : ElementFormat::e2m3;
+  }
+  detail->address = t.address(0);
+  detail->source = lane_operand(t, t.operand(1), ptx::Type::b64);
+  t.emit(copy).detail = t.keep(std::move(detail));
+}
+
+// ---- commit --------------------------------------------------------------------------------------------------------
+
+namespace {
+
+struct CommitDetail : machine::OpDetail {
+  SharedOperand mbarrier;
+  LaneOperand blocks;  ///< multicast: a bit per rank
+};
+
+Outcome announce(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const CommitDetail*>(op.detail);
+  machine::for_each_lane(mask, [&](uint32_t lane) {
+    const uint32_t address = detail.mbarrier.at(fragment, lane, "tcgen05.commit");
+    std::vector<uint32_t> mbarriers;
+    if (!detail.blocks.present()) {
+      mbarriers.push_back(address);
+    } else {
+      const uint32_t ranks = static_cast<uint32_t>(detail.blocks.at(fragment, lane));
+      for (uint32_t rank = 0; rank < 16; ++rank) {
+        if (ranks >> rank & 1) {
+          mbarriers.push_back(rank << machine::kSharedRankShift | (address & machine::kSharedOffsetMask));
+        }
+      }
+    }
+    for (const uint32_t mbarrier : mbarriers) block_with(fragment.cluster(), mbarrier, 8, 8, "tcgen05.commit");
+    commit(fragment, lane, std::move(mbarriers));
+  });
+  machine::note_effect(fragment);
+  return Outcome::next;
+}
+
+}  // namespace
+
+void translate_commit(Translation& t) {
+  take_pair(t);  // what a thread has issued is of the same group, because all of the kernel is
+  t.modifiers.require("mbarrier::arrive::one");
+  t.modifiers.require("b64");
+  const bool cluster_scope = t.modifiers.take("shared::cluster");
+  const bool multicast = t.modifiers.take("multicast::cluster");
+  auto detail = std::make_unique<CommitDetail>();
+  detail->mbarrier = shared_operand(t, t.operand(0), cluster_scope ? SharedScope::cluster : SharedScope::generic);
+  if (multicast) {
+    detail->blocks = lane_operand(t, t.operand(1), ptx::Type::b16);
+  } else if (t.operand_count() > 1) {
+    t.illegal("a mask of blocks without .multicast::cluster");
+  }
+  t.emit(announce).detail = t.keep(std::move(detail));
+}
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,276 @@
+#include "emulator/engines/tensor_core/warp_mma/mma_tile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "emulator/engines/tensor_core/panel_kernels.hpp"
+#include "emulator/engines/tensor_core/register_fragments.hpp"
+#include "emulator/engines/tensor_core/warp_mma/warp_mma_kernels.hpp"
+
+namespace stagecraft::emulator::units {
+
+using machine::Fault;
+using machine::FaultKind;
+using machine::Fragment;
+using machine::kWarpSize;
+using machine::LaneMask;
+using machine::RegisterOffset;
+
+namespace {
+
+using Registers = MmaTile::Registers;
+
+// ---- Registers to matrices and back --------------------------------------------------------------------------------
+
+const uint32_t* words(const Fragment& fragment, RegisterOffset offset) {
+  return machine::lanes_at<uint32_t>(fragment.registers, offset);
+}
+
+/// A as [piece][16] and B as [piece][8].
+struct Pieces {
+  alignas(64) uint32_t a[kFragmentPieces * kFragmentRows] = {};
+  alignas(64) uint32_t b[kFragmentPieces * kFragmentColumns] = {};
+};
+
+/// Places of register_fragments.hpp, 8 rows by 4 pieces at a time.
+void gather(const Fragment& fragment, const MmaTile& tile, Pieces& pieces) {
+  constexpr uint32_t kRows = 8, kQuad = 4;
+  const auto transpose = mma_kernels().transpose;
+  for (uint32_t r = 0; r < tile.a_count; ++r) {
+    const FragmentPlace place = place_in_a(tile.m, 0, r);
+    transpose(words(fragment, tile.a[r]), kQuad, kRows, kQuad, pieces.a + place.column * kFragmentRows + place.row,
+              kFragmentRows);
+  }
+  for (uint32_t r = 0; r < tile.b_count; ++r) {
+    transpose(words(fragment, tile.b[r]), kQuad, kRows, kQuad, pieces.b + place_in_b(0, r).column * kFragmentColumns,
+              kFragmentColumns);
+  }
+}
+
+/// Calls visit(lane, element, index in d[n][16]) for all elements of C or D.
+template <typename Visit>
+void for_each_element(const MmaTile& tile, Visit visit) {
+  for (uint32_t i = 0; i < tile.d_elements; ++i) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      const FragmentPlace place = place_in_d(lane, i);
+      visit(lane, i, place.column * kFragmentRows + place.row);
+    }
+  }
+}
+
+uint16_t* halves(const Fragment& fragment, RegisterOffset offset) {
+  return machine::lanes_at<uint16_t>(fragment.registers, offset);
+}
+
+float read_float(const Fragment& fragment, const Registers& registers, Accumulator type, uint32_t lane, uint32_t i) {
+  if (type == Accumulator::f16) return from_f16(halves(fragment, registers[i / 2])[2 * lane + i % 2]);
+  return std::bit_cast<float>(words(fragment, registers[i])[lane]);
+}
+
+void write_float(const Fragment& fragment, const Registers& registers, Accumulator type, uint32_t lane, uint32_t i,
+                 float value) {
+  if (type == Accumulator::f16) {
+    halves(fragment, registers[i / 2])[2 * lane + i % 2] = to_f16(value);
+  } else {
+    machine::lanes_at<float>(fragment.registers, registers[i])[lane] = value;
+  }
+}
+
+/// C or D as [n][16], in 32-bit words. All of C is read before D is written: they may share registers in any order.
+using Matrix = std::array<uint32_t, kFragmentColumns * kFragmentRows>;
+
+Matrix load_words(const Fragment& fragment, const MmaTile& tile) {
+  Matrix matrix{};
+  for (uint32_t i = 0; i < tile.d_elements; ++i) {
+    const FragmentPlace place = place_in_d(0, i);
+    mma_kernels().transpose(words(fragment, tile.c[i]), 4, 8, 4,
+                            matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows);
+  }
+  return matrix;
+}
+
+void store_words(const Fragment& fragment, const MmaTile& tile, const Matrix& matrix) {
+  for (uint32_t i = 0; i < tile.d_elements; ++i) {
+    const FragmentPlace place = place_in_d(0, i);
+    mma_kernels().transpose(matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows, 4, 8,
+                            machine::lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
+  }
+}
+
+/// Adds the exact sum of an instruction to an integer of C: modulo 2^32, or clamped.
+uint32_t add_integer(uint32_t c, int64_t sum, bool saturate) {
+  sum += static_cast<int32_t>(c);
+  if (saturate) {
+    sum = std::clamp<int64_t>(sum, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max());
+  }
+  return static_cast<uint32_t>(sum);
+}
+
+// ---- Products ------------------------------------------------------------------------------------------------------
+
+void multiply_pieces(const MmaTile& tile, const Pieces& pieces, float* d) {
+  const auto table = [](ElementFormat format) { return bits_of(format) <= 8 ? values_of(format).data() : nullptr; };
+  warp_mma_kernels().multiply({tile.a_format, table(tile.a_format), pieces.a},
+                              {tile.b_format, table(tile.b_format), pieces.b}, tile.pieces, d);
+}
+
+void multiply_f32(Fragment& fragment, const MmaTile& tile) {
+  Pieces pieces;
+  gather(fragment, tile, pieces);
+  Matrix d = load_words(fragment, tile);
+  multiply_pieces(tile, pieces, reinterpret_cast<float*>(d.data()));
+  store_words(fragment, tile, d);
+}
+
+// Where C or D are f16: sums in fp32, C included, and one rounding.
+void multiply_halves(Fragment& fragment, const MmaTile& tile) {
+  Pieces pieces;
+  gather(fragment, tile, pieces);
+  float d[kFragmentColumns * kFragmentRows];
+  for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) {
+    d[at] = read_float(fragment, tile.c, tile.c_type, lane, i);
+  });
+  multiply_pieces(tile, pieces, d);
+  for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) {
+    write_float(fragment, tile.d, tile.d_type, lane, i, d[at]);
+  });
+}
+
+void multiply_integers(Fragment& fragment, const MmaTile& tile) {
+  Pieces pieces;
+  gather(fragment, tile, pieces);
+  float sums[kFragmentColumns * kFragmentRows] = {};  // below 2^24 in magnitude, thus exact
+  multiply_pieces(tile, pieces, sums);
+  Matrix d = load_words(fragment, tile);
+  for (size_t i = 0; i < d.size(); ++i) d[i] = add_integer(d[i], static_cast<int64_t>(sums[i]), tile.saturate);
+  store_words(fragment, tile, d);
+}
+
+void multiply_bits(Fragment& fragment, const MmaTile& tile) {
+  Pieces pieces;
+  gather(fragment, tile, pieces);
+  Matrix d = load_words(fragment, tile);
+  for (uint32_t n = 0; n < kFragmentColumns; ++n) {
+    for (uint32_t m = 0; m < tile.m; ++m) {
+      int64_t sum = 0;
+      for (uint32_t piece = 0; piece < tile.pieces; ++piece) {
+        const uint32_t a = pieces.a[piece * kFragmentRows + m], b = pieces.b[piece * kFragmentColumns + n];
+        sum += std::popcount(tile.exclusive_or ? a ^ b : a & b);
+      }
+      uint32_t& cell = d[n * kFragmentRows + m];
+      cell = add_integer(cell, sum, false);
+    }
+  }
+  store_words(fragment, tile, d);
+}
+
+void multiply_doubles(Fragment& fragment, const MmaTile& tile) {
+  const auto doubles = [&](RegisterOffset offset) { return machine::lanes_at<double>(fragment.registers, offset); };
+  double a[kFragmentDoubles * kFragmentRows] = {}, b[kFragmentDoubles * kFragmentColumns] = {};
+  double d[kFragmentColumns * kFragmentRows] = {};
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    for (uint32_t r = 0; r < tile.a_count; ++r) {
+      const FragmentPlace place = place_in_a(tile.m, lane, r);
+      a[place.column * kFragmentRows + place.row] = doubles(tile.a[r])[lane];
+    }
+    for (uint32_t r = 0; r < tile.b_count; ++r) {
+      const FragmentPlace place = place_in_b(lane, r);
+      b[place.column * kFragmentColumns + place.row] = doubles(tile.b[r])[lane];
+    }
+  }
+  for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) { d[at] = doubles(tile.c[i])[lane]; });
+  const int before = std::fegetround();
+  if (tile.rounding != before) std::fesetround(tile.rounding);
+  warp_mma_kernels().multiply_doubles(a, b, tile.k, d);
+  if (tile.rounding != before) std::fesetround(before);
+  for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) { doubles(tile.d[i])[lane] = d[at]; });
+}
+
+// m8n8k4 of f16: four products of 8x4 by 4x8 matrices, each of eight lanes.
+void multiply_quad_pairs(Fragment& fragment, const MmaTile& tile) {
+  constexpr uint32_t kPairs = 4, kRows = 8, kDepth = 4;
+  float a[kPairs][kRows][kDepth], b[kPairs][kRows][kDepth], d[kPairs][kRows][kRows];
+  const auto place = [](Accumulator type, uint32_t lane, uint32_t i) {
+    return type == Accumulator::f16 ? place_in_quad_pair_f16(lane, i) : place_in_quad_pair_f32(lane, i);
+  };
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const uint32_t pair = quad_pair_of(lane);
+    for (uint32_t i = 0; i < kDepth; ++i) {
+      const FragmentPlace in_a = place_in_quad_pair(tile.a_along_k, lane, i);
+      const FragmentPlace in_b = place_in_quad_pair(tile.b_along_k, lane, i);
+      a[pair][in_a.row][in_a.column] = read_float(fragment, tile.a, Accumulator::f16, lane, i);
+      b[pair][in_b.row][in_b.column] = read_float(fragment, tile.b, Accumulator::f16, lane, i);
+    }
+    for (uint32_t i = 0; i < kRows; ++i) {
+      const FragmentPlace at = place(tile.c_type, lane, i);
+      d[pair][at.row][at.column] = read_float(fragment, tile.c, tile.c_type, lane, i);
+    }
+  }
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    const uint32_t pair = quad_pair_of(lane);
+    for (uint32_t i = 0; i < kRows; ++i) {
+      const FragmentPlace at = place(tile.d_type, lane, i);
+      float sum = d[pair][at.row][at.column];
+      for (uint32_t k = 0; k < kDepth; ++k) sum += a[pair][at.row][k] * b[pair][at.column][k];
+      write_float(fragment, tile.d, tile.d_type, lane, i, sum);
+    }
+  }
+}
+
+}  // namespace
+
+ElementFormat element_format_of(std::string_view type) {
+  constexpr std::array<std::pair<std::string_view, ElementFormat>, 9> kFormats{{{"f16", ElementFormat::f16},
+                                                                                {"bf16", ElementFormat::bf16},
+                                                                                {"tf32", ElementFormat::tf32},
+                                                                                {"e4m3", ElementFormat::e4m3},
+                                                                                {"e5m2", ElementFormat::e5m2},
+                                                                                {"s8", ElementFormat::s8},
+                                                                                {"u8", ElementFormat::u8},
+                                                                                {"s4", ElementFormat::s4},
+                                                                                {"u4", ElementFormat::u4}}};
+  for (const auto& [name, format] : kFormats) {
+    if (name == type) return format;
+  }
+  return ElementFormat::u8;  // b1 and f64, which are not decoded
+}
+
+Accumulator accumulator_of(std::string_view type) {
+  return type == "f16"   ? Accumulator::f16
+         : type == "f32" ? Accumulator::f32
+         : type == "s32" ? Accumulator::s32
+                         : Accumulator::f64;
+}
+
+int take_f64_rounding(machine::Translation& t) {
+  const std::optional<std::string_view> mode = t.modifiers.take_one_of({"rn", "rz", "rm", "rp"});
+  if (mode == "rz") return FE_TOWARDZERO;
+  if (mode == "rm") return FE_DOWNWARD;
+  if (mode == "rp") return FE_UPWARD;
+  return FE_TONEAREST;
+}
+
+void choose_multiply(MmaTile& tile) {
+  tile.multiply = tile.quad_pairs                                                      ? multiply_quad_pairs
+                  : tile.d_type == Accumulator::f64                                    ? multiply_doubles
+                  : tile.single_bits                                                   ? multiply_bits
+                  : tile.d_type == Accumulator::s32                                    ? multiply_integers
+                  : tile.d_type == Accumulator::f16 || tile.c_type == Accumulator::f16 ? multiply_halves
+                                                                                       : multiply_f32;
+}
+
+LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* name) {
+  mask = machine::converge_warp(fragment, mask);
+  if (mask == 0 || mask == machine::kAllLanes) return mask;
+  throw Fault(FaultKind::illegal_instruction,
+              fmt::format("{} is executed by {} of 32 threads", name, std::popcount(mask)),
+              {"the whole warp must execute it: 32 threads that have not exited"});
+}
+
+}  // namespace stagecraft::emulator::units

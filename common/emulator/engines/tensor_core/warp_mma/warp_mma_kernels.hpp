@@ -1,0 +1,35 @@
+// The arithmetic of mma.sync, compiled for several levels of the host's instruction set.
+//
+// As for tcgen05.mma (mma_kernels.hpp), products are exact and are added in fp32, one k after the other, beginning with
+// C. Those of f64 are fused multiply-adds in the same order.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/numerics/narrow_floats.hpp"
+
+namespace stagecraft::emulator::units {
+
+inline constexpr uint32_t kFragmentRows = 16;    // of A, C and D; matrices of 8 rows use the first 8
+inline constexpr uint32_t kFragmentColumns = 8;  // of B, C and D
+inline constexpr uint32_t kFragmentPieces = 8;   // most 32-bit pieces along K
+inline constexpr uint32_t kFragmentDoubles = 16;
+
+/// One operand: `pieces` 32-bit pieces along K of each row of A (column of B), as [piece][16] ([piece][8]).
+struct FragmentOperand {
+  ElementFormat format;
+  const float* table;  ///< `values_of(format)` where the format is of 8 or 4 bits
+  const uint32_t* pieces;
+};
+
+struct WarpMmaKernels {
+  /// d[n * 16 + m] += sum over k of a[m][k] * b[n][k], in fp32. Integers too: the sums of one instruction are exact.
+  void (*multiply)(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* d);
+  /// The same in f64, for a[k * 16 + m] and b[k * 8 + n]; rounds as the host's arithmetic is set to.
+  void (*multiply_doubles)(const double* a, const double* b, uint32_t k, double* d);
+};
+
+/// Those that this processor runs best.
+const WarpMmaKernels& warp_mma_kernels();
+
+}  // namespace stagecraft::emulator::units

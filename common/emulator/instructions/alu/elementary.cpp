@@ -1,0 +1,99 @@
+// Approximations of the chip: reciprocals, roots, exponential, logarithm, sine, cosine. Compiled once per x86-64 level.
+#include "emulator/instructions/alu/elementary.hpp"
+
+#include "emulator/instructions/alu/lane_loops.hpp"
+
+namespace stagecraft::emulator::machine::alu {
+namespace {
+
+using ptx::Type;
+
+template <bool Flush>
+struct Exponential2 {
+  static float apply(float a) { return flushed<Flush>(exponential2(flushed<Flush>(a))); }
+};
+template <bool Flush>
+struct Logarithm2 {
+  static float apply(float a) { return logarithm2(flushed<Flush>(a)); }
+};
+struct HyperbolicTangent {
+  static float apply(float a) { return hyperbolic_tangent(a); }
+};
+template <bool Flush>
+struct ReciprocalRoot {
+  static float apply(float a) {
+    return canonical(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(flushed<Flush>(a)))));
+  }
+};
+struct ReciprocalRootDouble {
+  static double apply(double a) { return 1.0 / __builtin_sqrt(a); }
+};
+
+/// a * (1 / b): divisors beyond 2^126 have a reciprocal that the chip takes for zero (PTX ISA, "div").
+template <bool Flush>
+struct DivideApproximate {
+  static float apply(float a, float b) {
+    a = flushed<Flush>(a);
+    b = flushed<Flush>(b);
+    const uint32_t bits = bits_as<uint32_t>(b);
+    const bool huge = (bits & 0x7fffffffu) > 0x7e800000u && b == b;
+    const float reciprocal = bits_as<float>(bits & 0x80000000u);
+    return canonical(flushed<Flush>(huge ? a * reciprocal : a / b));
+  }
+};
+
+STAGECRAFT_INLINE double flush_double(double value) {
+  const uint64_t bits = bits_as<uint64_t>(value);
+  return bits_as<double>((bits & 0x7fffffffffffffffu) < 0x0010000000000000u ? bits & 0x8000000000000000u : bits);
+}
+/// The upper word counts, also of a NaN; the lower word of the result is zero. NaN is 0x7fffffff00000000, and one whose
+/// payload is all in the lower word is taken for an infinity (PTX ISA, "rcp.approx.ftz.f64"; NaN measured on an H200).
+template <bool Root>
+struct Gross {
+  static double apply(double a) {
+    const double upper = flush_double(bits_as<double>(bits_as<uint64_t>(a) & 0xffffffff00000000u));
+    const double exact = flush_double(1.0 / (Root ? __builtin_sqrt(upper) : upper));
+    const uint64_t result = bits_as<uint64_t>(exact) & 0xffffffff00000000u;
+    return bits_as<double>(exact != exact ? 0x7fffffff00000000u : result);
+  }
+};
+
+template <int Quarter, bool Flush>
+Outcome run_circular(Fragment& fragment, const Op& op, LaneMask mask) {
+  auto* d = lanes<float>(fragment.registers, op.destination);
+  const auto* a = lanes<float>(fragment.registers, op.a);
+  alignas(64) float result[32];
+  for (int i = 0; i < 32; ++i) {
+    const float x = flush(a[i]);  // also without .ftz (measured on an H200)
+    result[i] = flushed<Flush>(circular<Quarter>(x));
+  }
+  alignas(64) uint32_t select[32];
+  spread<uint32_t, 1>(mask, select);
+  STAGECRAFT_LANES
+  for (int i = 0; i < 32; ++i) blend<float>(d[i], result[i], select[i]);
+  return Outcome::next;
+}
+
+template <bool Flush>
+void put_approximations(Catalog& catalog) {
+  constexpr uint16_t kVariant = Flush ? kFlush : kPlain;
+  catalog.put(Operation::exponential2, Type::f32, kVariant, lane_handlers<Exponential2<Flush>>());
+  catalog.put(Operation::logarithm2, Type::f32, kVariant, lane_handlers<Logarithm2<Flush>>());
+  catalog.put(Operation::reciprocal_root, Type::f32, kVariant, lane_handlers<ReciprocalRoot<Flush>>());
+  catalog.put(Operation::divide_approximate, Type::f32, kVariant, lane_handlers<DivideApproximate<Flush>>());
+  catalog.put(Operation::sine, Type::f32, kVariant, both(run_circular<0, Flush>));
+  catalog.put(Operation::cosine, Type::f32, kVariant, both(run_circular<1, Flush>));
+}
+
+}  // namespace
+
+void STAGECRAFT_ISA_NAMESPACE::put_elementary(Catalog& catalog) {
+  put_approximations<false>(catalog);
+  put_approximations<true>(catalog);
+  catalog.put(Operation::hyperbolic_tangent, Type::f32, kPlain, lane_handlers<HyperbolicTangent>());
+  catalog.put(Operation::reciprocal_root, Type::f64, kPlain, lane_handlers<ReciprocalRootDouble>());
+  catalog.put(Operation::reciprocal_gross, Type::f64, kPlain, lane_handlers<Gross<false>>());
+  catalog.put(Operation::reciprocal_root_gross, Type::f64, kPlain, lane_handlers<Gross<true>>());
+}
+
+}  // namespace stagecraft::emulator::machine::alu

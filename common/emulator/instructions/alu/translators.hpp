@@ -1,0 +1,67 @@
+// What the translators of arithmetic share: checked operands, and Ops from the catalog.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+
+#include "emulator/instructions/alu/handlers.hpp"
+#include "emulator/translation/translation.hpp"
+
+namespace stagecraft::emulator::machine::alu {
+
+/// Vector of a source whose register must be exactly as wide as the type, as PTX asks of arithmetic.
+RegisterOffset exact_source(Translation& t, const ptx::Operand& operand, ptx::Type type);
+inline RegisterOffset exact_source(Translation& t, size_t index, ptx::Type type) {
+  return exact_source(t, t.operand(index), type);
+}
+RegisterOffset exact_destination(Translation& t, const ptx::Operand& operand, ptx::Type type);
+inline RegisterOffset exact_destination(Translation& t, size_t index, ptx::Type type) {
+  return exact_destination(t, t.operand(index), type);
+}
+
+/// The handlers, or ptx::UnsupportedInstruction when the catalog has none.
+Handlers require_handlers(Translation& t, Operation operation, ptx::Type type, unsigned variant = 0);
+
+/// The vectors of one Op.
+struct Vectors {
+  RegisterOffset destination = kNoRegister, a = kNoRegister, b = kNoRegister, c = kNoRegister;
+};
+/// Appends an Op. All modifiers must have been taken.
+void emit_op(Translation& t, Handlers handlers, const Vectors& vectors, uint64_t immediate = 0);
+
+/// The usual case: destination, then one to three sources, of exactly these types; throws if there are more operands.
+void emit_plain(Translation& t, Handlers handlers, ptx::Type destination, std::initializer_list<ptx::Type> sources,
+                uint64_t immediate = 0);
+
+/// Throws ptx::SyntaxError unless the instruction has this many operands.
+void require_operands(Translation& t, size_t least, size_t most);
+
+/// Takes .rn, .rz, .rm or .rp.
+std::optional<RoundingMode> take_rounding(Translation& t);
+/// The bits of the variant, and of the immediate, that a rounding mode sets for f32 and f64.
+inline unsigned rounding_variant(RoundingMode mode) { return mode == RoundingMode::nearest ? kPlain : kDirected; }
+
+bool is_integer(ptx::Type type);
+bool is_signed(ptx::Type type);
+/// b16 to u16 and so on; other types as they are.
+ptx::Type unsigned_for_bits(ptx::Type type);
+/// Untyped bits of as many bytes (2, 4, 8).
+ptx::Type bits_of_size(uint32_t bytes);
+
+void add_integer_translators(InstructionSet& set);
+void add_bit_translators(InstructionSet& set);
+void add_comparison_translators(InstructionSet& set);
+void add_floating_translators(InstructionSet& set);
+void add_conversion_translators(InstructionSet& set);
+void add_video_translators(InstructionSet& set);
+
+// Opcodes that integers and floating point share go to one of these after the type is seen.
+void translate_floating_sum(Translation& t, Operation operation);
+void translate_floating_product(Translation& t);
+void translate_fused(Translation& t);
+void translate_floating_quotient(Translation& t);
+void translate_floating_sign(Translation& t, Operation operation);
+void translate_floating_extreme(Translation& t, Operation operation, Operation operation3);
+
+}  // namespace stagecraft::emulator::machine::alu

@@ -1,0 +1,317 @@
+#include "emulator/instructions/calls.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <map>
+
+#include "emulator/state/grid.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// A vector of the register file and its width per lane; 0 for a predicate.
+struct Vector {
+  RegisterOffset offset;
+  uint32_t bytes_per_lane;
+};
+
+/// What a call needs to know about a function, once all functions are translated.
+struct CallTarget {
+  std::string name;
+  uint32_t entry_pc = 0;
+  std::vector<CallArea> parameters, returns;
+  bool recursive = false;
+  RegisterRange registers;
+  std::vector<Vector> vectors;  ///< all of `registers`, for a recursive function
+  uint32_t local_bytes = 0;
+};
+
+namespace {
+
+struct CallDetail : OpDetail {
+  std::vector<CallArea> arguments, results;  ///< of the caller
+  CallTarget target;                         ///< of a direct call
+  std::map<uint64_t, CallTarget> targets;    ///< of an indirect one, by address
+  Builtin builtin = nullptr;
+};
+
+struct ReturnDetail : OpDetail {
+  std::vector<CallArea> returns;
+};
+
+CallTarget describe_target(KernelTranslator& kernel, uint32_t function_index) {
+  const FunctionFrame& frame = kernel.frame(function_index);
+  const ptx::Function& function = *frame.function;
+  CallTarget target;
+  target.name = function.name;
+  target.entry_pc = frame.entry_pc;
+  target.parameters = frame.parameters;
+  target.returns = frame.returns;
+  // `.reg` returns and parameters are the function's first registers.
+  size_t next_register = 0;
+  const auto use_registers = [&](const std::vector<ptx::Variable>& variables, std::vector<CallArea>& areas) {
+    for (size_t i = 0; i < variables.size(); ++i) {
+      if (variables[i].space != ptx::Space::reg) continue;
+      const uint32_t bytes = std::max<uint32_t>(2, ptx::size_of(variables[i].type));
+      areas[i] = {frame.register_offsets.at(next_register++), bytes, bytes};
+    }
+  };
+  use_registers(function.returns, target.returns);
+  use_registers(function.parameters, target.parameters);
+  target.recursive = frame.recursive;
+  target.registers = frame.registers;
+  target.local_bytes = frame.local_bytes;
+  if (frame.recursive) {
+    for (size_t i = 0; i < function.registers.size(); ++i) {
+      const ptx::Type type = function.registers[i].type;
+      target.vectors.push_back(
+          {frame.register_offsets[i], type == ptx::Type::pred ? 0 : std::max<uint32_t>(2, ptx::size_of(type))});
+    }
+    for (const auto* areas : {&frame.parameters, &frame.returns, &frame.variables}) {
+      for (const CallArea& area : *areas) {
+        if (area.offset != kNoRegister) target.vectors.push_back({area.offset, area.stride});
+      }
+    }
+  }
+  return target;
+}
+
+void copy_area(std::byte* registers, const CallArea& from, const CallArea& to, LaneMask mask) {
+  const uint32_t bytes = std::min(from.size, to.size);
+  for_each_lane(mask, [&](uint32_t lane) {
+    std::memcpy(registers + to.offset + lane * to.stride, registers + from.offset + lane * from.stride, bytes);
+  });
+}
+
+void restore(std::byte* registers, const CallTarget& target, const std::vector<std::byte>& saved, LaneMask mask) {
+  for (const Vector& vector : target.vectors) {
+    const std::byte* old = saved.data() + (vector.offset - target.registers.begin);
+    std::byte* now = registers + vector.offset;
+    if (vector.bytes_per_lane == 0) {
+      LaneMask old_mask, now_mask;
+      std::memcpy(&old_mask, old, sizeof old_mask);
+      std::memcpy(&now_mask, now, sizeof now_mask);
+      now_mask = (now_mask & ~mask) | (old_mask & mask);
+      std::memcpy(now, &now_mask, sizeof now_mask);
+      continue;
+    }
+    for_each_lane(mask, [&](uint32_t lane) {
+      std::memcpy(now + lane * vector.bytes_per_lane, old + lane * vector.bytes_per_lane, vector.bytes_per_lane);
+    });
+  }
+}
+
+Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& target, LaneMask mask) {
+  // A call under a guard takes its lanes along; the others go on behind it.
+  if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
+  if (fragment.return_stack.size() >= kMaximumCallDepth) {
+    throw Fault(FaultKind::stack_overflow,
+                fmt::format("call of `{}` is nested {} deep", target.name, fragment.return_stack.size()),
+                {"the recursion does not seem to end"});
+  }
+  ReturnPoint point{fragment.pc, &target, fragment.local_frame, fragment.local_top, nullptr};
+  if (target.recursive) {
+    if (fragment.local_top + target.local_bytes > kRecursiveLocalBytes) {
+      throw Fault(
+          FaultKind::stack_overflow,
+          fmt::format("the local variables of `{}` need {} bytes more than the {} that recursion has", target.name,
+                      fragment.local_top + target.local_bytes - kRecursiveLocalBytes, kRecursiveLocalBytes));
+    }
+    point.saved = std::make_shared<const std::vector<std::byte>>(fragment.registers + target.registers.begin,
+                                                                 fragment.registers + target.registers.end);
+    fragment.local_frame = fragment.local_top;
+    fragment.local_top += target.local_bytes;
+  }
+  if (detail.arguments.size() != target.parameters.size()) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("`{}` takes {} parameters and is called with {}", target.name, target.parameters.size(),
+                            detail.arguments.size()));
+  }
+  for (size_t i = 0; i < detail.arguments.size(); ++i) {
+    copy_area(fragment.registers, detail.arguments[i], target.parameters[i], mask);
+  }
+  fragment.return_stack.push_back(std::move(point));
+  fragment.pc = target.entry_pc;
+  return Outcome::jump;
+}
+
+Outcome call_direct(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const CallDetail*>(op.detail);
+  return enter(fragment, detail, detail.target, mask);
+}
+
+Outcome call_builtin(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const CallDetail*>(op.detail);
+  detail.builtin(fragment, mask, detail.arguments, detail.results);
+  return Outcome::next;
+}
+
+Outcome call_indirect(Fragment& fragment, const Op& op, LaneMask mask) {
+  const auto& detail = *static_cast<const CallDetail*>(op.detail);
+  const auto* addresses = lanes_at<uint64_t>(fragment.registers, op.a);
+  const uint64_t address = addresses[first_lane(mask)];
+  LaneMask same = 0;
+  for_each_lane(mask, [&](uint32_t lane) { same |= (addresses[lane] == address ? 1u : 0u) << lane; });
+  const auto target = detail.targets.find(address);
+  if (target == detail.targets.end()) {
+    throw Fault(FaultKind::invalid_pc, fmt::format("call through a pointer that is no function: {:#x}", address),
+                {"a pointer to a device function must be taken in device code, not in host code"}, same);
+  }
+  // Lanes that call another function execute the instruction again, on their own.
+  if (same != mask) {
+    split_off(fragment, mask & ~same, fragment.pc);
+    mask = same;
+  }
+  return enter(fragment, detail, target->second, mask);
+}
+
+Outcome return_from(Fragment& fragment, const Op& op, LaneMask mask) {
+  if (fragment.return_stack.empty()) {
+    exit_lanes(fragment, mask);
+    return fragment.state == FragmentState::exited ? Outcome::jump : Outcome::next;
+  }
+  if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
+  const auto& own = *static_cast<const ReturnDetail*>(op.detail);
+  const ReturnPoint point = std::move(fragment.return_stack.back());
+  fragment.return_stack.pop_back();
+  const Op& call = fragment.grid().kernel->code[point.call_pc];
+  const auto& detail = *static_cast<const CallDetail*>(call.detail);
+  // The results may go into registers that the restoration overwrites, so they wait in a copy.
+  std::vector<std::byte> results;
+  for (const CallArea& area : own.returns) {
+    results.insert(results.end(), fragment.registers + area.offset,
+                   fragment.registers + area.offset + area.stride * kWarpSize);
+  }
+  if (point.saved != nullptr) restore(fragment.registers, *point.callee, *point.saved, mask);
+  size_t position = 0;
+  for (size_t i = 0; i < own.returns.size(); ++i) {
+    const CallArea& from = own.returns[i];
+    if (i < detail.results.size()) {
+      const CallArea& to = detail.results[i];
+      for_each_lane(mask, [&](uint32_t lane) {
+        std::memcpy(fragment.registers + to.offset + lane * to.stride, results.data() + position + lane * from.stride,
+                    std::min(from.size, to.size));
+      });
+    }
+    position += from.stride * kWarpSize;
+  }
+  fragment.local_frame = point.local_frame;
+  fragment.local_top = point.local_top;
+  fragment.pc = point.call_pc + 1;
+  return Outcome::jump;
+}
+
+/// The caller's side of one argument or result.
+CallArea area_of(Translation& t, const ptx::Operand& operand) {
+  if (operand.kind == ptx::OperandKind::symbol && operand.symbol_kind == ptx::SymbolKind::local_variable) {
+    const CallArea& area = t.function().frame().variables.at(operand.symbol);
+    if (area.offset != kNoRegister) return area;
+  }
+  if (operand.kind == ptx::OperandKind::symbol && operand.symbol_kind == ptx::SymbolKind::parameter) {
+    if (t.function().function().is_entry) {
+      t.illegal(
+          fmt::format("`{}` is a parameter of the kernel; copy it to a .param variable to pass it on", operand.name));
+    }
+    return t.function().frame().parameters.at(operand.symbol);
+  }
+  if (operand.kind == ptx::OperandKind::reg) {
+    const ptx::Type type = t.register_type(operand);
+    if (type == ptx::Type::pred) t.unsupported("a predicate as an argument or result of a call is not implemented");
+    const uint32_t bytes = std::max<uint32_t>(2, ptx::size_of(type));
+    return {t.source(operand, type), bytes, bytes};
+  }
+  if (operand.kind == ptx::OperandKind::sink) return {t.scratch(16), 16, 16};
+  if (operand.kind == ptx::OperandKind::integer) return {t.constant(operand.bits, 8), 8, 8};
+  t.illegal("an argument of a call must be a .param variable or a register");
+}
+
+std::unique_ptr<ReturnDetail> return_detail(FunctionTranslator& function) {
+  auto detail = std::make_unique<ReturnDetail>();
+  ReturnDetail* kept = detail.get();
+  const ptx::Function& source = function.function();
+  if (!source.is_entry && !source.returns.empty()) {
+    KernelTranslator& kernel = function.kernel_translator();
+    const auto index = static_cast<uint32_t>(&source - kernel.module().functions.data());
+    kernel.at_end([kept, &kernel, index] { kept->returns = describe_target(kernel, index).returns; });
+  }
+  return detail;
+}
+
+}  // namespace
+
+void append_return(FunctionTranslator& function) {
+  auto detail = return_detail(function);
+  Op op;
+  op.full = op.masked = return_from;
+  op.detail = detail.get();
+  function.kernel().details.push_back(std::move(detail));
+  function.append(op);
+}
+
+void translate_return(Translation& t) {
+  t.modifiers.take("uni");
+  const auto* detail = t.keep(return_detail(t.function()));
+  t.emit(return_from).detail = detail;
+}
+
+std::string explain_undefined(const ptx::Module& module, const std::string& function) {
+  // cuda_device_runtime_api.h gives its functions this prefix.
+  if (function.starts_with("__cudaCDP2")) {
+    return fmt::format(
+        "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",
+        function);
+  }
+  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}", function,
+                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out);
+}
+
+void translate_call(Translation& t) {
+  t.modifiers.take("uni");
+  // call (results), function, (arguments), prototype; results, arguments and prototype may be absent.
+  size_t next = 0;
+  const ptx::Operand* results = nullptr;
+  if (t.operand(0).kind == ptx::OperandKind::arguments) results = &t.operand(next++);
+  const ptx::Operand& callee = t.operand(next++);
+  const ptx::Operand* arguments = nullptr;
+  if (next < t.operand_count() && t.operand(next).kind == ptx::OperandKind::arguments) arguments = &t.operand(next);
+
+  auto detail = std::make_unique<CallDetail>();
+  if (results != nullptr) {
+    for (const ptx::Operand& operand : results->list) detail->results.push_back(area_of(t, operand));
+  }
+  if (arguments != nullptr) {
+    for (const ptx::Operand& operand : arguments->list) detail->arguments.push_back(area_of(t, operand));
+  }
+  CallDetail* kept = detail.get();
+  KernelTranslator& kernel = t.function().kernel_translator();
+
+  if (callee.kind == ptx::OperandKind::symbol && callee.symbol_kind == ptx::SymbolKind::function) {
+    const ptx::Function& function = kernel.module().functions.at(callee.symbol);
+    if (function.is_declaration) {
+      detail->builtin = find_builtin(function.name);
+      if (detail->builtin == nullptr) {
+        t.unsupported(explain_undefined(kernel.module(), function.name));
+      }
+      t.keep(std::move(detail));
+      t.emit(call_builtin).detail = kept;
+      return;
+    }
+    kernel.at_end([kept, &kernel, index = callee.symbol] { kept->target = describe_target(kernel, index); });
+    t.keep(std::move(detail));
+    t.emit(call_direct).detail = kept;
+    return;
+  }
+  const RegisterOffset address = t.source(callee, ptx::Type::b64);
+  kernel.at_end([kept, &kernel] {
+    for (const uint32_t index : kernel.address_taken()) {
+      if (kernel.module().functions[index].is_declaration) continue;
+      kept->targets[kFunctionWindow + 16 * uint64_t{index}] = describe_target(kernel, index);
+    }
+  });
+  t.keep(std::move(detail));
+  Op& op = t.emit(call_indirect);
+  op.a = address;
+  op.detail = kept;
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,163 @@
+// What the instructions that access memory keep beside their Op, and how they get from addresses to bytes.
+//
+// An access goes two ways. The fast way, compiled for each level of the processor (memory_access_lanes.cpp), looks at
+// all lanes at once: do the addresses lie in the allocation that this very instruction used last, aligned, and are they
+// equal or consecutive? Whatever it does not recognise takes the careful way (memory_checks.cpp): lane by lane, with a
+// verdict for each, which ends in pointers or in a Fault.
+//
+// Where accesses are to be observed (checks for races), their handlers are wrapped after translation; see
+// observation.hpp.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "emulator/host/isa_level.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/state/op.hpp"
+#include "emulator/translation/translation.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// Where the addresses of an access point.
+enum class AccessSpace : uint8_t {
+  global,            ///< device memory: .global and .const
+  generic,           ///< an address of any window
+  shared,            ///< .shared: the block's own
+  shared_cluster,    ///< .shared::cluster: of any block of the cluster
+  local,             ///< the thread's own
+  kernel_parameter,  ///< an offset in the launch's parameters
+  call_parameter,    ///< in the register file
+};
+
+enum class AccessVerb : uint8_t { reads, writes, updates };
+
+struct AccessDetail;
+
+/// Pointers to the bytes that the lanes of `mask` access; other lanes' entries are left alone. Throws Fault.
+using Locate = void (*)(Fragment& fragment, const AccessDetail& access, LaneMask mask, uint64_t* pointers);
+/// Copies one element of each lane of `mask` between a register and `pointers[lane] + displacement`.
+using Move = void (*)(std::byte* lanes, const uint64_t* pointers, uint64_t displacement, LaneMask mask);
+
+/// The allocation that an instruction used last, as the first and the last address at which an access may start; valid
+/// while `generation` is DeviceMemory::generation(). (1, 0) holds no address.
+///
+/// Clusters of a grid that run at the same time share it, so what is read is to be used only if `version` was even
+/// before and is the same afterwards (Boehm, "Can seqlocks get along with programming language memory models?", 2012).
+/// Built-ins of the compiler, because the files of each x86-64 level may call no function that others define.
+struct AllocationCache {
+  uint64_t version = 0;
+  uint64_t generation = 0, first = 1, last = 0;
+
+  struct Copy {
+    bool usable;
+    uint64_t first, last;
+  };
+  [[gnu::always_inline]] inline Copy copy() const {
+    const uint64_t before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
+    const uint64_t made = __atomic_load_n(&generation, __ATOMIC_RELAXED);
+    Copy result{made == DeviceMemory::generation(), __atomic_load_n(&first, __ATOMIC_RELAXED),
+                __atomic_load_n(&last, __ATOMIC_RELAXED)};
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    result.usable &= before % 2 == 0 && __atomic_load_n(&version, __ATOMIC_RELAXED) == before;
+    return result;
+  }
+  /// Takes note of an allocation, unless another thread does so just now.
+  void set(uint64_t first_address, uint64_t last_address) {
+    uint64_t before = __atomic_load_n(&version, __ATOMIC_RELAXED);
+    if (before % 2 != 0 ||
+        !__atomic_compare_exchange_n(&version, &before, before + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+      return;
+    }
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    __atomic_store_n(&generation, DeviceMemory::generation(), __ATOMIC_RELAXED);
+    __atomic_store_n(&first, first_address, __ATOMIC_RELAXED);
+    __atomic_store_n(&last, last_address, __ATOMIC_RELAXED);
+    __atomic_store_n(&version, before + 2, __ATOMIC_RELEASE);
+  }
+};
+
+struct AccessDetail : OpDetail {
+  std::string name;  ///< the instruction as written, for reports
+  AccessSpace space = AccessSpace::generic;
+  AccessVerb verb = AccessVerb::reads;
+  bool wide = false;  ///< lanes of `base` have 8 bytes, else 4
+  RegisterOffset base = kNoRegister;
+  RegisterOffset call_area = kNoRegister;
+  uint32_t call_stride = 0;
+  int64_t offset = 0;      ///< added to the base
+  uint32_t bytes = 0;      ///< per lane, all elements together
+  uint32_t alignment = 0;  ///< that the address must have
+  uint32_t element_bytes = 0;
+  uint32_t count = 0;  ///< elements (.v2, .v4, .v8)
+  std::array<RegisterOffset, 8> registers{};
+  std::array<Move, 8> moves{};
+  LaneMask suppliers = 0;  ///< ldmatrix, stmatrix: the lanes whose addresses count; 0: those that execute it
+  Outcome outcome = Outcome::next;
+  Locate locate = nullptr;
+
+  mutable AllocationCache cache;
+};
+
+/// What decides which handler fits.
+struct AccessShape {
+  uint32_t element_bytes = 4;   ///< in memory: 1, 2, 4, 8, 16
+  uint32_t register_bytes = 4;  ///< per lane: 2, 4, 8, 16
+  bool sign_extend = false;
+  uint32_t count = 1;
+
+  bool operator==(const AccessShape&) const = default;
+};
+
+/// Address of a lane as the instruction gives it, before it is checked.
+uint64_t address_of_lane(const Fragment& fragment, const AccessDetail& access, uint32_t lane);
+
+/// The careful way; also a Locate.
+void locate_carefully(Fragment& fragment, const AccessDetail& access, LaneMask mask, uint64_t* pointers);
+
+/// "lane 3", "lanes 0-15, 17"
+std::string spell_lanes(LaneMask lanes);
+
+/// Fills `space`, `base`, `offset` ... from an address operand; `modifier_space` is the instruction's own, with
+/// `Space::none` for generic.
+void set_address(Translation& t, AccessDetail& access, const ptx::Operand& operand, ptx::Space modifier_space,
+                 bool cluster_wide = false);
+/// Chooses `access.locate`; call when the access is otherwise complete.
+void choose_locate(AccessDetail& access);
+/// Appends the Op of a plain load or store and gives it `access`.
+void emit_access(Translation& t, std::unique_ptr<AccessDetail> access, const AccessShape& shape);
+
+/// Appends one of the plain accesses that an instruction is made of: `element_bytes` between a register of
+/// `register_bytes` per lane and the 64-bit addresses in a vector. Name, verb, space and size are those of `access`.
+void emit_lane_access(Translation& t, const AccessDetail& access, RegisterOffset addresses, RegisterOffset element,
+                      uint32_t register_bytes);
+
+/// Takes the cache hints, eviction priorities and prefetch sizes, which have no effect here. True when a cache policy
+/// operand follows.
+bool take_cache_modifiers(ptx::Modifiers& modifiers);
+/// Takes .sem and .scope; true when the access is strong (volatile, relaxed, acquire, release, mmio).
+bool take_memory_order(ptx::Modifiers& modifiers);
+/// Takes the state space; `cluster_wide` is set by .shared::cluster.
+ptx::Space take_space(ptx::Modifiers& modifiers, bool& cluster_wide);
+/// Bytes per lane of the vector of an operand: of its register, or else of the type.
+uint32_t register_bytes_of(const Translation& t, const ptx::Operand& operand, ptx::Type type);
+
+// The parts of add_memory_accesses.
+void add_atomics(InstructionSet&);              // atom, red
+void add_matrix_transfers(InstructionSet&);     // ldmatrix, stmatrix
+void add_cache_operations(InstructionSet&);     // prefetch, prefetchu, applypriority, discard, createpolicy
+void add_address_conversions(InstructionSet&);  // cvta, isspacep, mapa, getctarank
+
+/// The variants of memory_access_lanes.cpp.
+struct AccessHandlers {
+  // For accesses whose base register has the natural width of the space; null: `any` serves.
+  Handler (*full)(AccessSpace space, bool store, const AccessShape& shape);
+  Handler (*masked)(AccessSpace space, bool store, const AccessShape& shape);
+  Handler (*any)(bool store);
+  Locate (*locate)(AccessSpace space, bool has_base, bool wide);
+  Move (*move)(bool store, const AccessShape& shape);
+};
+STAGECRAFT_DECLARE_ISA(AccessHandlers access_handlers())
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,345 @@
+#include "emulator/instructions/observation.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "emulator/instructions/memory_access.hpp"
+#include "emulator/ptx/modifiers.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+constexpr uint32_t kMostBytes = 32;  // of one lane in one access
+
+/// Of all lanes, those that take part and the others: so it is a loop that the compiler turns into vector code.
+template <typename Value, typename Address>
+void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* __restrict sums) {
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    Value value;
+    std::memcpy(&value, values + lane * sizeof value, sizeof value);
+    sums[lane] = static_cast<Address>(value) + static_cast<Address>(offset);
+  }
+}
+
+/// The addresses of all lanes. Those of shared memory have 32 bits.
+template <typename Address>
+[[gnu::always_inline]] inline void find_addresses(const Fragment& fragment, const AccessDetail& access,
+                                                  Address* addresses) {
+  if (access.base == kNoRegister || access.space == AccessSpace::call_parameter) {
+    for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      addresses[lane] = static_cast<Address>(address_of_lane(fragment, access, lane));
+    }
+    return;
+  }
+  const std::byte* const base = fragment.registers + access.base;
+  const auto offset = static_cast<uint64_t>(access.offset);
+  if (access.wide) {
+    add_to_each<uint64_t>(base, offset, addresses);
+  } else {
+    add_to_each<uint32_t>(base, offset, addresses);
+  }
+}
+
+/// The lanes whose generic addresses lie in one of the windows of 4 GiB.
+LaneMask lanes_within(const uint64_t* addresses, uint64_t window) {
+  LaneMask lanes = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
+    lanes |= (addresses[lane] - window < kWindowBytes ? 1u : 0u) << lane;
+  }
+  return lanes;
+}
+
+bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
+  // Nearly always the addresses rise from lane to lane by at least an element.
+  std::array<uint32_t, kWarpSize> ends;
+  ends[0] = addresses[0];
+  for (uint32_t lane = 1; lane < kWarpSize; ++lane) ends[lane] = addresses[lane - 1] + bytes;
+  uint32_t overlaps = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) overlaps |= addresses[lane] < ends[lane] ? 1u : 0u;
+  if (overlaps == 0) return false;
+  // Or they lie in different elements, whose numbers a small table can tell apart.
+  std::array<uint64_t, 16> elements{};
+  bool apart = std::has_single_bit(bytes);
+  const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const uint32_t element = addresses[lane] >> width;
+    uint64_t& part = elements[element / 64 % elements.size()];
+    apart = apart && (part >> element % 64 & 1) == 0 && (addresses[lane] & (bytes - 1)) == 0;
+    part |= uint64_t{1} << element % 64;
+  });
+  if (apart) return false;
+  std::array<uint32_t, kWarpSize> sorted;
+  size_t count = 0;
+  for_each_lane(lanes, [&](uint32_t lane) { sorted[count++] = addresses[lane]; });
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  for (size_t i = 1; i < count; ++i) {
+    if (sorted[i] < sorted[i - 1] + bytes) return true;
+  }
+  return false;
+}
+
+/// What each lane stores: the instruction's own moves, into a buffer in place of memory.
+void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMask lanes, std::byte* values) {
+  std::array<uint64_t, kWarpSize> pointers{};
+  for_each_lane(lanes, [&](uint32_t lane) { pointers[lane] = reinterpret_cast<uint64_t>(values + lane * kMostBytes); });
+  for (uint32_t element = 0; element < access.count; ++element) {
+    access.moves[element](fragment.registers + access.registers[element], pointers.data(),
+                          element * access.element_bytes, lanes);
+  }
+}
+
+/// Whether shared memory holds already what each lane stores. That the addresses are legal is not known yet.
+bool is_there(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes,
+              const std::byte* values) {
+  bool there = true;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    const Block* block = fragment.cluster().block_of(addresses[lane]);
+    const size_t offset = addresses[lane] & kSharedOffsetMask;
+    there = there && block != nullptr && offset + bytes <= block->shared.size() &&
+            std::memcmp(block->shared.data() + offset, values + lane * kMostBytes, bytes) == 0;
+  });
+  return there;
+}
+
+Outcome execute(Fragment& fragment, const Op& op, LaneMask mask, const ObservedOp& plain) {
+  return mask == kAllLanes ? plain.full(fragment, op, mask) : plain.masked(fragment, op, mask);
+}
+
+AccessKind kind_of(AccessVerb verb) {
+  switch (verb) {
+    case AccessVerb::reads: return AccessKind::read;
+    case AccessVerb::writes: return AccessKind::write;
+    case AccessVerb::updates: break;
+  }
+  return AccessKind::update;
+}
+
+void tell(const Grid& grid, const MemoryAccess& event) {
+  for (Observer* observer : grid.memory_observers) observer->access(event);
+}
+
+/// An access of shared memory, and of global memory where it is strong: its addresses are taken before the instruction,
+/// because a load may overwrite the register that holds them.
+class ObservedAccess {
+ public:
+  ObservedAccess(const Fragment& fragment, LaneMask mask, const ObservedOp& plain)
+      : access_(*static_cast<const AccessDetail*>(plain.access)),
+        pc_(fragment.pc),
+        order_(static_cast<AccessOrder>(plain.order)) {
+    const LaneMask lanes = access_.suppliers != 0 ? access_.suppliers : mask;
+    if (access_.space == AccessSpace::shared || access_.space == AccessSpace::shared_cluster) {
+      shared_lanes_ = lanes;
+      find_addresses(fragment, access_, shared_.data());
+    } else {
+      find_addresses(fragment, access_, global_.data());
+      if (access_.space == AccessSpace::generic) {
+        shared_lanes_ = lanes & lanes_within(global_.data(), kSharedWindow);
+        for (uint32_t lane = 0; lane < kWarpSize; ++lane) shared_[lane] = static_cast<uint32_t>(global_[lane]);
+      }
+      if (order_ != AccessOrder::weak) {
+        global_lanes_ = lanes & ~shared_lanes_ & ~lanes_within(global_.data(), kLocalWindow);
+      }
+    }
+    if (order_ != AccessOrder::weak || access_.verb != AccessVerb::writes || access_.suppliers != 0) return;
+    overlapping_ = shared_lanes_ != 0 && overlap(shared_.data(), shared_lanes_, access_.bytes);
+    if (!overlapping_ && !std::has_single_bit(shared_lanes_)) return;
+    collect_values(fragment, access_, shared_lanes_, values_.data());
+    changes_nothing_ = is_there(fragment, shared_.data(), access_.bytes, shared_lanes_, values_.data());
+  }
+
+  void announce(Fragment& fragment) const {
+    MemoryAccess event{&fragment,
+                       pc_,
+                       shared_lanes_,
+                       kind_of(access_.verb),
+                       order_,
+                       access_.bytes,
+                       shared_.data(),
+                       nullptr,
+                       overlapping_ ? values_.data() : nullptr,
+                       changes_nothing_};
+    if (shared_lanes_ != 0) tell(fragment.grid(), event);
+    if (global_lanes_ == 0) return;
+    event.lanes = global_lanes_;
+    event.shared = nullptr;
+    event.global = global_.data();
+    tell(fragment.grid(), event);
+  }
+
+ private:
+  const AccessDetail& access_;
+  uint32_t pc_;
+  AccessOrder order_;
+  LaneMask shared_lanes_ = 0, global_lanes_ = 0;
+  bool overlapping_ = false, changes_nothing_ = false;
+  alignas(32) std::array<uint32_t, kWarpSize> shared_;
+  alignas(32) std::array<uint64_t, kWarpSize> global_;
+  alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values_;
+};
+
+Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
+  const ObservedOp& plain = fragment.grid().kernel->observed[fragment.pc];
+  if (!observes_memory(fragment)) return execute(fragment, op, mask, plain);
+  const ObservedAccess access(fragment, mask, plain);
+  const Outcome outcome = execute(fragment, op, mask, plain);
+  if (outcome != Outcome::blocked) access.announce(fragment);
+  return outcome;
+}
+
+/// The most frequent of them, a load of what is known to be shared memory.
+Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
+  const Grid& grid = fragment.grid();
+  const ObservedOp& plain = grid.kernel->observed[fragment.pc];
+  if (grid.memory_observers.empty()) return execute(fragment, op, mask, plain);
+  const auto& access = *static_cast<const AccessDetail*>(plain.access);
+  alignas(32) std::array<uint32_t, kWarpSize> addresses;
+  find_addresses(fragment, access, addresses.data());
+  const uint32_t pc = fragment.pc;
+  const Outcome outcome = execute(fragment, op, mask, plain);
+  if (outcome == Outcome::blocked) return outcome;
+  tell(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
+              static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
+  return outcome;
+}
+
+/// One that orders accesses.
+Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
+  const Grid& grid = fragment.grid();
+  const ObservedOp& plain = grid.kernel->observed[fragment.pc];
+  const LaneMask before = fragment.mask;
+  const Outcome outcome = execute(fragment, op, mask, plain);
+  if (outcome == Outcome::blocked) return outcome;
+  if (plain.synchronises) {
+    // `converge` has made the participants one fragment, unless the lanes of the mask were all of them at once: those
+    // of one group or of several (`among_members`).
+    LaneMask group = 0;
+    for (LaneMask rest = fragment.mask == before ? mask : fragment.mask; rest != 0; rest &= ~group) {
+      group = lanes_of_first_group(fragment, rest, op.a);
+      for (Observer* observer : grid.memory_observers) observer->warp_synchronised(fragment, group);
+    }
+  }
+  if (const auto kind = static_cast<FenceKind>(plain.fence); kind != FenceKind::other) {
+    for (Observer* observer : grid.memory_observers) observer->fence(fragment, mask, kind);
+  }
+  return outcome;
+}
+
+bool may_be_shared(AccessSpace space) {
+  return space == AccessSpace::shared || space == AccessSpace::shared_cluster || space == AccessSpace::generic;
+}
+
+bool is_shared_load(const AccessDetail& access) {
+  return (access.space == AccessSpace::shared || access.space == AccessSpace::shared_cluster) &&
+         access.verb == AccessVerb::reads;
+}
+
+/// Whether it may access shared memory through the asynchronous proxy (PTX ISA, "Async proxy").
+bool is_of_async_proxy(const ptx::Instruction& instruction) {
+  const std::string& opcode = instruction.opcode;
+  if (opcode == "wgmma" || opcode == "tcgen05" || opcode == "clusterlaunchcontrol") return true;
+  return ptx::has_modifier(instruction, "bulk") || (opcode != "cp" && ptx::has_modifier(instruction, "async"));
+}
+
+FenceKind fence_of(const ptx::Instruction& instruction) {
+  const bool is_fence = instruction.opcode == "fence" || instruction.opcode == "membar";
+  if (!is_fence || ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
+  if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
+  if (ptx::has_modifier(instruction, "proxy")) {
+    // .global leaves shared memory out.
+    return ptx::has_modifier(instruction, "alias") || ptx::has_modifier(instruction, "global") ? FenceKind::other
+                                                                                               : FenceKind::proxy_async;
+  }
+  return FenceKind::memory;
+}
+
+/// Whether the instruction orders the memory accesses of the lanes that meet in it. That is bar.warp.sync alone: shfl,
+/// vote, elect and the others with .sync only make lanes wait for each other (PTX ISA, bar.warp.sync against the rest;
+/// CUDA C++ Programming Guide, warp shuffle, vote and match functions: they imply no memory barrier). A block's
+/// barriers are announced where they are.
+bool synchronises(const ptx::Instruction& instruction) {
+  return instruction.opcode == "bar" && ptx::has_modifier(instruction, "warp");
+}
+
+}  // namespace
+
+AccessOrder order_of(const ptx::Instruction& instruction) {
+  if (ptx::has_modifier(instruction, "acquire")) return AccessOrder::acquire;
+  if (ptx::has_modifier(instruction, "release")) return AccessOrder::release;
+  if (ptx::has_modifier(instruction, "acq_rel") || ptx::has_modifier(instruction, "sc"))
+    return AccessOrder::acquire_release;
+  const bool atomic = instruction.opcode == "atom" || instruction.opcode == "red";
+  if (atomic || ptx::has_modifier(instruction, "relaxed") || ptx::has_modifier(instruction, "volatile") ||
+      ptx::has_modifier(instruction, "mmio")) {
+    return AccessOrder::relaxed;
+  }
+  return AccessOrder::weak;
+}
+
+void observe(Kernel& kernel) {
+  kernel.observed.resize(kernel.code.size());
+  for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
+    const OpPlace& place = kernel.places[pc];
+    if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
+    const ptx::Instruction& instruction = place.function->body[place.instruction];
+    kernel.has_async_proxy = kernel.has_async_proxy || is_of_async_proxy(instruction);
+    Op& op = kernel.code[pc];
+    ObservedOp plain{op.full, op.masked};
+    const auto* access = dynamic_cast<const AccessDetail*>(op.detail);
+    if (access != nullptr && !ptx::has_modifier(instruction, "bulk") && instruction.opcode != "discard") {
+      const AccessOrder order = order_of(instruction);
+      const bool strong_global = access->space == AccessSpace::global && order != AccessOrder::weak;
+      if (may_be_shared(access->space) || strong_global) plain.access = access;
+      plain.order = static_cast<uint8_t>(order);
+    }
+    // Of an instruction that became several Ops, the last is the one with effects.
+    const bool last = pc + 1 == kernel.code.size() || kernel.places[pc + 1].function != place.function ||
+                      kernel.places[pc + 1].instruction != place.instruction;
+    plain.synchronises = last && synchronises(instruction);
+    plain.fence = static_cast<uint8_t>(last ? fence_of(instruction) : FenceKind::other);
+    if (plain.access == nullptr && !plain.synchronises && fence_of(instruction) == FenceKind::other) continue;
+    kernel.observed[pc] = plain;
+    op.full = op.masked = plain.access == nullptr   ? observed_order
+                          : is_shared_load(*access) ? observed_shared_load
+                                                    : observed_access;
+  }
+}
+
+void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes) {
+  std::array<uint32_t, kWarpSize> addresses{};
+  addresses[lane] = shared_address;
+  const MemoryAccess event{&fragment, fragment.pc,      1u << lane, kind,   AccessOrder::weak,
+                           bytes,     addresses.data(), nullptr,    nullptr};
+  for (Observer* observer : fragment.grid().memory_observers) observer->access(event);
+}
+
+uint64_t announce_operation(AsyncOperation operation) {
+  Grid& grid = operation.fragment->grid();
+  operation.number = ++grid.operations;
+  for (Observer* observer : grid.memory_observers) observer->issued(operation);
+  return operation.number;
+}
+
+void announce_group(const GroupEvent& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->group(event);
+}
+
+void announce_warpgroup_issue(const WarpgroupIssue& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_issued(event);
+}
+
+void announce_warpgroup_wait(const WarpgroupWait& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_waited(event);
+}
+
+void announce_rendezvous(const Rendezvous& event) {
+  for (Observer* observer : event.cluster->grid->memory_observers) observer->rendezvous(event);
+}
+
+void announce_tensor(const TensorEvent& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->tensor(event);
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,13 @@
+// What libcudart exports and the emulated GPU does not have: each says so, once.
+//
+// The toolkit's headers are not included here, because a stub has no parameters: its caller's are left alone.
+#include "emulator/runtime/model/not_supported.hpp"
+
+#define STAGECRAFT_DEFINED(name)
+#define STAGECRAFT_STUB(name)                                         \
+  extern "C" [[gnu::visibility("default")]] int name() noexcept {     \
+    static bool told = false;                                         \
+    return stagecraft::emulator::runtime::not_supported(#name, told); \
+  }
+#define STAGECRAFT_ALIAS(name, target)  // cudart_per_thread.cpp
+#include "emulator/runtime/cudart/exports.inc"

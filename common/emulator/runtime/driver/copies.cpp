@@ -1,0 +1,285 @@
+// The driver API: copies and fills of rectangles and boxes, waits for values, and what is asked about memory.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "emulator/runtime/driver/runtime_calls.hpp"
+#include "emulator/runtime/model/graph_parameters.hpp"
+#include "emulator/runtime/model/state.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+/// One end of a copy.
+struct End {
+  size_t x, y, z;
+  CUmemorytype type;
+  const void* host;
+  CUdeviceptr device;
+  CUarray array;
+  size_t pitch, height;
+};
+
+/// Null where the memory is an array, which the emulated GPU has not.
+cudaPitchedPtr begin_of(const End& end, size_t width) {
+  const size_t pitch = end.pitch == 0 ? width : end.pitch;
+  const void* start = end.type == CU_MEMORYTYPE_HOST ? end.host : pointer_of(end.device);
+  return {const_cast<void*>(start), pitch, width, end.height};
+}
+
+cudaMemcpyKind kind_of(CUmemorytype to, CUmemorytype from) {
+  if (to == CU_MEMORYTYPE_UNIFIED || from == CU_MEMORYTYPE_UNIFIED) return cudaMemcpyDefault;
+  if (to == CU_MEMORYTYPE_HOST) return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToHost : cudaMemcpyDeviceToHost;
+  return from == CU_MEMORYTYPE_HOST ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+}
+
+cudaMemcpy3DParms copy_between(const End& to, const End& from, cudaExtent extent) {
+  cudaMemcpy3DParms result{};
+  result.dstPtr = begin_of(to, extent.width);
+  result.dstPos = {to.x, to.y, to.z};
+  result.dstArray = to.type == CU_MEMORYTYPE_ARRAY ? reinterpret_cast<cudaArray_t>(to.array) : nullptr;
+  result.srcPtr = begin_of(from, extent.width);
+  result.srcPos = {from.x, from.y, from.z};
+  result.srcArray = from.type == CU_MEMORYTYPE_ARRAY ? reinterpret_cast<cudaArray_t>(from.array) : nullptr;
+  result.extent = extent;
+  result.kind = kind_of(to.type, from.type);
+  return result;
+}
+
+template <typename Parameters>
+CUresult copy_for(const char* name, const Parameters* parameters, bool asynchronous, CUstream stream) {
+  if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  const cudaMemcpy3DParms copy = runtime_copy(*parameters);
+  return asynchronous ? through<cudaMemcpy3DAsync>(name, &copy, stream) : through<cudaMemcpy3D>(name, &copy);
+}
+
+CUresult fill_2d(const char* name, CUdeviceptr to, size_t pitch, unsigned value, unsigned value_bytes, size_t width,
+                 size_t rows, CUstream stream) {
+  return run_driver_call(name, Needs::device, [&](State& state) {
+    submit(state, stream, fill_work({pointer_of(to), pitch, value, value_bytes, width, rows}));
+  });
+}
+
+CUresult copy_peer(const char* name, CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return through<cudaMemcpyAsync>(name, pointer_of(to), static_cast<const void*>(pointer_of(from)), bytes,
+                                  cudaMemcpyDeviceToDevice, stream);
+}
+
+/// Work is done in the order of the calls, so a value that is not there yet is one that nobody can write any more
+/// before this returns: the host is asked to write it first.
+template <typename Value>
+CUresult wait_for_value(const char* name, CUstream stream, CUdeviceptr address, Value wanted, unsigned flags) {
+  return run_driver_call(name, Needs::device, [&](State& state) {
+    state.streams.require_for_work(stream);
+    check_device_range(state, pointer_of(address), sizeof(Value), "value");
+    Value value;
+    std::memcpy(&value, pointer_of(address), sizeof value);
+    using Signed = std::make_signed_t<Value>;
+    bool holds = false;
+    switch (flags & 3) {
+      case CU_STREAM_WAIT_VALUE_GEQ: holds = static_cast<Signed>(value - wanted) >= 0; break;
+      case CU_STREAM_WAIT_VALUE_EQ: holds = value == wanted; break;
+      case CU_STREAM_WAIT_VALUE_AND: holds = (value & wanted) != 0; break;
+      default: holds = (~(value | wanted)) != 0; break;
+    }
+    if (!holds) {
+      throw ApiError(
+          cudaErrorNotSupported,
+          fmt::format("the value at {} is {}, and the stream would wait for {}: the emulated GPU does all work "
+                      "when it is asked for, so the value must be written by an earlier call",
+                      fmt::ptr(pointer_of(address)), value, wanted));
+    }
+  });
+}
+
+template <typename Value>
+CUresult write_value(const char* name, CUstream stream, CUdeviceptr address, Value value) {
+  return run_driver_call(name, Needs::device, [&](State& state) {
+    state.streams.require_for_work(stream);
+    check_device_range(state, pointer_of(address), sizeof(Value), "value");
+    std::memcpy(pointer_of(address), &value, sizeof value);
+  });
+}
+
+}  // namespace
+
+cudaMemcpy3DParms runtime_copy(const CUDA_MEMCPY3D& what) {
+  return copy_between({what.dstXInBytes, what.dstY, what.dstZ, what.dstMemoryType, what.dstHost, what.dstDevice,
+                       what.dstArray, what.dstPitch, what.dstHeight},
+                      {what.srcXInBytes, what.srcY, what.srcZ, what.srcMemoryType, what.srcHost, what.srcDevice,
+                       what.srcArray, what.srcPitch, what.srcHeight},
+                      {what.WidthInBytes, what.Height, what.Depth});
+}
+
+cudaMemcpy3DParms runtime_copy(const CUDA_MEMCPY2D& what) {
+  return copy_between({what.dstXInBytes, what.dstY, 0, what.dstMemoryType, what.dstHost, what.dstDevice, what.dstArray,
+                       what.dstPitch, 0},
+                      {what.srcXInBytes, what.srcY, 0, what.srcMemoryType, what.srcHost, what.srcDevice, what.srcArray,
+                       what.srcPitch, 0},
+                      {what.WidthInBytes, what.Height, 1});
+}
+
+}  // namespace stagecraft::emulator::runtime
+
+using namespace stagecraft::emulator::runtime;
+
+extern "C" {
+
+CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D* parameters) { return copy_for("cuMemcpy2D", parameters, false, nullptr); }
+CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D* parameters) {
+  return copy_for("cuMemcpy2DUnaligned", parameters, false, nullptr);
+}
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D* parameters, CUstream stream) {
+  return copy_for("cuMemcpy2DAsync", parameters, true, stream);
+}
+CUresult cuMemcpy3D_v2(const CUDA_MEMCPY3D* parameters) { return copy_for("cuMemcpy3D", parameters, false, nullptr); }
+CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D* parameters, CUstream stream) {
+  return copy_for("cuMemcpy3DAsync", parameters, true, stream);
+}
+// There is one context, so both ends are in it.
+CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes) {
+  return copy_peer("cuMemcpyPeer", to, from, bytes, nullptr);
+}
+CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext, CUdeviceptr from, CUcontext, size_t bytes, CUstream stream) {
+  return copy_peer("cuMemcpyPeerAsync", to, from, bytes, stream);
+}
+
+CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows) {
+  return fill_2d("cuMemsetD2D8", to, pitch, value, 1, width, rows, nullptr);
+}
+CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t rows) {
+  return fill_2d("cuMemsetD2D16", to, pitch, value, 2, width, rows, nullptr);
+}
+CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t rows) {
+  return fill_2d("cuMemsetD2D32", to, pitch, value, 4, width, rows, nullptr);
+}
+CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t rows,
+                           CUstream stream) {
+  return fill_2d("cuMemsetD2D8Async", to, pitch, value, 1, width, rows, stream);
+}
+CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t rows,
+                            CUstream stream) {
+  return fill_2d("cuMemsetD2D16Async", to, pitch, value, 2, width, rows, stream);
+}
+CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned value, size_t width, size_t rows, CUstream stream) {
+  return fill_2d("cuMemsetD2D32Async", to, pitch, value, 4, width, rows, stream);
+}
+
+#undef cuStreamWaitValue32
+#undef cuStreamWaitValue64
+#undef cuStreamWriteValue32
+#undef cuStreamWriteValue64
+CUresult cuStreamWaitValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned flags) {
+  return wait_for_value<uint32_t>("cuStreamWaitValue32", stream, address, value, flags);
+}
+CUresult cuStreamWaitValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned flags) {
+  return wait_for_value<uint64_t>("cuStreamWaitValue64", stream, address, value, flags);
+}
+CUresult cuStreamWriteValue32_v2(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned) {
+  return write_value<uint32_t>("cuStreamWriteValue32", stream, address, value);
+}
+CUresult cuStreamWriteValue64_v2(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned) {
+  return write_value<uint64_t>("cuStreamWriteValue64", stream, address, value);
+}
+
+CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
+  return through<cudaHostGetFlags>("cuMemHostGetFlags", flags, pointer);
+}
+#undef cuMemAdvise
+#undef cuMemPrefetchAsync
+CUresult cuMemAdvise_v2(CUdeviceptr pointer, size_t bytes, CUmem_advise advice, CUmemLocation location) {
+  return through<cudaMemAdvise>("cuMemAdvise", static_cast<const void*>(pointer_of(pointer)), bytes,
+                                static_cast<cudaMemoryAdvise>(advice), *same<cudaMemLocation>(&location));
+}
+CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t bytes, CUmemLocation location, unsigned flags,
+                               CUstream stream) {
+  return through<cudaMemPrefetchAsync>("cuMemPrefetchAsync", static_cast<const void*>(pointer_of(pointer)), bytes,
+                                       *same<cudaMemLocation>(&location), flags, stream);
+}
+CUresult cuMemRangeGetAttribute(void* data, size_t data_bytes, CUmem_range_attribute attribute, CUdeviceptr pointer,
+                                size_t bytes) {
+  return through<cudaMemRangeGetAttribute>("cuMemRangeGetAttribute", data, data_bytes,
+                                           static_cast<cudaMemRangeAttribute>(attribute),
+                                           static_cast<const void*>(pointer_of(pointer)), bytes);
+}
+CUresult cuMemRangeGetAttributes(void** data, size_t* data_bytes, CUmem_range_attribute* attributes, size_t count,
+                                 CUdeviceptr pointer, size_t bytes) {
+  return through<cudaMemRangeGetAttributes>("cuMemRangeGetAttributes", data, data_bytes,
+                                            same<cudaMemRangeAttribute>(attributes), count,
+                                            static_cast<const void*>(pointer_of(pointer)), bytes);
+}
+CUresult cuStreamAttachMemAsync(CUstream stream, CUdeviceptr pointer, size_t bytes, unsigned flags) {
+  return through<cudaStreamAttachMemAsync>("cuStreamAttachMemAsync", stream, pointer_of(pointer), bytes, flags);
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
+  return through<cudaDeviceGetDefaultMemPool>("cuDeviceGetDefaultMemPool", pool, device);
+}
+CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+  return through<cudaDeviceGetMemPool>("cuDeviceGetMemPool", pool, device);
+}
+CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
+  return through<cudaDeviceSetMemPool>("cuDeviceSetMemPool", device, pool);
+}
+CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
+  return through<cudaMemPoolCreate>("cuMemPoolCreate", pool, same<const cudaMemPoolProps>(properties));
+}
+CUresult cuMemPoolDestroy(CUmemoryPool pool) { return through<cudaMemPoolDestroy>("cuMemPoolDestroy", pool); }
+CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  return through<cudaMemPoolSetAttribute>("cuMemPoolSetAttribute", pool, static_cast<cudaMemPoolAttr>(attribute),
+                                          value);
+}
+CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void* value) {
+  return through<cudaMemPoolGetAttribute>("cuMemPoolGetAttribute", pool, static_cast<cudaMemPoolAttr>(attribute),
+                                          value);
+}
+CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+  return through<cudaMemPoolTrimTo>("cuMemPoolTrimTo", pool, keep);
+}
+CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc* descriptions, size_t count) {
+  return through<cudaMemPoolSetAccess>("cuMemPoolSetAccess", pool, same<const cudaMemAccessDesc>(descriptions), count);
+}
+CUresult cuMemPoolGetAccess(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
+  return through<cudaMemPoolGetAccess>("cuMemPoolGetAccess", same<cudaMemAccessFlags>(flags), pool,
+                                       same<cudaMemLocation>(location));
+}
+CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  return through<cudaMallocFromPoolAsync>("cuMemAllocFromPoolAsync", reinterpret_cast<void**>(pointer), bytes, pool,
+                                          stream);
+}
+CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+  return through<cudaDeviceGetGraphMemAttribute>("cuDeviceGetGraphMemAttribute", device,
+                                                 static_cast<cudaGraphMemAttributeType>(attribute), value);
+}
+CUresult cuDeviceGraphMemTrim(CUdevice device) {
+  return through<cudaDeviceGraphMemTrim>("cuDeviceGraphMemTrim", device);
+}
+
+CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void* data, unsigned flags) {
+  return through<cudaStreamAddCallback>("cuStreamAddCallback", stream, reinterpret_cast<cudaStreamCallback_t>(callback),
+                                        data, flags);
+}
+CUresult cuStreamGetId(CUstream stream, unsigned long long* id) {
+  return through<cudaStreamGetId>("cuStreamGetId", stream, id);
+}
+CUresult cuStreamGetDevice(CUstream stream, CUdevice* device) {
+  return through<cudaStreamGetDevice>("cuStreamGetDevice", stream, device);
+}
+CUresult cuStreamGetAttribute(CUstream stream, CUstreamAttrID id, CUstreamAttrValue* value) {
+  return through<cudaStreamGetAttribute>("cuStreamGetAttribute", stream, static_cast<cudaLaunchAttributeID>(id),
+                                         same<cudaLaunchAttributeValue>(value));
+}
+CUresult cuStreamSetAttribute(CUstream stream, CUstreamAttrID id, const CUstreamAttrValue* value) {
+  return through<cudaStreamSetAttribute>("cuStreamSetAttribute", stream, static_cast<cudaLaunchAttributeID>(id),
+                                         same<const cudaLaunchAttributeValue>(value));
+}
+CUresult cuStreamCopyAttributes(CUstream to, CUstream from) {
+  return through<cudaStreamCopyAttributes>("cuStreamCopyAttributes", to, from);
+}
+CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+  return through<cudaEventRecordWithFlags>("cuEventRecord", event, stream, flags);
+}
+
+}  // extern "C"

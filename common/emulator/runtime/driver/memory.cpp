@@ -1,0 +1,239 @@
+// The driver API: memory, streams and events, by way of the runtime's functions that do the same.
+#include <fmt/format.h>
+
+#include "emulator/runtime/model/driver_calls.hpp"
+#include "emulator/runtime/model/graphs.hpp"
+#include "emulator/runtime/model/memory_operations.hpp"
+#include "emulator/runtime/model/state.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+void* pointer_of(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
+
+CUresult copy_with(const char* name, void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                   CUstream stream = nullptr) {
+  return driver_call_through(name, Needs::device, [&] { return cudaMemcpyAsync(to, from, bytes, kind, stream); });
+}
+
+CUresult fill_with(const char* name, CUdeviceptr to, uint32_t value, uint32_t value_bytes, size_t count,
+                   CUstream stream = nullptr) {
+  return run_driver_call(name, Needs::device, [&](State& state) {
+    uint64_t bytes = 0;
+    if (__builtin_mul_overflow(count, value_bytes, &bytes)) {
+      throw ApiError(cudaErrorInvalidValue, fmt::format("{} values exceed the address space", count));
+    }
+    submit(state, stream, FillWork{pointer_of(to), {}, {bytes}, value, value_bytes});
+  });
+}
+
+CUresult allocate_with(const char* name, void** pointer, size_t bytes, machine::AllocationKind kind) {
+  return run_driver_call(name, Needs::no_capture, [&](State& state) {
+    if (bytes == 0) throw ApiError(cudaErrorInvalidValue, "0 bytes; at least 1 is legal");
+    *required(pointer, "the pointer") = allocate(state, bytes, kind, name);
+  });
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::runtime
+
+using namespace stagecraft::emulator::runtime;
+using stagecraft::emulator::machine::Allocation;
+using stagecraft::emulator::machine::AllocationKind;
+
+extern "C" {
+
+CUresult cuMemAlloc_v2(CUdeviceptr* pointer, size_t bytes) {
+  return allocate_with("cuMemAlloc", reinterpret_cast<void**>(pointer), bytes, AllocationKind::device);
+}
+
+CUresult cuMemAllocManaged(CUdeviceptr* pointer, size_t bytes, unsigned flags) {
+  return driver_call_through("cuMemAllocManaged", Needs::device,
+                             [&] { return cudaMallocManaged(reinterpret_cast<void**>(pointer), bytes, flags); });
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr* pointer, size_t* pitch, size_t width, size_t rows, unsigned) {
+  return driver_call_through("cuMemAllocPitch", Needs::device,
+                             [&] { return cudaMallocPitch(reinterpret_cast<void**>(pointer), pitch, width, rows); });
+}
+
+CUresult cuMemAllocAsync(CUdeviceptr* pointer, size_t bytes, CUstream stream) {
+  return driver_call_through("cuMemAllocAsync", Needs::device,
+                             [&] { return cudaMallocAsync(reinterpret_cast<void**>(pointer), bytes, stream); });
+}
+
+CUresult cuMemFree_v2(CUdeviceptr pointer) {
+  return driver_call_through("cuMemFree", Needs::device, [&] { return cudaFree(pointer_of(pointer)); });
+}
+
+CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream) {
+  return driver_call_through("cuMemFreeAsync", Needs::device,
+                             [&] { return cudaFreeAsync(pointer_of(pointer), stream); });
+}
+
+CUresult cuMemAllocHost_v2(void** pointer, size_t bytes) {
+  return allocate_with("cuMemAllocHost", pointer, bytes, AllocationKind::pinned_host);
+}
+
+CUresult cuMemHostAlloc(void** pointer, size_t bytes, unsigned flags) {
+  return driver_call_through("cuMemHostAlloc", Needs::device, [&] { return cudaHostAlloc(pointer, bytes, flags); });
+}
+
+CUresult cuMemFreeHost(void* pointer) {
+  return driver_call_through("cuMemFreeHost", Needs::device, [&] { return cudaFreeHost(pointer); });
+}
+
+CUresult cuMemHostRegister_v2(void* pointer, size_t bytes, unsigned flags) {
+  return driver_call_through("cuMemHostRegister", Needs::device,
+                             [&] { return cudaHostRegister(pointer, bytes, flags); });
+}
+
+CUresult cuMemHostUnregister(void* pointer) {
+  return driver_call_through("cuMemHostUnregister", Needs::device, [&] { return cudaHostUnregister(pointer); });
+}
+
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
+  return driver_call_through("cuMemHostGetDevicePointer", Needs::device, [&] {
+    return cudaHostGetDevicePointer(reinterpret_cast<void**>(device_pointer), pointer, flags);
+  });
+}
+
+CUresult cuMemGetInfo_v2(size_t* free, size_t* total) {
+  return driver_call_through("cuMemGetInfo", Needs::device, [&] { return cudaMemGetInfo(free, total); });
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr pointer) {
+  return run_driver_call("cuMemGetAddressRange", Needs::device, [&](State& state) {
+    const Allocation* allocation = state.machine().memory().find(pointer);
+    if (allocation == nullptr) {
+      throw ApiError(cudaErrorSymbolNotFound, fmt::format("0x{:x} is not device memory: {}", pointer,
+                                                          state.machine().memory().describe(pointer)));
+    }
+    if (base != nullptr) *base = allocation->address;
+    if (bytes != nullptr) *bytes = allocation->size;
+  });
+}
+
+CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  return run_driver_call("cuPointerGetAttribute", Needs::device, [&](State& state) {
+    required(data, "data");
+    cudaPointerAttributes known;
+    describe_pointer(state, pointer_of(pointer), known);
+    if (known.type == cudaMemoryTypeUnregistered) {
+      throw ApiError(cudaErrorInvalidValue, fmt::format("0x{:x} is not memory that CUDA knows", pointer));
+    }
+    switch (attribute) {
+      case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        *static_cast<unsigned*>(data) = known.type == cudaMemoryTypeHost ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        return;
+      case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *static_cast<CUdeviceptr*>(data) = pointer; return;
+      case CU_POINTER_ATTRIBUTE_HOST_POINTER: *static_cast<void**>(data) = known.hostPointer; return;
+      case CU_POINTER_ATTRIBUTE_IS_MANAGED: *static_cast<unsigned*>(data) = known.type == cudaMemoryTypeManaged; return;
+      case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *static_cast<int*>(data) = 0; return;
+      default:
+        throw ApiError(cudaErrorNotSupported, fmt::format("pointer attribute {} is not supported by the emulated GPU",
+                                                          static_cast<int>(attribute)));
+    }
+  });
+}
+
+CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy_with("cuMemcpy", pointer_of(to), pointer_of(from), bytes, cudaMemcpyDefault);
+}
+CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy_with("cuMemcpyAsync", pointer_of(to), pointer_of(from), bytes, cudaMemcpyDefault, stream);
+}
+CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void* from, size_t bytes) {
+  return copy_with("cuMemcpyHtoD", pointer_of(to), from, bytes, cudaMemcpyHostToDevice);
+}
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, size_t bytes, CUstream stream) {
+  return copy_with("cuMemcpyHtoDAsync", pointer_of(to), from, bytes, cudaMemcpyHostToDevice, stream);
+}
+CUresult cuMemcpyDtoH_v2(void* to, CUdeviceptr from, size_t bytes) {
+  return copy_with("cuMemcpyDtoH", to, pointer_of(from), bytes, cudaMemcpyDeviceToHost);
+}
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy_with("cuMemcpyDtoHAsync", to, pointer_of(from), bytes, cudaMemcpyDeviceToHost, stream);
+}
+CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy_with("cuMemcpyDtoD", pointer_of(to), pointer_of(from), bytes, cudaMemcpyDeviceToDevice);
+}
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return copy_with("cuMemcpyDtoDAsync", pointer_of(to), pointer_of(from), bytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count) {
+  return fill_with("cuMemsetD8", to, value, 1, count);
+}
+CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count) {
+  return fill_with("cuMemsetD16", to, value, 2, count);
+}
+CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned value, size_t count) {
+  return fill_with("cuMemsetD32", to, value, 4, count);
+}
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream stream) {
+  return fill_with("cuMemsetD8Async", to, value, 1, count, stream);
+}
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+  return fill_with("cuMemsetD16Async", to, value, 2, count, stream);
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t count, CUstream stream) {
+  return fill_with("cuMemsetD32Async", to, value, 4, count, stream);
+}
+
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return driver_call_through("cuStreamCreate", Needs::device, [&] { return cudaStreamCreateWithFlags(stream, flags); });
+}
+CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+  return driver_call_through("cuStreamCreateWithPriority", Needs::device,
+                             [&] { return cudaStreamCreateWithPriority(stream, flags, priority); });
+}
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  return driver_call_through("cuStreamDestroy", Needs::device, [&] { return cudaStreamDestroy(stream); });
+}
+CUresult cuStreamSynchronize(CUstream stream) {
+  return driver_call_through("cuStreamSynchronize", Needs::device, [&] { return cudaStreamSynchronize(stream); });
+}
+CUresult cuStreamQuery(CUstream stream) {
+  return driver_call_through("cuStreamQuery", Needs::device, [&] { return cudaStreamQuery(stream); });
+}
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  return driver_call_through("cuStreamWaitEvent", Needs::device,
+                             [&] { return cudaStreamWaitEvent(stream, event, flags); });
+}
+CUresult cuStreamGetPriority(CUstream stream, int* priority) {
+  return driver_call_through("cuStreamGetPriority", Needs::device,
+                             [&] { return cudaStreamGetPriority(stream, priority); });
+}
+CUresult cuStreamGetFlags(CUstream stream, unsigned* flags) {
+  return driver_call_through("cuStreamGetFlags", Needs::device, [&] { return cudaStreamGetFlags(stream, flags); });
+}
+
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  return driver_call_through("cuEventCreate", Needs::device, [&] { return cudaEventCreateWithFlags(event, flags); });
+}
+CUresult cuEventDestroy_v2(CUevent event) {
+  return driver_call_through("cuEventDestroy", Needs::device, [&] { return cudaEventDestroy(event); });
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  return driver_call_through("cuEventRecord", Needs::device, [&] { return cudaEventRecord(event, stream); });
+}
+CUresult cuEventQuery(CUevent event) {
+  return driver_call_through("cuEventQuery", Needs::device, [&] { return cudaEventQuery(event); });
+}
+CUresult cuEventSynchronize(CUevent event) {
+  return driver_call_through("cuEventSynchronize", Needs::device, [&] { return cudaEventSynchronize(event); });
+}
+CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) {
+  return driver_call_through("cuEventElapsedTime", Needs::device,
+                             [&] { return cudaEventElapsedTime(milliseconds, start, end); });
+}
+
+// Of attributes that a pointer has not, the value is zero (cuda.h).
+CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {
+  if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned index = 0; index < count; ++index) cuPointerGetAttribute(data[index], attributes[index], pointer);
+  return CUDA_SUCCESS;
+}
+
+}  // extern "C"

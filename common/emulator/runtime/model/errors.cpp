@@ -1,0 +1,78 @@
+#include "emulator/runtime/model/errors.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+const char* error_name(cudaError_t error) {
+  switch (error) {
+#define STAGECRAFT_ERROR(name, text) \
+  case name:                         \
+    return #name;
+#include "emulator/runtime/model/error_table.inc"
+#undef STAGECRAFT_ERROR
+    default: return nullptr;
+  }
+}
+
+const char* error_text(cudaError_t error) {
+  switch (error) {
+#define STAGECRAFT_ERROR(name, text) \
+  case name:                         \
+    return text;
+#include "emulator/runtime/model/error_table.inc"
+#undef STAGECRAFT_ERROR
+    default: return nullptr;
+  }
+}
+
+const char* driver_error_name(CUresult error) {
+  switch (static_cast<int>(error)) {
+#define STAGECRAFT_ERROR(name, text) \
+  case name:                         \
+    return #name;
+#include "emulator/runtime/model/driver_error_table.inc"
+#undef STAGECRAFT_ERROR
+    default: return nullptr;
+  }
+}
+
+const char* driver_error_text(CUresult error) {
+  switch (static_cast<int>(error)) {
+#define STAGECRAFT_ERROR(name, text) \
+  case name:                         \
+    return text;
+#include "emulator/runtime/model/driver_error_table.inc"
+#undef STAGECRAFT_ERROR
+    default: return nullptr;
+  }
+}
+
+cudaError_t error_of(machine::FaultKind fault) {
+  switch (fault) {
+    case machine::FaultKind::illegal_address:
+    // Measured on an H200 (driver 580): these two come back as illegal addresses as well.
+    case machine::FaultKind::invalid_pc:
+    case machine::FaultKind::stack_overflow: return cudaErrorIllegalAddress;
+    case machine::FaultKind::misaligned_address: return cudaErrorMisalignedAddress;
+    case machine::FaultKind::illegal_instruction: return cudaErrorIllegalInstruction;
+    case machine::FaultKind::invalid_address_space: return cudaErrorInvalidAddressSpace;
+    case machine::FaultKind::assertion: return cudaErrorAssert;
+    case machine::FaultKind::launch_failure: return cudaErrorLaunchFailure;
+    case machine::FaultKind::deadlock: return cudaErrorLaunchTimeout;
+  }
+  return cudaErrorUnknown;
+}
+
+CUresult driver_error(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInvalidDeviceFunction: return CUDA_ERROR_INVALID_HANDLE;
+    case cudaErrorInvalidSymbol: return CUDA_ERROR_NOT_FOUND;
+    case cudaErrorInvalidConfiguration:
+    case cudaErrorInvalidPitchValue:
+    case cudaErrorInvalidMemcpyDirection: return CUDA_ERROR_INVALID_VALUE;
+    default: break;
+  }
+  const auto same_number = static_cast<CUresult>(error);
+  return driver_error_name(same_number) != nullptr ? same_number : CUDA_ERROR_UNKNOWN;
+}
+
+}  // namespace stagecraft::emulator::runtime

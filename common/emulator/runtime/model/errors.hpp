@@ -1,0 +1,37 @@
+// CUDA errors: their names and texts, and how a function of the API ends with one.
+#pragma once
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "emulator/runtime/model/cuda_headers.hpp"
+#include "emulator/state/fault.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+/// Ends a function of the API: its caller gets `code`, and stderr one line with the function's name and the message.
+/// An empty message prints nothing: for answers that are no mistake (cudaErrorNotReady), or that were told before.
+class ApiError : public std::runtime_error {
+ public:
+  ApiError(cudaError_t code, std::string message) : std::runtime_error(std::move(message)), code_(code) {}
+  cudaError_t code() const { return code_; }
+
+ private:
+  cudaError_t code_;
+};
+
+/// "cudaErrorInvalidValue", or null for a number that is no error.
+const char* error_name(cudaError_t error);
+/// "invalid argument", or null.
+const char* error_text(cudaError_t error);
+const char* driver_error_name(CUresult error);
+const char* driver_error_text(CUresult error);
+
+/// What the runtime reports for a kernel that was stopped.
+cudaError_t error_of(machine::FaultKind fault);
+/// The driver's number for what the runtime reports as `error`. They agree where both have the error.
+CUresult driver_error(cudaError_t error);
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,21 @@
+// What the calls of the runtime API on graphs have in common.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "emulator/runtime/model/graphs.hpp"
+#include "emulator/runtime/model/state.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+inline cudaGraph_t handle_of(const Graph& graph) { return reinterpret_cast<cudaGraph_t>(const_cast<Graph*>(&graph)); }
+inline cudaGraphNode_t handle_of(const GraphNode& node) {
+  return reinterpret_cast<cudaGraphNode_t>(const_cast<GraphNode*>(&node));
+}
+
+/// The edges from `count` nodes of a graph, with their data where there is some. Throws ApiError.
+std::vector<Edge> edges_from(State& state, const Graph& graph, const cudaGraphNode_t* from,
+                             const cudaGraphEdgeData* data, size_t count);
+
+}  // namespace stagecraft::emulator::runtime

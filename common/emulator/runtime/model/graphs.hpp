@@ -1,0 +1,198 @@
+// Graphs: work that is described once, by nodes or by capturing a stream, and done whenever the graph is launched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <variant>
+#include <vector>
+
+#include "emulator/runtime/model/launch.hpp"
+#include "emulator/runtime/model/memory_operations.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+class State;
+
+/// Memory that a graph allocates. Its address is fixed when the node is made; it is the program's between the node that
+/// allocates it and the one, or the cudaFree, that frees it.
+class GraphMemory {
+ public:
+  GraphMemory(State& state, uint64_t bytes);
+  ~GraphMemory();
+  GraphMemory(const GraphMemory&) = delete;
+  GraphMemory& operator=(const GraphMemory&) = delete;
+
+  void* address = nullptr;
+  uint64_t bytes = 0;
+  bool is_live = false;
+
+ private:
+  State& state_;
+};
+
+// ---- What there is to do ----
+struct EmptyWork {};
+struct CopyWork {
+  void* to = nullptr;
+  Layout to_layout;
+  const void* from = nullptr;
+  Layout from_layout;
+  Box box;
+  cudaMemcpyKind kind = cudaMemcpyDefault;
+};
+struct FillWork {
+  void* to = nullptr;
+  Layout layout;
+  Box box;  ///< in bytes
+  uint32_t value = 0;
+  uint32_t value_bytes = 1;
+};
+struct HostWork {
+  cudaHostFn_t function = nullptr;
+  void* data = nullptr;
+};
+struct RecordWork {
+  cudaEvent_t event = nullptr;
+};
+struct WaitWork {
+  cudaEvent_t event = nullptr;
+};
+struct AllocateWork {
+  std::shared_ptr<GraphMemory> memory;
+  cudaMemAllocNodeParams parameters{};
+};
+struct FreeWork {
+  void* pointer = nullptr;
+};
+struct ChildWork {
+  std::shared_ptr<Graph> graph;  ///< the node's own
+};
+/// Graphs of which a value chooses, which kernels set by cudaGraphSetConditional.
+struct ConditionalWork {
+  cudaGraphConditionalHandle handle = 0;  ///< the address of the value
+  cudaGraphConditionalNodeType type = cudaGraphCondTypeIf;
+  std::vector<std::shared_ptr<Graph>> bodies;  ///< the node's own
+};
+using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, RecordWork, WaitWork, AllocateWork,
+                          FreeWork, ChildWork, ConditionalWork>;
+
+cudaGraphNodeType type_of(const Work& work);
+
+struct Edge {
+  GraphNode* from = nullptr;
+  cudaGraphEdgeData data{};
+};
+
+struct GraphNode {
+  Graph* graph = nullptr;
+  Work work;
+  std::vector<Edge> dependencies;
+  bool is_enabled = true;
+  std::vector<cudaGraph_t> bodies;  ///< of a conditional node, as cudaGraphAddNode tells them
+  std::vector<void*> arguments;     ///< of a kernel, for cudaGraphKernelNodeGetParams: each points into its parameters
+};
+
+/// The value of a conditional handle. Throws ApiError (cudaErrorInvalidValue) when the handle is none.
+uint32_t& condition(State& state, cudaGraphConditionalHandle handle);
+/// Which values a graph's launch sets anew, and to what.
+struct Condition {
+  std::shared_ptr<GraphMemory> memory;
+  uint32_t default_value = 0;
+  bool is_assigned = false;
+};
+
+/// Called with a counted pointer when nobody needs it any more.
+struct UserObject {
+  void* object = nullptr;
+  cudaHostFn_t destroy = nullptr;
+  ~UserObject() { destroy(object); }
+};
+
+/// Which node of a copy stands for which node of the original.
+using NodeMap = std::unordered_map<const GraphNode*, GraphNode*>;
+
+/// Owner of its nodes.
+class Graph {
+ public:
+  Graph();
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  GraphNode& add(Work work, std::vector<Edge> dependencies);
+  void remove(GraphNode& node);
+  const std::vector<std::unique_ptr<GraphNode>>& nodes() const { return nodes_; }
+  /// The nodes such that each comes after what it depends on, and else in the order in which they were made. Throws
+  /// ApiError (cudaErrorInvalidValue) when they depend on each other in a circle.
+  std::vector<GraphNode*> order() const;
+  /// A copy with copies of its nodes, also those of graphs inside, which are added to `copies`.
+  std::shared_ptr<Graph> clone(NodeMap& copies) const;
+
+  std::map<UserObject*, std::vector<std::shared_ptr<UserObject>>> user_objects;  ///< one pointer for each reference
+  std::vector<Condition> conditions;
+  NodeMap clones_of;  ///< of a graph made by cudaGraphClone: the original's nodes
+
+ private:
+  std::vector<std::unique_ptr<GraphNode>> nodes_;
+};
+
+/// A graph made ready to run: a copy, so that changes of the graph leave it alone.
+struct GraphExecutable {
+  std::shared_ptr<Graph> graph;
+  NodeMap nodes;  ///< by the original's
+  unsigned long long flags = 0;
+  uint64_t launches = 0;
+};
+
+/// All graphs of the process, and what handles mean. "Throws" is ApiError (cudaErrorInvalidValue).
+class GraphTable {
+ public:
+  Graph& add(std::shared_ptr<Graph> graph);
+  Graph& require(cudaGraph_t graph) const;
+  /// Throws for a graph inside another.
+  void destroy(cudaGraph_t graph);
+
+  GraphNode& require_node(cudaGraphNode_t node) const;
+
+  GraphExecutable& add_executable(std::shared_ptr<GraphExecutable> executable);
+  std::shared_ptr<GraphExecutable> require_executable(cudaGraphExec_t executable) const;
+  void destroy_executable(cudaGraphExec_t executable);
+  /// The executable's copy of a node. Throws.
+  GraphNode& require_copy(const GraphExecutable& executable, cudaGraphNode_t node) const;
+
+  /// What was allocated by graphs, by address; the nodes own it.
+  std::map<uint64_t, GraphMemory*> memory;
+  uint64_t used_high = 0, reserved_high = 0;  ///< of that memory, as far as it was asked for
+  std::map<cudaUserObject_t, std::vector<std::shared_ptr<UserObject>>> user_objects;  ///< references of the program
+  /// The program's references to an object, which are at least `count`. Throws.
+  std::vector<std::shared_ptr<UserObject>>& require_references(cudaUserObject_t object, size_t count);
+
+  void reset();
+
+ private:
+  std::unordered_map<const Graph*, std::shared_ptr<Graph>> graphs_;
+  std::unordered_map<const GraphExecutable*, std::shared_ptr<GraphExecutable>> executables_;
+};
+
+/// Makes an executable of a graph. Throws when it cannot run.
+std::shared_ptr<GraphExecutable> instantiate(State& state, const Graph& graph, unsigned long long flags);
+
+/// Throws ApiError when the work cannot be done as described.
+void check_work(State& state, const Work& work);
+/// Does it now. A host function is the caller's to call, outside of the lock; so are graphs inside graphs.
+void perform(State& state, Stream& stream, const Work& work);
+/// Does the work in the stream now, or adds it to the stream's capture.
+void submit(State& state, cudaStream_t stream, Work work);
+/// Adds the work to the stream's capture, and returns its node; null when the stream is not captured.
+GraphNode* capture_work(State& state, Stream& stream, const Work& work);
+
+/// Lets the work of `to` be that of `from`, a graph of the same shape. Throws ApiError and says why.
+void update(const Graph& to, const Graph& from, cudaGraphExecUpdateResultInfo& info);
+
+}  // namespace stagecraft::emulator::runtime

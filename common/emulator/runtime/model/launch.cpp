@@ -1,0 +1,383 @@
+#include "emulator/runtime/model/launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "emulator/checks/deadlock/deadlock.hpp"
+#include "emulator/checks/race/race.hpp"
+#include "emulator/runtime/model/graphs.hpp"
+#include "emulator/runtime/model/recording.hpp"
+#include "emulator/runtime/model/state.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+using machine::Extent3;
+
+constexpr uint64_t kLargestGridX = 0x7fffffff;
+constexpr uint64_t kLargestGridYZ = 65535;
+constexpr uint32_t kLargestBlockZ = 64;
+constexpr uint32_t kRegisterAllocationUnit = 256;  // per warp
+/// Virtual time between a launch and the first instruction.
+constexpr double kLaunchNanoseconds = 2000;
+
+std::string text_of(Extent3 extent) { return fmt::format("({},{},{})", extent.x, extent.y, extent.z); }
+
+[[noreturn]] void refuse(cudaError_t error, const machine::Kernel& kernel, std::string message) {
+  throw ApiError(error, fmt::format("kernel {}: {}", kernel.display_name, message));
+}
+
+void check_extents(const machine::Architecture& chip, const machine::Kernel& kernel,
+                   const LaunchConfiguration& configuration) {
+  const Extent3 grid = configuration.grid, block = configuration.block;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > kLargestGridX || grid.y > kLargestGridYZ ||
+      grid.z > kLargestGridYZ) {
+    refuse(cudaErrorInvalidConfiguration, kernel,
+           fmt::format("a grid of {} blocks; legal are 1 to {} by 1 to {} by 1 to {}", text_of(grid), kLargestGridX,
+                       kLargestGridYZ, kLargestGridYZ));
+  }
+  const uint32_t most = chip.threads_per_block;
+  if (block.count() == 0 || block.x > most || block.y > most || block.z > kLargestBlockZ || block.count() > most) {
+    refuse(cudaErrorInvalidConfiguration, kernel,
+           fmt::format("a block of {} threads; legal are at least 1 each, at most {} by {} by {}, and {} together",
+                       text_of(block), most, most, kLargestBlockZ, most));
+  }
+}
+
+/// Registers that a block takes, as the chip hands them out; 0 when ptxas' count is unknown.
+uint64_t registers_of_block(const machine::Kernel& kernel, uint64_t threads) {
+  const uint64_t warps = (threads + machine::kWarpSize - 1) / machine::kWarpSize;
+  const uint64_t of_warp = uint64_t{kernel.machine_registers} * machine::kWarpSize;
+  return warps * ((of_warp + kRegisterAllocationUnit - 1) / kRegisterAllocationUnit * kRegisterAllocationUnit);
+}
+
+void check_threads(const machine::Architecture& chip, const machine::Kernel& kernel, Extent3 block) {
+  const ptx::Extents required = kernel.entry->required_threads;
+  if (required.x != 0 && block != Extent3{required.x, required.y, required.z}) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("a block of {} threads, but the kernel requires exactly {}", text_of(block),
+                       text_of({required.x, required.y, required.z})));
+  }
+  const ptx::Extents bound = kernel.entry->max_threads;
+  const uint64_t most = uint64_t{bound.x} * bound.y * bound.z;
+  if (most != 0 && block.count() > most) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("a block of {} threads, but its __launch_bounds__ promise at most {}", block.count(), most));
+  }
+  const uint64_t registers = registers_of_block(kernel, block.count());
+  if (registers > chip.registers_per_multiprocessor) {
+    refuse(
+        cudaErrorLaunchOutOfResources, kernel,
+        fmt::format("{} threads of {} registers take {} of the {} registers of a multiprocessor: launch fewer threads, "
+                    "or bound them with __launch_bounds__ so that ptxas uses fewer registers",
+                    block.count(), kernel.machine_registers, registers, chip.registers_per_multiprocessor));
+  }
+}
+
+void check_shared(State& state, const Function& function, const machine::Kernel& kernel, uint64_t bytes) {
+  const FunctionLimits limits = limits_of(state, function, kernel);
+  if (bytes <= limits.max_dynamic_shared_bytes) return;
+  const std::string advice =
+      bytes <= limits.shared_bytes_left
+          ? fmt::format("allow it with cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, {})",
+                        bytes)
+          : fmt::format("the {} has {} bytes for a block, of which the kernel's static shared memory takes {}",
+                        state.architecture().name, state.architecture().shared_per_block_optin,
+                        kernel.static_shared_bytes);
+  refuse(cudaErrorInvalidValue, kernel,
+         fmt::format("{} bytes of dynamic shared memory; legal are at most {}: {}", bytes,
+                     limits.max_dynamic_shared_bytes, advice));
+}
+
+void check_cluster(const machine::Architecture& chip, const Function& function, const machine::Kernel& kernel,
+                   const LaunchConfiguration& configuration, Extent3 cluster) {
+  const uint64_t blocks = cluster.count();
+  if (blocks == 0)
+    refuse(cudaErrorInvalidClusterSize, kernel,
+           fmt::format("a cluster of {} blocks; each is at least 1", text_of(cluster)));
+  const bool non_portable = function.non_portable_cluster || kernel.entry->max_cluster_rank > chip.cluster_blocks;
+  const uint32_t most = non_portable ? chip.cluster_blocks_nonportable : chip.cluster_blocks;
+  if (blocks > most) {
+    const bool may_opt_in = blocks <= chip.cluster_blocks_nonportable;
+    refuse(cudaErrorInvalidClusterSize, kernel,
+           fmt::format("a cluster of {} blocks; legal are at most {}{}", text_of(cluster), most,
+                       may_opt_in ? ": allow more with cudaFuncSetAttribute(kernel, "
+                                    "cudaFuncAttributeNonPortableClusterSizeAllowed, 1)"
+                                  : ""));
+  }
+  const Extent3 grid = configuration.grid;
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
+    refuse(cudaErrorInvalidClusterSize, kernel,
+           fmt::format("a grid of {} blocks is no multiple of its clusters of {}: round the grid up and let the extra "
+                       "blocks return",
+                       text_of(grid), text_of(cluster)));
+  }
+}
+
+void check_residency(State& state, const machine::Kernel& kernel, const LaunchConfiguration& configuration) {
+  const machine::Architecture& chip = state.architecture();
+  const machine::Residency residency =
+      state.machine().residency(kernel, configuration.block, static_cast<uint32_t>(configuration.dynamic_shared_bytes));
+  const uint64_t most = uint64_t{residency.blocks} * chip.multiprocessors;
+  if (configuration.cooperative && configuration.grid.count() > most) {
+    refuse(cudaErrorCooperativeLaunchTooLarge, kernel,
+           fmt::format(
+               "a cooperative grid of {} blocks; at most {} run at once ({} on each of {} multiprocessors, limited "
+               "by {})",
+               configuration.grid.count(), most, residency.blocks, chip.multiprocessors, residency.limited_by));
+  }
+}
+
+/// Checks all of a configuration.
+void check_configuration(State& state, const Function& function, const machine::Kernel& kernel,
+                         const LaunchConfiguration& configuration) {
+  const machine::Architecture& chip = state.architecture();
+  check_extents(chip, kernel, configuration);
+  check_threads(chip, kernel, configuration.block);
+  check_shared(state, function, kernel, configuration.dynamic_shared_bytes);
+  check_cluster(chip, function, kernel, configuration, cluster_of(function, kernel, configuration));
+  check_residency(state, kernel, configuration);
+}
+
+std::vector<std::byte> pack(const machine::Kernel& kernel, void* const* arguments) {
+  std::vector<std::byte> packed(kernel.parameter_bytes);
+  if (!kernel.parameters.empty() && arguments == nullptr) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("it has {} parameters, but the array of arguments is a null pointer", kernel.parameters.size()));
+  }
+  for (size_t index = 0; index < kernel.parameters.size(); ++index) {
+    if (arguments[index] == nullptr) {
+      refuse(cudaErrorInvalidValue, kernel,
+             fmt::format("argument {} is a null pointer; each points to a value", index));
+    }
+    const machine::ParameterLayout& parameter = kernel.parameters[index];
+    std::memcpy(packed.data() + parameter.offset, arguments[index], parameter.size);
+  }
+  return packed;
+}
+
+/// From a buffer that is packed already, as CU_LAUNCH_PARAM_BUFFER_POINTER has it.
+std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* extra) {
+  const std::byte* buffer = nullptr;
+  size_t size = 0;
+  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
+      buffer = static_cast<const std::byte*>(extra[1]);
+    } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
+      size = *static_cast<const size_t*>(required(extra[1], "the size in extra"));
+    } else {
+      throw ApiError(cudaErrorInvalidValue,
+                     "extra holds CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE and "
+                     "ends with CU_LAUNCH_PARAM_END, and nothing else");
+    }
+  }
+  if (buffer == nullptr) size = 0;
+  if (size < kernel.parameter_bytes) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("its parameters take {} bytes, but the buffer has {}", kernel.parameter_bytes, size));
+  }
+  return {buffer, buffer + kernel.parameter_bytes};
+}
+
+/// What the race check finds begins in shared memory: barriers are there, copies go there, and so does the address of
+/// tensor memory. It would only slow down a kernel that has none.
+bool has_shared_memory(const machine::LaunchRequest& request) {
+  return request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
+}
+
+Cost run(State& state, const machine::LaunchRequest& request) {
+  // At once rather than at the next synchronisation, which keeps the order with what the host prints.
+  const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  std::vector<machine::Observer*> observers;
+  Recording recording(state.settings());
+  recording.join(observers);
+  // Checks are made for each part of the grid that runs by itself; what is recorded is all of it.
+  const auto checks = [&] {
+    std::vector<std::unique_ptr<machine::Observer>> made;
+    if (state.settings().checks.race && has_shared_memory(request)) {
+      made.push_back(std::make_unique<checks::RaceCheck>());
+    }
+    made.push_back(std::make_unique<checks::DeadlockCheck>());
+    return made;
+  };
+  const machine::Division divided{.observers = checks, .threads = state.settings().threads};
+  const auto begin = std::chrono::steady_clock::now();
+  state.machine().memory().limit_heap(state.limits.heap_bytes);
+  const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);
+  state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  state.thread_instructions += result.thread_instructions;
+  for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
+  recording.tell(state.reporter, state.launches++);
+  if (result.fault && (result.stopped || state.settings().findings_are_errors))
+    state.set_fault(error_of(*result.fault));
+  const double clock_khz = std::max(state.architecture().clock_khz, 1u);
+  return {Engine::compute, kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / clock_khz};
+}
+
+}  // namespace
+
+FunctionLimits limits_of(State& state, const Function& function, const machine::Kernel& kernel) {
+  const machine::Architecture& chip = state.architecture();
+  FunctionLimits limits;
+  limits.max_threads = chip.threads_per_block;
+  const ptx::Extents bound =
+      kernel.entry->max_threads.x != 0 ? kernel.entry->max_threads : kernel.entry->required_threads;
+  if (const uint64_t most = uint64_t{bound.x} * bound.y * bound.z; most != 0) {
+    limits.max_threads = static_cast<uint32_t>(std::min<uint64_t>(limits.max_threads, most));
+  }
+  while (limits.max_threads > machine::kWarpSize &&
+         registers_of_block(kernel, limits.max_threads) > chip.registers_per_multiprocessor) {
+    limits.max_threads -= machine::kWarpSize;
+  }
+  const uint32_t taken = kernel.static_shared_bytes;
+  limits.shared_bytes_left = chip.shared_per_block_optin - std::min(taken, chip.shared_per_block_optin);
+  limits.max_dynamic_shared_bytes =
+      function.max_dynamic_shared_bytes.value_or(chip.shared_per_block - std::min(taken, chip.shared_per_block));
+  return limits;
+}
+
+Extent3 cluster_of(const Function& function, const machine::Kernel& kernel, const LaunchConfiguration& configuration) {
+  const ptx::Extents required = kernel.entry->cluster;
+  if (required.x != 0) {
+    const Extent3 fixed{required.x, required.y, required.z};
+    if (configuration.has_cluster && configuration.cluster != fixed) {
+      refuse(cudaErrorInvalidClusterSize, kernel,
+             fmt::format("a cluster of {} blocks, but its __cluster_dims__ are {}", text_of(configuration.cluster),
+                         text_of(fixed)));
+    }
+    return fixed;
+  }
+  if (configuration.has_cluster) return configuration.cluster;
+  return function.has_required_cluster ? function.required_cluster : Extent3{1, 1, 1};
+}
+
+KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
+                          void* const* arguments) {
+  return prepare_launch(state, stub_or_handle, std::move(configuration), arguments, nullptr);
+}
+
+KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
+                          void* const* arguments, void* const* extra) {
+  KernelWork work{stub_or_handle, &require_function(state, stub_or_handle), std::move(configuration), {}};
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  state.streams.require(work.configuration.stream);
+  check_configuration(state, *work.function, kernel, work.configuration);
+  if (arguments != nullptr && extra != nullptr) {
+    throw ApiError(cudaErrorInvalidValue, "both kernelParams and extra are given; one must be null");
+  }
+  work.parameters = extra == nullptr ? pack(kernel, arguments) : pack_extra(kernel, extra);
+  return work;
+}
+
+void check_launch(State& state, const KernelWork& work) {
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  check_configuration(state, *work.function, kernel, work.configuration);
+}
+
+Cost run_kernel(State& state, const KernelWork& work) {
+  if (const auto fault = state.fault()) throw ApiError(*fault, "");
+  const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
+  machine::LaunchRequest request;
+  request.kernel = &kernel;
+  request.grid = work.configuration.grid;
+  request.block = work.configuration.block;
+  request.cluster = cluster_of(*work.function, kernel, work.configuration);
+  request.explicit_cluster = work.configuration.has_cluster || kernel.entry->cluster.x != 0;
+  request.cooperative = work.configuration.cooperative;
+  request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
+  request.parameters = work.parameters;
+  request.seed = state.settings().seed;
+  return run(state, request);
+}
+
+void submit_launch(State& state, KernelWork work) {
+  Stream& stream = state.streams.require_for_work(work.configuration.stream);
+  // All of a kernel has ended before anything else begins, so a part of it that an event stands for has.
+  std::vector<Event*> events;
+  for (const cudaLaunchAttribute& attribute : work.configuration.attributes) {
+    if (attribute.id == cudaLaunchAttributeProgrammaticEvent) {
+      events.push_back(&state.streams.require_event(attribute.val.programmaticEvent.event));
+    } else if (attribute.id == cudaLaunchAttributeLaunchCompletionEvent) {
+      events.push_back(&state.streams.require_event(attribute.val.launchCompletionEvent.event));
+    }
+  }
+  const Work complete = std::move(work);
+  if (capture_work(state, stream, complete) == nullptr) perform(state, stream, complete);
+  for (Event* event : events) state.streams.record(*event, stream);
+}
+
+LaunchConfiguration plain_configuration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
+                                        bool cooperative) {
+  LaunchConfiguration configuration;
+  configuration.grid = {grid.x, grid.y, grid.z};
+  configuration.block = {block.x, block.y, block.z};
+  configuration.dynamic_shared_bytes = shared_bytes;
+  configuration.stream = stream;
+  if (cooperative) {
+    configuration.cooperative = true;
+    cudaLaunchAttribute attribute{};
+    attribute.id = cudaLaunchAttributeCooperative;
+    attribute.val.cooperative = 1;
+    configuration.attributes.push_back(attribute);
+  }
+  return configuration;
+}
+
+LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
+  LaunchConfiguration result;
+  result.grid = {config.gridDim.x, config.gridDim.y, config.gridDim.z};
+  result.block = {config.blockDim.x, config.blockDim.y, config.blockDim.z};
+  result.dynamic_shared_bytes = config.dynamicSmemBytes;
+  result.stream = config.stream;
+  if (config.numAttrs != 0 && config.attrs == nullptr) {
+    throw ApiError(cudaErrorInvalidValue, fmt::format("numAttrs is {}, but attrs is a null pointer", config.numAttrs));
+  }
+  result.attributes.assign(config.attrs, config.attrs + config.numAttrs);
+  for (const cudaLaunchAttribute& attribute : result.attributes) {
+    switch (attribute.id) {
+      case cudaLaunchAttributeClusterDimension:
+        result.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z};
+        result.has_cluster = true;
+        break;
+      case cudaLaunchAttributeCooperative: result.cooperative = attribute.val.cooperative != 0; break;
+      // Without effect where each grid has finished before the next begins.
+      case cudaLaunchAttributeIgnore:
+      case cudaLaunchAttributeAccessPolicyWindow:
+      case cudaLaunchAttributeSynchronizationPolicy:
+      case cudaLaunchAttributeClusterSchedulingPolicyPreference:
+      case cudaLaunchAttributeProgrammaticStreamSerialization:
+      case cudaLaunchAttributePriority:
+      case cudaLaunchAttributeMemSyncDomainMap:
+      case cudaLaunchAttributeMemSyncDomain:
+      case cudaLaunchAttributePreferredClusterDimension:
+      case cudaLaunchAttributePreferredSharedMemoryCarveout:
+      case cudaLaunchAttributeNvlinkUtilCentricScheduling:
+      // Recorded by submit_launch.
+      case cudaLaunchAttributeProgrammaticEvent:
+      case cudaLaunchAttributeLaunchCompletionEvent: break;
+      default:
+        throw ApiError(cudaErrorNotSupported,
+                       fmt::format("launch attribute {} is not supported by the emulated GPU; supported are cluster "
+                                   "dimension, cooperative, programmatic stream serialization and those that only tune",
+                                   static_cast<int>(attribute.id)));
+    }
+  }
+  return result;
+}
+
+Function& require_function(State& state, const void* stub_or_handle) {
+  Function* function = state.modules.find_function(stub_or_handle);
+  if (function == nullptr) {
+    if (stub_or_handle == nullptr) throw ApiError(cudaErrorInvalidDeviceFunction, "the kernel is a null pointer");
+    throw ApiError(cudaErrorInvalidResourceHandle,
+                   fmt::format("{} is no __global__ function of this program", fmt::ptr(stub_or_handle)));
+  }
+  return *function;
+}
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,49 @@
+// Allocating, copying and filling, with every range checked against the allocation it lies in.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/runtime/model/streams.hpp"
+#include "emulator/state/device_memory.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+class State;
+
+/// Device memory with a label like "cudaMalloc #3" for reports; null for 0 bytes, as CUDA does. Throws ApiError
+/// (cudaErrorMemoryAllocation).
+void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const char* function);
+/// Throws ApiError (cudaErrorInvalidValue) when `pointer` is not the start of a live allocation of one of the kinds.
+void release(State& state, void* pointer, bool host_memory);
+
+/// A box of bytes in memory: `depth` slices of `rows` rows of `width` bytes.
+struct Box {
+  uint64_t width = 0, rows = 1, depth = 1;
+};
+/// Where a box lies: rows are `pitch` bytes apart, slices `slice` bytes.
+struct Layout {
+  uint64_t pitch = 0;
+  uint64_t slice = 0;
+};
+
+/// Throws ApiError: a bad kind, a pointer of the wrong side, a range that leaves its allocation.
+void check_copy(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+                cudaMemcpyKind kind);
+/// Copies a box. Throws as check_copy.
+Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,
+              cudaMemcpyKind kind);
+
+/// Throws ApiError for a range that is not device memory.
+void check_fill(State& state, void* to, Layout layout, Box box, uint32_t value_bytes);
+/// Fills a box with a value of 1, 2 or 4 bytes; widths count in bytes. Throws as check_fill.
+Cost fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes = 1);
+
+/// Throws ApiError unless [pointer, pointer + bytes) lies within one allocation that kernels can reach.
+void check_device_range(State& state, const void* pointer, uint64_t bytes, const char* what);
+
+/// Where a variable of the program lies; `offset` and `bytes` must stay in it. Throws ApiError.
+void* symbol_range(State& state, const void* shadow, size_t offset, size_t bytes);
+
+void describe_pointer(State& state, const void* pointer, cudaPointerAttributes& attributes);
+
+}  // namespace stagecraft::emulator::runtime

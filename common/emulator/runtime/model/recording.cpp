@@ -1,0 +1,45 @@
+#include "emulator/runtime/model/recording.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "emulator/trace/timeline_drawing.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+void Recording::join(std::vector<machine::Observer*>& observers) {
+  if (settings_.counters.bank_conflicts) observers.push_back(&bank_conflicts_);
+  if (!settings_.timeline.empty()) observers.push_back(&timeline_);
+}
+
+void Recording::tell(Reporter& reporter, uint64_t launch) const {
+  if (settings_.counters.bank_conflicts) {
+    if (const std::string text = bank_conflicts_.text(); !text.empty()) reporter.tell(text, bank_conflicts_.json());
+  }
+  if (settings_.timeline.empty()) return;
+  if (settings_.timeline == "text") {
+    const std::string text = trace::draw_text(timeline_);
+    return reporter.tell(text, {{"kind", "timeline"}, {"text", text}});
+  }
+  const std::string name = timeline_file(settings_.timeline, launch);
+  std::ofstream file(name);
+  file << (name.ends_with(".svg") ? trace::draw_svg(timeline_) : trace::draw_text(timeline_));
+  file.close();
+  if (file) return;
+  const std::string message =
+      fmt::format("the timeline cannot be written to {}: name a file in a folder that exists", name);
+  reporter.tell(fmt::format("stagecraft: STAGECRAFT_TIMELINE: {}\n", message),
+                {{"kind", "timeline"}, {"message", message}});
+}
+
+std::string timeline_file(const std::string& name, uint64_t launch) {
+  if (launch == 0) return name;
+  const std::filesystem::path path(name);
+  return (path.parent_path() / fmt::format("{}.{}{}", path.stem().string(), launch + 1, path.extension().string()))
+      .string();
+}
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,33 @@
+// What the settings want to be recorded of a launch, and where it is told.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/runtime/model/reporting.hpp"
+#include "emulator/runtime/model/settings.hpp"
+#include "emulator/trace/bank_conflicts.hpp"
+#include "emulator/trace/timeline.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+class Recording {
+ public:
+  explicit Recording(const Settings& settings) : settings_(settings) {}
+
+  /// Adds the observers that are wanted.
+  void join(std::vector<machine::Observer*>& observers);
+  /// After the launch: counters and a text timeline with the reports, others to their file. `launch` counts from 0.
+  void tell(Reporter& reporter, uint64_t launch) const;
+
+ private:
+  const Settings& settings_;
+  trace::BankConflicts bank_conflicts_;
+  trace::Timeline timeline_;
+};
+
+/// The file of a launch's timeline: "line.svg" for the first, "line.2.svg" for the second.
+std::string timeline_file(const std::string& name, uint64_t launch);
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,79 @@
+#include "emulator/runtime/model/reporting.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "emulator/checks/reporting/report.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+/// One line; text that is not UTF-8 (names come from the program) is repaired.
+std::string line_of(const nlohmann::json& json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+std::unique_ptr<FILE, int (*)(FILE*)> open_to_append(const std::string& path) {
+  return {std::fopen(path.c_str(), "ae"), [](FILE* file) { return file == nullptr ? 0 : std::fclose(file); }};
+}
+
+}  // namespace
+
+void Reporter::configure(const Settings& settings) {
+  if (!settings.report_file.empty() && !open_to_append(settings.report_file)) {
+    throw std::invalid_argument(
+        fmt::format("STAGECRAFT_REPORT_FILE is \"{}\", which cannot be opened for writing: name "
+                    "a file in a folder that exists",
+                    settings.report_file));
+  }
+  format_ = settings.report_format;
+  file_ = settings.report_file;
+  tolerant_ = !settings.findings_are_errors;
+}
+
+void Reporter::report(const machine::Diagnostic& diagnostic) {
+  if (!tolerant_ || diagnostic.tolerated.empty()) ++diagnosed_;
+  if (tolerant_ && !diagnostic.identity.empty() &&
+      !told_.emplace(diagnostic.place.kernel, diagnostic.identity).second) {
+    ++repeated_;
+    return;
+  }
+  write(format_ == ReportFormat::json ? line_of(checks::render_json(diagnostic)) : checks::render_text(diagnostic));
+}
+
+void Reporter::tell_repetitions() {
+  if (repeated_ == 0) return;
+  tell(fmt::format("stagecraft: findings that were told once came again in later launches, {} times\n", repeated_),
+       {{"kind", "repeated findings"}, {"count", repeated_}});
+}
+
+void Reporter::tell(const std::string& text, const nlohmann::json& json) {
+  write(format_ == ReportFormat::json ? line_of(json) : text);
+}
+
+void Reporter::refuse(std::string_view function, std::string_view message, std::string_view error) {
+  if (format_ == ReportFormat::json) {
+    write(line_of({{"kind", "refused call"}, {"function", function}, {"message", message}, {"error", error}}));
+  } else {
+    write(fmt::format("stagecraft: {}: {} [{}]\n", function, message, error));
+  }
+}
+
+void Reporter::write(const std::string& text) {
+  // What the kernel printed before belongs before its report.
+  std::fflush(stdout);
+  if (!file_.empty()) {
+    // Opened anew each time: the file is complete whatever becomes of the process, and a fork does not share it.
+    if (const auto file = open_to_append(file_)) {
+      std::fwrite(text.data(), 1, text.size(), file.get());
+      return;
+    }
+  }
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,46 @@
+// Where findings and refused calls are told.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "emulator/runtime/model/settings.hpp"
+#include "emulator/state/observer.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+/// Writes reports as the settings ask: text for people, or one JSON object per line for tools; to stderr or to a file.
+class Reporter {
+ public:
+  /// Until this is called, text to stderr. Throws std::invalid_argument when the report file cannot be opened.
+  void configure(const Settings& settings);
+
+  /// What was found in an earlier launch of the kernel, where findings let the program go on, only counts.
+  void report(const machine::Diagnostic& diagnostic);
+  /// How often findings came again; nothing when none did.
+  void tell_repetitions();
+  /// A call of the API that was refused: `stagecraft: cudaMalloc: <message> [cudaErrorInvalidValue]`.
+  void refuse(std::string_view function, std::string_view message, std::string_view error);
+
+  /// What was counted, or drawn: no diagnostic. In the format of the reports.
+  void tell(const std::string& text, const nlohmann::json& json);
+
+  /// Diagnostics of kernels so far; where findings are no errors, without those that the chip tolerates.
+  uint64_t diagnosed() const { return diagnosed_; }
+
+ private:
+  void write(const std::string& text);
+
+  ReportFormat format_ = ReportFormat::text;
+  std::string file_;
+  bool tolerant_ = false;
+  uint64_t diagnosed_ = 0;
+  std::set<std::pair<std::string, std::string>> told_;  ///< findings, by kernel and identity
+  uint64_t repeated_ = 0;
+};
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,117 @@
+#include "emulator/runtime/model/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <stdexcept>
+#include <string_view>
+#include <thread>
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+constexpr uint32_t kMostThreads = 1024;
+
+[[noreturn]] void illegal(std::string_view name, std::string_view value, std::string_view legal) {
+  throw std::invalid_argument(fmt::format("{} is \"{}\", but must be {}", name, value, legal));
+}
+
+uint64_t read_seed(std::string_view text) {
+  const bool is_hexadecimal = text.starts_with("0x");
+  const std::string_view digits = is_hexadecimal ? text.substr(2) : text;
+  uint64_t seed = 0;
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), seed, is_hexadecimal ? 16 : 10);
+  if (error != std::errc{} || end != digits.data() + digits.size()) {
+    illegal("STAGECRAFT_SEED", text, "a number from 0 to 18446744073709551615, decimal or with 0x");
+  }
+  return seed;
+}
+
+uint32_t read_threads(std::string_view text) {
+  if (text.empty()) return std::max(1u, std::thread::hardware_concurrency());
+  uint32_t threads = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
+  if (error != std::errc{} || end != text.data() + text.size() || threads < 1 || threads > kMostThreads) {
+    illegal("STAGECRAFT_THREADS", text, fmt::format("a number from 1 to {}", kMostThreads));
+  }
+  return threads;
+}
+
+Checks read_checks(std::string_view text) {
+  Checks checks;
+  if (text.empty() || text == "none") return checks;
+  if (text == "all") return {.race = true};
+  while (!text.empty()) {
+    const size_t comma = text.find(',');
+    const std::string_view name = text.substr(0, comma);
+    if (name == "race") {
+      checks.race = true;
+    } else if (name != "deadlock") {  // which is always looked for
+      illegal("STAGECRAFT_CHECKS", name, "all, none, or a list of: deadlock, race");
+    }
+    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  }
+  return checks;
+}
+
+Counters read_counters(std::string_view text) {
+  Counters counters;
+  if (text.empty() || text == "none") return counters;
+  // There is one so far.
+  if (text != "all" && text != "bank_conflicts") illegal("STAGECRAFT_COUNTERS", text, "all, none, or bank_conflicts");
+  counters.bank_conflicts = true;
+  return counters;
+}
+
+}  // namespace
+
+Settings read_settings(const char* (*get_variable)(const char* name)) {
+  const auto variable = [&](const char* name) {
+    const char* value = get_variable(name);
+    return std::string_view(value == nullptr ? "" : value);
+  };
+  Settings settings;
+  const std::string_view device = variable("STAGECRAFT_DEVICE");
+  settings.architecture = device.empty() ? &machine::b200() : machine::find_architecture(device);
+  if (settings.architecture == nullptr) {
+    illegal("STAGECRAFT_DEVICE", device, fmt::format("{}", fmt::join(machine::architecture_names(), " or ")));
+  }
+  if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
+
+  settings.threads = read_threads(variable("STAGECRAFT_THREADS"));
+  settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
+
+  settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
+  settings.timeline = variable("STAGECRAFT_TIMELINE");
+  const std::string_view timeline = settings.timeline;
+  if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
+    illegal("STAGECRAFT_TIMELINE", timeline, "text, or the name of a file that ends in .svg or .txt");
+  }
+
+  const std::string_view format = variable("STAGECRAFT_REPORT");
+  if (format == "json") {
+    settings.report_format = ReportFormat::json;
+  } else if (!format.empty() && format != "text") {
+    illegal("STAGECRAFT_REPORT", format, "text or json");
+  }
+  settings.report_file = variable("STAGECRAFT_REPORT_FILE");
+
+  const std::string_view exit_status = variable("STAGECRAFT_EXIT_STATUS");
+  if (exit_status == "program") {
+    settings.strict_exit_status = false;
+  } else if (!exit_status.empty() && exit_status != "strict") {
+    illegal("STAGECRAFT_EXIT_STATUS", exit_status, "strict or program");
+  }
+
+  const std::string_view findings = variable("STAGECRAFT_FINDINGS");
+  if (findings == "report") {
+    settings.findings_are_errors = false;
+  } else if (!findings.empty() && findings != "error") {
+    illegal("STAGECRAFT_FINDINGS", findings, "error or report");
+  }
+  return settings;
+}
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,120 @@
+// Everything that one process has of the emulated GPU, and the frame around every function of the API.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/machine/machine.hpp"
+#include "emulator/runtime/model/arrays.hpp"
+#include "emulator/runtime/model/contexts.hpp"
+#include "emulator/runtime/model/errors.hpp"
+#include "emulator/runtime/model/graphs.hpp"
+#include "emulator/runtime/model/memory_pools.hpp"
+#include "emulator/runtime/model/modules.hpp"
+#include "emulator/runtime/model/reporting.hpp"
+#include "emulator/runtime/model/settings.hpp"
+#include "emulator/runtime/model/streams.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+/// Limits that cudaDeviceSetLimit sets; they start as on an H200.
+struct Limits {
+  uint64_t stack_bytes = 1024;
+  uint64_t printf_bytes = 8650752;
+  uint64_t heap_bytes = 8 << 20;
+  uint64_t pending_launches = 2048;
+  uint64_t fetch_granularity = 64;
+  uint64_t persisting_l2_bytes = 11796480;
+};
+
+/// What cudaMemAdvise and cudaMemPrefetchAsync have told of a managed allocation. It changes nothing but the answers.
+struct MemoryAdvice {
+  bool read_mostly = false, accessed_by_device = false, accessed_by_host = false;
+  cudaMemLocation preferred{cudaMemLocationTypeInvalid, 0};
+  cudaMemLocation last_prefetch{cudaMemLocationTypeInvalid, 0};
+};
+
+class State {
+ public:
+  /// The one of the process. Made on first use and never destroyed: programs free device memory in static destructors.
+  static State& instance();
+
+  std::recursive_mutex mutex;  ///< held during every function of the API except while host callbacks run
+
+  /// Throws ApiError when the environment's settings are illegal; told once.
+  const Settings& settings();
+  const machine::Architecture& architecture() { return *settings().architecture; }
+  /// The chip; started on first use. Throws ApiError.
+  machine::Machine& machine();
+  bool machine_is_started() const { return machine_ != nullptr; }
+
+  ModuleTable modules;
+  Reporter reporter;
+  Limits limits;
+  Contexts contexts;
+  Streams streams;
+  GraphTable graphs;
+  MemoryPools pools;
+  Arrays arrays;
+  unsigned device_flags = 0;
+  bool driver_initialised = false;                               ///< cuInit was called
+  std::unordered_map<uint64_t, MemoryAdvice> memory_advice;      ///< of managed memory, by address
+  std::unordered_map<uint64_t, unsigned> host_allocation_flags;  ///< of cudaHostAlloc and cudaHostRegister, by address
+  uint64_t allocation_count = 0;                                 ///< for labels
+
+  uint64_t launches = 0;             ///< of kernels
+  uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
+  double seconds_in_kernels = 0;     ///< that the host took to emulate them
+
+  /// A kernel was stopped: every later call that touches the device gives this, until cudaDeviceReset. (On a chip even
+  /// that does not help, only a new process does. Here it does, so that one test program can show several faults.)
+  void set_fault(cudaError_t error) {
+    if (!fault_) fault_ = error;
+  }
+  std::optional<cudaError_t> fault() const { return fault_; }
+
+  /// cudaDeviceReset.
+  void reset();
+
+ private:
+  State() = default;
+
+  std::optional<Settings> settings_;
+  std::optional<ApiError> settings_failure_;
+  std::unique_ptr<machine::Machine> machine_;
+  std::optional<ApiError> machine_failure_;
+  std::optional<cudaError_t> fault_;
+};
+
+/// What a function of the API needs before its own work.
+enum class Needs {
+  nothing,     ///< answers from the settings, or from nothing at all
+  device,      ///< touches the device: fails when a kernel was stopped before
+  no_capture,  ///< the same, and is unsafe while a stream is captured
+};
+
+/// Runs `body` as the function of this name, and returns what it ends with. Nothing that is thrown leaves.
+cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
+CUresult run_driver_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
+
+/// For callers of the API: the last error of this thread.
+cudaError_t take_last_error() noexcept;
+cudaError_t peek_last_error() noexcept;
+
+/// `pointer` itself; throws ApiError (cudaErrorInvalidValue) when it is null.
+template <typename T>
+T* required(T* pointer, const char* parameter) {
+  if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, std::string(parameter) + " is a null pointer");
+  return pointer;
+}
+
+/// Throws ApiError (cudaErrorInvalidDevice) unless the number is that of the one device.
+void check_device(int device);
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,158 @@
+// Streams and events: who they are, when their work ends on the virtual clock, and what is captured from them.
+//
+// Work is done when it is asked for, in the order of the calls. That is one of the orders that every stream permits, so
+// nothing here waits. What streams decide is the virtual time at which their work ends, as events tell it: work of one
+// stream is in order, the legacy default stream keeps the order with all but the non-blocking ones, kernels follow each
+// other, and copies to and from the host have an engine each.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/runtime/model/errors.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+class Graph;
+struct GraphNode;
+struct Capture;
+
+struct Stream {
+  uint64_t id = 0;
+  unsigned flags = 0;
+  int priority = 0;
+  double done_at = 0;  ///< virtual nanoseconds; when all its work so far has ended
+
+  Capture* capture = nullptr;                     ///< what its work goes into instead of being done
+  std::vector<GraphNode*> captured_front;         ///< what the next captured work comes after
+  std::vector<cudaGraphEdgeData> captured_edges;  ///< of the front, for cudaStreamGetCaptureInfo; all are plain
+
+  std::map<int, cudaLaunchAttributeValue> attributes;  ///< set with cudaStreamSetAttribute; they only tune
+
+  bool is_blocking() const { return (flags & cudaStreamNonBlocking) == 0; }
+};
+
+struct Event {
+  unsigned flags = 0;
+  std::optional<double> recorded_at;  ///< virtual nanoseconds
+
+  uint64_t captured_by = 0;                ///< the capture in which it was recorded last; 0 for none
+  std::vector<GraphNode*> captured_front;  ///< the nodes whose completion it then stands for
+};
+
+/// A graph that is being made of what streams are asked to do.
+struct Capture {
+  uint64_t id = 0;
+  Stream* origin = nullptr;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  std::thread::id thread;  ///< that began it
+  Graph* graph = nullptr;
+  std::shared_ptr<Graph> made;  ///< the same, unless it goes into a graph of the program's
+  bool is_invalid = false;      ///< something forbidden was done; it can only be ended
+  std::vector<Stream*> streams;
+  std::vector<GraphNode*> ends;  ///< of streams that were destroyed
+};
+
+/// While one lives, a null stream is that of the calling thread instead of the legacy one: during the functions of
+/// programs that were compiled with `nvcc --default-stream per-thread`.
+class PerThreadDefault {
+ public:
+  PerThreadDefault() { ++depth(); }
+  ~PerThreadDefault() { --depth(); }
+  PerThreadDefault(const PerThreadDefault&) = delete;
+  PerThreadDefault& operator=(const PerThreadDefault&) = delete;
+  static bool is_on() { return depth() > 0; }
+
+ private:
+  static unsigned& depth();
+};
+
+/// Parts of the chip that work side by side.
+enum class Engine : uint8_t { compute, to_device, to_host };
+/// What a piece of work takes on the virtual clock.
+struct Cost {
+  Engine engine = Engine::compute;
+  double nanoseconds = 0;
+};
+
+/// Owner of all streams, events and captures, and of the virtual clock. "Throws" is ApiError.
+class Streams {
+ public:
+  Streams();
+  ~Streams();
+
+  Stream& create(unsigned flags, int priority);
+  /// The stream of a handle; null and cudaStreamLegacy are the legacy default stream (but see PerThreadDefault),
+  /// cudaStreamPerThread is the calling thread's own. Throws (cudaErrorInvalidResourceHandle) when there is none.
+  Stream& require(cudaStream_t stream);
+  /// The same for a stream that is given work. Throws (cudaErrorStreamCaptureImplicit) when that would order captured
+  /// work with other work: the legacy stream while a blocking stream is captured. Throws when its capture is invalid.
+  Stream& require_for_work(cudaStream_t stream);
+  /// Throws for the default streams.
+  void destroy(cudaStream_t stream);
+
+  Event& create_event(unsigned flags);
+  /// Throws (cudaErrorInvalidResourceHandle).
+  Event& require_event(cudaEvent_t event);
+  void destroy_event(cudaEvent_t event);
+  /// Records the event in the stream, or in its capture.
+  void record(Event& event, Stream& stream);
+  /// What follows in the stream comes after the event; so a stream joins the capture in which the event was recorded.
+  void wait(Stream& stream, const Event& event);
+
+  // ---- The virtual clock ----
+  /// Lets the engine work for the stream, as soon as both are free.
+  void work(Stream& stream, Cost cost);
+  /// Has the host wait for what the stream was asked to do so far.
+  void host_waits_for(const Stream& stream) { host_waits_until(stream.done_at); }
+  void host_waits_until(double time) { host_time_ = std::max(host_time_, time); }
+  void host_waits_for_all();
+
+  // ---- Captures ----
+  /// Work goes into a new graph, or into `into`, behind `front`. Throws.
+  void begin_capture(Stream& stream, cudaStreamCaptureMode mode, Graph* into, std::vector<GraphNode*> front);
+  /// The graph, owned unless it was given. Throws; the capture has ended even then, except where the stream has none.
+  std::shared_ptr<Graph> end_capture(Stream& stream, Graph*& graph);
+  bool is_capturing(uint64_t capture) const;
+  /// Throws (cudaErrorStreamCaptureUnsupported), and makes the capture invalid, when the stream is captured.
+  void forbid_capture_of(Stream& stream, const char* what);
+  /// The same for a call that concerns all streams.
+  void forbid_any_capture(const char* what);
+  /// The same for a call that is unsafe while streams are captured, as far as their modes and the thread's forbid it.
+  void forbid_unsafe_call(const char* what);
+  /// Throws (cudaErrorCapturedEvent) when the event stands for captured work, which nobody can wait for.
+  void forbid_captured(const Event& event);
+  /// Throws as require_for_work does.
+  void forbid_implicit_order(const Stream& stream);
+
+  /// Each thread's answer to unsafe calls; set by cudaThreadExchangeStreamCaptureMode.
+  static cudaStreamCaptureMode& thread_capture_mode();
+
+  void reset();
+
+ private:
+  Stream& of_this_thread();
+  /// When work of the stream can begin at the earliest.
+  double ready_at(const Stream& stream) const;
+  [[noreturn]] void invalidate(Capture& capture, cudaError_t error, std::string message);
+
+  std::unordered_map<Stream*, std::unique_ptr<Stream>> streams_;
+  std::unordered_map<std::thread::id, std::unique_ptr<Stream>> of_threads_;
+  std::unordered_map<Event*, std::unique_ptr<Event>> events_;
+  std::map<uint64_t, std::unique_ptr<Capture>> captures_;
+  Stream legacy_;
+  uint64_t next_id_ = 3;  // after the legacy and the per-thread ones
+  uint64_t next_capture_ = 1;
+  double host_time_ = 0;
+  std::array<double, 3> free_at_{};  // of each engine
+};
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,78 @@
+#include "emulator/scheduling/endless_loop.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+/// Turns of the cluster without an effect before its warps are looked at: long computations pass by unhindered.
+constexpr uint64_t kTurnsAtFirst = 1024;
+
+size_t register_bytes_of(const Warp& warp) { return warp.block->cluster->grid->kernel->register_bytes; }
+size_t local_bytes_of(const Warp& warp) { return size_t{warp.local_stride} * kWarpSize; }
+
+}  // namespace
+
+bool EndlessLoopDetector::goes_on_by_itself(const Fragment& fragment) {
+  return fragment.state == FragmentState::ready ||
+         (fragment.state == FragmentState::blocked && (fragment.limited || fragment.wait.kind == WaitKind::sleep));
+}
+
+bool EndlessLoopDetector::repeats(const Cluster& cluster, const Warp& warp, uint64_t effects) {
+  if (effects != effects_) [[likely]] {
+    effects_ = effects;
+    turns_ = 0;
+    if (!warps_.empty()) warps_.clear();
+    return false;
+  }
+  if (++turns_ < kTurnsAtFirst) return false;
+  WarpRecord& record = warps_[&warp];
+  if (!record.repeated) {
+    if (record.turns++ >= record.next_snapshot) {
+      take_snapshot(warp, record);
+      record.next_snapshot = 2 * record.turns;
+    } else {
+      record.repeated = matches_snapshot(warp, record);
+    }
+  }
+  if (!record.repeated || !cluster.events.empty()) return false;
+  return std::all_of(cluster.blocks.begin(), cluster.blocks.end(), [&](const auto& block) {
+    return block->exited || std::all_of(block->warps.begin(), block->warps.end(), [&](const Warp& each) {
+             const bool sleeps = std::none_of(each.fragments.begin(), each.fragments.end(),
+                                              [](const auto& fragment) { return goes_on_by_itself(*fragment); });
+             if (sleeps) return true;
+             const auto found = warps_.find(&each);
+             return found != warps_.end() && found->second.repeated;
+           });
+  });
+}
+
+EndlessLoopDetector::FragmentRecord EndlessLoopDetector::record_of(const Fragment& fragment) {
+  return {fragment.pc,
+          fragment.mask,
+          fragment.state,
+          fragment.timed_out,
+          fragment.idle_poll_pc,
+          fragment.local_frame,
+          fragment.return_stack.size()};
+}
+
+void EndlessLoopDetector::take_snapshot(const Warp& warp, WarpRecord& record) {
+  record.fragments.clear();
+  for (const auto& fragment : warp.fragments) record.fragments.push_back(record_of(*fragment));
+  record.registers.assign(warp.registers, warp.registers + register_bytes_of(warp));
+  record.local.assign(warp.local, warp.local + local_bytes_of(warp));
+}
+
+bool EndlessLoopDetector::matches_snapshot(const Warp& warp, const WarpRecord& record) {
+  if (warp.fragments.size() != record.fragments.size()) return false;
+  for (size_t i = 0; i < record.fragments.size(); ++i) {
+    if (!(record_of(*warp.fragments[i]) == record.fragments[i])) return false;
+  }
+  return std::memcmp(record.registers.data(), warp.registers, record.registers.size()) == 0 &&
+         (record.local.empty() || std::memcmp(record.local.data(), warp.local, record.local.size()) == 0);
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,57 @@
+// Recognises loops that cannot end: polls of memory that nobody will write.
+//
+// A sleeping wait that nobody can end is seen at once, because then nothing is ready. A loop over ordinary loads is
+// always ready, or sleeps for a limited time only. But what a warp does next depends on its registers, its program
+// counters, its local memory, and what others do. While nothing is done that others could see (stores, atomics that
+// change something, arrivals, operations of the engines, readings of a clock), a warp that comes back to a state it was
+// in before will come back to it for ever. When each warp does so, or sleeps until another one wakes it, nothing will
+// ever end. So a loop is never reported that could end; one that counts, stores, or reads the clock does not repeat,
+// and is not found.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/state/grid.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// Watches one cluster.
+class EndlessLoopDetector {
+ public:
+  /// To be called after each turn of a warp, with the grid's count of effects. True when every warp of the cluster has
+  /// come back to an earlier state since the count last changed, or sleeps until another one wakes it.
+  bool repeats(const Cluster& cluster, const Warp& warp, uint64_t effects);
+
+  /// Whether the fragment will go on without the help of others: it is ready, or sleeps for a limited time.
+  static bool goes_on_by_itself(const Fragment& fragment);
+
+ private:
+  struct FragmentRecord {
+    uint32_t pc = 0;
+    LaneMask mask = 0;
+    FragmentState state = FragmentState::ready;
+    bool timed_out = false;
+    uint32_t idle_poll_pc = 0, local_frame = 0;
+    size_t calls = 0;
+    bool operator==(const FragmentRecord&) const = default;
+  };
+  struct WarpRecord {
+    uint64_t turns = 0;          ///< since the last effect
+    uint64_t next_snapshot = 0;  ///< doubles, so that a loop of any length is caught (Brent's algorithm)
+    bool repeated = false;
+    std::vector<FragmentRecord> fragments;
+    std::vector<std::byte> registers, local;
+  };
+  static FragmentRecord record_of(const Fragment& fragment);
+  static void take_snapshot(const Warp& warp, WarpRecord& record);
+  static bool matches_snapshot(const Warp& warp, const WarpRecord& record);
+
+  uint64_t effects_ = ~uint64_t{0};
+  uint64_t turns_ = 0;  ///< of the cluster since the last effect
+  std::unordered_map<const Warp*, WarpRecord> warps_;
+};
+
+}  // namespace stagecraft::emulator::machine

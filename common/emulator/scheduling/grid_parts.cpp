@@ -1,0 +1,160 @@
+#include "emulator/scheduling/grid_parts.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "emulator/scheduling/findings.hpp"
+#include "emulator/scheduling/grid_run.hpp"
+
+namespace stagecraft::emulator::machine {
+namespace {
+
+/// Enough for the cores of a workstation; more would leave large clusters too few multiprocessors.
+constexpr uint32_t kMostParts = 16;
+/// What is done sooner than this is not worth the start of a thread.
+constexpr std::chrono::microseconds kWorthAThread{200};
+
+/// Multiprocessors go to the parts in pairs, which blocks with shared tensor operations need.
+uint32_t first_multiprocessor(uint32_t part, uint32_t parts, uint32_t multiprocessors) {
+  return part == parts ? multiprocessors : multiprocessors / 2 * part / parts * 2;
+}
+
+class Parts {
+ public:
+  Parts(const GridConstants& grid, uint32_t parts, const std::vector<Observer*>& observers, const Division& divided)
+      : grid_(grid), observers_(observers), divided_(divided), results_(parts) {}
+
+  LaunchResult run() {
+    while (run_next()) {
+    }
+    for (std::thread& helper : helpers_) helper.join();
+    if (failure_) std::rethrow_exception(failure_);
+    return together();
+  }
+
+ private:
+  /// Asked before each turn of a cluster.
+  bool goes_on(Cycle now) {
+    if (!has_helpers_ && std::this_thread::get_id() == caller_) start_helpers_where_worth_it();
+    return now <= earliest_stop_.load(std::memory_order_relaxed);
+  }
+
+  void start_helpers_where_worth_it() {
+    if (std::chrono::steady_clock::now() - begin_ < kWorthAThread) return;
+    has_helpers_ = true;
+    const uint64_t left = results_.size() - std::min<uint64_t>(next_, results_.size());
+    try {
+      for (uint64_t i = 0; i < std::min<uint64_t>(divided_.threads - 1, left); ++i) {
+        helpers_.emplace_back([this] {
+          while (run_next()) {
+          }
+        });
+      }
+    } catch (const std::system_error&) {
+      // The host has no more threads to give: those that there are do the work.
+    }
+  }
+
+  /// False when there is none left.
+  bool run_next() {
+    const uint32_t part = next_++;
+    if (part >= results_.size()) return false;
+    try {
+      run_part(part);
+    } catch (...) {  // out of memory
+      if (!has_failed_.exchange(true)) failure_ = std::current_exception();
+    }
+    return true;
+  }
+
+  void run_part(uint32_t part) {
+    const auto parts = static_cast<uint32_t>(results_.size());
+    std::vector<std::unique_ptr<Observer>> own;
+    if (divided_.observers) own = divided_.observers();
+    Grid grid;
+    static_cast<GridConstants&>(grid) = grid_;
+    grid.observers = observers_;
+    for (const auto& observer : own) grid.observers.push_back(observer.get());
+    if (!grid.kernel->observed.empty()) {
+      std::copy_if(grid.observers.begin(), grid.observers.end(), std::back_inserter(grid.memory_observers),
+                   [](const Observer* observer) { return observer->wants_memory_events(); });
+    }
+    grid.next_cluster = part;
+    grid.cluster_step = parts;
+    const uint32_t chip = grid_.architecture->multiprocessors;
+    const uint32_t first = first_multiprocessor(part, parts, chip);
+    grid.sms.resize(first_multiprocessor(part + 1, parts, chip) - first);
+    for (uint32_t i = 0; i < grid.sms.size(); ++i) grid.sms[i].index = first + i;
+
+    RunResult& result = results_[part];
+    GridRun(grid, result, [this](Cycle now) { return goes_on(now); }).run();
+    if (!result.stop) return;
+    Cycle earliest = earliest_stop_;
+    while (result.stop->at < earliest && !earliest_stop_.compare_exchange_weak(earliest, result.stop->at)) {
+    }
+  }
+
+  LaunchResult together() {
+    LaunchResult sum;
+    const RunResult* first = nullptr;  // to be stopped
+    std::vector<std::vector<Finding>> found;
+    for (RunResult& part : results_) {
+      sum.thread_instructions += part.executed.thread_instructions;
+      sum.warp_instructions += part.executed.warp_instructions;
+      sum.cycles = std::max(sum.cycles, part.cycles);
+      found.push_back(std::move(part.findings));
+      if (part.stop && (first == nullptr || part.stop->at < first->stop->at)) first = &part;
+    }
+    if (first == nullptr) {
+      sum.diagnostics = tell(std::move(found), std::nullopt);
+      if (!sum.diagnostics.empty()) sum.fault = FaultKind::launch_failure;
+      return sum;
+    }
+    sum.stopped = true;
+    sum.fault = first->stop->kind;
+    sum.cycles = std::max(first->cycles, first->stop->at);
+    sum.diagnostics = tell(std::move(found), StoppedAt{static_cast<size_t>(first - results_.data()), first->stop->at});
+    // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
+    sum.diagnostics.push_back(first->stop->why);
+    return sum;
+  }
+
+  const GridConstants& grid_;
+  const std::vector<Observer*>& observers_;
+  const Division& divided_;
+  std::vector<RunResult> results_;  ///< by part
+  std::atomic<uint32_t> next_ = 0;  ///< part to be run
+  std::atomic<Cycle> earliest_stop_ = ~Cycle{0};
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const std::thread::id caller_ = std::this_thread::get_id();
+  bool has_helpers_ = false;  ///< set before there are any
+  std::vector<std::thread> helpers_;
+  std::atomic<bool> has_failed_ = false;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+uint32_t parts_of(const LaunchRequest& request, const Architecture& chip) {
+  if (request.kernel->clusters_interact) return 1;
+  const uint64_t blocks = request.cluster.count(), clusters = request.grid.count() / blocks;
+  // A cluster must have as much room as on the whole chip, for which twice its blocks are plenty.
+  const uint64_t roomy = std::max<uint64_t>(1, chip.multiprocessors / (2 * blocks));
+  return static_cast<uint32_t>(std::min({uint64_t{kMostParts}, clusters, roomy}));
+}
+
+LaunchResult run_in_parts(const GridConstants& grid, uint32_t parts, const std::vector<Observer*>& observers,
+                          const Division& divided) {
+  return Parts(grid, parts, observers, divided).run();
+}
+
+}  // namespace stagecraft::emulator::machine

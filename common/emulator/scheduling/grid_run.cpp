@@ -1,0 +1,435 @@
+#include "emulator/scheduling/grid_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "emulator/scheduling/warp_start.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+/// Virtual cycles that a cluster may run ahead of the others.
+constexpr Cycle kClusterSlice = 8192;
+/// Instructions that a warp executes before another one of its cluster has its turn; varied by the seed.
+constexpr uint32_t kWarpTurn = 192;
+constexpr uint32_t kAlignment = 64;
+
+uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
+
+std::byte* allocate_bytes(size_t size) {
+  return static_cast<std::byte*>(::operator new (std::max<size_t>(size, 1), std::align_val_t{kAlignment}));
+}
+
+void free_bytes(std::byte* bytes) { ::operator delete (bytes, std::align_val_t{kAlignment}); }
+
+Extent3 position(uint64_t number, const Extent3& size) {
+  return {static_cast<uint32_t>(number % size.x), static_cast<uint32_t>(number / size.x % size.y),
+          static_cast<uint32_t>(number / size.x / size.y)};
+}
+
+std::string_view name_of(FaultKind kind) {
+  switch (kind) {
+    case FaultKind::illegal_address: return "illegal address";
+    case FaultKind::misaligned_address: return "misaligned address";
+    case FaultKind::illegal_instruction: return "illegal instruction";
+    case FaultKind::invalid_address_space: return "invalid address space";
+    case FaultKind::invalid_pc: return "invalid program counter";
+    case FaultKind::stack_overflow: return "stack overflow";
+    case FaultKind::assertion: return "assertion failed";
+    case FaultKind::launch_failure: return "launch failure";
+    case FaultKind::deadlock: return "deadlock";
+  }
+  return "fault";
+}
+
+}  // namespace
+
+std::optional<Extent3> take_next_cluster(Grid& grid) {
+  if (grid.next_cluster >= grid.cluster_count) return std::nullopt;
+  const Extent3 &shape = grid.request->cluster, &whole = grid.request->grid;
+  const Extent3 index = position(std::exchange(grid.next_cluster, grid.next_cluster + grid.cluster_step),
+                                 {whole.x / shape.x, whole.y / shape.y, whole.z / shape.z});
+  return Extent3{index.x * shape.x, index.y * shape.y, index.z * shape.z};
+}
+
+uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
+  return round_up(machine_registers * kWarpSize, 256) * warps;
+}
+
+GridRun::GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on)
+    : grid_(grid), result_(result), goes_on_(std::move(goes_on)), random_(grid.request->seed) {
+  const LaunchRequest& request = *grid.request;
+  warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
+  block_registers_ = registers_of_block(grid.kernel->machine_registers, warps_per_block_);
+  block_shared_ = kSharedReservedBytes + grid.kernel->static_shared_bytes + request.dynamic_shared_bytes;
+  grid.cluster_count = request.grid.count() / request.cluster.count();
+}
+
+GridRun::~GridRun() {
+  const auto release = [](Block& block) {
+    free_bytes(block.register_files);
+    free_bytes(block.local_memory);
+  };
+  for (const auto& cluster : grid_.resident) {
+    for (const auto& block : cluster->blocks) release(*block);
+  }
+  for (const auto& block : spare_blocks_) release(*block);
+}
+
+void GridRun::run() {
+  for (Observer* observer : grid_.observers) observer->grid_started(grid_);
+  Cluster* current = nullptr;
+  try {
+    while (!grid_.resident.empty() || grid_.next_cluster < grid_.cluster_count) {
+      // The cluster that is furthest behind; one that could start counts from when its place became free.
+      current = nullptr;
+      for (const auto& cluster : grid_.resident) {
+        if (!cluster->stuck && (current == nullptr || cluster->now < current->now)) current = cluster.get();
+      }
+      if (grid_.next_cluster < grid_.cluster_count) {
+        const std::vector<Sm*> room = find_room();
+        if (!room.empty()) {
+          Cycle free_at = 0;
+          for (const Sm* sm : room) free_at = std::max(free_at, sm->free_at);
+          if (current == nullptr || free_at <= current->now) {
+            grid_.resident.push_back(start_cluster(room, free_at));
+            current = grid_.resident.back().get();
+            // What has room must have started before somebody asks what has not.
+            if (grid_.kernel->takes_over_clusters) continue;
+          }
+        }
+      }
+      if (current == nullptr) {
+        // All that is left waits for tensor memory that nobody who could free it will free.
+        report_stuck(*grid_.resident.front(), result_.cycles);
+        break;
+      }
+      if (!goes_on_(current->now)) break;
+      const Status status = advance(*current, current->now + kClusterSlice);
+      result_.cycles = std::max(result_.cycles, current->now);
+      if (status == Status::finished) {
+        finish_blocks(*current);
+        loops_.erase(current);
+        std::erase_if(grid_.resident, [&](const auto& cluster) { return cluster.get() == current; });
+      } else if (status == Status::repeating) {
+        if (nothing_can_end()) {
+          report_endless(*current);
+          break;
+        }
+      } else if (status == Status::stuck) {
+        const bool others_may_help = std::any_of(current->blocks.begin(), current->blocks.end(), [](const auto& block) {
+          return !block->sm->waiting_for_tensor_memory.empty() && block->sm->blocks > 1;
+        });
+        if (!others_may_help) {
+          report_stuck(*current, current->now);
+          break;
+        }
+        current->stuck = true;
+      }
+    }
+  } catch (const Fault& fault) {
+    report(fault, *current);
+  }
+  for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
+  result_.findings = std::move(grid_.findings);
+  for (Observer* observer : grid_.observers) {
+    for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
+  }
+}
+
+bool GridRun::nothing_can_end() const {
+  // Each resident cluster has come back to where it was, and nothing has been done since that another could see. Those
+  // that have not started wait for one of these to end.
+  if (grid_.next_cluster < grid_.cluster_count && !find_room().empty()) return false;
+  return std::all_of(grid_.resident.begin(), grid_.resident.end(), [&](const auto& cluster) {
+    return cluster->stuck || cluster->repeats_since == grid_.effects + 1;
+  });
+}
+
+std::vector<Sm*> GridRun::find_room() const {
+  // Blocks of one cluster go to different multiprocessors as far as there are enough. Pairs of blocks that share tensor
+  // operations go to two neighbours, as on the chip.
+  const uint64_t blocks = grid_.request->cluster.count();
+  const uint32_t together = grid_.kernel->cta_group == 2 && blocks % 2 == 0 ? 2 : 1;
+  std::vector<Sm*> chosen;
+  std::vector<uint32_t> planned(grid_.sms.size(), 0);
+  const auto planned_on = [&](const Sm& sm) -> uint32_t& {
+    return planned[static_cast<size_t>(&sm - grid_.sms.data())];
+  };
+  const auto load = [&](const Sm& sm) { return sm.blocks + planned_on(sm); };
+  for (uint64_t rank = 0; rank < blocks; rank += together) {
+    Sm* best = nullptr;
+    for (size_t first = 0; first + together <= grid_.sms.size(); first += together) {
+      Sm& sm = grid_.sms[first];
+      const auto fits = [&](const Sm& each) { return has_room(each, planned_on(each) + 1); };
+      if (!fits(sm) || !fits(grid_.sms[first + together - 1])) continue;
+      if (best == nullptr || load(sm) < load(*best) || (load(sm) == load(*best) && sm.free_at < best->free_at)) {
+        best = &sm;
+      }
+    }
+    if (best == nullptr) return {};
+    for (uint32_t i = 0; i < together; ++i) {
+      Sm& sm = best[i];  // the neighbour
+      ++planned_on(sm);
+      chosen.push_back(&sm);
+    }
+  }
+  return chosen;
+}
+
+bool GridRun::has_room(const Sm& sm, uint32_t blocks) const {
+  const Architecture& chip = *grid_.architecture;
+  return sm.blocks + blocks <= chip.blocks_per_multiprocessor &&
+         sm.threads + blocks * warps_per_block_ * kWarpSize <= chip.threads_per_multiprocessor &&
+         sm.shared_bytes + blocks * block_shared_ <= chip.shared_per_multiprocessor &&
+         sm.registers + blocks * block_registers_ <= chip.registers_per_multiprocessor;
+}
+
+std::unique_ptr<Cluster> GridRun::start_cluster(const std::vector<Sm*>& sms, Cycle at) {
+  auto cluster = std::make_unique<Cluster>();
+  cluster->grid = &grid_;
+  cluster->first_block = *take_next_cluster(grid_);
+  cluster->now = at;
+  for (uint32_t rank = 0; rank < sms.size(); ++rank) start_block(*cluster, rank, *sms[rank], at);
+  return cluster;
+}
+
+std::unique_ptr<Block> GridRun::take_block() {
+  if (!spare_blocks_.empty()) {
+    auto block = std::move(spare_blocks_.back());
+    spare_blocks_.pop_back();
+    return block;
+  }
+  const Kernel& kernel = *grid_.kernel;
+  auto block = std::make_unique<Block>();
+  const size_t register_bytes = size_t{kernel.register_bytes} * warps_per_block_;
+  block->register_files = allocate_bytes(register_bytes);
+  std::memset(block->register_files, 0, register_bytes);
+  for (uint32_t warp = 0; warp < warps_per_block_; ++warp) {
+    fill_constants(kernel, grid_.request->block, warp, block->register_files + size_t{kernel.register_bytes} * warp);
+  }
+  block->local_memory = allocate_bytes(size_t{round_up(kernel.local_bytes, 16)} * kWarpSize * warps_per_block_);
+  return block;
+}
+
+void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
+  const Kernel& kernel = *grid_.kernel;
+  cluster.blocks.push_back(take_block());
+  Block& block = *cluster.blocks.back();
+  ++cluster.live_blocks;
+  block.cluster = &cluster;
+  block.sm = &sm;
+  block.rank = rank;
+  const Extent3 inside = position(rank, grid_.request->cluster);
+  block.index = {cluster.first_block.x + inside.x, cluster.first_block.y + inside.y, cluster.first_block.z + inside.z};
+  // What a program reads before it writes should not look like data: all ones is no number in any float type.
+  block.shared.assign(block_shared_, std::byte{0xff});
+  block.named_barriers = {};
+  block.mbarriers = {};
+  block.bulk_groups.clear();
+  block.copies.clear();
+  block.pair_calls.clear();
+  block.warpgroups.clear();
+  block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);
+  block.exited = false;
+  block.has_seen_no_cluster_left = false;
+  block.live_warps = warps_per_block_;
+  ++sm.blocks;
+  sm.threads += warps_per_block_ * kWarpSize;
+  sm.shared_bytes += block_shared_;
+  sm.registers += block_registers_;
+  if (kernel.uses_tensor_memory && grid_.architecture->has_tensor_memory() && sm.tensor_memory == nullptr) {
+    sm.tensor_memory = std::make_unique<units::TensorMemory>();
+  }
+  const uint32_t local_stride = round_up(kernel.local_bytes, 16);
+  block.warps.resize(warps_per_block_);
+  for (uint32_t i = 0; i < warps_per_block_; ++i) {
+    Warp& warp = block.warps[i];
+    warp.block = &block;
+    warp.grid = block.cluster->grid;
+    warp.index = i;
+    warp.registers = block.register_files + size_t{kernel.register_bytes} * i;
+    warp.local = block.local_memory + size_t{local_stride} * kWarpSize * i;
+    warp.local_stride = local_stride;
+    warp.clock = at;
+    start_warp(warp);
+  }
+  for (Observer* observer : grid_.observers) observer->block_started(block);
+}
+
+void GridRun::finish_block(Block& block) {
+  Sm& sm = *block.sm;
+  block.exited = true;
+  --block.cluster->live_blocks;
+  --sm.blocks;
+  sm.threads -= warps_per_block_ * kWarpSize;
+  sm.shared_bytes -= block_shared_;
+  sm.registers -= block_registers_;
+  Cycle end = 0;
+  for (const Warp& warp : block.warps) end = std::max(end, warp.clock);
+  sm.free_at = std::max(sm.free_at, end);
+  for (Observer* observer : grid_.observers) observer->block_finished(block);
+  if (sm.tensor_memory == nullptr) return;
+  report_leaks(block, end);
+  wake_for_tensor_memory(sm, end);
+}
+
+void GridRun::report_leaks(const Block& block, Cycle at) {
+  const std::vector<std::string> leaks = block.sm->tensor_memory->leaks(block);
+  constexpr const char* kKind = "tensor memory leak";
+  const auto is_leak = [&](const Finding& finding) { return finding.diagnostic.identity == kKind; };
+  if (leaks.empty() || std::any_of(grid_.findings.begin(), grid_.findings.end(), is_leak)) return;
+  Place place;
+  place.kernel = grid_.kernel->display_name;
+  place.source_file = grid_.kernel->source_file();
+  place.has_block = true;
+  place.block_x = block.index.x, place.block_y = block.index.y, place.block_z = block.index.z;
+  grid_.findings.push_back({{kKind,
+                             leaks.front(),
+                             place,
+                             {leaks.begin() + 1, leaks.end()},
+                             "tcgen05.dealloc is missing on the way out of the kernel",
+                             {},
+                             kKind},
+                            at,
+                            {}});
+}
+
+void GridRun::finish_blocks(Cluster& cluster) {
+  for (auto& block : cluster.blocks) {
+    block->warps.clear();
+    spare_blocks_.push_back(std::move(block));
+  }
+}
+
+Warp* GridRun::next_warp(Cluster& cluster) {
+  // The warp that is furthest behind. Between equals the seed decides; seed 0 keeps the order of their numbers.
+  Warp* best = nullptr;
+  uint64_t best_rank = 0;
+  for (const auto& block : cluster.blocks) {
+    if (block->exited) continue;
+    for (Warp& warp : block->warps) {
+      if (!is_ready(warp)) continue;
+      if (best != nullptr && warp.clock > best->clock) continue;
+      const uint64_t rank = grid_.request->seed == 0 ? 0 : random_();
+      if (best == nullptr || warp.clock < best->clock || rank < best_rank) {
+        best = &warp;
+        best_rank = rank;
+      }
+    }
+  }
+  return best;
+}
+
+GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
+  EndlessLoopDetector& loops = loops_[&cluster];
+  for (;;) {
+    Warp* warp = next_warp(cluster);
+    if (cluster.time_limits.precede(cluster.events)) {
+      if (const Cycle time = cluster.time_limits.next_time(); warp == nullptr || time <= warp->clock) {
+        cluster.now = std::max(cluster.now, time);
+        end_sleep(cluster.time_limits.next());
+        continue;
+      }
+    } else if (!cluster.events.empty() && (warp == nullptr || cluster.events.next().time <= warp->clock)) {
+      const Event event = cluster.events.take();
+      cluster.now = std::max(cluster.now, event.when.time);
+      cluster.origin = event.origin;
+      ++grid_.effects;
+      event.action();
+      continue;
+    }
+    if (warp == nullptr) return cluster.live_blocks == 0 ? Status::finished : Status::stuck;
+    if (warp->clock >= until) {
+      cluster.now = std::max(cluster.now, warp->clock);
+      return Status::paused;
+    }
+    cluster.now = std::max(cluster.now, warp->clock);
+    const uint32_t turn =
+        grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));
+    run_warp(*warp, turn, result_.executed);
+    if (loops.repeats(cluster, *warp, grid_.effects)) {
+      cluster.repeats_since = grid_.effects + 1;
+      cluster.now = std::max(cluster.now, warp->clock);
+      return Status::repeating;
+    }
+    if (warp->live == 0 && warp->block->live_warps == 0 && !warp->block->exited) finish_block(*warp->block);
+  }
+}
+
+Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
+  Origin origin = cluster.origin;
+  if (cluster.running != nullptr) {
+    const Fragment& fragment = *cluster.running;
+    origin = {&fragment.block(), fragment.warp->index, fragment.pc, fragment.mask};
+  }
+  Place place;
+  place.kernel = grid_.kernel->display_name;
+  place.source_file = grid_.kernel->source_file();
+  if (origin.block == nullptr) return place;
+  place.has_block = place.has_warp = true;
+  place.block_x = origin.block->index.x;
+  place.block_y = origin.block->index.y;
+  place.block_z = origin.block->index.z;
+  place.warp = origin.warp;
+  place.lanes = fault.lanes != 0 ? fault.lanes : origin.lanes;
+  place.source = grid_.kernel->describe_source(origin.pc);
+  place.instruction = grid_.kernel->describe_instruction(origin.pc);
+  return place;
+}
+
+void GridRun::report(const Fault& fault, const Cluster& cluster) {
+  result_.stop = {fault.kind,
+                  cluster.now,
+                  {fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
+                   place_of(cluster, fault), fault.details, fault.likely_cause}};
+}
+
+void GridRun::report_endless(Cluster& cluster) {
+  constexpr size_t kMostPlaces = 8;
+  Diagnostic finding{"endless loop",
+                     "the same instructions are executed again and again, with the same values in all registers",
+                     {},
+                     {},
+                     "the loop polls memory or barriers that nobody will change any more"};
+  size_t looping = 0;
+  for (const auto& block : cluster.blocks) {
+    if (block->exited) continue;
+    for (Warp& warp : block->warps) {
+      for (const auto& fragment : warp.fragments) {
+        if (!EndlessLoopDetector::goes_on_by_itself(*fragment)) continue;
+        cluster.running = fragment.get();
+        const Place place = place_of(cluster, Fault(FaultKind::deadlock, {}));
+        cluster.running = nullptr;
+        if (looping++ == 0) {
+          finding.place = place;
+        } else if (looping <= kMostPlaces) {
+          finding.details.push_back(fmt::format("so does block ({},{},{}) warp {}{}", place.block_x, place.block_y,
+                                                place.block_z, place.warp,
+                                                place.source.empty() ? std::string() : " at " + place.source));
+        }
+      }
+    }
+  }
+  if (looping > kMostPlaces) finding.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
+  for (Observer* observer : grid_.observers) observer->cluster_repeats(cluster, finding);
+  finding.details.push_back("no thread that still runs does anything that could end it");
+  result_.stop = {FaultKind::deadlock, cluster.now, std::move(finding)};
+}
+
+void GridRun::report_stuck(Cluster& cluster, Cycle at) {
+  Diagnostic finding{"deadlock", "nothing in a cluster can go on", {}, {}, {}};
+  finding.place.kernel = grid_.kernel->display_name;
+  finding.place.source_file = grid_.kernel->source_file();
+  for (Observer* observer : grid_.observers) observer->cluster_stuck(cluster, finding);
+  result_.stop = {FaultKind::deadlock, at, std::move(finding)};
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,296 @@
+#include "emulator/state/device_memory.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "emulator/state/module_image.hpp"
+
+namespace stagecraft::emulator::machine {
+namespace {
+
+constexpr uint64_t kDeviceBase = 0x2000'0000'0000;
+constexpr uint64_t kSlotBytes = 0x100'0000'0000;  // where a second DeviceMemory of the process tries to go
+constexpr int kSlots = 16;
+constexpr uint64_t kAlignment = 512;
+constexpr uint64_t kSmallestReservation = 256ull << 20;
+constexpr size_t kFreedRemembered = 256;
+constexpr uint64_t kNear = 1ull << 20;  // distance at which an allocation is worth naming
+constexpr uint64_t kNullPage = 4096;
+constexpr uint64_t kPoisonedTail = 64ull << 10;
+
+uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+void poison(uint64_t address, uint64_t bytes) {
+  // Doubling copies: one memcpy of what is already there is faster than a loop of words.
+  std::byte* const start = DeviceMemory::host(address);
+  const uint64_t seed = std::min<uint64_t>(bytes, sizeof kPoisonPattern);
+  std::memcpy(start, &kPoisonPattern, seed);
+  constexpr uint64_t kChunk = 4096;
+  for (uint64_t done = seed; done < bytes;) {
+    const uint64_t step = std::min({done, bytes - done, kChunk});
+    std::memcpy(start + done, start, step);
+    done += step;
+  }
+}
+
+void fill_fresh(uint64_t address, uint64_t size, Fill fill) {
+  if (fill == Fill::zero || size == 0) return;  // pages of the reservation are zero until they are touched
+  if (size <= kPoisonLimit + kPoisonedTail) {
+    poison(address, size);
+    return;
+  }
+  poison(address, kPoisonLimit);
+  const uint64_t tail = (size - kPoisonedTail) & ~uint64_t{3};
+  poison(address + tail, size - tail);
+}
+
+/// Gives the pages of a range back to the host; they read as zeros afterwards.
+void discard_pages(uint64_t start, uint64_t bytes) {
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t first = start / page * page;
+  const uint64_t last = round_up(start + bytes, page);
+  if (madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED) != 0) {
+    std::memset(reinterpret_cast<void*>(start), 0, bytes);
+  }
+}
+
+std::string default_label(AllocationKind kind, uint64_t number) {
+  switch (kind) {
+    case AllocationKind::device: return fmt::format("cudaMalloc #{}", number);
+    case AllocationKind::managed: return fmt::format("cudaMallocManaged #{}", number);
+    case AllocationKind::pinned_host: return fmt::format("cudaMallocHost #{}", number);
+    case AllocationKind::module: return fmt::format("module variable #{}", number);
+    case AllocationKind::parameters: return "the kernel's parameters";
+    case AllocationKind::registered_host: return fmt::format("cudaHostRegister #{}", number);
+    case AllocationKind::mapped: return fmt::format("cuMemMap #{}", number);
+    case AllocationKind::heap: return fmt::format("malloc in a kernel #{}", number);
+  }
+  return {};
+}
+
+std::string bytes_phrase(uint64_t count) { return fmt::format("{} byte{}", count, count == 1 ? "" : "s"); }
+
+std::string name_of(const Allocation& allocation) {
+  return fmt::format("{} ({} at {:#x})", allocation.label, bytes_phrase(allocation.size), allocation.address);
+}
+
+}  // namespace
+
+uint64_t DeviceMemory::generation_ = 1;
+
+DeviceMemory::DeviceMemory(uint64_t capacity_bytes) : capacity_(capacity_bytes) {
+  reserve();
+  next_ = start_;
+  ++generation_;
+}
+
+DeviceMemory::~DeviceMemory() {
+  ++generation_;
+  if (end_ != start_) munmap(reinterpret_cast<void*>(start_), end_ - start_);
+}
+
+void DeviceMemory::reserve() {
+#ifndef MAP_FIXED_NOREPLACE
+  constexpr int MAP_FIXED_NOREPLACE = 0;
+#endif
+  // Room for guards and for freed ranges at rest. Address space costs nothing; only where the host limits it do the
+  // smaller sizes matter.
+  const uint64_t wished = std::min(round_up(4 * capacity_ + (16ull << 30), 2ull << 20), kSlotBytes);
+  for (uint64_t bytes = wished; bytes >= kSmallestReservation; bytes = round_up(bytes / 2, 2ull << 20)) {
+    for (int slot = 0; slot <= kSlots; ++slot) {
+      // The last attempt takes any place: addresses then differ between runs, but all else holds.
+      const bool anywhere = slot == kSlots;
+      void* const hint = anywhere ? nullptr : reinterpret_cast<void*>(kDeviceBase + uint64_t(slot) * kSlotBytes);
+      const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (anywhere ? 0 : MAP_FIXED_NOREPLACE);
+      void* const place = mmap(hint, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+      if (place == MAP_FAILED) {
+        if (errno == ENOMEM) break;  // too large, at this place or any other
+        continue;
+      }
+      if (!anywhere && place != hint) {  // a kernel that does not know MAP_FIXED_NOREPLACE took the hint as one
+        munmap(place, bytes);
+        continue;
+      }
+      start_ = reinterpret_cast<uint64_t>(place);
+      end_ = start_ + bytes;
+#ifdef MADV_DONTDUMP
+      madvise(place, bytes, MADV_DONTDUMP);
+#endif
+      return;
+    }
+    if (bytes == kSmallestReservation) break;
+  }
+  // Nothing granted: every allocation will fail, which the runtime reports as out of memory.
+}
+
+uint64_t DeviceMemory::charged(uint64_t size) { return round_up(std::max<uint64_t>(size, 1), kAlignment); }
+
+uint64_t DeviceMemory::of_heap(uint64_t size) {
+  constexpr uint64_t kHeapAlignment = 16;  // CUDA C++ Programming Guide, "Dynamic Global Memory Allocation"
+  return round_up(std::max<uint64_t>(size, 1), kHeapAlignment);
+}
+
+std::optional<uint64_t> DeviceMemory::take_range(uint64_t bytes) {
+  for (auto range = free_ranges_.begin(); range != free_ranges_.end(); ++range) {
+    if (range->second < bytes) continue;
+    const uint64_t start = range->first;
+    const uint64_t rest = range->second - bytes;
+    free_ranges_.erase(range);
+    if (rest != 0) free_ranges_.emplace(start + bytes, rest);
+    return start;
+  }
+  if (bytes > end_ - next_) return std::nullopt;
+  const uint64_t start = next_;
+  next_ += bytes;
+  return start;
+}
+
+void DeviceMemory::give_range(uint64_t start, uint64_t bytes) {
+  auto after = free_ranges_.lower_bound(start);
+  if (after != free_ranges_.end() && start + bytes == after->first) {
+    bytes += after->second;
+    after = free_ranges_.erase(after);
+  }
+  if (after != free_ranges_.begin()) {
+    const auto before = std::prev(after);
+    if (before->first + before->second == start) {
+      before->second += bytes;
+      return;
+    }
+  }
+  free_ranges_.emplace(start, bytes);
+}
+
+void DeviceMemory::forget_oldest_freed() {
+  give_range(freed_.front().range_start, freed_.front().range_bytes);
+  freed_.pop_front();
+}
+
+std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kind, std::string label, Fill fill,
+                                               uint64_t alignment) {
+  const bool heap = kind == AllocationKind::heap;
+  heap_was_used_ = heap_was_used_ || heap;
+  if (size > capacity_ || charged(size) > capacity_ - used_) return std::nullopt;
+  if (heap && of_heap(size) > heap_limit_ - std::min(heap_limit_, heap_used_)) return std::nullopt;
+  alignment = std::max(alignment, kAlignment);
+  // The guard follows the allocation. Ranges are whole multiples of the alignment of all but a few.
+  const uint64_t range_bytes = charged(size) + kGuardBytes + (alignment > kAlignment ? alignment : 0);
+  std::optional<uint64_t> range = take_range(range_bytes);
+  while (!range && !freed_.empty()) {
+    forget_oldest_freed();
+    range = take_range(range_bytes);
+  }
+  if (!range) return std::nullopt;
+
+  const uint64_t address = round_up(*range, alignment);
+  if (label.empty()) label = default_label(kind, ++counts_[static_cast<size_t>(kind)]);
+  fill_fresh(address, size, fill);
+  Allocation allocation{.address = address,
+                        .size = size,
+                        .kind = kind,
+                        .writable_by_kernels = kind != AllocationKind::parameters,
+                        .label = std::move(label)};
+  live_.emplace(address, std::move(allocation));
+  ranges_.emplace(address, std::pair{*range, range_bytes});
+  used_ += charged(size);
+  if (heap) heap_used_ += of_heap(size);
+  ++generation_;
+  return address;
+}
+
+bool DeviceMemory::release(uint64_t address) {
+  const auto found = live_.find(address);
+  const auto range = ranges_.find(address);
+  if (found == live_.end() || range == ranges_.end()) return false;
+  used_ -= charged(found->second.size);
+  if (found->second.kind == AllocationKind::heap) heap_used_ -= of_heap(found->second.size);
+  if (found->second.size != 0) discard_pages(address, found->second.size);
+  if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would crowd out the others
+    give_range(range->second.first, range->second.second);
+  } else {
+    freed_.push_back({std::move(found->second), range->second.first, range->second.second});
+  }
+  live_.erase(found);
+  ranges_.erase(range);
+  if (freed_.size() > kFreedRemembered) forget_oldest_freed();
+  ++generation_;
+  return true;
+}
+
+bool DeviceMemory::adopt(uint64_t address, uint64_t size, AllocationKind kind, std::string label) {
+  if (size == 0 || address + size < address) return false;
+  const auto after = live_.lower_bound(address);
+  if (find(address) != nullptr || (after != live_.end() && after->first - address < size)) return false;
+  if (label.empty()) label = default_label(kind, ++counts_[static_cast<size_t>(kind)]);
+  live_.emplace(address, Allocation{.address = address, .size = size, .kind = kind, .label = std::move(label)});
+  ++generation_;
+  return true;
+}
+
+bool DeviceMemory::forget(uint64_t address) {
+  const auto found = live_.find(address);
+  if (found == live_.end() || ranges_.contains(address)) return false;
+  live_.erase(found);
+  ++generation_;
+  return true;
+}
+
+bool DeviceMemory::make_read_only(uint64_t address) {
+  const auto found = live_.find(address);
+  if (found == live_.end()) return false;
+  found->second.writable_by_kernels = false;
+  ++generation_;
+  return true;
+}
+
+const Allocation* DeviceMemory::find(uint64_t address) const { return find(address, 1); }
+
+const Allocation* DeviceMemory::find(uint64_t address, uint64_t bytes) const {
+  auto after = live_.upper_bound(address);
+  if (after == live_.begin()) return nullptr;
+  const Allocation& candidate = std::prev(after)->second;
+  return candidate.contains(address, bytes) ? &candidate : nullptr;
+}
+
+std::string DeviceMemory::describe(uint64_t address) const {
+  if (address == 0) return "the null pointer";
+  if (address < kNullPage) return fmt::format("{} past the null pointer", bytes_phrase(address));
+  if (address - kSharedWindow < kWindowBytes) {
+    const uint64_t offset = address - kSharedWindow;
+    return fmt::format("an address of shared memory (offset {:#x} in the block of rank {})", offset & kSharedOffsetMask,
+                       offset >> kSharedRankShift);
+  }
+  if (address - kLocalWindow < kWindowBytes) {
+    return fmt::format("an address of a thread's local memory (offset {:#x})", address - kLocalWindow);
+  }
+  if (address - kFunctionWindow < kWindowBytes) return "the address of a function";
+
+  if (const Allocation* inside = find(address)) {
+    return fmt::format("{} into {}", bytes_phrase(address - inside->address), name_of(*inside));
+  }
+  for (auto freed = freed_.rbegin(); freed != freed_.rend(); ++freed) {
+    if (freed->allocation.contains(address, 1)) {
+      return fmt::format("inside {}, which has been freed", name_of(freed->allocation));
+    }
+  }
+  const Allocation* below = nullptr;
+  const Allocation* above = nullptr;
+  const auto after = live_.upper_bound(address);
+  if (after != live_.end()) above = &after->second;
+  if (after != live_.begin()) below = &std::prev(after)->second;
+  const uint64_t past = below ? address - (below->address + below->size) : ~uint64_t{0};
+  const uint64_t before = above ? above->address - address : ~uint64_t{0};
+  if (past <= before && past < kNear) {
+    if (past == 0) return fmt::format("just past the end of {}", name_of(*below));
+    return fmt::format("{} past the end of {}", bytes_phrase(past), name_of(*below));
+  }
+  if (before < kNear) return fmt::format("{} before the start of {}", bytes_phrase(before), name_of(*above));
+  return "no allocation is near";
+}
+
+}  // namespace stagecraft::emulator::machine

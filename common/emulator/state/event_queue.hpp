@@ -1,0 +1,93 @@
+// What will happen in a cluster, by virtual time: events, and the ends of sleeps.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "emulator/state/lanes.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// Virtual time in cycles of the chip's clock, from the launch on.
+using Cycle = uint64_t;
+
+struct Block;
+struct Fragment;
+
+/// Who was executing what: the place of a fault, kept for asynchronous work from its issue on.
+struct Origin {
+  const Block* block = nullptr;
+  uint32_t warp = 0;
+  uint32_t pc = 0;
+  LaneMask lanes = 0;
+};
+
+/// When something happens in a cluster; equal times keep the order of scheduling.
+struct Moment {
+  Cycle time;
+  uint64_t sequence;
+  auto operator<=>(const Moment&) const = default;
+};
+
+/// A thing that will happen in a cluster, and have an effect that others can see.
+struct Event {
+  Moment when;
+  std::function<void()> action;
+  Origin origin;
+};
+
+/// The events of a cluster by time. Unlike std::priority_queue it gives its events away instead of copies: an action
+/// owns what a copy engine needs, and every bulk copy is one.
+class EventQueue {
+ public:
+  bool empty() const { return heap_.empty(); }
+  const Moment& next() const { return heap_.front().when; }
+  void push(Event event) {
+    heap_.push_back(std::move(event));
+    std::push_heap(heap_.begin(), heap_.end(), is_later);
+  }
+  Event take() {
+    std::pop_heap(heap_.begin(), heap_.end(), is_later);
+    Event first = std::move(heap_.back());
+    heap_.pop_back();
+    return first;
+  }
+
+ private:
+  static bool is_later(const Event& left, const Event& right) { return left.when > right.when; }
+  std::vector<Event> heap_;
+};
+
+/// The sleeps of a cluster that end by themselves, the soonest first. Few at a time; but nearly all end before their
+/// limit, and leave the list then, which a queue of events would have to carry along until it comes to them.
+class TimeLimits {
+ public:
+  bool empty() const { return limits_.empty(); }
+  bool precede(const EventQueue& events) const {
+    return !empty() && (events.empty() || limits_.front().when < events.next());
+  }
+  Cycle next_time() const { return limits_.front().when.time; }
+  Fragment& next() const { return *limits_.front().fragment; }
+  void add(Moment when, Fragment& fragment) {
+    const auto place = std::upper_bound(limits_.begin(), limits_.end(), when,
+                                        [](const Moment& left, const Limit& right) { return left < right.when; });
+    limits_.insert(place, {when, &fragment});
+  }
+  void remove(const Fragment& fragment) {
+    limits_.erase(
+        std::find_if(limits_.begin(), limits_.end(), [&](const Limit& limit) { return limit.fragment == &fragment; }));
+  }
+
+ private:
+  struct Limit {
+    Moment when;
+    Fragment* fragment;
+  };
+  std::vector<Limit> limits_;
+};
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,338 @@
+// What runs: a grid of clusters of blocks of warps, whose diverged lanes are fragments.
+//
+//     Grid  one launch                      Sm     what resident blocks share: tensor memory
+//       Cluster  blocks that start together, with one virtual clock and one queue of coming events
+//         Block    shared memory, barriers; on one Sm
+//           Warp     a register file
+//             Fragment  lanes that execute together: a mask and a program counter
+//
+// A grid, or a part of one that runs by itself (grid_parts.hpp), is run by one host thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/chip/architecture.hpp"
+#include "emulator/host/aligned_bytes.hpp"
+#include "emulator/state/bulk_groups.hpp"
+#include "emulator/state/device_memory.hpp"
+#include "emulator/state/event_queue.hpp"
+#include "emulator/state/fault.hpp"
+#include "emulator/state/kernel.hpp"
+#include "emulator/state/lanes.hpp"
+#include "emulator/state/mbarrier_table.hpp"
+#include "emulator/state/observer.hpp"
+#include "emulator/state/pair_calls.hpp"
+#include "emulator/state/tensor_memory.hpp"
+#include "emulator/state/warp_copies.hpp"
+
+namespace stagecraft::emulator::units {
+struct Warpgroup;
+}
+
+namespace stagecraft::emulator::machine {
+
+struct Extent3 {
+  uint32_t x = 1, y = 1, z = 1;
+  uint64_t count() const { return uint64_t{x} * y * z; }
+  bool operator==(const Extent3&) const = default;
+};
+
+struct Block;
+struct Cluster;
+struct Grid;
+struct Warp;
+
+/// Why a fragment sleeps. `address` and `value` are what a report needs to say more.
+enum class WaitKind : uint8_t {
+  none,
+  mbarrier,       ///< address: shared address of the barrier (with rank); value: parity (or phase) waited for
+  named_barrier,  ///< address: barrier number
+  warp_sync,      ///< value: the lanes that must come, as a mask
+  cluster_barrier,
+  tensor_memory,  ///< value: columns asked for
+  block_pair,     ///< for a warp of the peer block; value: the units::PairInstruction that it must come to
+  bulk_group,     ///< value: groups that may stay pending
+  grid_dependency,
+  sleep,          ///< nanosleep; ends by itself
+  warpgroup_mma,  ///< address 0: wait_group, value: groups that may stay pending; 1: an access to an accumulator
+};
+
+struct Wait {
+  WaitKind kind = WaitKind::none;
+  uint32_t address = 0;
+  uint64_t value = 0;
+};
+
+enum class FragmentState : uint8_t { ready, blocked, exited };
+
+/// Where fragments outside a grid (in tests of single instructions) count their effects.
+inline uint64_t unobserved_effects = 0;
+
+/// The readings of a clock that a fragment makes one after the other, in a loop that waits for it (moves.cpp).
+struct ClockPoll {
+  static constexpr uint32_t kNone = 0xffffffffu;
+  uint32_t pc = kNone;
+  uint64_t began = 0, last = 0;  ///< times of the first and of the last reading
+};
+
+struct CallTarget;
+
+/// A call that has not returned.
+struct ReturnPoint {
+  uint32_t call_pc = 0;
+  const CallTarget* callee = nullptr;
+  uint32_t local_frame = 0, local_top = 0;              ///< of the caller
+  std::shared_ptr<const std::vector<std::byte>> saved;  ///< the callee's registers before, if it is active already
+  bool operator==(const ReturnPoint&) const = default;
+};
+
+/// Lanes of one warp that execute together. Handlers reach everything from here.
+struct Fragment {
+  std::byte* registers = nullptr;  ///< the warp's register file
+  Warp* warp = nullptr;
+  uint32_t pc = 0;  ///< of the instruction being executed; a handler that returns `jump` sets it
+  LaneMask mask = 0;
+  FragmentState state = FragmentState::ready;
+  Wait wait;
+  /// Set when a sleep in a poll (mbarrier.try_wait) ended by its time limit rather than by what it waits for: the
+  /// handler must then report "not yet" instead of sleeping again, and clears it.
+  bool timed_out = false;
+  bool limited = false;  ///< this sleep ends by itself: it is in the cluster's TimeLimits
+  /// The poll (test_wait, try_wait) at this pc found nothing, and nothing that others could see was done since; a
+  /// second such poll sleeps without a limit. Every instruction with an outside effect makes it kEffect.
+  uint32_t idle_poll_pc = kNoPoll;
+  static constexpr uint32_t kEffect = 0xffffffffu, kNoPoll = 0xfffffffeu;
+  uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
+  ClockPoll clock_poll;
+  std::vector<ReturnPoint> return_stack;
+  uint32_t local_frame = 0;  ///< where the running recursive function's local variables begin, beside their own base
+  uint32_t local_top = 0;    ///< end of the recursive frames of local memory
+  bool held_back = false;    ///< has had its turn; the warp's other fragments go first
+  uint64_t sequence = 0;     ///< creation order; ties are broken by it
+
+  Block& block() const;
+  Cluster& cluster() const;
+  Grid& grid() const;
+};
+
+struct Warp {
+  Block* block = nullptr;
+  Grid* grid = nullptr;            ///< of the block's cluster: what each instruction may ask for is not far away
+  uint32_t index = 0;              ///< warp number in its block
+  LaneMask live = 0;               ///< lanes that exist and have not exited
+  std::byte* registers = nullptr;  ///< kernel.register_bytes bytes, 64-byte aligned
+  std::byte* local = nullptr;      ///< 32 x local_stride bytes: lane l's local memory begins at l * local_stride
+  uint32_t local_stride = 0;
+  std::vector<std::unique_ptr<Fragment>> fragments;  ///< live ones
+  Cycle clock = 0;                                   ///< virtual time this warp has reached
+};
+
+/// Blocks until its number of arrivals has come; one of the 16 of a block (bar.sync, barrier.cta).
+struct NamedBarrier {
+  uint32_t expected = 0;  ///< threads; 0 while nobody waits
+  uint32_t arrived = 0;
+  uint64_t generation = 0;
+  std::vector<Fragment*> waiting;
+  uint32_t reduction = 0;  ///< of bar.red: threads whose predicate held
+  uint32_t reduced = 0;    ///< threads that took part in the reduction
+};
+
+/// One streaming multiprocessor: what its resident blocks share.
+struct Sm {
+  uint32_t index = 0;
+  uint32_t shared_bytes = 0, threads = 0, blocks = 0, registers = 0;  ///< in use
+  std::unique_ptr<units::TensorMemory> tensor_memory;                 ///< null where the chip has none
+  std::vector<Fragment*> waiting_for_tensor_memory;
+  Cycle free_at = 0;
+};
+
+struct Block {
+  Cluster* cluster = nullptr;
+  Sm* sm = nullptr;
+  Extent3 index{0, 0, 0};  ///< %ctaid
+  uint32_t rank = 0;       ///< %cluster_ctarank
+  AlignedBytes shared;     ///< indexed by the offset of a shared address, reserved first KiB included
+  std::vector<Warp> warps;
+  std::byte* register_files = nullptr;  ///< one per warp, kernel.register_bytes apart
+  std::byte* local_memory = nullptr;
+  std::vector<uint64_t> cluster_rounds;  ///< by thread: round of barrier.cluster it has arrived in, plus 1
+  std::array<NamedBarrier, 16> named_barriers;
+  units::MbarrierTable mbarriers;         ///< live barriers of this block's shared memory, by offset
+  units::BulkGroups bulk_groups;          ///< cp.async.bulk groups, per thread
+  std::vector<units::WarpCopies> copies;  ///< cp.async, of each warp; empty before the first
+  units::PairCalls pair_calls;            ///< its warps that wait for the peer block's
+  uint32_t live_warps = 0;
+  bool exited = false;
+  bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled
+  std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
+
+  uint32_t shared_base() const { return rank << kSharedRankShift; }
+};
+
+struct Cluster {
+  Grid* grid = nullptr;
+  Extent3 first_block{0, 0, 0};                ///< %ctaid of its block of rank 0
+  std::vector<std::unique_ptr<Block>> blocks;  ///< by rank
+  Cycle now = 0;                               ///< time of the warp or event that is being executed
+  EventQueue events;
+  TimeLimits time_limits;
+  uint64_t next_sequence = 0;
+  Origin origin;  ///< of the event that is being executed; an instruction's is `running`
+  Fragment* running = nullptr;
+  uint32_t live_blocks = 0;
+  bool stuck = false;  ///< nothing can go on until another cluster frees tensor memory
+  /// `Grid::effects` when the cluster was found to repeat itself (endless_loop.hpp), plus 1.
+  uint64_t repeats_since = 0;
+  uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round
+  uint64_t barrier_generation = 0;
+  std::vector<Fragment*> waiting_for_barrier;
+
+  /// Runs `action` when the cluster's clock reaches now + delay. For asynchronous engines; `action` may write memory,
+  /// complete barriers and wake fragments, and may throw Fault.
+  void schedule(Cycle delay, std::function<void()> action);
+  /// The block that a shared address names by its rank bits, or null when the cluster has no such block.
+  Block* block_of(uint32_t shared_address) const;
+};
+
+/// One launch, as the runtime asks for it.
+struct LaunchRequest {
+  const Kernel* kernel = nullptr;
+  Extent3 grid, block, cluster;
+  bool explicit_cluster = false;
+  bool cooperative = false;  ///< its blocks may wait for each other, in a workspace of the grid
+  uint32_t dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;  ///< kernel->parameter_bytes bytes
+  uint64_t seed = 0;
+};
+
+/// What is the same in all parts of a grid.
+struct GridConstants {
+  const LaunchRequest* request = nullptr;
+  const Kernel* kernel = nullptr;
+  const Architecture* architecture = nullptr;
+  const Latencies* latencies = nullptr;
+  DeviceMemory* memory = nullptr;
+  uint64_t parameters_address = 0;  ///< generic address of the parameter buffer (read-only device memory)
+  uint64_t workspace_address = 0;   ///< of a cooperative launch: what grid.sync() of cooperative_groups.h counts in
+  uint64_t id = 0;                  ///< %gridid
+  std::function<void(std::string_view)> print{};  ///< device printf
+};
+
+struct Grid : GridConstants {
+  std::vector<Observer*> observers;
+  std::vector<Observer*> memory_observers;  ///< those that want memory events
+  uint64_t operations = 0;                  ///< asynchronous operations announced to them
+  std::vector<Finding> findings;            ///< of the machine itself: what does not stop the kernel
+  std::vector<Sm> sms;
+  std::vector<std::unique_ptr<Cluster>> resident;
+  uint64_t effects = 0;       ///< things done that others can see; does not grow while all only wait and compute
+  uint64_t next_cluster = 0;  ///< number of the next cluster that has not started, in launch order
+  uint64_t cluster_step = 1;  ///< from one cluster to the next: more than 1 in a part of a grid (grid_parts.hpp)
+  uint64_t cluster_count = 0;
+};
+
+/// The next cluster that has not started is not to start any more, or to start now: %ctaid of its block of rank 0.
+/// Nullopt when all have started.
+std::optional<Extent3> take_next_cluster(Grid& grid);
+
+/// Of what is executed in the cluster just now.
+Cycle time_of(const Cluster& cluster);
+/// Makes a blocked fragment ready at its cluster's present time. The instruction it sleeps in is executed again.
+void wake(Fragment& fragment);
+/// Wakes all who wait for tensor memory of a multiprocessor, in the order of their coming: some of it became free at
+/// that time. They may be of other clusters, and ask again.
+void wake_for_tensor_memory(Sm& sm, Cycle at);
+/// As `wake`, but the instruction is done: the fragment goes on with the next one.
+void resume_after(Fragment& fragment);
+/// Puts a fragment to sleep; the handler then returns Outcome::blocked.
+void sleep(Fragment& fragment, Wait wait);
+/// As `sleep`, but wakes with `timed_out` set after `limit` cycles: for polls that may give up.
+void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit);
+/// What happens then.
+void end_sleep(Fragment& fragment);
+
+/// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
+/// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns
+/// Outcome::blocked. For `.sync` operations over a member mask; faults when a lane of `mask` is not in `wanted`, unless
+/// the chip is known to carry on.
+LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted);
+/// Executes a .sync operation of a warp, `body(lanes)`, for lanes whose member masks may differ: tiles of a warp that
+/// each execute it among themselves. Where not all of them are here, those of one mask go on as `converge` has it, and
+/// the others become fragments that execute the instruction on their own.
+template <typename Body>
+Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body);
+/// The same for `.aligned` instructions, which the whole warp must execute.
+LaneMask converge_warp(Fragment& fragment, LaneMask mask);
+/// Moves lanes into another fragment that goes on at `pc`: the one that is ready there, or a new one.
+Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
+/// The lanes of `mask` that have the member mask of the lowest one.
+LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members);
+/// Ends lanes of a fragment. A fragment without lanes is in state `exited` and is removed by the execution loop.
+void exit_lanes(Fragment& fragment, LaneMask lanes);
+
+template <typename Body>
+Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body) {
+  const auto wanted = [&](LaneMask group) {
+    return lanes_at<LaneMask>(fragment.registers, members)[first_lane(group)];
+  };
+  LaneMask group = lanes_of_first_group(fragment, mask, members);
+  if (group != mask) {
+    bool complete = true;
+    for (LaneMask rest = mask; rest != 0 && complete; rest &= ~group) {
+      group = lanes_of_first_group(fragment, rest, members);
+      complete = (wanted(group) & fragment.warp->live) == group;
+    }
+    if (complete) {
+      for (LaneMask rest = mask; rest != 0; rest &= ~group) {
+        group = lanes_of_first_group(fragment, rest, members);
+        body(group);
+      }
+      return Outcome::next;
+    }
+    group = lanes_of_first_group(fragment, mask, members);
+    split_off(fragment, mask & ~group, fragment.pc);
+  }
+  group = converge(fragment, group, wanted(group));
+  if (group == 0) return Outcome::blocked;
+  body(group);
+  return Outcome::next;
+}
+
+/// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
+[[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {
+  fragment.idle_poll_pc = Fragment::kEffect;
+  ++*fragment.effects;
+}
+
+/// Number of a lane's thread in its block.
+inline uint32_t thread_of(const Fragment& fragment, uint32_t lane);
+
+inline Block& Fragment::block() const { return *warp->block; }
+inline Cluster& Fragment::cluster() const { return *warp->block->cluster; }
+inline Grid& Fragment::grid() const { return *warp->grid; }
+inline uint32_t thread_of(const Fragment& fragment, uint32_t lane) { return fragment.warp->index * kWarpSize + lane; }
+
+/// The byte of shared memory behind a 32-bit shared address, checked: throws Fault when the address has another
+/// block's rank but `cluster_wide` is false, names no block of the cluster, a block that has exited, or leaves the
+/// block's shared memory within `bytes`. `what` names the access in the message: "mbarrier.init", "st.shared".
+std::byte* shared_bytes(Fragment& fragment, uint32_t address, uint32_t bytes, bool cluster_wide, const char* what);
+
+/// A generic address, told apart.
+struct Located {
+  enum class Where : uint8_t { global, shared, local } where;
+  uint64_t address;  ///< global: as it was; shared: the 32-bit shared address; local: the offset
+};
+inline Located locate(uint64_t generic) {
+  if (generic - kSharedWindow < kWindowBytes) return {Located::Where::shared, generic - kSharedWindow};
+  if (generic - kLocalWindow < kWindowBytes) return {Located::Where::local, generic - kLocalWindow};
+  return {Located::Where::global, generic};
+}
+
+}  // namespace stagecraft::emulator::machine

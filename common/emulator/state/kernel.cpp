@@ -1,0 +1,130 @@
+#include "emulator/state/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "emulator/ptx/modifiers.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+bool is_toolkit_file(const std::string& path) {
+  for (const char* part :
+       {"/cccl/", "/crt/", "/cuda/", "/cuda-", "/nvidia/cu13/", "cuda_runtime", "/cooperative_groups"}) {
+    if (path.find(part) != std::string::npos && path.find("/include/") != std::string::npos) return true;
+  }
+  return path.ends_with("_intrinsics.hpp") || path.ends_with("_functions.h");
+}
+
+std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
+
+/// Whether the functions that begin at `depth` of these chains of calls (outermost first) only call another one.
+bool only_call(const std::vector<std::vector<ptx::SourceId>>& chains, size_t depth, const ptx::Module& module) {
+  std::set<std::pair<uint32_t, uint32_t>> calls;
+  size_t inside = 0, own = 0;
+  for (const auto& chain : chains) {
+    if (chain.size() <= depth) continue;
+    if (chain.size() == depth + 1) {
+      ++own;
+      continue;
+    }
+    ++inside;
+    const ptx::SourceLine& line = module.source_lines[chain[depth]];
+    calls.emplace(line.file, line.line);
+  }
+  constexpr size_t kFew = 10;  // loads of parameters and the like: less than a tenth
+  return calls.size() == 1 && own * kFew < inside;
+}
+
+}  // namespace
+
+std::string own_file_of(const ptx::Module& module, const ptx::Function& entry) {
+  std::vector<std::vector<ptx::SourceId>> chains;
+  for (const ptx::Instruction& instruction : entry.body) {
+    std::vector<ptx::SourceId> chain;
+    for (ptx::SourceId id = instruction.source; id != 0 && id < module.source_lines.size();
+         id = module.source_lines[id].inlined_at) {
+      chain.push_back(id);
+    }
+    if (chain.empty()) continue;
+    std::reverse(chain.begin(), chain.end());
+    chains.push_back(std::move(chain));
+  }
+  if (chains.empty()) return {};
+  size_t depth = 0;
+  while (only_call(chains, depth, module)) ++depth;
+  const auto deep_enough =
+      std::find_if(chains.begin(), chains.end(), [&](const auto& chain) { return chain.size() > depth; });
+  const auto file = module.files.find(module.source_lines[(*deep_enough)[depth]].file);
+  return file == module.files.end() ? std::string() : file->second;
+}
+
+std::string Kernel::describe_source(uint32_t pc) const {
+  if (pc >= places.size()) return {};
+  // From the innermost line outwards, through the calls it was inlined into. What the reader wants is a line of his
+  // own program: toolkit headers tell him nothing, and a library's line only beside his own.
+  std::string innermost, own;
+  const auto& lines = module->source_lines;
+  for (ptx::SourceId id = places[pc].source; id != 0 && id < lines.size(); id = lines[id].inlined_at) {
+    const ptx::SourceLine& line = lines[id];
+    const auto file = module->files.find(line.file);
+    if (file == module->files.end() || line.line == 0 || is_toolkit_file(file->second)) continue;
+    const std::string text = fmt::format("{}:{}", base_name(file->second), line.line);
+    if (innermost.empty()) innermost = text;
+    if (own.empty() && file->second == own_file) own = text;
+  }
+  if (own.empty() || own == innermost) return innermost;
+  return fmt::format("{} ({})", own, innermost);
+}
+
+std::string Kernel::source_file() const {
+  if (own_file.empty()) return {};
+  std::error_code error;
+  const std::filesystem::path relative =
+      std::filesystem::relative(own_file, std::filesystem::current_path(error), error);
+  if (error || relative.empty() || *relative.begin() == "..") return base_name(own_file);
+  return relative.string();
+}
+
+std::string Kernel::describe_instruction(uint32_t pc) const {
+  if (pc >= places.size() || places[pc].function == nullptr) return {};
+  const auto& body = places[pc].function->body;
+  if (places[pc].instruction >= body.size()) return "ret";
+  return ptx::spelling(body[places[pc].instruction]);
+}
+
+std::string Kernel::name_of_shared(uint32_t offset, uint32_t element_bytes) const {
+  for (const SharedVariable& variable : shared_variables) {
+    if (variable.size == 0 || offset < variable.offset || offset >= variable.offset + variable.size) continue;
+    const uint32_t inside = offset - variable.offset;
+    if (inside == 0 && variable.size == element_bytes) return variable.name;
+    if (inside % element_bytes == 0 && variable.size % element_bytes == 0) {
+      return fmt::format("{}[{}]", variable.name, inside / element_bytes);
+    }
+    return fmt::format("{}+{:#x}", variable.name, inside);
+  }
+  for (const SharedVariable& variable : shared_variables) {
+    if (variable.size == 0 && offset >= variable.offset) {
+      return fmt::format("{}+{:#x}", variable.name, offset - variable.offset);
+    }
+  }
+  return fmt::format("shared memory at {:#x}", offset);
+}
+
+std::string Kernel::name_of_shared_byte(uint32_t offset) const {
+  const SharedVariable* holder = nullptr;
+  for (const SharedVariable& variable : shared_variables) {
+    if (offset < variable.offset || (variable.size != 0 && offset >= variable.offset + variable.size)) continue;
+    if (holder == nullptr || variable.size != 0) holder = &variable;
+  }
+  if (holder == nullptr) return fmt::format("byte {:#x}", offset);
+  return fmt::format("{}+{:#x}", holder->name, offset - holder->offset);
+}
+
+}  // namespace stagecraft::emulator::machine

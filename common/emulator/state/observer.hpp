@@ -1,0 +1,262 @@
+// Typed events of a run. The machine announces them; checks and traces listen. A run without observers announces none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emulator/state/lanes.hpp"
+
+namespace stagecraft::emulator::machine {
+
+struct Block;
+struct Cluster;
+struct Fragment;
+struct Grid;
+struct Fault;
+
+/// Where something happened, ready to be printed.
+struct Place {
+  std::string kernel;       ///< demangled, without parameters
+  std::string source_file;  ///< file of the kernel's first line; empty when unknown
+  bool has_block = false;
+  uint32_t block_x = 0, block_y = 0, block_z = 0;
+  bool has_warp = false;
+  uint32_t warp = 0;
+  LaneMask lanes = 0;
+  std::string source;       ///< "gemm.cu:88"; empty when unknown
+  std::string instruction;  ///< "st.global.f32"
+};
+
+/// A finding about a program, for people and for tools.
+struct Diagnostic {
+  std::string kind;     ///< "deadlock", "illegal address", "tensor memory leak", ...
+  std::string message;  ///< one line: what happened
+  Place place;
+  std::vector<std::string> details;  ///< what is legal, what was found nearby
+  std::string likely_cause;          ///< empty when nothing can be said
+  std::string tolerated{};           ///< what is known to work on the chip in spite of it; mostly empty
+  /// Of a finding: its kind and lines. Empty for what stops a kernel.
+  std::string identity{};
+};
+
+/// Something found about a kernel that did not stop it.
+struct Finding {
+  Diagnostic diagnostic;  ///< what has the same identity, in this cluster or another, is told once
+  uint64_t at = 0;        ///< virtual time
+  struct Detail {
+    uint64_t at;
+    std::string text;
+  };
+  std::vector<Detail> later;  ///< details that came to light after it
+};
+
+/// Findings of one launch that are told; who has so many to mend starts with the first.
+inline constexpr size_t kMostFindings = 32;
+
+/// What happens to an mbarrier.
+enum class BarrierEventKind : uint8_t { init, invalidate, arrive, expect_tx, complete_tx, phase_complete, wait };
+
+struct BarrierEvent {
+  BarrierEventKind kind;
+  Block* block;        ///< that holds the barrier
+  uint32_t offset;     ///< of the barrier in the block's shared memory
+  uint64_t phase;      ///< phases completed before the event
+  uint32_t amount;     ///< arrivals or bytes
+  Fragment* fragment;  ///< who did it; null for an asynchronous engine
+  LaneMask lanes;
+  bool relaxed = false;    ///< an arrival or a wait that orders no memory
+  uint64_t operation = 0;  ///< of an asynchronous engine: the number of its AsyncOperation
+};
+
+/// How an access orders others (.sem); `weak` for the plain ones.
+enum class AccessOrder : uint8_t { weak, relaxed, acquire, release, acquire_release };
+enum class AccessKind : uint8_t { read, write, update };
+
+/// An access of shared memory by an instruction, or a strong one (volatile, relaxed, atomic, ...) of global memory.
+struct MemoryAccess {
+  Fragment* fragment;
+  uint32_t pc;     ///< of the instruction
+  LaneMask lanes;  ///< each accesses `bytes` bytes at its address
+  AccessKind kind;
+  AccessOrder order;
+  uint32_t bytes;
+  const uint32_t* shared;  ///< shared addresses with rank, by lane; null for an access of global memory
+  const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
+  /// Weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
+  const std::byte* values;
+  /// Weak writes of one lane, or of lanes that overlap, which leave shared memory as it was.
+  bool changes_nothing = false;
+};
+
+struct SharedRange {
+  uint32_t address = 0;  ///< with rank
+  uint32_t bytes = 0;
+};
+
+/// How the rows of a tile are swizzled in shared memory, by who wrote it or in the eyes of who reads it.
+enum class SharedLayout : uint8_t {
+  unknown,
+  linear,
+  swizzle_32,
+  swizzle_64,
+  swizzle_128,
+  swizzle_128_atom_32,
+  swizzle_128_atom_32_flip_8,
+  swizzle_128_atom_64,
+};
+
+/// A matrix in shared memory as a descriptor has it.
+struct MatrixRead {
+  const char* name = "";  ///< "A"
+  SharedLayout layout = SharedLayout::unknown;
+  uint32_t start = 0;        ///< the descriptor's address: an offset in the block's shared memory
+  uint32_t base_offset = 0;  ///< the descriptor's, in lines of 128 bytes
+  size_t first = 0;          ///< of its ranges among AsyncOperation::reads; the next matrix begins where they end
+};
+
+/// A rectangle of tensor memory.
+struct TensorRange {
+  uint32_t column = 0, columns = 0;
+  uint32_t lanes = 0;  ///< bit i: lanes 16 * i to 16 * i + 15
+};
+
+/// What says that an asynchronous operation has ended.
+enum class AsyncCompletion : uint8_t {
+  mbarrier,       ///< a BarrierEvent (complete_tx) with its number
+  bulk_group,     ///< cp.async.bulk.wait_group of its thread
+  copy_group,     ///< cp.async.wait_group of its thread, or an arrival for copies
+  tensor_pipe,    ///< an arrival for tensor operations of its thread
+  copies_arrive,  ///< is itself an arrival: cp.async.mbarrier.arrive, after all earlier cp.async of its thread
+  tensor_arrive,  ///< is itself an arrival: tcgen05.commit, after all earlier operations of its thread
+  warpgroup,      ///< a WarpgroupWait of a warp of its warpgroup
+};
+
+/// Announced when it is issued. It reads and writes at an unknown time between that and its completion.
+struct AsyncOperation {
+  uint64_t number = 0;  ///< from 1 on, in the grid
+  Fragment* fragment = nullptr;
+  uint32_t lane = 0;
+  const char* what = "";  ///< "cp.async.bulk"
+  AsyncCompletion completion = AsyncCompletion::mbarrier;
+  bool updates = false;  ///< the writes are atomic additions and the like
+  bool has_barrier = false;
+  uint32_t barrier = 0;  ///< shared address of the mbarrier that it completes on, if it does
+  std::vector<SharedRange> reads{}, writes{};
+  bool generic_proxy = false;                   ///< accesses shared memory as the threads' loads and stores do
+  SharedLayout layout = SharedLayout::unknown;  ///< of what it writes
+  std::vector<MatrixRead> matrices{};           ///< what `reads` are, where that is known
+  std::vector<TensorRange> tensor_reads{}, tensor_writes{};
+  bool of_pair = false;         ///< of two blocks (cta_group::2): in tensor memory it touches the same ranges in both
+  bool accumulates = false;     ///< adds to what `tensor_writes` hold
+  uint64_t begin = 0, end = 0;  ///< virtual time at which it is under way
+};
+
+/// What happens to tensor memory beside the asynchronous operations.
+enum class TensorEventKind : uint8_t {
+  allocate,
+  deallocate,
+  load,          ///< tcgen05.ld; ends before the warp's next wait_load
+  store,         ///< tcgen05.st; ends before the warp's next wait_store
+  wait_load,     ///< tcgen05.wait::ld
+  wait_store,    ///< tcgen05.wait::st
+  fence_before,  ///< tcgen05.fence::before_thread_sync
+  fence_after,   ///< tcgen05.fence::after_thread_sync
+};
+struct TensorEvent {
+  TensorEventKind kind;
+  Fragment* fragment;
+  LaneMask lanes;
+  std::vector<TensorRange> ranges{};
+  uint32_t address = 0;  ///< of a load or a store, as the program gives it
+};
+
+enum class GroupEventKind : uint8_t { commit, wait };
+/// A thread closes a group of its copies, or learns that all but the youngest `keep` groups have read (or, unless
+/// `read_only`, also written).
+struct GroupEvent {
+  GroupEventKind kind;
+  bool bulk;  ///< cp.async.bulk groups, else those of the non-bulk cp.async
+  Fragment* fragment;
+  uint32_t lane;
+  uint32_t keep = 0;
+  bool read_only = false;
+};
+
+/// A warp issues its part of a wgmma.mma_async of its warpgroup: the `number`-th of that warp, from 1 on. The last of
+/// the four is followed by the AsyncOperation.
+struct WarpgroupIssue {
+  Fragment* fragment;
+  uint64_t number;
+};
+
+/// A warp learns that the first `ended` wgmma.mma_async of its warpgroup have ended.
+struct WarpgroupWait {
+  Fragment* fragment;
+  uint64_t ended;
+};
+
+/// Threads meet at a barrier that is not in memory: bar.sync of a block, barrier.cluster.
+enum class RendezvousKind : uint8_t {
+  arrive,
+  arrive_relaxed,
+  complete,  ///< all have come; those who wait pass next
+  pass,
+  exit,  ///< of lanes that come to no barrier any more
+};
+struct Rendezvous {
+  RendezvousKind kind;
+  Cluster* cluster;
+  Block* block;     ///< null for barrier.cluster
+  uint32_t number;  ///< of a block's barrier
+  Fragment* fragment;
+  LaneMask lanes;
+  bool of_all = false;  ///< complete: of all threads that had not exited, so that it saw the others exit
+};
+
+enum class FenceKind : uint8_t {
+  memory,         ///< fence.acq_rel and its kind, membar
+  mbarrier_init,  ///< fence.mbarrier_init
+  proxy_async,    ///< fence.proxy.async, as far as it concerns shared memory
+  other,
+};
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void grid_started(Grid&) {}
+  virtual void grid_finished(Grid&) {}
+  virtual void block_started(Block&) {}
+  virtual void block_finished(Block&) {}
+  virtual void fragment_blocked(Fragment&) {}
+  virtual void fragment_woken(Fragment&) {}
+  /// All lanes of the fragment have exited; others of its warp may go on.
+  virtual void fragment_exited(Fragment&) {}
+  virtual void barrier(const BarrierEvent&) {}
+
+  /// Whether the events below are wanted. Asked before the launch: a kernel that is to announce them is translated
+  /// for it (Machine::translate), and one that is not pays nothing for them.
+  virtual bool wants_memory_events() const { return false; }
+  virtual void access(const MemoryAccess&) {}
+  /// Lanes of a warp have met in bar.warp.sync, which orders their accesses to memory.
+  virtual void warp_synchronised(Fragment&, LaneMask) {}
+  virtual void fence(Fragment&, LaneMask, FenceKind) {}
+  virtual void rendezvous(const Rendezvous&) {}
+  virtual void issued(const AsyncOperation&) {}
+  virtual void group(const GroupEvent&) {}
+  virtual void tensor(const TensorEvent&) {}
+
+  /// Nothing in the cluster can go on, and nothing outside it will change that, which is about to be reported: what the
+  /// observer knows of it may be added.
+  virtual void cluster_stuck(Cluster&, Diagnostic&) {}
+  /// The same where all that still runs in the cluster is loops that cannot end.
+  virtual void cluster_repeats(Cluster&, Diagnostic&) {}
+  /// What the observer has found wrong, asked for once when the grid has ended.
+  virtual std::vector<Finding> findings() { return {}; }
+  /// Among the events of memory.
+  virtual void warpgroup_issued(const WarpgroupIssue&) {}
+  virtual void warpgroup_waited(const WarpgroupWait&) {}
+};
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,107 @@
+// The tensor memory of one multiprocessor: its cells, and which block owns which columns.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/state/tensor_layouts.hpp"
+
+namespace stagecraft::emulator::machine {
+struct Block;
+}
+
+namespace stagecraft::emulator::units {
+
+/// What the tensor unit has in flight for one block, of its own or with its peer. Its operations (mma, cp) are executed
+/// in the order of issue; the chip promises less, but programs rely on it. Times are cycles of the block's cluster.
+struct TensorPipe {
+  uint64_t busy_until = 0;                     ///< when the arithmetic of the latest operation is done
+  std::map<uint32_t, uint64_t> completion_of;  ///< when the latest operation of a thread of the block completes
+  uint32_t in_flight = 0;                      ///< operations issued and not completed
+};
+
+/// Whether an address looks like a word of shared memory that nothing was written to, which holds ones in all bits; the
+/// lane of a warp may have been added.
+bool is_unwritten_word(uint32_t address);
+inline constexpr const char* kUnwrittenWord =
+    "this looks like a word of shared memory that was not written yet: the address is there after tcgen05.alloc has "
+    "stored it, and a barrier behind that";
+
+class TensorMemory {
+ public:
+  static constexpr uint32_t kUnitColumns = 32;  ///< allocations are made of such units
+  static constexpr uint32_t kUnits = kTensorColumns / kUnitColumns;
+  /// What cells hold that nothing was written to: not a number as f32, f16 and bf16.
+  static constexpr uint32_t kPoison = 0xfffbfffb;
+
+  struct Allocation {
+    uint32_t column = 0;
+    uint32_t columns = 0;
+  };
+
+  TensorMemory();
+  TensorMemory(const TensorMemory&) = delete;
+  TensorMemory& operator=(const TensorMemory&) = delete;
+
+  /// Takes `columns` columns for the block and fills them with poison. Nullopt when no such range is free now: the
+  /// caller waits for a `release` and asks again. Throws Fault for a number of columns that is never legal, one larger
+  /// than the block's allocation before, or after `relinquish`.
+  std::optional<Allocation> allocate(const machine::Block& block, uint32_t columns);
+  /// Throws Fault unless the block has exactly this allocation. `pc`: of the instruction that frees it, for reports.
+  void release(const machine::Block& block, uint32_t address, uint32_t columns, uint32_t pc = 0);
+  /// The block gives up its right to allocate.
+  void relinquish(const machine::Block& block);
+
+  /// To be called when a block ends: one sentence for each thing it left behind (allocations, operations in flight).
+  /// Frees the columns and forgets the block. Whoever calls it must then wake `Sm::waiting_for_tensor_memory`.
+  std::vector<std::string> leaks(const machine::Block& block);
+
+  /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has
+  /// allocated those columns. `what` is the access: "tcgen05.ld", "tcgen05.mma, accumulator".
+  void require(const machine::Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what) const;
+  bool owns(const machine::Block& block, uint32_t column, uint32_t columns) const;
+
+  /// The 128 lanes of a column; the next column follows. Not checked.
+  uint32_t* column(uint32_t column) { return cells_.get() + size_t{column} * kTensorLanes; }
+  uint32_t& cell(TensorCell cell) { return column(cell.column)[cell.lane]; }
+
+  TensorPipe& pipe(const machine::Block& block) { return use_of(block).pipe; }
+  /// Tells a block from a later one at the same address in memory; 0 when nothing is known of the block.
+  uint64_t serial_of(const machine::Block& block) const;
+  uint64_t serial(const machine::Block& block) { return use_of(block).serial; }
+
+ private:
+  friend class TensorUnits;  // which allocates in two memories at once
+  struct Use {
+    std::vector<Allocation> allocations;
+    std::vector<std::pair<Allocation, uint32_t>> freed;  ///< with the instruction that did it; the latest few
+    uint32_t latest_columns = 0;                         ///< of the latest allocation, live or not; 0 before the first
+    bool relinquished = false;
+    uint64_t serial = 0;
+    TensorPipe pipe;
+  };
+  struct FreeCells {
+    void operator()(uint32_t* cells) const;
+  };
+
+  Use& use_of(const machine::Block& block);
+  void check_request(const machine::Block& block, uint32_t columns);
+  bool is_free(const Allocation& range) const;
+  void take(const machine::Block& block, const Allocation& range);
+  std::string describe_allocations(const machine::Block& block) const;
+  std::vector<std::string> advise(const machine::Block& block, TensorCell cell) const;
+  void set_owner(const Allocation& allocation, const machine::Block* owner);
+
+  std::unique_ptr<uint32_t[], FreeCells> cells_;
+  std::array<const machine::Block*, kUnits> owners_{};  ///< by unit; null when free
+  std::map<const machine::Block*, Use> uses_;
+  uint64_t next_serial_ = 1;
+};
+
+}  // namespace stagecraft::emulator::units

@@ -1,0 +1,71 @@
+// Which blocks' tensor units carry out an operation: its own, or with cta_group::2 those of a pair of blocks.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "emulator/state/fault.hpp"
+#include "emulator/state/tensor_memory.hpp"
+
+namespace stagecraft::emulator::machine {
+struct Block;
+struct Fragment;
+}  // namespace stagecraft::emulator::machine
+
+namespace stagecraft::emulator::units {
+
+/// The tensor unit of a block, which reads the block's shared memory and works on its tensor memory.
+struct TensorUnit {
+  const machine::Block* block = nullptr;
+  TensorMemory* memory = nullptr;
+};
+
+/// One unit, or the two of a pair: blocks of a cluster whose ranks differ in the last bit only, the even one first.
+/// Addresses and descriptors of an operation mean the same offsets in both.
+class TensorUnits {
+ public:
+  TensorUnits(const machine::Block& block, TensorMemory& memory) : units_{{{&block, &memory}, {}}} {}
+  TensorUnits(TensorUnit even, TensorUnit odd) : units_{even, odd}, count_(2) {}
+
+  bool are_pair() const { return count_ == 2; }
+  uint32_t count() const { return count_; }
+  const TensorUnit& operator[](uint32_t index) const { return units_[index]; }
+  const TensorUnit* begin() const { return units_.data(); }
+  const TensorUnit* end() const { return units_.data() + count_; }
+
+  /// As TensorMemory::allocate for each block in its memory: the same columns for both of a pair, because an operation
+  /// of both has one address.
+  std::optional<TensorMemory::Allocation> allocate(uint32_t columns) const;
+
+  /// Calls `look_at(unit)` for each; when one of a pair throws a Fault, it says of which block.
+  template <typename LookAt>
+  void check_each(LookAt look_at) const {
+    for (const TensorUnit& unit : *this) {
+      try {
+        look_at(unit);
+      } catch (machine::Fault& fault) {
+        if (are_pair()) fault.details.push_back(name_in_pair(unit));
+        throw;
+      }
+    }
+  }
+
+ private:
+  /// "this is so in block (1,0,0), the odd one of its pair"
+  static std::string name_in_pair(const TensorUnit& unit);
+
+  std::array<TensorUnit, 2> units_;
+  uint32_t count_ = 1;
+};
+
+/// The other block of a block's pair; null when the cluster has none.
+machine::Block* peer_of(const machine::Block& block);
+/// As `peer_of`; Fault when there is none. `what` names the instruction: "tcgen05.mma".
+machine::Block& require_peer(const machine::Block& block, const char* what);
+/// The units that carry out an operation of a fragment. Fault when they are to be a pair's and there is no peer, or it
+/// has exited.
+TensorUnits tensor_units_of(const machine::Fragment& fragment, bool pair, const char* what);
+
+}  // namespace stagecraft::emulator::units

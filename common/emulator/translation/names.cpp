@@ -1,0 +1,99 @@
+#include "emulator/translation/names.hpp"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+namespace stagecraft::emulator::machine {
+
+std::string demangle(const std::string& name) {
+  // What is not mangled may look like the code of a type: "a" is that of signed char.
+  if (!name.starts_with("_Z")) return name;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         &std::free);
+  return status == 0 && text != nullptr ? std::string(text.get()) : name;
+}
+
+namespace {
+
+/// Position behind the last `separator` outside all brackets, 0 when there is none.
+size_t behind_last(const std::string& text, char separator) {
+  int depth = 0;
+  for (size_t i = text.size(); i-- > 0;) {
+    const char c = text[i];
+    if (c == '>' || c == ')' || c == ']' || c == '}') ++depth;
+    if (c == '<' || c == '(' || c == '[' || c == '{') --depth;
+    if (depth == 0 && c == separator) return i + 1;
+  }
+  return 0;
+}
+
+constexpr size_t kLongName = 120;  // about a line of a report
+
+/// The name with "..." in place of template arguments that lie deeper than `deepest` brackets.
+std::string without_inner_arguments(const std::string& name, int deepest) {
+  std::string text;
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    const bool arrow = name[i] == '>' && i > 0 && name[i - 1] == '-';
+    if (name[i] == '>' && !arrow) --depth;
+    if (depth <= deepest) text += name[i];
+    if (name[i] == '<' && ++depth == deepest + 1) text += "...";
+  }
+  return text;
+}
+
+/// The last part of a mangled function's name, as it stands in there; the name as it is when it has none. For what the
+/// C++ library cannot demangle, though nvcc has mangled it as it should: some kernels of CuTe.
+std::string name_within(const std::string& mangled) {
+  size_t at = mangled.starts_with("_ZN") ? 3 : 2;
+  std::string_view last;
+  while (at < mangled.size() && mangled[at] >= '1' && mangled[at] <= '9') {
+    size_t length = 0;
+    for (; at < mangled.size() && mangled[at] >= '0' && mangled[at] <= '9' && length < mangled.size(); ++at) {
+      length = length * 10 + static_cast<size_t>(mangled[at] - '0');
+    }
+    if (length > mangled.size() - at) return mangled;
+    last = std::string_view(mangled).substr(at, length);
+    at += length;
+  }
+  if (last.empty()) return mangled;
+  return std::string(last) + (at < mangled.size() && mangled[at] == 'I' ? "<...>" : "");
+}
+
+}  // namespace
+
+std::string short_function_name(const std::string& mangled) {
+  std::string name = demangle(mangled);
+  if (name.starts_with("_Z")) return name_within(name);
+  // Parameters: the bracket that closes last, opened at depth 0.
+  if (!name.empty() && name.back() == ')') {
+    int depth = 0;
+    for (size_t i = name.size(); i-- > 0;) {
+      if (name[i] == ')') ++depth;
+      if (name[i] == '(' && --depth == 0) {
+        name.resize(i);
+        break;
+      }
+    }
+  }
+  name.erase(0, behind_last(name, ' '));
+  name.erase(0, behind_last(name, ':'));
+  for (int deepest = 1; deepest >= 0 && name.size() > kLongName; --deepest) {
+    name = without_inner_arguments(name, deepest);
+  }
+  return name;
+}
+
+std::string source_name(const std::string& mangled) {
+  std::string name = demangle(mangled);
+  name.erase(0, behind_last(name, ':'));
+  // ptxas and nvcc mark clones of function-local variables with a number behind a dollar sign.
+  if (const size_t dollar = name.rfind('$'); dollar != std::string::npos && dollar > 0) name.resize(dollar);
+  return name;
+}
+
+}  // namespace stagecraft::emulator::machine

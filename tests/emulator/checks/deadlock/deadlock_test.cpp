@@ -1,0 +1,156 @@
+// Which wait a deadlock is blamed on, and with what words, when several sleep.
+#include "emulator/checks/reporting/report.hpp"
+#include "fixtures/kernel_fixture.hpp"
+
+namespace stagecraft::emulator::checks {
+namespace {
+
+using machine::FaultKind;
+using machine::LaunchResult;
+
+class DeadlockTest : public machine::KernelTest {
+ protected:
+  /// Runs `body` after thread 0 has initialised eight mbarriers with these counts; %r1 is the thread, %r2 its warp. The
+  /// text of the one report, after it was seen to be of a deadlock.
+  std::string report_of(const std::string& body, uint32_t threads, const std::vector<uint32_t>& counts) {
+    std::string text = "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p0, %r1, 0;\n";
+    for (size_t i = 0; i < counts.size(); ++i) {
+      text += fmt::format("@%p0 mbarrier.init.shared.b64 [bar+{}], {};\n", 8 * i, counts[i]);
+    }
+    text += cluster.x > 1 ? "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;\n" : "bar.sync 0;\n";
+    const LaunchResult result = launch(compile_body(text + body, ".shared .align 8 .b64 bar[8];"), {cluster.x, 1, 1},
+                                       {threads, 1, 1}, uint64_t{0});
+    EXPECT_EQ(result.fault, FaultKind::deadlock);
+    EXPECT_EQ(result.diagnostics.size(), 1u);
+    return result.diagnostics.empty() ? std::string() : render_text(result.diagnostics[0]);
+  }
+  static std::string wait(uint32_t barrier, uint32_t parity, const std::string& label) {
+    return fmt::format("{0}: mbarrier.try_wait.parity.shared.b64 %p9, [bar+{1}], {2}; @!%p9 bra {0};\n", label,
+                       8 * barrier, parity);
+  }
+  static std::string arrive(uint32_t barrier) {
+    return fmt::format("mbarrier.arrive.shared.b64 _, [bar+{}];\n", 8 * barrier);
+  }
+  static std::string if_warp(uint32_t warp, const std::string& text) {
+    return fmt::format("setp.ne.u32 %p1, %r2, {0}; @%p1 bra NOT{0};\n{1}bra END;\nNOT{0}:\n", warp, text);
+  }
+  static void expect_words(const std::string& text, const std::vector<std::string>& words) {
+    for (const std::string& word : words)
+      EXPECT_NE(text.find(word), std::string::npos) << "no: " << word << "\n" << text;
+  }
+};
+
+TEST_F(DeadlockTest, BlamesTheMbarrierAndNotTheClusterBarrierThatItsWaiterDoesNotReach) {
+  cluster = {2, 1, 1};
+  // Lane 0 of each block waits for a slot that nobody gives back; the others are at the cluster barrier already.
+  const std::string text = report_of("@!%p0 bra LAST;\n" + wait(2, 1, "FIRST") + wait(2, 0, "SECOND") +
+                                         "LAST: barrier.cluster.arrive; barrier.cluster.wait;\n",
+                                     64, {1, 1, 1});
+  expect_words(text, {"[lane 0] mbarrier.try_wait", "waits for bar[2] to complete phase 0",
+                      "likely cause: nobody has ever arrived at bar[2]: the first wait for it passed at once",
+                      "the slot has never been given back since", "waits at barrier.cluster"});
+}
+
+TEST_F(DeadlockTest, FollowsAChainOfWaitsToItsEnd) {
+  // Warp 0 waits for 1, 1 for 2, each of which has arrived once before; 2 waits for bytes that never come.
+  const std::string text = report_of(
+      if_warp(0, wait(0, 0, "A") + wait(0, 1, "B")) + if_warp(1, arrive(0) + wait(1, 0, "C") + wait(1, 1, "D")) +
+          if_warp(2, arrive(1) +
+                         "setp.eq.u32 %p3, %r1, 64; @%p3 mbarrier.arrive.expect_tx.shared.b64 _, [bar+16], 64;\n" +
+                         wait(2, 0, "E")) +
+          "END:\n",
+      96, {32, 32, 1});
+  expect_words(text, {"block (0,0,0) warp 2 [all lanes] mbarrier.try_wait", "waits for bar[2] to complete phase 0",
+                      "likely cause: expect_tx announced 64 bytes for bar[2], and 64 of them never came"});
+}
+
+TEST_F(DeadlockTest, BlamesTheSlotOfWhoBringsTheOtherHalfOfTheBytes) {
+  // Warps 1 and 2 bring half of each round's bytes; warp 2 waits for a slot of its own, which nobody gives back.
+  const auto half = [](const std::string& announce) {
+    return "setp.eq.u32 %p3, %r4, 0;\n" + announce +
+           "@%p3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n";
+  };
+  const std::string announce = "@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n";
+  const std::string text = report_of(
+      "and.b32 %r4, %r1, 31;\n" + if_warp(1, half(announce) + wait(0, 0, "A") + half(announce) + wait(0, 1, "B")) +
+          if_warp(2, wait(1, 1, "C") + half("") + wait(1, 0, "D") + half("")) + "END:\n",
+      96, {1, 1});
+  expect_words(text,
+               {"warp 2 [all lanes] mbarrier.try_wait", "bar[0]: phase 1, 0 of 1 arrivals pending, 32 of 64 bytes",
+                "likely cause: nobody has ever arrived at bar[1]: the first wait for it passed at once"});
+}
+
+TEST_F(DeadlockTest, SaysWhoWaitsAtSyncthreadsForThoseWhoWaitForItsArrival) {
+  const std::string text =
+      report_of(if_warp(0, "bar.sync 0;\n" + arrive(0)) + wait(0, 0, "A") + "bar.sync 0;\nEND:\n", 64, {32});
+  expect_words(text,
+               {"warp 1 [all lanes] mbarrier.try_wait", "likely cause: nobody has ever arrived at bar[0]. block",
+                "warp 0 [all lanes] waits at barrier 0 for the threads that wait for bar[0]", "must do so before"});
+}
+
+TEST_F(DeadlockTest, SaysThatTheOtherSideHasEndedARoundEarly) {
+  const std::string rounds = wait(0, 0, "A") + wait(0, 1, "B") + "bar.sync 0;\nEND:\n";
+  expect_words(report_of(if_warp(0, arrive(0) + "bar.sync 0;\n") + rounds, 64, {32}),
+               {"waits for bar[0] to complete phase 1", "bar[0] completed phase 0 and nobody has arrived since: block",
+                "warp 0 [all lanes], which did before, waits at barrier 0", "Did it end one round early"});
+  expect_words(report_of(if_warp(0, arrive(0)) + rounds, 64, {32}),
+               {"bar[0] completed phase 0 and nobody has arrived since, and those who did before have ended"});
+}
+
+TEST_F(DeadlockTest, FollowsAnArrivalThatAnOperationMade) {
+  // Warp 0 arrives through cp.async, then waits for what nobody gives; warp 1 waits for its next arrival.
+  const std::string text =
+      report_of(if_warp(0, "cp.async.mbarrier.arrive.noinc.shared.b64 [bar];\n" + wait(1, 1, "A") + wait(1, 0, "B")) +
+                    wait(0, 0, "C") + wait(0, 1, "D") + "END:\n",
+                64, {32, 1});
+  expect_words(text, {"warp 0 [all lanes] mbarrier.try_wait", "nobody has ever arrived at bar[1]: the first wait"});
+}
+
+TEST_F(DeadlockTest, BlamesTheBarrierThatOneLaneOfAWarpWaitsFor) {
+  const std::string text = report_of(
+      "setp.ne.u32 %p1, %r1, 3; @%p1 bra MEET;\n" + wait(0, 0, "A") + "MEET: bar.warp.sync 0xffffffff;\n", 32, {1});
+  expect_words(text, {"[lane 3] mbarrier.try_wait", "nobody has ever arrived at bar[0]",
+                      "waits for lane 3 of its warp to come to the same instruction"});
+}
+
+TEST_F(DeadlockTest, BlamesAnElectionInABranchThatOneLaneTakes) {
+  // The lanes of warp 0 meet at two places; warp 1 waits for an arrival that would come behind them.
+  const std::string text = report_of(
+      if_warp(0, "@!%p0 bra MEET;\nelect.sync _|%p3, 0xffffffff;\nMEET: bar.warp.sync 0xffffffff;\n" + arrive(0)) +
+          wait(0, 0, "A") + "END:\n",
+      64, {32});
+  expect_words(text,
+               {"warp 0 [lane 0] elect.sync", "waits for lanes 1-31 of its warp to come to the same instruction",
+                "likely cause: lanes of one warp took different ways, and an operation of the whole warp stands"});
+}
+
+TEST_F(DeadlockTest, NamesAnInstructionThatEndsManyPhasesAtOnce) {
+  const std::string text = report_of(if_warp(0, arrive(0)) + wait(0, 0, "A") + "END:\n", 64, {2});
+  expect_words(text,
+               {"bar[0]: phase 16, 2 of 2 arrivals pending",
+                "likely cause: 32 lanes arrived at bar[0] in one instruction, which ended 16 of its phases at once, "
+                "because each takes 2 arrivals"});
+}
+
+TEST_F(DeadlockTest, AsksForParityOneWhereBothSidesWaitForTheFirstArrival) {
+  const std::string text =
+      report_of(if_warp(0, wait(1, 0, "A") + arrive(0)) + wait(0, 0, "B") + arrive(1) + "END:\n", 64, {32, 32});
+  expect_words(text, {"nobody has ever arrived at bar[1] or bar[0], and each side waits for the other",
+                      "it must ask for parity 1"});
+}
+
+TEST_F(DeadlockTest, SaysThatAPhaseEndedBeforeAnybodyWaitedForIt) {
+  // Warp 0 gives back a slot that was never filled; warp 1 has yet to take it for the first time, with parity 1.
+  expect_words(
+      report_of(if_warp(0, arrive(0) + "bar.sync 0;\n") + "bar.sync 0;\n" + wait(0, 1, "A") + "END:\n", 64, {32}),
+      {"waits for bar[0] to complete phase 1", "bar[0] completed phase 0 before anybody waited for it",
+       "A consumer begins with parity 0"});
+}
+
+TEST_F(DeadlockTest, SaysThatAllOthersHaveEnded) {
+  expect_words(report_of(if_warp(0, "") + wait(0, 0, "A") + "END:\n", 64, {32}),
+               {"nobody has ever arrived at bar[0], and all other threads have ended: is an arrival missing"});
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::checks

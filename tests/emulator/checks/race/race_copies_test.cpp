@@ -1,0 +1,331 @@
+// Races between threads and asynchronous copies, and misused barriers.
+#include "fixtures/race_fixture.hpp"
+
+namespace stagecraft::emulator::checks {
+namespace {
+
+const std::string kInit = R"(@%first mbarrier.init.shared.b64 [bar], 1;
+@%first mbarrier.init.shared.b64 [bar+8], 1;
+@%first fence.mbarrier_init.release.cluster;
+bar.sync 0;
+)";
+
+std::string wait(uint32_t barrier, const std::string& parity, const std::string& name) {
+  return fmt::format("{0}:\nmbarrier.try_wait.parity.shared.b64 %p7, [bar+{1}], {2};\n@!%p7 bra {0};\n", name,
+                     barrier * 8, parity);
+}
+const std::string kCopy =
+    "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"
+    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 256, [bar];\n";
+
+TEST_F(RaceTest, FindsAReadThatDoesNotWaitForItsCopy) {
+  const std::string start = kInit + "@!%first bra READ;\n" + kCopy + "READ:\n";
+  const std::string end = wait(0, "0", "LAST");
+  expect_one(run(start + "ld.shared.u32 %r1, [%own];\n" + end), "race",
+             {"cp.async.bulk issued", "at f.cu:7", "f.cu:9", "nothing makes the read wait for the copy: bar[0]"});
+  expect_silence(run(start + wait(0, "0", "W") + "ld.shared.u32 %r1, [%own];"));
+}
+
+TEST_F(RaceTest, DoesNotTakeSyncthreadsForTheEndOfACopy) {
+  expect_one(run(kInit + "@!%first bra READ;\n" + kCopy + "READ:\nbar.sync 0;\nld.shared.u32 %r1, [%own];\n" +
+                 wait(0, "0", "LAST")),
+             "race", {"must wait for it"});
+}
+
+TEST_F(RaceTest, TakesAWaitByOneThreadAndABarrierForAWaitByAll) {
+  expect_silence(run(kInit + "@!%first bra READ;\n" + kCopy + wait(0, "0", "W") +
+                     "READ:\nbar.sync 0;\nld.shared.u32 %r1, [%own];"));
+}
+
+TEST_F(RaceTest, NamesAWrongInitialPhase) {
+  expect_one(run(kInit + "@!%first bra READ;\n" + kCopy + "READ:\n" + wait(0, "1", "W") +
+                 "ld.shared.u32 %r1, [%own];\n" + wait(0, "0", "LAST")),
+             "race", {"a consumer begins with parity 0"});
+}
+
+/// Warp 0 copies `rounds` times into one slot; warp 1 reads it: `consume` in each round.
+std::string slot(const std::string& produce, const std::string& consume, uint32_t rounds = 4) {
+  return kInit + fmt::format(R"(mov.u32 %r5, 0;
+    mov.u32 %r6, 0;
+    setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra CONSUME;
+    @!%first bra END;
+    PRODUCE:
+    xor.b32 %r7, %r6, 1;
+    {0}{3}
+    xor.b32 %r6, %r6, 1;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p2, %r5, {2};
+    @%p2 bra PRODUCE;
+    bra END;
+    CONSUME:
+    {1}
+    xor.b32 %r6, %r6, 1;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p2, %r5, {2};
+    @%p2 bra CONSUME;
+    END:)",
+                             produce, consume, rounds, kCopy);
+}
+const std::string kFree = "setp.eq.u32 %p3, %lane, 0;\n@%p3 mbarrier.arrive.shared.b64 _, [bar+8];\n";
+const std::string kRead = "add.u32 %other, %own, -128;\nld.shared.u32 %r1, [%other];\n";
+
+TEST_F(RaceTest, IsSilentOnASlotThatIsHandedToAndFro) {
+  for (uint64_t seed_of_run = 0; seed_of_run < 8; ++seed_of_run) {
+    expect_silence(run(slot(wait(1, "%r7", "P"), wait(0, "%r6", "C") + kRead + "bar.warp.sync 0xffffffff;\n" + kFree),
+                       {}, seed_of_run));
+  }
+}
+
+TEST_F(RaceTest, FindsASlotThatIsReleasedBeforeItsLastRead) {
+  expect_one(run(slot(wait(1, "%r7", "P"), wait(0, "%r6", "C") + "bar.warp.sync 0xffffffff;\n" + kFree + kRead)),
+             "race", {"is given back before this read", "arrival on bar[1]", "arrive after the last use"});
+}
+
+TEST_F(RaceTest, FindsALaneThatReleasesForTheOthers) {
+  expect_one(run(slot(wait(1, "%r7", "P"), wait(0, "%r6", "C") + kRead + kFree)), "race",
+             {"arrival on bar[1]", "by lane 0 speaks for its own accesses only", "__syncwarp()"});
+}
+
+TEST_F(RaceTest, NamesTheLanesThatNobodySpokeForWhereAllReadTheSame) {
+  expect_one(run(slot(wait(1, "%r7", "P"), wait(0, "%r6", "C") + "ld.shared.u32 %r1, [tile];\n" + kFree)), "race",
+             {"warp 1 [all lanes] reads it", "arrival on bar[1]",
+              "by lane 0 speaks for its own accesses only, not for those of lanes 1-31"});
+}
+
+TEST_F(RaceTest, FindsAProducerThatDoesNotWait) {
+  // It waits for its own copy, so that nothing but the reads is in the way of the next.
+  const auto result = run(slot("", wait(0, "%r6", "C") + kRead, 1) + "\n" + "@!%first bra OUT;\n" + wait(0, "0", "W") +
+                          kCopy + wait(0, "1", "V") + "OUT:\n");
+  expect_one(result, "race", {"does not wait until the reads of the slot are over"});
+}
+
+TEST_F(RaceTest, NamesAStaleParity) {
+  const auto result = run(slot(wait(1, "%r7", "P"), wait(0, "0", "C") + kRead + "bar.warp.sync 0xffffffff;\n" + kFree));
+  const std::string text = text_of(result);
+  EXPECT_TRUE(result.fault.has_value());
+  EXPECT_NE(text.find("barrier misuse"), std::string::npos) << text;
+  EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0]"), std::string::npos) << text;
+}
+
+TEST_F(RaceTest, NamesAStaleParityAlsoWhereOnlySyncthreadsSeparatesTheRounds) {
+  const auto result =
+      run(kInit + "mov.u32 %r5, 0;\nL: setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra NEXT;\n" + kCopy +
+          "bra NEXT;\nREAD:\n" + wait(0, "0", "W") + kRead +
+          "NEXT: bar.sync 0;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 3;\n@%p2 bra L;\n" + wait(0, "0", "LAST"));
+  const std::string text = text_of(result);
+  EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0], which it has already seen"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("for bar[0] passed at once, for phase 0, which it had already seen"), std::string::npos) << text;
+}
+
+TEST_F(RaceTest, FindsAWriteByTheIssuerThatDoesNotWaitForItsCopy) {
+  expect_one(run(kInit + "@!%first bra END;\n" + kCopy + "st.shared.u32 [%own], 1;\n" + wait(0, "0", "W") + "END:\n"),
+             "race", {"nothing makes the write wait for the copy: bar[0]", "whoever uses the memory again must wait"});
+}
+
+TEST_F(RaceTest, FindsASlotThatAThreadReleasesBeforeItsLastReadForAnotherToWrite) {
+  const auto rounds = [](const std::string& label, const std::string& text) {
+    return fmt::format(
+        "{0}:\n{1}xor.b32 %r6, %r6, 1;\nadd.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 4;\n@%p2 bra {0};\nbra END;\n",
+        label, text);
+  };
+  const std::string meet = "bar.warp.sync 0xffffffff;\n";
+  const std::string produce =
+      kInit + "mov.u32 %r5, 0;\nmov.u32 %r6, 0;\nsetp.eq.u32 %p1, %warp, 1;\n@%p1 bra CONSUME;\n" +
+      rounds("PRODUCE", "xor.b32 %r7, %r6, 1;\n" + wait(1, "%r7", "P") + "st.shared.u32 [%own], %r5;\n" + meet +
+                            "@%first mbarrier.arrive.shared.b64 _, [bar];\n");
+  expect_silence(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + kRead + meet + kFree) + "END:\n"));
+  expect_one(run(produce + rounds("CONSUME", wait(0, "%r6", "C") + meet + kFree + kRead) + "END:\n"), "race",
+             {"is given back before this read, by the arrival on bar[1]", "arrive after the last use"});
+}
+
+TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
+  const std::string store =
+      "st.shared.u32 [%own], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra DONE;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n{}DONE:\n"
+      "bar.sync 0;\nst.shared.u32 [%own], %lane;\ncp.async.bulk.wait_group 0;\n";
+  expect_one(run(fmt::format(fmt::runtime(store), "")), "race", {"f.cu:5 reads it", "wait_group.read"});
+  expect_one(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 1;\n")), "race", {"wait_group.read"});
+  expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group.read 0;\n")));
+  expect_silence(run(fmt::format(fmt::runtime(store), "cp.async.bulk.wait_group 0;\n")));
+}
+
+TEST_F(RaceTest, TakesTheYoungestGroupsForPending) {
+  // Two stores from two places; all but one have read, and the first place is written again.
+  const std::string body =
+      "@!%first bra DONE;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out+256], [tile+256], 256;\ncp.async.bulk.commit_group;\n"
+      "cp.async.bulk.wait_group.read 1;\nst.shared.u32 [tile+{}], %thread;\ncp.async.bulk.wait_group 0;\nDONE:\n";
+  expect_silence(run(fmt::format(fmt::runtime(body), 0)));
+  expect_one(run(fmt::format(fmt::runtime(body), 256)), "race", {"f.cu:4", "f.cu:7", "youngest N pending"});
+}
+
+TEST_F(RaceTest, FindsAStoreThatItsBlockDoesNotOutlive) {
+  const std::string body =
+      "@!%first bra DONE;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n"
+      "cp.async.bulk.global.shared::cta.bulk_group [%out+256], [tile+256], 256;\ncp.async.bulk.commit_group;\n"
+      "{}DONE:\n";
+  const auto run_with = [&](const char* wait) { return run(fmt::format(fmt::runtime(body), wait)); };
+  expect_silence(run_with("cp.async.bulk.wait_group.read 0;\n"));
+  expect_one(run_with(""), "missing wait", {"f.cu:2", "has read its shared memory", "wait_group.read 0"});
+  // However long the block goes on.
+  expect_one(run_with("cp.async.bulk.wait_group.read 1;\nnanosleep.u32 100000;\n"), "missing wait", {"f.cu:4"});
+}
+
+TEST_F(RaceTest, LetsLanesCopyTheSameBytesInOneInstruction) {
+  const std::string wait = "cp.async.wait_all;\nbar.sync 0;\nld.shared.u32 %r2, [tile];";
+  expect_silence(run("cp.async.cg.shared.global [tile], [%out], 16;\n" + wait, {.threads = 32}));
+  expect_one(run("mul.wide.u32 %rd1, %thread, 16;\nadd.s64 %rd1, %out, %rd1;\n"
+                 "cp.async.cg.shared.global [tile], [%rd1], 16;\n" +
+                     wait,
+                 {.threads = 4}),
+             "race", {"the cp.async issued here writes tile+0x0", "f.cu:3"});
+}
+
+TEST_F(RaceTest, KnowsWhomCpAsyncIsCompleteFor) {
+  const std::string copy =
+      "mov.u64 %rd1, %out;\ncp.async.ca.shared.global [%own], [%rd1], 4;\ncp.async.commit_group;\n";
+  const std::string other = "xor.b32 %other, %own, 128;\nld.shared.u32 %r1, [%other];\n";
+  expect_one(run(copy + "ld.shared.u32 %r1, [%own];\ncp.async.wait_group 0;"), "race", {"cp.async issued by"});
+  expect_silence(run(copy + "cp.async.wait_group 0;\nld.shared.u32 %r1, [%own];"));
+  expect_one(run(copy + "cp.async.wait_all;\n" + other), "race", {"cp.async issued by"});
+  expect_one(run(copy + "cp.async.wait_all;\nbar.warp.sync 0xffffffff;\n" + other), "race", {"cp.async issued by"});
+  expect_silence(run(copy + "cp.async.wait_all;\nbar.sync 0;\n" + other));
+}
+
+TEST_F(RaceTest, FollowsCpAsyncThroughAnMbarrier) {
+  const std::string body =
+      "@%first mbarrier.init.shared.b64 [bar], 64;\nbar.sync 0;\n"
+      "cp.async.ca.shared.global [%own], [%out], 4;\n"
+      "cp.async.mbarrier.arrive.noinc.shared.b64 [bar];\n" +
+      wait(0, "0", "W") + "xor.b32 %other, %own, 128;\nld.shared.u32 %r1, [%other];\n";
+  expect_silence(run(body));
+}
+
+TEST_F(RaceTest, FollowsAsynchronousStoresToAnotherBlock) {
+  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 1;
+    @%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 4;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive.relaxed;
+    barrier.cluster.wait;
+    mov.u32 %r1, tile;
+    mov.u32 %r2, bar;
+    xor.b32 %r3, %rank, 1;
+    mapa.shared::cluster.u32 %r1, %r1, %r3;
+    mapa.shared::cluster.u32 %r2, %r2, %r3;
+    @%first st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r1], %r3, [%r2];
+    {}ld.shared.u32 %r4, [tile];
+    LAST:
+    mbarrier.try_wait.parity.shared.b64 %p6, [bar], 0;
+    @!%p6 bra LAST;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;)";
+  const Shape pair{.threads = 32, .blocks = 2, .cluster_blocks = 2};
+  expect_silence(run(fmt::format(fmt::runtime(body), wait(0, "0", "W")), pair));
+  expect_one(run(fmt::format(fmt::runtime(body), ""), pair), "race", {"st.async issued", "f.cu:11", "f.cu:12"});
+}
+
+TEST_F(RaceTest, FindsAnInitialisationThatNothingOrders) {
+  const std::string body = "@%first mbarrier.init.shared.b64 [bar], 64;\n{}\nmbarrier.arrive.shared.b64 _, [bar];\n";
+  expect_silence(run(fmt::format(fmt::runtime(body), "bar.sync 0;")));
+  expect_one(run(fmt::format(fmt::runtime(body), "")), "barrier misuse",
+             {"uses bar[0]", "initialises it at f.cu:1", "f.cu:3", "__syncthreads()"});
+}
+
+TEST_F(RaceTest, AnInitialisationBeforeARelaxedClusterBarrierIsOnlyTolerated) {
+  const std::string init = "@%first mbarrier.init.shared.b64 [bar], 64;\n",
+                    fence = "fence.mbarrier_init.release.cluster;\n", arrive = "barrier.cluster.arrive.relaxed;\n",
+                    wait = "barrier.cluster.wait;\n", use = "mbarrier.arrive.shared.b64 _, [bar];\n";
+  const Shape pair{.threads = 64, .blocks = 2, .cluster_blocks = 2};
+  expect_silence(run(init + fence + arrive + wait + use, pair));
+  const auto late = run(fence + init + arrive + wait + use, pair);
+  expect_one(late, "barrier misuse", {"uses bar[0]", "f.cu:2", "f.cu:5", "arrived at with .relaxed"});
+  EXPECT_NE(late.diagnostics.at(0).tolerated, "");
+  const auto too_late = run(fence + arrive + init + wait + use, pair);
+  expect_one(too_late, "barrier misuse", {"uses bar[0]", "f.cu:3", "f.cu:5", "__syncthreads()"});
+  EXPECT_EQ(too_late.diagnostics.at(0).tolerated, "");
+}
+
+TEST_F(RaceTest, ReportsMisusedBarriersByName) {
+  const std::string init = "mbarrier.init.shared.b64 [bar+16], 1;\n";
+  const Shape one{.threads = 1};
+  expect_one(run("mbarrier.arrive.shared.b64 _, [bar+16];", one), "barrier misuse",
+             {"no mbarrier is initialised at bar[2]", "f.cu:1"});
+  expect_one(run(init + "mbarrier.arrive.shared.b64 _, [bar+16];\n" + init, one), "barrier misuse",
+             {"bar[2] is already live", "initialised at f.cu:1", "f.cu:3"});
+  expect_one(run(init + "mbarrier.expect_tx.relaxed.cta.shared.b64 [bar+16], 16;\n"
+                        "mbarrier.arrive.shared.b64 _, [bar+16];\nmbarrier.arrive.shared.b64 _, [bar+16];",
+                 one),
+             "barrier misuse",
+             {"1 arrival at bar[2], where 0 of 1 are pending", "the last arrival before was at f.cu:3"});
+  expect_one(run(init + "mbarrier.expect_tx.relaxed.cta.shared.b64 [bar+16], 1048576;", one), "barrier misuse",
+             {"the transaction count of bar[2]", "expect_tx"});
+  expect_one(run("@%first mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\nmbarrier.arrive.shared.b64 _, [bar];",
+                 {.threads = 32}),
+             "barrier misuse", {"every active lane arrives by itself"});
+  const auto misaligned = run("mbarrier.init.shared.b64 [bar+4], 1;", one);
+  ASSERT_EQ(misaligned.diagnostics.size(), 1u);
+  EXPECT_EQ(misaligned.diagnostics[0].kind, "barrier misuse");
+}
+
+TEST_F(RaceTest, SaysThatTooFewBytesAreAnnounced) {
+  // Two copies bring 128 bytes each; warp 1 reads those of the second.
+  const auto read_after = [](uint32_t announced) {
+    return kInit + "setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra END;\n" +
+           fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar], {};\n", announced) +
+           "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 128, [bar];\n"
+           "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+128], [%out], 128, [bar];\nbra END;\n"
+           "READ:\n" +
+           wait(0, "0", "W") + "ld.shared.u32 %r1, [%own];\nEND:\n";
+  };
+  expect_silence(run(read_after(256)));
+  const std::string text = text_of(run(read_after(128)));
+  EXPECT_NE(text.find("for bar[0] passed before the bytes of this copy had come"), std::string::npos) << text;
+  EXPECT_NE(text.find("are fewer bytes announced than the copies of a phase bring?"), std::string::npos) << text;
+}
+
+// ---- Two copies to the same bytes -----------------------------------------------------------------------------------
+
+/// Copies half of `tile` from `offset` on, for a barrier.
+std::string copy_half(uint32_t offset, uint32_t barrier) {
+  return fmt::format(
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+{}], [%out], 128, [bar+{}];\n", offset,
+      8 * barrier);
+}
+std::string announce(uint32_t barrier, uint32_t bytes) {
+  return fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar+{}], {};\n", 8 * barrier, bytes);
+}
+
+TEST_F(RaceTest, SaysThatTwoSlotsOverlap) {
+  const auto two_slots = [](uint32_t offset_of_the_second) {
+    return kInit + "@!%first bra END;\n" + announce(0, 128) + copy_half(0, 0) + announce(1, 128) +
+           copy_half(offset_of_the_second, 1) + "END:\n" + wait(0, "0", "ONE") + wait(1, "0", "OTHER");
+  };
+  expect_silence(run(two_slots(128)));
+  expect_one(run(two_slots(64)), "race",
+             {"writes tile+0x40", "for different barriers, bar[0] and bar[1]", "two slots overlap"});
+}
+
+TEST_F(RaceTest, SaysThatTwoTilesOfASlotOverlap) {
+  const auto two_tiles = [](uint32_t offset_of_the_second) {
+    return kInit + "@!%first bra END;\n" + announce(0, 256) + copy_half(0, 0) + copy_half(offset_of_the_second, 0) +
+           "END:\n" + wait(0, "0", "BOTH");
+  };
+  expect_silence(run(two_tiles(128)));
+  expect_one(run(two_tiles(112)), "race",
+             {"writes tile+0x70", "for the same phase of bar[0]", "two tiles of one slot overlap"});
+}
+
+TEST_F(RaceTest, AsksForAWaitWhereASlotIsFilledAgain) {
+  const std::string again = kInit + "@!%first bra END;\n" + announce(0, 128) + copy_half(0, 0) +
+                            "nanosleep.u32 20000;\n" + announce(0, 128) + copy_half(0, 0) + "END:\n" +
+                            wait(0, "1", "BOTH");
+  const std::string text = text_of(run(again));
+  EXPECT_NE(text.find("wait for bar[0], or for a barrier that is arrived on after it"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,271 @@
+// Races among threads.
+#include "fixtures/race_fixture.hpp"
+
+namespace stagecraft::emulator::checks {
+namespace {
+
+/// Each thread writes its word and reads that of the thread `distance` further; `between` stands between the two.
+std::string exchange(uint32_t distance, const std::string& between) {
+  return fmt::format(
+      "st.shared.u32 [%own], %thread;\n{}\nxor.b32 %other, %thread, {};\nmov.u32 %r1, tile;\n"
+      "mad.lo.u32 %other, %other, 4, %r1;\nld.shared.u32 %r2, [%other];\n",
+      between, distance);
+}
+
+TEST_F(RaceTest, FindsAMissingSyncthreads) {
+  expect_one(run(exchange(32, "")), "race",
+             {"writes tile+0x80", "warp 1 [lane 0] st.shared.u32 at f.cu:1", "warp 0 [lane 0] reads it at f.cu:6",
+              "nothing orders the two", "likely cause: no __syncthreads()"});
+  expect_silence(run(exchange(32, "bar.sync 0;")));
+}
+
+TEST_F(RaceTest, DoesNotTakeASyncOfTheWarpForOneOfTheBlock) {
+  expect_one(run(exchange(32, "bar.warp.sync 0xffffffff;")), "race", {"f.cu:6", "f.cu:1"});
+}
+
+TEST_F(RaceTest, FindsAMissingSyncwarp) {
+  expect_one(run(exchange(1, "")), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
+  expect_silence(run(exchange(1, "bar.warp.sync 0xffffffff;")));
+}
+
+TEST_F(RaceTest, TakesNoOtherMeetingOfLanesForASyncwarp) {
+  for (const char* meeting :
+       {"shfl.sync.idx.b32 %r3, %thread, 0, 31, 0xffffffff;", "elect.sync _|%p3, 0xffffffff;",
+        "vote.sync.ballot.b32 %r3, %p3, 0xffffffff;", "match.any.sync.b32 %r3, %thread, 0xffffffff;",
+        "redux.sync.add.u32 %r3, %thread, 0xffffffff;"}) {
+    SCOPED_TRACE(meeting);
+    expect_one(run(exchange(1, meeting)), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
+  }
+}
+
+TEST_F(RaceTest, OrdersTheLanesOfEachTileThatSynchronises) {
+  // In one instruction, with a mask for each half of the warp.
+  const std::string tiles = "setp.lt.u32 %p1, %lane, 16; selp.b32 %r4, 0x0000ffff, 0xffff0000, %p1; bar.warp.sync %r4;";
+  expect_silence(run(exchange(1, tiles)));
+  expect_one(run(exchange(16, tiles)), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
+}
+
+TEST_F(RaceTest, OrdersOnlyTheLanesThatSynchronise) {
+  const std::string body = R"(st.shared.u32 [%own], %thread;
+    setp.lt.u32 %p1, %lane, 16;
+    @!%p1 bra UPPER;
+    bar.warp.sync 0x0000ffff;
+    bra MET;
+    UPPER:
+    bar.warp.sync 0xffff0000;
+    MET:
+    xor.b32 %other, %lane, {};
+    mov.u32 %r1, tile;
+    mad.lo.u32 %other, %other, 4, %r1;
+    ld.shared.u32 %r2, [%other];)";
+  expect_silence(run(fmt::format(fmt::runtime(body), 8), {.threads = 32}));
+  expect_one(run(fmt::format(fmt::runtime(body), 16), {.threads = 32}), "race", {"f.cu:12", "f.cu:1"});
+}
+
+TEST_F(RaceTest, OrdersTilesThatSynchroniseInOneInstructionEachByItself) {
+  const std::string between = "and.b32 %r3, %lane, -16; mov.b32 %r4, 65535; shl.b32 %r3, %r4, %r3; bar.warp.sync %r3;";
+  expect_silence(run(exchange(8, between), {.threads = 32}));
+  expect_one(run(exchange(16, between), {.threads = 32}), "race", {"f.cu:6", "f.cu:1"});
+}
+
+TEST_F(RaceTest, FindsAWriteThatNothingKeepsBehindTheReads) {
+  const std::string reads = exchange(32, "bar.sync 0;");
+  expect_one(run(reads + "st.shared.u32 [%own], %r2;"), "race", {"f.cu:7", "f.cu:6"});
+  expect_silence(run(reads + "bar.sync 0;\nst.shared.u32 [%own], %r2;"));
+}
+
+TEST_F(RaceTest, TellsOfWarpsThatWriteTheSameValueThatTheChipToleratesIt) {
+  const auto tolerated = [this](const std::string& body) {
+    const machine::LaunchResult result = run(body);
+    EXPECT_EQ(result.diagnostics.size(), 1u) << text_of(result);
+    return result.diagnostics.empty() ? "no race" : result.diagnostics[0].tolerated;
+  };
+  const std::string one_lane = "setp.eq.u32 %p1, %lane, 3;\n", all = "setp.eq.u32 %p1, %lane, %lane;\n";
+  for (const std::string& who : {one_lane, all}) {
+    SCOPED_TRACE(who);
+    EXPECT_EQ(tolerated(who + "mov.u32 %r1, 7;\n@%p1 st.shared.u32 [tile], %r1;"), "both write the same value");
+    EXPECT_EQ(tolerated(who + "@%p1 st.shared.u32 [tile], %warp;"), "");
+  }
+  // What is read may depend on who comes first elsewhere, so that is told as ever.
+  EXPECT_EQ(tolerated("mov.u32 %r1, 7;\n@%first st.shared.u32 [tile], %r1;\nbar.sync 0;\nsetp.eq.u32 %p1, %warp, 0;\n"
+                      "@%p1 ld.shared.u32 %r2, [tile];\n@!%p1 st.shared.u32 [tile], %r1;\n"),
+            "");
+}
+
+TEST_F(RaceTest, TellsOfDifferentValuesEvenBehindEqualOnes) {
+  // The same two lines, twice: first both warps write 7, then each its number.
+  const machine::LaunchResult result = run(R"(mov.u32 %r1, 7; mov.u32 %r2, 0;
+    AGAIN:
+    st.shared.u32 [tile], %r1;
+    bar.sync 0;
+    mov.u32 %r1, %warp; add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, 2;
+    @%p1 bra AGAIN;)");
+  ASSERT_EQ(result.diagnostics.size(), 2u) << text_of(result);
+  EXPECT_EQ(result.diagnostics[0].tolerated, "both write the same value");
+  EXPECT_EQ(result.diagnostics[1].tolerated, "");
+}
+
+TEST_F(RaceTest, LetsLanesWriteTheSameValueInOneInstruction) {
+  expect_silence(run("mov.u32 %r1, 7;\nst.shared.u32 [tile], %r1;\nld.shared.u32 %r2, [tile];", {.threads = 32}));
+  expect_one(run("st.shared.u32 [tile], %thread;", {.threads = 32}), "race",
+             {"different values to tile+0x0", "f.cu:1"});
+}
+
+TEST_F(RaceTest, TellsNeighbouringBytesApart) {
+  const std::string write = "mov.u32 %r1, tile;\nadd.u32 %r1, %r1, %thread;\nst.shared.u8 [%r1], %thread;\n";
+  expect_silence(run(write));
+  expect_one(run(write + "ld.shared.u32 %r2, [tile];", {.threads = 64}), "race", {"f.cu:4", "f.cu:3"});
+  expect_silence(run(write + "bar.sync 0;\nld.shared.u32 %r2, [tile];", {.threads = 64}));
+}
+
+TEST_F(RaceTest, LetsAtomicsMeetButNotWeakAccesses) {
+  const std::string add = "mov.u32 %r1, 1;\nred.shared.add.u32 [tile], %r1;\n";
+  expect_silence(run(add + "bar.sync 0;\nld.shared.u32 %r2, [tile];"));
+  expect_one(run(add + "ld.shared.u32 %r2, [tile];"), "race", {"f.cu:2", "f.cu:3"});
+}
+
+TEST_F(RaceTest, DecidesByTheLanesOfEachPlace) {
+  // Lane 0 writes what it has read itself; lane 2 writes what lane 1 has read.
+  const std::string body =
+      "mov.u32 %r1, tile;\nmad.lo.u32 %r1, %thread, 8, %r1;\nld.shared.u32 %r2, [%r1];\nst.shared.u8 [%own], %thread;";
+  expect_one(run(body, {.threads = 32}), "race",
+             {"warp 0 [lane 2] st.shared.u8 at f.cu:4", "[lane 1] reads it at f.cu:3"});
+}
+
+TEST_F(RaceTest, NamesTheLineOfTheReadThatRaces) {
+  // The lines before read the same words at the same time, but each by the lane that writes it later.
+  const std::string body =
+      "ld.shared.u32 %r2, [%own];\nld.shared.u32 %r3, [%own];\nxor.b32 %other, %thread, 1;\nmov.u32 %r1, tile;\n"
+      "mad.lo.u32 %other, %other, 4, %r1;\nld.shared.u32 %r4, [%other];\nst.shared.u32 [%own], %thread;";
+  expect_one(run(body, {.threads = 32}), "race", {"st.shared.u32 at f.cu:7", "reads it at f.cu:6"});
+}
+
+TEST_F(RaceTest, RemembersAReadBehindWhichItsOwnWarpAdds) {
+  // The second warp adds when the first has, which its poll sees, but which orders nothing.
+  const std::string body = R"(mov.u32 %r1, 0;
+    @%first st.shared.u32 [tile+64], %r1;
+    bar.sync 0;
+    setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra POLL;
+    ld.shared.u32 %r2, [tile];
+    bar.warp.sync 0xffffffff;
+    red.shared.add.u32 [tile], 1;
+    red.shared.add.u32 [tile+64], 1;
+    bra END;
+    POLL:
+    ld.volatile.shared.u32 %r2, [tile+64];
+    setp.eq.u32 %p2, %r2, 0;
+    @%p2 bra POLL;
+    red.shared.add.u32 [tile], 2;
+    END:)";
+  expect_one(run(body), "race", {line_of(body, "[tile], 2;"), line_of(body, "ld.shared.u32 %r2, [tile];")});
+  expect_silence(run(without(body, "ld.shared.u32 %r2, [tile];")));
+}
+
+/// Thread 0 publishes a word and sets a flag; thread 32 waits for the flag and reads the word.
+std::string hand_over(const std::string& set, const std::string& get) {
+  return fmt::format(R"(@%first bra WRITER;
+    setp.ne.u32 %p1, %thread, 32;
+    @%p1 bra END;
+    POLL:
+    {};
+    setp.ne.u32 %p2, %r1, 5;
+    @%p2 bra POLL;
+    {}
+    ld.shared.u32 %r2, [tile+64];
+    bra END;
+    WRITER:
+    st.shared.u32 [tile+64], %thread;
+    mov.u32 %r1, 5;
+    {};
+    END:)",
+                     get, get.find("volatile") == std::string::npos ? "" : "membar.cta;", set);
+}
+
+TEST_F(RaceTest, KnowsFlags) {
+  expect_silence(run(hand_over("st.release.cta.shared.u32 [tile], %r1", "ld.acquire.cta.shared.u32 %r1, [tile]")));
+  expect_silence(
+      run(hand_over("membar.cta;\nst.volatile.shared.u32 [tile], %r1", "ld.volatile.shared.u32 %r1, [tile]")));
+  expect_one(run(hand_over("st.relaxed.cta.shared.u32 [tile], %r1", "ld.acquire.cta.shared.u32 %r1, [tile]")), "race",
+             {"tile+0x40", "f.cu:9", "f.cu:12"});
+  expect_one(run(hand_over("st.volatile.shared.u32 [tile], %r1", "ld.volatile.shared.u32 %r1, [tile]")), "race",
+             {"tile+0x40"});
+}
+
+TEST_F(RaceTest, TakesBarrierArriveForHalfABarrier) {
+  // Warp 0 writes and arrives, warp 1 waits and reads: ordered. What warp 1 wrote before is not known to warp 0.
+  const std::string body = R"(setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra READER;
+    st.shared.u32 [tile], %warp;
+    bar.arrive 1, 64;
+    {}
+    bra END;
+    READER:
+    st.shared.u32 [tile+64], %warp;
+    bar.sync 1, 64;
+    ld.shared.u32 %r1, [tile];
+    END:)";
+  expect_silence(run(fmt::format(fmt::runtime(body), "")));
+  expect_one(run(fmt::format(fmt::runtime(body), "ld.shared.u32 %r1, [tile+64];")), "race",
+             {"tile+0x40", "f.cu:5", "f.cu:8"});
+}
+
+TEST_F(RaceTest, TakesAnExitForAnArrivalAtABarrierOfAllThreads) {
+  const std::string body =
+      "setp.eq.u32 %p1, %warp, 0;\n@%p1 bra READ;\nst.shared.u32 [%own], %thread;\nret;\nREAD:\nbar.sync 0;\n"
+      "ld.shared.u32 %r1, [%own+128];\n";
+  expect_silence(run(body));
+  // A barrier with a count waits for those who come.
+  expect_one(run(with(body, "bar.sync 0;", "bar.sync 0, 32;")), "race", {"f.cu:3", "f.cu:7"});
+  expect_silence(run(with(body, "bar.sync 0;", "barrier.cluster.arrive;\nbarrier.cluster.wait;")));
+}
+
+TEST_F(RaceTest, LooksAcrossTheBlocksOfACluster) {
+  const std::string body = R"(mov.u32 %r1, tile;
+    xor.b32 %r2, %rank, 1;
+    mapa.shared::cluster.u32 %r3, %r1, %r2;
+    @%first st.shared::cluster.u32 [%r3], %rank;
+    {}
+    ld.shared.u32 %r4, [tile];
+    barrier.cluster.arrive; barrier.cluster.wait;)";
+  const Shape pair{.threads = 32, .blocks = 2, .cluster_blocks = 2};
+  expect_silence(run(fmt::format(fmt::runtime(body), "barrier.cluster.arrive; barrier.cluster.wait;"), pair));
+  expect_silence(run(fmt::format(fmt::runtime(body),
+                                 "fence.acq_rel.cluster; barrier.cluster.arrive.relaxed; "
+                                 "barrier.cluster.wait;"),
+                     pair));
+  expect_one(run(fmt::format(fmt::runtime(body), "bar.sync 0;"), pair), "race", {"f.cu:4", "f.cu:6", "cluster"});
+  expect_one(run(fmt::format(fmt::runtime(body), "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"), pair),
+             "race", {"f.cu:4", "f.cu:6"});
+}
+
+TEST_F(RaceTest, DoesNotDependOnTheInterleaving) {
+  const std::string body = exchange(32, "") + "st.shared.u32 [%own+1024], %thread;\n";
+  const auto pairs = [](const machine::LaunchResult& result) {
+    std::set<std::pair<bool, bool>> found;
+    for (const auto& finding : result.diagnostics) {
+      const std::string text = render_text(finding);
+      found.emplace(text.find("f.cu:1") != std::string::npos, text.find("f.cu:6") != std::string::npos);
+    }
+    return found;
+  };
+  const auto first = pairs(run(body));
+  EXPECT_EQ(first.size(), 1u);
+  for (uint64_t each = 1; each < 12; ++each) EXPECT_EQ(pairs(run(body, {}, each)), first) << each;
+  EXPECT_EQ(text_of(run(body, {}, 5)), text_of(run(body, {}, 5)));
+}
+
+TEST_F(RaceTest, ReportsAPairOfLinesOnce) {
+  expect_one(run("mov.u32 %r5, 0;\nAGAIN:\n" + exchange(32, "") +
+                 "add.u32 %r5, %r5, 1;\nsetp.lt.u32 %p1, %r5, 20;\nbar.sync 0;\n@%p1 bra AGAIN;"),
+             "race", {"f.cu:8", "f.cu:3"});
+}
+
+TEST_F(RaceTest, AnnouncesNothingWhereNobodyListens) {
+  machine.announce_memory_events(false);
+  expect_silence(run(exchange(32, "")));
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::checks

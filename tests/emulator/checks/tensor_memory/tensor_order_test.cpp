@@ -1,0 +1,282 @@
+// Accesses to tensor memory: what must be waited for, and what must be fenced.
+#include "fixtures/tensor_core_fixture.hpp"
+
+namespace stagecraft::emulator::checks {
+namespace {
+
+class TensorOrderTest : public TensorCoreTest {
+ protected:
+  static constexpr Shape kFiveWarps{.threads = 160};
+  static inline const std::string kLoad =
+      "shl.b32 %r3, %warp, 21; add.u32 %r3, %r3, %r15; tcgen05.ld.sync.aligned.32x32b.x4.b32 {%f0, %f1, %f2, %f3}, "
+      "[%r3];\n";
+  static inline const std::string kWaitLoad = "tcgen05.wait::ld.sync.aligned;\n";
+  static inline const std::string kAfter = "tcgen05.fence::after_thread_sync;\n";
+  static inline const std::string kArrive = "mbarrier.arrive.shared.b64 _, [bar+8];\n";
+
+  /// The last warp multiplies twice into one accumulator; four warps load what it holds each time. Barrier 0 tells that
+  /// it is full, barrier 1, which all loading threads arrive on, that it is free.
+  static std::string two_rounds() {
+    return start(1, 128) + "setp.lt.u32 %p1, %warp, 4;\n@%p1 bra LOAD;\nsetp.ne.u32 %p1, %lane, 0;\n@%p1 bra DONE;\n" +
+           descriptors() + multiply() + commit(0) + wait(1, 0, "FREE") +
+           "tcgen05.fence::after_thread_sync; // multiply\n" + with(multiply(), "0;", "0; // second\n") + commit(0) +
+           "bra DONE;\nLOAD:\n" + wait(0, 0, "FIRST") + "tcgen05.fence::after_thread_sync; // load\n" + kLoad +
+           kWaitLoad + kArrive + wait(0, 1, "SECOND") + "tcgen05.fence::after_thread_sync; // again\n" +
+           with(kLoad, "[%r3]", "[%r3+0]") + "tcgen05.wait::ld.sync.aligned; // again\n" + "DONE:\n" + kFree;
+  }
+};
+
+TEST_F(TensorOrderTest, IsSilentWhenAnAccumulatorIsHandedToAndFro) {
+  for (uint64_t seed_of_run = 0; seed_of_run < 6; ++seed_of_run)
+    expect_silence(run(two_rounds(), kFiveWarps, seed_of_run));
+}
+
+// As ThunderKittens' attention does it: tcgen05.ld, st and their waits are operations of the warp as a whole.
+TEST_F(TensorOrderTest, LetsOneLaneTellOfTheLoadsOfItsWarp) {
+  std::string one = with(two_rounds(), kArrive, "setp.eq.u32 %p2, %lane, 0;\n@%p2 " + kArrive);
+  one = with(one, "[bar+8], 128;", "[bar+8], 4;");
+  expect_silence(run(one, kFiveWarps));
+  expect_one(run(without(one, kWaitLoad), kFiveWarps), "race", {"nobody has waited for its end"});
+}
+
+TEST_F(TensorOrderTest, FindsALoadThatDoesNotWaitForTheCommit) {
+  const std::string wrong =
+      with(without(two_rounds(), wait(0, 1, "SECOND")), "DONE:\n", wait(0, 1, "LAST") + "DONE:\n");
+  expect_one(run(wrong, kFiveWarps), "race",
+             {"columns 0 to 3 (lanes 0 to 31) of tensor memory", line_of(wrong, "// second"), line_of(wrong, "[%r3+0]"),
+              "tcgen05.mma.cta_group::1.kind::f16"});
+}
+
+TEST_F(TensorOrderTest, SaysThatTheCommitIsToBeWaitedFor) {
+  const std::string wrong = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() + commit(0) + "LOAD:\n" +
+                            kLoad + kWaitLoad + wait(0, 0, "LAST") + kFree;
+  expect_one(run(wrong, kTwoWarps), "race",
+             {"of tensor memory", line_of(wrong, "tcgen05.ld"), line_of(wrong, "tcgen05.mma"),
+              "wait for an mbarrier that a tcgen05.commit after the last tcgen05.mma arrives on"});
+}
+
+TEST_F(TensorOrderTest, DoesNotTakeSyncthreadsForTheEndOfAMultiplication) {
+  const std::string wrong = start(1, 1) + "@!%first bra MET;\n" + descriptors() + multiply() + commit(0) +
+                            "tcgen05.fence::before_thread_sync; // issued\nMET:\nbar.sync 0;\n" + kAfter + kLoad +
+                            kWaitLoad + wait(0, 0, "LAST") + kFree;
+  expect_one(run(wrong, kTwoWarps), "race", {"tcgen05.commit after the last tcgen05.mma"});
+}
+
+TEST_F(TensorOrderTest, FindsAMissingFenceBehindTheWait) {
+  const std::string right = two_rounds();
+  const std::string load = without(right, "tcgen05.fence::after_thread_sync; // load\n");
+  expect_one(run(load, kFiveWarps), "missing tcgen05 fence",
+             {"reads columns 0 to 3", "without a tcgen05.fence::after_thread_sync",
+              line_of(load, "{%f0, %f1, %f2, %f3}, [%r3];"), "put tcgen05.fence::after_thread_sync between the wait"});
+  const std::string second = without(right, "tcgen05.fence::after_thread_sync; // multiply\n");
+  expect_one(
+      run(second, kFiveWarps), "missing tcgen05 fence",
+      {"writes columns 0 to 3", line_of(second, "// second"), "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
+}
+
+TEST_F(TensorOrderTest, ReportsAFenceThatIsMissingBehindSeveralOperationsOnce) {
+  const std::string wrong = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() +
+                            "add.u32 %r15, %r15, 4;\n" + multiply() + "sub.u32 %r15, %r15, 4;\n" + commit(0) +
+                            "LOAD:\n" + wait(0, 0, "FULL") + "shl.b32 %r3, %warp, 21; add.u32 %r3, %r3, %r15;\n" +
+                            "tcgen05.ld.sync.aligned.32x32b.x8.b32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%r3];\n" +
+                            kWaitLoad + kFree;
+  expect_one(run(wrong, kTwoWarps), "missing tcgen05 fence", {line_of(wrong, "tcgen05.ld"), "reads columns"});
+}
+
+TEST_F(TensorOrderTest, FindsAnAddressInTheQuarterOfAnotherWarp) {
+  const std::string wrong = start(1, 1) + with(kLoad, "[%r3]", "[%r15]") + kWaitLoad + kFree;
+  expect_one(run(wrong, kTwoWarps), "illegal address",
+             {"address 0x0 is in lane 0, which warp 1 may not access", "warp 1 may access lanes 32 to 63"});
+}
+
+// The patterns of PTX ISA, "Canonical synchronization patterns": all arrivals and waits there are relaxed.
+TEST_F(TensorOrderTest, FollowsRelaxedBarriersBetweenTheFencesOfTcgen05) {
+  const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";
+  std::string right = with(two_rounds(), kArrive, before + kArrive);
+  for (const auto& [from, to] : {std::pair{"mbarrier.arrive.shared.b64", "mbarrier.arrive.relaxed.cta.shared.b64"},
+                                 std::pair{"try_wait.parity.shared.b64", "try_wait.parity.relaxed.cta.shared.b64"}}) {
+    for (size_t at = 0; (at = right.find(from, at)) != std::string::npos; at += std::string(to).size()) {
+      right.replace(at, std::string(from).size(), to);
+    }
+  }
+  expect_silence(run(right, kFiveWarps));
+  expect_one(run(without(right, before), kFiveWarps), "race",
+             {"writes columns 0 to 3", "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
+  expect_one(run(without(right, "tcgen05.fence::after_thread_sync; // load\n"), kFiveWarps), "missing tcgen05 fence",
+             {"reads columns 0 to 3"});
+}
+
+// As the blocks of a pair end in DeepGEMM.
+TEST_F(TensorOrderTest, FollowsARelaxedClusterBarrierToTheDeallocation) {
+  const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";
+  const std::string right = start(1, 1) + kLoad + kWaitLoad + before +
+                            with(kFree, "bar.sync 0;", "barrier.cluster.arrive.relaxed; barrier.cluster.wait;");
+  expect_silence(run(right, kTwoWarps));
+  expect_one(run(without(right, before), kTwoWarps), "race", {"frees columns 0 to 3"});
+}
+
+TEST_F(TensorOrderTest, FindsALoadThatIsNotWaitedForBeforeTheRelease) {
+  const std::string arriving = with(two_rounds(), kWaitLoad + kArrive, kArrive);
+  expect_one(run(arriving, kFiveWarps), "race",
+             {"race: writes columns 0 to 3", line_of(arriving, "// second"), line_of(arriving, "[%r3];"),
+              "nobody has waited for its end", "tcgen05.wait::ld is missing"});
+}
+
+TEST_F(TensorOrderTest, FindsAnAccumulatorThatIsGivenBackBeforeItIsLoaded) {
+  // Whichever comes first, the load or the next multiplication.
+  const std::string wrong = with(two_rounds(), kLoad + kWaitLoad + kArrive, kArrive + kLoad + kWaitLoad);
+  const std::string late = with(wrong, kArrive, kArrive + "nanosleep.u32 2000;\n");
+  for (const std::string& body : {wrong, late}) {
+    const std::string text = text_of(run(body, kFiveWarps));
+    EXPECT_NE(text.find("race: "), std::string::npos) << text;
+    EXPECT_NE(text.find(line_of(body, "// second")), std::string::npos) << text;
+    EXPECT_NE(text.find("the accumulator is given back before"), std::string::npos) << text;
+    EXPECT_NE(text.find("by the arrival on bar[1] at " + line_of(body, "mbarrier.arrive")), std::string::npos) << text;
+  }
+}
+
+TEST_F(TensorOrderTest, FindsAMultiplicationThatDoesNotWaitForTheLoads) {
+  const std::string wrong = with(two_rounds(), wait(1, 0, "FREE"), wait(0, 0, "FREE") + "nanosleep.u32 3000;\n");
+  const std::string text = text_of(run(wrong, kFiveWarps));
+  EXPECT_NE(text.find("race: writes columns 0 to 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("who overwrites the accumulator must wait for a barrier that the loading warps arrive on"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(TensorOrderTest, FindsAStoreThatIsNotWaitedFor) {
+  // Warp 0 sets the accumulator, and its first thread adds to it.
+  const std::string right = start(1, 1) + "@%p0 bra WAIT;\n" +
+                            "tcgen05.st.sync.aligned.32x32b.x8.b32 [%r15], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};\n"
+                            "tcgen05.wait::st.sync.aligned;\n@!%first bra WAIT;\n" +
+                            with(descriptors(), "mov.u32 %r14", "mov.u32 %r13, 0; mov.u32 %r14") + multiply() +
+                            commit(0) + wait(0, 0, "WAIT") + kFree;
+  expect_silence(run(right, kTwoWarps));
+  const std::string wrong = without(right, "tcgen05.wait::st.sync.aligned;\n");
+  expect_one(run(wrong, kTwoWarps), "race",
+             {"race: writes columns 0 to 7", line_of(wrong, "tcgen05.mma"), line_of(wrong, "tcgen05.st.sync"),
+              "tcgen05.wait::st is missing"});
+}
+
+TEST_F(TensorOrderTest, FollowsStoresToAnotherWarp) {
+  const std::string right =
+      start(1, 1) +
+      "@%p0 bra MET;\ntcgen05.st.sync.aligned.32x32b.x1.b32 [%r15], {%f0};\n"
+      "tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync; // stored\nMET:\nbar.sync 0;\n" +
+      kAfter + "setp.ne.u32 %p1, %warp, 4;\n@%p1 bra FREE;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%f1}, [%r15];\n" +
+      kWaitLoad + "FREE:\n" + kFree;
+  expect_silence(run(right, kFiveWarps));
+  expect_one(run(without(right, "tcgen05.wait::st.sync.aligned;\n"), kFiveWarps), "race",
+             {"tcgen05.wait::st is missing"});
+  expect_one(run(with(right, "bar.sync 0;\n" + kAfter + "setp", "bar.sync 0;\nsetp"), kFiveWarps),
+             "missing tcgen05 fence", {"after_thread_sync"});
+}
+
+TEST_F(TensorOrderTest, FindsAMissingFenceBeforeAHandOverAmongThreadsThatMultiply) {
+  const std::string right =
+      start(1, 1) + "@!%first bra MET;\n" + descriptors() + multiply() +
+      "tcgen05.fence::before_thread_sync; // issued\nMET:\nbar.sync 0;\n"
+      "tcgen05.fence::after_thread_sync; // taken over\nsetp.ne.u32 %p1, %thread, 32;\n@%p1 bra WAIT;\n" +
+      descriptors() + multiply(true) + commit(0) + wait(0, 0, "WAIT") + "@!%first bra OVER;\n" + commit(1) + "OVER:\n" +
+      wait(1, 0, "ALL") + kFree;
+  expect_silence(run(right, kTwoWarps));
+  const std::string before = without(right, "tcgen05.fence::before_thread_sync; // issued\n");
+  expect_one(run(before, kTwoWarps), "missing tcgen05 fence",
+             {"no tcgen05.fence::before_thread_sync stands behind", line_of(before, "%r14, 0;"),
+              line_of(before, "%r14, 1;"), "between the last tcgen05 instruction and the arrival"});
+  expect_one(run(without(right, "tcgen05.fence::after_thread_sync; // taken over\n"), kTwoWarps),
+             "missing tcgen05 fence", {"without a tcgen05.fence::after_thread_sync"});
+}
+
+TEST_F(TensorOrderTest, FindsAnAccumulatorThatNothingWasWrittenTo) {
+  const std::string wrong =
+      start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply(true) + commit(0) + wait(0, 0, "WAIT") + kFree;
+  expect_one(run(wrong, kTwoWarps), "uninitialised accumulator",
+             {"adds to columns 0 to 7 (lanes 0 to 127)", line_of(wrong, "tcgen05.mma"), "enable-input-d"});
+  expect_silence(run(with(wrong, "%r14, 1;", "%r14, 0;"), kTwoWarps));
+}
+
+TEST_F(TensorOrderTest, NamesOperationsThatAreNotCommittedWhenTheKernelHangs) {
+  const std::string right =
+      start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;
+  expect_silence(run(right, kTwoWarps));
+  const std::string wrong = without(right, commit(0));
+  const auto result = run(wrong, kTwoWarps);
+  const std::string text = text_of(result);
+  ASSERT_FALSE(result.diagnostics.empty());
+  EXPECT_EQ(result.fault, machine::FaultKind::deadlock);
+  EXPECT_EQ(result.diagnostics[0].kind, "missing commit") << text;
+  EXPECT_NE(text.find("no tcgen05.commit follows the last 1 operation of this thread"), std::string::npos) << text;
+  EXPECT_NE(text.find("at " + line_of(wrong, "tcgen05.mma")), std::string::npos) << text;
+}
+
+TEST_F(TensorOrderTest, FindsTensorMemoryThatIsFreedBeforeItsLastUse) {
+  const std::string early = with(two_rounds(), "DONE:\nbar.sync 0;\n", "DONE:\nnanosleep.u32 20000;\n");
+  expect_one(run(early, kFiveWarps), "race",
+             {"frees columns 0 to 3 (lanes 32 to 63)", line_of(early, "tcgen05.dealloc"), line_of(early, "[%r3+0]"),
+              "tensor memory is freed before its last use is over"});
+}
+
+TEST_F(TensorOrderTest, NamesTheReleaseOfWhatIsUsedAfterwards) {
+  const std::string wrong = start(1, 1) + kFree + kLoad;
+  expect_one_fault(
+      run(wrong, kTwoWarps), "illegal address",
+      {"tcgen05.ld", "column 0 is not allocated",
+       "columns 0 to 31 were freed before, by the tcgen05.dealloc at " + line_of(wrong, "tcgen05.dealloc")});
+}
+
+TEST_F(TensorOrderTest, NamesTensorMemoryThatWasNeverAllocated) {
+  expect_one_fault(run("mov.u32 %r15, 0;\n" + kLoad, {.threads = 32}), "illegal address",
+                   {"column 0 is not allocated", "the block has no tensor memory allocated", "f.cu:2"});
+}
+
+TEST_F(TensorOrderTest, NamesWhatIsLeftAllocated) {
+  const std::string text = text_of(run(start(1, 1), kTwoWarps));
+  EXPECT_NE(text.find("tensor memory leak"), std::string::npos) << text;
+  EXPECT_NE(text.find("32 columns of tensor memory (columns 0 to 31) were still allocated"), std::string::npos) << text;
+}
+
+TEST_F(TensorOrderTest, NamesMoreColumnsThanThereAre) {
+  expect_one_fault(run(with(start(1, 1), ", 32;", ", 1024;"), kTwoWarps), "illegal instruction",
+                   {"tcgen05.alloc of 1024 columns", "legal: 32, 64, 128, 256 or 512", "f.cu:7"});
+}
+
+// FlashMLA asserts that the address is 0, in the warp that has allocated and before it meets the others.
+TEST_F(TensorOrderTest, LetsTheLanesOfTheAllocatingWarpReadTheAddress) {
+  expect_silence(run(R"(setp.ne.u32 %p0, %warp, 0;
+@%p0 bra MET;
+mov.u32 %r0, address;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], 32;
+ld.shared.u32 %r15, [address];
+MET:
+bar.sync 0;
+ld.shared.u32 %r15, [address];
+)" + kFree,
+                     kTwoWarps));
+}
+
+TEST_F(TensorOrderTest, FindsAnAddressThatIsReadBeforeItIsPublished) {
+  // Warp 1 does not come to the barrier; as it happens, it reads late enough.
+  const std::string wrong = R"(setp.ne.u32 %p0, %warp, 0;
+@%p0 bra READ;
+mov.u32 %r0, address;
+tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r0], 32;
+bra MET;
+READ:
+nanosleep.u32 5000;
+ld.shared.u32 %r15, [address]; // unordered
+MET:
+bar.sync 0;
+ld.shared.u32 %r15, [address];
+)" + kFree;
+  expect_one(run(wrong, kTwoWarps), "race",
+             {"reads address", line_of(wrong, "// unordered"), line_of(wrong, "tcgen05.alloc"),
+              "the address of tensor memory is there once tcgen05.alloc has stored it"});
+  // And one that reads too early.
+  const std::string early = "ld.shared.u32 %r15, [address];\n" + kLoad;
+  expect_one_fault(run(early, {.threads = 32}), "illegal address",
+                   {"this looks like a word of shared memory that was not written yet"});
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,40 @@
+// The names by which reports call kernels.
+#include "emulator/translation/names.hpp"
+
+#include <gtest/gtest.h>
+
+namespace stagecraft::emulator::machine {
+namespace {
+
+TEST(NamesTest, AKernelIsCalledByItsNameAndItsTemplateArguments) {
+  EXPECT_EQ(short_function_name("_Z3addPfi"), "add");
+  EXPECT_EQ(short_function_name("_ZN2my4gemmILi128ELi64EEEvPf"), "gemm<128, 64>");
+  EXPECT_EQ(short_function_name("plain"), "plain");
+}
+
+// Kernels of template libraries have names of thousands of characters.
+TEST(NamesTest, TheArgumentsOfArgumentsOfALongNameAreLeftOut) {
+  // void gemm<tile<tile<tile<...>>>, 64>(), with so many tiles that it would not fit a line
+  std::string type = "i";
+  for (int depth = 0; depth < 30; ++depth) type = "4tileI" + type + "E";
+  EXPECT_EQ(short_function_name("_Z4gemmI" + type + "Li64EEvv"), "gemm<tile<...>, 64>");
+}
+
+TEST(NamesTest, OfTooManyArgumentsNoneIsNamed) {
+  std::string types;
+  for (int i = 0; i < 40; ++i) types += "f";
+  EXPECT_EQ(short_function_name("_Z4gemmI" + types + "Evv"), "gemm<...>");
+}
+
+// As of gemm_device of CuTe's second tutorial for sm_100, which llvm-cxxfilt reads, and c++filt does not.
+TEST(NamesTest, ANameThatTheLibraryCannotReadIsTakenFromItsMangledForm) {
+  const std::string arguments = "I13SharedStorageI1aEN1b1cIJS2_X_EEEEvT_";  // X: an expression, which is not one
+  EXPECT_EQ(short_function_name("_Z11gemm_device" + arguments), "gemm_device<...>");
+  EXPECT_EQ(short_function_name("_ZN7cutlass13device_kernel" + arguments), "device_kernel<...>");
+  EXPECT_EQ(short_function_name("_Z99gemm"), "_Z99gemm");
+  EXPECT_EQ(short_function_name("_Z18446744073709551615gemm"), "_Z18446744073709551615gemm");
+  EXPECT_EQ(short_function_name("_Z"), "_Z");
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::machine
