@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "emulator/state/tensor_layouts.hpp"
 #include "emulator/engines/copies/tensor_map.hpp"
+#include "emulator/state/tensor_layouts.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tmem_layout.hpp"
 #include "stagecraft/umma_descriptors.hpp"
@@ -16,9 +16,9 @@
 namespace stagecraft::tests {
 namespace {
 
-namespace units = emulator::units;
-using units::TensorElement;
-using units::TensorSwizzle;
+namespace machine = emulator::machine;
+using machine::TensorElement;
+using machine::TensorSwizzle;
 
 /// The fields of a two-dimensional map.
 struct Fields {
@@ -28,15 +28,15 @@ struct Fields {
   std::vector<uint64_t> extents;
   std::vector<uint64_t> strides;
   std::vector<int> box;
-  units::TensorFill fill = units::TensorFill::zero;
+  machine::TensorFill fill = machine::TensorFill::zero;
 
   bool operator==(const Fields&) const = default;
 };
 
 Fields fields_of(const CUtensorMap& encoded) {
-  const auto map = std::bit_cast<units::TensorMap>(encoded);
-  EXPECT_EQ(map.mark, units::kTensorMapMark);
-  EXPECT_EQ(map.interleave, units::TensorInterleave::none);
+  const auto map = std::bit_cast<machine::TensorMap>(encoded);
+  EXPECT_EQ(map.mark, machine::kTensorMapMark);
+  EXPECT_EQ(map.interleave, machine::TensorInterleave::none);
   Fields fields{map.address, map.element, map.swizzle, {}, {}, {}, map.fill};
   for (int i = 0; i < map.rank; ++i) {
     fields.extents.push_back(map.extent(i));
@@ -139,13 +139,14 @@ TEST_F(TileMapTest, DescribesEveryTypeAndSwizzleInBothMajors) {
 }
 
 TEST_F(TileMapTest, TakesStrideAndFillAsTold) {
-  EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200, 512, OutOfBounds::nan)), (Fields{0x10000,
-                                                                                             TensorElement::bf16,
-                                                                                             TensorSwizzle::span_128,
-                                                                                             {200, 300},
-                                                                                             {512},
-                                                                                             {64, 128},
-                                                                                             units::TensorFill::nan}));
+  EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64>>(300, 200, 512, OutOfBounds::nan)),
+            (Fields{0x10000,
+                    TensorElement::bf16,
+                    TensorSwizzle::span_128,
+                    {200, 300},
+                    {512},
+                    {64, 128},
+                    machine::TensorFill::nan}));
   EXPECT_EQ((map_of<Tile<__nv_bfloat16, 128, 64, k128, kMn>>(300, 200, 1024)),
             (Fields{0x10000, TensorElement::bf16, TensorSwizzle::span_128, {300, 200}, {1024}, {64, 64}}));
 }
@@ -159,15 +160,15 @@ TEST_F(TileMapTest, DescribesPlainTilesAndScaleFactors) {
 
 // ---- Against the emulator ------------------------------------------------------------------------------------------
 
-constexpr units::Swizzle theirs(Swizzle swizzle) {
+constexpr machine::Swizzle theirs(Swizzle swizzle) {
   switch (swizzle) {
-    case Swizzle::none: return units::Swizzle::none;
-    case Swizzle::bytes_32: return units::Swizzle::bytes32;
-    case Swizzle::bytes_64: return units::Swizzle::bytes64;
-    case Swizzle::bytes_128: return units::Swizzle::bytes128;
-    case Swizzle::bytes_128_atom_32: return units::Swizzle::bytes128_atom32;
+    case Swizzle::none: return machine::Swizzle::none;
+    case Swizzle::bytes_32: return machine::Swizzle::bytes32;
+    case Swizzle::bytes_64: return machine::Swizzle::bytes64;
+    case Swizzle::bytes_128: return machine::Swizzle::bytes128;
+    case Swizzle::bytes_128_atom_32: return machine::Swizzle::bytes128_atom32;
   }
-  return units::Swizzle::none;
+  return machine::Swizzle::none;
 }
 
 /// The tensor core, told by the tile's descriptor, must look for each element of each slice where the tile has it.
@@ -180,10 +181,10 @@ void expect_tensor_core_to_find_elements() {
     for (int column = 0; column < T::columns; ++column) {
       const auto k = static_cast<uint32_t>(column % k_of_mma<T>), r = static_cast<uint32_t>(row);
       const uint32_t offset = T::major == Major::k
-                                  ? units::k_major_offset(theirs(T::swizzle), leading, stride, r, k * T::bits / 8)
-                                  : units::mn_major_offset(theirs(T::swizzle), leading, stride, r * T::bits / 8, k);
+                                  ? machine::k_major_offset(theirs(T::swizzle), leading, stride, r, k * T::bits / 8)
+                                  : machine::mn_major_offset(theirs(T::swizzle), leading, stride, r * T::bits / 8, k);
       const uint32_t start = slice_offset<T>(column / k_of_mma<T>);
-      ASSERT_EQ(units::swizzled(theirs(T::swizzle), start + offset), T::offset_of(row, column))
+      ASSERT_EQ(machine::swizzled(theirs(T::swizzle), start + offset), T::offset_of(row, column))
           << "row " << row << ", column " << column;
     }
   }
@@ -218,34 +219,34 @@ TEST(LayoutsTest, AgreeWithTheEmulatedTensorCore) {
 
 TEST(LayoutsTest, AgreeWithTheEmulatedTensorMemory) {
   using enum FragmentShape;
-  const std::pair<FragmentShape, units::FragmentShape> shapes[] = {{lanes_32x32b, units::FragmentShape::s32x32b},
-                                                                   {lanes_16x64b, units::FragmentShape::s16x64b},
-                                                                   {lanes_16x128b, units::FragmentShape::s16x128b},
-                                                                   {lanes_16x256b, units::FragmentShape::s16x256b}};
+  const std::pair<FragmentShape, machine::FragmentShape> shapes[] = {{lanes_32x32b, machine::FragmentShape::s32x32b},
+                                                                     {lanes_16x64b, machine::FragmentShape::s16x64b},
+                                                                     {lanes_16x128b, machine::FragmentShape::s16x128b},
+                                                                     {lanes_16x256b, machine::FragmentShape::s16x256b}};
   for (const auto& [ours, other] : shapes) {
-    EXPECT_EQ(fragment_lanes(ours), static_cast<int>(units::lanes_of(other)));
-    EXPECT_EQ(fragment_registers(ours), static_cast<int>(units::registers_of(other)));
-    EXPECT_EQ(fragment_columns(ours), static_cast<int>(units::columns_of(other)));
+    EXPECT_EQ(fragment_lanes(ours), static_cast<int>(machine::lanes_of(other)));
+    EXPECT_EQ(fragment_registers(ours), static_cast<int>(machine::registers_of(other)));
+    EXPECT_EQ(fragment_columns(ours), static_cast<int>(machine::columns_of(other)));
     for (uint32_t thread = 0; thread < 32; ++thread) {
       for (uint32_t index = 0; index < 32; ++index) {
         const TmemCell cell = fragment_cell(ours, thread, index);
-        EXPECT_EQ((units::TensorCell{cell.lane, cell.column}), units::fragment_cell(other, thread, index));
+        EXPECT_EQ((machine::TensorCell{cell.lane, cell.column}), machine::fragment_cell(other, thread, index));
       }
     }
   }
   for (uint32_t row = 0; row < 128; ++row) {
     for (uint32_t column = 0; column < 64; ++column) {
       const TmemCell d = accumulator_place(AccumulatorLayout::d, row, column, 64).cell;
-      EXPECT_EQ((units::TensorCell{d.lane, d.column}),
-                units::accumulator_cell(units::AccumulatorLayout::d, row, column, 64));
+      EXPECT_EQ((machine::TensorCell{d.lane, d.column}),
+                machine::accumulator_cell(machine::AccumulatorLayout::d, row, column, 64));
       if (row >= 64) continue;
       const TmemCell f = accumulator_place(AccumulatorLayout::f, row, column, 64).cell;
-      EXPECT_EQ((units::TensorCell{f.lane, f.column}),
-                units::accumulator_cell(units::AccumulatorLayout::f, row, column, 64));
+      EXPECT_EQ((machine::TensorCell{f.lane, f.column}),
+                machine::accumulator_cell(machine::AccumulatorLayout::f, row, column, 64));
     }
     for (uint32_t quarter = 0; quarter < 4; ++quarter) {
       const TmemCell cell = scale_factor_cell(row, quarter);
-      EXPECT_EQ((units::TensorCell{cell.lane, cell.column}), units::scale_cell(row, quarter));
+      EXPECT_EQ((machine::TensorCell{cell.lane, cell.column}), machine::scale_cell(row, quarter));
     }
   }
 }

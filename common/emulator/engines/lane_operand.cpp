@@ -2,26 +2,22 @@
 
 #include <fmt/format.h>
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
+namespace stagecraft::emulator::machine {
 
 std::string spell_shared(uint32_t address) {
-  const uint32_t rank = address >> machine::kSharedRankShift, offset = address & machine::kSharedOffsetMask;
+  const uint32_t rank = address >> kSharedRankShift, offset = address & kSharedOffsetMask;
   if (rank == 0) return fmt::format("0x{:x}", offset);
   return fmt::format("0x{:x} (offset 0x{:x} of the block of rank {})", address, offset, rank);
 }
 
-uint32_t SharedOperand::at(const machine::Fragment& fragment, uint32_t lane, const char* what) const {
+uint32_t SharedOperand::at(const Fragment& fragment, uint32_t lane, const char* what) const {
   const uint64_t address = value.at(fragment, lane);
   // What can only be in shared memory is found by the lower 32 bits, which a generic address and the shared one have in
   // common: measured on an H200 for mbarriers, and read from the machine code for sm_100a. ThunderKittens gives generic
   // addresses to .shared forms, and shared ones to generic forms, which PTX leaves undefined.
   if (scope == SharedScope::generic && address >> 32 != 0) {
-    const machine::Located located = machine::locate(address);
-    if (located.where != machine::Located::Where::shared) {
+    const Located located = locate(address);
+    if (located.where != Located::Where::shared) {
       throw Fault(FaultKind::invalid_address_space,
                   fmt::format("{}: the generic address 0x{:x} is not in shared memory", what, address),
                   {"without a state space the address is generic; convert a 32-bit shared address with cvta.shared, or "
@@ -32,19 +28,19 @@ uint32_t SharedOperand::at(const machine::Fragment& fragment, uint32_t lane, con
   return static_cast<uint32_t>(address);
 }
 
-LaneOperand lane_address(machine::Translation& t, const ptx::Operand& operand) {
+LaneOperand lane_address(Translation& t, const ptx::Operand& operand) {
   ptx::Operand plain = operand;
   if (plain.kind == ptx::OperandKind::address && plain.list.size() > 1) plain.list.resize(1);  // the coordinates
   bool wide = false;
-  const machine::RegisterOffset offset = t.address_vector(plain, wide);
+  const RegisterOffset offset = t.address_vector(plain, wide);
   return {offset, static_cast<uint8_t>(wide ? 8 : 4)};
 }
 
-SharedOperand shared_operand(machine::Translation& t, const ptx::Operand& operand, SharedScope scope) {
+SharedOperand shared_operand(Translation& t, const ptx::Operand& operand, SharedScope scope) {
   return {lane_address(t, operand), scope};
 }
 
-Block& block_with(machine::Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t alignment, const char* what) {
+Block& block_with(Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t alignment, const char* what) {
   Block* block = cluster.block_of(address);
   if (block == nullptr) {
     throw Fault(FaultKind::illegal_address,
@@ -66,13 +62,12 @@ Block& block_with(machine::Cluster& cluster, uint32_t address, uint64_t bytes, u
     }
     throw fault;
   }
-  const uint32_t offset = address & machine::kSharedOffsetMask;
-  if (offset < machine::kSharedReservedBytes || bytes > block->shared.size() || offset > block->shared.size() - bytes) {
-    std::vector<std::string> details{
-        fmt::format("the block's shared memory is 0x{:x} up to, not including, 0x{:x} ({} bytes)",
-                    machine::kSharedReservedBytes, block->shared.size(),
-                    block->shared.size() - std::min<size_t>(block->shared.size(), machine::kSharedReservedBytes))};
-    if (offset < machine::kSharedReservedBytes) details.push_back("is the pointer null or not yet set?");
+  const uint32_t offset = address & kSharedOffsetMask;
+  if (offset < kSharedReservedBytes || bytes > block->shared.size() || offset > block->shared.size() - bytes) {
+    std::vector<std::string> details{fmt::format(
+        "the block's shared memory is 0x{:x} up to, not including, 0x{:x} ({} bytes)", kSharedReservedBytes,
+        block->shared.size(), block->shared.size() - std::min<size_t>(block->shared.size(), kSharedReservedBytes))};
+    if (offset < kSharedReservedBytes) details.push_back("is the pointer null or not yet set?");
     throw Fault(
         FaultKind::illegal_address,
         fmt::format("{}: {} byte(s) at {} are not in the block's shared memory", what, bytes, spell_shared(address)),
@@ -88,7 +83,7 @@ Block& block_with(machine::Cluster& cluster, uint32_t address, uint64_t bytes, u
 
 Block& block_in_scope(Block& block, uint32_t address, uint64_t bytes, uint32_t alignment, SharedScope scope,
                       const char* what) {
-  const uint32_t rank = address >> machine::kSharedRankShift;
+  const uint32_t rank = address >> kSharedRankShift;
   if (scope != SharedScope::cluster && rank != block.rank) {
     throw Fault(FaultKind::invalid_address_space,
                 fmt::format("{}: {} is not in the executing block's shared memory (rank {})", what,
@@ -99,4 +94,4 @@ Block& block_in_scope(Block& block, uint32_t address, uint64_t bytes, uint32_t a
   return block_with(*block.cluster, address, bytes, alignment, what);
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

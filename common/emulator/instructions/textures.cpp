@@ -52,7 +52,7 @@ uint32_t channel_of(const TextureDescription& texture, const std::byte* at) {
   const uint32_t bits = 8u * texture.channel_bytes;
   if (texture.format == TexelFormat::floating) {
     if (bits == 32) return raw;
-    return std::bit_cast<uint32_t>(units::from_f16(raw));
+    return std::bit_cast<uint32_t>(from_f16(raw));
   }
   const bool is_signed = texture.format == TexelFormat::signed_integer;
   const int32_t value =

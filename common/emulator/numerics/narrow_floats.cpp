@@ -1,6 +1,6 @@
 #include "emulator/numerics/narrow_floats.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 namespace {
 
 template <typename Decode>
@@ -55,4 +55,4 @@ void unpack_chunk(ElementFormat format, const uint8_t* packed, uint8_t* containe
   }
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 enum class ElementFormat : uint8_t {
   f16,
@@ -100,4 +100,4 @@ const std::array<float, 256>& values_of(ElementFormat format);
 /// bits in the low bits of the byte; 4 bits in its middle, as documented for mma.sync of the same kinds.
 void unpack_chunk(ElementFormat format, const uint8_t* packed, uint8_t* containers);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -246,7 +246,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   sm.shared_bytes += block_shared_;
   sm.registers += block_registers_;
   if (kernel.uses_tensor_memory && grid_.architecture->has_tensor_memory() && sm.tensor_memory == nullptr) {
-    sm.tensor_memory = std::make_unique<units::TensorMemory>();
+    sm.tensor_memory = std::make_unique<TensorMemory>();
   }
   const uint32_t local_stride = round_up(kernel.local_bytes, 16);
   block.warps.resize(warps_per_block_);

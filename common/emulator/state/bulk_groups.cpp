@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 std::shared_ptr<CopyGroup> ThreadGroups::join() {
   if (!open) open = std::make_shared<CopyGroup>();
@@ -29,4 +29,4 @@ void ThreadGroups::forget_finished() {
   while (!committed.empty() && committed.front()->unfinished == 0) committed.pop_front();
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

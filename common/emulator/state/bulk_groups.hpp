@@ -14,7 +14,7 @@ namespace stagecraft::emulator::machine {
 struct Fragment;
 }
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// Copies that are waited for together.
 struct CopyGroup {
@@ -26,7 +26,7 @@ struct CopyGroup {
 struct ThreadGroups {
   std::shared_ptr<CopyGroup> open;
   std::deque<std::shared_ptr<CopyGroup>> committed;  ///< oldest first; finished ones are dropped from the front
-  std::vector<machine::Fragment*> waiting;           ///< asleep in a wait; looked at again whenever a copy gets on
+  std::vector<Fragment*> waiting;                    ///< asleep in a wait; looked at again whenever a copy gets on
 
   /// The group that the next copy joins, with the copy counted in.
   std::shared_ptr<CopyGroup> join();
@@ -39,4 +39,4 @@ struct ThreadGroups {
 /// Those of a block, by thread number in the block: few threads copy in bulk.
 using BulkGroups = std::map<uint32_t, ThreadGroups>;
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -32,7 +32,7 @@
 #include "emulator/state/tensor_memory.hpp"
 #include "emulator/state/warp_copies.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 struct Warpgroup;
 }
 
@@ -57,7 +57,7 @@ enum class WaitKind : uint8_t {
   warp_sync,      ///< value: the lanes that must come, as a mask
   cluster_barrier,
   tensor_memory,  ///< value: columns asked for
-  block_pair,     ///< for a warp of the peer block; value: the units::PairInstruction that it must come to
+  block_pair,     ///< for a warp of the peer block; value: the PairInstruction that it must come to
   bulk_group,     ///< value: groups that may stay pending
   grid_dependency,
   sleep,          ///< nanosleep; ends by itself
@@ -148,7 +148,7 @@ struct NamedBarrier {
 struct Sm {
   uint32_t index = 0;
   uint32_t shared_bytes = 0, threads = 0, blocks = 0, registers = 0;  ///< in use
-  std::unique_ptr<units::TensorMemory> tensor_memory;                 ///< null where the chip has none
+  std::unique_ptr<TensorMemory> tensor_memory;                        ///< null where the chip has none
   std::vector<Fragment*> waiting_for_tensor_memory;
   Cycle free_at = 0;
 };
@@ -164,14 +164,14 @@ struct Block {
   std::byte* local_memory = nullptr;
   std::vector<uint64_t> cluster_rounds;  ///< by thread: round of barrier.cluster it has arrived in, plus 1
   std::array<NamedBarrier, 16> named_barriers;
-  units::MbarrierTable mbarriers;         ///< live barriers of this block's shared memory, by offset
-  units::BulkGroups bulk_groups;          ///< cp.async.bulk groups, per thread
-  std::vector<units::WarpCopies> copies;  ///< cp.async, of each warp; empty before the first
-  units::PairCalls pair_calls;            ///< its warps that wait for the peer block's
+  MbarrierTable mbarriers;         ///< live barriers of this block's shared memory, by offset
+  BulkGroups bulk_groups;          ///< cp.async.bulk groups, per thread
+  std::vector<WarpCopies> copies;  ///< cp.async, of each warp; empty before the first
+  PairCalls pair_calls;            ///< its warps that wait for the peer block's
   uint32_t live_warps = 0;
   bool exited = false;
   bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled
-  std::vector<std::shared_ptr<units::Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
+  std::vector<std::shared_ptr<Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
 
   uint32_t shared_base() const { return rank << kSharedRankShift; }
 };

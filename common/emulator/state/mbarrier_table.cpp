@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 uint64_t word_of(const Mbarrier& barrier) {
   constexpr uint64_t kCountMask = (1u << 20) - 1;
@@ -28,4 +28,4 @@ std::vector<std::string> describe(const Mbarrier& barrier, std::string_view name
   return lines;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -22,7 +22,7 @@ namespace stagecraft::emulator::machine {
 struct Fragment;
 }
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// Largest arrival count, and largest magnitude of the transaction count (PTX ISA, "Contents of the mbarrier object").
 inline constexpr uint32_t kMbarrierLimit = (1u << 20) - 1;
@@ -44,7 +44,7 @@ struct Mbarrier {
   /// Bytes announced in the current phase, for reports ("16384 of 32768 bytes outstanding").
   int64_t announced = 0;
   BarrierPlace initialised, last_arrival;
-  std::vector<machine::Fragment*> waiting;  ///< asleep until the phase completes, in the order of their coming
+  std::vector<Fragment*> waiting;  ///< asleep until the phase completes, in the order of their coming
 
   /// Whether a wait for `parity` may go on: the phase of that parity is no longer the current one. A fresh barrier lets
   /// a wait for parity 1 pass (measured on an H200).
@@ -67,15 +67,15 @@ struct MbarrierTable {
   std::map<uint32_t, Mbarrier> live;
   std::set<uint32_t> invalidated;  ///< offsets that held a barrier until mbarrier.inval, for reports
   /// Fragments that sleep on more than one barrier, because their lanes wait for different ones.
-  std::vector<machine::Fragment*> waiting_on_several;
+  std::vector<Fragment*> waiting_on_several;
 
   /// Takes a sleeping fragment off the lists of all barriers it sleeps on. To be called, before its wake, by whoever
   /// makes such a fragment ready for another reason than its barrier.
-  void forget(machine::Fragment& fragment);
+  void forget(Fragment& fragment);
 };
 
 /// What a report says of a barrier: `full[2]: phase 0, 0 of 1 arrivals pending, 16384 of 32768 bytes outstanding`.
 /// Further lines name what is peculiar (bytes that came unannounced).
 std::vector<std::string> describe(const Mbarrier& barrier, std::string_view name);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

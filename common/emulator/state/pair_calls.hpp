@@ -12,7 +12,7 @@ namespace stagecraft::emulator::machine {
 struct Fragment;
 }
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 enum class PairInstruction : uint8_t { allocate, deallocate, relinquish };
 constexpr const char* name_of(PairInstruction instruction) {
@@ -23,7 +23,7 @@ constexpr const char* name_of(PairInstruction instruction) {
 
 struct PairCall {
   PairInstruction instruction = PairInstruction::allocate;
-  machine::Fragment* fragment = nullptr;
+  Fragment* fragment = nullptr;
   uint32_t columns = 0, address = 0;  ///< its operands; the address: of dealloc
   bool met = false;                   ///< a warp of the peer has come as well, and the two need not wait any more
   uint32_t result = 0;                ///< when `met`: the column that alloc gives to both
@@ -32,4 +32,4 @@ struct PairCall {
 /// Those of a block, in the order of their coming; each goes when it has met the peer's.
 using PairCalls = std::vector<PairCall>;
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

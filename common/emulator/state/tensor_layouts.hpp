@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 inline constexpr uint32_t kTensorLanes = 128;
 inline constexpr uint32_t kTensorColumns = 512;
@@ -193,4 +193,4 @@ constexpr uint32_t copy_lane(CopyShape shape, uint32_t row, uint32_t copy) {
 /// `quarter` use; the byte in the cell is the descriptor's scale factor id plus the number of the block along K.
 constexpr TensorCell scale_cell(uint32_t row, uint32_t quarter) { return {row % 32 + 32 * quarter, row / 32}; }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

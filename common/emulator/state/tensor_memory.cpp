@@ -10,11 +10,7 @@
 #include "emulator/state/grid.hpp"
 #include "emulator/state/tensor_units.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -192,4 +188,4 @@ void TensorMemory::set_owner(const Allocation& allocation, const Block* owner) {
   std::fill_n(owners_.begin() + allocation.column / kUnitColumns, allocation.columns / kUnitColumns, owner);
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -16,7 +16,7 @@ namespace stagecraft::emulator::machine {
 struct Block;
 }
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// What the tensor unit has in flight for one block, of its own or with its peer. Its operations (mma, cp) are executed
 /// in the order of issue; the chip promises less, but programs rely on it. Times are cycles of the block's cluster.
@@ -52,29 +52,29 @@ class TensorMemory {
   /// Takes `columns` columns for the block and fills them with poison. Nullopt when no such range is free now: the
   /// caller waits for a `release` and asks again. Throws Fault for a number of columns that is never legal, one larger
   /// than the block's allocation before, or after `relinquish`.
-  std::optional<Allocation> allocate(const machine::Block& block, uint32_t columns);
+  std::optional<Allocation> allocate(const Block& block, uint32_t columns);
   /// Throws Fault unless the block has exactly this allocation. `pc`: of the instruction that frees it, for reports.
-  void release(const machine::Block& block, uint32_t address, uint32_t columns, uint32_t pc = 0);
+  void release(const Block& block, uint32_t address, uint32_t columns, uint32_t pc = 0);
   /// The block gives up its right to allocate.
-  void relinquish(const machine::Block& block);
+  void relinquish(const Block& block);
 
   /// To be called when a block ends: one sentence for each thing it left behind (allocations, operations in flight).
   /// Frees the columns and forgets the block. Whoever calls it must then wake `Sm::waiting_for_tensor_memory`.
-  std::vector<std::string> leaks(const machine::Block& block);
+  std::vector<std::string> leaks(const Block& block);
 
   /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has
   /// allocated those columns. `what` is the access: "tcgen05.ld", "tcgen05.mma, accumulator".
-  void require(const machine::Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what) const;
-  bool owns(const machine::Block& block, uint32_t column, uint32_t columns) const;
+  void require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what) const;
+  bool owns(const Block& block, uint32_t column, uint32_t columns) const;
 
   /// The 128 lanes of a column; the next column follows. Not checked.
   uint32_t* column(uint32_t column) { return cells_.get() + size_t{column} * kTensorLanes; }
   uint32_t& cell(TensorCell cell) { return column(cell.column)[cell.lane]; }
 
-  TensorPipe& pipe(const machine::Block& block) { return use_of(block).pipe; }
+  TensorPipe& pipe(const Block& block) { return use_of(block).pipe; }
   /// Tells a block from a later one at the same address in memory; 0 when nothing is known of the block.
-  uint64_t serial_of(const machine::Block& block) const;
-  uint64_t serial(const machine::Block& block) { return use_of(block).serial; }
+  uint64_t serial_of(const Block& block) const;
+  uint64_t serial(const Block& block) { return use_of(block).serial; }
 
  private:
   friend class TensorUnits;  // which allocates in two memories at once
@@ -90,18 +90,18 @@ class TensorMemory {
     void operator()(uint32_t* cells) const;
   };
 
-  Use& use_of(const machine::Block& block);
-  void check_request(const machine::Block& block, uint32_t columns);
+  Use& use_of(const Block& block);
+  void check_request(const Block& block, uint32_t columns);
   bool is_free(const Allocation& range) const;
-  void take(const machine::Block& block, const Allocation& range);
-  std::string describe_allocations(const machine::Block& block) const;
-  std::vector<std::string> advise(const machine::Block& block, TensorCell cell) const;
-  void set_owner(const Allocation& allocation, const machine::Block* owner);
+  void take(const Block& block, const Allocation& range);
+  std::string describe_allocations(const Block& block) const;
+  std::vector<std::string> advise(const Block& block, TensorCell cell) const;
+  void set_owner(const Allocation& allocation, const Block* owner);
 
   std::unique_ptr<uint32_t[], FreeCells> cells_;
-  std::array<const machine::Block*, kUnits> owners_{};  ///< by unit; null when free
-  std::map<const machine::Block*, Use> uses_;
+  std::array<const Block*, kUnits> owners_{};  ///< by unit; null when free
+  std::map<const Block*, Use> uses_;
   uint64_t next_serial_ = 1;
 };
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -6,11 +6,7 @@
 
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
+namespace stagecraft::emulator::machine {
 
 std::string TensorUnits::name_in_pair(const TensorUnit& unit) {
   const Block& block = *unit.block;
@@ -46,7 +42,7 @@ Block& require_peer(const Block& block, const char* what) {
                "cudaLaunchAttributeClusterDimension make them"});
 }
 
-TensorUnits tensor_units_of(const machine::Fragment& fragment, bool pair, const char* what) {
+TensorUnits tensor_units_of(const Fragment& fragment, bool pair, const char* what) {
   const Block& block = fragment.block();
   TensorMemory& memory = *block.sm->tensor_memory;
   if (!pair) return {block, memory};
@@ -62,4 +58,4 @@ TensorUnits tensor_units_of(const machine::Fragment& fragment, bool pair, const 
   return block.rank % 2 == 0 ? TensorUnits(own, other) : TensorUnits(other, own);
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

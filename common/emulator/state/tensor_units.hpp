@@ -12,13 +12,10 @@
 namespace stagecraft::emulator::machine {
 struct Block;
 struct Fragment;
-}  // namespace stagecraft::emulator::machine
-
-namespace stagecraft::emulator::units {
 
 /// The tensor unit of a block, which reads the block's shared memory and works on its tensor memory.
 struct TensorUnit {
-  const machine::Block* block = nullptr;
+  const Block* block = nullptr;
   TensorMemory* memory = nullptr;
 };
 
@@ -26,7 +23,7 @@ struct TensorUnit {
 /// Addresses and descriptors of an operation mean the same offsets in both.
 class TensorUnits {
  public:
-  TensorUnits(const machine::Block& block, TensorMemory& memory) : units_{{{&block, &memory}, {}}} {}
+  TensorUnits(const Block& block, TensorMemory& memory) : units_{{{&block, &memory}, {}}} {}
   TensorUnits(TensorUnit even, TensorUnit odd) : units_{even, odd}, count_(2) {}
 
   bool are_pair() const { return count_ == 2; }
@@ -45,7 +42,7 @@ class TensorUnits {
     for (const TensorUnit& unit : *this) {
       try {
         look_at(unit);
-      } catch (machine::Fault& fault) {
+      } catch (Fault& fault) {
         if (are_pair()) fault.details.push_back(name_in_pair(unit));
         throw;
       }
@@ -61,11 +58,11 @@ class TensorUnits {
 };
 
 /// The other block of a block's pair; null when the cluster has none.
-machine::Block* peer_of(const machine::Block& block);
+Block* peer_of(const Block& block);
 /// As `peer_of`; Fault when there is none. `what` names the instruction: "tcgen05.mma".
-machine::Block& require_peer(const machine::Block& block, const char* what);
+Block& require_peer(const Block& block, const char* what);
 /// The units that carry out an operation of a fragment. Fault when they are to be a pair's and there is no peer, or it
 /// has exited.
-TensorUnits tensor_units_of(const machine::Fragment& fragment, bool pair, const char* what);
+TensorUnits tensor_units_of(const Fragment& fragment, bool pair, const char* what);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -15,20 +15,18 @@ namespace stagecraft::emulator::machine {
 struct Fragment;
 }
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 class WarpCopies {
  public:
-  using LaneMask = machine::LaneMask;
-
   /// What one instruction copies.
   struct Copy {
     LaneMask lanes = 0;
     uint32_t size = 0;        ///< what each lane writes
     uint64_t generation = 0;  ///< of device memory, when the sources were checked
-    std::array<uint64_t, machine::kWarpSize> source;
-    std::array<uint32_t, machine::kWarpSize> destination;
-    std::array<uint8_t, machine::kWarpSize> bytes;  ///< what is read; the rest becomes zeros
+    std::array<uint64_t, kWarpSize> source;
+    std::array<uint32_t, kWarpSize> destination;
+    std::array<uint8_t, kWarpSize> bytes;  ///< what is read; the rest becomes zeros
   };
 
   /// A new copy, to be filled in. `end` is the virtual time of its end.
@@ -45,15 +43,15 @@ class WarpCopies {
   uint64_t awaited(LaneMask lanes, uint32_t keep) const;
   bool has_ended(uint64_t copy) const { return copy <= finished_; }
   /// The fragment is woken when that copy ends.
-  void add_waiting(machine::Fragment& fragment, uint64_t copy) { waiting_.push_back({&fragment, copy}); }
+  void add_waiting(Fragment& fragment, uint64_t copy) { waiting_.push_back({&fragment, copy}); }
 
   /// When the last copy of a lane ends, or has ended; 0 without any.
   uint64_t end_of(uint32_t lane) const { return end_[lane]; }
 
  private:
-  using PerLane = std::array<uint64_t, machine::kWarpSize>;
+  using PerLane = std::array<uint64_t, kWarpSize>;
   struct Waiting {
-    machine::Fragment* fragment;
+    Fragment* fragment;
     uint64_t copy;
   };
 
@@ -65,4 +63,4 @@ class WarpCopies {
   std::vector<Waiting> waiting_;
 };
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

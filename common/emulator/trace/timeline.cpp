@@ -18,7 +18,7 @@ std::string name_of(const machine::Fragment& fragment) {
   const machine::Wait& wait = fragment.wait;
   switch (wait.kind) {
     case WaitKind::mbarrier:
-      return fragment.grid().kernel->name_of_shared(wait.address & machine::kSharedOffsetMask, units::kMbarrierBytes);
+      return fragment.grid().kernel->name_of_shared(wait.address & machine::kSharedOffsetMask, machine::kMbarrierBytes);
     case WaitKind::named_barrier: return wait.address == 0 ? "the block" : fmt::format("barrier {}", wait.address);
     case WaitKind::warp_sync: return "its other lanes";
     case WaitKind::cluster_barrier: return "the cluster";

@@ -354,7 +354,7 @@ void FunctionTranslator::guard_accumulators(const ptx::Instruction& instruction)
   }
   for (const ptx::RegisterId reg : named) {
     Op op;
-    op.full = op.masked = units::wait_for_accumulator;
+    op.full = op.masked = wait_for_accumulator;
     op.immediate = frame_.register_offsets.at(reg);
     append(op);
   }

@@ -1,7 +1,7 @@
 // Allocation of tensor memory, and who may use what.
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 struct TensorMemoryTest : ::testing::Test {
@@ -103,4 +103,4 @@ TEST_F(TensorMemoryTest, NamesThePlaceOfAnAccessToUnallocatedColumns) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -55,7 +55,7 @@ void DeadlockCheck::cluster_stuck(Cluster& cluster, machine::Diagnostic& report)
     if (found == block->mbarriers.live.end()) continue;
     std::string name = name_of_barrier(kernel, wait.address);
     if (cluster.blocks.size() > 1) name += fmt::format(" of block rank {}", block->rank);
-    for (std::string& line : units::describe(found->second, name)) report.details.push_back(std::move(line));
+    for (std::string& line : machine::describe(found->second, name)) report.details.push_back(std::move(line));
   }
   for (size_t i = 1; i < groups.size(); ++i) report.details.push_back(describe_group(groups[i]));
   if (groups.front().warps.size() > 1) {

@@ -24,14 +24,14 @@ constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
 
 /// "its peer, block (1,0,0)", of a fragment that waits for it.
 std::string name_of_peer(const Fragment& fragment) {
-  const Block& peer = *units::peer_of(fragment.block());
+  const Block& peer = *machine::peer_of(fragment.block());
   return fmt::format("its peer, block ({},{},{}),", peer.index.x, peer.index.y, peer.index.z);
 }
 
 }  // namespace
 
 std::string name_of_barrier(const Kernel& kernel, uint32_t address) {
-  return kernel.name_of_shared(address & kOffsetMask, units::kMbarrierBytes);
+  return kernel.name_of_shared(address & kOffsetMask, machine::kMbarrierBytes);
 }
 
 std::string describe_wait(const Fragment& fragment) {
@@ -61,7 +61,7 @@ std::string describe_wait(const Fragment& fragment) {
     case WaitKind::tensor_memory: return fmt::format("waits for {} columns of tensor memory", wait.value);
     case WaitKind::block_pair:
       return fmt::format("waits for a warp of {} to come to {} as well (cta_group::2)", name_of_peer(fragment),
-                         units::name_of(static_cast<units::PairInstruction>(wait.value)));
+                         machine::name_of(static_cast<machine::PairInstruction>(wait.value)));
     case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
     case WaitKind::warpgroup_mma:
       return wait.address == 0
@@ -137,7 +137,7 @@ void Sleepers::collect() {
   }
 }
 
-const units::Mbarrier* Sleepers::barrier_of(const Fragment& fragment) const {
+const machine::Mbarrier* Sleepers::barrier_of(const Fragment& fragment) const {
   if (fragment.wait.kind != WaitKind::mbarrier) return nullptr;
   const Block* block = cluster_.block_of(fragment.wait.address);
   if (block == nullptr) return nullptr;
@@ -169,7 +169,7 @@ void Sleepers::find_needs(Group& group) {
   switch (wait.kind) {
     case WaitKind::mbarrier: {
       // Whoever has arrived here before may do so again; of others nothing is known.
-      const units::Mbarrier* barrier = barrier_of(first);
+      const machine::Mbarrier* barrier = barrier_of(first);
       const BarrierHistory& history = history_of(first);
       if (barrier == nullptr || barrier->pending == 0 || history.overrun_lanes != 0) return;
       return need(group, [&](const Fragment& other) {
@@ -186,7 +186,7 @@ void Sleepers::find_needs(Group& group) {
                (other.wait.kind != WaitKind::named_barrier || other.wait.address != wait.address);
       });
     case WaitKind::block_pair:
-      return need(group, [&](const Fragment& other) { return &other.block() == units::peer_of(first.block()); });
+      return need(group, [&](const Fragment& other) { return &other.block() == machine::peer_of(first.block()); });
     case WaitKind::warp_sync:
       return need(group, [&](const Fragment& other) {
         return other.warp == first.warp && (static_cast<machine::LaneMask>(wait.value) & other.mask) != 0;
@@ -229,12 +229,12 @@ void Sleepers::find_roots() {
 }
 
 bool Sleepers::never_arrived(const Group& group) const {
-  const units::Mbarrier* barrier = barrier_of(*group.first);
+  const machine::Mbarrier* barrier = barrier_of(*group.first);
   return barrier != nullptr && barrier->phase == 0 && barrier->pending == barrier->expected &&
          barrier->transaction == 0 && history_of(*group.first).arrivers.empty();
 }
 
-Cause Sleepers::cause_at_mbarrier(const Group& group, const units::Mbarrier& barrier) const {
+Cause Sleepers::cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const {
   const Fragment& first = *group.first;
   const std::string name = name_of(first);
   const BarrierHistory& history = history_of(first);
@@ -338,15 +338,15 @@ Cause Sleepers::cause_of(const Group& group) const {
   const Wait& wait = group.first->wait;
   switch (wait.kind) {
     case WaitKind::mbarrier: {
-      const units::Mbarrier* barrier = barrier_of(*group.first);
+      const machine::Mbarrier* barrier = barrier_of(*group.first);
       return barrier == nullptr ? Cause{} : cause_at_mbarrier(group, *barrier);
     }
     case WaitKind::tensor_memory:
       return {7,
               "tensor memory that was allocated earlier has not been freed: is there a tcgen05.dealloc on every way?"};
     case WaitKind::block_pair: {
-      const char* const instruction = units::name_of(static_cast<units::PairInstruction>(wait.value));
-      const Block& peer = *units::peer_of(group.first->block());
+      const char* const instruction = machine::name_of(static_cast<machine::PairInstruction>(wait.value));
+      const Block& peer = *machine::peer_of(group.first->block());
       return {7,
               fmt::format("with cta_group::2 {} is executed by one warp of each block of a pair, together: block "
                           "({},{},{}) {} it. Does only one of the two execute it, or does its peer wait for it before?",

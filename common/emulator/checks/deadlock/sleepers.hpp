@@ -56,12 +56,12 @@ class Sleepers {
   void find_roots();
   template <typename Wanted>
   void need(Group& group, const Wanted& wanted);
-  const units::Mbarrier* barrier_of(const machine::Fragment& fragment) const;
+  const machine::Mbarrier* barrier_of(const machine::Fragment& fragment) const;
   const BarrierHistory& history_of(const machine::Fragment& fragment) const;
   static std::string name_of(const machine::Fragment& fragment);
   bool never_arrived(const Group& group) const;
   Cause cause_of(const Group& group) const;
-  Cause cause_at_mbarrier(const Group& group, const units::Mbarrier& barrier) const;
+  Cause cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const;
   Cause cause_without_arrival(const Group& group, const std::string& name) const;
 
   const machine::Cluster& cluster_;

@@ -52,7 +52,7 @@ Place RaceCheck::place_of(const ClusterState& state, uint32_t warp, LaneMask lan
 }
 
 std::string RaceCheck::name_of(const BarrierOrder& barrier) const {
-  return grid_->kernel->name_of_shared(barrier.offset, units::kMbarrierBytes);
+  return grid_->kernel->name_of_shared(barrier.offset, machine::kMbarrierBytes);
 }
 
 /// "block (0,0,0) warp 1 [lane 3] reads it at ring.cu:41", "the cp.async.bulk issued by ... at ring.cu:20 writes it"

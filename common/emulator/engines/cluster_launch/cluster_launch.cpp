@@ -14,16 +14,8 @@
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
@@ -34,7 +26,7 @@ constexpr const char* kTryCancel = "clusterlaunchcontrol.try_cancel";
 struct Response {
   std::array<uint32_t, 4> words{};
 
-  static Response success(const machine::Extent3& first_block) {
+  static Response success(const Extent3& first_block) {
     return {{first_block.x, first_block.y | first_block.z << 16, 1, 0}};
   }
   /// The coordinates are undefined: no program should get along with them.
@@ -46,7 +38,7 @@ struct Response {
 constexpr uint32_t kResponseBytes = sizeof(Response);
 static_assert(kResponseBytes == 16);
 
-struct RequestDetail : machine::OpDetail {
+struct RequestDetail : OpDetail {
   SharedOperand response, barrier;
   bool for_all = false;  ///< .multicast::cluster::all
 };
@@ -62,8 +54,8 @@ std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const Requ
   if (!detail.for_all) return {{data, barrier}};
   std::vector<BulkTarget> targets;
   for (const auto& each : block.cluster->blocks) {
-    const BulkTarget target{each->shared_base() | (data & machine::kSharedOffsetMask),
-                            each->shared_base() | (barrier & machine::kSharedOffsetMask)};
+    const BulkTarget target{each->shared_base() | (data & kSharedOffsetMask),
+                            each->shared_base() | (barrier & kSharedOffsetMask)};
     block_with(*block.cluster, target.data, kResponseBytes, kResponseBytes, kResponse);
     targets.push_back(target);
   }
@@ -72,21 +64,21 @@ std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const Requ
 
 Outcome request(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const RequestDetail*>(op.detail);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     if (fragment.block().has_seen_no_cluster_left) {
       throw Fault(FaultKind::illegal_instruction, fmt::format("{} after the block has seen a request fail", kTryCancel),
                   {"nothing is left to be taken over: PTX does not define what another request does",
                    "end the loop when query_cancel.is_canceled gives false"});
     }
-    machine::Cluster* const cluster = &fragment.cluster();
+    Cluster* const cluster = &fragment.cluster();
     const DeliveryNotes notes{.lane = lane, .footprint = SharedFootprint::whole(kResponseBytes)};
     // One answer for all blocks of the cluster.
     const auto response = std::make_shared<std::optional<Response>>();
     schedule_delivery(fragment, targets_of(fragment, lane, detail), kResponseBytes, kTryCancel, notes,
                       [cluster, response](const BulkTarget& target) {
                         if (!*response) {
-                          const auto taken = machine::take_next_cluster(*cluster->grid);
+                          const auto taken = take_next_cluster(*cluster->grid);
                           *response = taken ? Response::success(*taken) : Response::failure();
                         }
                         Block& block = block_with(*cluster, target.data, kResponseBytes, kResponseBytes, kTryCancel);
@@ -96,11 +88,10 @@ Outcome request(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-struct QueryDetail : machine::OpDetail {
-  machine::RegisterOffset response = machine::kNoRegister;
-  machine::RegisterOffset canceled = machine::kNoRegister;  ///< a predicate
-  std::array<machine::RegisterOffset, 4> coordinates{machine::kNoRegister, machine::kNoRegister, machine::kNoRegister,
-                                                     machine::kNoRegister};
+struct QueryDetail : OpDetail {
+  RegisterOffset response = kNoRegister;
+  RegisterOffset canceled = kNoRegister;  ///< a predicate
+  std::array<RegisterOffset, 4> coordinates{kNoRegister, kNoRegister, kNoRegister, kNoRegister};
 
   Response at(const Fragment& fragment, uint32_t lane) const {
     Response found;
@@ -112,21 +103,21 @@ struct QueryDetail : machine::OpDetail {
 Outcome ask_whether_canceled(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const QueryDetail*>(op.detail);
   LaneMask canceled = 0;
-  machine::for_each_lane(
+  for_each_lane(
       mask, [&](uint32_t lane) { canceled |= static_cast<LaneMask>(detail.at(fragment, lane).is_canceled()) << lane; });
   if (canceled != mask) fragment.block().has_seen_no_cluster_left = true;
-  auto& result = *machine::lanes_at<LaneMask>(fragment.registers, detail.canceled);
+  auto& result = *lanes_at<LaneMask>(fragment.registers, detail.canceled);
   result = (result & ~mask) | canceled;
   return Outcome::next;
 }
 
 Outcome get_first_block(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const QueryDetail*>(op.detail);
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     const std::array<uint32_t, 4> coordinates = detail.at(fragment, lane).first_block();
     for (size_t i = 0; i < coordinates.size(); ++i) {
-      if (detail.coordinates[i] == machine::kNoRegister) continue;
-      machine::lanes_at<uint32_t>(fragment.registers, detail.coordinates[i])[lane] = coordinates[i];
+      if (detail.coordinates[i] == kNoRegister) continue;
+      lanes_at<uint32_t>(fragment.registers, detail.coordinates[i])[lane] = coordinates[i];
     }
   });
   return Outcome::next;
@@ -182,10 +173,6 @@ void translate_cluster_launch(Translation& t) {
 
 }  // namespace
 
-}  // namespace stagecraft::emulator::units
-
-namespace stagecraft::emulator::machine {
-
-void add_cluster_launch(InstructionSet& set) { set.add("clusterlaunchcontrol", units::translate_cluster_launch); }
+void add_cluster_launch(InstructionSet& set) { set.add("clusterlaunchcontrol", translate_cluster_launch); }
 
 }  // namespace stagecraft::emulator::machine

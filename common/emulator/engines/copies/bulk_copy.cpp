@@ -7,23 +7,15 @@
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/engines/copies/bulk_reduction.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
 
 constexpr uint32_t kBulkAlignment = 16;
 
-struct BulkDetail : machine::OpDetail {
+struct BulkDetail : OpDetail {
   const char* what = "cp.async.bulk";
   TargetOperands target;        ///< into shared memory
   LaneOperand global;           ///< the end in global memory
@@ -66,18 +58,18 @@ void apply(const BulkDetail& detail, std::byte* target, const std::byte* source,
 
 Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
   const BulkDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t bytes = size_of_lane(fragment, lane, detail);
     const uint64_t source = detail.global.at(fragment, lane);
     check_global(fragment.grid(), source, bytes, kBulkAlignment, false, "cp.async.bulk: source");
     const auto targets = targets_of(fragment, lane, detail.target, bytes, kBulkAlignment, detail.what);
-    machine::Cluster* cluster = &fragment.cluster();
+    Cluster* cluster = &fragment.cluster();
     const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
     schedule_delivery(fragment, targets, bytes, detail.what, notes, [cluster, source, bytes](const BulkTarget& target) {
       check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");  // freed since?
       Block& block = block_with(*cluster, target.data, bytes, kBulkAlignment, "cp.async.bulk: destination");
-      std::memcpy(bytes_of(block, target.data), machine::DeviceMemory::host(source), bytes);
+      std::memcpy(bytes_of(block, target.data), DeviceMemory::host(source), bytes);
     });
   });
   return Outcome::next;
@@ -85,13 +77,13 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
 
 Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
   const BulkDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t bytes = size_of_lane(fragment, lane, detail);
     const uint32_t source = check_source(fragment, lane, detail, bytes);
     const auto targets = targets_of(fragment, lane, detail.target, bytes, kBulkAlignment, detail.what);
-    machine::Cluster* cluster = &fragment.cluster();
-    if (!detail.reduces && targets[0].data >> machine::kSharedRankShift == fragment.block().rank) {
+    Cluster* cluster = &fragment.cluster();
+    if (!detail.reduces && targets[0].data >> kSharedRankShift == fragment.block().rank) {
       throw Fault(
           FaultKind::illegal_instruction,
           fmt::format("{}: destination {} and source are in the same block", detail.what,
@@ -112,7 +104,7 @@ Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
 
 Outcome shared_to_global(Fragment& fragment, const Op& op, LaneMask mask) {
   const BulkDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t bytes = size_of_lane(fragment, lane, detail);
     const uint32_t source = check_source(fragment, lane, detail, bytes);
@@ -128,7 +120,7 @@ Outcome shared_to_global(Fragment& fragment, const Op& op, LaneMask mask) {
     };
     const auto write = [block, target, bytes, byte_mask, &detail, name](const std::vector<std::byte>& data) {
       check_global(*block->cluster->grid, target, bytes, kBulkAlignment, true, name.c_str());
-      std::byte* to = machine::DeviceMemory::host(target);
+      std::byte* to = DeviceMemory::host(target);
       if (byte_mask == 0xffff) {
         apply(detail, to, data.data(), bytes);
         return;
@@ -256,4 +248,4 @@ void translate_bulk_prefetch(Translation& t) {
   t.emit(prefetch).detail = t.keep(std::move(detail));
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

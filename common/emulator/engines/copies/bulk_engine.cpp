@@ -9,17 +9,7 @@
 #include "emulator/engines/mbarrier/mbarrier.hpp"
 #include "emulator/instructions/observation.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Cluster;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
+namespace stagecraft::emulator::machine {
 
 std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const TargetOperands& operands, uint64_t bytes,
                                    uint32_t alignment, const char* what) {
@@ -27,7 +17,7 @@ std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const Targ
   const std::string &data_name = operands.destination_name, &barrier_name = operands.barrier_name;
   const uint32_t data = operands.destination.at(fragment, lane, data_name.c_str());
   const uint32_t barrier = operands.barrier.at(fragment, lane, barrier_name.c_str());
-  const uint32_t barrier_rank = barrier >> machine::kSharedRankShift;
+  const uint32_t barrier_rank = barrier >> kSharedRankShift;
   const auto check = [&](const BulkTarget& target) {
     block_with(*block.cluster, target.data, bytes, alignment, data_name.c_str());
     block_with(*block.cluster, target.barrier, 8, 8, barrier_name.c_str());
@@ -45,12 +35,12 @@ std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const Targ
                                ranks - 1)});
     }
     std::vector<BulkTarget> targets;
-    machine::for_each_lane(mask, [&](uint32_t rank) {
+    for_each_lane(mask, [&](uint32_t rank) {
       // The signal goes to the destination block; for CTA pairs to the member of its pair that has the parity of the
       // block that holds the barrier.
       const uint32_t signalled = operands.cta_group == 2 ? (rank & ~1u) | (barrier_rank & 1u) : rank;
-      targets.push_back(check({rank << machine::kSharedRankShift | (data & machine::kSharedOffsetMask),
-                               signalled << machine::kSharedRankShift | (barrier & machine::kSharedOffsetMask)}));
+      targets.push_back(check({rank << kSharedRankShift | (data & kSharedOffsetMask),
+                               signalled << kSharedRankShift | (barrier & kSharedOffsetMask)}));
     });
     return targets;
   }
@@ -58,7 +48,7 @@ std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const Targ
   if (operands.destination.scope != SharedScope::cluster) {
     block_in_scope(block, data, bytes, alignment, operands.destination.scope, data_name.c_str());
   }
-  const uint32_t data_rank = data >> machine::kSharedRankShift;
+  const uint32_t data_rank = data >> kSharedRankShift;
   const bool together = barrier_rank == data_rank || (operands.cta_group == 2 && (barrier_rank ^ data_rank) == 1);
   if (!together) {
     throw Fault(FaultKind::illegal_instruction,
@@ -70,34 +60,34 @@ std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const Targ
   return {check({data, barrier})};
 }
 
-machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes) {
+Cycle bulk_latency(const Grid& grid, uint64_t bytes) {
   return grid.latencies->bulk_copy + bytes / std::max(1u, grid.latencies->bulk_bytes_per_cycle);
 }
 
 namespace {
 
 /// The time from which `Cluster::schedule` counts.
-machine::Cycle now_of(const Fragment& fragment) { return std::max(fragment.cluster().now, fragment.warp->clock); }
+Cycle now_of(const Fragment& fragment) { return std::max(fragment.cluster().now, fragment.warp->clock); }
 
 }  // namespace
 
 void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes) {
-  if (!machine::observes_memory(fragment)) return;
-  const machine::Cycle begin = now_of(fragment);
+  if (!observes_memory(fragment)) return;
+  const Cycle begin = now_of(fragment);
   for (BulkTarget& target : targets) {
-    target.operation = machine::announce_operation({.fragment = &fragment,
-                                                    .lane = notes.lane,
-                                                    .what = what,
-                                                    .updates = notes.updates,
-                                                    .has_barrier = true,
-                                                    .barrier = target.barrier,
-                                                    .reads = notes.source,
-                                                    .writes = notes.footprint.ranges(target.data),
-                                                    .generic_proxy = notes.generic_proxy,
-                                                    .layout = notes.layout,
-                                                    .begin = begin,
-                                                    .end = begin + bulk_latency(fragment.grid(), bytes)});
+    target.operation = announce_operation({.fragment = &fragment,
+                                           .lane = notes.lane,
+                                           .what = what,
+                                           .updates = notes.updates,
+                                           .has_barrier = true,
+                                           .barrier = target.barrier,
+                                           .reads = notes.source,
+                                           .writes = notes.footprint.ranges(target.data),
+                                           .generic_proxy = notes.generic_proxy,
+                                           .layout = notes.layout,
+                                           .begin = begin,
+                                           .end = begin + bulk_latency(fragment.grid(), bytes)});
   }
 }
 
@@ -119,21 +109,21 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
     std::function<void(const std::vector<std::byte>&)> write;
     std::vector<std::byte> data;
   };
-  if (machine::observes_memory(fragment)) {
-    const machine::Cycle begin = now_of(fragment);
-    machine::announce_operation({.fragment = &fragment,
-                                 .lane = lane,
-                                 .what = what,
-                                 .completion = machine::AsyncCompletion::bulk_group,
-                                 .reads = footprint.ranges(source),
-                                 .begin = begin,
-                                 .end = begin + bulk_latency(fragment.grid(), bytes)});
+  if (observes_memory(fragment)) {
+    const Cycle begin = now_of(fragment);
+    announce_operation({.fragment = &fragment,
+                        .lane = lane,
+                        .what = what,
+                        .completion = AsyncCompletion::bulk_group,
+                        .reads = footprint.ranges(source),
+                        .begin = begin,
+                        .end = begin + bulk_latency(fragment.grid(), bytes)});
   }
   Block& block = fragment.block();
-  ThreadGroups& groups = block.bulk_groups[machine::thread_of(fragment, lane)];
+  ThreadGroups& groups = block.bulk_groups[thread_of(fragment, lane)];
   auto store =
       std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
-  const machine::Cycle latency = bulk_latency(fragment.grid(), bytes);
+  const Cycle latency = bulk_latency(fragment.grid(), bytes);
   block.cluster->schedule(latency / 2, [store] {
     // Also when the block has exited: the chip goes on reading, or CUTLASS's epilogue for sm_100 could not end as it
     // does (store_tail waits only where it needs the memory again). By the rules of PTX it is the program that must
@@ -153,18 +143,18 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
 void wake_waiting(ThreadGroups& groups) {
   const std::vector<Fragment*> waiting = std::move(groups.waiting);
   groups.waiting.clear();
-  for (Fragment* fragment : waiting) machine::wake(*fragment);
+  for (Fragment* fragment : waiting) wake(*fragment);
 }
 
 namespace {
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
   BulkGroups& groups = fragment.block().bulk_groups;
-  machine::for_each_lane(mask, [&](uint32_t lane) {
-    if (machine::observes_memory(fragment)) {
-      machine::announce_group({machine::GroupEventKind::commit, true, &fragment, lane});
+  for_each_lane(mask, [&](uint32_t lane) {
+    if (observes_memory(fragment)) {
+      announce_group({GroupEventKind::commit, true, &fragment, lane});
     }
-    const auto found = groups.find(machine::thread_of(fragment, lane));
+    const auto found = groups.find(thread_of(fragment, lane));
     // A thread that never copied has only empty groups, which are complete: no need to keep them.
     if (found != groups.end()) found->second.commit();
   });
@@ -178,7 +168,7 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   BulkGroups& groups = fragment.block().bulk_groups;
   const LaneMask lanes = mask;
   for (; mask != 0; mask &= mask - 1) {
-    const auto found = groups.find(machine::thread_of(fragment, machine::first_lane(mask)));
+    const auto found = groups.find(thread_of(fragment, first_lane(mask)));
     if (found == groups.end()) continue;
     ThreadGroups& mine = found->second;
     if (mine.reached(keep, read_only)) {
@@ -187,12 +177,12 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
     }
     // One lane at a time: when this one's copies are done, the instruction is executed again and looks at the rest.
     mine.waiting.push_back(&fragment);
-    machine::sleep(fragment, {machine::WaitKind::bulk_group, 0, keep});
+    sleep(fragment, {WaitKind::bulk_group, 0, keep});
     return Outcome::blocked;
   }
-  if (machine::observes_memory(fragment)) {
-    machine::for_each_lane(lanes, [&](uint32_t lane) {
-      machine::announce_group({machine::GroupEventKind::wait, true, &fragment, lane, keep, read_only});
+  if (observes_memory(fragment)) {
+    for_each_lane(lanes, [&](uint32_t lane) {
+      announce_group({GroupEventKind::wait, true, &fragment, lane, keep, read_only});
     });
   }
   return Outcome::next;
@@ -228,13 +218,13 @@ void require_sm_100(Translation& t, std::string_view what) {
   if (t.architecture().major < 10) t.unsupported(fmt::format("{} needs sm_100", what));
 }
 
-void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
+void check_global(const Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
                   const char* what) {
-  const machine::Located located = machine::locate(address);
-  if (located.where != machine::Located::Where::global) {
+  const Located located = locate(address);
+  if (located.where != Located::Where::global) {
     throw Fault(FaultKind::illegal_address,
                 fmt::format("{}: 0x{:x} is a generic address of {} memory, not a global one", what, address,
-                            located.where == machine::Located::Where::shared ? "shared" : "local"));
+                            located.where == Located::Where::shared ? "shared" : "local"));
   }
   if (address % alignment != 0) {
     throw Fault(
@@ -242,12 +232,12 @@ void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, u
         {fmt::format("bulk copies move aligned pieces of {} bytes: check the index added to the pointer", alignment)});
   }
   if (bytes == 0) return;
-  const machine::Allocation* allocation = grid.memory->find(address, bytes);
+  const Allocation* allocation = grid.memory->find(address, bytes);
   if (allocation == nullptr) {
     std::vector<std::string> details{grid.memory->describe(address)};
     if (address == 0) {
       details = {"the pointer is null"};
-    } else if (const machine::Allocation* start = grid.memory->find(address)) {
+    } else if (const Allocation* start = grid.memory->find(address)) {
       details = {fmt::format("the range ends {} bytes past the end of {} ({} bytes at 0x{:x})",
                              address + bytes - (start->address + start->size), start->label, start->size,
                              start->address)};
@@ -263,4 +253,4 @@ void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, u
   }
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -19,7 +19,7 @@
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// One destination in shared memory and the barrier that learns of it.
 struct BulkTarget {
@@ -43,46 +43,45 @@ struct TargetOperands {
 };
 
 /// Checks and lists the destinations of a lane's copy of `bytes` bytes. Throws Fault.
-std::vector<BulkTarget> targets_of(machine::Fragment& fragment, uint32_t lane, const TargetOperands& operands,
-                                   uint64_t bytes, uint32_t alignment, const char* what);
+std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const TargetOperands& operands, uint64_t bytes,
+                                   uint32_t alignment, const char* what);
 
 /// Cycles from the issue of a copy to its end.
-machine::Cycle bulk_latency(const machine::Grid& grid, uint64_t bytes);
+Cycle bulk_latency(const Grid& grid, uint64_t bytes);
 
 /// What a copy touches of shared memory, for the observers of memory.
 struct SharedFootprint {
   /// Beside an address: the pieces that are accessed from there on. Called only when somebody observes.
-  using Ranges = std::function<std::vector<machine::SharedRange>(uint32_t address)>;
+  using Ranges = std::function<std::vector<SharedRange>(uint32_t address)>;
   Ranges ranges;
   static SharedFootprint whole(uint32_t bytes) {
-    return {[bytes](uint32_t address) { return std::vector<machine::SharedRange>{{address, bytes}}; }};
+    return {[bytes](uint32_t address) { return std::vector<SharedRange>{{address, bytes}}; }};
   }
 };
 
 /// How a copy into shared memory is announced beside what its targets say.
 struct DeliveryNotes {
   uint32_t lane = 0;
-  SharedFootprint footprint{};                 ///< of each target
-  std::vector<machine::SharedRange> source{};  ///< where it lies in shared memory
-  bool updates = false;                        ///< a reduction
-  bool generic_proxy = false;                  ///< writes as a thread's store does
-  machine::SharedLayout layout = machine::SharedLayout::unknown;
+  SharedFootprint footprint{};        ///< of each target
+  std::vector<SharedRange> source{};  ///< where it lies in shared memory
+  bool updates = false;               ///< a reduction
+  bool generic_proxy = false;         ///< writes as a thread's store does
+  SharedLayout layout = SharedLayout::unknown;
 };
 
 // The two ends of schedule_delivery.
-void announce_delivery(machine::Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
+void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes);
-void complete_delivery(machine::Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes,
-                       const char* what);
+void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes, const char* what);
 
 /// Schedules the end of a copy into shared memory: `deliver(target)` for each target, then `bytes` bytes for each
 /// target's barrier. A template, because every tile of every kernel comes by it, and a function in a function would be
 /// one more allocation.
 template <typename Deliver>
-void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
+void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes, Deliver deliver) {
   announce_delivery(fragment, targets, bytes, what, notes);
-  machine::Cluster& cluster = fragment.cluster();
+  Cluster& cluster = fragment.cluster();
   cluster.schedule(bulk_latency(fragment.grid(), bytes),
                    [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)] {
                      for (const BulkTarget& target : targets) deliver(target);
@@ -92,7 +91,7 @@ void schedule_delivery(machine::Fragment& fragment, std::vector<BulkTarget> targ
 
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Both
 /// happen also when the block has exited by then. `source` is its address.
-void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
+void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
                     const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write);
 
@@ -100,15 +99,15 @@ void schedule_store(machine::Fragment& fragment, uint32_t lane, uint64_t bytes, 
 void wake_waiting(ThreadGroups& groups);
 
 /// The operand of both kinds of wait_group.
-uint32_t take_pending_groups(machine::Translation& t);
+uint32_t take_pending_groups(Translation& t);
 
 /// Calls `issue(lane)` for the active lanes in order; a Fault that names no lanes is that lane's.
 template <typename Issue>
-void issue_lanes(machine::LaneMask mask, Issue&& issue) {
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+void issue_lanes(LaneMask mask, Issue&& issue) {
+  for_each_lane(mask, [&](uint32_t lane) {
     try {
       issue(lane);
-    } catch (machine::Fault& fault) {
+    } catch (Fault& fault) {
       if (fault.lanes == 0) fault.lanes = 1u << lane;
       throw;
     }
@@ -116,29 +115,28 @@ void issue_lanes(machine::LaneMask mask, Issue&& issue) {
 }
 
 /// The state spaces of a copy in the order of the text: destination, then source.
-std::string_view take_space(machine::Translation& t);
+std::string_view take_space(Translation& t);
 SharedScope scope_of(std::string_view space);
 /// Takes `.L2::cache_hint`; with it the instruction has a cache policy as its last operand, which has no effect.
-bool take_cache_hint(machine::Translation& t);
+bool take_cache_hint(Translation& t);
 
 /// Refuses a form that came with sm_100 on lesser chips. `what` names it: ".cp_mask".
-void require_sm_100(machine::Translation& t, std::string_view what);
+void require_sm_100(Translation& t, std::string_view what);
 
 /// Checks a range of global memory against its allocations. Throws Fault.
-void check_global(const machine::Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write,
-                  const char* what);
+void check_global(const Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write, const char* what);
 
 // The translators of the forms, after `cp.async.bulk`, `cp.reduce.async.bulk` have been taken; see bulk_operations.cpp.
-void translate_bulk_copy(machine::Translation& t);
-void translate_bulk_reduction(machine::Translation& t);
-void translate_bulk_prefetch(machine::Translation& t);
-void translate_tensor_copy(machine::Translation& t, bool reduction);
-void translate_tensor_prefetch(machine::Translation& t);
-void translate_commit_group(machine::Translation& t);
-void translate_wait_group(machine::Translation& t);
+void translate_bulk_copy(Translation& t);
+void translate_bulk_reduction(Translation& t);
+void translate_bulk_prefetch(Translation& t);
+void translate_tensor_copy(Translation& t, bool reduction);
+void translate_tensor_prefetch(Translation& t);
+void translate_commit_group(Translation& t);
+void translate_wait_group(Translation& t);
 // And of cp.async that is not bulk.
-void translate_small_copy(machine::Translation& t);
-void translate_small_commit_group(machine::Translation& t);
-void translate_small_wait_group(machine::Translation& t, bool all);
+void translate_small_copy(Translation& t);
+void translate_small_commit_group(Translation& t);
+void translate_small_wait_group(Translation& t, bool all);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

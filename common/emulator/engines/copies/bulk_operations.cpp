@@ -4,13 +4,11 @@
 #include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
 #include "emulator/translation/translation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-void translate_tensormap(machine::Translation& t);
+void translate_tensormap(Translation& t);
 
 namespace {
-
-using machine::Translation;
 
 void translate_bulk(Translation& t, bool reduction) {
   if (t.modifiers.take("prefetch")) {
@@ -39,13 +37,9 @@ void translate_cp(Translation& t) {
 
 }  // namespace
 
-}  // namespace stagecraft::emulator::units
-
-namespace stagecraft::emulator::machine {
-
 void add_bulk_copies(InstructionSet& set) {
-  set.add("cp", units::translate_cp);
-  set.add("tensormap", units::translate_tensormap);
+  set.add("cp", translate_cp);
+  set.add("tensormap", translate_tensormap);
 }
 
 }  // namespace stagecraft::emulator::machine

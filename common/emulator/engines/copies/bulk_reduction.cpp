@@ -5,7 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -160,4 +160,4 @@ void reduce(ReductionOperation operation, ReductionType type, std::byte* target,
   }
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 enum class ReductionOperation : uint8_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
 enum class ReductionType : uint8_t { u32, s32, u64, s64, b32, b64, f16, bf16, f32, f32_ftz, f64 };
@@ -24,4 +24,4 @@ bool is_legal(ReductionOperation operation, ReductionType type, bool to_shared);
 /// even.
 void reduce(ReductionOperation operation, ReductionType type, std::byte* target, const std::byte* source, size_t bytes);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -11,26 +11,18 @@
 #include "emulator/instructions/observation.hpp"
 #include "emulator/state/warp_copies.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
 
-struct SmallCopyDetail : machine::OpDetail {
+struct SmallCopyDetail : OpDetail {
   SharedOperand destination;
   LaneOperand source;
   uint32_t size = 0;
-  LaneOperand source_size;                                ///< bytes to read, the rest becomes zeros; absent: all
-  machine::RegisterOffset ignore = machine::kNoRegister;  ///< predicate: read nothing
+  LaneOperand source_size;              ///< bytes to read, the rest becomes zeros; absent: all
+  RegisterOffset ignore = kNoRegister;  ///< predicate: read nothing
   LaneMask ignore_flip = 0;
 };
 
@@ -51,7 +43,7 @@ WarpCopies& copies_of(Fragment& fragment) {
 /// Checks the sources of a copy; most of its lanes read the same allocation.
 class SourceCheck {
  public:
-  SourceCheck(const machine::Grid& grid, uint32_t alignment) : grid_(grid), alignment_(alignment) {}
+  SourceCheck(const Grid& grid, uint32_t alignment) : grid_(grid), alignment_(alignment) {}
   void operator()(uint64_t address, uint32_t bytes) {
     if (bytes == 0) return;
     if (latest_ != nullptr && latest_->contains(address, bytes) && address % alignment_ == 0) return;
@@ -60,13 +52,13 @@ class SourceCheck {
   }
 
  private:
-  const machine::Grid& grid_;
+  const Grid& grid_;
   uint32_t alignment_;
-  const machine::Allocation* latest_ = nullptr;
+  const Allocation* latest_ = nullptr;
 };
 
-void announce(Fragment& fragment, const WarpCopies::Copy& copy, machine::Cycle begin, machine::Cycle end) {
-  machine::for_each_lane(copy.lanes, [&](uint32_t lane) {
+void announce(Fragment& fragment, const WarpCopies::Copy& copy, Cycle begin, Cycle end) {
+  for_each_lane(copy.lanes, [&](uint32_t lane) {
     // Lanes that copy the same bytes to the same place in one instruction do not race, as those of a store do not:
     // cooperative_groups::memcpy_async lets the lanes that have nothing left repeat another's copy.
     for (uint32_t other = 0; other < lane; ++other) {
@@ -75,14 +67,14 @@ void announce(Fragment& fragment, const WarpCopies::Copy& copy, machine::Cycle b
         return;
       }
     }
-    machine::announce_operation({.fragment = &fragment,
-                                 .lane = lane,
-                                 .what = "cp.async",
-                                 .completion = machine::AsyncCompletion::copy_group,
-                                 .writes = {{copy.destination[lane], copy.size}},
-                                 .generic_proxy = true,
-                                 .begin = begin,
-                                 .end = end});
+    announce_operation({.fragment = &fragment,
+                        .lane = lane,
+                        .what = "cp.async",
+                        .completion = AsyncCompletion::copy_group,
+                        .writes = {{copy.destination[lane], copy.size}},
+                        .generic_proxy = true,
+                        .begin = begin,
+                        .end = end});
   });
 }
 
@@ -91,14 +83,14 @@ void finish(Block& block, uint32_t warp) {
   WarpCopies& copies = block.copies[warp];
   const WarpCopies::Copy& copy = copies.oldest();
   // The block may have exited, and memory may have been freed; all else was checked at the issue.
-  block_with(*block.cluster, copy.destination[machine::first_lane(copy.lanes)], copy.size, copy.size, kDestination);
-  if (copy.generation != machine::DeviceMemory::generation()) {
+  block_with(*block.cluster, copy.destination[first_lane(copy.lanes)], copy.size, copy.size, kDestination);
+  if (copy.generation != DeviceMemory::generation()) {
     SourceCheck check(*block.cluster->grid, copy.size);
-    machine::for_each_lane(copy.lanes, [&](uint32_t lane) { check(copy.source[lane], copy.bytes[lane]); });
+    for_each_lane(copy.lanes, [&](uint32_t lane) { check(copy.source[lane], copy.bytes[lane]); });
   }
-  machine::for_each_lane(copy.lanes, [&](uint32_t lane) {
+  for_each_lane(copy.lanes, [&](uint32_t lane) {
     std::byte* const target = bytes_of(block, copy.destination[lane]);
-    const std::byte* const source = machine::DeviceMemory::host(copy.source[lane]);
+    const std::byte* const source = DeviceMemory::host(copy.source[lane]);
     if (copy.bytes[lane] == 16) {  // a copy of a constant size is a move
       std::memcpy(target, source, 16);
       return;
@@ -111,17 +103,16 @@ void finish(Block& block, uint32_t warp) {
 
 Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const SmallCopyDetail*>(op.detail);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   Block* const block = &fragment.block();
-  machine::Cluster& cluster = fragment.cluster();
-  const LaneMask ignored = detail.ignore == machine::kNoRegister
-                               ? 0
-                               : *machine::lanes_at<uint32_t>(fragment.registers, detail.ignore) ^ detail.ignore_flip;
-  const machine::Cycle latency = fragment.grid().latencies->global_load;
-  const machine::Cycle begin = std::max(cluster.now, fragment.warp->clock);
+  Cluster& cluster = fragment.cluster();
+  const LaneMask ignored =
+      detail.ignore == kNoRegister ? 0 : *lanes_at<uint32_t>(fragment.registers, detail.ignore) ^ detail.ignore_flip;
+  const Cycle latency = fragment.grid().latencies->global_load;
+  const Cycle begin = std::max(cluster.now, fragment.warp->clock);
   WarpCopies::Copy& issued = copies_of(fragment).issue(mask, begin + latency);
   issued.size = detail.size;
-  issued.generation = machine::DeviceMemory::generation();
+  issued.generation = DeviceMemory::generation();
   SourceCheck check(fragment.grid(), detail.size);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t destination = detail.destination.at(fragment, lane, kDestination);
@@ -138,20 +129,18 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     issued.bytes[lane] = static_cast<uint8_t>(bytes);
     check(issued.source[lane], bytes);
   });
-  if (machine::observes_memory(fragment)) announce(fragment, issued, begin, begin + latency);
+  if (observes_memory(fragment)) announce(fragment, issued, begin, begin + latency);
   cluster.schedule(latency, [block, warp = fragment.warp->index] { finish(*block, warp); });
   return Outcome::next;
 }
 
-void announce_groups(Fragment& fragment, LaneMask lanes, machine::GroupEventKind kind, uint32_t keep) {
-  if (!machine::observes_memory(fragment)) return;
-  machine::for_each_lane(lanes, [&](uint32_t lane) {
-    machine::announce_group({kind, false, &fragment, lane, keep, false});
-  });
+void announce_groups(Fragment& fragment, LaneMask lanes, GroupEventKind kind, uint32_t keep) {
+  if (!observes_memory(fragment)) return;
+  for_each_lane(lanes, [&](uint32_t lane) { announce_group({kind, false, &fragment, lane, keep, false}); });
 }
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
-  announce_groups(fragment, mask, machine::GroupEventKind::commit, 0);
+  announce_groups(fragment, mask, GroupEventKind::commit, 0);
   // Without copies there are only empty groups, which are complete: no need to keep them.
   if (WarpCopies* copies = find_copies(fragment)) copies->commit(mask);
   return Outcome::next;
@@ -166,12 +155,12 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
     const uint64_t awaited = copies->awaited(mask, keep);
     if (!copies->has_ended(awaited)) {
       copies->add_waiting(fragment, awaited);
-      machine::sleep(fragment, {machine::WaitKind::bulk_group, 0, keep});
+      sleep(fragment, {WaitKind::bulk_group, 0, keep});
       return Outcome::blocked;
     }
   }
-  if (all) announce_groups(fragment, mask, machine::GroupEventKind::commit, 0);
-  announce_groups(fragment, mask, machine::GroupEventKind::wait, keep);
+  if (all) announce_groups(fragment, mask, GroupEventKind::commit, 0);
+  announce_groups(fragment, mask, GroupEventKind::wait, keep);
   return Outcome::next;
 }
 
@@ -213,4 +202,4 @@ void translate_small_wait_group(Translation& t, bool all) {
   t.emit(wait_group).immediate = keep | uint64_t{all} << 32;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

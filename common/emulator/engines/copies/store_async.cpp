@@ -14,11 +14,10 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 using ptx::Type;
-using units::LaneOperand;
 
 struct AsyncStoreDetail : OpDetail {
   const char* what = nullptr;
-  units::TargetOperands operands;
+  TargetOperands operands;
   std::vector<LaneOperand> values;
   uint32_t element_bytes = 0;
   AtomicFunction function = nullptr;  // null: a store
@@ -31,31 +30,31 @@ Outcome send(Fragment& fragment, const Op& op, LaneMask mask) {
   Cluster* const cluster = &fragment.cluster();
   const uint32_t size = detail.element_bytes;
   const uint32_t bytes = size * static_cast<uint32_t>(detail.values.size());
-  units::issue_lanes(mask, [&](uint32_t lane) {
-    auto targets = units::targets_of(fragment, lane, detail.operands, bytes, bytes, detail.what);
+  issue_lanes(mask, [&](uint32_t lane) {
+    auto targets = targets_of(fragment, lane, detail.operands, bytes, bytes, detail.what);
     std::vector<uint64_t> values;
     for (const LaneOperand& value : detail.values) values.push_back(value.at(fragment, lane));
-    const units::DeliveryNotes notes{.lane = lane,
-                                     .footprint = units::SharedFootprint::whole(bytes),
-                                     .source = {},
-                                     .updates = detail.function != nullptr,
-                                     .generic_proxy = true};
-    units::schedule_delivery(fragment, std::move(targets), bytes, detail.what, notes,
-                             [cluster, bytes, size, values = std::move(values), what = detail.what,
-                              function = detail.function](const units::BulkTarget& target) {
-                               Block& block = units::block_with(*cluster, target.data, bytes, bytes, what);
-                               std::byte* memory = units::bytes_of(block, target.data);
-                               for (const uint64_t value : values) {
-                                 AtomicValue result{value, 0};
-                                 if (function != nullptr) {
-                                   AtomicValue old;
-                                   std::memcpy(&old, memory, size);
-                                   result = function(old, result);
-                                 }
-                                 std::memcpy(memory, &result, size);
-                                 memory += size;
-                               }
-                             });
+    const DeliveryNotes notes{.lane = lane,
+                              .footprint = SharedFootprint::whole(bytes),
+                              .source = {},
+                              .updates = detail.function != nullptr,
+                              .generic_proxy = true};
+    schedule_delivery(fragment, std::move(targets), bytes, detail.what, notes,
+                      [cluster, bytes, size, values = std::move(values), what = detail.what,
+                       function = detail.function](const BulkTarget& target) {
+                        Block& block = block_with(*cluster, target.data, bytes, bytes, what);
+                        std::byte* memory = bytes_of(block, target.data);
+                        for (const uint64_t value : values) {
+                          AtomicValue result{value, 0};
+                          if (function != nullptr) {
+                            AtomicValue old;
+                            std::memcpy(&old, memory, size);
+                            result = function(old, result);
+                          }
+                          std::memcpy(memory, &result, size);
+                          memory += size;
+                        }
+                      });
   });
   return Outcome::next;
 }
@@ -80,7 +79,7 @@ void translate_transfer(Translation& t, bool reduction) {
     if (detail->function == nullptr) {
       t.unsupported(fmt::format("there is no asynchronous `{}` for .{}", operation, ptx::name_of(type)));
     }
-    detail->values.push_back(units::lane_operand(t, t.operand(1), type));
+    detail->values.push_back(lane_operand(t, t.operand(1), type));
   } else {
     if (const auto vector = t.modifiers.take_one_of({"v2", "v4"})) count = static_cast<uint32_t>((*vector)[1] - '0');
     const Type type = t.modifiers.require_type(
@@ -90,11 +89,11 @@ void translate_transfer(Translation& t, bool reduction) {
     const bool is_vector = value.kind == ptx::OperandKind::vector;
     if ((is_vector ? value.list.size() : 1) != count) t.illegal(fmt::format("the value must have {} elements", count));
     for (uint32_t i = 0; i < count; ++i) {
-      detail->values.push_back(units::lane_operand(t, is_vector ? value.list[i] : value, type));
+      detail->values.push_back(lane_operand(t, is_vector ? value.list[i] : value, type));
     }
   }
-  detail->operands.destination = units::shared_operand(t, t.operand(0), units::SharedScope::cluster);
-  detail->operands.barrier = units::shared_operand(t, t.operand(2), units::SharedScope::cluster);
+  detail->operands.destination = shared_operand(t, t.operand(0), SharedScope::cluster);
+  detail->operands.barrier = shared_operand(t, t.operand(2), SharedScope::cluster);
   t.emit(send).detail = t.keep(std::move(detail));
 }
 
@@ -164,7 +163,7 @@ void translate_store_bulk(Translation& t) {
   detail->bytes = 8;
   detail->count = 1;
   set_address(t, *detail, t.operand(0), shared ? ptx::Space::shared : ptx::Space::none);
-  detail->size = units::lane_operand(t, t.operand(1), Type::u64);
+  detail->size = lane_operand(t, t.operand(1), Type::u64);
   if (t.operand_count() > 2 && t.integer(t.operand(2), "the initial value") != 0) t.illegal("the value must be 0");
   t.emit(clear).detail = t.keep(std::move(detail));
 }

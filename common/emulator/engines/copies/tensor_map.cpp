@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -230,4 +230,4 @@ std::string find_flaw(const TensorMap& map) {
   return broken_rule(map);
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

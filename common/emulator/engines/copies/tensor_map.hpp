@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// Codes of CUtensorMapDataType.
 enum class TensorElement : uint8_t {
@@ -122,4 +122,4 @@ EncodeResult encode_im2col();
 /// Says what is wrong with a map that a kernel uses, or nothing when it is legal. `bytes` are any 128 bytes.
 std::string find_flaw(const TensorMap& map);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

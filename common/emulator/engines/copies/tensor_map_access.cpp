@@ -9,16 +9,8 @@
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/translation/translation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Located;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
@@ -36,7 +28,7 @@ void check_map_alignment(uint64_t address, uint32_t alignment, const char* what)
 }  // namespace
 
 TensorMap read_tensor_map(const Fragment& fragment, uint64_t address, const char* what) {
-  const Located located = machine::locate(address);
+  const Located located = locate(address);
   if (located.where != Located::Where::global) {
     const bool local = located.where == Located::Where::local;
     throw Fault(
@@ -48,7 +40,7 @@ TensorMap read_tensor_map(const Fragment& fragment, uint64_t address, const char
                  "changed in shared memory to global memory with tensormap.cp_fenceproxy"});
   }
   check_map_alignment(address, kMapAlignment, what);
-  const machine::DeviceMemory& memory = *fragment.grid().memory;
+  const DeviceMemory& memory = *fragment.grid().memory;
   if (memory.find(address, sizeof(TensorMap)) == nullptr) {
     throw Fault(FaultKind::illegal_address, fmt::format("{}: there is no tensor map at 0x{:x}", what, address),
                 {address == 0 ? "the pointer is null" : memory.describe(address),
@@ -56,7 +48,7 @@ TensorMap read_tensor_map(const Fragment& fragment, uint64_t address, const char
                  "CUtensorMap` parameter, or copy it to device memory"});
   }
   TensorMap map;
-  std::memcpy(static_cast<void*>(&map), machine::DeviceMemory::host(address), sizeof map);
+  std::memcpy(static_cast<void*>(&map), DeviceMemory::host(address), sizeof map);
   return map;
 }
 
@@ -80,7 +72,7 @@ constexpr const char* kFieldNames[] = {"global_address", "rank",           "box_
                                        "global_stride",  "element_stride", "elemtype",         "interleave_layout",
                                        "swizzle_mode",   "fill_mode",      "swizzle_atomicity"};
 
-struct ReplaceDetail : machine::OpDetail {
+struct ReplaceDetail : OpDetail {
   LaneOperand address;
   bool shared = false;  ///< .shared::cta; else global or generic
   MapField field{};
@@ -144,19 +136,19 @@ void replace_field(TensorMap& map, const ReplaceDetail& detail, uint64_t value) 
 
 /// The host's view of a map that a kernel changes. Throws Fault.
 std::byte* changeable_map(Fragment& fragment, uint64_t address, bool shared, const char* what) {
-  const Located located = shared ? Located{Located::Where::shared, address} : machine::locate(address);
+  const Located located = shared ? Located{Located::Where::shared, address} : locate(address);
   if (located.where == Located::Where::shared) {
     const auto offset = static_cast<uint32_t>(located.address);
     return bytes_of(block_in_scope(fragment.block(), offset, sizeof(TensorMap), 128, SharedScope::block, what), offset);
   }
   check_map_alignment(address, 128, what);
   check_global(fragment.grid(), address, sizeof(TensorMap), kMapAlignment, true, what);
-  return machine::DeviceMemory::host(address);
+  return DeviceMemory::host(address);
 }
 
 Outcome replace(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ReplaceDetail*>(op.detail);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     std::byte* place = changeable_map(fragment, detail.address.at(fragment, lane), detail.shared, "tensormap.replace");
     TensorMap map;
@@ -168,7 +160,7 @@ Outcome replace(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-struct CopyMapDetail : machine::OpDetail {
+struct CopyMapDetail : OpDetail {
   LaneOperand target;
   SharedOperand source;
 };
@@ -177,12 +169,12 @@ struct CopyMapDetail : machine::OpDetail {
 Outcome copy_map(Fragment& fragment, const Op& op, LaneMask mask) {
   static constexpr const char* kWhat = "tensormap.cp_fenceproxy";
   const auto& detail = *static_cast<const CopyMapDetail*>(op.detail);
-  mask = machine::converge_warp(fragment, mask);
+  mask = converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;
-  machine::note_effect(fragment);
-  const uint32_t lane = machine::first_lane(mask);
+  note_effect(fragment);
+  const uint32_t lane = first_lane(mask);
   const uint32_t source = detail.source.at(fragment, lane, kWhat);
-  machine::Block& block = block_in_scope(fragment.block(), source, sizeof(TensorMap), 128, SharedScope::block, kWhat);
+  Block& block = block_in_scope(fragment.block(), source, sizeof(TensorMap), 128, SharedScope::block, kWhat);
   std::memcpy(changeable_map(fragment, detail.target.at(fragment, lane), false, kWhat), bytes_of(block, source),
               sizeof(TensorMap));
   return Outcome::next;
@@ -241,4 +233,4 @@ void translate_tensormap(Translation& t) {
   translate_copy_map(t);
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -6,10 +6,10 @@
 #include "emulator/engines/copies/tensor_map.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// The 128 bytes at a generic address, as a tensor copy reads them: parameters, constants or global memory. Throws
 /// Fault when it is none of these, unallocated or misaligned. Whether they are a map is `find_flaw`'s to say.
-TensorMap read_tensor_map(const machine::Fragment& fragment, uint64_t address, const char* what);
+TensorMap read_tensor_map(const Fragment& fragment, uint64_t address, const char* what);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -89,10 +89,10 @@ bool TensorBox::start_is_aligned() const {
   return start[0] * static_cast<int64_t>(bits_of(map.element)) % 128 == 0;
 }
 
-std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& memory, bool write) {
+std::string find_bad_access(const TensorBox& box, const DeviceMemory& memory, bool write) {
   if (box.inside_first >= box.inside_end) return {};
   const auto allowed = [&](uint64_t first, uint64_t bytes) {
-    const machine::Allocation* allocation = memory.find(first, bytes);
+    const Allocation* allocation = memory.find(first, bytes);
     return allocation != nullptr && (!write || allocation->writable_by_kernels);
   };
   // Nearly always the whole box lies in one allocation, which one look-up shows.
@@ -108,7 +108,7 @@ std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& m
     if (!inside || !problem.empty() || allowed(address, bytes)) return;
     uint64_t culprit = address;
     if (memory.find(address) != nullptr && memory.find(address, bytes) == nullptr) {
-      const machine::Allocation* allocation = memory.find(address);
+      const Allocation* allocation = memory.find(address);
       culprit = allocation->address + allocation->size;  // the first byte past the end
     }
     problem = memory.find(address, bytes) != nullptr
@@ -184,7 +184,7 @@ void compose_row(const TensorBox& box, bool inside, uint64_t address, std::byte*
     return;
   }
   fill(row, box.inside_first, box.map.fill);
-  std::memcpy(row + box.inside_first, machine::DeviceMemory::host(address + box.inside_first),
+  std::memcpy(row + box.inside_first, DeviceMemory::host(address + box.inside_first),
               box.inside_end - box.inside_first);
   fill(row + box.inside_end, box.row_bytes - box.inside_end, box.map.fill);
   if (box.map.element == TensorElement::tf32 || box.map.element == TensorElement::tf32_ftz) {
@@ -210,7 +210,7 @@ void load_whole_rows(const TensorBox& box, std::byte* const window, const uint32
   const TensorFill kind = box.map.fill;
   box.for_each_row([=, shift = shift, mask = mask](uint32_t row, bool inside, uint64_t address) {
     const uint32_t target = offset + row * pitch, flips = target >> shift & mask;
-    const std::byte* const from = machine::DeviceMemory::host(address);
+    const std::byte* const from = DeviceMemory::host(address);
     if (!inside) {
       for (uint32_t at = 0; at < kBytes; at += kPiece) fill(window + ((target + at) ^ flips), kPiece, kind);
       return;
@@ -252,11 +252,11 @@ void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
         std::memcpy(places.piece(at), composed.data() + from, payload);  // no swizzle of theirs swaps halves
       }
     } else if (plain && verbatim && inside && whole) {
-      std::memcpy(window + target, machine::DeviceMemory::host(address), box.row_bytes);
+      std::memcpy(window + target, DeviceMemory::host(address), box.row_bytes);
     } else if (plain) {
       compose_row(box, inside, address, window + target);
     } else if (verbatim && inside && whole) {
-      put_row({window, target, box.map.swizzle}, machine::DeviceMemory::host(address), box.row_bytes);
+      put_row({window, target, box.map.swizzle}, DeviceMemory::host(address), box.row_bytes);
     } else {
       compose_row(box, inside, address, composed.data());
       put_row({window, target, box.map.swizzle}, composed.data(), box.row_bytes);
@@ -264,10 +264,10 @@ void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
   });
 }
 
-std::vector<machine::SharedRange> shared_ranges(const TensorBox& box, uint32_t address) {
+std::vector<SharedRange> shared_ranges(const TensorBox& box, uint32_t address) {
   // A swizzle permutes the pieces of a line; a full line stays one.
   if (box.row_shared_bytes == box.pitch) return {{address, box.row_count * box.pitch}};
-  std::vector<machine::SharedRange> ranges;
+  std::vector<SharedRange> ranges;
   for (uint32_t row = 0; row < box.row_count; ++row) {
     const uint32_t linear = address + row * box.pitch;
     for (uint32_t at = 0; at < box.row_shared_bytes; at += kPiece) {
@@ -303,4 +303,4 @@ std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window,
   return rows;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

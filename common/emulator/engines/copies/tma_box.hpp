@@ -19,7 +19,7 @@
 #include "emulator/state/device_memory.hpp"
 #include "emulator/state/observer.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// Where a byte of a tile lies whose linear shared memory address would be `address` (offset in the block's window).
 uint32_t swizzled(uint32_t address, TensorSwizzle swizzle);
@@ -63,13 +63,13 @@ struct TensorBox {
 };
 
 /// First row that leaves every allocation (or a read-only one, if `write`), or an empty string: the message of a Fault.
-std::string find_bad_access(const TensorBox& box, const machine::DeviceMemory& memory, bool write);
+std::string find_bad_access(const TensorBox& box, const DeviceMemory& memory, bool write);
 
 /// Fills a box of shared memory. `window` is the block's shared memory, `offset` the box's place in it, a multiple of
 /// 128; both ends have been checked.
 void load_box(const TensorBox& box, std::byte* window, uint32_t offset);
 /// The bytes of shared memory that a box at a shared address occupies, gaps left out. The upper bits (the rank) stay.
-std::vector<machine::SharedRange> shared_ranges(const TensorBox& box, uint32_t address);
+std::vector<SharedRange> shared_ranges(const TensorBox& box, uint32_t address);
 /// The rows of a box out of shared memory, unswizzled, `row_bytes` each.
 std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset);
 /// Calls `put(address, bytes, count)` for what of the gathered rows lies in the tensor. Dimension 0 is cut at multiples
@@ -120,4 +120,4 @@ void scatter_box(const TensorBox& box, const std::vector<std::byte>& rows, Put&&
   });
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

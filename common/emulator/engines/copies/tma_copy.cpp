@@ -10,16 +10,8 @@
 #include "emulator/engines/copies/tma_box.hpp"
 #include "emulator/instructions/observation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
@@ -27,7 +19,7 @@ namespace {
 /// What practice demands of the shared memory end; with less the chip stops the kernel or corrupts the tile.
 constexpr uint32_t kTileAlignment = 128;
 
-struct TensorDetail : machine::OpDetail {
+struct TensorDetail : OpDetail {
   const char* what = "cp.async.bulk.tensor";
   int rank = 0;
   bool four_rows = false;  ///< gather4, scatter4
@@ -98,7 +90,7 @@ TensorBox box_of(const Fragment& fragment, uint32_t lane, const TensorDetail& de
   return box;
 }
 
-void check_rows(const machine::Grid& grid, const TensorBox& box, bool write, const char* what) {
+void check_rows(const Grid& grid, const TensorBox& box, bool write, const char* what) {
   std::string problem = find_bad_access(box, *grid.memory, write);
   if (problem.empty()) return;
   throw Fault(FaultKind::illegal_address, fmt::format("{}: {}", what, problem),
@@ -108,8 +100,7 @@ void check_rows(const machine::Grid& grid, const TensorBox& box, bool write, con
                "memory has not been freed"});
 }
 
-machine::SharedLayout layout_of(TensorSwizzle swizzle) {
-  using machine::SharedLayout;
+SharedLayout layout_of(TensorSwizzle swizzle) {
   switch (swizzle) {
     case TensorSwizzle::none: return SharedLayout::linear;
     case TensorSwizzle::span_32: return SharedLayout::swizzle_32;
@@ -128,20 +119,20 @@ SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
 
 Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   const TensorDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, false));
     check_rows(fragment.grid(), *box, false, detail.what);
     auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
-    machine::Cluster* cluster = &fragment.cluster();
+    Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
-    if (machine::observes_memory(fragment)) notes.footprint = footprint_of(box);
+    if (observes_memory(fragment)) notes.footprint = footprint_of(box);
     schedule_delivery(
         fragment, std::move(targets), box->bytes(), detail.what, notes,
-        [cluster, box, what = detail.what, memory = machine::DeviceMemory::generation()](const BulkTarget& target) {
-          if (memory != machine::DeviceMemory::generation()) check_rows(*cluster->grid, *box, false, what);
+        [cluster, box, what = detail.what, memory = DeviceMemory::generation()](const BulkTarget& target) {
+          if (memory != DeviceMemory::generation()) check_rows(*cluster->grid, *box, false, what);
           Block& block = block_with(*cluster, target.data, box->shared_bytes(), kTileAlignment, what);
-          load_box(*box, block.shared.data(), target.data & machine::kSharedOffsetMask);
+          load_box(*box, block.shared.data(), target.data & kSharedOffsetMask);
         });
   });
   return Outcome::next;
@@ -173,7 +164,7 @@ ReductionType reduction_type(const TensorDetail& detail, TensorElement element) 
 
 Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
   const TensorDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, true));
     if (box->map.element == TensorElement::u4_unpacked) {
@@ -186,16 +177,16 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
     Block* block = &fragment.block();
     block_in_scope(*block, source, box->shared_bytes(), kTileAlignment, SharedScope::block, name.c_str());
     const auto read = [block, box, source] {
-      return gather_box(*box, block->shared.data(), source & machine::kSharedOffsetMask);
+      return gather_box(*box, block->shared.data(), source & kSharedOffsetMask);
     };
     const auto write = [block, box, type, &detail](const std::vector<std::byte>& rows) {
-      const machine::Grid& grid = *block->cluster->grid;
+      const Grid& grid = *block->cluster->grid;
       check_rows(grid, *box, true, detail.what);
       const uint32_t inside = box->inside_end - box->inside_first;
       scatter_box(*box, rows, [&](uint64_t address, const std::byte* bytes, uint32_t count) {
         // The last piece of 16 bytes may reach past the tensor; past the allocation it must not.
         if (count > inside && grid.memory->find(address, count) == nullptr) count = inside;
-        std::byte* target = machine::DeviceMemory::host(address);
+        std::byte* target = DeviceMemory::host(address);
         if (detail.reduces) {
           reduce(detail.operation, type, target, bytes, count);
         } else {
@@ -308,4 +299,4 @@ void translate_tensor_prefetch(Translation& t) {
   t.emit(prefetch).detail = t.keep(std::move(detail));
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

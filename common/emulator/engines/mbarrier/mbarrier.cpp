@@ -12,15 +12,7 @@
 
 #include "emulator/engines/lane_operand.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::BarrierEvent;
-using machine::BarrierEventKind;
-using machine::Block;
-using machine::Cluster;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -34,7 +26,7 @@ std::string name_of_barrier(const Block& block, uint32_t offset) {
 std::string spell_place(const Block& block, const BarrierPlace& place) {
   const std::string source = block.cluster->grid->kernel->describe_source(place.pc);
   return fmt::format("{}warp {}, lane {}", source.empty() ? std::string() : source + " by ", place.warp,
-                     place.lanes == 0 ? 0 : machine::first_lane(place.lanes));
+                     place.lanes == 0 ? 0 : first_lane(place.lanes));
 }
 
 /// What a report on a barrier adds: the state of the barrier itself, and where it came to be.
@@ -73,12 +65,12 @@ bool is_unused_by(const Mbarrier& barrier, const BarrierActor& actor) {
 }
 
 void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t amount, const BarrierActor& actor) {
-  const machine::Grid& grid = *reference.block->cluster->grid;
+  const Grid& grid = *reference.block->cluster->grid;
   if (grid.observers.empty()) return;
   const BarrierEvent event{
       kind,           reference.block, reference.offset, reference.barrier->phase, static_cast<uint32_t>(amount),
       actor.fragment, actor.lanes,     actor.relaxed,    actor.operation};
-  for (machine::Observer* observer : grid.observers) observer->barrier(event);
+  for (Observer* observer : grid.observers) observer->barrier(event);
 }
 
 void store_word(const BarrierReference& reference) {
@@ -97,7 +89,7 @@ void settle(const BarrierReference& reference, const BarrierActor& actor) {
     std::vector<Fragment*> sleepers = std::exchange(barrier.waiting, {});
     for (Fragment* fragment : sleepers) {
       reference.block->mbarriers.forget(*fragment);  // from the lists of the other barriers that it slept on
-      machine::wake(*fragment);
+      wake(*fragment);
     }
     sleepers.clear();
     barrier.waiting = std::move(sleepers);  // for those of the next phase: nobody has come in between
@@ -133,7 +125,7 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
                              bool has_arrived) {
   const Mbarrier& barrier = *reference.barrier;
   const std::string name = name_of_barrier(*reference.block, reference.offset);
-  const machine::Kernel& kernel = *reference.block->cluster->grid->kernel;
+  const Kernel& kernel = *reference.block->cluster->grid->kernel;
   const BarrierPlace here = place_of(actor), last = barrier.last_arrival;
   const bool same_warp = has_arrived && actor.fragment != nullptr && here.warp == last.warp;
   if (same_warp && here.lanes == last.lanes && std::string_view(actor.what) == "mbarrier.arrive" &&
@@ -242,13 +234,13 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
 
 BarrierReference find_barrier(Cluster& cluster, uint32_t address, const char* what) {
   Block& block = block_with(cluster, address, kMbarrierBytes, kMbarrierBytes, what);
-  return find_barrier(block, address & machine::kSharedOffsetMask, what);
+  return find_barrier(block, address & kSharedOffsetMask, what);
 }
 
 void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierActor& actor) {
   block_in_scope(block, address, kMbarrierBytes, kMbarrierBytes, SharedScope::block, actor.what);
   check_arrival_count(count, actor);
-  const uint32_t offset = address & machine::kSharedOffsetMask;
+  const uint32_t offset = address & kSharedOffsetMask;
   if (const auto found = block.mbarriers.live.find(offset); found != block.mbarriers.live.end()) {
     // A program that has stored other data here since has ended the barrier in deed, if not in word.
     uint64_t stored = 0;
@@ -277,7 +269,7 @@ void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierA
 
 void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& actor) {
   block_in_scope(block, address, kMbarrierBytes, kMbarrierBytes, SharedScope::block, actor.what);
-  const uint32_t offset = address & machine::kSharedOffsetMask;
+  const uint32_t offset = address & kSharedOffsetMask;
   const BarrierReference reference = find_barrier(block, offset, actor.what);
   if (!reference.barrier->waiting.empty()) {
     const Fragment& sleeper = *reference.barrier->waiting.front();
@@ -352,7 +344,7 @@ void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, c
 }
 
 void MbarrierTable::forget(Fragment& fragment) {
-  if (fragment.wait.kind != machine::WaitKind::mbarrier) return;
+  if (fragment.wait.kind != WaitKind::mbarrier) return;
   const auto erase_from = [&](std::vector<Fragment*>& list) {
     const auto kept = std::remove(list.begin(), list.end(), &fragment);
     const bool found = kept != list.end();
@@ -363,13 +355,13 @@ void MbarrierTable::forget(Fragment& fragment) {
     for (auto& [offset, barrier] : live) erase_from(barrier.waiting);
     return;
   }
-  const auto found = live.find(fragment.wait.address & machine::kSharedOffsetMask);
+  const auto found = live.find(fragment.wait.address & kSharedOffsetMask);
   if (found != live.end()) erase_from(found->second.waiting);
 }
 
-machine::Cycle cycles_of(uint64_t nanoseconds, const machine::Grid& grid) {
+Cycle cycles_of(uint64_t nanoseconds, const Grid& grid) {
   const double cycles = static_cast<double>(nanoseconds) * grid.architecture->clock_khz / 1e6;
-  return std::max<machine::Cycle>(1, static_cast<machine::Cycle>(cycles));
+  return std::max<Cycle>(1, static_cast<Cycle>(cycles));
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

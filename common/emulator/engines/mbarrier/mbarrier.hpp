@@ -12,35 +12,35 @@
 #include "emulator/state/grid.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// What reports call a fault that is the use of a barrier.
 inline constexpr const char* kBarrierMisuse = "barrier misuse";
 
 /// Who acts on a barrier, and with which instruction.
 struct BarrierActor {
-  const char* what = "";                  ///< for messages: "mbarrier.arrive"
-  machine::Fragment* fragment = nullptr;  ///< null for an asynchronous engine
-  machine::LaneMask lanes = 0;
+  const char* what = "";         ///< for messages: "mbarrier.arrive"
+  Fragment* fragment = nullptr;  ///< null for an asynchronous engine
+  LaneMask lanes = 0;
   bool relaxed = false;    ///< orders no memory
   uint64_t operation = 0;  ///< of an asynchronous engine: the number it was announced with, 0 for none
 };
 
 /// A live barrier of a block.
 struct BarrierReference {
-  machine::Block* block = nullptr;
+  Block* block = nullptr;
   uint32_t offset = 0;
   Mbarrier* barrier = nullptr;
 };
 
 /// The live barrier at a shared address. Throws Fault when the address is bad, nothing is initialised there, or the
 /// barrier's eight bytes have been written over.
-BarrierReference find_barrier(machine::Cluster& cluster, uint32_t address, const char* what);
-BarrierReference find_barrier(machine::Block& block, uint32_t offset, const char* what);
+BarrierReference find_barrier(Cluster& cluster, uint32_t address, const char* what);
+BarrierReference find_barrier(Block& block, uint32_t offset, const char* what);
 
 /// mbarrier.init and mbarrier.inval. Throw Fault for a count outside 1 to 2^20 - 1, a live barrier, none.
-void init_barrier(machine::Block& block, uint32_t address, uint64_t count, const BarrierActor& actor);
-void invalidate_barrier(machine::Block& block, uint32_t address, const BarrierActor& actor);
+void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierActor& actor);
+void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& actor);
 
 /// How an arrival counts.
 struct Arrival {
@@ -67,13 +67,13 @@ void check_parity(const BarrierReference& reference, uint32_t parity, const Barr
 
 /// For asynchronous engines: `bytes` have been delivered to the barrier at a shared address (with rank) of the cluster.
 /// Throws Fault when there is no such barrier or its block has exited.
-void complete_transaction(machine::Cluster& cluster, uint32_t address, uint64_t bytes,
-                          const char* what = "asynchronous copy", uint64_t operation = 0);
+void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what = "asynchronous copy",
+                          uint64_t operation = 0);
 /// For asynchronous engines: `count` arrivals.
-void arrive_asynchronously(machine::Cluster& cluster, uint32_t address, uint32_t count = 1,
+void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count = 1,
                            const char* what = "asynchronous arrival", uint64_t operation = 0);
 
 /// The time that a wait's hint in nanoseconds means in cycles of the chip; at least 1.
-machine::Cycle cycles_of(uint64_t nanoseconds, const machine::Grid& grid);
+Cycle cycles_of(uint64_t nanoseconds, const Grid& grid);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -11,25 +11,19 @@
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Fault;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
 
 /// The operands of one instruction on a barrier.
-struct BarrierDetail : machine::OpDetail {
+struct BarrierDetail : OpDetail {
   std::string what;  ///< for messages: "mbarrier.arrive.expect_tx"
   SharedOperand address;
-  LaneOperand amount;                                    ///< count or bytes; absent: 1
-  machine::RegisterOffset state = machine::kNoRegister;  ///< 64-bit destination; kNoRegister for `_`
-  bool expects = false;                                  ///< arrive.expect_tx: `amount` is bytes
+  LaneOperand amount;                  ///< count or bytes; absent: 1
+  RegisterOffset state = kNoRegister;  ///< 64-bit destination; kNoRegister for `_`
+  bool expects = false;                ///< arrive.expect_tx: `amount` is bytes
   bool drop = false;
   bool no_complete = false;
   bool relaxed = false;
@@ -44,12 +38,12 @@ const BarrierDetail& detail_of(const Op& op) { return *static_cast<const Barrier
 /// Calls `act(lane)` for the lanes in order; a Fault that names no lanes is that lane's.
 template <typename Act>
 void lane_by_lane(LaneMask mask, Act&& act) {
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     try {
       act(lane);
     } catch (Fault& fault) {
       if (fault.lanes == 0) fault.lanes = 1u << lane;
-      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
+      if (fault.kind == FaultKind::misaligned_address) fault.name = kBarrierMisuse;
       throw;
     }
   });
@@ -58,20 +52,19 @@ void lane_by_lane(LaneMask mask, Act&& act) {
 BarrierReference barrier_of_lane(Fragment& fragment, const BarrierDetail& detail, uint32_t lane) {
   const char* what = detail.what.c_str();
   const uint32_t address = detail.address.at(fragment, lane, what);
-  machine::Block& block =
-      block_in_scope(fragment.block(), address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, what);
-  return find_barrier(block, address & machine::kSharedOffsetMask, what);
+  Block& block = block_in_scope(fragment.block(), address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, what);
+  return find_barrier(block, address & kSharedOffsetMask, what);
 }
 
 void write_state(Fragment& fragment, const BarrierDetail& detail, uint32_t lane, uint64_t state) {
-  if (detail.state != machine::kNoRegister) {
-    machine::lanes_at<uint64_t>(fragment.registers, detail.state)[lane] = state;
+  if (detail.state != kNoRegister) {
+    lanes_at<uint64_t>(fragment.registers, detail.state)[lane] = state;
   }
 }
 
 Outcome initialise(Fragment& fragment, const Op& op, LaneMask mask) {
   const BarrierDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   LaneMask done = 0;
   lane_by_lane(mask, [&](uint32_t lane) {
     if ((done >> lane & 1) != 0) return;
@@ -79,7 +72,7 @@ Outcome initialise(Fragment& fragment, const Op& op, LaneMask mask) {
     const uint64_t count = detail.amount_of(fragment, lane);
     // Lanes that do the very same do it once: whole warps of ThunderKittens initialise a barrier.
     LaneMask same = 0;
-    machine::for_each_lane(mask & ~done, [&](uint32_t other) {
+    for_each_lane(mask & ~done, [&](uint32_t other) {
       const bool agrees = detail.address.at(fragment, other, detail.what.c_str()) == address &&
                           detail.amount_of(fragment, other) == count;
       same |= (agrees ? 1u : 0u) << other;
@@ -92,7 +85,7 @@ Outcome initialise(Fragment& fragment, const Op& op, LaneMask mask) {
 
 Outcome invalidate(Fragment& fragment, const Op& op, LaneMask mask) {
   const BarrierDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   lane_by_lane(mask, [&](uint32_t lane) {
     invalidate_barrier(fragment.block(), detail.address.at(fragment, lane, detail.what.c_str()),
                        {detail.what.c_str(), &fragment, 1u << lane});
@@ -110,11 +103,11 @@ uint64_t arrive_once(const BarrierReference& reference, const BarrierDetail& det
 /// All lanes arrive on one barrier with one amount, and the phase has room for them: one step does for all. False when
 /// it is not so.
 bool arrive_together(Fragment& fragment, const BarrierDetail& detail, LaneMask mask) {
-  const uint32_t leader = machine::first_lane(mask);
+  const uint32_t leader = first_lane(mask);
   const uint64_t address = detail.address.value.at(fragment, leader), amount = detail.amount_of(fragment, leader);
   const auto lanes = static_cast<uint32_t>(std::popcount(mask));
   bool same = lanes > 1;
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     same = same && detail.address.value.at(fragment, lane) == address && detail.amount_of(fragment, lane) == amount;
   });
   if (!same || amount > kMbarrierLimit) return false;
@@ -124,7 +117,7 @@ bool arrive_together(Fragment& fragment, const BarrierDetail& detail, LaneMask m
   Mbarrier before = *reference.barrier;
   before.waiting.clear();
   arrive_once(reference, detail, amount, lanes, {detail.what.c_str(), &fragment, mask, detail.relaxed});
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     write_state(fragment, detail, lane, word_of(before));
     before.pending -= static_cast<uint32_t>(count);
     if (detail.drop) before.expected -= std::min(before.expected, static_cast<uint32_t>(count));
@@ -135,7 +128,7 @@ bool arrive_together(Fragment& fragment, const BarrierDetail& detail, LaneMask m
 
 Outcome arrive_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
   const BarrierDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   if (arrive_together(fragment, detail, mask)) return Outcome::next;
   lane_by_lane(mask, [&](uint32_t lane) {
     const BarrierReference reference = barrier_of_lane(fragment, detail, lane);
@@ -149,7 +142,7 @@ Outcome arrive_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
 template <void (*change)(const BarrierReference&, uint64_t, const BarrierActor&)>
 Outcome change_transaction_count(Fragment& fragment, const Op& op, LaneMask mask) {
   const BarrierDetail& detail = detail_of(op);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   lane_by_lane(mask, [&](uint32_t lane) {
     change(barrier_of_lane(fragment, detail, lane), detail.amount_of(fragment, lane),
            {detail.what.c_str(), &fragment, 1u << lane});
@@ -158,14 +151,14 @@ Outcome change_transaction_count(Fragment& fragment, const Op& op, LaneMask mask
 }
 
 Outcome pending_count(Fragment& fragment, const Op& op, LaneMask mask) {
-  const uint64_t* state = machine::lanes_at<uint64_t>(fragment.registers, op.a);
-  uint32_t* count = machine::lanes_at<uint32_t>(fragment.registers, op.destination);
-  machine::for_each_lane(mask, [&](uint32_t lane) { count[lane] = pending_of_word(state[lane]); });
+  const uint64_t* state = lanes_at<uint64_t>(fragment.registers, op.a);
+  uint32_t* count = lanes_at<uint32_t>(fragment.registers, op.destination);
+  for_each_lane(mask, [&](uint32_t lane) { count[lane] = pending_of_word(state[lane]); });
   return Outcome::next;
 }
 
 /// cp.async.mbarrier.arrive: an arrival when the thread's earlier cp.async are done.
-struct CopyArrivalDetail : machine::OpDetail {
+struct CopyArrivalDetail : OpDetail {
   SharedOperand address;
   bool no_increment = false;
 };
@@ -173,27 +166,27 @@ struct CopyArrivalDetail : machine::OpDetail {
 Outcome arrive_after_copies(Fragment& fragment, const Op& op, LaneMask mask) {
   static constexpr const char* kWhat = "cp.async.mbarrier.arrive";
   const auto& detail = *static_cast<const CopyArrivalDetail*>(op.detail);
-  machine::note_effect(fragment);
-  machine::Block& block = fragment.block();
-  machine::Cluster& cluster = fragment.cluster();
+  note_effect(fragment);
+  Block& block = fragment.block();
+  Cluster& cluster = fragment.cluster();
   lane_by_lane(mask, [&](uint32_t lane) {
     const uint32_t address = detail.address.at(fragment, lane, kWhat);
     block_in_scope(block, address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, kWhat);
-    const BarrierReference reference = find_barrier(block, address & machine::kSharedOffsetMask, kWhat);
+    const BarrierReference reference = find_barrier(block, address & kSharedOffsetMask, kWhat);
     if (!detail.no_increment) add_pending(reference, {kWhat, &fragment, 1u << lane});
-    const machine::Cycle end = block.copies.empty() ? 0 : block.copies[fragment.warp->index].end_of(lane);
-    const machine::Cycle now = std::max(cluster.now, fragment.warp->clock);
-    const machine::Cycle delay = end > now ? end - now : 0;
+    const Cycle end = block.copies.empty() ? 0 : block.copies[fragment.warp->index].end_of(lane);
+    const Cycle now = std::max(cluster.now, fragment.warp->clock);
+    const Cycle delay = end > now ? end - now : 0;
     // Also with nothing to wait for it is an event: the arrival is asynchronous, and copies that end in the same cycle
     // come first because they were scheduled first.
     uint64_t number = 0;
-    if (machine::observes_memory(fragment)) {
-      number = machine::announce_operation({.fragment = &fragment,
-                                            .lane = lane,
-                                            .what = kWhat,
-                                            .completion = machine::AsyncCompletion::copies_arrive,
-                                            .has_barrier = true,
-                                            .barrier = address});
+    if (observes_memory(fragment)) {
+      number = announce_operation({.fragment = &fragment,
+                                   .lane = lane,
+                                   .what = kWhat,
+                                   .completion = AsyncCompletion::copies_arrive,
+                                   .has_barrier = true,
+                                   .barrier = address});
     }
     cluster.schedule(delay, [&cluster, address, number] { arrive_asynchronously(cluster, address, 1, kWhat, number); });
   });
@@ -266,7 +259,7 @@ void translate_transaction(Translation& t, bool expects) {
 
 void translate_pending_count(Translation& t) {
   t.modifiers.require("b64");
-  const machine::RegisterOffset state = t.source(1, Type::b64), count = t.destination(0, Type::u32);
+  const RegisterOffset state = t.source(1, Type::b64), count = t.destination(0, Type::u32);
   Op& op = t.emit(pending_count);
   op.a = state;
   op.destination = count;
@@ -303,10 +296,6 @@ void translate_copy_arrival(Translation& t) {
   t.emit(arrive_after_copies).detail = t.keep(std::move(detail));
 }
 
-}  // namespace stagecraft::emulator::units
-
-namespace stagecraft::emulator::machine {
-
-void add_mbarrier_operations(InstructionSet& set) { set.add("mbarrier", units::translate_mbarrier); }
+void add_mbarrier_operations(InstructionSet& set) { set.add("mbarrier", translate_mbarrier); }
 
 }  // namespace stagecraft::emulator::machine

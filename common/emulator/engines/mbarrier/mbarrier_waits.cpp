@@ -10,20 +10,13 @@
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::BarrierEvent;
-using machine::BarrierEventKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
 
-struct WaitDetail : machine::OpDetail {
+struct WaitDetail : OpDetail {
   const char* what = "";
   SharedOperand address;
   LaneOperand phase;  ///< the parity, or the state that an arrival gave
@@ -31,7 +24,7 @@ struct WaitDetail : machine::OpDetail {
   bool sleeps = false;  ///< try_wait
   bool relaxed = false;
   LaneOperand hint;  ///< nanoseconds; absent: the chip's own limit
-  machine::RegisterOffset result = machine::kNoRegister;
+  RegisterOffset result = kNoRegister;
 
   /// As the program gave it; `poll` lets only 0 and 1 pass.
   uint32_t parity_of(const Fragment& fragment, uint32_t lane) const {
@@ -41,7 +34,7 @@ struct WaitDetail : machine::OpDetail {
 };
 
 void write_result(Fragment& fragment, const WaitDetail& detail, LaneMask mask, LaneMask passed) {
-  uint32_t& result = *machine::lanes_at<uint32_t>(fragment.registers, detail.result);
+  uint32_t& result = *lanes_at<uint32_t>(fragment.registers, detail.result);
   result = (result & ~mask) | passed;
 }
 
@@ -54,7 +47,7 @@ void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneM
                            &fragment,
                            lanes,
                            relaxed};
-  for (machine::Observer* observer : fragment.grid().observers) observer->barrier(event);
+  for (Observer* observer : fragment.grid().observers) observer->barrier(event);
 }
 
 /// The lanes whose phase has ended; the barriers of the others go to `open`, each with its first lane.
@@ -66,11 +59,11 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
   LaneMask passed = 0;
   while (mask != 0) {
     // Lanes with the same barrier and parity, which are nearly always all of them, are decided together.
-    const uint32_t leader = machine::first_lane(mask);
+    const uint32_t leader = first_lane(mask);
     const uint64_t raw = detail.address.value.at(fragment, leader);
     const uint32_t parity = detail.parity_of(fragment, leader);
     LaneMask alike = 0;
-    machine::for_each_lane(mask, [&](uint32_t lane) {
+    for_each_lane(mask, [&](uint32_t lane) {
       if (detail.address.value.at(fragment, lane) == raw && detail.parity_of(fragment, lane) == parity) {
         alike |= 1u << lane;
       }
@@ -79,8 +72,7 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
     try {
       const uint32_t address = detail.address.at(fragment, leader, detail.what);
       block_in_scope(fragment.block(), address, kMbarrierBytes, kMbarrierBytes, detail.address.scope, detail.what);
-      const BarrierReference reference =
-          find_barrier(fragment.block(), address & machine::kSharedOffsetMask, detail.what);
+      const BarrierReference reference = find_barrier(fragment.block(), address & kSharedOffsetMask, detail.what);
       check_parity(reference, parity, {detail.what, &fragment, alike});
       if (reference.barrier->passes(parity)) {
         passed |= alike;
@@ -88,9 +80,9 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
       } else {
         open.push_back({reference, address, leader});
       }
-    } catch (machine::Fault& fault) {
+    } catch (Fault& fault) {
       fault.lanes = alike;
-      if (fault.kind == machine::FaultKind::misaligned_address) fault.name = kBarrierMisuse;
+      if (fault.kind == FaultKind::misaligned_address) fault.name = kBarrierMisuse;
       throw;
     }
   }
@@ -98,14 +90,14 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
 }
 
 /// Lists the fragment with the barriers it is going to sleep on.
-machine::Wait list_with(Fragment& fragment, const WaitDetail& detail, const std::vector<OpenBarrier>& open) {
+Wait list_with(Fragment& fragment, const WaitDetail& detail, const std::vector<OpenBarrier>& open) {
   for (const OpenBarrier& each : open) {
     auto& waiting = each.reference.barrier->waiting;
     // Lanes that wait for both parities of one barrier: one of them passes, so that they never sleep together.
     waiting.push_back(&fragment);
   }
   if (open.size() > 1) fragment.block().mbarriers.waiting_on_several.push_back(&fragment);
-  return {machine::WaitKind::mbarrier, open.front().address, detail.parity_of(fragment, open.front().lane)};
+  return {WaitKind::mbarrier, open.front().address, detail.parity_of(fragment, open.front().lane)};
 }
 
 Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
@@ -121,7 +113,7 @@ Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   if (fragment.idle_poll_pc == fragment.pc) {
     // The second look in a row, with nothing done in between that anyone could see: only the barrier can change this.
-    machine::sleep(fragment, list_with(fragment, detail, open));
+    sleep(fragment, list_with(fragment, detail, open));
     return Outcome::blocked;
   }
   if (fragment.idle_poll_pc == Fragment::kEffect) ++*fragment.effects;  // which would be lost here
@@ -130,10 +122,9 @@ Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
     write_result(fragment, detail, mask, 0);
     return Outcome::yield;
   }
-  const machine::Cycle limit = detail.hint.present()
-                                   ? cycles_of(detail.hint.at(fragment, open.front().lane), fragment.grid())
-                                   : machine::Cycle{fragment.grid().latencies->try_wait_limit};
-  machine::sleep_at_most(fragment, list_with(fragment, detail, open), limit);
+  const Cycle limit = detail.hint.present() ? cycles_of(detail.hint.at(fragment, open.front().lane), fragment.grid())
+                                            : Cycle{fragment.grid().latencies->try_wait_limit};
+  sleep_at_most(fragment, list_with(fragment, detail, open), limit);
   return Outcome::blocked;
 }
 
@@ -160,4 +151,4 @@ void translate_wait(Translation& t, bool sleeps) {
   t.emit(wait).detail = t.keep(std::move(detail));
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -8,10 +8,7 @@
 
 #include "emulator/state/fault.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Fault;
-using machine::FaultKind;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -284,4 +281,4 @@ InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind,
   return descriptor;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -10,7 +10,7 @@
 #include "emulator/numerics/narrow_floats.hpp"
 #include "emulator/state/tensor_layouts.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// Where a matrix lies in the shared memory of its block. All in bytes.
 struct SharedDescriptor {
@@ -52,4 +52,4 @@ struct InstructionDescriptor {
 /// `ws`: the weight-stationary form; `pair`: cta_group::2. They have other shapes, and exclude each other.
 InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair = false);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

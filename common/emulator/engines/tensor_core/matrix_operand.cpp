@@ -9,11 +9,7 @@
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -75,11 +71,11 @@ template <typename ForEachChunk>
 void check_bytes(const SharedDescriptor& place, const Block& block, uint64_t bound, std::string_view what,
                  ForEachChunk for_each_chunk) {
   const uint64_t size = block.shared.size();
-  if (place.start < machine::kSharedReservedBytes) {
+  if (place.start < kSharedReservedBytes) {
     throw Fault(
         FaultKind::illegal_address,
         fmt::format("{}: start address 0x{:x} lies in the first KiB, which the system reserves", what, place.start),
-        {fmt::format("the block's shared memory goes from 0x{:x} to 0x{:x}", machine::kSharedReservedBytes, size),
+        {fmt::format("the block's shared memory goes from 0x{:x} to 0x{:x}", kSharedReservedBytes, size),
          "the start address field holds the shared address >> 4"});
   }
   if (bound <= size) return;
@@ -154,8 +150,7 @@ void check(const SharedMatrix& matrix, const Block& block, std::string_view what
 
 namespace {
 
-machine::SharedLayout layout_of(Swizzle swizzle) {
-  using machine::SharedLayout;
+SharedLayout layout_of(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::none: return SharedLayout::linear;
     case Swizzle::bytes32: return SharedLayout::swizzle_32;
@@ -169,7 +164,7 @@ machine::SharedLayout layout_of(Swizzle swizzle) {
 template <typename ForEachChunk>
 void append_chunks(const SharedDescriptor& place, const Block& block, const char* name, OperationFootprint& footprint,
                    ForEachChunk for_each_chunk) {
-  std::vector<machine::SharedRange>& ranges = footprint.reads;
+  std::vector<SharedRange>& ranges = footprint.reads;
   const size_t first = ranges.size();
   footprint.matrices.push_back({name, layout_of(place.swizzle), place.start, place.base_offset, first});
   const Placement placement(place);
@@ -256,4 +251,4 @@ void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space, u
                     reinterpret_cast<uint32_t*>(b), matrix.k);
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

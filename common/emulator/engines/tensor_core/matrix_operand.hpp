@@ -13,7 +13,7 @@ namespace stagecraft::emulator::machine {
 struct Block;
 }
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// The part of a matrix in shared memory that one instruction reads.
 struct SharedMatrix {
@@ -25,13 +25,12 @@ struct SharedMatrix {
 };
 
 /// Throws Fault unless the format allows the major-ness and swizzle, and all bytes lie in the block's shared memory.
-void check(const SharedMatrix& matrix, const machine::Block& block, std::string_view what);
+void check(const SharedMatrix& matrix, const Block& block, std::string_view what);
 
 /// Adds a matrix, and the shared memory that it occupies as addresses of the block. `name`: "A".
-void append_matrix(const SharedMatrix& matrix, const machine::Block& block, const char* name,
-                   OperationFootprint& footprint);
+void append_matrix(const SharedMatrix& matrix, const Block& block, const char* name, OperationFootprint& footprint);
 /// The same for a K-major matrix of `rows` rows of `row_bytes` bytes.
-void append_matrix(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
+void append_matrix(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
                    const char* name, OperationFootprint& footprint);
 
 /// Scratch memory of the tensor unit's arithmetic; one per host thread.
@@ -48,17 +47,16 @@ struct alignas(64) PanelSpace {
 };
 
 /// A from shared memory to `space.a`.
-void load_a(const SharedMatrix& matrix, const machine::Block& block, PanelSpace& space);
+void load_a(const SharedMatrix& matrix, const Block& block, PanelSpace& space);
 /// A from 8 columns of 128 cells to `space.a`.
 void load_a(const uint32_t* cells, ElementFormat format, PanelSpace& space);
 /// B from shared memory to `space.b`, as its columns from `first_column` on.
-void load_b(const SharedMatrix& matrix, const machine::Block& block, PanelSpace& space, uint32_t first_column = 0);
+void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space, uint32_t first_column = 0);
 
 /// Copies `rows` rows of `row_bytes` bytes (a multiple of 16) of a K-major matrix, in order, to `out`.
-void gather_k_major(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
-                    uint8_t* out);
+void gather_k_major(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes, uint8_t* out);
 /// Whether all bytes of such a matrix lie in the block's shared memory; Fault otherwise.
-void check_k_major(const SharedDescriptor& place, const machine::Block& block, uint32_t rows, uint32_t row_bytes,
+void check_k_major(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
                    std::string_view what);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -5,13 +5,13 @@
 
 #include "emulator/state/observer.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 struct OperationFootprint {
-  std::vector<machine::SharedRange> reads{};
-  std::vector<machine::MatrixRead> matrices{};  ///< what `reads` are
-  std::vector<machine::TensorRange> tensor_reads{}, tensor_writes{};
+  std::vector<SharedRange> reads{};
+  std::vector<MatrixRead> matrices{};  ///< what `reads` are
+  std::vector<TensorRange> tensor_reads{}, tensor_writes{};
   bool accumulates = false;  ///< adds to what `tensor_writes` hold
 };
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

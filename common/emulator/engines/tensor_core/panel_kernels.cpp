@@ -2,14 +2,13 @@
 
 #include "emulator/host/isa_level.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 STAGECRAFT_DECLARE_ISA(const MmaKernels& kernels())
 
 const MmaKernels& mma_kernels() {
-  using machine::isa_level;
   static const MmaKernels& chosen = STAGECRAFT_CALL_ISA(kernels);
   return chosen;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -11,7 +11,7 @@
 
 #include "emulator/numerics/narrow_floats.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// Longest K slice of one instruction (kind::mxf4), in elements.
 inline constexpr uint32_t kPanelDepth = 64;
@@ -43,4 +43,4 @@ struct MmaKernels {
 /// Those that this processor runs best.
 const MmaKernels& mma_kernels();
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

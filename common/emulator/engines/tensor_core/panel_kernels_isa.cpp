@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace stagecraft::emulator::units::STAGECRAFT_ISA_NAMESPACE {
+namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 namespace {
 
 // One vector of floats, and how many columns of D the inner loop keeps in registers beside two of them.
@@ -191,4 +191,4 @@ constexpr MmaKernels kKernels{multiply, decode, decode_cells, transpose};
 
 const MmaKernels& kernels() { return kKernels; }
 
-}  // namespace stagecraft::emulator::units::STAGECRAFT_ISA_NAMESPACE
+}  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

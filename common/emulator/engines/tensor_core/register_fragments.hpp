@@ -15,7 +15,7 @@
 
 #include <cstdint>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// Row (of A, C, D) or column (of B) and place along K (or column of C, D).
 struct FragmentPlace {
@@ -102,4 +102,4 @@ struct WmmaShape {
   }
 };
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

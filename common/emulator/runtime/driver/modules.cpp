@@ -54,10 +54,10 @@ CUmodule load_into_context(State& state, std::string image) {
   return reinterpret_cast<CUmodule>(&module);
 }
 
-CUresult encode(const char* name, const std::function<units::EncodeResult(State&)>& body) {
+CUresult encode(const char* name, const std::function<machine::EncodeResult(State&)>& body) {
   return run_driver_call(name, Needs::nothing, [&](State& state) {
-    const units::EncodeResult result = body(state);
-    if (result.code != units::kEncodeSuccess) throw ApiError(static_cast<cudaError_t>(result.code), result.message);
+    const machine::EncodeResult result = body(state);
+    if (result.code != machine::kEncodeSuccess) throw ApiError(static_cast<cudaError_t>(result.code), result.message);
   });
 }
 
@@ -78,7 +78,7 @@ cudaLaunchConfig_t runtime_configuration(const CUlaunchConfig& config) {
 }  // namespace stagecraft::emulator::runtime
 
 using namespace stagecraft::emulator::runtime;
-namespace units = stagecraft::emulator::units;
+namespace machine = stagecraft::emulator::machine;
 
 extern "C" {
 
@@ -361,7 +361,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType data_type,
                                 CUtensorMapFloatOOBfill fill) {
   return encode("cuTensorMapEncodeTiled", [&](State& state) {
     static_assert(sizeof(cuuint64_t) == sizeof(uint64_t) && sizeof(cuuint32_t) == sizeof(uint32_t));
-    units::TiledArguments arguments;
+    machine::TiledArguments arguments;
     arguments.tensor_map = map;
     arguments.data_type = data_type;
     arguments.rank = rank;
@@ -374,7 +374,7 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType data_type,
     arguments.swizzle = swizzle;
     arguments.l2_promotion = promotion;
     arguments.oob_fill = fill;
-    return units::encode_tiled(arguments, state.architecture().major);
+    return machine::encode_tiled(arguments, state.architecture().major);
   });
 }
 
@@ -382,21 +382,21 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap*, CUtensorMapDataType, cuuint32_t, 
                                  const cuuint64_t*, const int*, const int*, cuuint32_t, cuuint32_t, const cuuint32_t*,
                                  CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
                                  CUtensorMapFloatOOBfill) {
-  return encode("cuTensorMapEncodeIm2col", [](State&) { return units::encode_im2col(); });
+  return encode("cuTensorMapEncodeIm2col", [](State&) { return machine::encode_im2col(); });
 }
 
 CUresult cuTensorMapEncodeIm2colWide(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
                                      const cuuint64_t*, int, int, cuuint32_t, cuuint32_t, const cuuint32_t*,
                                      CUtensorMapInterleave, CUtensorMapIm2ColWideMode, CUtensorMapSwizzle,
                                      CUtensorMapL2promotion, CUtensorMapFloatOOBfill) {
-  return encode("cuTensorMapEncodeIm2colWide", [](State&) { return units::encode_im2col(); });
+  return encode("cuTensorMapEncodeIm2colWide", [](State&) { return machine::encode_im2col(); });
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
   return run_driver_call("cuTensorMapReplaceAddress", Needs::nothing, [&](State&) {
-    auto changed = std::bit_cast<units::TensorMap>(*required(map, "tensorMap"));
+    auto changed = std::bit_cast<machine::TensorMap>(*required(map, "tensorMap"));
     changed.address = reinterpret_cast<uint64_t>(address);
-    const std::string flaw = units::find_flaw(changed);
+    const std::string flaw = machine::find_flaw(changed);
     if (!flaw.empty()) throw ApiError(cudaErrorInvalidValue, flaw);
     *map = std::bit_cast<CUtensorMap>(changed);
   });

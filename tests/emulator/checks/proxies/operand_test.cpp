@@ -45,10 +45,10 @@ class OperandTest : public TensorCoreTest {
   /// Puts a map of rows of 16-bit elements, swizzled as the driver's `swizzle` says, where %out points.
   void use_map(int swizzle, uint32_t row_bytes) {
     prepare = [swizzle, row_bytes](uint64_t out) {
-      alignas(64) units::TensorMap map;
+      alignas(64) machine::TensorMap map;
       const uint64_t dims[2] = {row_bytes / 2, 8}, strides[1] = {128};
       const uint32_t box[2] = {row_bytes / 2, 8}, steps[2] = {1, 1};
-      const auto result = units::encode_tiled({&map, 1, 2, out + 1024, dims, strides, box, steps, 0, swizzle, 0, 0});
+      const auto result = machine::encode_tiled({&map, 1, 2, out + 1024, dims, strides, box, steps, 0, swizzle, 0, 0});
       ASSERT_EQ(result.code, 0) << result.message;
       std::memcpy(machine::DeviceMemory::host(out), &map, sizeof map);
     };

@@ -22,8 +22,8 @@ class TensorPairTest : public TensorCoreTest {
   }
   /// Both blocks take tensor memory and meet. Without a swizzle each has 128 (or 64) rows of A and 8 columns of B.
   static std::string begin(uint32_t m = 256) {
-    const units::testing::Instruction alone{.m = 128, .n = 8, .a_code = 1, .b_code = 1};
-    const units::testing::Instruction pair{.m = m, .n = 16, .a_code = 1, .b_code = 1};
+    const machine::testing::Instruction alone{.m = 128, .n = 8, .a_code = 1, .b_code = 1};
+    const machine::testing::Instruction pair{.m = m, .n = 16, .a_code = 1, .b_code = 1};
     const std::string text = with(of_pairs(start(1, 1)), "bar.sync 0;\n", kMeet) + descriptors();
     return with(text, fmt::format("%r14, {};", alone.bits()), fmt::format("%r14, {};", pair.bits()));
   }

@@ -4,7 +4,7 @@
 #include "emulator/ptx/diagnostics.hpp"
 #include "fixtures/race_fixture.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 namespace {
 
 using machine::Extent3;
@@ -190,4 +190,4 @@ TEST_F(ClusterLaunchRaceTest, FindsAResponseThatIsReadTooEarly) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -3,7 +3,7 @@
 
 #include "fixtures/kernel_run.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 namespace {
 
 using machine::FaultKind;
@@ -426,4 +426,4 @@ TEST(SmallCopyTest, KeepsTheGroupsOfEachLane) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

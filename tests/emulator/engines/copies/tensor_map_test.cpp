@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 namespace {
 
 /// Arguments that are legal, to break one at a time: a 64x64 tensor of 16-bit integers, boxes of 64x8.
@@ -138,4 +138,4 @@ TEST(TensorMapTest, RecognisesBytesThatAreNoMap) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

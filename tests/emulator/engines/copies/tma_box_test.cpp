@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 namespace {
 
 constexpr auto kUntouched = std::byte{0xee};
@@ -371,4 +371,4 @@ TEST(TensorBoxTest, AgreesWithAPlainReferenceOnRandomBoxes) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

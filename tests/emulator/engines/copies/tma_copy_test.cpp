@@ -3,7 +3,7 @@
 #include "emulator/engines/copies/tensor_map.hpp"
 #include "fixtures/kernel_run.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 namespace {
 
 using machine::FaultKind;
@@ -379,4 +379,4 @@ TEST_F(TensorCopyTest, RefusesByNameWhatItDoesNotDo) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

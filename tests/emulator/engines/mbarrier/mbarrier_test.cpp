@@ -4,7 +4,7 @@
 #include "emulator/state/mbarrier_table.hpp"
 #include "fixtures/kernel_run.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 namespace {
 
 using machine::FaultKind;
@@ -472,4 +472,4 @@ TEST(MbarrierTableTest, DescribesABarrierForReports) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

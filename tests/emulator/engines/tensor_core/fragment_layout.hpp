@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 
 /// Modes of (size, stride), the fastest first, of a thread's number and of the number of an element in it. The index
 /// is row + rows * column. Source: CUTLASS, cute/atom/mma_traits_sm{70,80,90,90_gmma}.hpp.
@@ -30,4 +30,4 @@ struct FragmentLayout {
   }
 };
 
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

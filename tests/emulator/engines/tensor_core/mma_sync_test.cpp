@@ -12,7 +12,7 @@
 #include "fixtures/tensor_fixture.hpp"
 #include "fragment_layout.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 constexpr uint32_t kLanes = 32;
@@ -423,4 +423,4 @@ TEST(MmaSync, NeedsTheWholeWarp) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

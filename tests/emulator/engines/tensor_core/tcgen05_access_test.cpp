@@ -6,7 +6,7 @@
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_fragment.hpp"
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 const std::vector<FragmentShape> kShapes{FragmentShape::s32x32b, FragmentShape::s16x64b, FragmentShape::s16x128b,
@@ -228,4 +228,4 @@ TEST(Tcgen05CopyTest, RefusesPlacesThatDoNotExist) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

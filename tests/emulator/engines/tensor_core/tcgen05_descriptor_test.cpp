@@ -3,7 +3,7 @@
 
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 TEST(Tcgen05DescriptorTest, ReadsTheFieldsOfAnOperand) {
@@ -205,4 +205,4 @@ TEST(NarrowFloatTest, RoundsToF16ToNearestEven) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -3,7 +3,7 @@
 #include "fixtures/kernel_fixture.hpp"
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 using machine::Cycle;
@@ -453,4 +453,4 @@ TEST_F(Tcgen05OnHopperTest, IsRefused) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -1,7 +1,7 @@
 // tcgen05.mma against a reference in double precision.
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 struct Formats {
@@ -371,4 +371,4 @@ TEST(Tcgen05MmaTest, SpreadsTheColumnsOfTheWeightStationaryForm) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -3,7 +3,7 @@
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_copy.hpp"
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 /// Two blocks, each with memories of its own.
@@ -427,4 +427,4 @@ TEST(Tcgen05PairTest, AllocatesTheSameColumnsInBoth) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -1,7 +1,7 @@
 // The block-scaled kinds of tcgen05.mma against a reference in double precision, and what tcgen05.mma refuses.
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 struct ScaledTrial {
@@ -277,4 +277,4 @@ TEST_F(Tcgen05MmaCheckTest, RefusesScaleFactorsThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -12,7 +12,7 @@
 #include "fixtures/tensor_fixture.hpp"
 #include "fragment_layout.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 
 inline constexpr uint32_t kThreads = 128;
 inline constexpr uint32_t kTileStart = 1024;  // of `tile` in the shared memory of KernelRun
@@ -179,4 +179,4 @@ inline void run(const Trial& trial, uint32_t seed = 1) {
   EXPECT_EQ(wrong, 0u);
 }
 
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -6,7 +6,7 @@
 #include "emulator/checks/race/race.hpp"
 #include "wgmma_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 // In all of these, A is 64 x 16 and B 8 x 16, bf16, all elements alike, so that D grows by 16 * a * b.
@@ -220,4 +220,4 @@ TEST(WgmmaOrder, RefusesWhatDoesNotExist) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

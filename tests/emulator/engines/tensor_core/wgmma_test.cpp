@@ -1,7 +1,7 @@
 // wgmma.mma_async: every type, shape and layout of operands against a reference in double precision.
 #include "wgmma_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 struct Types {
@@ -161,4 +161,4 @@ TEST(Wgmma, CountsSingleBits) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

@@ -8,7 +8,7 @@
 #include "fixtures/kernel_run.hpp"
 #include "fixtures/tensor_fixture.hpp"
 
-namespace stagecraft::emulator::units::testing {
+namespace stagecraft::emulator::machine::testing {
 namespace {
 
 constexpr uint32_t kLanes = 32;
@@ -90,4 +90,4 @@ TEST(Wmma, NeedsTheWholeWarp) {
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::units::testing
+}  // namespace stagecraft::emulator::machine::testing

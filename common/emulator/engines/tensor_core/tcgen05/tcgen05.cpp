@@ -8,21 +8,13 @@
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
 void announce(Fragment& fragment, const Op& op, LaneMask mask) {
-  if (!machine::observes_memory(fragment)) return;
-  machine::announce_tensor({static_cast<machine::TensorEventKind>(op.immediate), &fragment, mask});
+  if (!observes_memory(fragment)) return;
+  announce_tensor({static_cast<TensorEventKind>(op.immediate), &fragment, mask});
 }
 
 // tcgen05.fence::*: the emulator executes a thread's tcgen05 operations in program order, so that there is nothing to
@@ -34,7 +26,7 @@ Outcome fence(Fragment& fragment, const Op& op, LaneMask mask) {
 
 // tcgen05.wait::ld, wait::st: loads and stores are done when they are issued. A place for checks, as above.
 Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = machine::converge_warp(fragment, mask);
+  mask = converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;
   announce(fragment, op, mask);
   return Outcome::next;
@@ -54,15 +46,14 @@ void translate(Translation& t) {
   if (t.modifiers.take("cp")) return translate_copy(t);
   if (t.modifiers.take("commit")) return translate_commit(t);
   if (const auto kind = t.modifiers.take_one_of({"fence::before_thread_sync", "fence::after_thread_sync"})) {
-    t.emit(fence).immediate =
-        static_cast<uint64_t>(*kind == "fence::before_thread_sync" ? machine::TensorEventKind::fence_before
-                                                                   : machine::TensorEventKind::fence_after);
+    t.emit(fence).immediate = static_cast<uint64_t>(
+        *kind == "fence::before_thread_sync" ? TensorEventKind::fence_before : TensorEventKind::fence_after);
     return;
   }
   if (const auto kind = t.modifiers.take_one_of({"wait::ld", "wait::st"})) {
     take_aligned(t);
-    t.emit(wait).immediate = static_cast<uint64_t>(*kind == "wait::ld" ? machine::TensorEventKind::wait_load
-                                                                       : machine::TensorEventKind::wait_store);
+    t.emit(wait).immediate =
+        static_cast<uint64_t>(*kind == "wait::ld" ? TensorEventKind::wait_load : TensorEventKind::wait_store);
     return;
   }
   if (t.modifiers.take("shift")) {
@@ -93,32 +84,28 @@ void take_aligned(Translation& t) {
   t.modifiers.require("aligned");
 }
 
-uint32_t uniform_tensor_address(const Fragment& fragment, const machine::MemoryOperand& operand, LaneMask mask,
+uint32_t uniform_tensor_address(const Fragment& fragment, const MemoryOperand& operand, LaneMask mask,
                                 const char* what) {
-  const uint32_t first = machine::first_lane(mask);
+  const uint32_t first = first_lane(mask);
   const uint32_t address = tensor_address(fragment, operand, first);
-  if (operand.base == machine::kNoRegister) return address;
+  if (operand.base == kNoRegister) return address;
   LaneMask others = 0;
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     others |= static_cast<LaneMask>(tensor_address(fragment, operand, lane) != address) << lane;
   });
   if (others == 0) return address;
-  const uint32_t other = machine::first_lane(others);
+  const uint32_t other = first_lane(others);
   throw Fault(FaultKind::illegal_instruction,
               fmt::format("{}: the lanes of the warp give different addresses: lane {} 0x{:x}, lane {} 0x{:x}", what,
                           first, address, other, tensor_address(fragment, operand, other)),
               {"legal: the same address in all lanes; each lane's own place follows from its number"}, others);
 }
 
-}  // namespace stagecraft::emulator::units
-
-namespace stagecraft::emulator::machine {
-
 void add_tensor_core_operations(InstructionSet& set) {
-  set.add("tcgen05", units::translate);
-  set.add("mma", units::translate_mma_sync);
-  set.add("wmma", units::translate_wmma);
-  set.add("wgmma", units::translate_wgmma);
+  set.add("tcgen05", translate);
+  set.add("mma", translate_mma_sync);
+  set.add("wmma", translate_wmma);
+  set.add("wgmma", translate_wgmma);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -15,52 +15,46 @@
 #include "emulator/instructions/observation.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
-struct AccessDetail : machine::OpDetail {
+struct AccessDetail : OpDetail {
   explicit AccessDetail(FragmentAccess fragment_access) : access(std::move(fragment_access)) {}
   FragmentAccess access;
-  machine::MemoryOperand address;
+  MemoryOperand address;
   std::vector<uint32_t> registers;  ///< offsets
 };
 
 /// What both do: `move(detail, memory, address)`, once the address is known to be legal, is the rest.
 template <typename Move>
-Outcome access(Fragment& fragment, const Op& op, LaneMask mask, machine::TensorEventKind kind, Move&& move) {
-  mask = machine::converge_warp(fragment, mask);
+Outcome access(Fragment& fragment, const Op& op, LaneMask mask, TensorEventKind kind, Move&& move) {
+  mask = converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;
   const auto& detail = *static_cast<const AccessDetail*>(op.detail);
-  const char* what = kind == machine::TensorEventKind::load ? "tcgen05.ld" : "tcgen05.st";
+  const char* what = kind == TensorEventKind::load ? "tcgen05.ld" : "tcgen05.st";
   const uint32_t given = uniform_tensor_address(fragment, detail.address, mask, what);
   TensorMemory& memory = tensor_memory_of(fragment);
   const uint32_t address = detail.access.approve(memory, fragment.block(), fragment.warp->index, given, what);
   move(detail, memory, address);
-  if (machine::observes_memory(fragment)) {
-    machine::announce_tensor({kind, &fragment, mask, detail.access.ranges(address), given});
+  if (observes_memory(fragment)) {
+    announce_tensor({kind, &fragment, mask, detail.access.ranges(address), given});
   }
   return Outcome::next;
 }
 
 Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
-  return access(fragment, op, mask, machine::TensorEventKind::load,
+  return access(fragment, op, mask, TensorEventKind::load,
                 [&](const AccessDetail& detail, TensorMemory& memory, uint32_t address) {
                   detail.access.load(memory, address, fragment.registers, detail.registers.data());
                 });
 }
 
 Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
-  return access(fragment, op, mask, machine::TensorEventKind::store,
+  return access(fragment, op, mask, TensorEventKind::store,
                 [&](const AccessDetail& detail, TensorMemory& memory, uint32_t address) {
                   detail.access.store(memory, address, fragment.registers, detail.registers.data());
-                  machine::note_effect(fragment);
+                  note_effect(fragment);
                 });
 }
 
@@ -124,4 +118,4 @@ void translate_access(Translation& t, bool is_load) {
 void translate_load(Translation& t) { translate_access(t, true); }
 void translate_store(Translation& t) { translate_access(t, false); }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -14,29 +14,20 @@
 #include "emulator/instructions/observation.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
-struct AllocationDetail : machine::OpDetail {
+struct AllocationDetail : OpDetail {
   bool pair = false;
-  SharedOperand result;            ///< alloc: where the address goes
-  machine::MemoryOperand address;  ///< dealloc
+  SharedOperand result;   ///< alloc: where the address goes
+  MemoryOperand address;  ///< dealloc
   LaneOperand columns;
 };
 
 uint32_t uniform_columns(const Fragment& fragment, const LaneOperand& operand, LaneMask mask, const char* what) {
-  const uint64_t columns = operand.at(fragment, machine::first_lane(mask));
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  const uint64_t columns = operand.at(fragment, first_lane(mask));
+  for_each_lane(mask, [&](uint32_t lane) {
     const uint64_t other = operand.at(fragment, lane);
     if (other == columns) return;
     throw Fault(
@@ -47,9 +38,9 @@ uint32_t uniform_columns(const Fragment& fragment, const LaneOperand& operand, L
   return static_cast<uint32_t>(columns);
 }
 
-void announce(Fragment& fragment, machine::TensorEventKind kind, LaneMask mask, uint32_t column, uint32_t columns) {
+void announce(Fragment& fragment, TensorEventKind kind, LaneMask mask, uint32_t column, uint32_t columns) {
   constexpr uint32_t kAllLanes = 0xff;  // of groups of 16 lanes
-  machine::announce_tensor({kind, &fragment, mask, {{column, columns, kAllLanes}}});
+  announce_tensor({kind, &fragment, mask, {{column, columns, kAllLanes}}});
 }
 
 // Waits until `columns` columns may be free, in the memories of these blocks.
@@ -59,7 +50,7 @@ void wait_for_memory(Fragment& fragment, std::initializer_list<const Block*> blo
     std::vector<Fragment*>& waiting = block->sm->waiting_for_tensor_memory;
     if (std::find(waiting.begin(), waiting.end(), &fragment) == waiting.end()) waiting.push_back(&fragment);
   }
-  machine::sleep(fragment, {machine::WaitKind::tensor_memory, result, columns});
+  sleep(fragment, {WaitKind::tensor_memory, result, columns});
 }
 
 // The two warps of a pair must ask for the same.
@@ -94,13 +85,13 @@ std::optional<PairCall> meet_peer(const PairCall& call, DoTogether do_together) 
       return each.instruction == call.instruction && !each.met;
     });
     if (theirs == peer.pair_calls.end()) {
-      machine::sleep(fragment, {machine::WaitKind::block_pair, 0, static_cast<uint64_t>(call.instruction)});
+      sleep(fragment, {WaitKind::block_pair, 0, static_cast<uint64_t>(call.instruction)});
       return std::nullopt;
     }
     require_agreement(*mine, *theirs);
     if (!do_together(*mine, *theirs)) return std::nullopt;
     mine->met = theirs->met = true;
-    machine::wake(*theirs->fragment);  // executes the instruction again, and finds that it is met
+    wake(*theirs->fragment);  // executes the instruction again, and finds that it is met
   }
   const PairCall result = *mine;
   calls.erase(mine);
@@ -139,12 +130,12 @@ std::optional<uint32_t> allocate_with_peer(Fragment& fragment, uint32_t columns,
 }
 
 Outcome allocate(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = machine::converge_warp(fragment, mask);
+  mask = converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;
   const auto& detail = *static_cast<const AllocationDetail*>(op.detail);
   Block& block = fragment.block();
   const uint32_t columns = uniform_columns(fragment, detail.columns, mask, "tcgen05.alloc");
-  const uint32_t result = detail.result.at(fragment, machine::first_lane(mask), "tcgen05.alloc");
+  const uint32_t result = detail.result.at(fragment, first_lane(mask), "tcgen05.alloc");
   block_in_scope(block, result, sizeof(uint32_t), alignof(uint32_t), detail.result.scope, "tcgen05.alloc");
 
   const std::optional<uint32_t> column =
@@ -152,18 +143,18 @@ Outcome allocate(Fragment& fragment, const Op& op, LaneMask mask) {
   if (!column) return Outcome::blocked;
   const uint32_t address = address_of({0, *column});
   std::memcpy(bytes_of(block, result), &address, sizeof address);
-  if (machine::observes_memory(fragment)) {
-    machine::announce_access(fragment, machine::first_lane(mask), machine::AccessKind::write, result, sizeof address);
-    announce(fragment, machine::TensorEventKind::allocate, mask, *column, columns);
+  if (observes_memory(fragment)) {
+    announce_access(fragment, first_lane(mask), AccessKind::write, result, sizeof address);
+    announce(fragment, TensorEventKind::allocate, mask, *column, columns);
   }
-  machine::note_effect(fragment);
+  note_effect(fragment);
   return Outcome::next;
 }
 
 constexpr auto kNothingMore = [](const PairCall&, const PairCall&) { return true; };
 
 Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
-  mask = machine::converge_warp(fragment, mask);
+  mask = converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;
   const auto& detail = *static_cast<const AllocationDetail*>(op.detail);
   const uint32_t columns = uniform_columns(fragment, detail.columns, mask, "tcgen05.dealloc");
@@ -172,20 +163,20 @@ Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
     return Outcome::blocked;
   }
   tensor_memory_of(fragment).release(fragment.block(), address, columns, fragment.pc);
-  if (machine::observes_memory(fragment)) {
-    announce(fragment, machine::TensorEventKind::deallocate, mask, cell_at(address).column, columns);
+  if (observes_memory(fragment)) {
+    announce(fragment, TensorEventKind::deallocate, mask, cell_at(address).column, columns);
   }
-  machine::note_effect(fragment);
-  machine::wake_for_tensor_memory(*fragment.block().sm, machine::time_of(fragment.cluster()));
+  note_effect(fragment);
+  wake_for_tensor_memory(*fragment.block().sm, time_of(fragment.cluster()));
   return Outcome::next;
 }
 
 Outcome relinquish(Fragment& fragment, const Op& op, LaneMask mask) {
-  if (machine::converge_warp(fragment, mask) == 0) return Outcome::blocked;
+  if (converge_warp(fragment, mask) == 0) return Outcome::blocked;
   const bool pair = op.immediate != 0;
   if (pair && !meet_peer({PairInstruction::relinquish, &fragment}, kNothingMore)) return Outcome::blocked;
   tensor_memory_of(fragment).relinquish(fragment.block());
-  machine::note_effect(fragment);
+  note_effect(fragment);
   return Outcome::next;
 }
 
@@ -213,7 +204,7 @@ void translate_deallocation(Translation& t) {
   const ptx::Operand& address = t.operand(0);
   detail->address = address.kind == ptx::OperandKind::address
                         ? t.address(address)
-                        : machine::MemoryOperand{.base = t.source(address, ptx::Type::b32)};
+                        : MemoryOperand{.base = t.source(address, ptx::Type::b32)};
   detail->columns = lane_operand(t, t.operand(1), ptx::Type::b32);
   t.emit(deallocate).detail = t.keep(std::move(detail));
 }
@@ -224,4 +215,4 @@ void translate_relinquish(Translation& t) {
   t.emit(relinquish).immediate = pair;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

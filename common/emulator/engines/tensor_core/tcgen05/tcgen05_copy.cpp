@@ -8,10 +8,7 @@
 #include "emulator/engines/tensor_core/matrix_operand.hpp"
 #include "emulator/state/fault.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Fault;
-using machine::FaultKind;
+namespace stagecraft::emulator::machine {
 
 void check(const CopyOperation& operation, const TensorUnits& units) {
   const CopyShape shape = operation.shape;
@@ -80,4 +77,4 @@ void execute(const CopyOperation& operation, const TensorUnits& units) {
   for (const TensorUnit& unit : units) execute_in(unit, operation);
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

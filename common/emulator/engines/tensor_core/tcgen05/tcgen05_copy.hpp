@@ -8,7 +8,7 @@
 #include "emulator/engines/tensor_core/operation_footprint.hpp"
 #include "emulator/state/tensor_units.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 struct CopyOperation {
   CopyShape shape = CopyShape::c128x256b;
@@ -25,4 +25,4 @@ OperationFootprint footprint_of(const CopyOperation& operation, const TensorUnit
 /// memory.
 void execute(const CopyOperation& operation, const TensorUnits& units);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

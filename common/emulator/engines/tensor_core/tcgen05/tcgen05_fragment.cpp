@@ -7,11 +7,7 @@
 #include "emulator/state/fault.hpp"
 #include "emulator/state/lanes.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Fault;
-using machine::FaultKind;
-using machine::kWarpSize;
+namespace stagecraft::emulator::machine {
 
 namespace {
 // The lanes that addresses name. A pair's kernels count on in its second block, whose own they are.
@@ -38,8 +34,8 @@ FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool p
   }
 }
 
-uint32_t FragmentAccess::approve(const TensorMemory& memory, const machine::Block& block, uint32_t warp,
-                                 uint32_t address, const char* what) const {
+uint32_t FragmentAccess::approve(const TensorMemory& memory, const Block& block, uint32_t warp, uint32_t address,
+                                 const char* what) const {
   TensorCell cell = cell_at(address);
   const bool second_half = shape_ != FragmentShape::s32x32b && cell.lane % kWarpSize == kWarpSize / 2;
   if (cell.lane >= kNamedLanes || (cell.lane % kWarpSize != 0 && !second_half) || is_unwritten_word(address)) {
@@ -63,10 +59,10 @@ uint32_t FragmentAccess::approve(const TensorMemory& memory, const machine::Bloc
   return address_of(cell);
 }
 
-std::vector<machine::TensorRange> FragmentAccess::ranges(uint32_t address) const {
+std::vector<TensorRange> FragmentAccess::ranges(uint32_t address) const {
   const TensorCell cell = cell_at(address);
   const uint32_t lanes = (lanes_of(shape_) == 32 ? 3u : 1u) << cell.lane / 16;
-  std::vector<machine::TensorRange> result{{cell.column, columns_, lanes}};
+  std::vector<TensorRange> result{{cell.column, columns_, lanes}};
   if (shape_ == FragmentShape::s16x32bx2) result.push_back({cell.column + split_, columns_, lanes});
   return result;
 }
@@ -117,4 +113,4 @@ void FragmentAccess::store(TensorMemory& memory, uint32_t address, const std::by
   }
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

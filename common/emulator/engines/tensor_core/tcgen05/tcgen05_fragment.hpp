@@ -9,7 +9,7 @@
 #include "emulator/state/tensor_layouts.hpp"
 #include "emulator/state/tensor_memory.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 /// The cells that each register of each thread stands for; made once per instruction, when it is translated.
 class FragmentAccess {
@@ -24,10 +24,10 @@ class FragmentAccess {
   /// DeepGEMM's kernels give all warps the first quarter's, because "the hardware will ignore the warp index bits", and
   /// others, which were verified on a B200 (learn-cuda's matmul_v5), lanes 128 to 255 in the second block of a pair.
   /// Throws Fault unless the access may begin in such a lane, and the block owns the columns. `what`: "tcgen05.ld".
-  uint32_t approve(const TensorMemory& memory, const machine::Block& block, uint32_t warp, uint32_t address,
+  uint32_t approve(const TensorMemory& memory, const Block& block, uint32_t warp, uint32_t address,
                    const char* what) const;
   /// The cells of a warp that are accessed at an approved address.
-  std::vector<machine::TensorRange> ranges(uint32_t address) const;
+  std::vector<TensorRange> ranges(uint32_t address) const;
   /// Copies the cells at an approved address to 32 consecutive words at registers + offsets[i], for each register i.
   void load(TensorMemory& memory, uint32_t address, std::byte* registers, const uint32_t* offsets) const;
   /// And back. A packed store writes zeros to the upper halves of its cells (unconfirmed).
@@ -43,4 +43,4 @@ class FragmentAccess {
   std::vector<uint32_t> cells_;  ///< [register][thread]: column * 128 + lane of the (first) cell; empty if contiguous
 };
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

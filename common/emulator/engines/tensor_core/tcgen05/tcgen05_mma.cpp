@@ -17,14 +17,7 @@
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_queue.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Fragment;
-using machine::LaneMask;
-using machine::MemoryOperand;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -35,14 +28,14 @@ template <typename Operation>
 void complete(const Operation& operation, const TensorUnits& units) {
   try {
     check(operation, units);
-  } catch (machine::Fault& fault) {
+  } catch (Fault& fault) {
     fault.details.push_back("it was when the operation was issued: wait for its commit before tcgen05.dealloc");
     throw;
   }
   execute(operation, units);
 }
 
-struct MmaDetail : machine::OpDetail {
+struct MmaDetail : OpDetail {
   MmaKind kind = MmaKind::f16;
   bool pair = false;
   bool weight_stationary = false;
@@ -50,7 +43,7 @@ struct MmaDetail : machine::OpDetail {
   MemoryOperand d, a_address, scales_a, scales_b;
   LaneOperand a, b, instruction, zero_columns;
   std::array<LaneOperand, 2 * kLaneWords> disabled;
-  Translation::Predicate accumulate{machine::kNoRegister, 0};
+  Translation::Predicate accumulate{kNoRegister, 0};
   uint32_t scale_d = 0;
   uint32_t scales_per_slice = 0;
 };
@@ -60,13 +53,13 @@ struct MmaDetail : machine::OpDetail {
 void require_no_zero_columns(uint64_t descriptor, uint32_t lane) {
   constexpr uint64_t kNonZeroMask = uint64_t{1} << 39, kColumnShift = uint64_t{0x3f} << 56;
   if ((descriptor & (kNonZeroMask | kColumnShift)) == 0) return;
-  throw machine::Fault(machine::FaultKind::illegal_instruction,
-                       fmt::format("tcgen05.mma.ws: the zero-column mask descriptor is 0x{:x}: masks other than none "
-                                   "are not implemented",
-                                   descriptor),
-                       {"with 0 in Non-Zero Mask (bit 39) and in Column Shift (bits 56 to 61), all columns of B count",
-                        "which columns a mask zeroes is not known: PTX ISA 9.7.16.4.3 contradicts its own examples"},
-                       1u << lane);
+  throw Fault(FaultKind::illegal_instruction,
+              fmt::format("tcgen05.mma.ws: the zero-column mask descriptor is 0x{:x}: masks other than none "
+                          "are not implemented",
+                          descriptor),
+              {"with 0 in Non-Zero Mask (bit 39) and in Column Shift (bits 56 to 61), all columns of B count",
+               "which columns a mask zeroes is not known: PTX ISA 9.7.16.4.3 contradicts its own examples"},
+              1u << lane);
 }
 
 MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
@@ -76,7 +69,7 @@ MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uin
       decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary, detail.pair);
   operation.weight_stationary = detail.weight_stationary;
   if (detail.zero_columns.present()) require_no_zero_columns(detail.zero_columns.at(fragment, lane), lane);
-  const LaneMask enabled = *machine::lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
+  const LaneMask enabled = *lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
   operation.accumulate = ((enabled ^ detail.accumulate.flip) >> lane & 1) != 0;
   operation.scale_d = detail.scale_d;
   operation.d = tensor_address(fragment, detail.d, lane);
@@ -100,9 +93,9 @@ MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uin
 
 Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const MmaDetail*>(op.detail);
-  const machine::Latencies& latencies = *fragment.grid().latencies;
+  const Latencies& latencies = *fragment.grid().latencies;
   const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.mma");
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     const MmaOperation operation = operation_of(fragment, detail, lane);
     check(operation, units);
     // K is 32 bytes for all kinds, and narrower types are that much faster: 16 elements of 16 bits stand for it.
@@ -112,7 +105,7 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
         [&] { return footprint_of(operation, units); },
         [operation](const TensorUnits& of_operation) { complete(operation, of_operation); });
   });
-  machine::note_effect(fragment);
+  note_effect(fragment);
   return Outcome::next;
 }
 
@@ -236,7 +229,7 @@ void translate_mma(Translation& t) {
 
 namespace {
 
-struct CopyDetail : machine::OpDetail {
+struct CopyDetail : OpDetail {
   bool pair = false;
   CopyShape shape = CopyShape::c128x256b;
   std::optional<ElementFormat> unpacked;
@@ -248,7 +241,7 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
   constexpr uint32_t kBytesPerCycle = 128;  // of shared memory
   const auto& detail = *static_cast<const CopyDetail*>(op.detail);
   const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.cp");
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     CopyOperation operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
     operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
     check(operation, units);
@@ -256,7 +249,7 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     issue(fragment, lane, units, rows_of(detail.shape) * row_bytes_of(detail.shape) / kBytesPerCycle, "tcgen05.cp",
           touched, [operation](const TensorUnits& of_operation) { complete(operation, of_operation); });
   });
-  machine::note_effect(fragment);
+  note_effect(fragment);
   return Outcome::next;
 }
 
@@ -293,14 +286,14 @@ void translate_copy(Translation& t) {
 
 namespace {
 
-struct CommitDetail : machine::OpDetail {
+struct CommitDetail : OpDetail {
   SharedOperand mbarrier;
   LaneOperand blocks;  ///< multicast: a bit per rank
 };
 
 Outcome announce(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const CommitDetail*>(op.detail);
-  machine::for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(mask, [&](uint32_t lane) {
     const uint32_t address = detail.mbarrier.at(fragment, lane, "tcgen05.commit");
     std::vector<uint32_t> mbarriers;
     if (!detail.blocks.present()) {
@@ -309,14 +302,14 @@ Outcome announce(Fragment& fragment, const Op& op, LaneMask mask) {
       const uint32_t ranks = static_cast<uint32_t>(detail.blocks.at(fragment, lane));
       for (uint32_t rank = 0; rank < 16; ++rank) {
         if (ranks >> rank & 1) {
-          mbarriers.push_back(rank << machine::kSharedRankShift | (address & machine::kSharedOffsetMask));
+          mbarriers.push_back(rank << kSharedRankShift | (address & kSharedOffsetMask));
         }
       }
     }
     for (const uint32_t mbarrier : mbarriers) block_with(fragment.cluster(), mbarrier, 8, 8, "tcgen05.commit");
     commit(fragment, lane, std::move(mbarriers));
   });
-  machine::note_effect(fragment);
+  note_effect(fragment);
   return Outcome::next;
 }
 
@@ -338,4 +331,4 @@ void translate_commit(Translation& t) {
   t.emit(announce).detail = t.keep(std::move(detail));
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -12,11 +12,7 @@
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/state/fault.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -456,4 +452,4 @@ void execute(const MmaOperation& operation, const TensorUnits& units) {
   }
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -9,7 +9,7 @@
 #include "emulator/engines/tensor_core/operation_footprint.hpp"
 #include "emulator/state/tensor_units.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 struct MmaOperation {
   InstructionDescriptor shape;
@@ -36,4 +36,4 @@ OperationFootprint footprint_of(const MmaOperation& operation, const TensorUnits
 /// Executes an operation that `check` has approved; reads the operands now.
 void execute(const MmaOperation& operation, const TensorUnits& units);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

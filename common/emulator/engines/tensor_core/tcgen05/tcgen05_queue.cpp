@@ -7,12 +7,7 @@
 #include "emulator/engines/mbarrier/mbarrier.hpp"
 #include "emulator/instructions/observation.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::Cluster;
-using machine::Cycle;
-using machine::Fragment;
+namespace stagecraft::emulator::machine {
 
 void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle arithmetic, const char* what,
            const std::function<OperationFootprint()>& footprint, std::function<void(const TensorUnits&)> action) {
@@ -21,20 +16,20 @@ void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle ar
   Cycle begin = now;
   for (const TensorUnit& unit : units) begin = std::max(begin, unit.memory->pipe(*unit.block).busy_until);
   const Cycle completion = begin + arithmetic + fragment.grid().latencies->mma_setup;
-  if (machine::observes_memory(fragment)) {
+  if (observes_memory(fragment)) {
     OperationFootprint touched = footprint();
-    machine::announce_operation({.fragment = &fragment,
-                                 .lane = lane,
-                                 .what = what,
-                                 .completion = machine::AsyncCompletion::tensor_pipe,
-                                 .reads = std::move(touched.reads),
-                                 .matrices = std::move(touched.matrices),
-                                 .tensor_reads = std::move(touched.tensor_reads),
-                                 .tensor_writes = std::move(touched.tensor_writes),
-                                 .of_pair = units.are_pair(),
-                                 .accumulates = touched.accumulates,
-                                 .begin = begin,
-                                 .end = completion});
+    announce_operation({.fragment = &fragment,
+                        .lane = lane,
+                        .what = what,
+                        .completion = AsyncCompletion::tensor_pipe,
+                        .reads = std::move(touched.reads),
+                        .matrices = std::move(touched.matrices),
+                        .tensor_reads = std::move(touched.tensor_reads),
+                        .tensor_writes = std::move(touched.tensor_writes),
+                        .of_pair = units.are_pair(),
+                        .accumulates = touched.accumulates,
+                        .begin = begin,
+                        .end = completion});
   }
   std::array<uint64_t, 2> serials{};
   for (uint32_t i = 0; i < units.count(); ++i) {
@@ -45,7 +40,7 @@ void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle ar
     serials[i] = memory->serial(*block);
   }
   const Block& issuer = fragment.block();
-  issuer.sm->tensor_memory->pipe(issuer).completion_of[machine::thread_of(fragment, lane)] = completion;
+  issuer.sm->tensor_memory->pipe(issuer).completion_of[thread_of(fragment, lane)] = completion;
   cluster.schedule(completion - now, [units, serials, action = std::move(action)] {
     bool all_live = true;
     for (uint32_t i = 0; i < units.count(); ++i) {
@@ -63,19 +58,19 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
   Cluster& cluster = fragment.cluster();
   const Block& block = fragment.block();
   const TensorPipe& pipe = block.sm->tensor_memory->pipe(block);
-  const auto latest = pipe.completion_of.find(machine::thread_of(fragment, lane));
+  const auto latest = pipe.completion_of.find(thread_of(fragment, lane));
   const Cycle now = std::max(cluster.now, fragment.warp->clock);
   const Cycle completion = latest == pipe.completion_of.end() ? now : std::max(now, latest->second);
   uint64_t number = 0;
-  if (machine::observes_memory(fragment)) {
-    number = machine::announce_operation({.fragment = &fragment,
-                                          .lane = lane,
-                                          .what = "tcgen05.commit",
-                                          .completion = machine::AsyncCompletion::tensor_arrive,
-                                          .has_barrier = !mbarriers.empty(),
-                                          .barrier = mbarriers.empty() ? 0 : mbarriers.front(),
-                                          .begin = now,
-                                          .end = completion});
+  if (observes_memory(fragment)) {
+    number = announce_operation({.fragment = &fragment,
+                                 .lane = lane,
+                                 .what = "tcgen05.commit",
+                                 .completion = AsyncCompletion::tensor_arrive,
+                                 .has_barrier = !mbarriers.empty(),
+                                 .barrier = mbarriers.empty() ? 0 : mbarriers.front(),
+                                 .begin = now,
+                                 .end = completion});
   }
   // At equal times events keep the order of scheduling: this one follows the operations that it tracks.
   cluster.schedule(completion - now, [&cluster, number, mbarriers = std::move(mbarriers)] {
@@ -83,4 +78,4 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
   });
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -17,21 +17,15 @@
 #include "emulator/engines/tensor_core/warp_mma/warp_mma_kernels.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Fragment;
-using machine::kWarpSize;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
 
 using Registers = MmaTile::Registers;
 
-struct MmaSyncDetail : machine::OpDetail {
+struct MmaSyncDetail : OpDetail {
   MmaTile tile;
 };
 
@@ -186,4 +180,4 @@ void translate_mma_sync(Translation& t) {
   t.emit(multiply).detail = t.keep(std::move(detail));
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -3,10 +3,10 @@
 
 #include "emulator/translation/translation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-void translate_mma_sync(machine::Translation&);
-void translate_wmma(machine::Translation&);
-void translate_wgmma(machine::Translation&);
+void translate_mma_sync(Translation&);
+void translate_wmma(Translation&);
+void translate_wgmma(Translation&);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

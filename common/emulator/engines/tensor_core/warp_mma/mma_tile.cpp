@@ -13,14 +13,7 @@
 #include "emulator/engines/tensor_core/register_fragments.hpp"
 #include "emulator/engines/tensor_core/warp_mma/warp_mma_kernels.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::kWarpSize;
-using machine::LaneMask;
-using machine::RegisterOffset;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -29,7 +22,7 @@ using Registers = MmaTile::Registers;
 // ---- Registers to matrices and back --------------------------------------------------------------------------------
 
 const uint32_t* words(const Fragment& fragment, RegisterOffset offset) {
-  return machine::lanes_at<uint32_t>(fragment.registers, offset);
+  return lanes_at<uint32_t>(fragment.registers, offset);
 }
 
 /// A as [piece][16] and B as [piece][8].
@@ -65,7 +58,7 @@ void for_each_element(const MmaTile& tile, Visit visit) {
 }
 
 uint16_t* halves(const Fragment& fragment, RegisterOffset offset) {
-  return machine::lanes_at<uint16_t>(fragment.registers, offset);
+  return lanes_at<uint16_t>(fragment.registers, offset);
 }
 
 float read_float(const Fragment& fragment, const Registers& registers, Accumulator type, uint32_t lane, uint32_t i) {
@@ -78,7 +71,7 @@ void write_float(const Fragment& fragment, const Registers& registers, Accumulat
   if (type == Accumulator::f16) {
     halves(fragment, registers[i / 2])[2 * lane + i % 2] = to_f16(value);
   } else {
-    machine::lanes_at<float>(fragment.registers, registers[i])[lane] = value;
+    lanes_at<float>(fragment.registers, registers[i])[lane] = value;
   }
 }
 
@@ -99,7 +92,7 @@ void store_words(const Fragment& fragment, const MmaTile& tile, const Matrix& ma
   for (uint32_t i = 0; i < tile.d_elements; ++i) {
     const FragmentPlace place = place_in_d(0, i);
     mma_kernels().transpose(matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows, 4, 8,
-                            machine::lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
+                            lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
   }
 }
 
@@ -171,7 +164,7 @@ void multiply_bits(Fragment& fragment, const MmaTile& tile) {
 }
 
 void multiply_doubles(Fragment& fragment, const MmaTile& tile) {
-  const auto doubles = [&](RegisterOffset offset) { return machine::lanes_at<double>(fragment.registers, offset); };
+  const auto doubles = [&](RegisterOffset offset) { return lanes_at<double>(fragment.registers, offset); };
   double a[kFragmentDoubles * kFragmentRows] = {}, b[kFragmentDoubles * kFragmentColumns] = {};
   double d[kFragmentColumns * kFragmentRows] = {};
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -248,7 +241,7 @@ Accumulator accumulator_of(std::string_view type) {
                          : Accumulator::f64;
 }
 
-int take_f64_rounding(machine::Translation& t) {
+int take_f64_rounding(Translation& t) {
   const std::optional<std::string_view> mode = t.modifiers.take_one_of({"rn", "rz", "rm", "rp"});
   if (mode == "rz") return FE_TOWARDZERO;
   if (mode == "rm") return FE_DOWNWARD;
@@ -266,11 +259,11 @@ void choose_multiply(MmaTile& tile) {
 }
 
 LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* name) {
-  mask = machine::converge_warp(fragment, mask);
-  if (mask == 0 || mask == machine::kAllLanes) return mask;
+  mask = converge_warp(fragment, mask);
+  if (mask == 0 || mask == kAllLanes) return mask;
   throw Fault(FaultKind::illegal_instruction,
               fmt::format("{} is executed by {} of 32 threads", name, std::popcount(mask)),
               {"the whole warp must execute it: 32 threads that have not exited"});
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

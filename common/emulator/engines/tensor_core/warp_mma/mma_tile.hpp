@@ -11,14 +11,14 @@
 #include "emulator/state/op.hpp"
 #include "emulator/translation/translation.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 enum class Accumulator : uint8_t { f16, f32, s32, f64 };
 
 /// The shape, the types and the registers of D = A * B + C. Layouts: register_fragments.hpp.
 struct MmaTile {
   static constexpr size_t kMostRegisters = 8;
-  using Registers = std::array<machine::RegisterOffset, kMostRegisters>;
+  using Registers = std::array<RegisterOffset, kMostRegisters>;
 
   uint32_t m = 16, k = 16;
   uint32_t pieces = 8;  ///< registers along K of one row, in lanes: 32 bits each, of f64 64
@@ -34,19 +34,19 @@ struct MmaTile {
   Registers a{}, b{}, c{}, d{};
 
   /// Multiplies, for all lanes. D may share registers with A, B and C. The function follows from what is above.
-  void (*multiply)(machine::Fragment& fragment, const MmaTile& tile) = nullptr;
+  void (*multiply)(Fragment& fragment, const MmaTile& tile) = nullptr;
 };
 
 /// Formats by their names in PTX; b1 and f64, which are not decoded, pass as u8.
 ElementFormat element_format_of(std::string_view type);
 Accumulator accumulator_of(std::string_view type);
 /// Takes .rn, .rz, .rm or .rp, and gives it as fesetround() takes it.
-int take_f64_rounding(machine::Translation& t);
+int take_f64_rounding(Translation& t);
 
 /// Gives the tile its function; call when it is otherwise complete.
 void choose_multiply(MmaTile& tile);
 
 /// The lanes that execute an instruction of the whole warp; empty when the fragment sleeps.
-machine::LaneMask gather_warp(machine::Fragment& fragment, machine::LaneMask mask, const char* name);
+LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* name);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

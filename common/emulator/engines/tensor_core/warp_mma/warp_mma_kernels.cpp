@@ -2,14 +2,13 @@
 
 #include "emulator/host/isa_level.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 STAGECRAFT_DECLARE_ISA(const WarpMmaKernels& warp_kernels())
 
 const WarpMmaKernels& warp_mma_kernels() {
-  using machine::isa_level;
   static const WarpMmaKernels& chosen = STAGECRAFT_CALL_ISA(warp_kernels);
   return chosen;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -8,7 +8,7 @@
 
 #include "emulator/numerics/narrow_floats.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
 inline constexpr uint32_t kFragmentRows = 16;    // of A, C and D; matrices of 8 rows use the first 8
 inline constexpr uint32_t kFragmentColumns = 8;  // of B, C and D
@@ -32,4 +32,4 @@ struct WarpMmaKernels {
 /// Those that this processor runs best.
 const WarpMmaKernels& warp_mma_kernels();
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -7,7 +7,7 @@
 #include <immintrin.h>
 #endif
 
-namespace stagecraft::emulator::units::STAGECRAFT_ISA_NAMESPACE {
+namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 namespace {
 
 constexpr uint32_t kMostElements = 64;  // along K: 8 pieces of 8 elements of 4 bits
@@ -122,4 +122,4 @@ constexpr WarpMmaKernels kKernels{multiply, multiply_doubles};
 
 const WarpMmaKernels& warp_kernels() { return kKernels; }
 
-}  // namespace stagecraft::emulator::units::STAGECRAFT_ISA_NAMESPACE
+}  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

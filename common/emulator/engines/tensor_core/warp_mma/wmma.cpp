@@ -19,16 +19,8 @@
 #include "emulator/engines/tensor_core/warp_mma/warp_mma_kernels.hpp"
 #include "emulator/instructions/memory_access.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Fragment;
-using machine::kWarpSize;
-using machine::LaneMask;
-using machine::lanes_at;
-using machine::Op;
-using machine::Outcome;
-using machine::RegisterOffset;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
@@ -107,17 +99,17 @@ std::vector<const ptx::Operand*> registers_of(Translation& t, size_t index, size
 struct Piece {
   std::array<uint16_t, kWarpSize> lines{};   ///< number of the row, of a matrix that is stored by rows
   std::array<uint16_t, kWarpSize> places{};  ///< place in the row
-  RegisterOffset address = machine::kNoRegister;
+  RegisterOffset address = kNoRegister;
 };
 
 /// A 32-bit register that is moved as several elements.
 struct Parts {
-  RegisterOffset whole = machine::kNoRegister;
+  RegisterOffset whole = kNoRegister;
   std::vector<RegisterOffset> elements;  ///< from the lowest bits on
 };
 
-struct TransferDetail : machine::OpDetail {
-  RegisterOffset base = machine::kNoRegister, stride = machine::kNoRegister;
+struct TransferDetail : OpDetail {
+  RegisterOffset base = kNoRegister, stride = kNoRegister;
   bool wide = false;            ///< lanes of `base` have 8 bytes, else 4
   uint32_t default_stride = 0;  ///< where there is no operand for it
   uint32_t bits = 0;            ///< of an element
@@ -132,9 +124,8 @@ Outcome compute_addresses(Fragment& fragment, const Op& op, LaneMask mask) {
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     const uint64_t base = detail.wide ? lanes_at<uint64_t>(fragment.registers, detail.base)[lane]
                                       : lanes_at<uint32_t>(fragment.registers, detail.base)[lane];
-    const uint64_t stride = detail.stride != machine::kNoRegister
-                                ? lanes_at<uint32_t>(fragment.registers, detail.stride)[lane]
-                                : detail.default_stride;
+    const uint64_t stride = detail.stride != kNoRegister ? lanes_at<uint32_t>(fragment.registers, detail.stride)[lane]
+                                                         : detail.default_stride;
     for (const Piece& piece : detail.pieces) {
       lanes_at<uint64_t>(fragment.registers, piece.address)[lane] =
           base + (piece.lines[lane] * stride + piece.places[lane]) * detail.bits / 8;
@@ -195,7 +186,7 @@ void translate_transfer(Translation& t, bool store) {
   const bool by_rows = t.modifiers.require_one_of({"row", "col"}) == "row";
   const Shape shape = take_shape(t);
   bool cluster_wide = false;
-  const ptx::Space space = machine::take_space(t.modifiers, cluster_wide);
+  const ptx::Space space = take_space(t.modifiers, cluster_wide);
   const std::string_view type =
       matrix == Matrix::sum ? t.modifiers.require_one_of({"f16", "f32", "s32", "f64"})
                             : t.modifiers.require_one_of({"f16", "bf16", "tf32", "s8", "u8", "s4", "u4", "b1", "f64"});
@@ -228,11 +219,11 @@ void translate_transfer(Translation& t, bool store) {
   detail->bits = bits;
   const uint32_t rows = matrix == Matrix::b ? shape.k : shape.m, columns = matrix == Matrix::a ? shape.k : shape.n;
   detail->default_stride = by_rows ? columns : rows;
-  machine::AccessDetail where;
+  AccessDetail where;
   where.name = ptx::spelling(t.instruction);
-  where.verb = store ? machine::AccessVerb::writes : machine::AccessVerb::reads;
+  where.verb = store ? AccessVerb::writes : AccessVerb::reads;
   where.element_bytes = contiguous ? register_bits / 8 : bits / 8;
-  machine::set_address(t, where, memory, space, cluster_wide);
+  set_address(t, where, memory, space, cluster_wide);
   detail->base = t.address_vector(memory, detail->wide);
   detail->stride = t.optional_source(2, Type::b32);
 
@@ -264,14 +255,14 @@ void translate_transfer(Translation& t, bool store) {
   t.emit(compute_addresses).detail = kept;
   if (store && !contiguous) t.emit(split_parts).detail = kept;
   for (const Access& access : accesses) {
-    machine::emit_lane_access(t, where, access.address, access.element, contiguous ? register_bits / 8 : 2);
+    emit_lane_access(t, where, access.address, access.element, contiguous ? register_bits / 8 : 2);
   }
   if (!store && !contiguous) t.emit(join_parts).detail = kept;
 }
 
 // ---- Multiplications -----------------------------------------------------------------------------------------------
 
-struct MultiplyDetail : machine::OpDetail {
+struct MultiplyDetail : OpDetail {
   std::vector<MmaTile> tiles;  ///< D of each in scratch registers, because it may share registers with what is read
   struct Result {
     RegisterOffset from, to;
@@ -379,4 +370,4 @@ void translate_wmma(Translation& t) {
   translate_transfer(t, t.modifiers.has("store"));
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

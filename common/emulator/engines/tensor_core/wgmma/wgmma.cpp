@@ -18,35 +18,26 @@
 #include "emulator/instructions/observation.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
+namespace stagecraft::emulator::machine {
 
-using machine::Block;
-using machine::Fault;
-using machine::FaultKind;
-using machine::Fragment;
-using machine::LaneMask;
-using machine::Op;
-using machine::Outcome;
-using machine::RegisterOffset;
-using machine::Translation;
 using ptx::Type;
 
 namespace {
 
 constexpr uint32_t kRegistersOfA = 4;
 
-struct WgmmaDetail : machine::OpDetail {
+struct WgmmaDetail : OpDetail {
   WarpgroupShape shape;
   std::vector<RegisterOffset> d;
   std::array<RegisterOffset, kRegistersOfA> a_registers{};
   LaneOperand a, b;  ///< descriptors
-  Translation::Predicate accumulate{machine::kNoRegister, 0};
+  Translation::Predicate accumulate{kNoRegister, 0};
 };
 
 /// The lanes that execute it; empty when the fragment sleeps.
 LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* what) {
-  mask = machine::converge_warp(fragment, mask);
-  if (mask == 0 || mask == machine::kAllLanes) return mask;
+  mask = converge_warp(fragment, mask);
+  if (mask == 0 || mask == kAllLanes) return mask;
   throw Fault(FaultKind::illegal_instruction,
               fmt::format("{} is executed by {} of 32 threads of a warp", what, std::popcount(mask)),
               {"all threads of the four warps of a warpgroup must execute it"});
@@ -98,7 +89,7 @@ void complete_oldest(Block& block, uint32_t first_warp) {
   if (group.queue.empty() || !goes_on(operation, group.queue.front())) {
     group.accumulator.write_back(operation, block, first_warp);
   }
-  for (Fragment* fragment : std::exchange(group.waiting, {})) machine::wake(*fragment);
+  for (Fragment* fragment : std::exchange(group.waiting, {})) wake(*fragment);
 }
 
 // The first warp to come describes the operation; the others must say the same.
@@ -111,7 +102,7 @@ WarpgroupMma describe(const Fragment& fragment, const WgmmaDetail& detail) {
   }
   operation.b_bits = detail.b.at(fragment, 0);
   operation.b = decode_warpgroup_descriptor(operation.b_bits, "wgmma.mma_async, descriptor of B");
-  const LaneMask enabled = *machine::lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
+  const LaneMask enabled = *lanes_at<LaneMask>(fragment.registers, detail.accumulate.offset);
   operation.accumulate = ((enabled ^ detail.accumulate.flip) & 1) != 0;
   check(operation, fragment.block());
   return operation;
@@ -139,7 +130,7 @@ void compare(const WarpgroupMma& first, const WarpgroupMma& other, const Fragmen
 Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   if (gather_warp(fragment, mask, "wgmma.mma_async") == 0) return Outcome::blocked;
   const auto& detail = *static_cast<const WgmmaDetail*>(op.detail);
-  machine::note_effect(fragment);
+  note_effect(fragment);
   Warpgroup& group = warpgroup_of(fragment);
   const uint32_t first_warp = first_warp_of(fragment), warp = fragment.warp->index - first_warp;
   const uint64_t number = group.issued[warp] - group.executed;
@@ -156,31 +147,31 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   if (detail.shape.a_in_registers) {
     for (uint32_t i = 0; i < kRegistersOfA; ++i) {
       const FragmentPlace place = place_in_a(16, 0, i);
-      mma_kernels().transpose(machine::lanes_at<uint32_t>(fragment.registers, detail.a_registers[i]), 4, 8, 4,
+      mma_kernels().transpose(lanes_at<uint32_t>(fragment.registers, detail.a_registers[i]), 4, 8, 4,
                               operation.cells.data() + place.column * kPanelLanes + 16 * warp + place.row, kPanelLanes);
     }
   }
-  if (machine::observes_memory(fragment)) machine::announce_warpgroup_issue({&fragment, group.issued[warp]});
+  if (observes_memory(fragment)) announce_warpgroup_issue({&fragment, group.issued[warp]});
   if (++operation.arrived < kWarpgroupWarps) return Outcome::next;
 
-  machine::Cluster& cluster = fragment.cluster();
+  Cluster& cluster = fragment.cluster();
   Block& block = fragment.block();
-  const machine::Latencies& latencies = *fragment.grid().latencies;
-  const machine::Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
+  const Latencies& latencies = *fragment.grid().latencies;
+  const Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
   // As for tcgen05.mma, 16 elements of 16 bits stand for the 32 bytes along K.
-  const machine::Cycle begin = std::max<uint64_t>(now, group.busy_until);
+  const Cycle begin = std::max<uint64_t>(now, group.busy_until);
   group.busy_until = begin + uint64_t{kWarpgroupRows} * detail.shape.n * 16 / latencies.mma_macs_per_cycle;
-  const machine::Cycle completion = group.busy_until + latencies.mma_setup;
-  if (machine::observes_memory(fragment)) {
+  const Cycle completion = group.busy_until + latencies.mma_setup;
+  if (observes_memory(fragment)) {
     OperationFootprint touched = footprint_of(operation, block);
-    machine::announce_operation({.fragment = &fragment,
-                                 .lane = 0,
-                                 .what = "wgmma.mma_async",
-                                 .completion = machine::AsyncCompletion::warpgroup,
-                                 .reads = std::move(touched.reads),
-                                 .matrices = std::move(touched.matrices),
-                                 .begin = begin,
-                                 .end = completion});
+    announce_operation({.fragment = &fragment,
+                        .lane = 0,
+                        .what = "wgmma.mma_async",
+                        .completion = AsyncCompletion::warpgroup,
+                        .reads = std::move(touched.reads),
+                        .matrices = std::move(touched.matrices),
+                        .begin = begin,
+                        .end = completion});
   }
   cluster.schedule(completion - now, [&block, first_warp] { complete_oldest(block, first_warp); });
   return Outcome::next;
@@ -211,13 +202,13 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   while (mine.size() > op.immediate) {
     if (mine.front() > group->executed) {
       group->waiting.push_back(&fragment);
-      machine::sleep(fragment, {machine::WaitKind::warpgroup_mma, 0, op.immediate});
+      sleep(fragment, {WaitKind::warpgroup_mma, 0, op.immediate});
       return Outcome::blocked;
     }
     ended = mine.front();
     mine.pop_front();
   }
-  if (ended != 0 && machine::observes_memory(fragment)) machine::announce_warpgroup_wait({&fragment, ended});
+  if (ended != 0 && observes_memory(fragment)) announce_warpgroup_wait({&fragment, ended});
   return Outcome::next;
 }
 
@@ -380,8 +371,8 @@ Outcome wait_for_accumulator(Fragment& fragment, const Op& op, LaneMask) {
   });
   if (!in_flight) return Outcome::next;
   group->waiting.push_back(&fragment);
-  machine::sleep(fragment, {machine::WaitKind::warpgroup_mma, 1, 0});
+  sleep(fragment, {WaitKind::warpgroup_mma, 1, 0});
   return Outcome::blocked;
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

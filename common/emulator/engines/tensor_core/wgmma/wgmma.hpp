@@ -17,9 +17,6 @@
 namespace stagecraft::emulator::machine {
 struct Block;
 struct Fragment;
-}  // namespace stagecraft::emulator::machine
-
-namespace stagecraft::emulator::units {
 
 inline constexpr uint32_t kWarpgroupWarps = 4;
 inline constexpr uint32_t kWarpgroupRows = 64;  // M of every wgmma
@@ -47,26 +44,26 @@ struct WarpgroupMma {
   bool accumulate = false;
   uint32_t arrived = 0;  ///< warps that have issued it
   /// The registers of D, by warp.
-  std::array<const std::vector<machine::RegisterOffset>*, kWarpgroupWarps> d{};
+  std::array<const std::vector<RegisterOffset>*, kWarpgroupWarps> d{};
   std::vector<uint32_t> cells;  ///< A from registers, as 8 columns of 128 32-bit cells
 };
 
 /// Throws Fault unless the chip could execute the operation.
-void check(const WarpgroupMma& operation, const machine::Block& block);
+void check(const WarpgroupMma& operation, const Block& block);
 /// The shared memory that an operation reads.
-OperationFootprint footprint_of(const WarpgroupMma& operation, const machine::Block& block);
+OperationFootprint footprint_of(const WarpgroupMma& operation, const Block& block);
 
 /// The accumulator of a warpgroup while consecutive operations add to it.
 class WarpgroupAccumulator {
  public:
   /// Executes an operation; reads the operands now. D's registers are read only if the operation adds to them and D
   /// was not kept.
-  void execute(const WarpgroupMma& operation, const machine::Block& block, uint32_t first_warp);
+  void execute(const WarpgroupMma& operation, const Block& block, uint32_t first_warp);
   /// Writes D to its registers, and forgets it.
-  void write_back(const WarpgroupMma& operation, const machine::Block& block, uint32_t first_warp);
+  void write_back(const WarpgroupMma& operation, const Block& block, uint32_t first_warp);
 
  private:
-  void read(const WarpgroupMma& operation, const machine::Block& block, uint32_t first_warp);
+  void read(const WarpgroupMma& operation, const Block& block, uint32_t first_warp);
   std::vector<float> d_;  // [n][128], of which 64; s32 as bits
   bool kept_ = false;
 };
@@ -79,7 +76,7 @@ struct Warpgroup {
   /// By warp: how many operations had been issued at each commit.
   std::array<std::deque<uint64_t>, kWarpgroupWarps> groups;
   uint64_t busy_until = 0;  ///< when the arithmetic of the latest operation is done, in cycles of the cluster
-  std::vector<machine::Fragment*> waiting;
+  std::vector<Fragment*> waiting;
   WarpgroupAccumulator accumulator;
 };
 
@@ -88,6 +85,6 @@ struct Warpgroup {
 ///
 /// PTX forbids such an access, yet nvcc itself moves accumulators from one register to another between two wgmma, and
 /// ptxas then waits as this does.
-machine::Outcome wait_for_accumulator(machine::Fragment& fragment, const machine::Op& op, machine::LaneMask mask);
+Outcome wait_for_accumulator(Fragment& fragment, const Op& op, LaneMask mask);
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine

@@ -10,10 +10,7 @@
 #include "emulator/engines/tensor_core/wgmma/wgmma.hpp"
 #include "emulator/state/grid.hpp"
 
-namespace stagecraft::emulator::units {
-
-using machine::Block;
-using machine::RegisterOffset;
+namespace stagecraft::emulator::machine {
 
 namespace {
 
@@ -95,7 +92,7 @@ void for_each_register(const WarpgroupMma& operation, const Block& block, uint32
     const std::vector<RegisterOffset>& d = *operation.d[warp];
     for (uint32_t i = 0; i < d.size(); ++i) {
       const FragmentPlace place = place_in_d(0, i);
-      visit(machine::lanes_at<uint32_t>(registers, d[i]), place.column * kPanelLanes + kWarpRows * warp + place.row);
+      visit(lanes_at<uint32_t>(registers, d[i]), place.column * kPanelLanes + kWarpRows * warp + place.row);
     }
   }
 }
@@ -107,8 +104,8 @@ void for_each_half(const WarpgroupMma& operation, const Block& block, uint32_t f
     std::byte* const registers = block.warps[first_warp + warp].registers;
     const std::vector<RegisterOffset>& d = *operation.d[warp];
     for (uint32_t i = 0; i < 2 * d.size(); ++i) {
-      uint16_t* const halves = machine::lanes_at<uint16_t>(registers, d[i / 2]);
-      for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
+      uint16_t* const halves = lanes_at<uint16_t>(registers, d[i / 2]);
+      for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
         const FragmentPlace place = place_in_d(lane, i);
         visit(halves[2 * lane + i % 2], place.column * kPanelLanes + kWarpRows * warp + place.row);
       }
@@ -199,4 +196,4 @@ void WarpgroupAccumulator::execute(const WarpgroupMma& operation, const Block& b
   }
 }
 
-}  // namespace stagecraft::emulator::units
+}  // namespace stagecraft::emulator::machine
