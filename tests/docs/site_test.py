@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Builds the site and tests what a reader of it sees.
+
+site_test.py OUTPUT [TEST...]   OUTPUT/html is the site afterwards; exits with 77 where there is no Doxygen
+"""
+
+import html
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
+sys.path.insert(0, str(TOOLS))
+import pages  # noqa: E402
+import site_filter  # noqa: E402
+
+
+class SiteTest(unittest.TestCase):
+    build: subprocess.CompletedProcess
+    site: pathlib.Path
+
+    def html_of(self, page: pathlib.Path) -> str:
+        name = "index" if page.as_posix() == pages.MAIN_PAGE else site_filter.identifier(page)
+        return (self.site / f"{name}.html").read_text(encoding="utf-8")
+
+    def blocks_of(self, page: pathlib.Path) -> list:
+        return pages.blocks((pages.ROOT / page).read_text(encoding="utf-8"))
+
+    def test_it_builds_without_a_warning(self):
+        self.assertEqual(self.build.returncode, 0, self.build.stdout)
+
+    def test_every_line_of_code_is_shown_with_its_comments(self):
+        lines = 0
+        for page in pages.pages():
+            text = re.sub(r"<[^>]*>", "", self.html_of(page))
+            shown = {line.strip() for line in html.unescape(text).split("\n")}
+            for block in self.blocks_of(page):
+                missing = [line for line in block.lines if line.strip() not in shown]
+                self.assertEqual(missing, [], f"{page.as_posix()}:{block.first}")
+                lines += len(block.lines)
+        self.assertGreater(lines, 0)
+
+
+if __name__ == "__main__":
+    output = pathlib.Path(sys.argv.pop(1))
+    SiteTest.site = output / "html"
+    SiteTest.build = subprocess.run([sys.executable, str(TOOLS / "build_site.py"), output, "--no-graphs"], check=False, text=True,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "LC_ALL": "C.UTF-8"})
+    if SiteTest.build.returncode == 77:
+        print(SiteTest.build.stdout, end="")
+        sys.exit(77)
+    unittest.main(verbosity=2)
