@@ -137,12 +137,17 @@ class Page:
             flush()
             if kind == "open":
                 fence = markdown.FENCE.match(item)
-                language = LANGUAGES.get(fence["language"].strip(), ".unparsed")
-                out.append(f"{fence['indent']}{fence['marks']}{{{language}}}")
+                language = fence["language"].strip()
+                if language == "console":  # A fence must begin its line, so a <div> can only precede @code.
+                    close = "@endcode</div>"
+                    out.append('<div class="console">@code{.unparsed}')
+                else:
+                    close = None
+                    out.append(f"{fence['indent']}{fence['marks']}{{{LANGUAGES.get(language, '.unparsed')}}}")
             elif kind == "block":
                 out.extend(item.lines)
             else:
-                out.append(item)
+                out.append(close or item)
         flush()
         if self.children:  # pages that no sentence leads to
             names = [f'@subpage {identifier(child)} "{markdown.title(self.read(child)) or child.as_posix()}"'

@@ -157,6 +157,12 @@ class SiteTest(RepositoryTest):
         self.assertEqual(lines[1:3], ["text", '@subpage page_docs_b "over two". Lines'])
         self.assertTrue(lines[6].startswith("## Last"))
 
+    def test_a_console_keeps_its_lines(self):
+        self.write("docs/README.md", "# A", "```console", "$ true", "an `@end` and ```", "```", "text", "```cuda", "f();", "```")
+        self.assertEqual(self.render("docs/README.md").split("\n")[1:],
+                         ['<div class="console">@code{.unparsed}', "$ true", "an `@end` and ```", "@endcode</div>", "text",
+                          "```{.cpp}", "f();", "```", ""])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -43,6 +43,14 @@ class SiteTest(unittest.TestCase):
                 lines += len(block.lines)
         self.assertGreater(lines, 0)
 
+    def test_the_lines_of_a_report_wrap(self):
+        style = (self.site / "site.css").read_text(encoding="utf-8")
+        self.assertRegex(style, r"(?m)^\.console div\.fragment \.line \{[^}]*white-space: pre-wrap;")
+        for page in pages.pages():
+            consoles = [block for block in self.blocks_of(page) if block.language == "console"]
+            marked = self.html_of(page).count('<div class="console"><div class="fragment">')
+            self.assertEqual(marked, len(consoles), page.as_posix())
+
 
 if __name__ == "__main__":
     output = pathlib.Path(sys.argv.pop(1))
