@@ -43,16 +43,27 @@ def pages(root=ROOT):
     return sorted(found, key=order)
 
 
+def lessons(root=ROOT):
+    """The lessons, in the order in which they are read: that of their folders' numbers."""
+    return [page for page in pages(root) if page.match("chapters/*/README.md")]
+
+
 def parent(page, all_pages):
-    """The page under which this one stands in the site: the README above it."""
+    """The page above this one in the sidebar.
+
+    It is the README above it, or the main page. The main page has only what is written to be read: READMEs that describe a
+    folder of the repository are below the README of the root, so that they are not mixed with the lessons.
+    """
     if page.as_posix() == MAIN_PAGE:
         return None
     folder = page.parent if page.name != "README.md" else page.parent.parent
-    while folder != pathlib.Path("."):
+    while folder not in (pathlib.Path("."), pathlib.Path("docs")):
         if folder / "README.md" in all_pages:
             return folder / "README.md"
         folder = folder.parent
-    return pathlib.Path(MAIN_PAGE)
+    top = pathlib.Path("README.md")
+    describes_folder = page.name == "README.md" and page not in (top, pathlib.Path("chapters/README.md"))
+    return top if describes_folder and top in all_pages else pathlib.Path(MAIN_PAGE)
 
 
 def slug(heading):

@@ -150,10 +150,23 @@ class Page:
                 out.append(close or item)
         flush()
         if self.children:  # pages that no sentence leads to
-            names = [f'@subpage {identifier(child)} "{markdown.title(self.read(child)) or child.as_posix()}"'
-                     for child in self.children]
-            out.append("\nBelow this page: " + ", ".join(name.replace("`", "") for name in names) + ".\n")
-        return "\n".join(out)
+            out.append("\nBelow this page: " + ", ".join(self.reference(child, "subpage") for child in self.children) + ".\n")
+        return "\n".join([*out, *self.neighbours()])
+
+    def reference(self, page, command="ref"):
+        """A link to another page, under its title."""
+        title = markdown.title(self.read(page)) or page.as_posix()
+        return f'@{command} {identifier(page)} "{title.replace("`", "")}"'
+
+    def neighbours(self):
+        """Links to the lessons before and after this one, for its end."""
+        lessons = markdown.lessons(self.root)
+        if self.page not in lessons:
+            return []
+        place = lessons.index(self.page)
+        sides = {"previous": lessons[:place][-1:], "next": lessons[place + 1:][:1]}
+        return ['\n<div class="neighbours">',
+                *(f'<div class="{side}">{self.reference(page)}</div>' for side, found in sides.items() for page in found), "</div>"]
 
     def read(self, page):
         return (self.root / page).read_text(encoding="utf-8")

@@ -51,6 +51,23 @@ class SiteTest(unittest.TestCase):
             marked = self.html_of(page).count('<div class="console"><div class="fragment">')
             self.assertEqual(marked, len(consoles), page.as_posix())
 
+    def test_each_lesson_leads_to_the_one_before_and_the_one_after(self):
+        lessons = pages.lessons()
+        self.assertGreater(len(lessons), 1)
+        for before, page, after in zip([None, *lessons], lessons, [*lessons[1:], None]):
+            links = dict(re.findall(r'<div class="(previous|next)"><a class="el" href="([^"]*)">', self.html_of(page)))
+            expected = {"previous": before, "next": after}
+            self.assertEqual(links, {side: f"{site_filter.identifier(other)}.html" for side, other in expected.items() if other})
+
+    def test_the_lessons_come_first_in_the_sidebar_and_in_order(self):
+        tree = (self.site / "navtreedata.js").read_text(encoding="utf-8")
+        top = re.findall(r'^    \[ "[^"]*", "(page_[^"]*)\.html"', tree, re.MULTILINE)
+        self.assertEqual(top[0], "page_chapters")
+        self.assertEqual([name for name in top if name.startswith(("page_tests", "page_docs_figures"))], [])
+        lessons = re.findall(r'^    \[ "[^"]*", "(page_[^"]*)\.html"', (self.site / "page_chapters.js").read_text(encoding="utf-8"),
+                             re.MULTILINE)
+        self.assertEqual(lessons, [site_filter.identifier(page) for page in pages.lessons()])
+
 
 if __name__ == "__main__":
     output = pathlib.Path(sys.argv.pop(1))
