@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks what the Markdown pages of the repository promise.
 
-check_pages.py                      links lead somewhere, and code shown in a lesson is that of the file it names
+check_pages.py                      links lead somewhere, code shown in a lesson is that of the file it names, pictures have room
+                                    for their words in any font
 check_pages.py --console BUILD      consoles marked as checked show what their commands print, run in the folder BUILD
 check_pages.py [--console BUILD] --update [PAGE...]   puts the right text in place, then look at `git diff`
 
@@ -21,6 +22,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import pages as markdown  # noqa: E402
@@ -31,6 +33,8 @@ CODE_LANGUAGES = {"cuda", "cpp", "c++", "cu"}
 TIMING = re.compile(r"\d[\d.,]*(e[+-]?\d+)?(?= ?(?:µs|ms|s|sec|seconds|min|[kMGT]?FLOPS?|[kMGT]?FLOP/s|[kMGT]?i?B/s)\b)|"
                     r"(?<=per second: )\d[\d.,]*(e[+-]?\d+)?")
 TIMEOUT = 120  # seconds for one command
+# No common font is wider on average, in units of its size: the widest words here have 0.64 in DejaVu Sans.
+ADVANCE = 0.65
 
 
 class Problem(Exception):
@@ -109,6 +113,49 @@ def right_code(page, block, root):
         raise Problem("code in a lesson comes from a file that is tested: put <!-- snippet: FILE#NAME --> above the block, "
                       "or <!-- sketch: why --> where there can be no such file")
     return None
+
+
+# ---- Pictures -----------------------------------------------------------------------------------------------------------
+
+def boxes_and_words(element, left=0.0, top=0.0):
+    """Yields (element, x, y) for each rectangle and text of an SVG; a group may be moved with `translate`."""
+    if moved := re.fullmatch(r"translate\(([\d.-]+)[ ,]+([\d.-]+)\)", element.get("transform", "")):
+        left, top = left + float(moved[1]), top + float(moved[2])
+    if element.tag.rpartition("}")[2] in ("rect", "text"):
+        yield element, left + float(element.get("x", 0)), top + float(element.get("y", 0))
+    for child in element:
+        yield from boxes_and_words(child, left, top)
+
+
+def check_picture(text):
+    """Yields what is wrong with an SVG: its colours, and words that leave their box or the picture where the font is wide."""
+    if "color-scheme: light dark" not in text:
+        yield "without `:root { color-scheme: light dark; }` in its style, it stands on white on the dark site"
+    picture = ElementTree.fromstring(text)
+    # The first rule of a class counts: later ones are those of the dark theme, which changes only colours.
+    styles = dict(reversed(re.findall(r"\.(\w+) \{([^}]*)\}", text)))
+    left, top, width, height = (float(number) for number in picture.get("viewBox", "0 0 0 0").split())
+    boxes, words = [(left, top, left + width, top + height)], []
+    for element, x, y in boxes_and_words(picture):
+        if element.tag.endswith("rect"):
+            boxes.append((x, y, x + float(element.get("width")), y + float(element.get("height"))))
+        else:
+            words.append((element, x, y))
+    for element, x, y in words:
+        style = "".join(styles.get(name, "") for name in element.get("class", "").split())
+        own_size, anchor = re.search(r"font-size: ([\d.]+)px", style), re.search(r"text-anchor: (\w+)", style)
+        size = float(own_size[1] if own_size else picture.get("font-size", 16))
+        word = "".join(element.itertext())
+        length = ADVANCE * size * len(word)
+        begin = x - length * {"start": 0, "middle": 0.5, "end": 1}[anchor[1] if anchor else "start"]
+        around = [box for box in boxes if box[0] <= x <= box[2] and box[1] <= y <= box[3]]
+        if not around:
+            yield f'"{word}" is outside of the picture'
+            continue
+        left, _, right, _ = min(around, key=lambda box: (box[2] - box[0]) * (box[3] - box[1]))
+        over = max(left - begin, begin + length - right)
+        if over > 0:
+            yield f'"{word}" leaves its box where the font is wide: it takes {length:.0f} pixels, {over:.0f} too many'
 
 
 # ---- Consoles -----------------------------------------------------------------------------------------------------------
@@ -241,10 +288,10 @@ def main():
         if other != picture:
             print(f"{picture.as_posix()}: {other.as_posix()} has the same name, and the site puts them into one folder")
             count += 1
-        if picture.suffix == ".svg" and "color-scheme: light dark" not in (root / picture).read_text(encoding="utf-8"):
-            print(f"{picture.as_posix()}: without `:root {{ color-scheme: light dark; }}` in its style, it stands on white on "
-                  "the dark site")
-            count += 1
+        if picture.suffix == ".svg":
+            for problem in check_picture((root / picture).read_text(encoding="utf-8")):
+                print(f"{picture.as_posix()}: {problem}")
+                count += 1
     for page in wanted:
         problems, unbuilt = check_page(page, root, build, options.update)
         count += len(problems)
