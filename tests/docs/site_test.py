@@ -43,6 +43,18 @@ class SiteTest(unittest.TestCase):
                 lines += len(block.lines)
         self.assertGreater(lines, 0)
 
+    def test_links_lead_to_files_and_anchors_of_the_site(self):
+        texts = {}
+        for page in pages.pages():
+            for target in re.findall(r'href="(?!https?:|javascript:)([^"]*)"', self.html_of(page)):
+                file, _, anchor = html.unescape(target).partition("#")
+                path = self.site / file if file else self.site / f"{site_filter.identifier(page)}.html"
+                self.assertTrue(path.is_file(), f"{page.as_posix()}: {target}")
+                if anchor and path not in texts:
+                    texts[path] = path.read_text(encoding="utf-8")
+                if anchor:
+                    self.assertRegex(texts[path], f'(id|name)="{re.escape(anchor)}"', f"{page.as_posix()}: {target}")
+
     def test_the_lines_of_a_report_wrap(self):
         style = (self.site / "site.css").read_text(encoding="utf-8")
         self.assertRegex(style, r"(?m)^\.console div\.fragment \.line \{[^}]*white-space: pre-wrap;")
