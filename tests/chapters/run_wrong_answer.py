@@ -3,7 +3,7 @@
 
 usage: run_wrong_answer.py PATCH COMMAND...   COMMAND runs the chapter's test on the answer, or compiles the answer
 
-COMMAND must fail within seconds, and its output contain each regular expression that PATCH expects; see wrong_answers.py.
+COMMAND must fail within seconds, and its output contain each regular expression that PATCH expects; see answer_patch.py.
 """
 
 import pathlib
@@ -13,7 +13,7 @@ import sys
 import textwrap
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
-import wrong_answers  # noqa: E402
+import answer_patch  # noqa: E402
 
 SECONDS = 30  # far above what any of them takes: a wrong answer that runs into this was not diagnosed
 SKIPPED = 77
@@ -35,7 +35,7 @@ def find_fault(patterns: list[str], command: list[str]) -> tuple[str, str]:
 
 
 def main() -> int:
-    answer = wrong_answers.Answer(pathlib.Path(sys.argv[1])).read()
+    answer = answer_patch.Answer(pathlib.Path(sys.argv[1])).read()
     patterns, pending = answer.values("expect"), " ".join(answer.values("pending"))
     if not patterns:
         print(f"{sys.argv[1]} expects nothing: name what the report must contain")
