@@ -27,7 +27,7 @@ def find_fault(patterns: list[str], command: list[str]) -> tuple[str, str]:
     except subprocess.TimeoutExpired as late:
         return f"no verdict after {SECONDS} s", (late.stdout or b"").decode(errors="replace")
     if done.returncode == 0:
-        return "the wrong answer was accepted. Does its patch change code of the host, and not say `host: changed`?", done.stdout
+        return "the wrong answer was accepted (does its patch change code of the host, without `host: changed`?)", done.stdout
     missing = [pattern for pattern in patterns if not re.search(pattern, done.stdout)]
     if missing:
         return "refused, but the output does not contain\n  " + "\n  ".join(missing), done.stdout

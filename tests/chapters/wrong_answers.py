@@ -8,6 +8,7 @@ usage: wrong_answers.py renew [ANSWER...]   rewrites the patches that no longer 
 ANSWER is NN/NAME, or the path of a patch.
 """
 
+import difflib
 import pathlib
 import re
 import shutil
@@ -18,6 +19,7 @@ import tempfile
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 from answer_patch import CHAPTERS, ROOT, SOURCES, TOOL, Answer, Misfit, read, write_answer, write_file  # noqa: E402
 
+NEWLINE = "\N{PILCROW SIGN}"
 ONLY_INCLUDES = re.compile(r'^#include ["<](stagecraft/[\w/.]+)[">]$', re.MULTILINE)
 
 
@@ -85,10 +87,10 @@ def merge(new: str, old: str, wrong: str) -> tuple[str, bool]:
 def merge_words(new: str, old: str, wrong: str) -> tuple[str, bool]:
     """As merge(), word by word: two changes of one line go together when they change different words of it."""
     def split(text: str) -> str:
-        return "\n".join(word.replace("\n", "\0") for word in re.findall(r"\w+|\n *| +|[^\w\s]", text)) + "\n"
+        return "\n".join(word.replace("\n", NEWLINE) for word in re.findall(r"\w+|\n *| +|[^\w\s]", text)) + "\n"
 
     merged, clean = merge(split(new), split(old), split(wrong))
-    return merged.replace("\n", "").replace("\0", "\n"), clean
+    return merged.replace("\n", "").replace(NEWLINE, "\n"), clean
 
 
 def renew(answer: Answer) -> tuple[bool, str]:
@@ -102,19 +104,18 @@ def renew(answer: Answer) -> tuple[bool, str]:
         if before is None:
             return False, f"{answer.short}: no version of {changed} in Git fits it; edit the patch by hand"
         wrong = answer.apply(changed, before)
-        merged, clean = merge(now, before, wrong)
-        if not clean:
-            by_words, clean = merge_words(now, before, wrong)
-            merged = by_words if clean else merged
+        merged, clean = take_over(now, before, wrong)
         texts[changed] = (name, now, merged)
+        gone = set(words(before)) & set(words(merged)) - set(words(now))
         if not clean:
             conflicts.append(name)
         elif merged == now:
             return False, f"{answer.short}: {changed} is itself as this answer makes it"
-        elif gone := words(before) & words(merged) - words(now):
-            notes.append(f"uses what {changed} no longer has: {', '.join(sorted(gone))}")
+        elif gone:
+            notes.append(f"look at it: it uses what {changed} no longer has: {', '.join(sorted(gone))}")
     if conflicts:
         folder = edit_folder(answer)
+        shutil.rmtree(folder, ignore_errors=True)
         for name, _, merged in texts.values():
             write_file(folder / name, merged)
         return False, (f"{answer.short}: the solution has changed where this answer changes it. Resolve the conflicts in\n"
@@ -124,8 +125,57 @@ def renew(answer: Answer) -> tuple[bool, str]:
     return True, "; ".join([f"{answer.short}: renewed", *notes])
 
 
-def words(text: str) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w+", re.sub(r"//.*", "", text)))
+def take_over(now: str, before: str, wrong: str) -> tuple[str, bool]:
+    """The wrong answer to the solution `before`, as it is to the solution `now`; and whether that has no conflict."""
+    for old_word, new_word in renamed_words(before, now).items():
+        before, wrong = (re.sub(rf"\b{old_word}\b", new_word, text) for text in (before, wrong))
+    before, wrong = indented_as(now, before, wrong)
+    by_lines, clean = merge(now, before, wrong)
+    if clean:
+        return by_lines, True
+    by_words, clean = merge_words(now, before, wrong)
+    return (by_words, True) if clean else (by_lines, False)
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[A-Za-z_]\w+", re.sub(r"//.*", "", text))
+
+
+def renamed_words(before: str, now: str) -> dict[str, str]:
+    """The words of the text before that another word has replaced everywhere."""
+    old, new = words(before), words(now)
+    found: dict[str, set[str]] = {}
+    opcodes = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    for kind, old_start, old_end, new_start, new_end in opcodes:
+        if kind == "replace" and old_end - old_start == new_end - new_start:
+            for old_word, new_word in zip(old[old_start:old_end], new[new_start:new_end]):
+                found.setdefault(old_word, set()).add(new_word)
+    return {word: by.pop() for word, by in found.items() if len(by) == 1 and word not in new and not by & set(old)}
+
+
+def indented_as(now: str, before: str, wrong: str) -> tuple[str, str]:
+    """The two older texts with each line indented as it is now, so that a new indentation is no change of theirs."""
+    new, old, other = now.splitlines(), before.splitlines(), wrong.splitlines()
+    moved = list(old)
+    for at, where, size in same_lines([line.strip() for line in old], [line.strip() for line in new]):
+        moved[at:at + size] = new[where:where + size]
+    origin = {where + i: at + i for at, where, size in same_lines(old, other) for i in range(size)}
+    result, shift = [], 0
+    for number, line in enumerate(other):
+        if number in origin:
+            result.append(moved[origin[number]])
+            shift = indentation(result[-1]) - indentation(line) if line.strip() else shift
+        else:  # a line of the wrong answer goes where the one above it went
+            result.append(" " * max(0, indentation(line) + shift) + line.strip())
+    return "\n".join(moved) + "\n", "\n".join(result) + "\n"
+
+
+def same_lines(old: list[str], new: list[str]) -> list[difflib.Match]:
+    return difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+
+
+def indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 # ---- Editing --------------------------------------------------------------------------------------------------------
@@ -161,6 +211,7 @@ def record(answer: Answer) -> str:
     if answer.path.exists():
         answer.head = answer.read().head
     answer.record(texts)
+    shutil.rmtree(folder)
     return f"recorded {answer.shown}"
 
 
@@ -173,6 +224,8 @@ def main() -> int:
         failed = 0
         for answer in answers:
             try:
+                if not answer.path.exists():
+                    raise Misfit(f"there is no {answer.shown}")
                 applies, text = renew(answer.read())
             except Misfit as misfit:
                 applies, text = False, str(misfit)
