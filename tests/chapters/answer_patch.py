@@ -1,6 +1,6 @@
-"""A wrong answer is kept as the change that makes a solution wrong: tests/chapters/NN_name/wrong/ANSWER.patch
+"""The patch of a wrong answer: the change that makes a solution wrong, in tests/chapters/NN_name/wrong/ANSWER.patch
 
-It says which mistake it is, what the report about it must contain, and what it changes:
+A patch says which mistake it is, what the report about it must contain, and what it changes:
 
     The consumer never steps, and asks for the first stage again.
 
@@ -10,9 +10,8 @@ It says which mistake it is, what the report about it must contain, and what it 
 
     --- solutions/02_ring_of_stages/ring.cu         what is changed: a solution, or a header of the library in common/
     +++ ring.cu                                     where the wrong answer has it: the name by which it is included
-    @@ sum_rows                                     the function, for the reader
+    @@ sum_rows                                     the function, for the reader only
      ...                                            lines as in any unified diff; they must be found exactly once
-
 """
 
 import difflib
@@ -89,8 +88,11 @@ class Answer:
                     f"are {f'{len(found)} times' if found else 'not'}:", *("    " + line for line in hunk.old()),
                     "If the solution has changed, take the change of the wrong answer over to it with",
                     f"  python3 {TOOL} renew {self.short}"]))
-        for start, hunk in sorted(zip(starts, hunks), key=lambda pair: pair[0], reverse=True):
-            lines[start:start + len(hunk.old())] = hunk.new()
+        ends = [start + len(hunk.old()) for start, hunk in zip(starts, hunks)]
+        if any(end > start for end, start in zip(ends, starts[1:])):
+            raise Misfit(f"{self.shown}: the hunks of {changed} overlap, or are out of order")
+        for start, end, hunk in reversed(list(zip(starts, ends, hunks))):
+            lines[start:end] = hunk.new()
         return "\n".join(lines) + "\n"
 
     def record(self, texts: dict[str, tuple[str, str, str]]) -> None:

@@ -188,10 +188,11 @@ def edit(answer: Answer) -> str:
     """Writes all files that the answer may change; those that are left alone change nothing."""
     folder = edit_folder(answer)
     shutil.rmtree(folder, ignore_errors=True)
-    for name, path in solution_files(answer.chapter).items():
-        write_file(folder / name, read(path))
     if answer.path.exists():
         write_answer(answer.read(), folder)
+    for name, path in solution_files(answer.chapter).items():
+        if not (folder / name).exists():
+            write_file(folder / name, read(path))
     return f"edit the files in {folder.relative_to(ROOT)}, then: python3 {TOOL} record {answer.short}"
 
 

@@ -54,6 +54,14 @@ class PatchTest(unittest.TestCase):
         with self.assertRaisesRegex(answer_patch.Misfit, "are 2 times:"):
             self.apply(SOLUTION + SOLUTION)
 
+    def test_refuses_hunks_out_of_order(self):
+        self.record(WRONG.replace("first(int* out)", "first(int* in)"))
+        text = self.answer.path.read_text()
+        first, second = text.index("@@ first"), text.index("@@ second")
+        self.answer.path.write_text(text[:first] + text[second:] + text[first:second])
+        with self.assertRaisesRegex(answer_patch.Misfit, "out of order"):
+            self.apply(SOLUTION)
+
     def test_refuses_a_file_of_another_form(self):
         self.answer.path.parent.mkdir(parents=True)
         for text in ("A mistake.\n", "A mistake.\n\n--- solutions/x.cu\n+++ x.cu\n what?\n"):
