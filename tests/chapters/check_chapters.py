@@ -56,7 +56,7 @@ def check(root: pathlib.Path, chapter: str, files: list[str], answers: list[str]
         problems.append(f"chapters/{chapter}: the solution adds nothing to the exercise")
     if len(answers) < 3:
         problems.append(f"chapter {chapter} has {len(answers)} wrong answers, and needs at least three")
-    there = {path.name for path in (root / "tests/chapters" / chapter / "wrong").iterdir() if path.is_dir()}
+    there = {path.stem for path in (root / "tests/chapters" / chapter / "wrong").glob("*.patch")}
     problems += [f"tests/chapters/{chapter}/wrong/{name} is not listed in its meson.build" for name in there - set(answers)]
     lesson = root / "chapters" / chapter / "README.md"
     text = lesson.read_text(encoding="utf-8") if lesson.exists() else ""
