@@ -4,7 +4,7 @@
 
 #include <store_quarter.cuh>
 
-#include "parts.cuh"
+#include "problem.cuh"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
 #include "stagecraft/warp_contexts.hpp"

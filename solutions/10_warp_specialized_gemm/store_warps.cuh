@@ -3,7 +3,7 @@
 
 #include <store_quarter.cuh>
 
-#include "parts.cuh"
+#include "problem.cuh"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/mbarrier.hpp"
 

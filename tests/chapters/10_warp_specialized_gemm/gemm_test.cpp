@@ -16,8 +16,8 @@
 #include "harness/cuda_error.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/reference_product.hpp"
-#include "steps.hpp"
 #include "verification.hpp"
+#include "versions.hpp"
 
 namespace stagecraft {
 namespace {

@@ -2,9 +2,9 @@
 #include "gemm.hpp"
 #include "launch.cuh"
 #include "one_warp.cuh"
-#include "steps.hpp"
 #include "store_warps.cuh"
 #include "two_warps.cuh"
+#include "versions.hpp"
 
 namespace stagecraft {
 

@@ -11,8 +11,8 @@
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/reference_product.hpp"
-#include "steps.hpp"
 #include "verification.hpp"
+#include "versions.hpp"
 
 namespace {
 
