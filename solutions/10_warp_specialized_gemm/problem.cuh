@@ -1,4 +1,4 @@
-// What the four kernels of this chapter have in common: all that has nothing to do with who waits for whom.
+// The problem and its tiles: what the four kernels of this chapter share. Who waits for whom is not here.
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,4 @@
-// The finished kernel and the steps to it, over shapes that no tile divides, for every type of operands.
+// The finished kernel and its earlier versions, over shapes that no tile divides, for every type of operands.
 #include "gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -151,32 +151,32 @@ TEST(GemmTest, LetsAnInfinityReachItsRowAlone) {
   for (int64_t i = 0; i < m * n; ++i) EXPECT_EQ(std::isinf(static_cast<float>(c[i])), i / n == 3) << i;
 }
 
-// ---- The steps ------------------------------------------------------------------------------------------------------
+// ---- The versions ---------------------------------------------------------------------------------------------------
 
-class GemmSteps : public testing::TestWithParam<GemmStep> {};
+class GemmVersions : public testing::TestWithParam<GemmVersion> {};
 
-TEST_P(GemmSteps, AgreeWithTheReferenceInEveryElement) {
+TEST_P(GemmVersions, AgreeWithTheReferenceInEveryElement) {
   for (const Shape& shape : kShapes) {
-    expect_agreement<__nv_bfloat16>(shape, [](auto... arguments) { launch_step(GetParam(), arguments...); });
+    expect_agreement<__nv_bfloat16>(shape, [](auto... arguments) { launch_version(GetParam(), arguments...); });
   }
 }
 
-const char* name_of(const testing::TestParamInfo<GemmStep>& info) {
+const char* name_of(const testing::TestParamInfo<GemmVersion>& info) {
   switch (info.param) {
-    case GemmStep::one_warp: return "OneWarp";
-    case GemmStep::two_warps: return "TwoWarps";
-    case GemmStep::store_warps: return "StoreWarps";
-    case GemmStep::two_accumulators: return "TwoAccumulators";
+    case GemmVersion::one_warp: return "OneWarp";
+    case GemmVersion::two_warps: return "TwoWarps";
+    case GemmVersion::store_warps: return "StoreWarps";
+    case GemmVersion::two_accumulators: return "TwoAccumulators";
   }
   return "";
 }
-INSTANTIATE_TEST_SUITE_P(Chapter10, GemmSteps,
-                         testing::Values(GemmStep::one_warp, GemmStep::two_warps, GemmStep::store_warps,
-                                         GemmStep::two_accumulators),
+INSTANTIATE_TEST_SUITE_P(Chapter10, GemmVersions,
+                         testing::Values(GemmVersion::one_warp, GemmVersion::two_warps, GemmVersion::store_warps,
+                                         GemmVersion::two_accumulators),
                          name_of);
 
 /// What the device takes for three tiles of C, of eight steps of K each, by one block.
-float milliseconds(GemmStep step) {
+float milliseconds(GemmVersion version) {
   const int64_t m = 384, n = 128, k = 512;
   const DeviceBuffer<__nv_bfloat16> a(random_operand<__nv_bfloat16>(m * k, 1), "A"),
       b(random_operand<__nv_bfloat16>(n * k, 2), "B");
@@ -185,7 +185,7 @@ float milliseconds(GemmStep step) {
   check(cudaEventCreate(&start), "create an event");
   check(cudaEventCreate(&end), "create an event");
   check(cudaEventRecord(start), "record an event");
-  launch_step(step, a.data(), b.data(), c.data(), m, n, k, 1);
+  launch_version(version, a.data(), b.data(), c.data(), m, n, k, 1);
   check(cudaEventRecord(end), "record an event");
   check(cudaEventSynchronize(end), "finish the kernel");
   float elapsed = 0;
@@ -196,9 +196,9 @@ float milliseconds(GemmStep step) {
 }
 
 // The second accumulator takes a wait away; where the copies are what takes the time, it changes nothing of that.
-TEST(GemmStepsTest, RolesTakeLessTime) {
-  EXPECT_LT(milliseconds(GemmStep::two_warps), milliseconds(GemmStep::one_warp));
-  EXPECT_LT(milliseconds(GemmStep::store_warps), milliseconds(GemmStep::two_warps));
+TEST(GemmVersionsTest, RolesTakeLessTime) {
+  EXPECT_LT(milliseconds(GemmVersion::two_warps), milliseconds(GemmVersion::one_warp));
+  EXPECT_LT(milliseconds(GemmVersion::store_warps), milliseconds(GemmVersion::two_warps));
 }
 
 // ---- What is refused ------------------------------------------------------------------------------------------------
