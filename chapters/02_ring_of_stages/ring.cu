@@ -11,6 +11,12 @@ using namespace stagecraft;
 
 constexpr int kThreads = 2 * kWarpSize;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 fills stages, warp 1 uses them up. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// Lets the calling warp be busy for so many clock cycles.
 __device__ void spend(int cycles) {
   const long long end = clock64() + cycles;
@@ -38,35 +44,39 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      // TODO 3: in which phase does the producer start, so that its first round does not wait for a consumer?
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        // TODO 3: in which phase does the producer start, so that its first round does not wait for a consumer?
+        PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
+        for (int row = 0; row < rows; ++row) {
+          // TODO 4: wait until the stage is free.
+          if (times != nullptr) times[row].asked = clock64();
+          // TODO 4: announce the bytes of the row, ask for the copy, step.
+          (void)in;
+        }
+        // TODO 6: wait until the consumer has freed every stage.
+        // From here on, nobody reads the ring or writes into it: it is the producer's alone, which wipes it.
+        for (int i = 0; left != nullptr && i < Stages * kRow; ++i) {
+          tile[0][i] = 0;
+          left[i] = tile[0][i];
+        }
+      }
+      break;
+
+    case Role::consume:
       PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
       for (int row = 0; row < rows; ++row) {
-        // TODO 4: wait until the stage is free.
-        if (times != nullptr) times[row].asked = clock64();
-        // TODO 4: announce the bytes of the row, ask for the copy, step.
-        (void)in;
+        // TODO 5: wait until the stage is full. And further down, when nobody reads it any more: free it, then step.
+        if (times != nullptr && elect_one()) times[row].taken = clock64();
+        spend(work);
+        uint32_t mine = 0;
+        for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[state.index()][i];
+        const uint32_t all = __reduce_add_sync(0xffffffff, mine);
+        if (elect_one()) sums[row] = all;
+        if (times != nullptr && elect_one()) times[row].freed = clock64();
       }
-      // TODO 6: wait until the consumer has freed every stage.
-      // From here on, nobody reads the ring or writes into it: it is the producer's alone, which wipes it.
-      for (int i = 0; left != nullptr && i < Stages * kRow; ++i) {
-        tile[0][i] = 0;
-        left[i] = tile[0][i];
-      }
-    }
-  } else {
-    PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
-    for (int row = 0; row < rows; ++row) {
-      // TODO 5: wait until the stage is full. And further down, when nobody reads it any more: free it, then step.
-      if (times != nullptr && elect_one()) times[row].taken = clock64();
-      spend(work);
-      uint32_t mine = 0;
-      for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[state.index()][i];
-      const uint32_t all = __reduce_add_sync(0xffffffff, mine);
-      if (elect_one()) sums[row] = all;
-      if (times != nullptr && elect_one()) times[row].freed = clock64();
-    }
+      break;
   }
 }
 

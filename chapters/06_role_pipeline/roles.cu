@@ -7,6 +7,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// The sum of `count` floats in shared memory, in every lane. Called by a whole warp.
 __device__ float sum_of(const float* numbers, int count) {
   float sum = 0;
@@ -33,22 +39,27 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_squares(const float* in, fl
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    Producer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      // TODO 1: a producer may write when the stage is free, and says so when it has written. See role_pipeline.hpp.
-      for (int i = lane_index(); i < kRow; i += kWarpSize) {
-        const float number = in[row * kRow + i];
-        tile[ring.index()][i] = number * number;
+  switch (warp_role()) {
+    case Role::produce: {
+      Producer ring{full, empty};
+      for (int row = 0; row < rows; ++row) {
+        // TODO 1: a producer may write when the stage is free, and says so when it has written. See role_pipeline.hpp.
+        for (int i = lane_index(); i < kRow; i += kWarpSize) {
+          const float number = in[row * kRow + i];
+          tile[ring.index()][i] = number * number;
+        }
       }
+      break;
     }
-  } else {
-    Consumer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      // TODO 1: and a consumer may read when it is filled, and says so when it has read.
-      const float sum = sum_of(tile[ring.index()], kRow);
-      if (lane_index() == 0) sums[row] = sum;
-    }
+
+    case Role::consume:
+      Consumer ring{full, empty};
+      for (int row = 0; row < rows; ++row) {
+        // TODO 1: and a consumer may read when it is filled, and says so when it has read.
+        const float sum = sum_of(tile[ring.index()], kRow);
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      break;
   }
 }
 
@@ -73,34 +84,38 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, 
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      HalvesProducer ring{full, empty};
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        HalvesProducer ring{full, empty};
+        for (int row = 0; row < rows; ++row) {
+          // TODO 2: wait for one half here, and for the other one below.
+          ring.acquire();
+          atomicAdd(&halves_begun, 1);
+          expect_bytes(ring.producer_mbar(), sizeof tile);  // both halves: there is one full barrier
+          copy_bulk(tile[0], in + row * kRow, sizeof tile[0], ring.producer_mbar());
+          atomicAdd(&halves_begun, 1);
+          copy_bulk(tile[1], in + row * kRow + kHalf, sizeof tile[1], ring.producer_mbar());
+          ring.step();
+        }
+      }
+      break;
+
+    case Role::consume:
+      HalvesConsumer ring{full, empty};
       for (int row = 0; row < rows; ++row) {
-        // TODO 2: wait for one half here, and for the other one below.
-        ring.acquire();
-        atomicAdd(&halves_begun, 1);
-        expect_bytes(ring.producer_mbar(), sizeof tile);  // both halves: there is one full barrier
-        copy_bulk(tile[0], in + row * kRow, sizeof tile[0], ring.producer_mbar());
-        atomicAdd(&halves_begun, 1);
-        copy_bulk(tile[1], in + row * kRow + kHalf, sizeof tile[1], ring.producer_mbar());
-        ring.step();
+        ring.wait();
+        float sum = sum_of(tile[0], kHalf);
+        // TODO 2: the first half is free from here on.
+        __nanosleep(kSlowNanoseconds);
+        sum += sum_of(tile[1], kHalf);
+        if (lane_index() == 0) {
+          sums[row] = sum;
+          began[row] = atomicAdd(&halves_begun, 0);
+        }
+        ring.release();
       }
-    }
-  } else {
-    HalvesConsumer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      ring.wait();
-      float sum = sum_of(tile[0], kHalf);
-      // TODO 2: the first half is free from here on.
-      __nanosleep(kSlowNanoseconds);
-      sum += sum_of(tile[1], kHalf);
-      if (lane_index() == 0) {
-        sums[row] = sum;
-        began[row] = atomicAdd(&halves_begun, 0);
-      }
-      ring.release();
-    }
+      break;
   }
 }
 
@@ -119,22 +134,27 @@ __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int ro
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    Producer ring{full, empty};
-    for (int round = 0; round < rounds; ++round) {
-      ring.acquire();
-      // Here the elected lane issues the MMAs of a tile: chapter 08.
-      // TODO 3: let the tensor core arrive for you, and go on to the next stage.
+  switch (warp_role()) {
+    case Role::produce: {
+      Producer ring{full, empty};
+      for (int round = 0; round < rounds; ++round) {
+        ring.acquire();
+        // Here the elected lane issues the MMAs of a tile: chapter 08.
+        // TODO 3: let the tensor core arrive for you, and go on to the next stage.
+      }
+      break;
     }
-  } else {
-    Consumer ring{full, empty};
-    int count = 0;
-    for (int round = 0; round < rounds; ++round) {
-      ring.wait();
-      ++count;
-      ring.release();
-    }
-    if (lane_index() == 0) *seen = count;
+
+    case Role::consume:
+      Consumer ring{full, empty};
+      int count = 0;
+      for (int round = 0; round < rounds; ++round) {
+        ring.wait();
+        ++count;
+        ring.release();
+      }
+      if (lane_index() == 0) *seen = count;
+      break;
   }
 #endif
 }

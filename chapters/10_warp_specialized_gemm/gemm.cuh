@@ -23,11 +23,11 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   __shared__ typename Output::BarrierArray output_barriers;
   __shared__ TmemHandshake handshake;
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
   const int steps = problem.steps();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     // TODO 2: not all of these are 1. Who arrives at which barrier, and how often in each phase?
     Input::init_barriers(input_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
     Output::init_barriers(output_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   }
   __syncthreads();
 
-  switch (warp) {
-    case 0:  // loads
+  switch (role) {
+    case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           for (int step = 0; step < steps; ++step) {
@@ -47,7 +47,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
         // TODO 3: and before this warp may end?
       }
       break;
-    case 1: {  // multiplies
+
+    case Role::multiply: {
       MmaWarp<typename Output::Allocation> tensor_memory{handshake};
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
@@ -60,12 +61,14 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       }
       break;
     }
-    default: {  // store
+
+    case Role::store: {
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         // TODO 5: take the next accumulator that is complete, and store this warp's quarter of it.
       }
+      break;
     }
   }
 }

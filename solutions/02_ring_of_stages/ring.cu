@@ -11,6 +11,12 @@ using namespace stagecraft;
 
 constexpr int kThreads = 2 * kWarpSize;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 fills stages, warp 1 uses them up. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// Lets the calling warp be busy for so many clock cycles.
 __device__ void spend(int cycles) {
   const long long end = clock64() + cycles;
@@ -37,46 +43,50 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   //! [init]
 
-  if (warp_index() == 0) {
-    //! [producer]
-    if (elect_one()) {
-      PipelineState<Stages> state{/*index=*/0, /*phase=*/1};
-      for (int row = 0; row < rows; ++row) {
-        wait(&empty[state.index()], state.phase());
-        if (times != nullptr) times[row].asked = clock64();
-        expect_bytes(&full[state.index()], kRowBytes);
-        copy_bulk(tile[state.index()], in + row * kRow, kRowBytes, &full[state.index()]);
-        state.step();
-      }
+  switch (warp_role()) {
+    case Role::produce:
       //! [producer]
-      //! [drain]
-      for (int stage = 0; stage < Stages; ++stage) {
-        wait(&empty[state.index()], state.phase());
+      if (elect_one()) {
+        PipelineState<Stages> state{/*index=*/0, /*phase=*/1};
+        for (int row = 0; row < rows; ++row) {
+          wait(&empty[state.index()], state.phase());
+          if (times != nullptr) times[row].asked = clock64();
+          expect_bytes(&full[state.index()], kRowBytes);
+          copy_bulk(tile[state.index()], in + row * kRow, kRowBytes, &full[state.index()]);
+          state.step();
+        }
+        //! [producer]
+        //! [drain]
+        for (int stage = 0; stage < Stages; ++stage) {
+          wait(&empty[state.index()], state.phase());
+          state.step();
+        }
+        //! [drain]
+        // From here on, nobody reads the ring or writes into it: it is the producer's alone, which wipes it.
+        for (int i = 0; left != nullptr && i < Stages * kRow; ++i) {
+          tile[0][i] = 0;
+          left[i] = tile[0][i];
+        }
+      }
+      break;
+
+    case Role::consume:
+      //! [consumer]
+      PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
+      for (int row = 0; row < rows; ++row) {
+        wait(&full[state.index()], state.phase());
+        if (times != nullptr && elect_one()) times[row].taken = clock64();
+        spend(work);
+        uint32_t mine = 0;
+        for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[state.index()][i];
+        const uint32_t all = __reduce_add_sync(0xffffffff, mine);
+        if (elect_one()) sums[row] = all;
+        if (times != nullptr && elect_one()) times[row].freed = clock64();
+        arrive(&empty[state.index()]);  // not before the last read above
         state.step();
       }
-      //! [drain]
-      // From here on, nobody reads the ring or writes into it: it is the producer's alone, which wipes it.
-      for (int i = 0; left != nullptr && i < Stages * kRow; ++i) {
-        tile[0][i] = 0;
-        left[i] = tile[0][i];
-      }
-    }
-  } else {
-    //! [consumer]
-    PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
-    for (int row = 0; row < rows; ++row) {
-      wait(&full[state.index()], state.phase());
-      if (times != nullptr && elect_one()) times[row].taken = clock64();
-      spend(work);
-      uint32_t mine = 0;
-      for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[state.index()][i];
-      const uint32_t all = __reduce_add_sync(0xffffffff, mine);
-      if (elect_one()) sums[row] = all;
-      if (times != nullptr && elect_one()) times[row].freed = clock64();
-      arrive(&empty[state.index()]);  // not before the last read above
-      state.step();
-    }
-    //! [consumer]
+      //! [consumer]
+      break;
   }
 }
 

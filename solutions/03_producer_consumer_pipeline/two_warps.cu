@@ -7,6 +7,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// The sum of a row in shared memory, in every lane. Called by a whole warp; all its reads are over when it returns.
 __device__ float sum_of_row(const float* row) {
   float sum = 0;
@@ -46,16 +52,20 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_rows(ring, tile, in, rows);
-  } else {
-    for (int row = 0; row < rows; ++row) {
-      ring.wait_producer();
-      const float sum = sum_of_row(tile[ring.consumer_stage()]);
-      arrive(ring.consumer_mbar(ring.consumer_stage()));
-      ring.consumer_step();
-      if (lane_index() == 0) sums[row] = sum;
-    }
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_rows(ring, tile, in, rows);
+      break;
+
+    case Role::consume:
+      for (int row = 0; row < rows; ++row) {
+        ring.wait_producer();
+        const float sum = sum_of_row(tile[ring.consumer_stage()]);
+        arrive(ring.consumer_mbar(ring.consumer_stage()));
+        ring.consumer_step();
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      break;
   }
 }
 //! [sum_rows]
@@ -82,21 +92,25 @@ __global__ void __launch_bounds__(2 * kWarpSize)
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_rows(ring, tile, in, rows);
-  } else {
-    int piece = 0;  // the next to square
-    for (int row = 0; row < rows; ++row) {
-      const bool ready = ring.try_wait_producer();
-      if (!ready && piece < pieces) square_piece(numbers, piece++);
-      ring.wait_producer_if_needed(ready);
-      const float sum = sum_of_row(tile[ring.consumer_stage()]);
-      arrive(ring.consumer_mbar(ring.consumer_stage()));
-      ring.consumer_step();
-      if (lane_index() == 0) sums[row] = sum;
-    }
-    if (lane_index() == 0) *while_waiting = piece;
-    while (piece < pieces) square_piece(numbers, piece++);
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_rows(ring, tile, in, rows);
+      break;
+
+    case Role::consume:
+      int piece = 0;  // the next to square
+      for (int row = 0; row < rows; ++row) {
+        const bool ready = ring.try_wait_producer();
+        if (!ready && piece < pieces) square_piece(numbers, piece++);
+        ring.wait_producer_if_needed(ready);
+        const float sum = sum_of_row(tile[ring.consumer_stage()]);
+        arrive(ring.consumer_mbar(ring.consumer_stage()));
+        ring.consumer_step();
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      if (lane_index() == 0) *while_waiting = piece;
+      while (piece < pieces) square_piece(numbers, piece++);
+      break;
   }
 }
 
@@ -117,21 +131,25 @@ __global__ void __launch_bounds__(2 * kWarpSize) walk_together(int* leads, int s
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      for (int step = 0; step < steps; ++step) {
-        throttle.producer_signal_and_step();
-        leads[step] = step + 1 - atomicAdd(&ended, 0);
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        for (int step = 0; step < steps; ++step) {
+          throttle.producer_signal_and_step();
+          leads[step] = step + 1 - atomicAdd(&ended, 0);
+        }
       }
-    }
-  } else {
-    if (elect_one()) {
-      for (int step = 0; step < steps; ++step) {
-        __nanosleep(kSlowStepNanoseconds);
-        atomicAdd(&ended, 1);
-        throttle.consumer_signal_and_step();
+      break;
+
+    case Role::consume:
+      if (elect_one()) {
+        for (int step = 0; step < steps; ++step) {
+          __nanosleep(kSlowStepNanoseconds);
+          atomicAdd(&ended, 1);
+          throttle.consumer_signal_and_step();
+        }
       }
-    }
+      break;
   }
 }
 

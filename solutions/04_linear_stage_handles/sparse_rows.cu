@@ -7,6 +7,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// A ring, the tiles of its stages, and the rows that go through it.
 struct SparseRows {
   ProducerConsumerPipeline<kStages> ring;
@@ -94,10 +100,12 @@ __global__ void __launch_bounds__(2 * kWarpSize)
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_rows(rows, count);
-  } else {
-    sum_rows(rows, sums, count);
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_rows(rows, count);
+      break;
+
+    case Role::consume: sum_rows(rows, sums, count); break;
   }
 }
 

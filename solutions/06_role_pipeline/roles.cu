@@ -7,6 +7,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// The sum of `count` floats in shared memory, in every lane. Called by a whole warp.
 __device__ float sum_of(const float* numbers, int count) {
   float sum = 0;
@@ -33,24 +39,29 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_squares(const float* in, fl
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    Producer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      ring.acquire();
-      for (int i = lane_index(); i < kRow; i += kWarpSize) {
-        const float number = in[row * kRow + i];
-        tile[ring.index()][i] = number * number;
+  switch (warp_role()) {
+    case Role::produce: {
+      Producer ring{full, empty};
+      for (int row = 0; row < rows; ++row) {
+        ring.acquire();
+        for (int i = lane_index(); i < kRow; i += kWarpSize) {
+          const float number = in[row * kRow + i];
+          tile[ring.index()][i] = number * number;
+        }
+        ring.commit();
       }
-      ring.commit();
+      break;
     }
-  } else {
-    Consumer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      ring.wait();
-      const float sum = sum_of(tile[ring.index()], kRow);
-      ring.release();
-      if (lane_index() == 0) sums[row] = sum;
-    }
+
+    case Role::consume:
+      Consumer ring{full, empty};
+      for (int row = 0; row < rows; ++row) {
+        ring.wait();
+        const float sum = sum_of(tile[ring.index()], kRow);
+        ring.release();
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      break;
   }
 }
 
@@ -74,34 +85,38 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, 
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      HalvesProducer ring{full, empty};
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        HalvesProducer ring{full, empty};
+        for (int row = 0; row < rows; ++row) {
+          ring.acquire<0>();
+          atomicAdd(&halves_begun, 1);
+          expect_bytes(ring.producer_mbar(), sizeof tile);  // both halves: there is one full barrier
+          copy_bulk(tile[0], in + row * kRow, sizeof tile[0], ring.producer_mbar());
+          ring.acquire<1>();
+          atomicAdd(&halves_begun, 1);
+          copy_bulk(tile[1], in + row * kRow + kHalf, sizeof tile[1], ring.producer_mbar());
+          ring.step();
+        }
+      }
+      break;
+
+    case Role::consume:
+      HalvesConsumer ring{full, empty};
       for (int row = 0; row < rows; ++row) {
-        ring.acquire<0>();
-        atomicAdd(&halves_begun, 1);
-        expect_bytes(ring.producer_mbar(), sizeof tile);  // both halves: there is one full barrier
-        copy_bulk(tile[0], in + row * kRow, sizeof tile[0], ring.producer_mbar());
-        ring.acquire<1>();
-        atomicAdd(&halves_begun, 1);
-        copy_bulk(tile[1], in + row * kRow + kHalf, sizeof tile[1], ring.producer_mbar());
-        ring.step();
+        ring.wait();
+        float sum = sum_of(tile[0], kHalf);
+        ring.release_no_step<0>();
+        __nanosleep(kSlowNanoseconds);
+        sum += sum_of(tile[1], kHalf);
+        if (lane_index() == 0) {
+          sums[row] = sum;
+          began[row] = atomicAdd(&halves_begun, 0);
+        }
+        ring.release<1>();
       }
-    }
-  } else {
-    HalvesConsumer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      ring.wait();
-      float sum = sum_of(tile[0], kHalf);
-      ring.release_no_step<0>();
-      __nanosleep(kSlowNanoseconds);
-      sum += sum_of(tile[1], kHalf);
-      if (lane_index() == 0) {
-        sums[row] = sum;
-        began[row] = atomicAdd(&halves_begun, 0);
-      }
-      ring.release<1>();
-    }
+      break;
   }
 }
 
@@ -120,24 +135,29 @@ __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int ro
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    Producer ring{full, empty};
-    const bool elected = elect_one();
-    for (int round = 0; round < rounds; ++round) {
-      ring.acquire();
-      // Here the elected lane issues the MMAs of a tile: chapter 08.
-      ring.commit_mma(elected);
-      ring.step();
+  switch (warp_role()) {
+    case Role::produce: {
+      Producer ring{full, empty};
+      const bool elected = elect_one();
+      for (int round = 0; round < rounds; ++round) {
+        ring.acquire();
+        // Here the elected lane issues the MMAs of a tile: chapter 08.
+        ring.commit_mma(elected);
+        ring.step();
+      }
+      break;
     }
-  } else {
-    Consumer ring{full, empty};
-    int count = 0;
-    for (int round = 0; round < rounds; ++round) {
-      ring.wait();
-      ++count;
-      ring.release();
-    }
-    if (lane_index() == 0) *seen = count;
+
+    case Role::consume:
+      Consumer ring{full, empty};
+      int count = 0;
+      for (int round = 0; round < rounds; ++round) {
+        ring.wait();
+        ++count;
+        ring.release();
+      }
+      if (lane_index() == 0) *seen = count;
+      break;
   }
 #endif
 }

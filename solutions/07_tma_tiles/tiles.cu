@@ -105,6 +105,12 @@ using Payload = StandardTilePayload<ATile, BTile, kStages>;
 constexpr int kRowWarps = kTileM / kWarpSize;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
 
+/// What a warp does.
+enum class Role { multiply, copy };
+
+/// The calling warp's role: the last warp has tiles copied, the others multiply. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == kRowWarps ? Role::copy : Role::multiply; }
+
 /// The sum of the products of two times eight numbers.
 __device__ float dot(const Chunk& a, const Chunk& b) {
   float sum = 0;
@@ -144,35 +150,39 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
 
-  if (warp_index() == kRowWarps) {
-    //! [producer]
-    if (elect_one()) {
+  switch (warp_role()) {
+    case Role::copy:
+      //! [producer]
+      if (elect_one()) {
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          auto stage = ring.acquire_producer();
+          const auto [a, b] = payload.tile(stage.index());
+          expect_bytes(stage.mbar(), Payload::bytes_per_tile);
+          copy_tile(a, a_map, first_row, k_tile * kTileK, stage.mbar());
+          copy_tile(b, b_map, first_column, k_tile * kTileK, stage.mbar());
+          std::move(stage).release();
+        }
+      }
+      //! [producer]
+      break;
+
+    case Role::multiply:
+      //! [consumer]
+      const int row = threadIdx.x;
+      float sums[kTileN] = {};
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-        auto stage = ring.acquire_producer();
+        auto stage = ring.acquire_consumer();
         const auto [a, b] = payload.tile(stage.index());
-        expect_bytes(stage.mbar(), Payload::bytes_per_tile);
-        copy_tile(a, a_map, first_row, k_tile * kTileK, stage.mbar());
-        copy_tile(b, b_map, first_column, k_tile * kTileK, stage.mbar());
-        std::move(stage).release();
+        for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
+        std::move(stage).release();  // not before the last read above
       }
-    }
-    //! [producer]
-  } else {
-    //! [consumer]
-    const int row = threadIdx.x;
-    float sums[kTileN] = {};
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      auto stage = ring.acquire_consumer();
-      const auto [a, b] = payload.tile(stage.index());
-      for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
-      std::move(stage).release();  // not before the last read above
-    }
-    //! [consumer]
-    for (int column = 0; column < kTileN; ++column) {
-      if (first_row + row < m && first_column + column < n) {
-        c[static_cast<int64_t>(first_row + row) * n + first_column + column] = sums[column];
+      //! [consumer]
+      for (int column = 0; column < kTileN; ++column) {
+        if (first_row + row < m && first_column + column < n) {
+          c[static_cast<int64_t>(first_row + row) * n + first_column + column] = sums[column];
+        }
       }
-    }
+      break;
   }
 }
 

@@ -29,6 +29,12 @@ constexpr int kRowWarps = 4;
 constexpr int kCopyWarp = kRowWarps;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
 
+/// What a warp does.
+enum class Role { copy, multiply, store };
+
+/// The calling warp's role where threads multiply, and each stores its own row. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == kCopyWarp ? Role::copy : Role::multiply; }
+
 /// The matrices, and which tile of C a block makes.
 struct Problem {
   const CUtensorMap& a_map;
@@ -123,14 +129,19 @@ __global__ void __launch_bounds__(kThreads)
 
   const Problem problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM, static_cast<int>(blockIdx.y) * kTileN};
   const int groups = groups_of<KGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) copy_groups<KGroupSize>(producer, problem, groups);
-  } else {
-    auto consumer = pipeline.consumer();
-    float sums[kTileN] = {};
-    multiply_groups<KGroupSize>(sums, consumer, groups);
-    store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
+  switch (warp_role()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) copy_groups<KGroupSize>(producer, problem, groups);
+      break;
+    }
+
+    case Role::multiply:
+      auto consumer = pipeline.consumer();
+      float sums[kTileN] = {};
+      multiply_groups<KGroupSize>(sums, consumer, groups);
+      store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
+      break;
   }
 }
 
@@ -163,26 +174,31 @@ __global__ void __launch_bounds__(kThreads)
 
   const Problem problem{a_map, b_map, 0, 0};
   const int groups = groups_of<kGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) {
-      uint32_t total = 0;
-      int piece = 0;  // the next to add up
-      for (int group = 0; group < groups; ++group) {
-        const bool is_free = producer.try_acquire();
-        if (!is_free && piece < pieces) total += sum_of_piece(numbers, piece++);
-        auto tiles = producer.acquire_if_needed(is_free);
-        copy_group<kGroupSize>(tiles, problem, group);
+  switch (warp_role()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) {
+        uint32_t total = 0;
+        int piece = 0;  // the next to add up
+        for (int group = 0; group < groups; ++group) {
+          const bool is_free = producer.try_acquire();
+          if (!is_free && piece < pieces) total += sum_of_piece(numbers, piece++);
+          auto tiles = producer.acquire_if_needed(is_free);
+          copy_group<kGroupSize>(tiles, problem, group);
+        }
+        *while_waiting = piece;
+        while (piece < pieces) total += sum_of_piece(numbers, piece++);
+        *sum = total;
       }
-      *while_waiting = piece;
-      while (piece < pieces) total += sum_of_piece(numbers, piece++);
-      *sum = total;
+      break;
     }
-  } else {
-    auto consumer = pipeline.consumer();
-    float sums[kTileN] = {};
-    multiply_groups<kGroupSize>(sums, consumer, groups);
-    store_row(c, sums, threadIdx.x, 0, m, n);
+
+    case Role::multiply:
+      auto consumer = pipeline.consumer();
+      float sums[kTileN] = {};
+      multiply_groups<kGroupSize>(sums, consumer, groups);
+      store_row(c, sums, threadIdx.x, 0, m, n);
+      break;
   }
 }
 
@@ -214,41 +230,54 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
   const int first_row = blockIdx.x * kTileM;
   const int first_column = blockIdx.y * kTileN;
   const int groups = groups_of<kGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) {
+  switch (warp_role()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) {
+        for (int group = 0; group < groups; ++group) {
+          auto tiles = producer.acquire();  // free in *both* blocks
+          tiles.expect_bytes();             // both halves of B: one of them comes from the neighbour
+          for (int step = 0; step < kGroupSize; ++step) {
+            const auto [a, b] = tiles.tile(step);
+            const int column = (group * kGroupSize + step) * kTileK;
+            HalfOfB& half = reinterpret_cast<HalfOfB*>(&b)[rank];
+            copy_tile(a, a_map, first_row, column, tiles.barrier());
+            copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.barrier(),
+                                /*blocks=*/0b11);
+          }
+        }
+        producer.drain();  // the neighbour may still have to arrive here: this block must not be gone
+      }
+      break;
+    }
+
+    case Role::multiply:
+      auto consumer = pipeline.consumer();
+      float sums[kTileN] = {};
       for (int group = 0; group < groups; ++group) {
-        auto tiles = producer.acquire();  // free in *both* blocks
-        tiles.expect_bytes();             // both halves of B: one of them comes from the neighbour
+        auto tiles = consumer.acquire();
+        if (rank == 1) __nanosleep(kSlowNanoseconds);  // one of the two is always later than the other
         for (int step = 0; step < kGroupSize; ++step) {
           const auto [a, b] = tiles.tile(step);
-          const int column = (group * kGroupSize + step) * kTileK;
-          HalfOfB& half = reinterpret_cast<HalfOfB*>(&b)[rank];
-          copy_tile(a, a_map, first_row, column, tiles.barrier());
-          copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.barrier(),
-                              /*blocks=*/0b11);
+          add_products(sums, a, b);
         }
+        __syncwarp();  // all lanes have read, before some arrive for them
+        if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
       }
-      producer.drain();  // the neighbour may still have to arrive here: this block must not be gone
-    }
-  } else {
-    auto consumer = pipeline.consumer();
-    float sums[kTileN] = {};
-    for (int group = 0; group < groups; ++group) {
-      auto tiles = consumer.acquire();
-      if (rank == 1) __nanosleep(kSlowNanoseconds);  // one of the two is always later than the other
-      for (int step = 0; step < kGroupSize; ++step) {
-        const auto [a, b] = tiles.tile(step);
-        add_products(sums, a, b);
-      }
-      __syncwarp();  // all lanes have read, before some arrive for them
-      if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
-    }
-    store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
+      store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
+      break;
   }
 }
 
 // ---- 5. The tensor core multiplies ----------------------------------------------------------------------------------
+
+constexpr int kMultiplyWarp = kCopyWarp + 1;
+
+/// The calling warp's role where the tensor core multiplies: the row warps only store. Called by a whole warp.
+__device__ Role role_beside_tensor_core() {
+  const uint32_t warp = warp_index();
+  return warp == kCopyWarp ? Role::copy : warp == kMultiplyWarp ? Role::multiply : Role::store;
+}
 
 /// As multiply, with the same copying thread; but a sixth warp has the tensor core multiply, and the four row warps
 /// only store what it has made.
@@ -256,7 +285,6 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
     multiply_on_tensor_core(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                             float* c, int m, int n, int k) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
-  constexpr int kMultiplyWarp = kCopyWarp + 1;
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize, tf32>;
   using Pipeline = PipelineOf<kGroupStages, kGroupSize, tf32>;
@@ -285,34 +313,42 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
 
   const Problem problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM, static_cast<int>(blockIdx.y) * kTileN};
   const int groups = groups_of<kGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) {
-      copy_groups<kGroupSize>(producer, problem, groups);
-      producer.drain();  // the last commits still have to arrive on barriers that are there
-    }
-  } else if (warp_index() == kMultiplyWarp) {
-    auto consumer = pipeline.consumer();
-    if (elect_one()) {
-      for (int group = 0; group < groups; ++group) {
-        auto tiles = consumer.acquire_stage();
-        cuda::ptx::tcgen05_fence_after_thread_sync();
-        for (int step = 0; step < kGroupSize; ++step) {
-          const auto [a, b] = tiles.tile(step);
-          multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || step > 0);
-        }
-        commit_mmas(tiles.mbar());  // the tensor core frees the stage, when it has read all of the group
-        std::move(tiles).release();
+  switch (role_beside_tensor_core()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) {
+        copy_groups<kGroupSize>(producer, problem, groups);
+        producer.drain();  // the last commits still have to arrive on barriers that are there
       }
-      commit_mmas(&done);
+      break;
     }
-  } else {
-    wait(&done, /*parity=*/0);
-    cuda::ptx::tcgen05_fence_after_thread_sync();
-    float sums[kTileN];
-    accumulator.load(sums, warp_index(), /*column=*/0);
-    store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
-    cuda::ptx::tcgen05_fence_before_thread_sync();
+
+    case Role::multiply: {
+      auto consumer = pipeline.consumer();
+      if (elect_one()) {
+        for (int group = 0; group < groups; ++group) {
+          auto tiles = consumer.acquire_stage();
+          cuda::ptx::tcgen05_fence_after_thread_sync();
+          for (int step = 0; step < kGroupSize; ++step) {
+            const auto [a, b] = tiles.tile(step);
+            multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || step > 0);
+          }
+          commit_mmas(tiles.mbar());  // the tensor core frees the stage, when it has read all of the group
+          std::move(tiles).release();
+        }
+        commit_mmas(&done);
+      }
+      break;
+    }
+
+    case Role::store:
+      wait(&done, /*parity=*/0);
+      cuda::ptx::tcgen05_fence_after_thread_sync();
+      float sums[kTileN];
+      accumulator.load(sums, warp_index(), /*column=*/0);
+      store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
+      cuda::ptx::tcgen05_fence_before_thread_sync();
+      break;
   }
   __syncwarp();
   __syncthreads();  // nobody needs tensor memory any more

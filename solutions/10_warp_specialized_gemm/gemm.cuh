@@ -25,11 +25,11 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   __shared__ typename Output::BarrierArray output_barriers;
   __shared__ TmemHandshake handshake;
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
   const int steps = problem.steps();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
                          /*producer_arv_count=*/1,   // the loading lane, which announces the bytes
                          /*consumer_arv_count=*/1);  // the tensor core, by a commit
@@ -43,8 +43,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   //! [shared]
 
   //! [roles]
-  switch (warp) {
-    case 0:  // loads
+  switch (role) {
+    case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           for (int step = 0; step < steps; ++step) {
@@ -57,7 +57,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
         input.producer().drain();
       }
       break;
-    case 1: {  // multiplies
+
+    case Role::multiply: {
       MmaWarp<typename Output::Allocation> tensor_memory{handshake};
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
@@ -72,13 +73,15 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       }
       break;
     }
-    default: {  // store
+
+    case Role::store: {
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().acquire();
         store_quarter(problem, tile, sums.accumulator());
       }
+      break;
     }
   }
   //! [roles]

@@ -38,6 +38,17 @@ using Accumulator = TmemTensor<kTileM, kTileN>;
 /// Warps that store a tile of C. Four, because a warp can reach only a quarter of the lanes of tensor memory.
 inline constexpr int kStoreWarps = 4;
 
+//! [role]
+/// What a warp does.
+enum class Role { load, multiply, store };
+
+/// The calling warp's role: warp 0 loads tiles, warp 1 multiplies them, all others store. Called by a whole warp.
+__device__ inline Role warp_role() {
+  const uint32_t warp = warp_index();
+  return warp == 0 ? Role::load : warp == 1 ? Role::multiply : Role::store;
+}
+//! [role]
+
 //! [problem]
 /// What a launch computes: C (m x n) = A (m x k) * B (n x k) transposed, all row-major.
 template <TileElement Element>

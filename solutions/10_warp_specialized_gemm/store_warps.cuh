@@ -20,11 +20,11 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
   __shared__ uint32_t tensor_memory_address;
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
   const int steps = problem.steps();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
                          /*producer_arv_count=*/1,        // the loading lane, which announces the bytes
                          /*consumer_arv_count=*/1);       // the tensor core, by a commit
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp == 0) {
+  if (role == Role::load) {
     tensor_memory.allocate();
     tensor_memory.release_lock();
   }
@@ -42,8 +42,8 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
   //! [shared]
 
   //! [roles]
-  switch (warp) {
-    case 0:  // loads
+  switch (role) {
+    case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           for (int step = 0; step < steps; ++step) {
@@ -56,7 +56,8 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
         input.producer().drain();
       }
       break;
-    case 1:  // multiplies
+
+    case Role::multiply:
       if (elected) {
         uint32_t phase = 1;  // a producer's: at first, the accumulator is free
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
@@ -72,7 +73,8 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
         }
       }
       break;
-    default: {  // store
+
+    case Role::store: {
       uint32_t phase = 0;
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         wait(&accumulator_full, phase);
@@ -82,10 +84,11 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
         cuda::ptx::tcgen05_fence_before_thread_sync();
         arrive(&accumulator_empty);
       }
+      break;
     }
   }
   sync_block();
-  if (warp == 0) tensor_memory.deallocate();
+  if (role == Role::load) tensor_memory.deallocate();
   //! [roles]
 }
 //! [kernel]

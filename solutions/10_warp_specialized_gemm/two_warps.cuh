@@ -20,11 +20,11 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   __shared__ uint32_t tensor_memory_address;
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
   const int steps = problem.steps();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
                          /*producer_arv_count=*/1,        // the loading lane, which announces the bytes
                          /*consumer_arv_count=*/1);       // the tensor core, by a commit
@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp == 0) {
+  if (role == Role::load) {
     tensor_memory.allocate();
     tensor_memory.release_lock();
   }
@@ -43,21 +43,30 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   //! [roles]
   uint32_t phase = 0;
   for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-    if (warp == 0 && elected) {
-      for (int step = 0; step < steps; ++step) {
-        auto stage = input.producer().acquire();
-        stage.expect_bytes();
-        copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
-        copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
-      }
-    }
-    if (warp == 1 && elected) {
-      for (int step = 0; step < steps; ++step) {
-        auto stage = input.consumer().acquire();
-        multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
-        commit_mmas(stage.mbar());
-      }
-      commit_mmas(&accumulator_full);
+    switch (role) {
+      case Role::load:
+        if (elected) {
+          for (int step = 0; step < steps; ++step) {
+            auto stage = input.producer().acquire();
+            stage.expect_bytes();
+            copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
+          }
+        }
+        break;
+
+      case Role::multiply:
+        if (elected) {
+          for (int step = 0; step < steps; ++step) {
+            auto stage = input.consumer().acquire();
+            multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
+            commit_mmas(stage.mbar());
+          }
+          commit_mmas(&accumulator_full);
+        }
+        break;
+
+      case Role::store: break;  // as all four warps do next
     }
     wait(&accumulator_full, phase);  // the tensor core has done its last MMA: the accumulator is complete
     cuda::ptx::tcgen05_fence_after_thread_sync();
@@ -66,7 +75,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     store_quarter(problem, tile, accumulator);
     sync_block();  // all have read it: it may be overwritten
   }
-  if (warp == 0) tensor_memory.deallocate();
+  if (role == Role::load) tensor_memory.deallocate();
   //! [roles]
 }
 //! [kernel]
