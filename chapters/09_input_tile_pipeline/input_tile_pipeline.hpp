@@ -39,8 +39,8 @@ class InputTilePipeline {
       : pipeline_(barriers), payload_(payload) {}
 
   /// Initialises all barriers. One thread of the block.
-  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arv_count, int32_t consumer_arv_count) {
-    Pipeline{storage}.init_mbars(producer_arv_count, consumer_arv_count);
+  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arrive_count, int32_t consumer_arrive_count) {
+    Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
   /// The tiles of all stages.

@@ -29,8 +29,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
 
   if (role == Role::load && elected) {
     // TODO 2: not all of these are 1. Who arrives at which barrier, and how often in each phase?
-    Input::init_barriers(input_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
-    Output::init_barriers(output_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
+    Input::init_barriers(input_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/1);
+    Output::init_barriers(output_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/1);
     handshake.init(/*epilogue_threads=*/1);
     fence_barrier_init();
   }

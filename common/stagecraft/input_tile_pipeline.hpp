@@ -63,10 +63,10 @@ class InputTilePipeline {
   ///
   /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
   /// @param storage             the barriers: a BarrierArray in shared memory.
-  /// @param producer_arv_count  arrivals that fill a stage; announcing bytes counts as one.
-  /// @param consumer_arv_count  arrivals that free it; a `tcgen05.commit` counts as one.
-  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arv_count, int32_t consumer_arv_count) {
-    Pipeline{storage}.init_mbars(producer_arv_count, consumer_arv_count);
+  /// @param producer_arrive_count  arrivals that fill a stage; announcing bytes counts as one.
+  /// @param consumer_arrive_count  arrivals that free it; a `tcgen05.commit` counts as one.
+  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arrive_count, int32_t consumer_arrive_count) {
+    Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
   // ---- Asking and waiting ------------------------------------------------------------------------------------------

@@ -61,10 +61,10 @@ class OutputTilePipeline {
   ///
   /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
   /// @param storage             the barriers: a BarrierArray in shared memory.
-  /// @param producer_arv_count  arrivals that hand over an accumulator: 1, the commit.
-  /// @param consumer_arv_count  arrivals that free it: the threads of the epilogue, or its warps.
-  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arv_count, int32_t consumer_arv_count) {
-    Pipeline{storage}.init_mbars(producer_arv_count, consumer_arv_count);
+  /// @param producer_arrive_count  arrivals that hand over an accumulator: 1, the commit.
+  /// @param consumer_arrive_count  arrivals that free it: the threads of the epilogue, or its warps.
+  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arrive_count, int32_t consumer_arrive_count) {
+    Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
   // ---- Asking and waiting ------------------------------------------------------------------------------------------

@@ -119,8 +119,8 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ typename Pipeline::BarrierArray barriers;
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1,  // the copying thread, which announces the bytes
-                            /*consumer_arv_count=*/kRowWarps * kWarpSize);  // every thread that has read the tiles
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1,  // the copying thread, which announces the bytes
+                            /*consumer_arrive_count=*/kRowWarps * kWarpSize);  // every thread that has read the tiles
     fence_barrier_init();
   }
   __syncthreads();
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Pipeline::BarrierArray barriers;
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/kRowWarps * kWarpSize);
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/kRowWarps * kWarpSize);
     fence_barrier_init();
   }
   __syncthreads();
@@ -220,8 +220,8 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
   const uint32_t rank = block_rank();
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1,
-                            /*consumer_arv_count=*/kClusterSize * kRowWarps);  // a lane of each row warp of the pair
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1,
+                            /*consumer_arrive_count=*/kClusterSize * kRowWarps);  // a lane of each row warp of the pair
     fence_barrier_init();
   }
   sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
@@ -295,9 +295,9 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
   const TmemAllocation<32> memory{&published};
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1,  // the copying thread, as ever
-                            /*consumer_arv_count=*/1);           // the tensor core, once for each group
-    init_barrier(&done, /*arrive_count=*/1);                     // the tensor core, once
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1,  // the copying thread, as ever
+                            /*consumer_arrive_count=*/1);           // the tensor core, once for each group
+    init_barrier(&done, /*arrive_count=*/1);                        // the tensor core, once
     fence_barrier_init();
   }
   __syncwarp();

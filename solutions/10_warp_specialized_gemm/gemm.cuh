@@ -31,11 +31,11 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
 
   if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
-                         /*producer_arv_count=*/1,   // the loading lane, which announces the bytes
-                         /*consumer_arv_count=*/1);  // the tensor core, by a commit
+                         /*producer_arrive_count=*/1,   // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/1);  // the tensor core, by a commit
     Output::init_barriers(output_barriers,
-                          /*producer_arv_count=*/1,                         // the tensor core, by a commit
-                          /*consumer_arv_count=*/kStoreWarps * kWarpSize);  // all who have read it
+                          /*producer_arrive_count=*/1,                         // the tensor core, by a commit
+                          /*consumer_arrive_count=*/kStoreWarps * kWarpSize);  // all who have read it
     handshake.init(/*epilogue_threads=*/kStoreWarps * kWarpSize);
     fence_barrier_init();
   }

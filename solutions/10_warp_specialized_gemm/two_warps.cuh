@@ -26,8 +26,8 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
 
   if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
-                         /*producer_arv_count=*/1,        // the loading lane, which announces the bytes
-                         /*consumer_arv_count=*/1);       // the tensor core, by a commit
+                         /*producer_arrive_count=*/1,     // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/1);    // the tensor core, by a commit
     init_barrier(&accumulator_full, /*arrive_count=*/1);  // the tensor core, by a commit
     fence_barrier_init();
   }

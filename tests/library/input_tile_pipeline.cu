@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ typename T::Payload::Storage tiles;
   __shared__ typename Pipeline::BarrierArray barriers;
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/1);
     fence_barrier_init();
   }
   __syncthreads();

@@ -32,9 +32,9 @@ __global__ void __launch_bounds__(2 * kWarpSize + kEpilogueThreads)
   __shared__ Output::BarrierArray output_barriers;
   __shared__ TmemHandshake handshake;
   if (threadIdx.x == 0) {
-    Input::init_barriers(input_barriers, /*producer_arv_count=*/1,
-                         /*consumer_arv_count=*/1 + kEpilogueThreads);  // the commit, and who reads the scales
-    Output::init_barriers(output_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/kEpilogueThreads);
+    Input::init_barriers(input_barriers, /*producer_arrive_count=*/1,
+                         /*consumer_arrive_count=*/1 + kEpilogueThreads);  // the commit, and who reads the scales
+    Output::init_barriers(output_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/kEpilogueThreads);
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
   }
