@@ -32,7 +32,7 @@ class InputTilePipeline {
   using Consumer = InputConsumer<Payload, NumGroupStages, KGroupSize>;
 
   /// Bytes that fill a stage. `expect_bytes()` of a producer's stage announces as many.
-  // TODO 1: how many? Payload::bytes_per_tile are for the tiles of one step of K.
+  // TODO 1: how many? Payload::bytes_per_tile are for the tiles of one k-tile.
   static constexpr uint32_t bytes_per_stage = 0;
 
   __device__ __forceinline__ InputTilePipeline(BarrierArray& barriers, Payload payload)
@@ -46,7 +46,7 @@ class InputTilePipeline {
   /// The tiles of all stages.
   __device__ __forceinline__ const Payload& payload() const { return payload_; }
 
-  /// The tiles of step `k` (0 to KGroupSize - 1) of a stage.
+  /// The tiles of k-tile `k` (0 to KGroupSize - 1) of a stage.
   __device__ __forceinline__ typename Payload::Tiles tile(uint32_t stage, int k = 0) const {
     // TODO 1: the tiles of a stage stand side by side in the payload; which is this one?
     return payload_.tile(0);

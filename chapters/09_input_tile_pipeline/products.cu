@@ -56,11 +56,11 @@ __device__ void store_row(float* c, const float (&sums)[kTileN], int row, int fi
 
 // ---- 1. A group of tiles comes --------------------------------------------------------------------------------------
 
-/// Has the tiles of one group copied: those of the steps group * KGroupSize and following of K. Called by one thread.
+/// Has the tiles of one group copied: k-tiles group * KGroupSize and following. Called by one thread.
 /// @param tiles  the stage that they go to, in the hands of the producer.
 template <int KGroupSize, typename Stage>
 __device__ void copy_group(const Stage& tiles, const Problem& problem, int group) {
-  // TODO 1: announce the bytes of the group, and have its tiles of A and of B copied, one step of K after the other.
+  // TODO 1: announce the bytes of the group, and have its tiles of A and of B copied, one k-tile after the other.
 }
 
 /// Has all groups copied. Called by one thread.
@@ -74,7 +74,7 @@ __device__ void copy_groups(Producer& producer, const Problem& problem, int grou
 
 // ---- 2. Threads multiply it -----------------------------------------------------------------------------------------
 
-/// Adds to a row of C what one step of K gives. Called by each thread for its row.
+/// Adds to a row of C what one k-tile gives. Called by each thread for its row.
 __device__ void add_products(float (&sums)[kTileN], ATile<float>& a, BTile<float>& b) {
 #pragma unroll 4
   for (int i = 0; i < kTileK; ++i) {
@@ -91,7 +91,7 @@ __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int g
     auto tiles = consumer.acquire();
     const auto [a, b] = tiles.tile();
     add_products(sums, a, b);
-    // TODO 2: a group has KGroupSize steps of K. And who frees the stage? See what the end of the scope does.
+    // TODO 2: a group has KGroupSize k-tiles. And who frees the stage? See what the end of the scope does.
   }
 }
 
@@ -222,9 +222,9 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
         for (int group = 0; group < groups; ++group) {
           auto tiles = producer.acquire();  // free in *both* blocks
           tiles.expect_bytes();             // both halves of B: one of them comes from the neighbour
-          for (int step = 0; step < kGroupSize; ++step) {
-            const auto [a, b] = tiles.tile(step);
-            const int column = (group * kGroupSize + step) * kTileK;
+          for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+            const auto [a, b] = tiles.tile(k_tile);
+            const int column = (group * kGroupSize + k_tile) * kTileK;
             HalfOfB& half = reinterpret_cast<HalfOfB*>(&b)[rank];
             copy_tile(a, a_map, first_row, column, tiles.barrier());
             copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.barrier(),
@@ -242,8 +242,8 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
       for (int group = 0; group < groups; ++group) {
         auto tiles = consumer.acquire();
         if (rank == 1) __nanosleep(kSlowNanoseconds);  // one of the two is always later than the other
-        for (int step = 0; step < kGroupSize; ++step) {
-          const auto [a, b] = tiles.tile(step);
+        for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+          const auto [a, b] = tiles.tile(k_tile);
           add_products(sums, a, b);
         }
         __syncwarp();  // all lanes have read, before some arrive for them

@@ -13,8 +13,8 @@ namespace stagecraft {
 
 inline constexpr int kGemmThreads = (2 + kStoreWarps) * kWarpSize;
 
-/// @tparam Stages        steps of K that lie in shared memory.
-/// @tparam Accumulators  tiles of C that lie in tensor memory: with two, one is summed while the other is stored.
+/// @tparam Stages        k-tiles that fit in shared memory.
+/// @tparam Accumulators  tiles of C that fit in tensor memory: with two, one is summed while the other is stored.
 template <TileElement Element, int Stages, int Accumulators>
 __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Problem<Element> problem) {
   using Input = InputTilePipeline<Payload<Element, Stages>, Stages>;
@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const Role role = warp_role();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
   if (role == Role::load && elected) {
     // TODO 2: not all of these are 1. Who arrives at which barrier, and how often in each phase?
@@ -40,7 +40,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
     case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             // TODO 3: take a stage that is free, announce its bytes, and ask for both tiles; tile_copy.hpp.
           }
         }
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
         Output output{output_barriers, tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           // TODO 5: take an accumulator that is free. Which of the two, and who is told when it is complete?
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             // TODO 4: take the next stage, multiply its tiles into the accumulator, and see that the stage is freed.
           }
         }

@@ -44,7 +44,7 @@ class InputProducerStage {
   /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
   __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1: where the copies go. Called by any holder.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1: where the copies go. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
     return held_.pipeline().tile(held_.index(), k);
   }
@@ -109,7 +109,7 @@ class InputConsumerStage {
   /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
   __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1. Called by any holder.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
     return held_.pipeline().tile(held_.index(), k);
   }

@@ -18,7 +18,7 @@ class InputProducer;
 template <TilePayload Payload, int NumGroupStages, int KGroupSize>
 class InputConsumer;
 
-/// Tiles in a ring of `NumGroupStages` stages of `KGroupSize` steps of K each.
+/// Tiles in a ring of `NumGroupStages` stages of `KGroupSize` k-tiles each.
 ///
 /// A stage has one full and one empty barrier for all its tiles together: with a larger group, the same shared memory
 /// has fewer barriers to wait for. Group stage s holds tiles s * KGroupSize to s * KGroupSize + KGroupSize - 1 of the
@@ -50,7 +50,7 @@ class InputTilePipeline {
   using Consumer = InputConsumer<Payload, NumGroupStages, KGroupSize>;            ///< the multiplying warp's view
 
   static constexpr int num_group_stages = NumGroupStages;                            ///< stages of the ring
-  static constexpr int k_group_size = KGroupSize;                                    ///< steps of K in a stage
+  static constexpr int k_group_size = KGroupSize;                                    ///< k-tiles in a stage
   static constexpr uint32_t bytes_per_stage = KGroupSize * Payload::bytes_per_tile;  ///< that fill a stage
 
   /// Made by every thread of both roles, over the same barriers and tiles; each has its own position.
@@ -118,7 +118,8 @@ class InputTilePipeline {
   /// The tiles of all stages. Any thread.
   __device__ __forceinline__ const Payload& payload() const { return payload_; }
 
-  /// The tiles of step `k` (0 to KGroupSize - 1) of a stage: number stage * KGroupSize + k of the payload. Any thread.
+  /// The tiles of k-tile `k` (0 to KGroupSize - 1) of a stage: number stage * KGroupSize + k of the payload. Any
+  /// thread.
   __device__ __forceinline__ typename Payload::Tiles tile(uint32_t stage, int k = 0) const {
     return payload_.tile(stage * KGroupSize + k);
   }

@@ -35,7 +35,7 @@ class [[nodiscard(
   /// The group stage, 0 to NumGroupStages - 1.
   __device__ __forceinline__ uint32_t stage() const { return stage_.stage(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1: where the copies go.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1: where the copies go.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const { return stage_.tile(k); }
 
   /// The full barrier of the group stage, for the copies to signal.
@@ -76,7 +76,7 @@ class [[nodiscard(
   /// The group stage, 0 to NumGroupStages - 1.
   __device__ __forceinline__ uint32_t stage() const { return stage_.stage(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const { return stage_.tile(k); }
 
   /// The empty barrier of the group stage: commit the MMAs that read its tiles to it.

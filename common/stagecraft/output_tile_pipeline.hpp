@@ -179,7 +179,7 @@ class OutputTilePipeline {
     return OutputConsumer<OutputTilePipeline>(*this);
   }
 
-  /// The view of a kernel in which each step of K has an accumulator of its own: it goes hand in hand with the tiles
+  /// The view of a kernel in which each k-tile has an accumulator of its own: it goes hand in hand with the tiles
   /// that `input` brings, and the epilogue sees both.
   template <typename InputPipeline>
   __device__ __forceinline__ PerKViews<InputPipeline, OutputTilePipeline> per_k(InputPipeline& input) {

@@ -14,7 +14,8 @@ namespace stagecraft {
 /// of.
 ///
 /// `Storage` is what to declare in shared memory and to make the payload from. `tile(number)` gives the tiles of one
-/// step of K, as a structure `Tiles` of references, `num_tiles` of them; copies fill each with `bytes_per_tile` bytes.
+/// k-tile, as a structure `Tiles` of references, and there are `num_tiles` of them; copies fill each with
+/// `bytes_per_tile` bytes.
 template <typename Payload>
 concept TilePayload = std::is_trivially_copyable_v<Payload> && requires(const Payload& payload, uint32_t number) {
   typename Payload::Storage;
@@ -24,8 +25,8 @@ concept TilePayload = std::is_trivially_copyable_v<Payload> && requires(const Pa
   { payload.tile(number) } -> std::same_as<typename Payload::Tiles>;
 };
 
-/// A tile of A and one of B for each step of K.
-/// @tparam NumTiles  steps of K in shared memory: NumGroupStages * KGroupSize of the pipeline.
+/// A tile of A and one of B for each k-tile.
+/// @tparam NumTiles  k-tiles in shared memory: NumGroupStages * KGroupSize of the pipeline.
 template <SharedTile ATileType, SharedTile BTileType, int NumTiles>
 class StandardTilePayload {
   static_assert(NumTiles >= 1, "StandardTilePayload: NumTiles must be at least 1");
@@ -43,19 +44,19 @@ class StandardTilePayload {
                 "StandardTilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; use "
                 "fewer stages, a smaller k-group or smaller tiles");
 
-  /// The tiles of one step of K.
+  /// The tiles of one k-tile.
   struct Tiles {
     ATile& a;  ///< tile of A
     BTile& b;  ///< tile of B
   };
 
-  static constexpr int num_tiles = NumTiles;                               ///< steps of K in shared memory
-  static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes;  ///< that the copies of one step of K bring
+  static constexpr int num_tiles = NumTiles;                               ///< k-tiles in shared memory
+  static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes;  ///< that the copies of one k-tile bring
 
   /// @param storage  in shared memory.
   __device__ __forceinline__ explicit StandardTilePayload(Storage& storage) : storage_(&storage) {}
 
-  /// The tiles of step `number` of K, 0 to num_tiles - 1. Any thread.
+  /// The tiles of k-tile `number`, 0 to num_tiles - 1. Any thread.
   __device__ __forceinline__ Tiles tile(uint32_t number) const { return {storage_->a[number], storage_->b[number]}; }
 
  private:
@@ -63,7 +64,7 @@ class StandardTilePayload {
 };
 
 /// A tile of A, one of B, and the scale factors of both, for the block-scaled kinds of MMA (MXFP8, MXFP4, NVFP4).
-/// @tparam NumTiles  steps of K in shared memory: NumGroupStages * KGroupSize of the pipeline.
+/// @tparam NumTiles  k-tiles in shared memory: NumGroupStages * KGroupSize of the pipeline.
 template <SharedTile ATileType, SharedTile BTileType, SharedTile SfaTileType, SharedTile SfbTileType, int NumTiles>
 class BlockScaledTilePayload {
   static_assert(NumTiles >= 1, "BlockScaledTilePayload: NumTiles must be at least 1");
@@ -91,7 +92,7 @@ class BlockScaledTilePayload {
                 "BlockScaledTilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; "
                 "use fewer stages, a smaller k-group or smaller tiles");
 
-  /// The tiles of one step of K.
+  /// The tiles of one k-tile.
   struct Tiles {
     ATile& a;      ///< tile of A
     BTile& b;      ///< tile of B
@@ -99,14 +100,14 @@ class BlockScaledTilePayload {
     SfbTile& sfb;  ///< tile of B's scale factors
   };
 
-  static constexpr int num_tiles = NumTiles;  ///< steps of K in shared memory
-  /// That the copies of one step of K bring.
+  static constexpr int num_tiles = NumTiles;  ///< k-tiles in shared memory
+  /// That the copies of one k-tile bring.
   static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes + SfaTile::bytes + SfbTile::bytes;
 
   /// @param storage  in shared memory.
   __device__ __forceinline__ explicit BlockScaledTilePayload(Storage& storage) : storage_(&storage) {}
 
-  /// The tiles of step `number` of K, 0 to num_tiles - 1. Any thread.
+  /// The tiles of k-tile `number`, 0 to num_tiles - 1. Any thread.
   __device__ __forceinline__ Tiles tile(uint32_t number) const {
     return {storage_->a[number], storage_->b[number], storage_->sfa[number], storage_->sfb[number]};
   }
@@ -115,10 +116,10 @@ class BlockScaledTilePayload {
   Storage* storage_;
 };
 
-/// A tile of A, one of B, and one f32 scale for each row of A: FP8 whose sums the epilogue scales after each step of K,
+/// A tile of A, one of B, and one f32 scale for each row of A: FP8 whose sums the epilogue scales after each k-tile,
 /// because the tensor core knows no f32 scales.
 /// @tparam AScalesTileType  1 x (rows of A), f32.
-/// @tparam NumTiles         steps of K in shared memory: NumGroupStages * KGroupSize of the pipeline.
+/// @tparam NumTiles         k-tiles in shared memory: NumGroupStages * KGroupSize of the pipeline.
 template <SharedTile ATileType, SharedTile BTileType, SharedTile AScalesTileType, int NumTiles>
 class BlockwiseFp8TilePayload {
   static_assert(NumTiles >= 1, "BlockwiseFp8TilePayload: NumTiles must be at least 1");
@@ -144,21 +145,21 @@ class BlockwiseFp8TilePayload {
                 "BlockwiseFp8TilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; "
                 "use fewer stages, a smaller k-group or smaller tiles");
 
-  /// The tiles of one step of K.
+  /// The tiles of one k-tile.
   struct Tiles {
     ATile& a;               ///< tile of A
     BTile& b;               ///< tile of B
     AScalesTile& a_scales;  ///< tile of A's scales
   };
 
-  static constexpr int num_tiles = NumTiles;  ///< steps of K in shared memory
-  /// That the copies of one step of K bring.
+  static constexpr int num_tiles = NumTiles;  ///< k-tiles in shared memory
+  /// That the copies of one k-tile bring.
   static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes + AScalesTile::bytes;
 
   /// @param storage  in shared memory.
   __device__ __forceinline__ explicit BlockwiseFp8TilePayload(Storage& storage) : storage_(&storage) {}
 
-  /// The tiles of step `number` of K, 0 to num_tiles - 1. Any thread.
+  /// The tiles of k-tile `number`, 0 to num_tiles - 1. Any thread.
   __device__ __forceinline__ Tiles tile(uint32_t number) const {
     return {storage_->a[number], storage_->b[number], storage_->a_scales[number]};
   }

@@ -58,14 +58,14 @@ __device__ void store_row(float* c, const float (&sums)[kTileN], int row, int fi
 
 // ---- 1. A group of tiles comes --------------------------------------------------------------------------------------
 
-/// Has the tiles of one group copied: those of the steps group * KGroupSize and following of K. Called by one thread.
+/// Has the tiles of one group copied: k-tiles group * KGroupSize and following. Called by one thread.
 /// @param tiles  the stage that they go to, in the hands of the producer.
 template <int KGroupSize, typename Stage>
 __device__ void copy_group(const Stage& tiles, const Problem& problem, int group) {
   tiles.expect_bytes();  // of all the group: one phase of the barrier is for all its tiles
-  for (int step = 0; step < KGroupSize; ++step) {
-    const auto [a, b] = tiles.tile(step);
-    const int column = (group * KGroupSize + step) * kTileK;
+  for (int k_tile = 0; k_tile < KGroupSize; ++k_tile) {
+    const auto [a, b] = tiles.tile(k_tile);
+    const int column = (group * KGroupSize + k_tile) * kTileK;
     copy_tile(a, problem.a_map, problem.first_row, column, tiles.barrier());
     copy_tile(b, problem.b_map, problem.first_column, column, tiles.barrier());
   }
@@ -84,7 +84,7 @@ __device__ void copy_groups(Producer& producer, const Problem& problem, int grou
 
 // ---- 2. Threads multiply it -----------------------------------------------------------------------------------------
 
-/// Adds to a row of C what one step of K gives. Called by each thread for its row.
+/// Adds to a row of C what one k-tile gives. Called by each thread for its row.
 __device__ void add_products(float (&sums)[kTileN], ATile<float>& a, BTile<float>& b) {
 #pragma unroll 4
   for (int i = 0; i < kTileK; ++i) {
@@ -99,8 +99,8 @@ template <int KGroupSize, typename Consumer>
 __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int groups) {
   for (int group = 0; group < groups; ++group) {
     auto tiles = consumer.acquire();
-    for (int step = 0; step < KGroupSize; ++step) {
-      const auto [a, b] = tiles.tile(step);
+    for (int k_tile = 0; k_tile < KGroupSize; ++k_tile) {
+      const auto [a, b] = tiles.tile(k_tile);
       add_products(sums, a, b);
     }
     arrive(tiles.mbar());  // each thread, after its last read; the end of the scope only steps
@@ -237,9 +237,9 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
         for (int group = 0; group < groups; ++group) {
           auto tiles = producer.acquire();  // free in *both* blocks
           tiles.expect_bytes();             // both halves of B: one of them comes from the neighbour
-          for (int step = 0; step < kGroupSize; ++step) {
-            const auto [a, b] = tiles.tile(step);
-            const int column = (group * kGroupSize + step) * kTileK;
+          for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+            const auto [a, b] = tiles.tile(k_tile);
+            const int column = (group * kGroupSize + k_tile) * kTileK;
             HalfOfB& half = reinterpret_cast<HalfOfB*>(&b)[rank];
             copy_tile(a, a_map, first_row, column, tiles.barrier());
             copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.barrier(),
@@ -257,8 +257,8 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
       for (int group = 0; group < groups; ++group) {
         auto tiles = consumer.acquire();
         if (rank == 1) __nanosleep(kSlowNanoseconds);  // one of the two is always later than the other
-        for (int step = 0; step < kGroupSize; ++step) {
-          const auto [a, b] = tiles.tile(step);
+        for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+          const auto [a, b] = tiles.tile(k_tile);
           add_products(sums, a, b);
         }
         __syncwarp();  // all lanes have read, before some arrive for them
@@ -329,9 +329,9 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
         for (int group = 0; group < groups; ++group) {
           auto tiles = consumer.acquire_stage();
           cuda::ptx::tcgen05_fence_after_thread_sync();
-          for (int step = 0; step < kGroupSize; ++step) {
-            const auto [a, b] = tiles.tile(step);
-            multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || step > 0);
+          for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+            const auto [a, b] = tiles.tile(k_tile);
+            multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || k_tile > 0);
           }
           commit_mmas(tiles.mbar());  // the tensor core frees the stage, when it has read all of the group
           std::move(tiles).release();

@@ -14,8 +14,8 @@ namespace stagecraft {
 inline constexpr int kGemmThreads = (2 + kStoreWarps) * kWarpSize;
 
 //! [kernel]
-/// @tparam Stages        steps of K that lie in shared memory.
-/// @tparam Accumulators  tiles of C that lie in tensor memory: with two, one is summed while the other is stored.
+/// @tparam Stages        k-tiles that fit in shared memory.
+/// @tparam Accumulators  tiles of C that fit in tensor memory: with two, one is summed while the other is stored.
 template <TileElement Element, int Stages, int Accumulators>
 __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Problem<Element> problem) {
   //! [shared]
@@ -27,7 +27,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const Role role = warp_role();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
   if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
@@ -47,11 +47,11 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
     case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
           }
         }
         input.producer().drain();
@@ -64,9 +64,9 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
         Output output{output_barriers, tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           auto sums = output.producer().acquire();
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
-            multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
+            multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
             commit_mmas(stage.mbar());
           }
         }

@@ -1,4 +1,4 @@
-// Step 1: one warp loads and multiplies, in turns. All four store.
+// Version 1: one warp loads and multiplies, in turns. All four store.
 #pragma once
 
 #include <store_quarter.cuh>
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
   const uint32_t warp = warp_index();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
   if (warp == 0 && elected) {
     init_barrier(&input_full, /*arrive_count=*/1);   // the elected lane, which announces the bytes
@@ -39,12 +39,12 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   uint32_t phase = 0;
   for (TileOfC tile{problem}; tile.exists(); tile.next()) {
     if (warp == 0 && elected) {
-      for (int step = 0; step < steps; ++step) {
+      for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
         expect_bytes(&input_full, Payload<Element, 1>::bytes_per_tile);
-        copy_tile(a, problem.a, tile.row(), step * kTileK<Element>, &input_full);
-        copy_tile(b, problem.b, tile.column(), step * kTileK<Element>, &input_full);
+        copy_tile(a, problem.a, tile.row(), k_tile * kTileK<Element>, &input_full);
+        copy_tile(b, problem.b, tile.column(), k_tile * kTileK<Element>, &input_full);
         wait(&input_full, phase);
-        multiply_tiles(accumulator, a, b, /*accumulate=*/step > 0);
+        multiply_tiles(accumulator, a, b, /*accumulate=*/k_tile > 0);
         commit_mmas(&input_empty);
         wait(&input_empty, phase);
         phase ^= 1;

@@ -20,7 +20,7 @@ namespace stagecraft {
 /// The tile of C that a block computes at a time.
 inline constexpr int kTileM = 128;
 inline constexpr int kTileN = 128;
-/// Elements along K in one step: 128 bytes, as wide as the swizzle.
+/// Elements along K in a tile of A or B: 128 bytes, as wide as the swizzle.
 template <TileElement Element>
 inline constexpr int kTileK = 128 / sizeof(Element);
 
@@ -28,7 +28,7 @@ template <TileElement Element>
 using ATile = Tile<Element, kTileM, kTileK<Element>>;
 template <TileElement Element>
 using BTile = Tile<Element, kTileN, kTileK<Element>>;
-/// What lies in shared memory: `Stages` steps of K, of 32 KiB each.
+/// What is in shared memory: `Stages` k-tiles, each a tile of A and one of B, 32 KiB together.
 template <TileElement Element, int Stages>
 using Payload = StandardTilePayload<ATile<Element>, BTile<Element>, Stages>;
 /// A tile of C in tensor memory: 128 lanes, 128 columns.
@@ -58,8 +58,9 @@ struct Problem {
   GemmOutput<Element>* c;
   int m, n, k;
 
-  /// Steps of K for each tile of C. The last may hang over the edge: what lies beyond reads as zero, and adds nothing.
-  __device__ int steps() const { return (k + kTileK<Element> - 1) / kTileK<Element>; }
+  /// k-tiles to add up for each tile of C. The last may hang over the edge: what is beyond reads as zero and adds
+  /// nothing.
+  __device__ int k_tiles() const { return (k + kTileK<Element> - 1) / kTileK<Element>; }
   __host__ __device__ uint32_t tiles_down() const { return (m + kTileM - 1) / kTileM; }
   __host__ __device__ uint32_t tiles() const { return tiles_down() * ((n + kTileN - 1) / kTileN); }
 };

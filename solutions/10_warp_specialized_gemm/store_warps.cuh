@@ -1,4 +1,4 @@
-// Step 3: a warp loads, a warp multiplies, and four others store, while the next tiles come in.
+// Version 3: a warp loads, a warp multiplies, and four others store, while the next tiles come in.
 #pragma once
 
 #include <store_quarter.cuh>
@@ -22,7 +22,7 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
   const Role role = warp_role();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
   if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
@@ -46,11 +46,11 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
     case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
           }
         }
         input.producer().drain();
@@ -64,9 +64,9 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
           wait(&accumulator_empty, phase);
           cuda::ptx::tcgen05_fence_after_thread_sync();
           phase ^= 1;
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
-            multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
+            multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
             commit_mmas(stage.mbar());
           }
           commit_mmas(&accumulator_full);

@@ -47,7 +47,7 @@ int main(int argc, char** argv) try {
     if (argc != 2 || name != argv[1]) continue;
     require_tcgen05(current_device());
     const bool right = multiply_and_verify(version, 3 * 128, 128, 512);
-    std::printf("%s: three tiles of C, of eight steps each, by one block: %s\n", argv[1], right ? "right" : "WRONG");
+    std::printf("%s: three tiles of C, of eight k-tiles each, by one block: %s\n", argv[1], right ? "right" : "WRONG");
     return right ? 0 : 1;
   }
   std::fprintf(stderr, "usage: gemm_versions one_warp|two_warps|store_warps|two_accumulators\n");

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kPairThreads = 128;
 
-/// What a block of a pair holds of one step along K: half the rows of each operand.
+/// What a block of a pair holds of one k-tile: half the rows of each operand.
 template <typename Element, int M, int N>
 struct HalfTiles {
   static constexpr int k = 128 / sizeof(Element);  // a line of the 128-byte swizzle

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-/// Elements of the tiles of one step of K: A has kTileM x kTileK of them, B kTileN x kTileK.
+/// Elements of the tiles of one k-tile: A has kTileM x kTileK of them, B kTileN x kTileK.
 constexpr int kTileM = 128;
 constexpr int kTileN = 16;
 constexpr int kTileK = 16;

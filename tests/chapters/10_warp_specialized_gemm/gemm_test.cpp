@@ -85,7 +85,7 @@ const Shape kShapes[] = {
     {33, 31, 3},
     {257, 3, 25},
     {130, 250, 41},
-    // Fewer steps along K than stages, as many, and more: the ring is not filled, filled, and goes round.
+    // Fewer k-tiles than stages, as many, and more: the ring is not filled, filled, and goes round.
     {64, 64, 24},
     {64, 64, 32},
     {64, 64, 33},
@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(Chapter10, GemmVersions,
                                          GemmVersion::two_accumulators),
                          name_of);
 
-/// What the device takes for three tiles of C, of eight steps of K each, by one block.
+/// What the device takes for three tiles of C, of eight k-tiles each, by one block.
 float milliseconds(GemmVersion version) {
   const int64_t m = 384, n = 128, k = 512;
   const DeviceBuffer<__nv_bfloat16> a(random_operand<__nv_bfloat16>(m * k, 1), "A"),
