@@ -67,9 +67,9 @@ __device__ void copy_group(const Stage& tiles, const Problem& problem, int group
 template <int KGroupSize, typename Producer>
 __device__ void copy_groups(Producer& producer, const Problem& problem, int groups) {
   for (int group = 0; group < groups; ++group) {
-    auto tiles = producer.acquire();  // waits until the stage is free; the end of the scope steps
+    auto tiles = producer.acquire();  // waits until the stage is free
     copy_group<KGroupSize>(tiles, problem, group);
-  }
+  }  // steps: stage full when the bytes have come
 }
 
 // ---- 2. Threads multiply it -----------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kThreads)
           // TODO 3: ask whether the stage is free; if it is not, add up one piece, if one is left; then wait if needed.
           auto tiles = producer.acquire();
           copy_group<kGroupSize>(tiles, problem, group);
-        }
+        }  // steps: stage full when the bytes have come
         *while_waiting = piece;
         while (piece < pieces) total += sum_of_piece(numbers, piece++);
         *sum = total;
@@ -221,7 +221,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
       if (elect_one()) {
         for (int group = 0; group < groups; ++group) {
           auto tiles = producer.acquire();  // free in *both* blocks
-          tiles.expect_bytes();             // both halves of B: one of them comes from the neighbour
+          tiles.expect_bytes();             // stage full when the neighbour's half of B has come as well
           for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
             const auto [a, b] = tiles.tile(k_tile);
             const int column = (group * kGroupSize + k_tile) * kTileK;
@@ -248,7 +248,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
         }
         __syncwarp();  // all lanes have read, before some arrive for them
         if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
-      }
+      }  // steps: stage empty when a lane of each row warp of both blocks has arrived
       store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
       break;
   }

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
         }
       }
       break;
-    }
+    }  // waits until no thread uses tensor memory, then deallocates
 
     case Role::store: {
       const EpilogueWarp tensor_memory{handshake};
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
         // TODO 5: take the next accumulator that is complete, and store this warp's quarter of it.
       }
       break;
-    }
+    }  // arrives: tensor memory used no more by this thread
   }
 }
 

@@ -33,13 +33,13 @@ __device__ __forceinline__ float add_over_warp(float sum) {
 __device__ __forceinline__ void fill(ProducerStage<kStages> stage, SparseRows& rows, int row) {
   const uint32_t bytes = rows.lengths[row] * sizeof(float);
   if (bytes == 0) {
-    arrive(stage.mbar());
-    std::move(stage).release();
+    arrive(stage.mbar());        // full: no bytes will come
+    std::move(stage).release();  // steps only
     return;
   }
   expect_bytes(stage.mbar(), bytes);
   copy_bulk(rows.tile[stage.index()], rows.in + row * kRowPitch, bytes, stage.mbar());
-  std::move(stage).release();
+  std::move(stage).release();  // steps: stage full when the bytes have come
 }
 
 /// Called by one lane.
@@ -51,9 +51,9 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 
 /// One lane arrives for the warp, which has read what it needs, and the whole warp steps.
 __device__ __forceinline__ void give_back(ConsumerStage<kStages> stage) {
-  __syncwarp();  // the other lanes' reads come before this lane's arrival
-  if (elect_one()) stage.arrive();
-  std::move(stage).release_without_signal();
+  __syncwarp();                               // the other lanes' reads come before this lane's arrival
+  if (elect_one()) stage.arrive();            // stage empty
+  std::move(stage).release_without_signal();  // steps only
 }
 
 /// The sum of a row that has something in it. The stage is given back before the slow part.

@@ -76,9 +76,9 @@ __device__ void copy_group(const Stage& tiles, const Problem& problem, int group
 template <int KGroupSize, typename Producer>
 __device__ void copy_groups(Producer& producer, const Problem& problem, int groups) {
   for (int group = 0; group < groups; ++group) {
-    auto tiles = producer.acquire();  // waits until the stage is free; the end of the scope steps
+    auto tiles = producer.acquire();  // waits until the stage is free
     copy_group<KGroupSize>(tiles, problem, group);
-  }
+  }  // steps: stage full when the bytes have come
 }
 //! [copy_groups]
 
@@ -103,7 +103,7 @@ __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int g
       const auto [a, b] = tiles.tile(k_tile);
       add_products(sums, a, b);
     }
-    arrive(tiles.mbar());  // each thread, after its last read; the end of the scope only steps
+    arrive(tiles.mbar());  // stage empty when every thread has arrived, each after its last read
   }
 }
 
@@ -185,7 +185,7 @@ __global__ void __launch_bounds__(kThreads)
           if (!is_free && piece < pieces) total += sum_of_piece(numbers, piece++);
           auto tiles = producer.acquire_if_needed(is_free);
           copy_group<kGroupSize>(tiles, problem, group);
-        }
+        }  // steps: stage full when the bytes have come
         *while_waiting = piece;
         while (piece < pieces) total += sum_of_piece(numbers, piece++);
         *sum = total;
@@ -236,7 +236,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
       if (elect_one()) {
         for (int group = 0; group < groups; ++group) {
           auto tiles = producer.acquire();  // free in *both* blocks
-          tiles.expect_bytes();             // both halves of B: one of them comes from the neighbour
+          tiles.expect_bytes();             // stage full when the neighbour's half of B has come as well
           for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
             const auto [a, b] = tiles.tile(k_tile);
             const int column = (group * kGroupSize + k_tile) * kTileK;
@@ -263,7 +263,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
         }
         __syncwarp();  // all lanes have read, before some arrive for them
         if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
-      }
+      }  // steps: stage empty when a lane of each row warp of both blocks has arrived
       store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
       break;
   }
@@ -333,8 +333,8 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
             const auto [a, b] = tiles.tile(k_tile);
             multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || k_tile > 0);
           }
-          commit_mmas(tiles.mbar());  // the tensor core frees the stage, when it has read all of the group
-          std::move(tiles).release();
+          commit_mmas(tiles.mbar());   // stage empty when the tensor core has read all of the group
+          std::move(tiles).release();  // steps only
         }
         commit_mmas(&done);
       }

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
             stage.expect_bytes();
             copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
             copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
-          }
+          }  // steps: stage full when the bytes have come
         }
         input.producer().drain();
       }
@@ -67,12 +67,12 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
-            commit_mmas(stage.mbar());
+            commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
           }
-        }
+        }  // commits: accumulator full
       }
       break;
-    }
+    }  // waits until no thread uses tensor memory, then deallocates
 
     case Role::store: {
       const EpilogueWarp tensor_memory{handshake};
@@ -80,9 +80,9 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().acquire();
         store_quarter(problem, tile, sums.accumulator());
-      }
+      }  // arrives: accumulator empty for this thread
       break;
-    }
+    }  // arrives: tensor memory used no more by this thread
   }
   //! [roles]
 }
