@@ -91,8 +91,7 @@ __global__ void walk(uint32_t first_phase, int steps, uint32_t* indices, uint32_
   }
 }
 
-// ---- What the test calls
-// -------------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_walk(int stages, uint32_t first_phase, int steps, uint32_t* indices, uint32_t* phases) {
   const auto kernel = stages == 1 ? walk<1> : stages == 2 ? walk<2> : stages == 3 ? walk<3> : walk<4>;

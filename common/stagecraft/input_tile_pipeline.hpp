@@ -69,7 +69,7 @@ class InputTilePipeline {
     Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
-  // ---- Asking and waiting ------------------------------------------------------------------------------------------
+  // ---- Asking and waiting -------------------------------------------------------------------------------------------
 
   /// Whether the producer's current stage is free, at once: the *producer* asks, and the answer is the consumer's.
   ///
@@ -99,7 +99,7 @@ class InputTilePipeline {
     pipeline_.wait_consumer_if_needed(already_ready);
   }
 
-  // ---- Where things are --------------------------------------------------------------------------------------------
+  // ---- Where things are ---------------------------------------------------------------------------------------------
 
   /// The stage that the producer fills next, 0 to NumGroupStages - 1. By a producing thread: it is the thread's own.
   __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
@@ -130,7 +130,7 @@ class InputTilePipeline {
   /// The consumer goes on to its next stage. Called by every consuming thread, after the commit.
   __device__ __forceinline__ void consumer_step() { pipeline_.consumer_step(); }
 
-  // ---- The two warps' views ----------------------------------------------------------------------------------------
+  // ---- The two warps' views -----------------------------------------------------------------------------------------
 
   /// The view of the copying warp: it has nothing that only a consumer may call. By every producing thread.
   __device__ __forceinline__ Producer producer() { return Producer(*this); }
@@ -138,7 +138,7 @@ class InputTilePipeline {
   /// The view of the multiplying warp: it has nothing that only a producer may call. By every consuming thread.
   __device__ __forceinline__ Consumer consumer() { return Consumer(*this); }
 
-  // ---- Handles that must be released -------------------------------------------------------------------------------
+  // ---- Handles that must be released --------------------------------------------------------------------------------
 
   /// Waits until the producer's current stage is free, and gives it as a handle whose `release()` cannot be forgotten.
   ///

@@ -175,7 +175,7 @@ __host__ __device__ constexpr uint32_t with_scale_factor_ids(uint32_t descriptor
   return (descriptor & ~kIds) | sfa_id << 29 | sfb_id << 4;
 }
 
-// ---- From tiles ----------------------------------------------------------------------------------------------------
+// ---- From tiles -----------------------------------------------------------------------------------------------------
 
 /// The format of an element type as an operand.
 template <TileElement Element>

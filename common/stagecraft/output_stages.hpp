@@ -147,7 +147,7 @@ class EpilogueStage {
   StageInHand<Pipeline, Messages> held_;
 };
 
-// ---- As scopes -----------------------------------------------------------------------------------------------------
+// ---- As scopes ------------------------------------------------------------------------------------------------------
 
 /// The scope in which a thread's MMAs sum in an accumulator: `auto stage = producer.acquire();`. It ends with the
 /// enclosing braces by any way, and commits and steps then.

@@ -67,7 +67,7 @@ class OutputTilePipeline {
     Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
-  // ---- Asking and waiting ------------------------------------------------------------------------------------------
+  // ---- Asking and waiting -------------------------------------------------------------------------------------------
 
   /// Whether the next accumulator is free, at once. Asked by the MMA thread, and answered by the epilogue's arrivals;
   /// go on by `wait_epilogue_if_needed(answer)`.
@@ -89,7 +89,7 @@ class OutputTilePipeline {
     cuda::ptx::tcgen05_fence_after_thread_sync();
   }
 
-  // ---- Where things are --------------------------------------------------------------------------------------------
+  // ---- Where things are ---------------------------------------------------------------------------------------------
 
   /// The stage that the MMA thread sums in next, 0 to NumStages - 1. By that thread: the position is its own.
   __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
@@ -111,7 +111,7 @@ class OutputTilePipeline {
     return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns));
   }
 
-  // ---- Signals and steps, which the handles make -------------------------------------------------------------------
+  // ---- Signals and steps, which the handles make --------------------------------------------------------------------
 
   /// The tensor core hands stage `stage` to the epilogue, when the MMAs of the calling thread are done. By that thread.
   __device__ __forceinline__ void signal_epilogue(uint32_t stage) const {
@@ -130,7 +130,7 @@ class OutputTilePipeline {
   /// The epilogue goes on to its next stage. Called by each of its threads.
   __device__ __forceinline__ void consumer_step() { pipeline_.consumer_step(); }
 
-  // ---- Handles that must be released -------------------------------------------------------------------------------
+  // ---- Handles that must be released --------------------------------------------------------------------------------
 
   /// Waits until the next accumulator is free, and gives it as a handle whose `release()` cannot be forgotten.
   ///
@@ -167,7 +167,7 @@ class OutputTilePipeline {
     }
   }
 
-  // ---- The roles' views --------------------------------------------------------------------------------------------
+  // ---- The roles' views ---------------------------------------------------------------------------------------------
 
   /// The view of the thread that issues MMAs.
   __device__ __forceinline__ OutputProducer<OutputTilePipeline> producer() {

@@ -51,7 +51,7 @@ class ProducerConsumerPipeline {
     }
   }
 
-  // ---- Waiting -----------------------------------------------------------------------------------------------------
+  // ---- Waiting ------------------------------------------------------------------------------------------------------
 
   /// The consumer waits until the producer has filled the consumer's current stage.
   ///
@@ -106,7 +106,7 @@ class ProducerConsumerPipeline {
     if (!already_ready) wait_consumer(hint);
   }
 
-  // ---- Barriers and positions --------------------------------------------------------------------------------------
+  // ---- Barriers and positions ---------------------------------------------------------------------------------------
 
   /// The full barrier of a stage: the producer, or the copy engine on its behalf, arrives here. Called by any thread.
   __device__ MbarPtr producer_mbar(uint32_t stage) const { return full_ + stage; }
@@ -127,7 +127,7 @@ class ProducerConsumerPipeline {
   /// The consumer goes on to its next stage. Called by every consuming thread, after the stage was freed.
   __device__ void consumer_step() { consumer_.step(); }
 
-  // ---- Handles that must be released -------------------------------------------------------------------------------
+  // ---- Handles that must be released --------------------------------------------------------------------------------
 
   /// Waits until the producer's current stage is free, and gives it as a handle whose `release()` cannot be forgotten.
   ///
@@ -155,7 +155,7 @@ class ProducerConsumerPipeline {
     return {*this, consumer_stage(), consumer_mbar(consumer_stage()), acquired_at};
   }
 
-  // ---- Scopes ------------------------------------------------------------------------------------------------------
+  // ---- Scopes -------------------------------------------------------------------------------------------------------
 
   /// Waits until the producer's current stage is free; the scope that it returns steps when it ends.
   ///
@@ -207,7 +207,7 @@ class ProducerConsumerPipeline {
     return std::forward<Body>(body)(stage);
   }
 
-  // ---- Both at once ------------------------------------------------------------------------------------------------
+  // ---- Both at once -------------------------------------------------------------------------------------------------
 
   /// Waits until the current stage is free, arrives on its full barrier, steps: a producer that only counts.
   ///

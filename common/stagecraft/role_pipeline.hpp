@@ -79,7 +79,7 @@ class RolePipeline {
     return consumer_mbar_base_ + state_.index() * ConsumerSubStages + SubStage;
   }
 
-  // ---- The producer ------------------------------------------------------------------------------------------------
+  // ---- The producer -------------------------------------------------------------------------------------------------
 
   /// Waits until the consumers have freed the current stage, or this sub-stage of it; in the first round, returns at
   /// once.
@@ -118,7 +118,7 @@ class RolePipeline {
     if (elect != 0) commit_mmas<CtaGroup>(producer_mbar());
   }
 
-  // ---- The consumer ------------------------------------------------------------------------------------------------
+  // ---- The consumer -------------------------------------------------------------------------------------------------
 
   /// Waits until the producer has filled the current stage (its sub-stage 0). Does not step.
   ///
@@ -149,7 +149,7 @@ class RolePipeline {
     arrive(consumer_mbar<SubStage>());
   }
 
-  // ---- Both --------------------------------------------------------------------------------------------------------
+  // ---- Both ---------------------------------------------------------------------------------------------------------
 
   /// Goes on to the next stage. Called by all threads of the role: by a producer after `commit_mma()` or after giving
   /// `producer_mbar()` to copies; by a consumer after freeing all sub-stages without a step.

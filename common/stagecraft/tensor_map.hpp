@@ -155,7 +155,7 @@ CUtensorMap make_tensor_map(const T* address, std::initializer_list<TensorMapDim
   return make_tensor_map(address, dimensions.begin(), dimensions.size(), swizzle, out_of_bounds);
 }
 
-// ---- From tiles ----------------------------------------------------------------------------------------------------
+// ---- From tiles -----------------------------------------------------------------------------------------------------
 
 /// The type of the matrix elements from which a tile of `Element` is copied: float for tf32, else its own.
 template <TileElement Element>

@@ -57,7 +57,7 @@ class TmemAllocation {
   uint32_t* published_;
 };
 
-// ---- Loads and stores ----------------------------------------------------------------------------------------------
+// ---- Loads and stores -----------------------------------------------------------------------------------------------
 
 /// Starts to read cells of the calling warp's lanes into registers; they hold nothing before `wait_for_tmem_loads()`.
 ///
@@ -112,7 +112,7 @@ __device__ __forceinline__ void load_tmem_columns(float (&values)[Count], uint32
   for (int i = 0; i < Count; ++i) values[i] = __uint_as_float(words[i]);
 }
 
-// ---- Accumulators --------------------------------------------------------------------------------------------------
+// ---- Accumulators ---------------------------------------------------------------------------------------------------
 
 /// An accumulator D of M x N f32 elements in tensor memory: its address, and where its elements are.
 /// @tparam CtaGroup  2: each block of a pair holds half the rows.

@@ -72,7 +72,7 @@ __device__ __forceinline__ void copy_tile(ScaleFactorTile<Scale, Rows, Blocks>& 
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to.storage, &map, at, barrier);
 }
 
-// ---- By maps that know their tile ----------------------------------------------------------------------------------
+// ---- By maps that know their tile -----------------------------------------------------------------------------------
 
 /// Asks for a tile of any kind, as above, by a map that knows what it was made for: another tile does not compile.
 template <typename T, typename MappedTile>

@@ -31,7 +31,7 @@ __host__ __device__ constexpr uint32_t tmem_offset(uint32_t address, uint32_t la
   return address + tmem_address({lanes, columns});
 }
 
-// ---- Accumulators --------------------------------------------------------------------------------------------------
+// ---- Accumulators ---------------------------------------------------------------------------------------------------
 
 /// How the elements of D are spread over tensor memory. The letters are the PTX ISA's.
 /// Source: PTX ISA, "tcgen05: data path layout organization".
@@ -92,7 +92,7 @@ __host__ __device__ constexpr int accumulator_column(AccumulatorLayout layout, u
   return static_cast<int>(layout == AccumulatorLayout::b ? lane / 64 * (n / 2) + column : column);
 }
 
-// ---- What a warp loads and stores ----------------------------------------------------------------------------------
+// ---- What a warp loads and stores -----------------------------------------------------------------------------------
 
 /// The shapes of `tcgen05.ld` and `tcgen05.st`: lanes x bits that one repetition covers.
 enum class FragmentShape : uint8_t { lanes_32x32b, lanes_16x64b, lanes_16x128b, lanes_16x256b };

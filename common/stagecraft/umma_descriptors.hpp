@@ -73,7 +73,7 @@ __host__ __device__ constexpr uint64_t advance_descriptor(uint64_t descriptor, u
   return descriptor + (bytes >> 4);
 }
 
-// ---- From tiles ----------------------------------------------------------------------------------------------------
+// ---- From tiles -----------------------------------------------------------------------------------------------------
 
 /// A tile that an MMA can read: one whose type tells swizzle and major.
 template <typename T>

@@ -6,7 +6,7 @@
 
 using namespace stagecraft;
 
-// ---- 1: who am I? -------------------------------------------------------------------------------------------------
+// ---- 1: who am I? ---------------------------------------------------------------------------------------------------
 
 //! [places]
 /// Every thread writes its place: 100 * (its warp in the block) + (its lane in the warp).
@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const int* limits, int* 
   }
 }
 
-// ---- What the test calls
-// -------------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_write_places(int* places, int threads) { write_places<<<1, threads>>>(places); }
 

@@ -277,7 +277,7 @@ TYPED_TEST(InputTilePipelineTest, BringsGroupsOfTwo) { expect_tiles_arrive<TypeP
 TYPED_TEST(InputTilePipelineTest, BringsGroupsOfThreeThroughOneStage) { expect_tiles_arrive<TypeParam, 1, 3>(); }
 TYPED_TEST(InputTilePipelineTest, DrainsARingThatWasNeverFull) { expect_tiles_arrive<TypeParam, 4, 2>(2); }
 
-// ---- What single methods say and do ------------------------------------------------------------------------------
+// ---- What single methods say and do ---------------------------------------------------------------------------------
 
 /// What one thread sees that plays both roles in a pipeline of 2 stages of 3 tiles.
 struct Observation {

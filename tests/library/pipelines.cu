@@ -35,8 +35,7 @@ struct Rows {
   }
 };
 
-// ---- The methods
-// -----------------------------------------------------------------------------------------------------
+// ---- The methods ----------------------------------------------------------------------------------------------------
 
 struct WarpsArrive {
   static constexpr int producer_arrivals = kWarpSize;
@@ -308,8 +307,7 @@ TYPED_TEST(PipelineRowsTest, ArriveInARingOfThreeStages) { expect_rows_arrive(se
 TYPED_TEST(PipelineRowsTest, ArriveInARingOfFourStages) { expect_rows_arrive(send_rows<TypeParam, 4>); }
 TYPED_TEST(PipelineRowsTest, ArriveWhenThereAreFewerThanStages) { expect_rows_arrive(send_rows<TypeParam, 4>, 2); }
 
-// ---- What single methods say and do
-// ----------------------------------------------------------------------------------
+// ---- What single methods say and do ---------------------------------------------------------------------------------
 
 /// What one thread sees that plays both roles.
 struct Observation {

@@ -157,7 +157,7 @@ TEST_F(TileMapTest, DescribesPlainTilesAndScaleFactors) {
             (Fields{0x10000, TensorElement::u16, TensorSwizzle::none, {256, 3, 3}, {512, 1536}, {256, 2, 2}}));
 }
 
-// ---- Against the emulator ------------------------------------------------------------------------------------------
+// ---- Against the emulator -------------------------------------------------------------------------------------------
 
 constexpr units::Swizzle theirs(Swizzle swizzle) {
   switch (swizzle) {

@@ -195,7 +195,7 @@ TEST_F(TileProductTest, IsRightForEveryShape) {
   expect_product<Tile<__nv_bfloat16, 128, 16, Swizzle::bytes_32>, Tile<__nv_bfloat16, 16, 16, Swizzle::bytes_32>>();
 }
 
-// ---- Block scaling -------------------------------------------------------------------------------------------------
+// ---- Block scaling --------------------------------------------------------------------------------------------------
 
 /// Scale factors go from shared memory to tensor memory by copies of the tensor core, four columns for each atom.
 template <typename ATile, typename BTile, typename SfaTile, typename SfbTile>

@@ -37,7 +37,7 @@ TEST(PipelineStateTest, TurnsItsPhaseAtEveryStepOfARingOfOne) {
   }
 }
 
-// ---- Shared memory descriptors -------------------------------------------------------------------------------------
+// ---- Shared memory descriptors --------------------------------------------------------------------------------------
 
 TEST(SharedMemoryDescriptorTest, PutsEveryFieldInItsPlace) {
   constexpr uint64_t kConstantOne = uint64_t{1} << 46;
@@ -150,7 +150,7 @@ TEST(TileDescriptorTest, FindsEverySliceOfK) {
   EXPECT_EQ(offsets((Tile<tf32, 64, 32, kAtom32, kMn>*)nullptr), (Offsets{0, 1024, 2048, 3072}));
 }
 
-// ---- Instruction descriptors ---------------------------------------------------------------------------------------
+// ---- Instruction descriptors ----------------------------------------------------------------------------------------
 
 // D: f32 0x10. A: bits 9:7, B: 12:10. Negations 0x2000 and 0x4000, majors 0x8000 and 0x10000. N / 8 from bit 17, M / 16
 // from bit 24.
