@@ -14,6 +14,7 @@
 using namespace stagecraft;
 
 // ---- 1. A box -------------------------------------------------------------------------------------------------------
+
 /// Tells the copy engine of a row-major matrix of floats, and of the box that each copy brings.
 CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns, uint32_t box_rows,
                             uint32_t box_columns) {
@@ -23,6 +24,7 @@ CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns
   (void)rows, (void)columns;
   return make_tensor_map(matrix, {along_a_row, down_the_rows});
 }
+
 /// Asks for a copy of the box that begins at (row, column) of the map's matrix. Called by one thread.
 /// @param to  a multiple of 128, in shared memory.
 __device__ void copy_box(void* to, const CUtensorMap* map, int row, int column, MbarPtr barrier) {
@@ -52,6 +54,7 @@ __global__ void __launch_bounds__(kWarpSize)
 struct alignas(16) Chunk {
   uint32_t words[4];
 };
+
 /// Chunk `chunk` of row `row` of a tile whose rows are 128 bytes long and swizzled by 128 bytes.
 /// @param tile  begins at a multiple of 1024.
 __device__ Chunk chunk_at(const void* tile, int row, int chunk) {
@@ -80,6 +83,7 @@ __global__ void __launch_bounds__(kWarpSize) read_rows(const __grid_constant__ C
 }
 
 // ---- 3. Tiles of two matrices in the stages of a ring ---------------------------------------------------------------
+
 constexpr int kStages = 3;
 using ATile = Tile<__nv_bfloat16, kTileM, kTileK, Swizzle::bytes_128>;
 using BTile = Tile<__nv_bfloat16, kTileN, kTileK, Swizzle::bytes_128>;

@@ -15,12 +15,14 @@ using namespace stagecraft;
 constexpr int kThreads = 4 * kWarpSize;
 
 // ---- 1. Tensor memory: take it, use it, give it back ----------------------------------------------------------------
+
 /// __syncthreads() for tcgen05 instructions as well: those before it, in all threads, come before those after it.
 __device__ void sync_block() {
   cuda::ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   cuda::ptx::tcgen05_fence_after_thread_sync();
 }
+
 /// Takes tensor memory for the block and tells every thread its address. Called by all threads.
 template <int Columns>
 __device__ uint32_t allocate(const TmemAllocation<Columns>& memory) {
@@ -28,12 +30,14 @@ __device__ uint32_t allocate(const TmemAllocation<Columns>& memory) {
   (void)memory;
   return 0;
 }
+
 /// Gives it back. Called by all threads, each after its last use of it.
 template <int Columns>
 __device__ void deallocate(const TmemAllocation<Columns>& memory) {
   // TODO 2: the warp that has allocated gives it back. When is nobody using it any more?
   (void)memory;
 }
+
 /// The address of column `column`, in the first of the 32 lanes that the calling warp can reach.
 __device__ uint32_t own_part(uint32_t address, uint32_t column) {
   return address + column;  // TODO 3: in which lane does the warp's part begin?
@@ -60,6 +64,7 @@ __global__ void __launch_bounds__(kThreads) remember(const uint32_t* in, uint32_
 
 using ATile = Tile<__nv_bfloat16, kM, kK, Swizzle::bytes_128>;
 using BTile = Tile<__nv_bfloat16, kN, kK, Swizzle::bytes_128>;
+
 /// The word by which the tensor core finds a tile: rows of 128 bytes, swizzled by 128 bytes.
 /// @param address  of its first byte, in the window of shared memory.
 __device__ uint64_t describe(uint32_t address) {
@@ -70,6 +75,7 @@ __device__ uint64_t describe(uint32_t address) {
   }
       .encode();
 }
+
 /// What one MMA computes: D (128 x 128) = A (128 x 16) times B (128 x 16) transposed (+ D).
 constexpr Mma kMma{.kind = MmaKind::f16,
                    .m = kM,
@@ -86,6 +92,7 @@ __device__ void multiply(uint32_t accumulator, const ATile& a, const BTile& b, M
   // TODO 5: one issue_mma<kMma> for each slice of kMma.k() columns; then let the tensor core arrive.
   (void)accumulator, (void)a_descriptor, (void)b_descriptor, (void)done, (void)kMma;
 }
+
 /// Waits for the product and writes it to `d`: each thread the row that its lane of tensor memory holds. Called by four
 /// warps.
 __device__ void store_product(uint32_t accumulator, float* d, MbarPtr done) {
