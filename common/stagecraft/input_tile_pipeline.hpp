@@ -1,4 +1,4 @@
-// The ring through which tiles come from the copy engine to the tensor core: a ProducerConsumerPipeline, what its
+// The ring that carries tiles from the copy engine to the tensor core: a ProducerConsumerPipeline, what its
 // stages hold, and a view of it for each of the two warps. Chapter 09 builds it.
 #pragma once
 
@@ -28,9 +28,9 @@ class InputConsumer;
 /// MMAs; the tensor core frees a stage when it has read it, by the commit to `consumer_mbar(stage)`. Every thread of
 /// both constructs its own object over the same barriers and tiles.
 ///
-/// Beware of the names, which are the seed's: `try_acquire_producer()` is asked by the producer and tells whether the
-/// *consumer* has freed the stage, so that it goes with `wait_consumer_if_needed()`; `try_acquire_consumer()` goes with
-/// `wait_producer_if_needed()`.
+/// The names are those of the Mojo library whose design this follows, and they cross: the producer calls
+/// `try_acquire_producer()`, which answers whether the *consumer* has freed the stage, so that it goes with
+/// `wait_consumer_if_needed()`; `try_acquire_consumer()` goes with `wait_producer_if_needed()`.
 /// Source: chapters/09_input_tile_pipeline.
 template <TilePayload Payload, int NumGroupStages, int KGroupSize = 1>
 class InputTilePipeline {
@@ -71,19 +71,19 @@ class InputTilePipeline {
 
   // ---- Asking and waiting -------------------------------------------------------------------------------------------
 
-  /// Whether the producer's current stage is free, at once: the *producer* asks, and the answer is the consumer's.
+  /// Whether the producer's current stage is free, at once: the *producer* asks whether the consumer has freed it.
   ///
   /// Ask early, do something else, then wait by `wait_consumer_if_needed(answer)`: the same barrier. (Not by
   /// `wait_producer_if_needed`, which waits on the other one.) Called by every thread that will wait.
   __device__ __forceinline__ bool try_acquire_producer() const { return pipeline_.try_wait_consumer(); }
 
-  /// Whether the consumer's current stage is filled, at once: the *consumer* asks, and the answer is the producer's.
+  /// Whether the consumer's current stage is filled, at once: the *consumer* asks whether the producer has filled it.
   ///
   /// Ask early, do something else, then wait by `wait_producer_if_needed(answer)`. Called by every thread that will
   /// wait.
   __device__ __forceinline__ bool try_acquire_consumer() const { return pipeline_.try_wait_producer(); }
 
-  /// The consumer waits until its current stage is filled, unless it knows already.
+  /// The consumer waits until its current stage is filled, unless it already knows that it is.
   ///
   /// Called by every consuming thread; does not advance.
   /// @param already_ready  what `try_acquire_consumer()` has answered at this same stage.
@@ -91,7 +91,8 @@ class InputTilePipeline {
     pipeline_.wait_producer_if_needed(already_ready);
   }
 
-  /// The producer waits until its current stage is free, unless it knows already. In the first round, all are.
+  /// The producer waits until its current stage is free, unless it already knows that it is. In the first round, all
+  /// stages are.
   ///
   /// Called by every producing thread; does not advance.
   /// @param already_ready  what `try_acquire_producer()` has answered at this same stage.
@@ -140,7 +141,8 @@ class InputTilePipeline {
 
   // ---- Handles that must be released --------------------------------------------------------------------------------
 
-  /// Waits until the producer's current stage is free, and gives it as a handle whose `release()` cannot be forgotten.
+  /// Waits until the producer's current stage is free, and returns it as a handle whose `release()` cannot be
+  /// forgotten.
   ///
   /// Called by every producing thread; one handle at a time, because the position moves with its release.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
@@ -152,7 +154,7 @@ class InputTilePipeline {
     return {*this, acquired_at};
   }
 
-  /// Waits until the consumer's current stage is filled, and gives it as a handle whose `release()` cannot be
+  /// Waits until the consumer's current stage is filled, and returns it as a handle whose `release()` cannot be
   /// forgotten.
   ///
   /// Called by every consuming thread; one handle at a time. Parameters as for `acquire_producer`.
@@ -168,7 +170,7 @@ class InputTilePipeline {
   ///
   /// Called by every producing thread after its last stage, before the block may end or reuse the shared memory: the
   /// tensor core, of this block or of its pair, may still be reading, and its last commits still have to arrive on
-  /// barriers that exist. The producer stands where it stood, one round on.
+  /// barriers that exist. Leaves the producer at the same stage, one round later.
   __device__ __forceinline__ void drain_producer() {
 #pragma unroll 1
     for (int stage = 0; stage < NumGroupStages; ++stage) {
@@ -208,7 +210,7 @@ class InputProducer {
     return std::forward<Body>(body)(tiles);
   }
 
-  /// Waits until the current stage is free, and gives it as a handle that must be released. Parameters as for
+  /// Waits until the current stage is free, and returns it as a handle that must be released. Parameters as for
   /// `acquire`.
   [[nodiscard(
       "an InputProducerStage must be kept and released: auto tiles = producer.acquire_stage(); ... "
@@ -262,7 +264,7 @@ class InputConsumer {
     return std::forward<Body>(body)(tiles);
   }
 
-  /// Waits until the current stage is filled, and gives it as a handle that must be released. Parameters as for
+  /// Waits until the current stage is filled, and returns it as a handle that must be released. Parameters as for
   /// `acquire`.
   [[nodiscard(
       "an InputConsumerStage must be kept and released: auto tiles = consumer.acquire_stage(); ... "

@@ -1,7 +1,7 @@
 // Both pipelines of a kernel together: each group of input tiles has an accumulator of its own, and the epilogue, which
-// adds the accumulators up, sees the tiles beside it. For scales that the tensor core cannot apply, as of blockwise
-// FP8: the epilogue multiplies the sums of each group by the scales that came with its tiles.
-// OutputTilePipeline::per_k() gives it.
+// adds the accumulators up, sees the tiles as well. It serves scales that the tensor core cannot apply, as those of
+// blockwise FP8: the epilogue multiplies the sums of each group by the scales that came with its tiles.
+// OutputTilePipeline::per_k() returns it.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace stagecraft {
 
-/// The scope in which the MMA thread multiplies one group of tiles into an accumulator of its own. At its end, by
-/// whatever way, the tensor core frees the tiles for its part and hands over the accumulator, through two commits.
+/// The scope in which the MMA thread multiplies one group of tiles into an accumulator of its own. On every
+/// exit, two commits make the tensor core free the tiles for its part and hand over the accumulator.
 template <typename InputPipeline, typename OutputPipeline>
 class [[nodiscard(
     "the stage is held until the scope ends, so that the scope needs a name: auto stage = per_k.mma();")]] MmaKStage {
@@ -35,7 +35,7 @@ class [[nodiscard(
 
   /// The tiles of k-tile `k` of the group.
   __device__ __forceinline__ auto tile(int k = 0) const { return input_.tile(k); }
-  /// Where to sum; what it held before is nobody's any more, so that the first MMA overwrites it.
+  /// The accumulator to sum in; nobody needs its old values, so that the first MMA overwrites them.
   __device__ __forceinline__ typename OutputPipeline::Accumulator accumulator() const { return output_.accumulator(); }
 
  private:
@@ -44,7 +44,7 @@ class [[nodiscard(
 };
 
 /// The scope in which a thread of the epilogue loads the accumulator of one group, and reads what else came with its
-/// tiles. At its end, by whatever way, it arrives on the empty barriers of both.
+/// tiles. On every exit it arrives on the empty barriers of both.
 template <typename InputPipeline, typename OutputPipeline>
 class [[nodiscard(
     "the stage is held until the scope ends, so that the scope needs a name: auto stage = "
@@ -66,7 +66,7 @@ class [[nodiscard(
 
   /// The tiles of k-tile `k` of the group, of which the epilogue reads the scales.
   __device__ __forceinline__ auto tile(int k = 0) const { return input_.tile(k); }
-  /// What to load.
+  /// The accumulator to load.
   __device__ __forceinline__ typename OutputPipeline::Accumulator accumulator() const { return output_.accumulator(); }
 
  private:
@@ -94,7 +94,7 @@ class PerKViews {
     return {std::move(input), std::move(output)};
   }
 
-  /// A thread of the epilogue waits for the next accumulator, and for its tiles, which came before:
+  /// A thread of the epilogue waits for the next accumulator, and for its tiles, which arrived before:
   /// `auto stage = per_k.epilogue();`. Called by each thread of the epilogue's warps. Parameters as for `mma`.
   __device__ __forceinline__ EpilogueKStage<InputPipeline, OutputPipeline> epilogue(
       SourceLine acquired_at = SourceLine::here()) {

@@ -1,5 +1,5 @@
 // What the stages of an InputTilePipeline hold: tiles of A and B, and scale factors where the kind of MMA has them. A
-// payload knows where tiles lie and how many bytes fill them, and nothing of barriers.
+// payload knows where its tiles are and how many bytes fill them, and nothing about barriers.
 #pragma once
 
 #include <concepts>
@@ -13,8 +13,8 @@ namespace stagecraft {
 /// The tiles of a ring in shared memory, as a value that a thread carries: a type that InputTilePipeline can be made
 /// of.
 ///
-/// `Storage` is what to declare in shared memory and to make the payload from. `tile(number)` gives the tiles of one
-/// k-tile, as a structure `Tiles` of references, and there are `num_tiles` of them; copies fill each with
+/// `Storage` is the type to declare in shared memory and to make the payload from. `tile(number)` returns the tiles of
+/// one k-tile, as a structure `Tiles` of references, and there are `num_tiles` of them; copies fill each with
 /// `bytes_per_tile` bytes.
 template <typename Payload>
 concept TilePayload = std::is_trivially_copyable_v<Payload> && requires(const Payload& payload, uint32_t number) {
@@ -35,7 +35,7 @@ class StandardTilePayload {
   using ATile = ATileType;  ///< of A: M x K
   using BTile = BTileType;  ///< of B: N x K
 
-  /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
+  /// What is in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
     ATile a[NumTiles];  ///< tiles of A
     BTile b[NumTiles];  ///< tiles of B
@@ -51,7 +51,7 @@ class StandardTilePayload {
   };
 
   static constexpr int num_tiles = NumTiles;                               ///< k-tiles in shared memory
-  static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes;  ///< that the copies of one k-tile bring
+  static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes;  ///< of one k-tile, which its copies bring
 
   /// @param storage  in shared memory.
   __device__ __forceinline__ explicit StandardTilePayload(Storage& storage) : storage_(&storage) {}
@@ -81,7 +81,7 @@ class BlockScaledTilePayload {
   using SfaTile = SfaTileType;  ///< of A's scale factors: M x blocks of K
   using SfbTile = SfbTileType;  ///< of B's scale factors: N x blocks of K
 
-  /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
+  /// What is in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
     ATile a[NumTiles];      ///< tiles of A
     BTile b[NumTiles];      ///< tiles of B
@@ -101,7 +101,7 @@ class BlockScaledTilePayload {
   };
 
   static constexpr int num_tiles = NumTiles;  ///< k-tiles in shared memory
-  /// That the copies of one k-tile bring.
+  /// Bytes of one k-tile, which its copies bring.
   static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes + SfaTile::bytes + SfbTile::bytes;
 
   /// @param storage  in shared memory.
@@ -117,7 +117,7 @@ class BlockScaledTilePayload {
 };
 
 /// A tile of A, one of B, and one f32 scale for each row of A: FP8 whose sums the epilogue scales after each k-tile,
-/// because the tensor core knows no f32 scales.
+/// because the tensor core cannot apply f32 scales.
 /// @tparam AScalesTileType  1 x (rows of A), f32.
 /// @tparam NumTiles         k-tiles in shared memory: NumGroupStages * KGroupSize of the pipeline.
 template <SharedTile ATileType, SharedTile BTileType, SharedTile AScalesTileType, int NumTiles>
@@ -135,7 +135,7 @@ class BlockwiseFp8TilePayload {
   using BTile = BTileType;              ///< of B: N x K
   using AScalesTile = AScalesTileType;  ///< of A's scales: 1 x M
 
-  /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
+  /// What is in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
     ATile a[NumTiles];               ///< tiles of A
     BTile b[NumTiles];               ///< tiles of B
@@ -153,7 +153,7 @@ class BlockwiseFp8TilePayload {
   };
 
   static constexpr int num_tiles = NumTiles;  ///< k-tiles in shared memory
-  /// That the copies of one k-tile bring.
+  /// Bytes of one k-tile, which its copies bring.
   static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes + AScalesTile::bytes;
 
   /// @param storage  in shared memory.
