@@ -18,7 +18,7 @@ __global__ void write_places(int* places) {
 
 /// Each warp adds one to `count`.
 __global__ void count_warps(int* count) {
-  // TODO 2: let one lane of the warp do this, whichever it is: see elect_one() in stagecraft/warp.hpp.
+  // TODO 2: let one lane of the warp do this, no matter which: see elect_one() in stagecraft/warp.hpp.
   atomicAdd(count, 1);
 }
 

@@ -1,4 +1,4 @@
-// A first program: every lane tells where it is. Nothing here is to be changed; the exercise is first_kernel.cu.
+// A first program: lane 0 of every warp prints where its warp is. Do not change it; the exercise is first_kernel.cu.
 #include <cuda_runtime.h>
 
 #include <cstdio>

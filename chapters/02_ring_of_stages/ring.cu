@@ -17,7 +17,7 @@ enum class Role { produce, consume };
 /// The calling warp's role: warp 0 fills stages, warp 1 uses them up. Called by a whole warp.
 __device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
 
-/// Lets the calling warp be busy for so many clock cycles.
+/// Keeps the calling warp busy for so many clock cycles.
 __device__ void spend(int cycles) {
   const long long end = clock64() + cycles;
   while (clock64() < end) {
@@ -31,7 +31,7 @@ template <int Stages>
 __global__ void __launch_bounds__(kThreads)
     sum_rows(const uint32_t* in, int rows, uint32_t* sums, uint32_t* left, int work, RowTimes* times) {
   __shared__ alignas(128) uint32_t tile[Stages][kRow];
-  __shared__ uint64_t full[Stages];   // full[s] ends a phase when a row has come into stage s
+  __shared__ uint64_t full[Stages];   // full[s] ends a phase when a row has arrived in stage s
   __shared__ uint64_t empty[Stages];  // empty[s] ends a phase when the row in stage s has been used up
 
   if (threadIdx.x == 0) {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kThreads)
           (void)in;
         }
         // TODO 6: wait until the consumer has freed every stage.
-        // From here on, nobody reads the ring or writes into it: it is the producer's alone, which wipes it.
+        // From here on, no other thread reads the ring or writes into it: it is the producer's alone, which wipes it.
         for (int i = 0; left != nullptr && i < Stages * kRow; ++i) {
           tile[0][i] = 0;
           left[i] = tile[0][i];
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
     case Role::consume:
       PipelineState<Stages> state{/*index=*/0, /*phase=*/0};
       for (int row = 0; row < rows; ++row) {
-        // TODO 5: wait until the stage is full. And further down, when nobody reads it any more: free it, then step.
+        // TODO 5: wait until the stage is full. And further down, when no lane reads it any more: free it, then step.
         if (times != nullptr && elect_one()) times[row].taken = clock64();
         spend(work);
         uint32_t mine = 0;

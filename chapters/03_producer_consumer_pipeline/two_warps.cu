@@ -68,14 +68,15 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float
 
 // ---- 2. Ask, do other work, then wait if needed ---------------------------------------------------------------------
 
-/// Squares 32 of the numbers. Called by a whole warp; each lane looks after its own number.
+/// Squares 32 of the numbers. Called by a whole warp; each lane squares its own number.
 __device__ void square_piece(float* numbers, int piece) {
   float& number = numbers[piece * kWarpSize + lane_index()];
   number *= number;
 }
 
-/// As sum_rows, but the second warp has another job: to square `pieces` pieces of `numbers`. It works on that whenever
-/// the next row is not there yet, and does what is left at the end. *while_waiting tells how many pieces came for free.
+/// As sum_rows, but the second warp has a second job: to square `pieces` pieces of `numbers`. It works on that whenever
+/// the next row is not there yet, and does what is left at the end. *while_waiting becomes the number of
+/// pieces that it squared before the last row had arrived.
 __global__ void __launch_bounds__(2 * kWarpSize)
     two_jobs(const float* in, float* sums, int rows, float* numbers, int pieces, int* while_waiting) {
   __shared__ alignas(128) float tile[kStages][kRow];
@@ -111,9 +112,9 @@ __global__ void __launch_bounds__(2 * kWarpSize)
 
 // ---- 3. A throttle --------------------------------------------------------------------------------------------------
 
-/// Two warps walk `steps` steps, one quickly, one slowly, and the quick one shall never be more than kLead steps ahead.
+/// Two warps walk `steps` steps, one quickly, one slowly, and the quick one must never be more than kLead steps ahead.
 ///
-/// leads[step] becomes the steps that the quick warp has begun less those that the slow one has ended.
+/// leads[step] becomes the steps that the quick warp has begun, minus those that the slow one has ended.
 __global__ void __launch_bounds__(2 * kWarpSize) walk_together(int* leads, int steps) {
   __shared__ uint64_t barriers[2 * kLead];
   __shared__ int ended;  // by the slow warp

@@ -21,7 +21,7 @@ struct SparseRows {
   const int* lengths;
 };
 
-/// Adds up over the warp, so that every lane has the sum. Takes its time: five shuffles.
+/// Adds up over the warp, so that every lane has the sum. It is slow: five shuffles.
 __device__ __forceinline__ float add_over_warp(float sum) {
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
   return sum;
@@ -32,7 +32,7 @@ __device__ __forceinline__ float add_over_warp(float sum) {
 /// Called by one lane.
 __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
   auto& ring = rows.ring;
-  // TODO 1: take the stage as a handle, and see what the compiler says; then mend it, with a function that takes it.
+  // TODO 1: take the stage as a handle, and see what the compiler says; then fix it, with a function that takes it.
   // The function is fill(ProducerStage<kStages> stage, SparseRows& rows, int row), and ends the stage on each path.
   for (int row = 0; row < count; ++row) {
     ring.wait_consumer();
@@ -51,7 +51,7 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int count) {
   auto& ring = rows.ring;
   // TODO 2: take the stage as a handle here, too: on each path one lane arrives for the warp, and all lanes step.
-  // Where there is something to add up, give the stage back before the shuffles.
+  // Where there is something to add up, free the stage before the shuffles.
   for (int row = 0; row < count; ++row) {
     ring.wait_producer();
     const uint32_t index = ring.consumer_stage();

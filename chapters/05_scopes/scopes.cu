@@ -68,7 +68,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
     expect_bytes(stage.mbar(), sizeof tile[0]);
     copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
                         kAllBlocks);
-  }  // steps: stage full when the slices of all blocks have come
+  }  // steps: stage full when the slices of all blocks have arrived
 }
 
 /// A cluster: each block copies its slice of every row to all blocks, and each block adds up all the rows.
@@ -83,7 +83,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
                     /*consumer_arrive_count=*/kClusterSize);  // one lane of the adding warp of each block
     fence_barrier_init();
   }
-  sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
+  sync_cluster();  // no block may copy into another, or arrive there, before its barriers are ready
 
   switch (warp_role()) {
     case Role::produce:
@@ -92,14 +92,13 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
 
     case Role::consume:
       for (int row = 0; row < rows; ++row) {
-        // TODO 3: consume a stage here, and tell every block of the cluster when this one is done: lane b tells block
-        // b.
+        // TODO 3: consume a stage here, and when this block is done with it, signal to every block: lane b to block b.
         const float sum = sum_of_row(tile[0]);
         if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
       }
       break;
   }
-  sync_cluster();  // a block stays until the last arrival from another block has come
+  sync_cluster();  // a block stays until the last arrival from another block has been made
 }
 
 // ---- What the test calls --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Chapter 06: the role in the type. A warp that writes, a stage that is freed by halves, and a tensor core that
+// Chapter 06: the role in the type. A warp that writes, a stage that is freed in halves, and a tensor core that
 // arrives.
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"
@@ -63,14 +63,14 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_squares(const float* in, fl
   }
 }
 
-// ---- 2. A stage that is freed by halves -----------------------------------------------------------------------------
+// ---- 2. A stage that is freed in halves -----------------------------------------------------------------------------
 
 // TODO 2: give each stage two empty barriers, one per half, and free the halves of a row one by one.
 using HalvesProducer = RolePipeline<1, /*IsProducer=*/true>;
 using HalvesConsumer = RolePipeline<1, /*IsProducer=*/false>;
 
 /// One block with a single stage: a lane copies rows, a warp adds them up, the second halves slowly. The copy of the
-/// next row's first half need not wait for that.
+/// next row's first half does not have to wait for that.
 __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, float* sums, int* began, int rows) {
   __shared__ alignas(128) float tile[2][kHalf];
   __shared__ uint64_t full[HalvesProducer::num_producer_mbars];
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, 
 
 // ---- 3. The tensor core arrives -------------------------------------------------------------------------------------
 
-/// One block: in each round a warp lets the tensor core arrive, as it would after the MMAs of a tile; a warp counts.
+/// One block: in each round a warp makes the tensor core arrive, as it would after the MMAs of a tile; a warp counts.
 __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int rounds) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
   __shared__ uint64_t full[Producer::num_producer_mbars];
@@ -140,7 +140,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int ro
       for (int round = 0; round < rounds; ++round) {
         ring.acquire();
         // Here the elected lane issues the MMAs of a tile: chapter 08.
-        // TODO 3: let the tensor core arrive for you, and go on to the next stage.
+        // TODO 3: make the tensor core arrive for you, and go on to the next stage.
       }
       break;
     }

@@ -15,7 +15,7 @@ using namespace stagecraft;
 
 // ---- 1. A box -------------------------------------------------------------------------------------------------------
 
-/// Tells the copy engine of a row-major matrix of floats, and of the box that each copy brings.
+/// Describes to the copy engine a row-major matrix of floats, and the box that each copy brings.
 CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns, uint32_t box_rows,
                             uint32_t box_columns) {
   // TODO 1: how many elements has each dimension, how far is one row from the next, and how large is the box?
@@ -43,14 +43,14 @@ __global__ void __launch_bounds__(kWarpSize)
     fence_barrier_init();
   }
   __syncwarp();
-  // TODO 3: announce the bytes of the box, have it copied, and wait until it has come. Which of these are for one lane?
+  // TODO 3: announce the bytes of the box, ask for its copy, wait until it has arrived. Which of these are for one lane?
 
   for (int r = 0; r < kBoxRows; ++r) out[r * kBoxColumns + lane_index()] = box[r][lane_index()];
 }
 
 // ---- 2. A swizzled tile ---------------------------------------------------------------------------------------------
 
-/// What a lane reads at once.
+/// The bytes that a lane reads at once.
 struct alignas(16) Chunk {
   uint32_t words[4];
 };
@@ -89,14 +89,14 @@ using ATile = Tile<__nv_bfloat16, kTileM, kTileK, Swizzle::bytes_128>;
 using BTile = Tile<__nv_bfloat16, kTileN, kTileK, Swizzle::bytes_128>;
 using Payload = StandardTilePayload<ATile, BTile, kStages>;
 
-/// Four warps multiply, one row of the tile in each of their lanes; a fifth has the tiles copied.
+/// Four warps multiply, one row of the tile in each of their lanes; a fifth asks for the copies of tiles.
 constexpr int kRowWarps = kTileM / kWarpSize;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
 
 /// What a warp does.
 enum class Role { multiply, copy };
 
-/// The calling warp's role: the last warp has tiles copied, the others multiply. Called by a whole warp.
+/// The calling warp's role: the last warp asks for the copies of tiles, the others multiply. Called by a whole warp.
 __device__ Role warp_role() { return warp_index() == kRowWarps ? Role::copy : Role::multiply; }
 
 /// The sum of the products of two times eight numbers.
@@ -144,9 +144,9 @@ __global__ void __launch_bounds__(kThreads)
         for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
           auto stage = ring.acquire_producer();
           const auto [a, b] = payload.tile(stage.index());
-          // TODO 6: announce what the stage's tiles take, and have the tile of A and that of B copied.
+          // TODO 6: announce the bytes of the stage's tiles, and have the tile of A and that of B copied.
           (void)a, (void)b;
-          std::move(stage).release();  // steps: stage full when the bytes have come
+          std::move(stage).release();  // steps: stage full when the bytes have arrived
         }
       }
       break;

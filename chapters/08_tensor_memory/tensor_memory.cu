@@ -14,16 +14,16 @@ using namespace stagecraft;
 
 constexpr int kThreads = 4 * kWarpSize;
 
-// ---- 1. Tensor memory: take it, use it, give it back ----------------------------------------------------------------
+// ---- 1. Tensor memory: allocate it, use it, deallocate it -----------------------------------------------------------
 
-/// __syncthreads() for tcgen05 instructions as well: those before it, in all threads, come before those after it.
+/// __syncthreads() for tcgen05 instructions as well: it orders those before it, in all threads, before those after it.
 __device__ void sync_block() {
   cuda::ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   cuda::ptx::tcgen05_fence_after_thread_sync();
 }
 
-/// Takes tensor memory for the block and tells every thread its address. Called by all threads.
+/// Allocates tensor memory for the block and returns its address to every thread. Called by all threads.
 template <int Columns>
 __device__ uint32_t allocate(const TmemAllocation<Columns>& memory) {
   // TODO 1: one warp allocates and releases the lock. When is the address there for the others?
@@ -31,10 +31,10 @@ __device__ uint32_t allocate(const TmemAllocation<Columns>& memory) {
   return 0;
 }
 
-/// Gives it back. Called by all threads, each after its last use of it.
+/// Deallocates it. Called by all threads, each after its last use of it.
 template <int Columns>
 __device__ void deallocate(const TmemAllocation<Columns>& memory) {
-  // TODO 2: the warp that has allocated gives it back. When is nobody using it any more?
+  // TODO 2: the warp that has allocated deallocates. When does no warp use it any more?
   (void)memory;
 }
 
@@ -106,7 +106,7 @@ __device__ void store_product(uint32_t accumulator, float* d, MbarPtr done) {
   }
 }
 
-/// One thread has the tiles copied and multiplied; four warps write the product.
+/// One thread asks for the copies and the MMAs; four warps write the product.
 __global__ void __launch_bounds__(kThreads)
     multiply_tile(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float* d) {
   __shared__ ATile a;
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- 3. An operand that threads write -------------------------------------------------------------------------------
 
-/// As multiply_tile, but the threads bring A: they round it to bf16 and write it where the tensor core looks for it.
+/// As multiply_tile, but the threads write A: they round it to bf16 and store it where the tensor core reads it.
 __global__ void __launch_bounds__(kThreads)
     multiply_rounded(const float* a_there, const __grid_constant__ CUtensorMap b_map, float* d) {
   __shared__ ATile a;
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kThreads)
     a.at(i / kK, i % kK) = __float2bfloat16_rn(a_there[i]);
   }
   // TODO 7: the tensor core is about to read what threads have written.
-  const uint32_t accumulator = allocate(memory);  // in which all threads meet
+  const uint32_t accumulator = allocate(memory);  // which is a barrier for all threads
 
   if (warp_index() == 0 && elect_one()) {
     wait(&loaded, /*parity=*/0);

@@ -1,5 +1,5 @@
-// C = A * B transposed on the tensor cores of an SM100, told as the story of three roles: one warp loads tiles, one
-// warp multiplies them, four warps store the sums.
+// C = A * B transposed on the tensor cores of an SM100, by three roles: one warp loads tiles, one warp multiplies them,
+// four warps store the sums.
 #pragma once
 
 #include <store_quarter.cuh>
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          // TODO 5: take an accumulator that is free. Which of the two, and who is told when it is complete?
+          // TODO 5: take an accumulator that is free. Which of the two, and which role learns when it is complete?
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             // TODO 4: take the next stage, multiply its tiles into the accumulator, and see that the stage is freed.
           }

@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const int* limits, int* 
     __barrier_sync_count(1, kThreads);  // barrier 1: the table is ready when all 96 threads are here
   } else {
     const int reader = warp_index() - 1;
-    __barrier_sync_count(1, kThreads);  // before anybody may leave: the barrier counts every reader
+    __barrier_sync_count(1, kThreads);  // before any reader may leave: the barrier counts every reader
     const int limit = limits[reader];
     if (limit == 0) {
       if (elect_one()) sums[reader] = 0;

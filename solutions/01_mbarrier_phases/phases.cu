@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(kThreads) mirror(const uint32_t* in, uint32_t*
 
 // ---- 4 and 5: a warp and the copy engine ----------------------------------------------------------------------------
 
-/// The copy engine brings a row, and the warp adds it up.
+/// The copy engine brings a row, and a warp adds it up.
 __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_t* sum) {
   __shared__ alignas(128) uint32_t tile[kRow];
   //! [init]
@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_
     init_barrier(&full, /*arrive_count=*/1);
     fence_barrier_init();
   }
-  __syncthreads();  // nobody touches a barrier that is not there yet
+  __syncthreads();  // no thread touches a barrier that is not initialised yet
   //! [init]
 
   //! [copy]
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_
 
 // ---- 6: the same barrier, again and again ---------------------------------------------------------------------------
 
-/// Warp 0 has one row after the other copied into the same tile, warp 1 adds them up.
+/// Warp 0 asks for a copy of one row after the other into the same tile, warp 1 adds them up.
 __global__ void __launch_bounds__(kThreads) sum_rows(const uint32_t* in, int rows, uint32_t* sums) {
   __shared__ alignas(128) uint32_t tile[kRow];
   __shared__ uint64_t full;

@@ -1,5 +1,5 @@
 // Chapter 04: rows of different lengths, of which some are empty and some are spoilt, so that both roles have paths on
-// which there is little to do. The handles see to it that no path forgets its stage.
+// which there is little to do. The handles make sure that no path forgets its stage.
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"
 #include "stagecraft/producer_consumer_pipeline.hpp"
@@ -21,7 +21,7 @@ struct SparseRows {
   const int* lengths;
 };
 
-/// Adds up over the warp, so that every lane has the sum. Takes its time: five shuffles.
+/// Adds up over the warp, so that every lane has the sum. It is slow: five shuffles.
 __device__ __forceinline__ float add_over_warp(float sum) {
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
   return sum;
@@ -29,17 +29,17 @@ __device__ __forceinline__ float add_over_warp(float sum) {
 
 // ---- 1. The producer ------------------------------------------------------------------------------------------------
 
-/// Fills one stage with a row, which may be empty. Called by one lane, which gives the stage away with it.
+/// Fills one stage with a row, which may be empty. Called by one lane, which hands over the stage.
 __device__ __forceinline__ void fill(ProducerStage<kStages> stage, SparseRows& rows, int row) {
   const uint32_t bytes = rows.lengths[row] * sizeof(float);
   if (bytes == 0) {
-    arrive(stage.mbar());        // full: no bytes will come
+    arrive(stage.mbar());        // full: no bytes will follow
     std::move(stage).release();  // steps only
     return;
   }
   expect_bytes(stage.mbar(), bytes);
   copy_bulk(rows.tile[stage.index()], rows.in + row * kRowPitch, bytes, stage.mbar());
-  std::move(stage).release();  // steps: stage full when the bytes have come
+  std::move(stage).release();  // steps: stage full when the bytes have arrived
 }
 
 /// Called by one lane.
@@ -50,18 +50,18 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 // ---- 2. The consumer ------------------------------------------------------------------------------------------------
 
 /// One lane arrives for the warp, which has read what it needs, and the whole warp steps.
-__device__ __forceinline__ void give_back(ConsumerStage<kStages> stage) {
+__device__ __forceinline__ void free_stage(ConsumerStage<kStages> stage) {
   __syncwarp();                               // the other lanes' reads come before this lane's arrival
   if (elect_one()) stage.arrive();            // stage empty
   std::move(stage).release_without_signal();  // steps only
 }
 
-/// The sum of a row that has something in it. The stage is given back before the slow part.
-__device__ __forceinline__ float sum_and_give_back(ConsumerStage<kStages> stage, SparseRows& rows, int row) {
+/// The sum of a row that has something in it. The stage is freed before the slow part.
+__device__ __forceinline__ float sum_and_free_stage(ConsumerStage<kStages> stage, SparseRows& rows, int row) {
   const float* numbers = rows.tile[stage.index()];
   float sum = 0;
   for (int i = lane_index(); i < rows.lengths[row]; i += kWarpSize) sum += numbers[i];
-  give_back(std::move(stage));
+  free_stage(std::move(stage));
   return add_over_warp(sum);
 }
 
@@ -70,16 +70,16 @@ __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int coun
   for (int row = 0; row < count; ++row) {
     auto stage = rows.ring.acquire_consumer();
     if (rows.lengths[row] == 0) {
-      give_back(std::move(stage));
+      free_stage(std::move(stage));
       if (lane_index() == 0) sums[row] = 0;
       continue;
     }
     if (rows.tile[stage.index()][0] == kSpoilt) {
-      give_back(std::move(stage));
+      free_stage(std::move(stage));
       if (lane_index() == 0) sums[row] = kSpoilt;
       continue;
     }
-    const float sum = sum_and_give_back(std::move(stage), rows, row);
+    const float sum = sum_and_free_stage(std::move(stage), rows, row);
     if (lane_index() == 0) sums[row] = sum;
   }
 }

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
           ring.produce([&](auto& stage) {
             expect_bytes(stage.mbar(), sizeof tile[0]);
             copy_bulk(tile[stage.index()], in + row * kRow, sizeof tile[0], stage.mbar());
-          });  // steps: stage full when the bytes have come
+          });  // steps: stage full when the bytes have arrived
         }
       }
       break;
@@ -78,7 +78,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
     expect_bytes(stage.mbar(), sizeof tile[0]);
     copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
                         kAllBlocks);
-  }  // steps: stage full when the slices of all blocks have come
+  }  // steps: stage full when the slices of all blocks have arrived
 }
 //! [copy_slices]
 
@@ -94,7 +94,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
                     /*consumer_arrive_count=*/kClusterSize);  // one lane of the adding warp of each block
     fence_barrier_init();
   }
-  sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
+  sync_cluster();  // no block may copy into another, or arrive there, before its barriers are ready
 
   switch (warp_role()) {
     case Role::produce:
@@ -111,7 +111,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
       }  // steps: stage empty when a lane of each block has arrived
       break;
   }
-  sync_cluster();  // a block stays until the last arrival from another block has come
+  sync_cluster();  // a block stays until the last arrival from another block has been made
 }
 
 // ---- What the test calls --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-// Chapter 06: the role in the type. A warp that writes, a stage that is freed by halves, and a tensor core that
+// Chapter 06: the role in the type. A warp that writes, a stage that is freed in halves, and a tensor core that
 // arrives.
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"
@@ -65,13 +65,13 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_squares(const float* in, fl
   }
 }
 
-// ---- 2. A stage that is freed by halves -----------------------------------------------------------------------------
+// ---- 2. A stage that is freed in halves -----------------------------------------------------------------------------
 
 using HalvesProducer = RolePipeline<1, /*IsProducer=*/true, /*ProducerSubStages=*/1, /*ConsumerSubStages=*/2>;
 using HalvesConsumer = RolePipeline<1, /*IsProducer=*/false, /*ProducerSubStages=*/1, /*ConsumerSubStages=*/2>;
 
 /// One block with a single stage: a lane copies rows, a warp adds them up, the second halves slowly. The copy of the
-/// next row's first half need not wait for that.
+/// next row's first half does not have to wait for that.
 __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, float* sums, int* began, int rows) {
   __shared__ alignas(128) float tile[2][kHalf];
   __shared__ uint64_t full[HalvesProducer::num_producer_mbars];
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, 
 
 // ---- 3. The tensor core arrives -------------------------------------------------------------------------------------
 
-/// One block: in each round a warp lets the tensor core arrive, as it would after the MMAs of a tile; a warp counts.
+/// One block: in each round a warp makes the tensor core arrive, as it would after the MMAs of a tile; a warp counts.
 __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int rounds) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
   __shared__ uint64_t full[Producer::num_producer_mbars];

@@ -1,5 +1,5 @@
-// C = A * B transposed on the tensor cores of an SM100, told as the story of three roles: one warp loads tiles, one
-// warp multiplies them, four warps store the sums.
+// C = A * B transposed on the tensor cores of an SM100, by three roles: one warp loads tiles, one warp multiplies them,
+// four warps store the sums.
 #pragma once
 
 #include <store_quarter.cuh>
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
                          /*consumer_arrive_count=*/1);  // the tensor core, by a commit
     Output::init_barriers(output_barriers,
                           /*producer_arrive_count=*/1,                         // the tensor core, by a commit
-                          /*consumer_arrive_count=*/kStoreWarps * kWarpSize);  // all who have read it
+                          /*consumer_arrive_count=*/kStoreWarps * kWarpSize);  // every thread that has read it
     handshake.init(/*epilogue_threads=*/kStoreWarps * kWarpSize);
     fence_barrier_init();
   }
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
             stage.expect_bytes();
             copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
             copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
-          }  // steps: stage full when the bytes have come
+          }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();
       }

@@ -50,9 +50,9 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
         phase ^= 1;
       }
     }
-    sync_block();  // the elected lane has seen the last MMA end: the accumulator is complete
+    sync_block();  // the elected lane has seen that the last MMA is done: the accumulator is complete
     store_quarter(problem, tile, accumulator);
-    sync_block();  // all have read it: it may be overwritten
+    sync_block();  // all warps have read it: it may be overwritten
   }
   if (warp == 0) tensor_memory.deallocate();
   //! [roles]

@@ -68,7 +68,7 @@ struct Problem {
 
 //! [tile of c]
 /// Where a block is in its work: it begins with tile number blockIdx.x of C and goes on to every gridDim.x-th. Each
-/// role walks through the tiles by itself; nobody tells anybody which is next.
+/// role goes through the tiles independently; no role learns from another which is next.
 template <TileElement Element>
 class TileOfC {
  public:
@@ -96,8 +96,8 @@ __device__ Payload<Element, Stages> tiles_in_shared_memory() {
 //! [tiles in shared memory]
 
 //! [sync block]
-/// A block-wide barrier for tensor memory as well: what anybody did to it before, or knows to be done, comes before
-/// what anybody does to it after. Called by all threads.
+/// A block-wide barrier for tensor memory as well: it orders what any thread did there before, or knows to be done,
+/// before what any thread does there after. Called by all threads.
 __device__ inline void sync_block() {
   __syncwarp();
   cuda::ptx::tcgen05_fence_before_thread_sync();

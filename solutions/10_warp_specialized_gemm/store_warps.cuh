@@ -1,4 +1,4 @@
-// Version 3: a warp loads, a warp multiplies, and four others store, while the next tiles come in.
+// Version 3: a warp loads, a warp multiplies, and four others store, while the next tiles arrive.
 #pragma once
 
 #include <store_quarter.cuh>
@@ -29,7 +29,7 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
                          /*producer_arrive_count=*/1,     // the loading lane, which announces the bytes
                          /*consumer_arrive_count=*/1);    // the tensor core, by a commit
     init_barrier(&accumulator_full, /*arrive_count=*/1);  // the tensor core, by a commit
-    init_barrier(&accumulator_empty, /*arrive_count=*/kStoreWarps * kWarpSize);  // all who have read it
+    init_barrier(&accumulator_empty, /*arrive_count=*/kStoreWarps * kWarpSize);  // every thread that has read it
     fence_barrier_init();
   }
   __syncwarp();
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
             stage.expect_bytes();
             copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
             copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
-          }  // steps: stage full when the bytes have come
+          }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();
       }

@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
             stage.expect_bytes();
             copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
             copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
-          }  // steps: stage full when the bytes have come
+          }  // steps: stage full when the bytes have arrived
         }
         break;
 
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     phase ^= 1;
     __syncwarp();
     store_quarter(problem, tile, accumulator);
-    sync_block();  // all have read it: it may be overwritten
+    sync_block();  // all warps have read it: it may be overwritten
   }
   if (role == Role::load) tensor_memory.deallocate();
   //! [roles]

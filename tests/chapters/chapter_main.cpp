@@ -38,7 +38,7 @@ size_t list_open_todos() {
 }
 
 /// Prints as GoogleTest does, less what a learner need not read: the tests after the first failure, which are skipped,
-/// and the summary. An exception of the harness is told in its own words.
+/// and the summary. An exception of the harness is printed in its own words.
 class ShortPrinter : public testing::EmptyTestEventListener {
  public:
   /// @param printer  GoogleTest's own.

@@ -1,5 +1,5 @@
-// Blockwise FP8: each k-tile has an accumulator of its own, which the epilogue scales by the factors that came with
-// the tiles. Both pipelines together, through the per-K views.
+// Blockwise FP8: each k-tile has an accumulator of its own, which the epilogue scales by the factors that arrived
+// with the tiles. Both pipelines together, through the per-K views.
 #include <cmath>
 #include <cuda/ptx>
 
@@ -32,8 +32,9 @@ __global__ void __launch_bounds__(2 * kWarpSize + kEpilogueThreads)
   __shared__ Output::BarrierArray output_barriers;
   __shared__ TmemHandshake handshake;
   if (threadIdx.x == 0) {
-    Input::init_barriers(input_barriers, /*producer_arrive_count=*/1,
-                         /*consumer_arrive_count=*/1 + kEpilogueThreads);  // the commit, and who reads the scales
+    Input::init_barriers(
+        input_barriers, /*producer_arrive_count=*/1,
+        /*consumer_arrive_count=*/1 + kEpilogueThreads);  // the commit, and the threads that read the scales
     Output::init_barriers(output_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/kEpilogueThreads);
     handshake.init(kEpilogueThreads);
     fence_barrier_init();

@@ -114,7 +114,7 @@ TYPED_TEST(TileDescriptorOf, EverySwizzle) {
   EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, kColumns, k128>>()), 0x4000'4040'0000'0000);
 }
 
-// The same along M or N, of 64 columns. tf32 has a swizzle of its own there, and 4-bit elements cannot lie so.
+// The same along M or N, of 64 columns. tf32 has a swizzle of its own there, and 4-bit elements cannot be stored so.
 template <typename Element>
 class MnMajorTileDescriptorOf : public testing::Test {};
 using MnMajorTypes = testing::Types<Bf16, __half, E4m3, E5m2>;

@@ -1,4 +1,4 @@
-// Where things lie: every map of the library is one-to-one, fills what it should, and agrees with single places that
+// Where things are: every map of the library is one-to-one, fills what it should, and agrees with single places that
 // were worked out by hand from the tables of the PTX ISA.
 #include <gtest/gtest.h>
 

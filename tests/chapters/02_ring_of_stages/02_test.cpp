@@ -49,7 +49,7 @@ uint32_t sum_of_row(const std::vector<uint32_t>& words, int row) {
   return std::accumulate(words.begin() + row * kRow, words.begin() + (row + 1) * kRow, uint32_t{0});
 }
 
-/// Which mistake gives a row the sum `got`, which is not its own.
+/// Which mistake gives a row the wrong sum `got`.
 std::string explain_sum(const std::vector<uint32_t>& words, int rows, uint32_t got) {
   for (int other = 0; other < rows; ++other) {
     if (got == sum_of_row(words, other)) {

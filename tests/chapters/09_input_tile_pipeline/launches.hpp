@@ -11,7 +11,7 @@ constexpr int kTileK = 16;
 
 /// Blocks that share the tiles of B in launch_multiply_in_pairs.
 constexpr int kClusterSize = 2;
-/// How much longer than the first the second block of a pair takes for a group of tiles.
+/// How much longer the second block of a pair takes for a group of tiles than the first.
 constexpr unsigned kSlowNanoseconds = 3000;
 /// Numbers that are added up at a time in launch_multiply_and_add.
 constexpr int kPiece = 64;

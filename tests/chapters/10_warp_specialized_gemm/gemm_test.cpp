@@ -30,7 +30,7 @@ struct Shape {
   int blocks = 0;
 };
 
-/// What a kernel makes of A and B, in a C that lies between poisoned guards. `launch(a, b, c)` starts it.
+/// What a kernel makes of A and B, in a C between poisoned guards. `launch(a, b, c)` starts it.
 template <typename Element, typename Launch>
 std::vector<GemmOutput<Element>> multiply(std::span<const GemmOperand<Element>> a,
                                           std::span<const GemmOperand<Element>> b, int64_t elements, Launch launch) {
@@ -132,7 +132,7 @@ TYPED_TEST(GemmTypes, GiveTheSameBitsTwice) {
   EXPECT_EQ(std::memcmp(first.data(), by_one_block.data(), first.size() * sizeof first[0]), 0);
 }
 
-// The bits that tf32 has not are gone before the product: the copy engine rounds.
+// The bits that tf32 does not have are removed before the product: the copy engine rounds.
 TEST(GemmTest, MultipliesFloatsAsTf32) {
   const int64_t k = 4;
   const std::vector<float> a{1 + 0x1p-11f + 0x1p-20f, 1 + 0x1p-13f, 0, 0}, b{1, 1, 1, 1};
@@ -195,7 +195,7 @@ float milliseconds(GemmVersion version) {
   return elapsed;
 }
 
-// The second accumulator takes a wait away; where the copies are what takes the time, it changes nothing of that.
+// The second accumulator removes a wait; where the copies take the time, it changes nothing about that.
 TEST(GemmVersionsTest, RolesTakeLessTime) {
   EXPECT_LT(milliseconds(GemmVersion::two_warps), milliseconds(GemmVersion::one_warp));
   EXPECT_LT(milliseconds(GemmVersion::store_warps), milliseconds(GemmVersion::two_warps));
