@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(kWarpSize)
     fence_barrier_init();
   }
   __syncwarp();
-  // TODO 3: announce the bytes of the box, ask for its copy, wait until it has arrived. Which of it is for one lane?
+  // TODO 3: announce the bytes of the box, ask for its copy, wait for it. Which of these are for one lane?
 
   for (int r = 0; r < kBoxRows; ++r) out[r * kBoxColumns + lane_index()] = box[r][lane_index()];
 }
