@@ -17,17 +17,17 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   __shared__ uint32_t tensor_memory_address;
   const auto [a, b] = tiles_in_shared_memory<Element, 1>().tile(0);
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
   const int k_tiles = problem.k_tiles();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     init_barrier(&input_full, /*arrive_count=*/1);   // the elected lane, which announces the bytes
     init_barrier(&input_empty, /*arrive_count=*/1);  // the tensor core, by a commit
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp == 0) {
+  if (role == Role::load) {
     tensor_memory.allocate();
     tensor_memory.release_lock();
   }
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   //! [roles]
   uint32_t phase = 0;
   for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-    if (warp == 0 && elected) {
+    if (role == Role::load && elected) {  // the loading warp multiplies as well
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
         expect_bytes(&input_full, Payload<Element, 1>::bytes_per_tile);
         copy_tile(a, problem.a, tile.row(), k_tile * kTileK<Element>, &input_full);
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
     store_quarter(problem, tile, accumulator);
     sync_block();  // all warps have read it: it may be overwritten
   }
-  if (warp == 0) tensor_memory.deallocate();
+  if (role == Role::load) tensor_memory.deallocate();
   //! [roles]
 }
 //! [kernel]
