@@ -7,11 +7,13 @@
 
 using namespace stagecraft;
 
+//! [roles]
 /// What a warp does.
 enum class Role { produce, consume };
 
 /// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
 __device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+//! [roles]
 
 /// The sum of a row in shared memory, in every lane. Called by a whole warp; all its reads are over when it returns.
 __device__ float sum_of_row(const float* row) {

@@ -42,7 +42,7 @@ inline constexpr int kStoreWarps = 4;
 /// What a warp does.
 enum class Role { load, multiply, store };
 
-/// The calling warp's role: warp 0 loads tiles, warp 1 multiplies them, all others store. Called by a whole warp.
+/// The calling warp's role: warp 0 loads tiles, warp 1 multiplies them, all others only store. Called by a whole warp.
 __device__ inline Role warp_role() {
   const uint32_t warp = warp_index();
   return warp == 0 ? Role::load : warp == 1 ? Role::multiply : Role::store;
