@@ -1,4 +1,4 @@
-// Draws the picture of chapter 07 from the layout functions of the library: where the chunks of a tile are, without a
+// Draws the picture of chapter 07 from the layout functions of the library: where the chunks of a tile lie, without a
 // swizzle and with one.
 //   draw_swizzle         prints the picture
 //   draw_swizzle FILE    fails when FILE is not the picture
@@ -19,7 +19,7 @@ constexpr int kRows = 8, kChunks = 8, kFloatsPerChunk = 4, kBytesPerChunk = 16;
 constexpr int kMarked = 2;  // the chunk of each row that the picture follows
 constexpr int kWide = 40, kHigh = 24, kTop = 78;
 
-/// One grid: line by line what is in shared memory. `offset_of(row, column)` gives an element's place in bytes.
+/// One grid: line by line what lies in shared memory. `offset_of(row, column)` gives an element's place in bytes.
 template <typename OffsetOf>
 void draw_grid(std::ostream& out, int left, const std::string& title, const OffsetOf& offset_of) {
   int chunk_at[kRows][kChunks] = {};
@@ -66,7 +66,7 @@ std::string draw() {
   draw_grid(out, 450, "128-byte swizzle: in other banks in each row",
             [](int row, int column) { return Tile<float, kRows, 32>::offset_of(row, column); });
   out << "  <text x=\"60\" y=\"" << kTop + kRows * kHigh + 28
-      << "\" class=\"quiet\">The number in a cell is the chunk of its row that is there. A cell is 16 bytes, four "
+      << "\" class=\"quiet\">The number in a cell is the chunk of its row that lies there. A cell is 16 bytes, four "
          "banks; "
          "a line is 128 bytes, all 32.</text>\n";
   out << "</svg>\n";

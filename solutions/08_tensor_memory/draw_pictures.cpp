@@ -1,5 +1,5 @@
 // Draws the pictures of chapter 08 from what the library says: the fields of the descriptors, and where an accumulator
-// is in tensor memory.
+// lies in tensor memory.
 //   draw_pictures descriptor|accumulator         prints a picture
 //   draw_pictures descriptor|accumulator FILE    fails when FILE is not the picture
 #include <cstdint>
