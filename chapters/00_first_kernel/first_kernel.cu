@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const int* limits, int* 
     __barrier_sync_count(1, kThreads);  // barrier 1: the table is ready when all 96 threads are here
   } else {
     const int reader = warp_index() - 1;
-    // TODO 3: run the test, read the report of the hang, and find the thread that never comes to the barrier.
+    // TODO 3: run the test, read the report of the hang, and find the thread that never reaches the barrier.
     const int limit = limits[reader];
     if (limit == 0) {
       if (elect_one()) sums[reader] = 0;

@@ -1,6 +1,6 @@
 // Both pipelines of a kernel together: each group of input tiles has an accumulator of its own, and the epilogue, which
 // adds the accumulators up, sees the tiles as well. It serves scales that the tensor core cannot apply, as those of
-// blockwise FP8: the epilogue multiplies the sums of each group by the scales that came with its tiles.
+// blockwise FP8: the epilogue multiplies the sums of each group by the scales that arrived with its tiles.
 // OutputTilePipeline::per_k() returns it.
 #pragma once
 
@@ -35,7 +35,7 @@ class [[nodiscard(
 
   /// The tiles of k-tile `k` of the group.
   __device__ __forceinline__ auto tile(int k = 0) const { return input_.tile(k); }
-  /// The accumulator to sum in; nobody needs its old values, so that the first MMA overwrites them.
+  /// The accumulator to sum in; its old values are not needed, so that the first MMA overwrites them.
   __device__ __forceinline__ typename OutputPipeline::Accumulator accumulator() const { return output_.accumulator(); }
 
  private:
@@ -43,7 +43,7 @@ class [[nodiscard(
   typename OutputPipeline::ProducerStage output_;
 };
 
-/// The scope in which a thread of the epilogue loads the accumulator of one group, and reads what else came with its
+/// The scope in which a thread of the epilogue loads the accumulator of one group, and reads what else arrived with its
 /// tiles. On every exit it arrives on the empty barriers of both.
 template <typename InputPipeline, typename OutputPipeline>
 class [[nodiscard(

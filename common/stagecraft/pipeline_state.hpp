@@ -17,7 +17,7 @@ class PipelineState {
 
  public:
   /// @param index  the first stage to use, 0 to NumStages - 1.
-  /// @param phase  the parity to wait for there: 0 for "until somebody has filled it", 1 for "until it is free",
+  /// @param phase  the parity to wait for there: 0 for "until the producer has filled it", 1 for "until it is free",
   ///               which holds at once for a fresh barrier.
   __host__ __device__ constexpr explicit PipelineState(uint32_t index = 0, uint32_t phase = 0)
       : index_(index), phase_(phase) {}

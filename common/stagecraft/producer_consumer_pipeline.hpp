@@ -177,8 +177,8 @@ class ProducerConsumerPipeline {
     return ConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
   }
 
-  /// Waits until the consumer's current stage is filled; the scope that it returns only steps when it ends, so that
-  /// somebody arrives inside it.
+  /// Waits until the consumer's current stage is filled; the scope that it returns only steps when it ends: the
+  /// arrivals are made inside it.
   ///
   /// Called by every consuming thread: `auto stage = ring.consume_explicit();`. Orders as `wait_producer()` does.
   /// Parameters as for `acquire_producer`.

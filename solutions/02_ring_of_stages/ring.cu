@@ -1,6 +1,6 @@
 // Chapter 02: a ring of stages. The producer fills them in turn, the consumer empties them in turn, and neither waits
 // for the other unless it must.
-#include <pipeline_state.hpp>  // yours, beside this file
+#include <pipeline_state.hpp>  // yours, in the same folder
 
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"

@@ -2,7 +2,7 @@
 // compare_layers.py to weigh.
 //
 // Tensor maps bring tiles of A and B in groups of two. `read` sums them up by a warp; `multiplied`, of sm_100a alone,
-// gives them to the tensor core, whose commits free the stages. Kernels are named KERNEL_LAYER_STAGES.
+// passes them to the tensor core, whose commits free the stages. Kernels are named KERNEL_LAYER_STAGES.
 #include <cuda.h>
 
 #include "stagecraft/input_tile_pipeline.hpp"

@@ -128,8 +128,8 @@ TYPED_TEST(MnMajorTileDescriptorOf, EverySwizzle) {
   EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, 64, k128, kMn>>()), 0x4000'4040'0200'0000);
 }
 
-// One MMA takes 32 bytes of K: in a swizzled line beside each other, without one two boxes of 16 bytes on; and 16, 8,
-// 32 or 64 lines on where they run along K.
+// One MMA takes 32 bytes of K: side by side in a swizzled line, two boxes of 16 bytes apart without a swizzle; and 16,
+// 8, 32 or 64 lines on where they run along K.
 TEST(TileDescriptorTest, FindsEverySliceOfK) {
   const auto offsets = []<typename T>(T*) {
     return std::vector<uint32_t>{slice_offset<T>(0), slice_offset<T>(1), slice_offset<T>(2), slice_offset<T>(3)};

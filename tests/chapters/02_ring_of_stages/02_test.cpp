@@ -60,7 +60,7 @@ std::string explain_sum(const std::vector<uint32_t>& words, int rows, uint32_t g
   return "was its stage read before the row had come, or overwritten or wiped before it was added up?";
 }
 
-/// Sends `rows` random rows through the ring and checks what comes out.
+/// Sends `rows` random rows through the ring and checks the result.
 void check_ring(int stages, int rows, int work, bool wipe) {
   const std::vector<uint32_t> words = random_words(size_t{kRow} * rows, 100 * stages + rows);
   const DeviceBuffer<uint32_t> in(words, "the rows");

@@ -104,8 +104,8 @@ TEST(Chapter07, Todo4EachLaneReadsARowOfASwizzledTile) {
   }
 }
 
-/// Whether C[row][column] is right where row and column agree modulo 8, and wrong nearly everywhere else. So it comes
-/// out when the chunks of both tiles lie elsewhere than they are looked for: rows alike are then mixed up alike.
+/// Whether C[row][column] is right where row and column agree modulo 8, and wrong nearly everywhere else. That
+/// is the result when the chunks of both tiles are not where the kernel reads them: rows alike are then mixed up alike.
 bool only_rows_alike_agree(const std::vector<float>& got, const std::vector<double>& expected, int columns) {
   size_t wrong_alike = 0, wrong = 0, others = 0;
   for (size_t i = 0; i < got.size(); ++i) {

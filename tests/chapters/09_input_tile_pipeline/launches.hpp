@@ -21,7 +21,7 @@ constexpr int kPiece = 64;
 void launch_multiply(const float* a, const float* b, float* c, int m, int n, int k, int k_group_size);
 
 /// TODO 3. C (one tile, or less) and, by the copying thread, *sum of `pieces` pieces of `numbers`, modulo 2^32.
-/// *while_waiting becomes how many pieces were added while the stage that it wanted to fill was not free.
+/// *while_waiting becomes how many pieces were added while the stage that it had to fill next was not free.
 void launch_multiply_and_add(const float* a, const float* b, float* c, int m, int n, int k, const uint32_t* numbers,
                              int pieces, uint32_t* sum, int* while_waiting);
 
