@@ -111,7 +111,7 @@ TEST(Chapter02, MoreThanOneStageHidesTheCopies) {
   for (const int stages : {2, 4}) {
     EXPECT_LT(cycles[stages], cycles[1])
         << "with " << stages << " stages the rows took " << cycles[stages] << " cycles, with one " << cycles[1]
-        << ": the copies do not run ahead. Does somebody wait at another stage than his own, or free another?";
+        << ": the copies do not run ahead. Does a role wait at a stage that is not its own, or free another?";
   }
 }
 

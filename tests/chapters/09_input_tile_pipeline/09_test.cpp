@@ -159,7 +159,7 @@ TEST(Chapter09, Todo3AsksWorksAndThenWaitsIfNeeded) {
     launch_multiply_and_add(product.a(), product.b(), product.c(), kTileM, kTileN, k, numbers_there.data(), pieces,
                             sum.data(), while_waiting.data());
     finish_kernel("multiply_and_add");
-    SCOPED_TRACE(testing::Message() << k / kTileK << " steps of K, and " << pieces << " pieces to add up");
+    SCOPED_TRACE(testing::Message() << k / kTileK << " k-tiles, and " << pieces << " pieces to add up");
     product.check();
     if (HasFatalFailure()) return;
     ASSERT_EQ(sum.to_host()[0], expected) << "each piece must be added, once";
