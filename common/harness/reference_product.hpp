@@ -1,4 +1,4 @@
-// The reference for a matrix product: every element in double precision, on all cores of the host.
+// What a matrix product should have given: every element in double precision, on all cores of the host.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace stagecraft::harness {
 /// T converts to float without loss. Takes about m * n * k / 10^9 seconds of one core.
 template <typename T>
 std::vector<double> reference_product(std::span<const T> a, std::span<const T> b, size_t m, size_t n, size_t k) {
-  // Four rows of A are multiplied with four rows of B at a time, so that a value read is used four times. The four are
-  // interleaved and padded with zeros: the innermost loops run over contiguous memory and always to four.
+  // Four rows of A meet four rows of B at a time, so that a value read is used four times. The four are interleaved
+  // and padded with zeros: the innermost loops run over contiguous memory and always to four.
   constexpr size_t kBlock = 4;
   using Block = std::array<double, kBlock>;
   const auto interleave = [k](std::span<const T> matrix, size_t rows, size_t first_row, Block* out) {

@@ -63,8 +63,7 @@ TEST(Chapter06, Todo3TheTensorCoreArrivesInEveryRound) {
     launch_commit_rounds(seen.data(), rounds);
     finish_kernel("commit_rounds");
     const int got = seen.to_host()[0];
-    if (got == -1)
-      GTEST_SKIP() << "commit_mma() needs tcgen05, which this chip (sm_90) does not have: run it for sm_100";
+    if (got == -1) GTEST_SKIP() << "commit_mma() needs tcgen05, which this chip (sm_90) has not: run it for sm_100";
     ASSERT_EQ(got, rounds);
   }
 }

@@ -60,7 +60,7 @@ void expect_product(int64_t m, int64_t n, int64_t k, int blocks) {
 TEST(Chapter10, Todo2To5ATileOfCInOneStepOfK) { expect_product(128, 128, 64, 1); }
 
 TEST(Chapter10, Todo3And4TheRingOfTilesGoesRound) {
-  for (const int64_t k_tiles : {2, 4, 5, 11}) ASSERT_NO_FATAL_FAILURE(expect_product(128, 128, 64 * k_tiles, 1));
+  for (const int64_t steps : {2, 4, 5, 11}) ASSERT_NO_FATAL_FAILURE(expect_product(128, 128, 64 * steps, 1));
 }
 
 TEST(Chapter10, Todo5TheRingOfAccumulatorsGoesRound) {
