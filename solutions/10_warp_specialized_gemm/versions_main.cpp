@@ -1,5 +1,5 @@
-// Runs the kernel of one step, on one block that computes several tiles of C, and checks the product. For looking at:
-// STAGECRAFT_TIMELINE=text build/gemm_steps two_warps
+// Runs one version of the kernel, on one block that computes several tiles of C, and checks the product. For looking
+// at: STAGECRAFT_TIMELINE=text build/gemm_versions two_warps
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -11,8 +11,8 @@
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/reference_product.hpp"
-#include "steps.hpp"
 #include "verification.hpp"
+#include "versions.hpp"
 
 namespace {
 
@@ -23,19 +23,19 @@ using Element = __nv_bfloat16;
 constexpr int kBadOptions = 2;
 constexpr struct {
   std::string_view name;
-  GemmStep step;
-} kSteps[] = {{"one_warp", GemmStep::one_warp},
-              {"two_warps", GemmStep::two_warps},
-              {"store_warps", GemmStep::store_warps},
-              {"two_accumulators", GemmStep::two_accumulators}};
+  GemmVersion version;
+} kVersions[] = {{"one_warp", GemmVersion::one_warp},
+                 {"two_warps", GemmVersion::two_warps},
+                 {"store_warps", GemmVersion::store_warps},
+                 {"two_accumulators", GemmVersion::two_accumulators}};
 
-bool multiply_and_verify(GemmStep step, int64_t m, int64_t n, int64_t k) {
+bool multiply_and_verify(GemmVersion version, int64_t m, int64_t n, int64_t k) {
   const std::vector<Element> a = random_operand<Element>(m * k, 1), b = random_operand<Element>(n * k, 2);
   const DeviceBuffer<Element> there_a(a, "A"), there_b(b, "B");
   DeviceBuffer<Element> there_c(m * n, "C");
   there_c.poison();
-  launch_step(step, there_a.data(), there_b.data(), there_c.data(), m, n, k, /*blocks=*/1);
-  finish_kernel("the step's kernel");
+  launch_version(version, there_a.data(), there_b.data(), there_c.data(), m, n, k, /*blocks=*/1);
+  finish_kernel("the kernel");
   const std::vector<Element> c = there_c.to_host();
   return compare<Element>(c, reference_product<Element>(a, b, m, n, k), gemm_tolerance<Element>(k)).wrong == 0;
 }
@@ -43,16 +43,16 @@ bool multiply_and_verify(GemmStep step, int64_t m, int64_t n, int64_t k) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  for (const auto& [name, step] : kSteps) {
+  for (const auto& [name, version] : kVersions) {
     if (argc != 2 || name != argv[1]) continue;
     require_tcgen05(current_device());
-    const bool right = multiply_and_verify(step, 3 * 128, 128, 512);
-    std::printf("%s: three tiles of C, of eight steps each, by one block: %s\n", argv[1], right ? "right" : "WRONG");
+    const bool right = multiply_and_verify(version, 3 * 128, 128, 512);
+    std::printf("%s: three tiles of C, of eight k-tiles each, by one block: %s\n", argv[1], right ? "right" : "WRONG");
     return right ? 0 : 1;
   }
-  std::fprintf(stderr, "usage: gemm_steps one_warp|two_warps|store_warps|two_accumulators\n");
+  std::fprintf(stderr, "usage: gemm_versions one_warp|two_warps|store_warps|two_accumulators\n");
   return kBadOptions;
 } catch (const std::exception& error) {
-  std::fprintf(stderr, "gemm_steps: %s\n", error.what());
+  std::fprintf(stderr, "gemm_versions: %s\n", error.what());
   return 1;
 }

@@ -1,4 +1,4 @@
-// What the four kernels of this chapter have in common: all that has nothing to do with who waits for whom.
+// The problem and its tiles: what the four kernels of this chapter share. Who waits for whom is not here.
 #pragma once
 
 #include <cuda.h>
@@ -20,7 +20,7 @@ namespace stagecraft {
 /// The tile of C that a block computes at a time.
 inline constexpr int kTileM = 128;
 inline constexpr int kTileN = 128;
-/// Elements along K in one step: 128 bytes, as wide as the swizzle.
+/// Elements along K in a tile of A or B: 128 bytes, as wide as the swizzle.
 template <TileElement Element>
 inline constexpr int kTileK = 128 / sizeof(Element);
 
@@ -28,7 +28,7 @@ template <TileElement Element>
 using ATile = Tile<Element, kTileM, kTileK<Element>>;
 template <TileElement Element>
 using BTile = Tile<Element, kTileN, kTileK<Element>>;
-/// What lies in shared memory: `Stages` steps of K, of 32 KiB each.
+/// What is in shared memory: `Stages` k-tiles, each a tile of A and one of B, 32 KiB together.
 template <TileElement Element, int Stages>
 using Payload = StandardTilePayload<ATile<Element>, BTile<Element>, Stages>;
 /// A tile of C in tensor memory: 128 lanes, 128 columns.
@@ -37,6 +37,17 @@ using Accumulator = TmemTensor<kTileM, kTileN>;
 
 /// Warps that store a tile of C. Four, because a warp can reach only a quarter of the lanes of tensor memory.
 inline constexpr int kStoreWarps = 4;
+
+//! [role]
+/// What a warp does.
+enum class Role { load, multiply, store };
+
+/// The calling warp's role: warp 0 loads tiles, warp 1 multiplies them, all others only store. Called by a whole warp.
+__device__ inline Role warp_role() {
+  const uint32_t warp = warp_index();
+  return warp == 0 ? Role::load : warp == 1 ? Role::multiply : Role::store;
+}
+//! [role]
 
 //! [problem]
 /// What a launch computes: C (m x n) = A (m x k) * B (n x k) transposed, all row-major.
@@ -47,8 +58,9 @@ struct Problem {
   GemmOutput<Element>* c;
   int m, n, k;
 
-  /// Steps of K for each tile of C. The last may hang over the edge: what lies beyond reads as zero, and adds nothing.
-  __device__ int steps() const { return (k + kTileK<Element> - 1) / kTileK<Element>; }
+  /// k-tiles to add up for each tile of C. The last may hang over the edge: what is beyond reads as zero and adds
+  /// nothing.
+  __device__ int k_tiles() const { return (k + kTileK<Element> - 1) / kTileK<Element>; }
   __host__ __device__ uint32_t tiles_down() const { return (m + kTileM - 1) / kTileM; }
   __host__ __device__ uint32_t tiles() const { return tiles_down() * ((n + kTileN - 1) / kTileN); }
 };
@@ -56,7 +68,7 @@ struct Problem {
 
 //! [tile of c]
 /// Where a block is in its work: it begins with tile number blockIdx.x of C and goes on to every gridDim.x-th. Each
-/// role walks through the tiles by itself; nobody tells anybody which is next.
+/// role goes through the tiles independently; no role learns from another which is next.
 template <TileElement Element>
 class TileOfC {
  public:
@@ -84,8 +96,8 @@ __device__ Payload<Element, Stages> tiles_in_shared_memory() {
 //! [tiles in shared memory]
 
 //! [sync block]
-/// A block-wide barrier for tensor memory as well: what anybody did to it before, or knows to be done, comes before
-/// what anybody does to it after. Called by all threads.
+/// A block-wide barrier for tensor memory as well: it orders what any thread did there before, or knows to be done,
+/// before what any thread does there after. Called by all threads.
 __device__ inline void sync_block() {
   __syncwarp();
   cuda::ptx::tcgen05_fence_before_thread_sync();
