@@ -78,14 +78,17 @@ def pieces_of_tokens(source, pattern):
 
 
 def pieces_of_python(source):
-    """The same for Python, whose docstrings are strings."""
-    follows = False
+    """The same for Python, where a docstring, a string that begins a statement, counts as a comment."""
+    follows, at_start = False, True
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield True, token.start[0], token.string, follows
         elif token.type == tokenize.STRING:
-            yield False, token.start[0], re.sub(r"""^\w*("{3}|'{3}|"|')|("{3}|'{3}|"|')$""", "", token.string), follows
+            words = re.sub(r"""^\w*("{3}|'{3}|"|')|("{3}|'{3}|"|')$""", "", token.string)
+            yield at_start, token.start[0], words, follows
         follows = token.type in (tokenize.COMMENT, tokenize.STRING) or follows and token.type == tokenize.NL
+        if token.type not in (tokenize.COMMENT, tokenize.NL):
+            at_start = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
 
 
 def texts_of_source(pieces):
@@ -202,7 +205,9 @@ def complaints(path, source, rules, pages):
         for rule in rules:
             if rule.in_strings or not text.in_string:
                 for begin, end in rule.hits(words):
-                    yield text.line_of(begin), f'"{text.words[begin:end]}": {rule.better}'
+                    phrase = text.words[begin:end]
+                    if not re.search("[a-z][A-Z]", phrase):  # otherwise it is part of an identifier
+                        yield text.line_of(begin), f'"{phrase}": {rule.better}'
 
 
 def files_of(root):
