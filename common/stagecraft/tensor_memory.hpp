@@ -59,7 +59,7 @@ class TmemAllocation {
 
 // ---- Loads and stores ----------------------------------------------------------------------------------------------
 
-/// Starts to read cells of the calling warp's lanes into registers; they hold nothing before `wait_for_tmem_loads()`.
+/// Starts to load cells of the calling warp's lanes; the cells may be overwritten only after `wait_for_tmem_loads()`.
 ///
 /// Called by a whole converged warp, after waiting for the MMAs that write there and
 /// `tcgen05.fence::after_thread_sync`. Which cell each register gets, `fragment_cell<Shape>()` tells.
