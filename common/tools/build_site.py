@@ -31,7 +31,7 @@ def figures():
 
 
 def render(output):
-    """Writes every page and header as Doxygen shall see it; all at once, because a filter in Python takes long to start."""
+    """Writes every page and header as Doxygen is to see it, all at once, because a filter in Python takes long to start."""
     for path in [*pages.pages(), *pages.files(".hpp")]:
         copy = output / "filtered" / path
         copy.parent.mkdir(parents=True, exist_ok=True)

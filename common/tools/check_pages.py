@@ -143,7 +143,7 @@ def same(line):
 
 
 def matches(expected, actual):
-    """Whether the lines are the same but for timings, where a line `...` stands for any number of lines."""
+    """Whether the lines are the same except for timings; an expected line `...` matches any number of lines."""
     if not expected:
         return not actual
     if expected[0].strip() == "...":
@@ -152,7 +152,7 @@ def matches(expected, actual):
 
 
 def right_console(block, build, root):
-    """What a checked console should show; its own text where that is right but for timings."""
+    """What a checked console should show; its own text where that is right except for timings."""
     found = markdown.CHECKED.match(block.note)
     sessions = []  # [line `$ COMMAND`, lines below it]
     for line in block.text().split("\n"):

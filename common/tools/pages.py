@@ -44,7 +44,7 @@ def pages(root=ROOT):
 
 
 def parent(page, all_pages):
-    """The page under which this one stands in the site: the README above it."""
+    """The page above this one in the site: the README of the folder above it."""
     if page.as_posix() == MAIN_PAGE:
         return None
     folder = page.parent if page.name != "README.md" else page.parent.parent
