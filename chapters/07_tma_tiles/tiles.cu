@@ -18,7 +18,7 @@ using namespace stagecraft;
 /// Describes to the copy engine a row-major matrix of floats, and the box that each copy brings.
 CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns, uint32_t box_rows,
                             uint32_t box_columns) {
-  // TODO 1: how many elements has each dimension, how far is one row from the next, and how large is the box?
+  // TODO 1: how many elements does each dimension have, how far is one row from the next, and how large is the box?
   const TensorMapDimension along_a_row{.box = box_columns};
   const TensorMapDimension down_the_rows{.box = box_rows};
   (void)rows, (void)columns;

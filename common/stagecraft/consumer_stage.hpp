@@ -87,13 +87,13 @@ class ConsumerStage {
   template <typename Never = void>
   __device__ void release() const& {
     static_assert(never_allowed<Never>,
-                  "release() ends a ConsumerStage, so that it takes the handle away: write std::move(stage).release()");
+                  "release() ends a ConsumerStage, so it consumes the handle: write std::move(stage).release()");
   }
   /// Not for a named handle either.
   template <typename Never = void>
   __device__ void release_without_signal() const& {
     static_assert(never_allowed<Never>,
-                  "release_without_signal() ends a ConsumerStage, so that it takes the handle away: write "
+                  "release_without_signal() ends a ConsumerStage, so it consumes the handle: write "
                   "std::move(stage).release_without_signal()");
   }
 

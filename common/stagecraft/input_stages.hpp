@@ -70,7 +70,7 @@ class InputProducerStage {
   template <typename Never = void>
   __device__ void release() const& {
     static_assert(never_allowed<Never>,
-                  "release() ends an InputProducerStage, so that it takes the handle away: write "
+                  "release() ends an InputProducerStage, so it consumes the handle: write "
                   "std::move(tiles).release()");
   }
 
@@ -129,7 +129,7 @@ class InputConsumerStage {
   template <typename Never = void>
   __device__ void release() const& {
     static_assert(never_allowed<Never>,
-                  "release() ends an InputConsumerStage, so that it takes the handle away: write "
+                  "release() ends an InputConsumerStage, so it consumes the handle: write "
                   "std::move(tiles).release()");
   }
 

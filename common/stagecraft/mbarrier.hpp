@@ -43,7 +43,7 @@ __device__ inline void expect_bytes(MbarPtr barrier, uint32_t bytes) {
 }
 
 /// Whether the phase of this parity has completed. It may briefly suspend the thread first, and may answer false
-/// although the phase has completed, but never true although it has not.
+/// although the phase has completed, but never true before it has completed.
 ///
 /// Called by every thread that needs the answer; with true, it sees what was written before the arrivals.
 /// @param parity  0 or 1: the parity of the phase asked for, which must be the current or the preceding one.

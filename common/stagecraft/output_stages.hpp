@@ -59,13 +59,13 @@ class MmaStage {
   template <typename Never = void>
   __device__ void release() const& {
     static_assert(never_allowed<Never>,
-                  "release() ends an MmaStage, so that it takes the handle away: write std::move(stage).release()");
+                  "release() ends an MmaStage, so it consumes the handle: write std::move(stage).release()");
   }
   /// Not for a named handle either.
   template <typename Never = void>
   __device__ void release_without_signal() const& {
     static_assert(never_allowed<Never>,
-                  "release_without_signal() ends an MmaStage, so that it takes the handle away: write "
+                  "release_without_signal() ends an MmaStage, so it consumes the handle: write "
                   "std::move(stage).release_without_signal()");
   }
 
@@ -126,15 +126,14 @@ class EpilogueStage {
   /// Not for a named handle: its release must be seen to end it.
   template <typename Never = void>
   __device__ void release() const& {
-    static_assert(
-        never_allowed<Never>,
-        "release() ends an EpilogueStage, so that it takes the handle away: write std::move(stage).release()");
+    static_assert(never_allowed<Never>,
+                  "release() ends an EpilogueStage, so it consumes the handle: write std::move(stage).release()");
   }
   /// Not for a named handle either.
   template <typename Never = void>
   __device__ void release_without_signal() const& {
     static_assert(never_allowed<Never>,
-                  "release_without_signal() ends an EpilogueStage, so that it takes the handle away: write "
+                  "release_without_signal() ends an EpilogueStage, so it consumes the handle: write "
                   "std::move(stage).release_without_signal()");
   }
 

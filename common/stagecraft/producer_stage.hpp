@@ -66,7 +66,7 @@ class ProducerStage {
   template <typename Never = void>
   __device__ void release() const& {
     static_assert(never_allowed<Never>,
-                  "release() ends a ProducerStage, so that it takes the handle away: write std::move(stage).release()");
+                  "release() ends a ProducerStage, so it consumes the handle: write std::move(stage).release()");
   }
 
  private:

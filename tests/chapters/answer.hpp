@@ -1,4 +1,4 @@
-// Which answer to a chapter's exercise a test program was built from. answer.cpp has it, compiled anew for each answer.
+// Names the answer to a chapter's exercise that a test program was built from. answer.cpp is compiled for each answer.
 #pragma once
 
 namespace stagecraft::chapters {

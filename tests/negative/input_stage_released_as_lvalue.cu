@@ -1,5 +1,5 @@
 // A named handle is released without giving it up.
-// expect: release\(\) ends an InputProducerStage, so that it takes the handle away
+// expect: release\(\) ends an InputProducerStage, so it consumes the handle
 // expect: write std::move\(tiles\).release\(\)
 #include "stagecraft/input_tile_pipeline.hpp"
 

@@ -105,7 +105,7 @@ __global__ void in_an_optional(const int* in, int* out, uint64_t* barriers, int 
   }
 }
 
-/// Scopes, left by every way.
+/// Leaves scopes on every path.
 __global__ void scopes(const int* in, int* out, uint64_t* barriers, int rows) {
   ProducerConsumerPipeline<2> ring{barriers};
   for (int row = 0; row < rows; ++row) {

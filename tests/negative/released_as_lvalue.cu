@@ -1,5 +1,5 @@
 // release() consumes the handle, so that the handle must be moved into it.
-// expect: release\(\) ends a ConsumerStage, so that it takes the handle away: write std::move\(stage\)\.release\(\)
+// expect: release\(\) ends a ConsumerStage, so it consumes the handle: write std::move\(stage\)\.release\(\)
 #include "stagecraft/producer_consumer_pipeline.hpp"
 
 using namespace stagecraft;

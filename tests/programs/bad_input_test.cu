@@ -47,7 +47,7 @@ __global__ void wait_in_one_branch() {
   }
 }
 
-/// Takes tensor memory for a pair of blocks, in those whose bit is set, and gives it back.
+/// Allocates and releases tensor memory for a pair of blocks, in the blocks whose bit is set.
 __device__ void take_tensor_memory_of_pair(unsigned ranks) {
   __shared__ uint32_t address;
   unsigned rank;

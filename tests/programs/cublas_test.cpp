@@ -89,7 +89,7 @@ TEST_F(Cublas, RoundsToTheTypeOfC) {
   __half* const c = upload(std::vector<__half>(1));
   ASSERT_EQ(cublasHgemm(handle_, CUBLAS_OP_N, CUBLAS_OP_N, 1, 1, 2, &one, upload(a), 1, upload(b), 2, &zero, c, 1),
             CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(static_cast<float>(download(c, 1)[0]), 2048.0f);  // 2049 lies halfway, and goes to the even one
+  EXPECT_EQ(static_cast<float>(download(c, 1)[0]), 2048.0f);  // 2049 is halfway, and rounds to the even one
 }
 
 TEST_F(Cublas, MultipliesIntegers) {

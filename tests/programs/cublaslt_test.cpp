@@ -87,7 +87,7 @@ class CublasLt : public DeviceArrays {
   cublasLtMatmulDesc_t how_ = nullptr;
 };
 
-/// Element (row, column) of op(matrix), as it lies in memory.
+/// Element (row, column) of op(matrix), as it is in memory.
 template <typename Element>
 float at(const std::vector<Element>& matrix, bool by_rows, bool transposed, int leading, int row, int column) {
   const bool row_outside = by_rows != transposed;

@@ -45,7 +45,7 @@ TEST(Chapter06, Todo2TheFirstHalfIsFreedEarly) {
     finish_kernel("sum_by_halves");
     const std::vector<float> got = sums.to_host();
     const std::vector<int> got_began = began.to_host();
-    int early = 0;  // rows, but the last, of which the first half was filled anew while the second half was in use
+    int early = 0;  // rows except the last whose first half was refilled while the second half was in use
     for (int row = 0; row < rows; ++row) {
       const int most = row + 1 < rows ? 2 * row + 3 : 2 * row + 2;
       ASSERT_LE(got_began[row], most) << "while the consumer still had the second half of row " << row

@@ -86,7 +86,7 @@ const Shape kShapes[] = {
     {33, 31, 3},
     {257, 3, 25},
     {130, 250, 41},
-    // Fewer k-tiles than stages, as many, and more: the ring is not filled, filled, and goes round.
+    // Fewer k-tiles than stages, as many, and more: the ring is not filled, filled, and used again.
     {64, 64, 24},
     {64, 64, 32},
     {64, 64, 33},
