@@ -71,8 +71,14 @@ def check(root: pathlib.Path, chapter: str, files: list[str], answers: list[str]
 def main() -> int:
     root = pathlib.Path(sys.argv[1])
     problems = []
-    for entry in sys.argv[2:]:
-        chapter, files, answers = entry.split(":")
+    entries = [entry.split(":") for entry in sys.argv[2:]]
+    overview = (root / "chapters/README.md").read_text(encoding="utf-8")
+    for folder in sorted((root / "chapters").glob("[0-9][0-9]_*/")):
+        if folder.name not in (chapter for chapter, _, _ in entries):
+            problems.append(f"chapters/{folder.name} has no tests: tests/chapters/meson.build does not enter its folder")
+        if f"({folder.name}/)" not in overview:
+            problems.append(f"chapters/README.md has no row for {folder.name}")
+    for chapter, files, answers in entries:
         problems += check(root, chapter, files.split(","), answers.split(",") if answers else [])
     print("\n".join(problems) or f"{len(sys.argv) - 2} chapters, nothing to complain about")
     return 1 if problems else 0
