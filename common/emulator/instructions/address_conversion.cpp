@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -208,10 +209,10 @@ void translate_getctarank(Translation& t) {
 }  // namespace
 
 void add_address_conversions(InstructionSet& set) {
-  set.add("cvta", translate_cvta);
-  set.add("isspacep", translate_isspacep);
-  set.add("mapa", translate_mapa);
-  set.add("getctarank", translate_getctarank);
+  set.add("cvta", translate_cvta, kOrdinary);
+  set.add("isspacep", translate_isspacep, kOrdinary);
+  set.add("mapa", translate_mapa, kOrdinary);
+  set.add("getctarank", translate_getctarank, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

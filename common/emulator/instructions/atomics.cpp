@@ -8,7 +8,7 @@
 #include <limits>
 #include <string_view>
 
-#include "emulator/engines/copies/store_async.hpp"
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
 #include "emulator/numerics/atomic_values.hpp"
 
@@ -173,17 +173,23 @@ void translate_update(Translation& t, bool returns) {
 
 void translate_atom(Translation& t) { translate_update(t, true); }
 
-void translate_red(Translation& t) {
-  if (take_asynchronous_release(t)) return translate_update(t, false);
-  if (t.modifiers.has("async")) return translate_reduction_async(t);
+void translate_red(Translation& t) { translate_update(t, false); }
+
+void translate_asynchronous_release(Translation& t) {
+  take_asynchronous_release(t);
   translate_update(t, false);
+}
+
+InstructionTraits atomic_traits(const ptx::Instruction& instruction) {
+  return access_traits(instruction, AccessOrder::relaxed);
 }
 
 }  // namespace
 
 void add_atomics(InstructionSet& set) {
-  set.add("atom", translate_atom);
-  set.add("red", translate_red);
+  set.add("atom", translate_atom, atomic_traits);
+  set.add("red", translate_red, atomic_traits);
+  set.add("red.async.release", translate_asynchronous_release, atomic_traits);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/observation.hpp"
 #include "emulator/translation/translation.hpp"
 
@@ -292,6 +293,28 @@ void translate_fence(Translation& t) {
   t.emit(do_nothing);
 }
 
+void translate_membar(Translation& t) {
+  if (t.modifiers.take("proxy")) {
+    t.modifiers.require_one_of({"alias", "async"});
+  } else {
+    t.modifiers.require_one_of({"cta", "gl", "sys"});
+  }
+  t.emit(do_nothing);
+}
+
+FenceKind fence_kind_of(const ptx::Instruction& instruction) {
+  if (ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
+  if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
+  if (!ptx::has_modifier(instruction, "proxy")) return FenceKind::memory;
+  // .global leaves shared memory out.
+  const bool of_async_proxy = !ptx::has_modifier(instruction, "alias") && !ptx::has_modifier(instruction, "global");
+  return of_async_proxy ? FenceKind::proxy_async : FenceKind::other;
+}
+
+InstructionTraits fence_traits(const ptx::Instruction& instruction) {
+  return {.reach = Reach::own_cluster, .proxy = Proxy::generic, .fence = fence_kind_of(instruction)};
+}
+
 Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
   if (fragment.timed_out) {
     fragment.timed_out = false;
@@ -304,6 +327,29 @@ Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
   sleep_at_most(fragment, {WaitKind::sleep, 0, longest},
                 1 + longest * fragment.grid().architecture->clock_khz / 1'000'000);
   return Outcome::blocked;
+}
+
+void translate_nanosleep(Translation& t) {
+  t.modifiers.require("u32");
+  const RegisterOffset time = t.source(0, ptx::Type::u32);
+  t.emit(sleep_nanoseconds).a = time;
+}
+
+/// Programmatic dependent launch: grids run one after the other here, so what they wait for has happened.
+void translate_griddepcontrol(Translation& t) {
+  t.modifiers.require_one_of({"wait", "launch_dependents"});
+  t.emit(do_nothing);
+}
+
+/// The emulator does not limit the registers of a warp while its block runs.
+void translate_setmaxnreg(Translation& t) {
+  t.modifiers.require_one_of({"inc", "dec"});
+  t.modifiers.require("sync");
+  t.modifiers.require("aligned");
+  t.modifiers.require("u32");
+  const int64_t count = t.integer(t.operand(0), "the register count");
+  if (count < 24 || count > 256 || count % 8 != 0) t.illegal("the register count must be 24 to 256, a multiple of 8");
+  t.emit(do_nothing);
 }
 
 }  // namespace
@@ -330,38 +376,14 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
 }
 
 void add_block_barriers(InstructionSet& set) {
-  set.add("bar", translate_bar);
-  set.add("bar", "warp", translate_bar_warp);
-  set.add("barrier", translate_barrier);
-  set.add("fence", translate_fence);
-  set.add("membar", [](Translation& t) {
-    if (t.modifiers.take("proxy")) {
-      t.modifiers.require_one_of({"alias", "async"});
-    } else {
-      t.modifiers.require_one_of({"cta", "gl", "sys"});
-    }
-    t.emit(do_nothing);
-  });
-  set.add("nanosleep", [](Translation& t) {
-    t.modifiers.require("u32");
-    const RegisterOffset time = t.source(0, ptx::Type::u32);
-    t.emit(sleep_nanoseconds).a = time;
-  });
-  // Programmatic dependent launch: grids here run one after the other, so what they wait for has happened.
-  set.add("griddepcontrol", [](Translation& t) {
-    t.modifiers.require_one_of({"wait", "launch_dependents"});
-    t.emit(do_nothing);
-  });
-  // A no-op but for the register count, which the emulator does not limit while a block runs.
-  set.add("setmaxnreg", [](Translation& t) {
-    t.modifiers.require_one_of({"inc", "dec"});
-    t.modifiers.require("sync");
-    t.modifiers.require("aligned");
-    t.modifiers.require("u32");
-    const int64_t count = t.integer(t.operand(0), "the register count");
-    if (count < 24 || count > 256 || count % 8 != 0) t.illegal("the register count must be 24 to 256, a multiple of 8");
-    t.emit(do_nothing);
-  });
+  set.add("bar", translate_bar, kOrdinary);
+  set.add("bar.warp", translate_bar_warp, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .orders_lanes = true});
+  set.add("barrier", translate_barrier, kOrdinary);
+  set.add("fence", translate_fence, fence_traits);
+  set.add("membar", translate_membar, fence_traits);
+  set.add("nanosleep", translate_nanosleep, kOrdinary);
+  set.add("griddepcontrol", translate_griddepcontrol, kOrdinary);
+  set.add("setmaxnreg", translate_setmaxnreg, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -135,14 +135,15 @@ void set_condition(Fragment& fragment, LaneMask mask, const std::vector<CallArea
 
 }  // namespace
 
-Builtin find_builtin(const std::string& name) {
-  static const std::unordered_map<std::string, Builtin> builtins = {{"vprintf", print},
-                                                                    {"__assertfail", fail_assertion},
-                                                                    {"malloc", allocate},
-                                                                    {"free", release},
-                                                                    {"cudaGraphSetConditional", set_condition}};
+const Builtin* find_builtin(const std::string& name) {
+  static const std::unordered_map<std::string, Builtin> builtins = {
+      {"vprintf", {print}},
+      {"__assertfail", {fail_assertion, Reach::own_cluster}},
+      {"malloc", {allocate}},
+      {"free", {release}},
+      {"cudaGraphSetConditional", {set_condition}}};
   const auto found = builtins.find(name);
-  return found == builtins.end() ? nullptr : found->second;
+  return found == builtins.end() ? nullptr : &found->second;
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,6 +1,7 @@
 // Instructions about caches. The emulated chip has none, so the hints check their operands and do nothing.
 #include <fmt/format.h>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -108,12 +109,12 @@ void translate_multimem(Translation& t) { t.unsupported("multimem addresses need
 }  // namespace
 
 void add_cache_operations(InstructionSet& set) {
-  set.add("prefetch", translate_prefetch);
-  set.add("prefetchu", translate_prefetchu);
-  set.add("applypriority", translate_applypriority);
-  set.add("discard", translate_discard);
-  set.add("createpolicy", translate_createpolicy);
-  set.add("multimem", translate_multimem);
+  set.add("prefetch", translate_prefetch, kOrdinary);
+  set.add("prefetchu", translate_prefetchu, kOrdinary);
+  set.add("applypriority", translate_applypriority, kOrdinary);
+  set.add("discard", translate_discard, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .announced = false});
+  set.add("createpolicy", translate_createpolicy, kOrdinary);
+  set.add("multimem", translate_multimem, {.reach = Reach::other_clusters, .proxy = Proxy::generic});
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -28,11 +28,14 @@ struct CallTarget {
 
 namespace {
 
+/// The deepest nesting of calls.
+constexpr uint32_t kMaximumCallDepth = 1024;
+
 struct CallDetail : OpDetail {
   std::vector<CallArea> arguments, results;  ///< of the caller
   CallTarget target;                         ///< of a direct call
   std::map<uint64_t, CallTarget> targets;    ///< of an indirect one, by address
-  Builtin builtin = nullptr;
+  BuiltinHandler builtin = nullptr;
 };
 
 struct ReturnDetail : OpDetail {
@@ -239,15 +242,6 @@ std::unique_ptr<ReturnDetail> return_detail(FunctionTranslator& function) {
 
 }  // namespace
 
-void append_return(FunctionTranslator& function) {
-  auto detail = return_detail(function);
-  Op op;
-  op.full = op.masked = return_from;
-  op.detail = detail.get();
-  function.kernel().details.push_back(std::move(detail));
-  function.append(op);
-}
-
 void translate_return(Translation& t) {
   t.modifiers.take("uni");
   const auto* detail = t.keep(return_detail(t.function()));
@@ -288,10 +282,10 @@ void translate_call(Translation& t) {
   if (callee.kind == ptx::OperandKind::symbol && callee.symbol_kind == ptx::SymbolKind::function) {
     const ptx::Function& function = kernel.module().functions.at(callee.symbol);
     if (function.is_declaration) {
-      detail->builtin = find_builtin(function.name);
-      if (detail->builtin == nullptr) {
-        t.unsupported(explain_undefined(kernel.module(), function.name));
-      }
+      const Builtin* const builtin = find_builtin(function.name);
+      if (builtin == nullptr) t.unsupported(explain_undefined(kernel.module(), function.name));
+      detail->builtin = builtin->execute;
+      if (builtin->reach == Reach::other_clusters) kernel.kernel().clusters_interact = true;
       t.keep(std::move(detail));
       t.emit(call_builtin).detail = kept;
       return;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "emulator/instructions/calls.hpp"
+#include "emulator/instructions/families.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
@@ -99,20 +100,26 @@ Outcome trap(Fragment&, const Op&, LaneMask mask) {
 
 Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
 
+void translate_pmevent(Translation& t) {
+  t.modifiers.take("mask");
+  t.emit(do_nothing);
+}
+
 }  // namespace
 
 void add_control_flow(InstructionSet& set) {
-  set.add("bra", translate_bra);
-  set.add("brx", translate_brx);
-  set.add("call", translate_call);
-  set.add("ret", translate_return);
-  set.add("exit", [](Translation& t) { t.emit(exit_thread); });
-  set.add("trap", [](Translation& t) { t.emit(trap); });
-  set.add("brkpt", [](Translation& t) { t.emit(do_nothing); });
-  set.add("pmevent", [](Translation& t) {
-    t.modifiers.take("mask");
-    t.emit(do_nothing);
-  });
+  constexpr InstructionTraits kLeaves{.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::leaves};
+  set.add("bra", translate_bra, kLeaves);
+  set.add("brx", translate_brx, kLeaves);
+  set.add("call", translate_call, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::calls});
+  set.add("ret", translate_return, kLeaves);
+  set.add(
+      "exit", [](Translation& t) { t.emit(exit_thread); }, kLeaves);
+  set.add(
+      "trap", [](Translation& t) { t.emit(trap); }, kLeaves);
+  set.add(
+      "brkpt", [](Translation& t) { t.emit(do_nothing); }, kOrdinary);
+  set.add("pmevent", translate_pmevent, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -6,8 +6,9 @@
 
 #include <cstring>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/scheduling/execution.hpp"
+#include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -246,9 +247,11 @@ void translate_movmatrix(Translation& t) {
 }  // namespace
 
 void add_matrix_transfers(InstructionSet& set) {
-  set.add("ldmatrix", [](Translation& t) { translate_matrix(t, false); });
-  set.add("movmatrix", translate_movmatrix);
-  set.add("stmatrix", [](Translation& t) { translate_matrix(t, true); });
+  set.add(
+      "ldmatrix", [](Translation& t) { translate_matrix(t, false); }, kOrdinary);
+  set.add("movmatrix", translate_movmatrix, kOrdinary);
+  set.add(
+      "stmatrix", [](Translation& t) { translate_matrix(t, true); }, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

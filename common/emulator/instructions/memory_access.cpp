@@ -7,9 +7,8 @@
 #include <bit>
 #include <utility>
 
-#include "emulator/engines/copies/store_async.hpp"
 #include "emulator/host/isa_level.hpp"
-#include "emulator/instructions/texture_instructions.hpp"
+#include "emulator/instructions/families.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -128,14 +127,32 @@ void translate_plain(Translation& t, bool store) {
 
 void translate_load(Translation& t) { translate_plain(t, false); }
 
-void translate_store(Translation& t) {
-  if (take_asynchronous_release(t)) return translate_plain(t, true);
-  if (t.modifiers.has("async")) return translate_store_async(t);
-  if (t.modifiers.has("bulk")) return translate_store_bulk(t);
+void translate_store(Translation& t) { translate_plain(t, true); }
+
+void translate_asynchronous_release(Translation& t) {
+  take_asynchronous_release(t);
   translate_plain(t, true);
 }
 
-void translate_load_uniform(Translation& t) { translate_plain(t, false); }
+InstructionTraits plain_access_traits(const ptx::Instruction& instruction) {
+  return access_traits(instruction, AccessOrder::weak);
+}
+
+/// Other clusters do not reach this memory.
+bool names_near_memory(const ptx::Instruction& instruction) {
+  return std::any_of(instruction.modifiers.begin(), instruction.modifiers.end(), [](const std::string& modifier) {
+    return modifier.starts_with("shared") || modifier.starts_with("param") || modifier.starts_with("const") ||
+           modifier == "local";
+  });
+}
+
+AccessOrder order_of(const ptx::Instruction& instruction, AccessOrder plain) {
+  const auto has = [&](std::string_view modifier) { return ptx::has_modifier(instruction, modifier); };
+  if (has("acquire")) return AccessOrder::acquire;
+  if (has("release")) return AccessOrder::release;
+  if (has("acq_rel") || has("sc")) return AccessOrder::acquire_release;
+  return has("relaxed") || has("volatile") || has("mmio") ? AccessOrder::relaxed : plain;
+}
 
 }  // namespace
 
@@ -156,6 +173,26 @@ bool take_memory_order(ptx::Modifiers& modifiers) {
   const auto order = modifiers.take_one_of({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "sc"});
   modifiers.take_one_of({"cta", "cluster", "gpu", "sys"});
   return mmio || (order && *order != "weak");
+}
+
+void take_asynchronous_release(Translation& t) {
+  if (t.architecture().major < 10) t.unsupported(".release needs sm_100");
+  t.modifiers.take("async");
+  if (t.modifiers.has("cta") || t.modifiers.has("cluster")) t.illegal("the scope of .release is .gpu or .sys");
+  for (const std::string& modifier : t.instruction.modifiers) {
+    if (modifier.starts_with("shared") || modifier.starts_with("mbarrier")) {
+      t.illegal(fmt::format(".{} with .release, which is for global memory and ends with the block", modifier));
+    }
+    if (modifier == "v2" || modifier == "v4") t.illegal("vectors are for the form with an mbarrier");
+  }
+}
+
+InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain) {
+  InstructionTraits traits = kOrdinary;
+  traits.order = order_of(instruction, plain);
+  if (traits.order != AccessOrder::weak && !names_near_memory(instruction)) traits.reach = Reach::other_clusters;
+  if (ptx::has_modifier(instruction, "async")) traits.proxy = Proxy::async;
+  return traits;
 }
 
 bool take_cache_modifiers(ptx::Modifiers& modifiers) {
@@ -250,14 +287,10 @@ void emit_lane_access(Translation& t, const AccessDetail& whole, RegisterOffset 
 }
 
 void add_memory_accesses(InstructionSet& set) {
-  set.add("ld", translate_load);
-  set.add("ldu", translate_load_uniform);
-  set.add("st", translate_store);
-  add_atomics(set);
-  add_matrix_transfers(set);
-  add_cache_operations(set);
-  add_texture_instructions(set);
-  add_address_conversions(set);
+  set.add("ld", translate_load, plain_access_traits);
+  set.add("ldu", translate_load, plain_access_traits);
+  set.add("st", translate_store, plain_access_traits);
+  set.add("st.async.release", translate_asynchronous_release, plain_access_traits);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -138,16 +138,16 @@ void emit_lane_access(Translation& t, const AccessDetail& access, RegisterOffset
 bool take_cache_modifiers(ptx::Modifiers& modifiers);
 /// Takes .sem and .scope; true when the access is strong (volatile, relaxed, acquire, release, mmio).
 bool take_memory_order(ptx::Modifiers& modifiers);
+/// The traits of ld, st, atom and red, from their .sem and their state space.
+/// @param plain  how one without .sem orders others.
+InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain);
+/// Takes .async from st.async.release or red.async.release, and refuses what these cannot have. They go to global
+/// memory at any time before their block ends: here at once, as a plain st.release or red.release.
+void take_asynchronous_release(Translation& t);
 /// Takes the state space; `cluster_wide` is set by .shared::cluster.
 ptx::Space take_space(ptx::Modifiers& modifiers, bool& cluster_wide);
 /// Bytes per lane of the vector of an operand: of its register, or else of the type.
 uint32_t register_bytes_of(const Translation& t, const ptx::Operand& operand, ptx::Type type);
-
-// The parts of add_memory_accesses.
-void add_atomics(InstructionSet&);              // atom, red
-void add_matrix_transfers(InstructionSet&);     // ldmatrix, stmatrix
-void add_cache_operations(InstructionSet&);     // prefetch, prefetchu, applypriority, discard, createpolicy
-void add_address_conversions(InstructionSet&);  // cvta, isspacep, mapa, getctarank
 
 /// The variants of memory_access_lanes.cpp.
 struct AccessHandlers {

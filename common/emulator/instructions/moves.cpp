@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
@@ -261,6 +262,6 @@ void translate_mov(Translation& t) {
 
 }  // namespace
 
-void add_moves(InstructionSet& set) { set.add("mov", translate_mov); }
+void add_moves(InstructionSet& set) { set.add("mov", translate_mov, kOrdinary); }
 
 }  // namespace stagecraft::emulator::machine

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/ptx/modifiers.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -236,70 +235,29 @@ bool is_shared_load(const AccessDetail& access) {
          access.verb == AccessVerb::reads;
 }
 
-/// Whether it may access shared memory through the asynchronous proxy (PTX ISA, "Async proxy").
-bool is_of_async_proxy(const ptx::Instruction& instruction) {
-  const std::string& opcode = instruction.opcode;
-  if (opcode == "wgmma" || opcode == "tcgen05" || opcode == "clusterlaunchcontrol") return true;
-  return ptx::has_modifier(instruction, "bulk") || (opcode != "cp" && ptx::has_modifier(instruction, "async"));
-}
-
-FenceKind fence_of(const ptx::Instruction& instruction) {
-  const bool is_fence = instruction.opcode == "fence" || instruction.opcode == "membar";
-  if (!is_fence || ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
-  if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
-  if (ptx::has_modifier(instruction, "proxy")) {
-    // .global leaves shared memory out.
-    return ptx::has_modifier(instruction, "alias") || ptx::has_modifier(instruction, "global") ? FenceKind::other
-                                                                                               : FenceKind::proxy_async;
-  }
-  return FenceKind::memory;
-}
-
-/// Whether the instruction orders the memory accesses of the lanes that meet in it. That is bar.warp.sync alone: shfl,
-/// vote, elect and the others with .sync only make lanes wait for each other (PTX ISA, bar.warp.sync against the rest;
-/// CUDA C++ Programming Guide, warp shuffle, vote and match functions: they imply no memory barrier). A block's
-/// barriers are announced where they are.
-bool synchronises(const ptx::Instruction& instruction) {
-  return instruction.opcode == "bar" && ptx::has_modifier(instruction, "warp");
-}
-
 }  // namespace
 
-AccessOrder order_of(const ptx::Instruction& instruction) {
-  if (ptx::has_modifier(instruction, "acquire")) return AccessOrder::acquire;
-  if (ptx::has_modifier(instruction, "release")) return AccessOrder::release;
-  if (ptx::has_modifier(instruction, "acq_rel") || ptx::has_modifier(instruction, "sc"))
-    return AccessOrder::acquire_release;
-  const bool atomic = instruction.opcode == "atom" || instruction.opcode == "red";
-  if (atomic || ptx::has_modifier(instruction, "relaxed") || ptx::has_modifier(instruction, "volatile") ||
-      ptx::has_modifier(instruction, "mmio")) {
-    return AccessOrder::relaxed;
-  }
-  return AccessOrder::weak;
-}
-
-void observe(Kernel& kernel) {
+void observe(Kernel& kernel, const InstructionSet& instructions) {
   kernel.observed.resize(kernel.code.size());
   for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
     const OpPlace& place = kernel.places[pc];
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
-    const ptx::Instruction& instruction = place.function->body[place.instruction];
-    kernel.has_async_proxy = kernel.has_async_proxy || is_of_async_proxy(instruction);
+    const InstructionTraits traits = instructions.traits_of(place.function->body[place.instruction]);
+    kernel.has_async_proxy = kernel.has_async_proxy || traits.proxy == Proxy::async;
     Op& op = kernel.code[pc];
     ObservedOp plain{op.full, op.masked};
     const auto* access = dynamic_cast<const AccessDetail*>(op.detail);
-    if (access != nullptr && !ptx::has_modifier(instruction, "bulk") && instruction.opcode != "discard") {
-      const AccessOrder order = order_of(instruction);
-      const bool strong_global = access->space == AccessSpace::global && order != AccessOrder::weak;
+    if (access != nullptr && traits.announced) {
+      const bool strong_global = access->space == AccessSpace::global && traits.order != AccessOrder::weak;
       if (may_be_shared(access->space) || strong_global) plain.access = access;
-      plain.order = static_cast<uint8_t>(order);
+      plain.order = static_cast<uint8_t>(traits.order);
     }
-    // Of an instruction that became several Ops, the last is the one with effects.
+    // Where an instruction became several Ops, the last is the one with effects.
     const bool last = pc + 1 == kernel.code.size() || kernel.places[pc + 1].function != place.function ||
                       kernel.places[pc + 1].instruction != place.instruction;
-    plain.synchronises = last && synchronises(instruction);
-    plain.fence = static_cast<uint8_t>(last ? fence_of(instruction) : FenceKind::other);
-    if (plain.access == nullptr && !plain.synchronises && fence_of(instruction) == FenceKind::other) continue;
+    plain.synchronises = last && traits.orders_lanes;
+    plain.fence = static_cast<uint8_t>(last ? traits.fence : FenceKind::other);
+    if (plain.access == nullptr && !plain.synchronises && traits.fence == FenceKind::other) continue;
     kernel.observed[pc] = plain;
     op.full = op.masked = plain.access == nullptr   ? observed_order
                           : is_shared_load(*access) ? observed_shared_load

@@ -8,14 +8,12 @@
 #include <utility>
 
 #include "emulator/state/grid.hpp"
+#include "emulator/translation/registration.hpp"
 
 namespace stagecraft::emulator::machine {
 
-/// How an instruction orders other accesses, as it is written; of what accesses no memory: weak.
-AccessOrder order_of(const ptx::Instruction& instruction);
-
 /// Wraps the handlers of a translated kernel whose effects are to be announced.
-void observe(Kernel& kernel);
+void observe(Kernel& kernel, const InstructionSet& instructions);
 
 inline bool observes_memory(const Fragment& fragment) { return !fragment.grid().memory_observers.empty(); }
 

@@ -11,11 +11,12 @@
 #include <memory>
 #include <vector>
 
-#include "emulator/instructions/texture_instructions.hpp"
+#include "emulator/instructions/families.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 #include "emulator/state/device_memory.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/texture.hpp"
+#include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -337,9 +338,11 @@ void translate_surface(Translation& t, bool writes) {
 }  // namespace
 
 void add_texture_instructions(InstructionSet& set) {
-  set.add("tex", translate_texture);
-  set.add("suld", [](Translation& t) { translate_surface(t, false); });
-  set.add("sust", [](Translation& t) { translate_surface(t, true); });
+  set.add("tex", translate_texture, kOrdinary);
+  set.add(
+      "suld", [](Translation& t) { translate_surface(t, false); }, kOrdinary);
+  set.add(
+      "sust", [](Translation& t) { translate_surface(t, true); }, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

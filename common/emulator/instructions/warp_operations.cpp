@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
@@ -320,19 +321,21 @@ void translate_redux(Translation& t) {
   op.b = members;
 }
 
+void translate_activemask(Translation& t) {
+  t.modifiers.require("b32");
+  const RegisterOffset to = t.destination(0, ptx::Type::b32);
+  t.emit(active_mask).destination = to;
+}
+
 }  // namespace
 
 void add_warp_operations(InstructionSet& set) {
-  set.add("shfl", translate_shfl);
-  set.add("vote", translate_vote);
-  set.add("match", translate_match);
-  set.add("redux", translate_redux);
-  set.add("elect", translate_elect);
-  set.add("activemask", [](Translation& t) {
-    t.modifiers.require("b32");
-    const RegisterOffset to = t.destination(0, ptx::Type::b32);
-    t.emit(active_mask).destination = to;
-  });
+  set.add("shfl", translate_shfl, kOrdinary);
+  set.add("vote", translate_vote, kOrdinary);
+  set.add("match", translate_match, kOrdinary);
+  set.add("redux", translate_redux, kOrdinary);
+  set.add("elect", translate_elect, kOrdinary);
+  set.add("activemask", translate_activemask, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,26 +46,6 @@ Shape shape_of(const Instruction& instruction) {
   return shape;
 }
 
-bool ends_block(const Instruction& instruction) {
-  static constexpr std::string_view kOpcodes[] = {"bra", "brx", "call", "ret", "exit", "trap"};
-  return std::find(std::begin(kOpcodes), std::end(kOpcodes), instruction.opcode) != std::end(kOpcodes);
-}
-
-bool has(const Instruction& instruction, std::initializer_list<std::string_view> modifiers) {
-  return std::any_of(modifiers.begin(), modifiers.end(), [&](std::string_view modifier) {
-    return std::find(instruction.modifiers.begin(), instruction.modifiers.end(), modifier) !=
-           instruction.modifiers.end();
-  });
-}
-
-/// Instructions of PTX that ptxas makes branches and calls of, which part the block that they stand in.
-bool parts_block(const Instruction& instruction) {
-  const std::string& opcode = instruction.opcode;
-  if (opcode == "div" || opcode == "rem") return has(instruction, {"rn", "rz", "rm", "rp", "s64", "u64"});
-  if (opcode == "rcp" || opcode == "sqrt") return has(instruction, {"rn", "rz", "rm", "rp"});
-  return opcode == "rsqrt" && has(instruction, {"f64"}) && !has(instruction, {"ftz"});
-}
-
 struct Use {
   uint32_t sum;
   uint32_t operand;  ///< of the sum: 1 or 2
@@ -80,7 +58,8 @@ struct Product {
 
 class Finder {
  public:
-  explicit Finder(const ptx::Function& function) : function_(function), body_(function.body) {}
+  Finder(const ptx::Function& function, std::span<const InstructionTraits> traits)
+      : function_(function), body_(function.body), traits_(traits) {}
 
   Contractions find() {
     count();
@@ -118,7 +97,7 @@ class Finder {
         visit_registers(operand, [&](ptx::RegisterId reg) { ++named_.at(reg); });
         if (operand.kind == OperandKind::label) begins_.at(operand.label) = true;
       }
-      if (ends_block(instruction)) begins_[i + 1] = true;
+      if (traits_[i].flow == Flow::leaves || traits_[i].flow == Flow::calls) begins_[i + 1] = true;
     }
   }
 
@@ -154,7 +133,7 @@ class Finder {
           if (same && together && still_there(product, written)) product.uses.push_back({i, operand});
         }
       }
-      if (parts_block(instruction)) parted = i;
+      if (traits_[i].flow == Flow::branches) parted = i;
       if (!instruction.operands.empty()) {
         visit_registers(instruction.operands[0], [&](ptx::RegisterId reg) { written[reg] = i + 1; });
       }
@@ -218,6 +197,7 @@ class Finder {
 
   const ptx::Function& function_;
   const std::vector<Instruction>& body_;
+  const std::span<const InstructionTraits> traits_;
   std::vector<uint32_t> named_;
   std::vector<bool> begins_;
   std::vector<Product> products_;
@@ -227,6 +207,8 @@ class Finder {
 
 }  // namespace
 
-Contractions find_contractions(const ptx::Function& function) { return Finder(function).find(); }
+Contractions find_contractions(const ptx::Function& function, std::span<const InstructionTraits> traits) {
+  return Finder(function, traits).find();
+}
 
 }  // namespace stagecraft::emulator::machine

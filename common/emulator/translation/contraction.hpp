@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "emulator/ptx/module.hpp"
+#include "emulator/translation/instruction_traits.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -24,6 +26,7 @@ struct Contractions {
 /// block, with the same type and .ftz, when sums are all that the product is used for. Of two products that are added
 /// the first operand's is fused; a product of two registers is not fused across a division or a root that is more than
 /// an instruction on the chip.
-Contractions find_contractions(const ptx::Function& function);
+/// @param traits  of the instructions of its body.
+Contractions find_contractions(const ptx::Function& function, std::span<const InstructionTraits> traits);
 
 }  // namespace stagecraft::emulator::machine

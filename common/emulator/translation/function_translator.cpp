@@ -5,11 +5,8 @@
 #include <algorithm>
 #include <functional>
 
-#include "emulator/engines/tensor_core/wgmma/wgmma.hpp"
-#include "emulator/instructions/calls.hpp"
 #include "emulator/state/device_memory.hpp"
 #include "emulator/translation/contraction.hpp"
-#include "emulator/translation/isolation.hpp"
 #include "emulator/translation/names.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -43,6 +40,16 @@ void visit_registers(const ptx::Operand& operand, const std::function<void(ptx::
   for (const ptx::Operand& inner : operand.list) visit_registers(inner, visit);
 }
 
+/// Clocks and the multiprocessor's number depend on how far other clusters have come.
+bool tells_of_other_clusters(const ptx::Operand& operand) {
+  if (operand.kind == ptx::OperandKind::special) {
+    const std::string& name = operand.name;
+    return name.starts_with("clock") || name.starts_with("globaltimer") || name == "smid";
+  }
+  return std::any_of(operand.list.begin(), operand.list.end(),
+                     [](const ptx::Operand& inner) { return tells_of_other_clusters(inner); });
+}
+
 /// Where the next variable of `size` bytes goes; `end` becomes the byte behind it. Throws when that exceeds `most`.
 uint32_t place(const ptx::Variable& variable, uint64_t& end, uint64_t most, std::string_view what) {
   const uint64_t offset = align_up(end, variable.alignment);
@@ -53,11 +60,6 @@ uint32_t place(const ptx::Variable& variable, uint64_t& end, uint64_t most, std:
   }
   end = offset + variable.size;
   return static_cast<uint32_t>(offset);
-}
-
-bool is_warpgroup_mma(const ptx::Instruction& instruction) {
-  return instruction.opcode == "wgmma" && !instruction.modifiers.empty() &&
-         instruction.modifiers.front() == "mma_async";
 }
 
 }  // namespace
@@ -163,10 +165,7 @@ void KernelTranslator::discover(const ptx::Function& entry) {
   std::set<uint32_t> seen{index_of(entry)};
   const auto reach = [&](uint32_t index) {
     const ptx::Function& callee = module_.functions.at(index);
-    if (callee.is_declaration) {  // a built-in, or an error that the call reports
-      if (builtin_concerns_other_clusters(callee.name)) kernel_.clusters_interact = true;
-      return;
-    }
+    if (callee.is_declaration) return;  // a built-in, or an error that the call reports
     if (seen.insert(index).second) pending.push_back(index);
   };
   while (!pending.empty()) {
@@ -176,9 +175,7 @@ void KernelTranslator::discover(const ptx::Function& entry) {
     order_.push_back(index);
     frames_[index].function = &function;
     for (const ptx::Instruction& instruction : function.body) {
-      if (instruction.opcode == "tcgen05") kernel_.uses_tensor_memory = true;
-      if (concerns_other_clusters(instruction)) kernel_.clusters_interact = true;
-      const bool is_call = instruction.opcode == "call";
+      const bool is_call = instructions_.traits_of(instruction).flow == Flow::calls;
       bool direct = false;
       for (size_t i = 0; i < instruction.operands.size(); ++i) {
         visit_symbols(instruction.operands[i], [&](const ptx::Operand& symbol) {
@@ -227,9 +224,10 @@ void KernelTranslator::reach_all_pointees(const std::function<void(uint32_t)>& r
   for (const ptx::Function& function : module_.functions) {
     for (const ptx::Instruction& instruction : function.body) {
       for (const ptx::Operand& operand : instruction.operands) {
-        if (instruction.opcode == "call" && operand.kind == ptx::OperandKind::symbol) continue;
         visit_symbols(operand, [&](const ptx::Operand& symbol) {
-          if (symbol.symbol_kind == ptx::SymbolKind::function) take_address(symbol.symbol, reach);
+          if (symbol.symbol_kind != ptx::SymbolKind::function) return;
+          const bool is_callee = &symbol == &operand && instructions_.traits_of(instruction).flow == Flow::calls;
+          if (!is_callee) take_address(symbol.symbol, reach);
         });
       }
     }
@@ -337,49 +335,56 @@ void KernelTranslator::lay_out_frame(FunctionFrame& frame) {
   frame.registers.end = registers_.allocate_area(0);
 }
 
-void FunctionTranslator::find_accumulators() {
-  for (const ptx::Instruction& instruction : function().body) {
-    if (!is_warpgroup_mma(instruction) || instruction.operands.empty()) continue;
-    visit_registers(instruction.operands.front(), [&](ptx::RegisterId reg) { accumulators_.insert(reg); });
+void FunctionTranslator::find_late_results() {
+  for (uint32_t i = 0; i < traits_.size(); ++i) {
+    const ptx::Instruction& instruction = function().body[i];
+    if (traits_[i].result_guard == nullptr || instruction.operands.empty()) continue;
+    visit_registers(instruction.operands.front(),
+                    [&](ptx::RegisterId reg) { late_results_[reg] = traits_[i].result_guard; });
   }
 }
 
-void FunctionTranslator::guard_accumulators(const ptx::Instruction& instruction) {
+void FunctionTranslator::guard_late_results(const ptx::Instruction& instruction) {
   std::set<ptx::RegisterId> named;
-  // The accumulators of consecutive operations are the tensor unit's own affair.
-  for (size_t i = is_warpgroup_mma(instruction) ? 1 : 0; i < instruction.operands.size(); ++i) {
+  // The engine itself keeps operations in order that have the same registers as their results.
+  for (size_t i = traits_[current_].result_guard != nullptr ? 1 : 0; i < instruction.operands.size(); ++i) {
     visit_registers(instruction.operands[i], [&](ptx::RegisterId reg) {
-      if (accumulators_.contains(reg)) named.insert(reg);
+      if (late_results_.contains(reg)) named.insert(reg);
     });
   }
   for (const ptx::RegisterId reg : named) {
     Op op;
-    op.full = op.masked = wait_for_accumulator;
+    op.full = op.masked = late_results_.at(reg);
     op.immediate = frame_.register_offsets.at(reg);
     append(op);
   }
 }
 
 void FunctionTranslator::translate(const ptx::Instruction& instruction) {
-  const Translator translator = owner_.instructions().find(instruction);
-  if (translator == nullptr) {
+  const Registration* known = owner_.instructions().find(instruction);
+  if (known == nullptr) {
     const std::vector<std::string> similar = owner_.instructions().similar(instruction.opcode);
     throw ptx::UnsupportedInstruction(
         fmt::format("`{}`: instruction `{}` is not implemented", ptx::spelling(instruction), instruction.opcode),
         instruction.position, fmt::format("{}", fmt::join(similar, ", ")));
   }
   Translation translation(*this, instruction);
-  translator(translation);
+  known->translator(translation);
 }
 
 void FunctionTranslator::run() {
   const ptx::Function& function = *frame_.function;
-  const Contractions contractions = find_contractions(function);
-  find_accumulators();
+  traits_ = owner_.instructions().traits_of(function);
+  const Contractions contractions = find_contractions(function, traits_);
+  find_late_results();
   for (current_ = 0; current_ < function.body.size(); ++current_) {
     const ptx::Instruction& instruction = function.body[current_];
     starts_.push_back(next_pc());
-    if (!accumulators_.empty()) guard_accumulators(instruction);
+    if (traits_[current_].reach == Reach::other_clusters ||
+        std::any_of(instruction.operands.begin(), instruction.operands.end(), tells_of_other_clusters)) {
+      kernel().clusters_interact = true;
+    }
+    if (!late_results_.empty()) guard_late_results(instruction);
     if (contractions.products.contains(current_)) continue;
     const auto contracted = contractions.operations.find(current_);
     if (contracted == contractions.operations.end()) {
@@ -389,7 +394,9 @@ void FunctionTranslator::run() {
     }
   }
   starts_.push_back(next_pc());
-  append_return(*this);  // a body may end without one
+  ptx::Instruction end;  // a body may end without one
+  end.opcode = "ret";
+  translate(end);
   for (const auto& [pc, label] : patches_) kernel().code[pc].immediate = starts_.at(label);
 }
 

@@ -17,6 +17,9 @@
 
 namespace stagecraft::emulator::machine {
 
+/// Local memory per thread for the frames of recursive functions.
+inline constexpr uint32_t kRecursiveLocalBytes = 16 * 1024;
+
 /// Lays out the register file of a warp: registers, then constants and special registers, each vector once.
 class RegisterFile {
  public:
@@ -134,17 +137,18 @@ class FunctionTranslator {
 
  private:
   void translate(const ptx::Instruction& instruction);
-  /// Collects the registers that some wgmma.mma_async of the function has as accumulators.
-  void find_accumulators();
-  /// Puts Ops before an instruction that wait until nothing under way has an accumulator that it names.
-  void guard_accumulators(const ptx::Instruction& instruction);
+  /// Collects the registers that some instruction of the function writes long after it was issued.
+  void find_late_results();
+  /// Puts Ops before an instruction that wait for the late results that it names.
+  void guard_late_results(const ptx::Instruction& instruction);
 
   KernelTranslator& owner_;
   FunctionFrame& frame_;
   uint32_t current_ = 0;  // index of the instruction under translation
   RegisterOffset carry_flag_ = kNoRegister;
-  std::set<ptx::RegisterId> accumulators_;
-  std::vector<uint32_t> starts_;  // first Op of each instruction, and one past the last
+  std::vector<InstructionTraits> traits_;                      // by index in the body
+  std::unordered_map<ptx::RegisterId, Handler> late_results_;  // with the handlers that wait for them
+  std::vector<uint32_t> starts_;                               // first Op of each instruction, and one past the last
   std::vector<std::pair<uint32_t, uint32_t>> patches_;
 };
 

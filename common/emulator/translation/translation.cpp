@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <stdexcept>
 
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
@@ -358,53 +356,6 @@ void Translation::unsupported(std::string message) const {
 
 void Translation::illegal(std::string message) const {
   throw ptx::SyntaxError(fmt::format("`{}`: {}", ptx::spelling(instruction), message), instruction.position);
-}
-
-void InstructionSet::add(std::string_view opcode, Translator translator) {
-  Entry& entry = entries_[std::string(opcode)];
-  if (entry.plain != nullptr) throw std::logic_error(fmt::format("opcode `{}` is registered twice", opcode));
-  entry.plain = translator;
-}
-
-void InstructionSet::add(std::string_view opcode, std::string_view modifier, Translator translator) {
-  entries_[std::string(opcode)].specials.push_back({std::string(modifier), translator});
-}
-
-Translator InstructionSet::find(const ptx::Instruction& instruction) const {
-  const auto found = entries_.find(instruction.opcode);
-  if (found == entries_.end()) return nullptr;
-  for (const Special& special : found->second.specials) {
-    const auto& modifiers = instruction.modifiers;
-    if (std::find(modifiers.begin(), modifiers.end(), special.modifier) != modifiers.end()) return special.translator;
-  }
-  return found->second.plain;
-}
-
-std::vector<std::string> InstructionSet::similar(std::string_view opcode) const {
-  std::vector<std::string> result;
-  for (const auto& [name, entry] : entries_) {
-    if (name.substr(0, 2) == opcode.substr(0, 2)) result.push_back(name);
-  }
-  std::sort(result.begin(), result.end());
-  return result;
-}
-
-const InstructionSet& instruction_set() {
-  static const InstructionSet set = [] {
-    InstructionSet all;
-    add_control_flow(all);
-    add_warp_operations(all);
-    add_block_barriers(all);
-    add_moves(all);
-    add_arithmetic(all);
-    add_memory_accesses(all);
-    add_mbarrier_operations(all);
-    add_bulk_copies(all);
-    add_tensor_core_operations(all);
-    add_cluster_launch(all);
-    return all;
-  }();
-  return set;
 }
 
 }  // namespace stagecraft::emulator::machine

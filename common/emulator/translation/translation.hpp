@@ -13,13 +13,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "emulator/ptx/modifiers.hpp"
 #include "emulator/ptx/module.hpp"
 #include "emulator/state/kernel.hpp"
 #include "emulator/state/op.hpp"
+#include "emulator/translation/registration.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -113,47 +113,5 @@ class Translation {
   Op& prepare(Handler handler);
   FunctionTranslator& owner_;
 };
-
-using Translator = void (*)(Translation&);
-
-class InstructionSet {
- public:
-  /// Each opcode has one translator; a second registration is a programming error.
-  void add(std::string_view opcode, Translator translator);
-  /// For opcodes that mean unlike things: chosen before the plain one when the instruction has this modifier, as
-  /// "bulk" tells `cp.async.bulk` from `cp.async`.
-  void add(std::string_view opcode, std::string_view modifier, Translator translator);
-  Translator find(const ptx::Instruction& instruction) const;
-  /// Opcodes that resemble an unknown one, for its error message.
-  std::vector<std::string> similar(std::string_view opcode) const;
-
- private:
-  struct Special {
-    std::string modifier;
-    Translator translator;
-  };
-  struct Entry {
-    Translator plain = nullptr;
-    std::vector<Special> specials;
-  };
-  std::unordered_map<std::string, Entry> entries_;
-};
-
-/// All that the emulator knows.
-const InstructionSet& instruction_set();
-
-//! [families]
-// The families. Each is one or more files of machine/ or units/.
-void add_control_flow(InstructionSet&);     // bra, brx, call, ret, exit, trap, brkpt, nop-likes
-void add_warp_operations(InstructionSet&);  // shfl, vote, match, redux, elect, activemask, bar.warp
-void add_block_barriers(InstructionSet&);   // bar, barrier (cta and cluster), fence, membar, griddepcontrol
-void add_moves(InstructionSet&);            // mov, special registers, cvta, isspacep, mapa, getctarank
-void add_arithmetic(InstructionSet&);       // integer, float, half, comparisons, conversions, bits
-void add_memory_accesses(InstructionSet&);  // ld, st, atom, red, prefetch, ...
-void add_mbarrier_operations(InstructionSet&);
-void add_bulk_copies(InstructionSet&);             // cp.async.bulk*, cp.async, tensormap
-void add_tensor_core_operations(InstructionSet&);  // tcgen05.*, wgmma.*, mma.sync
-void add_cluster_launch(InstructionSet&);          // clusterlaunchcontrol
-//! [families]
 
 }  // namespace stagecraft::emulator::machine
