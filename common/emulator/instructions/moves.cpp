@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "emulator/instructions/families.hpp"
@@ -211,25 +212,41 @@ Outcome read_clock(Fragment& fragment, const Op& op, LaneMask mask) {
   const Cycle cycles = fragment.warp->clock;
   // One virtual cycle is taken as one nanosecond times the chip's clock; the emulated time starts with the launch.
   const uint64_t khz = fragment.grid().architecture->clock_khz;
-  const uint64_t value = op.immediate == 0 ? cycles : cycles * 1'000'000 / khz;
+  const uint64_t value = static_cast<Clock>(op.immediate) == Clock::cycles ? cycles : cycles * 1'000'000 / khz;
   const auto result = static_cast<Element>(op.b == 1 ? value >> 32 : value);
   auto* to = lanes_at<Element>(fragment.registers, op.destination);
   for_each_lane(mask, [&](uint32_t lane) { to[lane] = result; });
   return Outcome::next;
 }
 
+/// Which clock a special register reads, and whether its upper half; nullopt for one that is no clock.
+struct ClockReading {
+  Clock clock;
+  bool upper_half = false;
+};
+std::optional<ClockReading> clock_reading(Special special) {
+  switch (special) {
+    case Special::clock:
+    case Special::clock64: return ClockReading{Clock::cycles};
+    case Special::clock_high: return ClockReading{Clock::cycles, true};
+    case Special::globaltimer:
+    case Special::globaltimer_low: return ClockReading{Clock::nanoseconds};
+    case Special::globaltimer_high: return ClockReading{Clock::nanoseconds, true};
+    default: return std::nullopt;
+  }
+}
+
 bool translate_clock(Translation& t, ptx::Type type) {
   const ptx::Operand& from = t.operand(1);
   if (from.kind != ptx::OperandKind::special) return false;
-  const std::string& name = from.name;
-  const bool cycles = name == "clock" || name == "clock_hi" || name == "clock64";
-  const bool time = name == "globaltimer" || name == "globaltimer_lo" || name == "globaltimer_hi";
-  if (!cycles && !time) return false;
+  const ptx::SpecialRegister* known = ptx::find_special_register(from.name);
+  const auto reading = clock_reading(known != nullptr ? known->special : Special::none);
+  if (!reading) return false;
   const RegisterOffset to = t.destination(0, type);
   Op& op = ptx::size_of(type) == 8 ? t.emit(read_clock<uint64_t>) : t.emit(read_clock<uint32_t>);
   op.destination = to;
-  op.immediate = time ? 1 : 0;
-  op.b = name.ends_with("_hi") ? 1 : 0;
+  op.immediate = static_cast<uint64_t>(reading->clock);
+  op.b = reading->upper_half ? 1 : 0;
   return true;
 }
 

@@ -40,11 +40,10 @@ void visit_registers(const ptx::Operand& operand, const std::function<void(ptx::
   for (const ptx::Operand& inner : operand.list) visit_registers(inner, visit);
 }
 
-/// Clocks and the multiprocessor's number depend on how far other clusters have come.
 bool tells_of_other_clusters(const ptx::Operand& operand) {
   if (operand.kind == ptx::OperandKind::special) {
-    const std::string& name = operand.name;
-    return name.starts_with("clock") || name.starts_with("globaltimer") || name == "smid";
+    const ptx::SpecialRegister* known = ptx::find_special_register(operand.name);
+    return known != nullptr && known->tells_of_other_clusters;
   }
   return std::any_of(operand.list.begin(), operand.list.end(),
                      [](const ptx::Operand& inner) { return tells_of_other_clusters(inner); });

@@ -16,62 +16,6 @@ uint32_t bytes_per_lane(ptx::Type type) {
   return std::max<uint32_t>(2, ptx::size_of(type));
 }
 
-struct SpecialName {
-  std::string_view name;
-  Special special;
-};
-
-constexpr SpecialName kSpecialNames[] = {
-    {"tid.x", Special::tid_x},
-    {"tid.y", Special::tid_y},
-    {"tid.z", Special::tid_z},
-    {"ntid.x", Special::ntid_x},
-    {"ntid.y", Special::ntid_y},
-    {"ntid.z", Special::ntid_z},
-    {"ctaid.x", Special::ctaid_x},
-    {"ctaid.y", Special::ctaid_y},
-    {"ctaid.z", Special::ctaid_z},
-    {"nctaid.x", Special::nctaid_x},
-    {"nctaid.y", Special::nctaid_y},
-    {"nctaid.z", Special::nctaid_z},
-    {"laneid", Special::laneid},
-    {"warpid", Special::warpid},
-    {"nwarpid", Special::nwarpid},
-    {"smid", Special::smid},
-    {"nsmid", Special::nsmid},
-    {"gridid", Special::gridid},
-    {"clusterid.x", Special::clusterid_x},
-    {"clusterid.y", Special::clusterid_y},
-    {"clusterid.z", Special::clusterid_z},
-    {"nclusterid.x", Special::nclusterid_x},
-    {"nclusterid.y", Special::nclusterid_y},
-    {"nclusterid.z", Special::nclusterid_z},
-    {"cluster_ctaid.x", Special::cluster_ctaid_x},
-    {"cluster_ctaid.y", Special::cluster_ctaid_y},
-    {"cluster_ctaid.z", Special::cluster_ctaid_z},
-    {"cluster_nctaid.x", Special::cluster_nctaid_x},
-    {"cluster_nctaid.y", Special::cluster_nctaid_y},
-    {"cluster_nctaid.z", Special::cluster_nctaid_z},
-    {"cluster_ctarank", Special::cluster_ctarank},
-    {"cluster_nctarank", Special::cluster_nctarank},
-    {"is_explicit_cluster", Special::is_explicit_cluster},
-    {"lanemask_eq", Special::lanemask_eq},
-    {"lanemask_le", Special::lanemask_le},
-    {"lanemask_lt", Special::lanemask_lt},
-    {"lanemask_ge", Special::lanemask_ge},
-    {"lanemask_gt", Special::lanemask_gt},
-    {"dynamic_smem_size", Special::dynamic_smem_size},
-    {"total_smem_size", Special::total_smem_size},
-    {"aggr_smem_size", Special::aggr_smem_size},
-    // cooperative_groups/details/driver_abi.h, get_grid_workspace. What the others hold is not documented.
-    {"envreg1", Special::workspace_high},
-    {"envreg2", Special::workspace_low},
-    {"reserved_smem_offset_begin", Special::zero},
-    {"reserved_smem_offset_end", Special::reserved_smem_offset},
-    {"reserved_smem_offset_cap", Special::reserved_smem_offset},
-    {"reserved_smem_offset_1", Special::reserved_scratch},
-};
-
 const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& operand) {
   if (operand.symbol_kind == ptx::SymbolKind::module_variable) {
     return owner.kernel_translator().module().variables.at(operand.symbol);
@@ -184,14 +128,11 @@ RegisterOffset Translation::source(const ptx::Operand& operand, ptx::Type type) 
       }
       return constant(operand.bits, bytes);
     case ptx::OperandKind::special: {
-      // The fourth element of the vectors is there for PTX of old, as are 16-bit reads of them all.
-      if (operand.name.ends_with(".w")) return constant(0, bytes);
-      const auto* found = std::find_if(std::begin(kSpecialNames), std::end(kSpecialNames),
-                                       [&](const SpecialName& entry) { return entry.name == operand.name; });
-      if (found == std::end(kSpecialNames)) {
+      const ptx::SpecialRegister* known = ptx::find_special_register(operand.name);
+      if (known == nullptr || known->special == Special::none || ptx::is_clock(known->special)) {
         unsupported(fmt::format("special register %{} is not implemented as an operand here", operand.name));
       }
-      return kernel.registers().special(found->special, bytes);
+      return kernel.registers().special(known->special, bytes);
     }
     case ptx::OperandKind::symbol: return symbol_source(operand, bytes);
     default: illegal("this operand must be a register, a constant or the address of a symbol");
