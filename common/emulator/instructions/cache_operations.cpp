@@ -3,6 +3,7 @@
 
 #include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {

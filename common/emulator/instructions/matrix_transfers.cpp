@@ -8,6 +8,7 @@
 
 #include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {

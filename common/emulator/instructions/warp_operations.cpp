@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulator/instructions/families.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 

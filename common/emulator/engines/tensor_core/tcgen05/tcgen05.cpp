@@ -3,7 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
 

@@ -14,8 +14,10 @@
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/engines/tensor_core/register_fragments.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/state/waiting.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
