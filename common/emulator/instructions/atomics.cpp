@@ -10,7 +10,7 @@
 
 #include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/numerics/atomic_values.hpp"
+#include "emulator/numerics/atomic_arithmetic.hpp"
 #include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -121,11 +121,14 @@ void translate_update(Translation& t, bool returns) {
   // The chip flushes subnormals of .f32 in global memory and keeps them in shared memory (PTX ISA, "atom"), whichever
   // a generic address is of (measured on an H200).
   const bool flush = type == Type::f32 && space != Space::shared;
-  atomic->in_shared = atomic_function(operation, type, false);
   atomic->compares = operation == "cas";
+  if (!atomic->compares) {
+    atomic->function = atomic_function(atomic_operation(operation), type, flush);
+    atomic->in_shared = atomic_function(atomic_operation(operation), type, false);
+  }
   const bool exists = atomic->compares
                           ? type == Type::b16 || type == Type::b32 || type == Type::b64 || type == Type::b128
-                          : (atomic->function = atomic_function(operation, type, flush)) != nullptr;
+                          : atomic->function != nullptr;
   if (!exists) t.unsupported(fmt::format("there is no atomic `{}` for .{}", operation, ptx::name_of(type)));
   if (count > 1) {
     const uint32_t bytes = count * size_of(type);

@@ -93,6 +93,13 @@ constexpr uint16_t to_f16(float value) {
   return static_cast<uint16_t>(sign | result);
 }
 
+/// Rounds to the nearest bf16, ties to even.
+constexpr uint16_t to_bf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>((bits >> 16 & 0x8000) | 0x7fff);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 /// Value of each byte (for those of 4 bits that are packed: of each half byte) of the 8-bit and narrower formats.
 const std::array<float, 256>& values_of(ElementFormat format);
 

@@ -7,7 +7,7 @@
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/numerics/atomic_values.hpp"
+#include "emulator/numerics/atomic_arithmetic.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 
@@ -76,7 +76,8 @@ void translate_transfer(Translation& t, bool reduction) {
     detail->element_bytes = size_of(type);
     const bool bits = operation == "and" || operation == "or" || operation == "xor";
     const bool exists = type != Type::u64 || operation == "add";
-    if (exists && bits == (type == Type::b32)) detail->function = atomic_function(operation, type, false);
+    if (exists && bits == (type == Type::b32))
+      detail->function = atomic_function(atomic_operation(operation), type, false);
     if (detail->function == nullptr) {
       t.unsupported(fmt::format("there is no asynchronous `{}` for .{}", operation, ptx::name_of(type)));
     }
