@@ -2,11 +2,11 @@
 //
 // An access goes two ways. The fast way, compiled for each level of the processor (memory_access_lanes.cpp), looks at
 // all lanes at once: do the addresses lie in the allocation that this very instruction used last, aligned, and are they
-// equal or consecutive? Whatever it does not recognise takes the careful way (memory_checks.cpp): lane by lane, with a
-// verdict for each, which ends in pointers or in a Fault.
+// equal or consecutive? Whatever it does not recognise takes the careful way (address_resolution.cpp): lane by lane,
+// with a verdict for each, which ends in pointers or in a Fault.
 //
 // Where accesses are to be observed (checks for races), their handlers are wrapped after translation; see
-// observation.hpp.
+// announcing_handlers.hpp.
 #pragma once
 
 #include <array>

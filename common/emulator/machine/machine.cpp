@@ -6,12 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "emulator/instructions/observation.hpp"
+#include "emulator/instructions/announcing_handlers.hpp"
 #include "emulator/machine/instruction_set.hpp"
 #include "emulator/scheduling/grid_parts.hpp"
 #include "emulator/scheduling/grid_run.hpp"
+#include "emulator/translation/demangling.hpp"
 #include "emulator/translation/function_translator.hpp"
-#include "emulator/translation/names.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -50,7 +50,7 @@ struct SharedVariable {
   uint32_t size = 0;    ///< 0 for dynamic shared memory
 };
 
-/// An Op that announces what it does: the handlers of the unobserved one, and what is known of it (observation.cpp).
+/// An Op that announces what it does (announcing_handlers.cpp): the handlers of the unobserved one, and its traits.
 struct ObservedOp {
   Handler full = nullptr, masked = nullptr;
   const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory

@@ -7,7 +7,7 @@
 
 #include "emulator/state/device_memory.hpp"
 #include "emulator/translation/contraction.hpp"
-#include "emulator/translation/names.hpp"
+#include "emulator/translation/demangling.hpp"
 
 namespace stagecraft::emulator::machine {
 

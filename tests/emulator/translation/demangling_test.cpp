@@ -1,5 +1,5 @@
 // The names by which reports call kernels.
-#include "emulator/translation/names.hpp"
+#include "emulator/translation/demangling.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "emulator/instructions/calls.hpp"
 #include "emulator/instructions/device_printf.hpp"
+#include "emulator/instructions/function_calls.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 

@@ -1,4 +1,4 @@
-#include "emulator/instructions/observation.hpp"
+#include "emulator/instructions/announcing_handlers.hpp"
 
 #include <algorithm>
 #include <array>

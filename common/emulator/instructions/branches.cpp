@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "emulator/instructions/calls.hpp"
 #include "emulator/instructions/exit_lanes.hpp"
 #include "emulator/instructions/families.hpp"
+#include "emulator/instructions/function_calls.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"

@@ -1,4 +1,4 @@
-#include "emulator/instructions/calls.hpp"
+#include "emulator/instructions/function_calls.hpp"
 
 #include <fmt/format.h>
 

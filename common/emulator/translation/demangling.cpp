@@ -1,4 +1,4 @@
-#include "emulator/translation/names.hpp"
+#include "emulator/translation/demangling.hpp"
 
 #include <cxxabi.h>
 
