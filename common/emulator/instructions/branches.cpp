@@ -8,7 +8,7 @@
 #include "emulator/instructions/function_calls.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
-#include "emulator/translation/translation.hpp"
+#include "emulator/translation/function_translator.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -8,6 +8,7 @@
 #include "emulator/instructions/exit_lanes.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/translation/function_translator.hpp"
 
 namespace stagecraft::emulator::machine {
 

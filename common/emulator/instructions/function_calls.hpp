@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "emulator/translation/function_translator.hpp"
+#include "emulator/translation/function_frame.hpp"
+#include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
 

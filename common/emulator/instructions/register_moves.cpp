@@ -1,15 +1,16 @@
-// mov, and the special registers that change while a warp runs.
+// mov: of registers, constants, special registers and vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <vector>
 
+#include "emulator/instructions/clocks.hpp"
 #include "emulator/instructions/families.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/translation/register_file.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -50,8 +51,6 @@ Op& emit_move(Translation& t, uint32_t bytes) {
     default: return t.emit(move_full<Bits128>, move_masked<Bits128>);
   }
 }
-
-uint32_t lane_bytes(ptx::Type type) { return type == ptx::Type::pred ? 0 : std::max(2u, ptx::size_of(type)); }
 
 /// mov.b64 {lo, hi}, %rd and its kind: elements in the order of the vector, the first in the lowest bits.
 struct PartsDetail : OpDetail {
@@ -115,7 +114,7 @@ void translate_parts(Translation& t, ptx::Type type) {
       continue;
     }
     const ptx::Type declared = t.register_type(part);
-    if (declared != ptx::Type::none && lane_bytes(declared) != detail->part_stride) {
+    if (declared != ptx::Type::none && bytes_per_lane(declared) != detail->part_stride) {
       t.illegal(fmt::format("register {} of type .{} cannot be a part of {} bits", part.name, ptx::name_of(declared),
                             8 * detail->part_bytes));
     }
@@ -180,74 +179,10 @@ void translate_vector(Translation& t, size_t count) {
     if (to[i].kind == ptx::OperandKind::sink) continue;
     const ptx::Type read = t.register_type(from[i]), written = t.register_type(to[i]);
     detail->elements.push_back({t.destination(to[i], type), t.source(from[i], type),
-                                lane_bytes(written == ptx::Type::none ? type : written),
-                                lane_bytes(read == ptx::Type::none ? type : read)});
+                                bytes_per_lane(written == ptx::Type::none ? type : written),
+                                bytes_per_lane(read == ptx::Type::none ? type : read)});
   }
   t.emit(move_vector).detail = t.keep(std::move(detail));
-}
-
-enum class Clock : uint64_t { cycles, nanoseconds };
-
-/// Cycles between two readings of a loop that does little else.
-constexpr Cycle kPollCycles = 64;
-/// Such a loop waits for the clock. From this time on each reading takes a part of what it has waited so far, so that a
-/// wait of a millisecond is not a million instructions. It ends late by that part at most.
-constexpr Cycle kPatience = 1024;
-constexpr Cycle kPartOfWait = 32;
-
-void take_time(Fragment& fragment) {
-  ClockPoll& poll = fragment.clock_poll;
-  Cycle& clock = fragment.warp->clock;
-  const bool waits =
-      poll.pc == fragment.pc && clock - poll.last <= kPollCycles && fragment.idle_poll_pc != Fragment::kEffect;
-  if (!waits) poll = {fragment.pc, clock, clock};
-  if (const Cycle waited = clock - poll.began; waited >= kPatience) clock += waited / kPartOfWait;
-  poll.last = clock;
-}
-
-template <typename Element>
-Outcome read_clock(Fragment& fragment, const Op& op, LaneMask mask) {
-  ++*fragment.effects;  // with a clock at hand, no loop need be endless (endless_loop.hpp)
-  take_time(fragment);
-  const Cycle cycles = fragment.warp->clock;
-  // One virtual cycle is taken as one nanosecond times the chip's clock; the emulated time starts with the launch.
-  const uint64_t khz = fragment.grid().architecture->clock_khz;
-  const uint64_t value = static_cast<Clock>(op.immediate) == Clock::cycles ? cycles : cycles * 1'000'000 / khz;
-  const auto result = static_cast<Element>(op.b == 1 ? value >> 32 : value);
-  auto* to = lanes_at<Element>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = result; });
-  return Outcome::next;
-}
-
-/// Which clock a special register reads, and whether its upper half; nullopt for one that is no clock.
-struct ClockReading {
-  Clock clock;
-  bool upper_half = false;
-};
-std::optional<ClockReading> clock_reading(Special special) {
-  switch (special) {
-    case Special::clock:
-    case Special::clock64: return ClockReading{Clock::cycles};
-    case Special::clock_high: return ClockReading{Clock::cycles, true};
-    case Special::globaltimer:
-    case Special::globaltimer_low: return ClockReading{Clock::nanoseconds};
-    case Special::globaltimer_high: return ClockReading{Clock::nanoseconds, true};
-    default: return std::nullopt;
-  }
-}
-
-bool translate_clock(Translation& t, ptx::Type type) {
-  const ptx::Operand& from = t.operand(1);
-  if (from.kind != ptx::OperandKind::special) return false;
-  const ptx::SpecialRegister* known = ptx::find_special_register(from.name);
-  const auto reading = clock_reading(known != nullptr ? known->special : Special::none);
-  if (!reading) return false;
-  const RegisterOffset to = t.destination(0, type);
-  Op& op = ptx::size_of(type) == 8 ? t.emit(read_clock<uint64_t>) : t.emit(read_clock<uint32_t>);
-  op.destination = to;
-  op.immediate = static_cast<uint64_t>(reading->clock);
-  op.b = reading->upper_half ? 1 : 0;
-  return true;
 }
 
 void translate_mov(Translation& t) {
@@ -272,7 +207,7 @@ void translate_mov(Translation& t) {
   }
   const RegisterOffset from = t.source(1, type);
   const RegisterOffset to = t.destination(0, type);
-  Op& op = emit_move(t, lane_bytes(type));
+  Op& op = emit_move(t, bytes_per_lane(type));
   op.destination = to;
   op.a = from;
 }

@@ -11,7 +11,7 @@
 #include "emulator/scheduling/grid_parts.hpp"
 #include "emulator/scheduling/grid_run.hpp"
 #include "emulator/translation/demangling.hpp"
-#include "emulator/translation/function_translator.hpp"
+#include "emulator/translation/kernel_translator.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -2,7 +2,7 @@
 //
 // A new one needs an enumerator of `Special` here, a row of the table in special_registers.cpp, and a case of the one
 // function that gives values, `value_of` in scheduling/special_values.cpp (for one that changes while a warp runs: of
-// `clock_reading` in instructions/).
+// `clock_reading` in instructions/clocks.cpp).
 #pragma once
 
 #include <cstdint>

@@ -11,11 +11,6 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-uint32_t bytes_per_lane(ptx::Type type) {
-  if (type == ptx::Type::pred) return 0;
-  return std::max<uint32_t>(2, ptx::size_of(type));
-}
-
 const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& operand) {
   if (operand.symbol_kind == ptx::SymbolKind::module_variable) {
     return owner.kernel_translator().module().variables.at(operand.symbol);

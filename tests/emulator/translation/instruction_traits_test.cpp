@@ -2,7 +2,8 @@
 #include "emulator/translation/instruction_traits.hpp"
 
 #include "emulator/machine/instruction_set.hpp"
-#include "emulator/translation/function_translator.hpp"
+#include "emulator/translation/kernel_translator.hpp"
+#include "emulator/translation/translation.hpp"
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {
