@@ -34,7 +34,7 @@ struct Task {
   uint64_t seed;
 };
 
-/// Refuses what the host could not even hold, before it is asked to.
+/// Throws when the host does not have the memory, before it allocates any.
 template <typename Element>
 void require_host_memory(const Task& task) {
   const double m = static_cast<double>(task.m), n = static_cast<double>(task.n), k = static_cast<double>(task.k);

@@ -2,7 +2,7 @@
 """Fails when a folder of the emulator includes another that the picture in its README does not show.
 
 usage: check_includes.py SOURCE_ROOT          prints how many files of each folder include which other, and checks it
-       check_includes.py SOURCE_ROOT --draw   writes the picture anew, common/emulator/folders.svg, from the README's list
+       check_includes.py SOURCE_ROOT --draw   writes the picture, common/emulator/folders.svg, from the README's list
 
 The list is the block of common/emulator/README.md that begins with ```folders: one folder a line, an arrow, and the
 folders that it may include. A folder that includes another in a circle fails as well, and so does one that has grown
@@ -97,7 +97,7 @@ def check(root: pathlib.Path) -> list[str]:
 
 # ---- The picture: top-level folders only, and of their edges those that no longer path implies ----------------------
 
-# Where a box stands, so that no arrow runs behind another box. A row follows from the list: below all who include it.
+# Columns of the boxes, chosen so that no arrow runs behind another box. A row follows from the list: below every user.
 COLUMNS = {"cublas": 0, "numerics": 0, "scheduling": 2, "state": 2, "ptx": 2, "runtime": 3, "checks": 3, "chip": 3, "trace": 4,
            "fatbin": 5}
 

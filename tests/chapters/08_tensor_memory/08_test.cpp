@@ -25,7 +25,7 @@ namespace {
 
 using Element = __nv_bfloat16;
 
-/// Another one in each run; a failing test tells it.
+/// The seed differs in each run; a failing test prints it.
 uint64_t fresh_seed() {
   static const uint64_t seed = std::random_device{}();
   return seed;
@@ -81,7 +81,7 @@ std::vector<double> product_of(const std::vector<Element>& a, const std::vector<
   return product;
 }
 
-/// Checks every element of a product; two mistakes that leave their mark on all of them are told by name.
+/// Checks every element of a product; two mistakes that affect all of them are named.
 void check_product(const std::vector<float>& got, const std::vector<Element>& a, const std::vector<Element>& b) {
   const auto compare_with = [&](const std::vector<double>& reference) {
     return stagecraft::harness::compare<float>(got, reference, {.k = kK, .output_epsilon = 0x1p-24});

@@ -24,7 +24,7 @@ using stagecraft::harness::reference_product;
 
 namespace {
 
-/// Another one in each run; a failing test tells it.
+/// The seed differs in each run; a failing test prints it.
 uint64_t fresh_seed() {
   static const uint64_t seed = std::random_device{}();
   return seed;
@@ -69,7 +69,7 @@ class Product {
   const float* b() const { return b_there_.data(); }
   float* c() const { return c_.data(); }
 
-  /// Every element, after the kernel; mistakes that leave their mark on all elements are told by name.
+  /// Every element, after the kernel; mistakes that affect all elements are named.
   void check() const {
     const std::vector<float> got = c_.to_host();
     const std::vector<double> expected = reference_product<float>(a_, b_, m_, n_, k_);
@@ -159,7 +159,7 @@ TEST(Chapter09, Todo3AsksWorksAndThenWaitsIfNeeded) {
     launch_multiply_and_add(product.a(), product.b(), product.c(), kTileM, kTileN, k, numbers_there.data(), pieces,
                             sum.data(), while_waiting.data());
     finish_kernel("multiply_and_add");
-    SCOPED_TRACE(testing::Message() << k / kTileK << " steps of K, and " << pieces << " pieces to add up");
+    SCOPED_TRACE(testing::Message() << k / kTileK << " k-tiles, and " << pieces << " pieces to add up");
     product.check();
     if (HasFatalFailure()) return;
     ASSERT_EQ(sum.to_host()[0], expected) << "each piece must be added, once";
