@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kMostBytes = 32;  // of one lane in one access
 
-/// Of all lanes, those that take part and the others: so it is a loop that the compiler turns into vector code.
+/// Adds for all lanes, whether they take part or not: the compiler turns such a loop into vector code.
 template <typename Value, typename Address>
 void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* __restrict sums) {
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -25,7 +25,7 @@ void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* _
   }
 }
 
-/// The addresses of all lanes. Those of shared memory have 32 bits.
+/// The addresses of all lanes. Addresses of shared memory have 32 bits.
 template <typename Address>
 [[gnu::always_inline]] inline void find_addresses(const Fragment& fragment, const AccessDetail& access,
                                                   Address* addresses) {
@@ -44,7 +44,7 @@ template <typename Address>
   }
 }
 
-/// The lanes whose generic addresses lie in one of the windows of 4 GiB.
+/// The lanes whose generic addresses are in one of the windows of 4 GiB.
 LaneMask lanes_within(const uint64_t* addresses, uint64_t window) {
   LaneMask lanes = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -61,7 +61,7 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   uint32_t overlaps = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) overlaps |= addresses[lane] < ends[lane] ? 1u : 0u;
   if (overlaps == 0) return false;
-  // Or they lie in different elements, whose numbers a small table can tell apart.
+  // Or they are in different elements, which a small table of their numbers shows.
   std::array<uint64_t, 16> elements{};
   bool apart = std::has_single_bit(bytes);
   const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
@@ -82,7 +82,7 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   return false;
 }
 
-/// What each lane stores: the instruction's own moves, into a buffer in place of memory.
+/// Collects what each lane stores, with the instruction's own moves into a buffer in place of memory.
 void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMask lanes, std::byte* values) {
   std::array<uint64_t, kWarpSize> pointers{};
   for_each_lane(lanes, [&](uint32_t lane) { pointers[lane] = reinterpret_cast<uint64_t>(values + lane * kMostBytes); });
@@ -92,7 +92,7 @@ void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMa
   }
 }
 
-/// Whether shared memory holds already what each lane stores. That the addresses are legal is not known yet.
+/// Whether shared memory already holds what each lane stores. It is not known yet whether the addresses are legal.
 bool is_there(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes,
               const std::byte* values) {
   bool there = true;
@@ -118,12 +118,12 @@ AccessKind kind_of(AccessVerb verb) {
   return AccessKind::update;
 }
 
-void tell(const Grid& grid, const MemoryAccess& event) {
+void announce_to(const Grid& grid, const MemoryAccess& event) {
   for (Observer* observer : grid.memory_observers) observer->access(event);
 }
 
-/// An access of shared memory, and of global memory where it is strong: its addresses are taken before the instruction,
-/// because a load may overwrite the register that holds them.
+/// An access of shared memory, or a strong one of global memory. It takes the addresses before the instruction is
+/// executed, because a load may overwrite the register that holds them.
 class ObservedAccess {
  public:
   ObservedAccess(const Fragment& fragment, LaneMask mask, const ObservedOp& plain)
@@ -162,12 +162,12 @@ class ObservedAccess {
                        nullptr,
                        overlapping_ ? values_.data() : nullptr,
                        changes_nothing_};
-    if (shared_lanes_ != 0) tell(fragment.grid(), event);
+    if (shared_lanes_ != 0) announce_to(fragment.grid(), event);
     if (global_lanes_ == 0) return;
     event.lanes = global_lanes_;
     event.shared = nullptr;
     event.global = global_.data();
-    tell(fragment.grid(), event);
+    announce_to(fragment.grid(), event);
   }
 
  private:
@@ -190,7 +190,7 @@ Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
   return outcome;
 }
 
-/// The most frequent of them, a load of what is known to be shared memory.
+/// Handles the most frequent access: a load that is known to be from shared memory.
 Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
   const Grid& grid = fragment.grid();
   const ObservedOp& plain = grid.kernel->observed[fragment.pc];
@@ -201,12 +201,12 @@ Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
   const uint32_t pc = fragment.pc;
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome == Outcome::blocked) return outcome;
-  tell(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
-              static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
+  announce_to(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
+                     static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
   return outcome;
 }
 
-/// One that orders accesses.
+/// Handles an instruction that orders accesses.
 Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
   const Grid& grid = fragment.grid();
   const ObservedOp& plain = grid.kernel->observed[fragment.pc];
@@ -214,8 +214,8 @@ Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome == Outcome::blocked) return outcome;
   if (plain.synchronises) {
-    // `converge` has made the participants one fragment, unless the lanes of the mask were all of them at once: those
-    // of one group or of several (`among_members`).
+    // `converge` has made the participants one fragment, unless the lanes of the mask were already complete, as one
+    // group or as several (`among_members`).
     LaneMask group = 0;
     for (LaneMask rest = fragment.mask == before ? mask : fragment.mask; rest != 0; rest &= ~group) {
       group = lanes_of_first_group(fragment, rest, op.a);

@@ -18,8 +18,8 @@ namespace {
 
 enum class Reduction : uint8_t { none, popc, conjunction, disjunction };
 
-/// What a bar instruction keeps beside its operands: op.a barrier number, op.b thread count (or kNoRegister),
-/// op.c predicate of a reduction, op.destination its result.
+/// What a bar instruction keeps in addition to its operands: op.a is the number of the barrier, op.b the count of
+/// threads (or kNoRegister), op.c the predicate of a reduction, op.destination its result.
 struct BarrierDetail : OpDetail {
   bool aligned = false;
   bool arrives_only = false;
@@ -29,7 +29,7 @@ struct BarrierDetail : OpDetail {
 
 uint32_t live_threads(const Block& block) {
   uint32_t threads = 0;
-  // A warp that is not full counts as one, as its missing threads count at every barrier.
+  // A warp that is not full counts as a full one, because its missing threads count at every barrier.
   for (const Warp& warp : block.warps) threads += warp.live != 0 ? kWarpSize : 0;
   return threads;
 }
@@ -41,8 +41,8 @@ LaneMask waiting_lanes(const NamedBarrier& barrier, const Warp& warp) {
   return lanes;
 }
 
-/// Threads that `lanes` of a warp count for beside `before`, which have come: a warp counts as one, with those that are
-/// missing or have exited, as soon as none of its living lanes is still to come.
+/// How many threads arrive with `lanes` of a warp, when the lanes `before` have already arrived. With the last living
+/// lane of a warp its missing and exited threads count as well.
 uint32_t arrivals_of(const Warp& warp, LaneMask lanes, LaneMask before) {
   const bool all = (lanes | before | ~warp.live) == kAllLanes;
   return static_cast<uint32_t>(std::popcount(all ? ~before : lanes));
@@ -112,8 +112,8 @@ Outcome named_barrier(Fragment& fragment, const Op& op, LaneMask mask) {
                             barrier.expected == 0 ? std::string("all") : std::to_string(barrier.expected)),
                 {"all that meet at one barrier must give the same count: has its number been given to two purposes?"});
   }
-  // That a thread has come tells others nothing that could end a loop of theirs, but for a reduction: what they do next
-  // is the same, sooner or later.
+  // An arrival cannot end a loop of another thread, which sooner or later does the same in any case. Only the result of
+  // a reduction can.
   fragment.idle_poll_pc = Fragment::kNoPoll;
   if (detail.reduction != Reduction::none) note_effect(fragment);
   barrier.expected = count;
@@ -201,7 +201,7 @@ void complete_cluster_barrier(Cluster& cluster) {
   for (Fragment* fragment : waiting) wake(*fragment);
 }
 
-/// immediate: whether the arrival is .relaxed.
+/// Arrives at barrier.cluster; op.immediate says whether .relaxed.
 Outcome cluster_arrive(Fragment& fragment, const Op& op, LaneMask mask) {
   Cluster& cluster = fragment.cluster();
   Block& block = fragment.block();
@@ -269,7 +269,7 @@ void translate_barrier(Translation& t) {
   t.emit(arrives ? cluster_arrive : cluster_wait).immediate = relaxed;
 }
 
-/// Memory is sequentially consistent here, so fences order nothing; they are read with care all the same, because a
+/// Memory is sequentially consistent here, so fences do nothing. Their modifiers are checked all the same, because a
 /// fence that the chip does not have must not pass.
 void translate_fence(Translation& t) {
   if (t.modifiers.take("mbarrier_init")) {
@@ -308,7 +308,7 @@ FenceKind fence_kind_of(const ptx::Instruction& instruction) {
   if (ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
   if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
   if (!ptx::has_modifier(instruction, "proxy")) return FenceKind::memory;
-  // .global leaves shared memory out.
+  // .global does not concern shared memory.
   const bool of_async_proxy = !ptx::has_modifier(instruction, "alias") && !ptx::has_modifier(instruction, "global");
   return of_async_proxy ? FenceKind::proxy_async : FenceKind::other;
 }
@@ -367,7 +367,7 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
     if (needed > 0 && barrier.arrived >= needed) complete(block, barrier);
   }
   Cluster& cluster = *block.cluster;
-  // Who has arrived and does not wait is counted neither among those who have come nor among those who are to come.
+  // A thread that arrived and exited without waiting counts neither as arrived nor as one that is still to arrive.
   if (cluster.barrier_arrived != 0) {
     for_each_lane(lanes, [&](uint32_t lane) {
       const uint64_t round = block.cluster_rounds[warp.index * kWarpSize + lane];

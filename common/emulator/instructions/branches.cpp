@@ -1,4 +1,4 @@
-// Branches, calls, exits.
+// Branches and exits. Calls and returns belong to the same family: function_calls.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -68,7 +68,7 @@ void translate_brx(Translation& t) {
   }
   auto detail = std::make_unique<BranchTableDetail>();
   FunctionTranslator& function = t.function();
-  // Labels behind this instruction have no place yet; each gets an Op of its own that branches there.
+  // Labels after this instruction have no place yet, so each label gets an Op of its own that branches there.
   const std::vector<uint32_t>& labels = function.function().branch_tables.at(table.symbol).targets;
   const uint32_t first = function.next_pc() + 1;
   for (size_t i = 0; i < labels.size(); ++i) detail->targets.push_back(first + static_cast<uint32_t>(i));
@@ -78,7 +78,7 @@ void translate_brx(Translation& t) {
   op.detail = kept;
   const RegisterOffset guard = op.guard;
   if (guard != kNoRegister) {
-    // Lanes that the guard leaves out must not fall into the table of branches.
+    // Lanes for which the guard does not hold would run into the table of branches.
     t.unsupported("a guarded brx.idx is not implemented");
   }
   for (const uint32_t label : labels) {

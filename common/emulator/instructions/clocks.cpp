@@ -12,8 +12,8 @@ enum class Clock : uint64_t { cycles, nanoseconds };
 
 /// Cycles between two readings of a loop that does little else.
 constexpr Cycle kPollCycles = 64;
-/// Such a loop waits for the clock. From this time on each reading takes a part of what it has waited so far, so that a
-/// wait of a millisecond is not a million instructions. It ends late by that part at most.
+/// Such a loop waits for the clock. After this time each reading takes a part of what the loop has waited so far, so
+/// that a wait of a millisecond is not a million instructions. The wait ends late by that part at most.
 constexpr Cycle kPatience = 1024;
 constexpr Cycle kPartOfWait = 32;
 
@@ -29,10 +29,10 @@ void take_time(Fragment& fragment) {
 
 template <typename Element>
 Outcome read_clock(Fragment& fragment, const Op& op, LaneMask mask) {
-  ++*fragment.effects;  // with a clock at hand, no loop need be endless (endless_loop.hpp)
+  ++*fragment.effects;  // a loop that reads a clock need not be endless (endless_loop.hpp)
   take_time(fragment);
   const Cycle cycles = fragment.warp->clock;
-  // One virtual cycle is taken as one nanosecond times the chip's clock; the emulated time starts with the launch.
+  // The frequency of the chip makes nanoseconds of virtual cycles; both start with the launch.
   const uint64_t khz = fragment.grid().architecture->clock_khz;
   const uint64_t value = static_cast<Clock>(op.immediate) == Clock::cycles ? cycles : cycles * 1'000'000 / khz;
   const auto result = static_cast<Element>(op.b == 1 ? value >> 32 : value);

@@ -108,7 +108,7 @@ void restore(std::byte* registers, const CallTarget& target, const std::vector<s
 }
 
 Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& target, LaneMask mask) {
-  // A call under a guard takes its lanes along; the others go on behind it.
+  // The lanes for which the guard does not hold go on after the call.
   if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
   if (fragment.return_stack.size() >= kMaximumCallDepth) {
     throw Fault(FaultKind::stack_overflow,
@@ -182,7 +182,7 @@ Outcome return_from(Fragment& fragment, const Op& op, LaneMask mask) {
   fragment.return_stack.pop_back();
   const Op& call = fragment.grid().kernel->code[point.call_pc];
   const auto& detail = *static_cast<const CallDetail*>(call.detail);
-  // The results may go into registers that the restoration overwrites, so they wait in a copy.
+  // The results may go into registers that are about to be restored, so a copy keeps them until then.
   std::vector<std::byte> results;
   for (const CallArea& area : own.returns) {
     results.insert(results.end(), fragment.registers + area.offset,
@@ -252,7 +252,7 @@ void translate_return(Translation& t) {
 }
 
 std::string explain_undefined(const ptx::Module& module, const std::string& function) {
-  // cuda_device_runtime_api.h gives its functions this prefix.
+  // The prefix is that of cuda_device_runtime_api.h.
   if (function.starts_with("__cudaCDP2")) {
     return fmt::format(
         "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",

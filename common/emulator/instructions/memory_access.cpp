@@ -62,7 +62,7 @@ void check_width(Translation& t, const AccessDetail& access, Space space) {
   }
 }
 
-/// Whether every element has the same register width, so that one shape says all.
+/// Whether every element has the same register width, so that one shape describes the access.
 bool uniform_registers(const std::vector<uint32_t>& register_bytes) {
   return std::all_of(register_bytes.begin(), register_bytes.end(),
                      [&](uint32_t bytes) { return bytes == register_bytes[0]; });
@@ -81,7 +81,7 @@ void set_size(AccessDetail& access, uint32_t element_bytes, uint32_t count) {
   access.bytes = access.alignment = element_bytes * count;
 }
 
-/// Registers and moves of all elements; the common width of their registers, 0 when they differ.
+/// Sets the registers and moves of all elements. Returns the common width of their registers, 0 when they differ.
 uint32_t set_elements(Translation& t, AccessDetail& access, const ptx::Operand& operand, Type type, bool store) {
   std::vector<uint32_t> register_bytes;
   const auto elements = elements_of(t, operand, access.count);
@@ -114,12 +114,12 @@ void translate_plain(Translation& t, bool store) {
 
   const ptx::Operand& memory = t.operand(store ? 0 : 1);
   const ptx::Operand& registers = t.operand(store ? 1 : 0);
-  if (policy) (void)t.source(2, Type::b64);  // checked, and of no effect
+  if (policy) (void)t.source(2, Type::b64);  // checked, but without effect
   if (store && space == Space::constant) t.illegal("constant memory cannot be written");
   const uint32_t register_bytes = set_elements(t, *access, registers, type, store);
   set_address(t, *access, memory, space, cluster_wide);
   if (store && access->space == AccessSpace::kernel_parameter) t.illegal("the parameters of a kernel are read-only");
-  // A strong load is often a poll: others must have their turn before it is repeated.
+  // A strong load is often a poll: other warps must have their turn before it is repeated.
   if (strong && !store) access->outcome = Outcome::yield;
   emit_access(t, std::move(access),
               {size_of(type), register_bytes, !store && is_signed(type) && register_bytes > size_of(type), count});
@@ -138,7 +138,7 @@ InstructionTraits plain_access_traits(const ptx::Instruction& instruction) {
   return access_traits(instruction, AccessOrder::weak);
 }
 
-/// Other clusters do not reach this memory.
+/// Whether the instruction says that its memory is one that other clusters do not reach.
 bool names_near_memory(const ptx::Instruction& instruction) {
   return std::any_of(instruction.modifiers.begin(), instruction.modifiers.end(), [](const std::string& modifier) {
     return modifier.starts_with("shared") || modifier.starts_with("param") || modifier.starts_with("const") ||
@@ -215,7 +215,7 @@ void set_address(Translation& t, AccessDetail& access, const ptx::Operand& opera
   access.base = memory.base;
   access.wide = memory.wide;
   access.offset = memory.offset;
-  // A variable's address without a space in the instruction would be taken as a generic one, which for these it is not.
+  // An instruction without a state space takes the address for a generic one, which that of these variables is not.
   if (modifier_space == Space::none && memory.space != Space::none && memory.space != Space::global &&
       memory.space != Space::constant) {
     t.illegal(fmt::format("the variable is in .{}, which the instruction must say", ptx::name_of(memory.space)));

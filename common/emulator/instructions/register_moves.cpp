@@ -52,7 +52,7 @@ Op& emit_move(Translation& t, uint32_t bytes) {
   }
 }
 
-/// mov.b64 {lo, hi}, %rd and its kind: elements in the order of the vector, the first in the lowest bits.
+/// Moves such as mov.b64 {lo, hi}, %rd: elements are in the order of the vector, the first in the lowest bits.
 struct PartsDetail : OpDetail {
   std::vector<RegisterOffset> parts;  ///< kNoRegister for a sink
   uint32_t part_bytes = 0, whole_bytes = 0, whole_stride = 0, part_stride = 0;
@@ -134,7 +134,7 @@ void translate_parts(Translation& t, ptx::Type type) {
   }
 }
 
-/// mov.v4.u32 {%r1, %r2, %r3, _}, %ctaid and its kind: from one vector to another of as many elements.
+/// Moves such as mov.v4.u32 {%r1, %r2, %r3, _}, %ctaid: from one vector to another of as many elements.
 struct VectorMove : OpDetail {
   struct Element {
     RegisterOffset to, from;
@@ -146,7 +146,7 @@ struct VectorMove : OpDetail {
 Outcome move_vector(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const VectorMove*>(op.detail);
   for_each_lane(mask, [&](uint32_t lane) {
-    std::array<uint64_t, 4> values{};  // all are read first: what is written may be read, too
+    std::array<uint64_t, 4> values{};  // all are read first, because what is written may be read as well
     for (size_t i = 0; i < detail.elements.size(); ++i) {
       const VectorMove::Element& element = detail.elements[i];
       std::memcpy(&values[i], fragment.registers + element.from + lane * element.from_bytes,

@@ -63,7 +63,7 @@ struct Exchange {
   static Unsigned apply(Unsigned, Unsigned operand) { return operand; }
 };
 
-/// NaN becomes the one that the chip's additions give.
+/// A sum that is not a number becomes the NaN that additions on the chip give.
 struct AddFloats {
   using Element = float;
   static float apply(float old, float operand) {
@@ -79,7 +79,7 @@ struct AddFloatsFlushing {
     return (bits & 0x7f80'0000u) == 0 ? std::bit_cast<float>(bits & 0x8000'0000u) : value;
   }
 };
-/// NaN payloads are carried as the processor here does it.
+/// The processor of the host decides about payloads of NaN.
 struct AddDoubles {
   using Element = double;
   static double apply(double old, double operand) { return old + operand; }

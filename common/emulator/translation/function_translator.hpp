@@ -26,7 +26,7 @@ class FunctionTranslator {
   uint32_t next_pc() { return static_cast<uint32_t>(kernel().code.size()); }
   /// Sets `immediate` of the Op at `pc` to the number of the Op that a label names, once that is known.
   void patch_to_label(uint32_t pc, uint32_t label);
-  /// The mask in which `add.cc` and its kind leave the carry; one per function.
+  /// The mask in which `add.cc` and the like leave the carry; one per function.
   RegisterOffset carry_flag();
 
  private:

@@ -21,7 +21,7 @@ const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& 
 /// Offsets wrap around, as addresses do.
 int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
-/// In the function's own frame; what is declared outside of functions has no place there.
+/// The place of a .local variable in the frame of its function.
 uint32_t local_offset(const Translation& t, const FunctionFrame& frame, const ptx::Operand& variable) {
   if (variable.symbol_kind != ptx::SymbolKind::local_variable) {
     t.unsupported(
@@ -165,7 +165,7 @@ RegisterOffset Translation::local_address(const ptx::Operand& operand, uint32_t 
   const uint64_t address =
       frame.local_base + local_offset(*this, frame, operand) + static_cast<uint64_t>(operand.offset);
   if (!frame.recursive) return constant(address, bytes);
-  // The frame of a recursive function lies elsewhere in each call, and pointers to it outlive the call of another.
+  // The frame of a recursive function is elsewhere in each call, and pointers to it stay valid while it calls others.
   const RegisterOffset result = scratch(bytes);
   Op& op = prepare(bytes == 8 ? add_local_frame<uint64_t> : add_local_frame<uint32_t>);
   op.destination = result;

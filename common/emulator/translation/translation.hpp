@@ -1,8 +1,6 @@
-// From `ptx::Function` to executable Ops: how a family of instructions gives meaning to its opcodes.
+// What a translator has at hand to turn one PTX instruction into Ops:
 //
-// A family registers one translator per opcode:
-//
-//     void add_bit_operations(InstructionSet& set) { set.add("popc", translate_popc); }
+//     void add_bit_operations(InstructionSet& set) { set.add("popc", translate_popc, kOrdinary); }
 //     void translate_popc(Translation& t) {
 //       const ptx::Type type = t.modifiers.require_type({ptx::Type::b32, ptx::Type::b64});
 //       Op& op = t.emit(handlers_for(type));
@@ -41,7 +39,7 @@ struct MemoryOperand {
 
 class FunctionTranslator;
 
-/// One instruction under translation; what a translator may ask and must produce.
+/// One instruction under translation: what a translator may ask, and what it must produce.
 class Translation {
  public:
   Translation(FunctionTranslator& owner, const ptx::Instruction& instruction);
@@ -56,7 +54,7 @@ class Translation {
   /// Appends an Op with these handlers. Checks that every modifier was taken (so take them first).
   Op& emit(Handler full, Handler masked);
   Op& emit(Handler both) { return emit(both, both); }
-  /// Gives a detail to the kernel, which keeps it alive.
+  /// Hands a detail over to the kernel, which keeps it alive.
   template <typename Detail>
   const Detail* keep(std::unique_ptr<Detail> detail) {
     const Detail* result = detail.get();
@@ -88,21 +86,21 @@ class Translation {
   MemoryOperand address(const ptx::Operand& operand);
   MemoryOperand address(size_t index) { return address(operand(index)); }
   /// Vector of the addresses themselves, 8-byte lanes if `wide` else 4-byte; emits an addition when needed (call it
-  /// before `emit`). For units that take an address or two and are not worth a fast path.
+  /// before `emit`). For instructions that take an address or two and do not need a fast path.
   RegisterOffset address_vector(const ptx::Operand& operand, bool& wide);
   /// A fresh vector for an intermediate result.
   RegisterOffset scratch(uint32_t bytes_per_lane);
   /// A constant vector.
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
 
-  /// The mask in which `add.cc` and its kind leave the carry for `addc`; one per function.
+  /// The mask in which `add.cc` and the like leave the carry for `addc`; one per function.
   RegisterOffset carry_flag();
 
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;
   /// Throws ptx::SyntaxError: operands that PTX does not allow.
   [[noreturn]] void illegal(std::string message) const;
-  /// The owner, for control flow.
+  /// The translator of the function that the instruction is in.
   FunctionTranslator& function() { return owner_; }
 
  private:

@@ -1,4 +1,4 @@
-// Loads, stores, atomics and their kin in kernels given as PTX.
+// Loads, stores, atomics and related instructions in kernels given as PTX.
 #include <cmath>
 
 #include "emulator/ptx/diagnostics.hpp"
@@ -232,7 +232,8 @@ TEST_F(MemoryAccessTest, TellsTheSpacesOfGenericAddressesApart) {
   EXPECT_EQ(result, (std::vector<uint32_t>{1 + 4 + 8 + 16, 5}));
 }
 
-// Measured on an H200: the upper half of the register does not count, so a generic address is as good as a shared one.
+// Measured on an H200: the upper half of the register does not count, so a generic address does as well as a shared
+// one.
 TEST_F(MemoryAccessTest, TakesTheLowerHalfOfA64BitRegisterForASharedAddress) {
   const auto result = run<uint32_t>(R"(
     mov.u32 %r0, %tid.x; mov.u64 %rd1, cells; cvta.shared.u64 %rd2, %rd1; mul.wide.u32 %rd3, %r0, 4;
