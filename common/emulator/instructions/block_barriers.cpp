@@ -1,4 +1,4 @@
-// bar and barrier (block and cluster), fences, and the other instructions that order threads.
+// bar and barrier: the barriers of a block, of a cluster and of a warp.
 #include "emulator/instructions/block_barriers.hpp"
 
 #include <fmt/format.h>
@@ -242,8 +242,6 @@ Outcome cluster_wait(Fragment& fragment, const Op&, LaneMask mask) {
   return Outcome::blocked;
 }
 
-Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
-
 void translate_bar_warp(Translation& t) {
   t.modifiers.take("warp");
   t.modifiers.require("sync");
@@ -267,91 +265,6 @@ void translate_barrier(Translation& t) {
     t.modifiers.take("acquire");
   }
   t.emit(arrives ? cluster_arrive : cluster_wait).immediate = relaxed;
-}
-
-/// Memory is sequentially consistent here, so fences do nothing. Their modifiers are checked all the same, because a
-/// fence that the chip does not have must not pass.
-void translate_fence(Translation& t) {
-  if (t.modifiers.take("mbarrier_init")) {
-    t.modifiers.require("release");
-    t.modifiers.require("cluster");
-  } else if (t.modifiers.has("tensormap::generic")) {
-    t.modifiers.require("proxy");
-    t.modifiers.require("tensormap::generic");
-    const bool acquires = t.modifiers.require_one_of({"acquire", "release"}) == "acquire";
-    t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
-    if (acquires && t.integer(t.operand(1), "the size of a tensor map") != 128) t.illegal("a tensor map has 128 bytes");
-  } else if (t.modifiers.take("proxy")) {
-    t.modifiers.require_one_of({"async", "alias", "async::generic", "async.global", "async.shared::cta"});
-    t.modifiers.take_one_of({"global", "shared::cta", "shared::cluster", "shared"});
-    t.modifiers.take_one_of({"acquire", "release"});
-    t.modifiers.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
-    t.modifiers.take("cluster");
-  } else {
-    t.modifiers.take_one_of({"sc", "acq_rel", "acquire", "release"});
-    t.modifiers.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
-    t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
-  }
-  t.emit(do_nothing);
-}
-
-void translate_membar(Translation& t) {
-  if (t.modifiers.take("proxy")) {
-    t.modifiers.require_one_of({"alias", "async"});
-  } else {
-    t.modifiers.require_one_of({"cta", "gl", "sys"});
-  }
-  t.emit(do_nothing);
-}
-
-FenceKind fence_kind_of(const ptx::Instruction& instruction) {
-  if (ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
-  if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
-  if (!ptx::has_modifier(instruction, "proxy")) return FenceKind::memory;
-  // .global does not concern shared memory.
-  const bool of_async_proxy = !ptx::has_modifier(instruction, "alias") && !ptx::has_modifier(instruction, "global");
-  return of_async_proxy ? FenceKind::proxy_async : FenceKind::other;
-}
-
-InstructionTraits fence_traits(const ptx::Instruction& instruction) {
-  return {.reach = Reach::own_cluster, .proxy = Proxy::generic, .fence = fence_kind_of(instruction)};
-}
-
-Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
-  if (fragment.timed_out) {
-    fragment.timed_out = false;
-    return Outcome::next;
-  }
-  uint64_t longest = 0;
-  const auto* nanoseconds = lanes_at<uint32_t>(fragment.registers, op.a);
-  for_each_lane(mask, [&](uint32_t lane) { longest = std::max<uint64_t>(longest, nanoseconds[lane]); });
-  if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
-  sleep_at_most(fragment, {WaitKind::sleep, 0, longest},
-                1 + longest * fragment.grid().architecture->clock_khz / 1'000'000);
-  return Outcome::blocked;
-}
-
-void translate_nanosleep(Translation& t) {
-  t.modifiers.require("u32");
-  const RegisterOffset time = t.source(0, ptx::Type::u32);
-  t.emit(sleep_nanoseconds).a = time;
-}
-
-/// Programmatic dependent launch: grids run one after the other here, so what they wait for has happened.
-void translate_griddepcontrol(Translation& t) {
-  t.modifiers.require_one_of({"wait", "launch_dependents"});
-  t.emit(do_nothing);
-}
-
-/// The emulator does not limit the registers of a warp while its block runs.
-void translate_setmaxnreg(Translation& t) {
-  t.modifiers.require_one_of({"inc", "dec"});
-  t.modifiers.require("sync");
-  t.modifiers.require("aligned");
-  t.modifiers.require("u32");
-  const int64_t count = t.integer(t.operand(0), "the register count");
-  if (count < 24 || count > 256 || count % 8 != 0) t.illegal("the register count must be 24 to 256, a multiple of 8");
-  t.emit(do_nothing);
 }
 
 }  // namespace
@@ -381,11 +294,6 @@ void add_block_barriers(InstructionSet& set) {
   set.add("bar", translate_bar, kOrdinary);
   set.add("bar.warp", translate_bar_warp, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .orders_lanes = true});
   set.add("barrier", translate_barrier, kOrdinary);
-  set.add("fence", translate_fence, fence_traits);
-  set.add("membar", translate_membar, fence_traits);
-  set.add("nanosleep", translate_nanosleep, kOrdinary);
-  set.add("griddepcontrol", translate_griddepcontrol, kOrdinary);
-  set.add("setmaxnreg", translate_setmaxnreg, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

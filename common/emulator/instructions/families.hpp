@@ -10,10 +10,12 @@ void add_atomics(InstructionSet& set);
 void add_block_barriers(InstructionSet& set);
 void add_cache_operations(InstructionSet& set);
 void add_control_flow(InstructionSet& set);
+void add_fences(InstructionSet& set);
 void add_matrix_transfers(InstructionSet& set);
 void add_memory_accesses(InstructionSet& set);
 void add_moves(InstructionSet& set);
 void add_texture_instructions(InstructionSet& set);
+void add_warp_control(InstructionSet& set);
 void add_warp_operations(InstructionSet& set);
 
 }  // namespace stagecraft::emulator::machine

@@ -18,7 +18,9 @@ InstructionSet all_instructions() {
   InstructionSet set;
   add_control_flow(set);          // bra, brx, call, ret, exit, trap, brkpt, pmevent
   add_warp_operations(set);       // shfl, vote, match, redux, elect, activemask
-  add_block_barriers(set);        // bar, barrier (block and cluster), fence, membar, nanosleep, griddepcontrol
+  add_block_barriers(set);        // bar, barrier (of a block, a cluster, a warp)
+  add_fences(set);                // fence, membar
+  add_warp_control(set);          // nanosleep, griddepcontrol, setmaxnreg
   add_moves(set);                 // mov, special registers among them
   add_address_conversions(set);   // cvta, isspacep, mapa, getctarank
   add_arithmetic(set);            // integer, float, half, comparisons, conversions, bits

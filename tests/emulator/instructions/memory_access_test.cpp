@@ -51,8 +51,7 @@ bool mentions(const Diagnostic& diagnostic, const std::string& text) {
   return false;
 }
 
-// ---- Loads and stores
-// ------------------------------------------------------------------------------------------------
+// ---- Loads and stores ----------------------------------------------------------------------------------------------
 
 TEST_F(MemoryAccessTest, ExtendsNarrowLoadsByTheirSign) {
   const auto result = run<uint64_t>(R"(
@@ -248,8 +247,7 @@ TEST_F(MemoryAccessTest, TakesTheLowerHalfOfA64BitRegisterForASharedAddress) {
   }
 }
 
-// ---- Atomics
-// ---------------------------------------------------------------------------------------------------------
+// ---- Atomics -------------------------------------------------------------------------------------------------------
 
 TEST_F(MemoryAccessTest, AppliesAtomicsInTheOrderOfTheLanes) {
   const auto result = run<uint32_t>(R"(
@@ -305,8 +303,7 @@ TEST_F(MemoryAccessTest, ExchangesAndCompares128Bits) {
   EXPECT_EQ(result, (std::vector<uint64_t>{1, 2, 1, 2, 7, 8}));
 }
 
-// ---- Matrices, asynchronous stores
-// -----------------------------------------------------------------------------------
+// ---- Matrices, asynchronous stores ---------------------------------------------------------------------------------
 
 /// Fills 512 bytes of shared memory with two-byte elements 0, 1, 2, ... (element e of row r: 8 r + e).
 const char* const kFillTile = R"(
@@ -403,8 +400,7 @@ TEST_F(MemoryAccessTest, ClearsSharedMemoryInBulk) {
   EXPECT_EQ(result, (std::vector<uint32_t>{0, 0, 3, 4}));
 }
 
-// ---- What is wrong
-// ---------------------------------------------------------------------------------------------------
+// ---- What is wrong -------------------------------------------------------------------------------------------------
 
 TEST_F(MemoryAccessTest, ReportsAReadPastTheEnd) {
   const Diagnostic fault = fault_of("ld.global.u32 %r1, [%out+260];");
