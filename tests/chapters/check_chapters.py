@@ -60,7 +60,7 @@ def check(root: pathlib.Path, chapter: str, files: list[str], answers: list[str]
     problems += [f"tests/chapters/{chapter}/wrong/{name} is not listed in its meson.build" for name in there - set(answers)]
     lesson = root / "chapters" / chapter / "README.md"
     text = lesson.read_text(encoding="utf-8") if lesson.exists() else ""
-    for heading in ("What goes wrong", "Questions", "On the chip", "Where to read on", "Exercise"):
+    for heading in ("What goes wrong", "Questions", "On the chip", "Further reading", "Exercise"):
         if not re.search(rf"^## .*{heading}", text, re.MULTILINE):
             problems.append(f"{lesson.relative_to(root)} has no section '{heading}'")
     if "<details>" not in text:

@@ -129,7 +129,7 @@ def take_over(now: str, before: str, wrong: str) -> tuple[str, bool]:
     """The wrong answer to the solution `before`, as it is to the solution `now`; and whether that has no conflict."""
     for old_word, new_word in renamed_words(before, now).items():
         before, wrong = (re.sub(rf"\b{old_word}\b", new_word, text) for text in (before, wrong))
-    before, wrong = indented_as(now, before, wrong)
+    before, wrong = laid_out_as(now, before, wrong)
     by_lines, clean = merge(now, before, wrong)
     if clean:
         return by_lines, True
@@ -153,11 +153,12 @@ def renamed_words(before: str, now: str) -> dict[str, str]:
     return {word: by.pop() for word, by in found.items() if len(by) == 1 and word not in new and not by & set(old)}
 
 
-def indented_as(now: str, before: str, wrong: str) -> tuple[str, str]:
-    """The two older texts with each line indented as it is now, so that a new indentation is no change of theirs."""
+def laid_out_as(now: str, before: str, wrong: str) -> tuple[str, str]:
+    """The two older texts with the indentation and the comment that each line of code has now, so that only other changes
+    have to be merged."""
     new, old, other = now.splitlines(), before.splitlines(), wrong.splitlines()
     moved = list(old)
-    for at, where, size in same_lines([line.strip() for line in old], [line.strip() for line in new]):
+    for at, where, size in same_lines(list(map(code_of, old)), list(map(code_of, new))):
         moved[at:at + size] = new[where:where + size]
     origin = {where + i: at + i for at, where, size in same_lines(old, other) for i in range(size)}
     result, shift = [], 0
@@ -172,6 +173,11 @@ def indented_as(now: str, before: str, wrong: str) -> tuple[str, str]:
 
 def same_lines(old: list[str], new: list[str]) -> list[difflib.Match]:
     return difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks()
+
+
+def code_of(line: str) -> str:
+    """What a line says without its indentation and comment; a line that is a comment says that."""
+    return re.sub(r"\s*//.*", "", line).strip() or line.strip()
 
 
 def indentation(line: str) -> int:

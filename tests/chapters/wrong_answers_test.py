@@ -85,6 +85,10 @@ class RenewalTest(unittest.TestCase):
         now = SOLUTION.replace("  *out = 1;\n  arrive(&empty);", "  if (ready) {\n    *out = 1;\n    arrive(&empty);\n  }")
         self.assertEqual(self.renewed(now), now.replace("    arrive(&empty);\n", ""))
 
+    def test_follows_a_comment_of_a_line_that_the_answer_removes(self):
+        now = SOLUTION.replace("arrive(&empty);", "arrive(&empty);  // after the last read")
+        self.assertEqual(self.renewed(now), WRONG)
+
     def test_joins_changes_of_different_words_of_a_line(self):
         now = SOLUTION.replace("arrive(&empty)", "arrive(&empty, count)")
         self.assertEqual(self.renewed(now, SOLUTION.replace("arrive", "leave")), now.replace("arrive", "leave"))

@@ -17,9 +17,11 @@
 #include "launches.hpp"
 
 using stagecraft::harness::Comparison;
+using stagecraft::harness::current_device;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::Random;
+using stagecraft::harness::reason_without_tcgen05;
 using stagecraft::harness::reference_product;
 
 namespace {
@@ -185,9 +187,7 @@ TEST(Chapter09, Todo4ABlockStaysUntilItsNeighbourHasRead) {
 }
 
 TEST(Chapter09, Todo5TheTensorCoreFreesTheStages) {
-  if (stagecraft::harness::current_device().major != 10) {
-    GTEST_SKIP() << "tcgen05 is only on chips of compute capability 10.x: run it for sm_100";
-  }
+  if (const std::string reason = reason_without_tcgen05(current_device()); !reason.empty()) GTEST_SKIP() << reason;
   for (const auto& [m, n, k] : {std::array{kTileM, kTileN, 12 * kTileK}, {1, 1, 4}, {130, 33, 200}}) {
     const Product product(m, n, k, 2);
     launch_multiply_on_tensor_core(product.a(), product.b(), product.c(), m, n, k);

@@ -16,6 +16,7 @@
 #include "harness/cuda_error.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/reference_product.hpp"
+#include "tcgen05_test.hpp"
 #include "verification.hpp"
 #include "versions.hpp"
 
@@ -104,7 +105,7 @@ const Shape kShapes[] = {
 };
 
 template <typename Element>
-class GemmTypes : public testing::Test {};
+class GemmTypes : public chapters::Tcgen05Test {};
 using Elements = testing::Types<__nv_bfloat16, __half, tf32, __nv_fp8_e4m3, __nv_fp8_e5m2>;
 struct ElementName {
   template <typename Element>
@@ -132,15 +133,17 @@ TYPED_TEST(GemmTypes, GiveTheSameBitsTwice) {
   EXPECT_EQ(std::memcmp(first.data(), by_one_block.data(), first.size() * sizeof first[0]), 0);
 }
 
+using GemmProducts = chapters::Tcgen05Test;
+
 // The bits that tf32 does not have are removed before the product: the copy engine rounds.
-TEST(GemmTest, MultipliesFloatsAsTf32) {
+TEST_F(GemmProducts, MultiplyFloatsAsTf32) {
   const int64_t k = 4;
   const std::vector<float> a{1 + 0x1p-11f + 0x1p-20f, 1 + 0x1p-13f, 0, 0}, b{1, 1, 1, 1};
   const auto c = multiply<tf32>(a, b, 1, [&](auto* a, auto* b, auto* c) { launch_gemm<tf32>(a, b, c, 1, 1, k); });
   EXPECT_EQ(c[0], (1 + 0x1p-10f) + 1);
 }
 
-TEST(GemmTest, LetsAnInfinityReachItsRowAlone) {
+TEST_F(GemmProducts, LetAnInfinityReachItsRowAlone) {
   using Element = __nv_bfloat16;
   const int64_t m = 10, n = 12, k = 16;
   std::vector<Element> a = random_operand<Element>(m * k, 7);
@@ -153,7 +156,7 @@ TEST(GemmTest, LetsAnInfinityReachItsRowAlone) {
 
 // ---- The versions ---------------------------------------------------------------------------------------------------
 
-class GemmVersions : public testing::TestWithParam<GemmVersion> {};
+class GemmVersions : public chapters::Tcgen05Test, public testing::WithParamInterface<GemmVersion> {};
 
 TEST_P(GemmVersions, AgreeWithTheReferenceInEveryElement) {
   for (const Shape& shape : kShapes) {
@@ -195,8 +198,10 @@ float milliseconds(GemmVersion version) {
   return elapsed;
 }
 
+using GemmVersionsTest = chapters::Tcgen05Test;
+
 // The second accumulator removes a wait; where the copies take the time, it changes nothing about that.
-TEST(GemmVersionsTest, RolesTakeLessTime) {
+TEST_F(GemmVersionsTest, RolesTakeLessTime) {
   EXPECT_LT(milliseconds(GemmVersion::two_warps), milliseconds(GemmVersion::one_warp));
   EXPECT_LT(milliseconds(GemmVersion::store_warps), milliseconds(GemmVersion::two_warps));
 }
