@@ -26,6 +26,7 @@ enum class Special : uint8_t {
   lanemask_lt,
   lanemask_ge,
   lanemask_gt,
+  last_of_thread = lanemask_gt,
 
   // The same in all threads of a block.
   ntid_x,
@@ -77,8 +78,8 @@ enum class Special : uint8_t {
   none,  ///< PTX has the register, the emulator does not
 };
 
-constexpr bool is_of_thread(Special special) { return special <= Special::lanemask_gt; }
-constexpr bool is_clock(Special special) { return special >= Special::clock && special <= Special::globaltimer_high; }
+constexpr bool is_of_thread(Special special) { return special <= Special::last_of_thread; }
+constexpr bool is_clock(Special special) { return special >= Special::clock && special < Special::none; }
 
 struct SpecialRegister {
   std::string_view name;  ///< without the percent sign, with the component: "tid.x"

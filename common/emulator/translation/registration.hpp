@@ -24,10 +24,10 @@ using TraitsOf = InstructionTraits (*)(const ptx::Instruction&);
 
 /// What was registered under one name.
 struct Registration {
-  std::string name;                    ///< as in `InstructionSet::add`
-  std::vector<std::string> modifiers;  ///< that an instruction must have
+  std::string name{};                    ///< as in `InstructionSet::add`
+  std::vector<std::string> modifiers{};  ///< that an instruction must have
   Translator translator = nullptr;
-  std::optional<InstructionTraits> same_for_all;
+  std::optional<InstructionTraits> same_for_all{};
   TraitsOf by_modifiers = nullptr;
 
   bool states_traits() const { return same_for_all.has_value() || by_modifiers != nullptr; }

@@ -215,6 +215,7 @@ void translate_bulk_reduction(Translation& t) {
   if (!bulk_reduction_exists(operation, type, !t.modifiers.has("global"))) {
     t.illegal(fmt::format("there is no bulk reduction .{} of this type to this state space", name_of(operation)));
   }
+  // A bulk reduction of f32 flushes subnormals; one by tensor map has a type for that (f32_ftz).
   detail->reduce = bulk_function(operation, type, /*flush=*/type == Type::f32);
   translate_either(t, std::move(detail));
 }
