@@ -1,12 +1,13 @@
 // Between generic addresses and those of one space: cvta, isspacep, mapa, getctarank.
 //
-// The conversions are arithmetic (PTX ISA, "cvta"): what lies outside of the space gives an address that faults when it
-// is used, not an error here.
+// The conversions are arithmetic (PTX ISA, "cvta"): an address outside of the space is no error here, but faults when
+// it is used.
 #include <fmt/format.h>
 
 #include <array>
 #include <cstring>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -25,7 +26,7 @@ Outcome convert(Fragment& fragment, const Op& op, LaneMask mask) {
   const uint64_t base =
       op.c == static_cast<RegisterOffset>(Window::parameter) ? fragment.grid().parameters_address : op.immediate;
   const uint64_t distance = Way == Direction::to_generic ? base : 0 - base;
-  // All lanes first, because the compiler makes vector code of that.
+  // All lanes come first, because the compiler makes vector code of such a loop.
   std::array<uint64_t, kWarpSize> converted;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) converted[lane] = source[lane] + distance;
   if (mask == kAllLanes) {
@@ -95,7 +96,7 @@ Outcome is_in_space(Fragment& fragment, const Op& op, LaneMask mask) {
         yes = allocation != nullptr && allocation->kind == AllocationKind::module && !allocation->writable_by_kernels;
         break;
       }
-      case Question::global: {  // constant memory lies there too, but is not part of it (measured on an H200)
+      case Question::global: {  // constant memory is in the same window, but does not count (measured on an H200)
         const Allocation* allocation = located.where == Located::Where::global ? grid.memory->find(address) : nullptr;
         const bool constant =
             allocation != nullptr && allocation->kind == AllocationKind::module && !allocation->writable_by_kernels;
@@ -182,8 +183,8 @@ RegisterOffset shared_source(Translation& t, const ptx::Operand& operand, Type t
 void translate_mapa(Translation& t) {
   const bool space = t.modifiers.take("shared::cluster");
   const Type type = t.modifiers.require_type({Type::u32, Type::u64});
-  // .u32 is for generic addresses of 32 bits. Here they have 64, and ptxas 13.0 makes of it what it makes of
-  // .shared::cluster.u32: the window's address has zeros in the lower half.
+  // .u32 is for generic addresses of 32 bits. Here they have 64. ptxas 13.0 translates it as
+  // .shared::cluster.u32: the address of the window has zeros in the lower half.
   static_assert((kSharedWindow & 0xffffffffu) == 0);
   const bool generic = !space && type == Type::u64;
   const RegisterOffset source = shared_source(t, t.operand(1), type);
@@ -208,10 +209,10 @@ void translate_getctarank(Translation& t) {
 }  // namespace
 
 void add_address_conversions(InstructionSet& set) {
-  set.add("cvta", translate_cvta);
-  set.add("isspacep", translate_isspacep);
-  set.add("mapa", translate_mapa);
-  set.add("getctarank", translate_getctarank);
+  set.add("cvta", translate_cvta, kOrdinary);
+  set.add("isspacep", translate_isspacep, kOrdinary);
+  set.add("mapa", translate_mapa, kOrdinary);
+  set.add("getctarank", translate_getctarank, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-// atom and red. The lanes of a warp are applied one after the other, lowest first.
+// atom and red. The lanes of a warp take effect one after the other, the lowest first.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 #include <limits>
 #include <string_view>
 
-#include "emulator/engines/copies/store_async.hpp"
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/numerics/atomic_values.hpp"
+#include "emulator/numerics/atomic_arithmetic.hpp"
 #include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -42,7 +42,7 @@ AtomicValue read(const std::byte* from) {
 template <uint32_t Size>
 Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& atomic = *static_cast<const AtomicDetail*>(op.detail);
-  // A poll that adds 0, or tries to take a lock that is taken, does nothing that others could see.
+  // A poll that adds 0, or tries to take a lock that is taken, has no effect that others could see.
   bool changed = false;
   uint64_t pointers[kWarpSize];
   atomic.locate(fragment, atomic, mask, pointers);
@@ -67,7 +67,7 @@ Outcome update(Fragment& fragment, const Op& op, LaneMask mask) {
       std::byte* const to = fragment.registers + atomic.registers[i] + lane * atomic.register_bytes[i];
       if (atomic.register_bytes[i] == Size) {
         std::memcpy(to, &old, Size);
-      } else {  // a register that is wider than the type is filled up with zeros, which `old` holds above its size
+      } else {  // a register wider than the type gets zeros, which `old` holds above its size
         std::memcpy(to, &old, atomic.register_bytes[i]);
       }
     }
@@ -118,19 +118,22 @@ void translate_update(Translation& t, bool returns) {
   const bool half = type == Type::f16 || type == Type::f16x2 || type == Type::bf16 || type == Type::bf16x2;
   if (half && !keeps_subnormals) t.illegal("additions of 16-bit floats need .noftz");
   if (keeps_subnormals && !half) t.illegal(".noftz is for 16-bit floats");
-  // The chip flushes subnormals of .f32 in global memory and keeps them in shared memory (PTX ISA, "atom"), whichever
-  // a generic address is of (measured on an H200).
+  // The chip flushes subnormals of .f32 in global memory and keeps them in shared memory (PTX ISA, "atom"), also
+  // where the address is a generic one (measured on an H200).
   const bool flush = type == Type::f32 && space != Space::shared;
-  atomic->in_shared = atomic_function(operation, type, false);
   atomic->compares = operation == "cas";
+  if (!atomic->compares) {
+    atomic->function = atomic_function(atomic_operation(operation), type, flush);
+    atomic->in_shared = atomic_function(atomic_operation(operation), type, false);
+  }
   const bool exists = atomic->compares
                           ? type == Type::b16 || type == Type::b32 || type == Type::b64 || type == Type::b128
-                          : (atomic->function = atomic_function(operation, type, flush)) != nullptr;
+                          : atomic->function != nullptr;
   if (!exists) t.unsupported(fmt::format("there is no atomic `{}` for .{}", operation, ptx::name_of(type)));
   if (count > 1) {
     const uint32_t bytes = count * size_of(type);
     const bool floats = half || type == Type::f32;
-    // A generic address must be one of global memory, as the chip's own tools assume.
+    // The chip's own tools assume that a generic address is one of global memory.
     if (space == Space::shared || !floats || bytes > 16 || (type == Type::f32 && operation != "add")) {
       t.illegal(
           "vectors exist for additions of .f32 and for add, min and max of 16-bit floats, in global memory, of at "
@@ -166,7 +169,7 @@ void translate_update(Translation& t, bool returns) {
   }
   if (policy) (void)t.source(next, Type::b64);
   choose_locate(*atomic);
-  // Locks are taken by repeating these: others must have their turn in between.
+  // Programs repeat these to take a lock, so other warps must have their turn in between.
   if (operation == "cas" || operation == "exch") atomic->outcome = Outcome::yield;
   const Handler handler = update_of(atomic->element_bytes);
   t.emit(handler).detail = t.keep(std::move(atomic));
@@ -174,17 +177,23 @@ void translate_update(Translation& t, bool returns) {
 
 void translate_atom(Translation& t) { translate_update(t, true); }
 
-void translate_red(Translation& t) {
-  if (take_asynchronous_release(t)) return translate_update(t, false);
-  if (t.modifiers.has("async")) return translate_reduction_async(t);
+void translate_red(Translation& t) { translate_update(t, false); }
+
+void translate_asynchronous_release(Translation& t) {
+  take_asynchronous_release(t);
   translate_update(t, false);
+}
+
+InstructionTraits atomic_traits(const ptx::Instruction& instruction) {
+  return access_traits(instruction, AccessOrder::relaxed);
 }
 
 }  // namespace
 
 void add_atomics(InstructionSet& set) {
-  set.add("atom", translate_atom);
-  set.add("red", translate_red);
+  set.add("atom", translate_atom, atomic_traits);
+  set.add("red", translate_red, atomic_traits);
+  set.add("red.async.release", translate_asynchronous_release, atomic_traits);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-// bar and barrier (block and cluster), fences, and the other instructions that order threads.
+// bar and barrier: the barriers of a block, of a cluster and of a warp.
 #include "emulator/instructions/block_barriers.hpp"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/waiting.hpp"
@@ -17,8 +18,8 @@ namespace {
 
 enum class Reduction : uint8_t { none, popc, conjunction, disjunction };
 
-/// What a bar instruction keeps beside its operands: op.a barrier number, op.b thread count (or kNoRegister),
-/// op.c predicate of a reduction, op.destination its result.
+/// What a bar instruction keeps in addition to its operands: op.a is the number of the barrier, op.b the count of
+/// threads (or kNoRegister), op.c the predicate of a reduction, op.destination its result.
 struct BarrierDetail : OpDetail {
   bool aligned = false;
   bool arrives_only = false;
@@ -28,7 +29,7 @@ struct BarrierDetail : OpDetail {
 
 uint32_t live_threads(const Block& block) {
   uint32_t threads = 0;
-  // A warp that is not full counts as one, as its missing threads count at every barrier.
+  // A warp that is not full counts as a full one, because its missing threads count at every barrier.
   for (const Warp& warp : block.warps) threads += warp.live != 0 ? kWarpSize : 0;
   return threads;
 }
@@ -40,8 +41,8 @@ LaneMask waiting_lanes(const NamedBarrier& barrier, const Warp& warp) {
   return lanes;
 }
 
-/// Threads that `lanes` of a warp count for beside `before`, which have come: a warp counts as one, with those that are
-/// missing or have exited, as soon as none of its living lanes is still to come.
+/// How many threads arrive with `lanes` of a warp, when the lanes `before` have already arrived. With the last living
+/// lane of a warp its missing and exited threads count as well.
 uint32_t arrivals_of(const Warp& warp, LaneMask lanes, LaneMask before) {
   const bool all = (lanes | before | ~warp.live) == kAllLanes;
   return static_cast<uint32_t>(std::popcount(all ? ~before : lanes));
@@ -111,8 +112,8 @@ Outcome named_barrier(Fragment& fragment, const Op& op, LaneMask mask) {
                             barrier.expected == 0 ? std::string("all") : std::to_string(barrier.expected)),
                 {"all that meet at one barrier must give the same count: has its number been given to two purposes?"});
   }
-  // That a thread has come tells others nothing that could end a loop of theirs, but for a reduction: what they do next
-  // is the same, sooner or later.
+  // An arrival cannot end a loop of another thread, which sooner or later does the same in any case. Only the result of
+  // a reduction can.
   fragment.idle_poll_pc = Fragment::kNoPoll;
   if (detail.reduction != Reduction::none) note_effect(fragment);
   barrier.expected = count;
@@ -200,7 +201,7 @@ void complete_cluster_barrier(Cluster& cluster) {
   for (Fragment* fragment : waiting) wake(*fragment);
 }
 
-/// immediate: whether the arrival is .relaxed.
+/// Arrives at barrier.cluster; op.immediate says whether .relaxed.
 Outcome cluster_arrive(Fragment& fragment, const Op& op, LaneMask mask) {
   Cluster& cluster = fragment.cluster();
   Block& block = fragment.block();
@@ -241,8 +242,6 @@ Outcome cluster_wait(Fragment& fragment, const Op&, LaneMask mask) {
   return Outcome::blocked;
 }
 
-Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
-
 void translate_bar_warp(Translation& t) {
   t.modifiers.take("warp");
   t.modifiers.require("sync");
@@ -268,46 +267,6 @@ void translate_barrier(Translation& t) {
   t.emit(arrives ? cluster_arrive : cluster_wait).immediate = relaxed;
 }
 
-/// Memory is sequentially consistent here, so fences order nothing; they are read with care all the same, because a
-/// fence that the chip does not have must not pass.
-void translate_fence(Translation& t) {
-  if (t.modifiers.take("mbarrier_init")) {
-    t.modifiers.require("release");
-    t.modifiers.require("cluster");
-  } else if (t.modifiers.has("tensormap::generic")) {
-    t.modifiers.require("proxy");
-    t.modifiers.require("tensormap::generic");
-    const bool acquires = t.modifiers.require_one_of({"acquire", "release"}) == "acquire";
-    t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
-    if (acquires && t.integer(t.operand(1), "the size of a tensor map") != 128) t.illegal("a tensor map has 128 bytes");
-  } else if (t.modifiers.take("proxy")) {
-    t.modifiers.require_one_of({"async", "alias", "async::generic", "async.global", "async.shared::cta"});
-    t.modifiers.take_one_of({"global", "shared::cta", "shared::cluster", "shared"});
-    t.modifiers.take_one_of({"acquire", "release"});
-    t.modifiers.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
-    t.modifiers.take("cluster");
-  } else {
-    t.modifiers.take_one_of({"sc", "acq_rel", "acquire", "release"});
-    t.modifiers.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
-    t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
-  }
-  t.emit(do_nothing);
-}
-
-Outcome sleep_nanoseconds(Fragment& fragment, const Op& op, LaneMask mask) {
-  if (fragment.timed_out) {
-    fragment.timed_out = false;
-    return Outcome::next;
-  }
-  uint64_t longest = 0;
-  const auto* nanoseconds = lanes_at<uint32_t>(fragment.registers, op.a);
-  for_each_lane(mask, [&](uint32_t lane) { longest = std::max<uint64_t>(longest, nanoseconds[lane]); });
-  if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
-  sleep_at_most(fragment, {WaitKind::sleep, 0, longest},
-                1 + longest * fragment.grid().architecture->clock_khz / 1'000'000);
-  return Outcome::blocked;
-}
-
 }  // namespace
 
 void lanes_have_exited(Warp& warp, LaneMask lanes) {
@@ -321,7 +280,7 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
     if (needed > 0 && barrier.arrived >= needed) complete(block, barrier);
   }
   Cluster& cluster = *block.cluster;
-  // Who has arrived and does not wait is counted neither among those who have come nor among those who are to come.
+  // A thread that arrived and exited without waiting counts neither as arrived nor as one that is still to arrive.
   if (cluster.barrier_arrived != 0) {
     for_each_lane(lanes, [&](uint32_t lane) {
       const uint64_t round = block.cluster_rounds[warp.index * kWarpSize + lane];
@@ -332,38 +291,9 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
 }
 
 void add_block_barriers(InstructionSet& set) {
-  set.add("bar", translate_bar);
-  set.add("bar", "warp", translate_bar_warp);
-  set.add("barrier", translate_barrier);
-  set.add("fence", translate_fence);
-  set.add("membar", [](Translation& t) {
-    if (t.modifiers.take("proxy")) {
-      t.modifiers.require_one_of({"alias", "async"});
-    } else {
-      t.modifiers.require_one_of({"cta", "gl", "sys"});
-    }
-    t.emit(do_nothing);
-  });
-  set.add("nanosleep", [](Translation& t) {
-    t.modifiers.require("u32");
-    const RegisterOffset time = t.source(0, ptx::Type::u32);
-    t.emit(sleep_nanoseconds).a = time;
-  });
-  // Programmatic dependent launch: grids here run one after the other, so what they wait for has happened.
-  set.add("griddepcontrol", [](Translation& t) {
-    t.modifiers.require_one_of({"wait", "launch_dependents"});
-    t.emit(do_nothing);
-  });
-  // A no-op but for the register count, which the emulator does not limit while a block runs.
-  set.add("setmaxnreg", [](Translation& t) {
-    t.modifiers.require_one_of({"inc", "dec"});
-    t.modifiers.require("sync");
-    t.modifiers.require("aligned");
-    t.modifiers.require("u32");
-    const int64_t count = t.integer(t.operand(0), "the register count");
-    if (count < 24 || count > 256 || count % 8 != 0) t.illegal("the register count must be 24 to 256, a multiple of 8");
-    t.emit(do_nothing);
-  });
+  set.add("bar", translate_bar, kOrdinary);
+  set.add("bar.warp", translate_bar_warp, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .orders_lanes = true});
+  set.add("barrier", translate_barrier, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

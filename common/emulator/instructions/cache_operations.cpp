@@ -1,6 +1,7 @@
 // Instructions about caches. The emulated chip has none, so the hints check their operands and do nothing.
 #include <fmt/format.h>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
 #include "emulator/state/fragments.hpp"
 
@@ -12,7 +13,7 @@ using ptx::Type;
 
 Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
 
-/// Evaluates the address, for what is wrong with it as an operand; where it points does not matter to a hint.
+/// Checks the address as an operand. To a hint it does not matter where it points.
 void check_address(Translation& t, size_t index) { (void)t.address(index); }
 
 void translate_prefetch(Translation& t) {
@@ -39,8 +40,7 @@ void translate_applypriority(Translation& t) {
   t.emit(do_nothing);
 }
 
-/// discard destroys the bytes: what they hold afterwards is undefined. Here they hold poison, so that a program that
-/// still reads them shows it.
+/// discard leaves the bytes undefined. Here they become poison, so that a program that still reads them shows it.
 Outcome discard(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& access = *static_cast<const AccessDetail*>(op.detail);
   note_effect(fragment);
@@ -74,7 +74,7 @@ Outcome make_policy(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// A policy is an opaque number; one that looks like the chip's helps who prints it.
+/// A policy is an opaque number. This one looks like the chip's, for a program that prints it.
 constexpr uint64_t kEvictNormalPolicy = 0x1000'0000'0000'0000;
 
 void translate_createpolicy(Translation& t) {
@@ -103,18 +103,18 @@ void translate_createpolicy(Translation& t) {
   op.immediate = kEvictNormalPolicy;
 }
 
-/// Memory that several GPUs map as one does not exist on one emulated GPU.
+/// multimem addresses memory that several GPUs map as one, and only one GPU is emulated.
 void translate_multimem(Translation& t) { t.unsupported("multimem addresses need several GPUs; one is emulated"); }
 
 }  // namespace
 
 void add_cache_operations(InstructionSet& set) {
-  set.add("prefetch", translate_prefetch);
-  set.add("prefetchu", translate_prefetchu);
-  set.add("applypriority", translate_applypriority);
-  set.add("discard", translate_discard);
-  set.add("createpolicy", translate_createpolicy);
-  set.add("multimem", translate_multimem);
+  set.add("prefetch", translate_prefetch, kOrdinary);
+  set.add("prefetchu", translate_prefetchu, kOrdinary);
+  set.add("applypriority", translate_applypriority, kOrdinary);
+  set.add("discard", translate_discard, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .announced = false});
+  set.add("createpolicy", translate_createpolicy, kOrdinary);
+  set.add("multimem", translate_multimem, {.reach = Reach::other_clusters, .proxy = Proxy::generic});
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -11,7 +11,7 @@ void exit_lanes(Fragment& fragment, LaneMask lanes) {
   warp.live &= ~lanes;
   fragment.mask &= ~lanes;
   if (fragment.mask == 0) fragment.state = FragmentState::exited;
-  // Whoever waits for these lanes need not any more.
+  // Fragments that wait for these lanes need not wait any longer.
   for (const auto& other : warp.fragments) {
     if (other->state == FragmentState::blocked && other->wait.kind == WaitKind::warp_sync) wake(*other);
   }

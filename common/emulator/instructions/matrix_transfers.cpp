@@ -6,9 +6,10 @@
 
 #include <cstring>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/scheduling/execution.hpp"
 #include "emulator/state/fragments.hpp"
+#include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -19,7 +20,7 @@ using ptx::Type;
 constexpr uint32_t kRowBytes = 16;
 
 enum class MatrixShape : uint8_t {
-  m8n8,          ///< 16-bit elements; also ldmatrix.m8n16, whose 8-bit elements lie alike
+  m8n8,          ///< 16-bit elements; also ldmatrix.m8n16, whose 8-bit elements have the same places
   m8n8_trans,    ///< the same, rows and columns exchanged
   m16n16_trans,  ///< ldmatrix, 8-bit elements
   m16n8_trans,   ///< stmatrix, 8-bit elements
@@ -47,17 +48,17 @@ RowByte place_of(MatrixShape shape, uint32_t index, uint32_t lane, uint32_t byte
   return {};
 }
 
-/// Element `number` of a row of 4-bit or 6-bit elements, as it stands in a byte.
+/// Element `number` of a row of 4-bit or 6-bit elements, as it is placed in a byte.
 uint8_t expand(const uint8_t* row, uint32_t number, uint32_t bits) {
   const uint32_t position = number * bits;
   uint32_t pair = row[position / 8];
   if (position / 8 + 1 < kRowBytes) pair |= uint32_t{row[position / 8 + 1]} << 8;
   const uint32_t element = pair >> position % 8 & ((1u << bits) - 1);
-  // Four bits stand in the middle of the byte, six at its low end (PTX ISA, packed formats of kind f8f6f4).
+  // Four bits are in the middle of the byte, six at its low end (PTX ISA, packed formats of kind f8f6f4).
   return static_cast<uint8_t>(bits == 4 ? element << 2 : element);
 }
 
-/// Waits for the other lanes of the warp. The lanes to go on with; empty when the fragment sleeps.
+/// Waits for the other lanes of the warp. Returns the lanes to go on with; none when the fragment sleeps.
 LaneMask gather_warp(Fragment& fragment, const MatrixDetail& detail, LaneMask mask) {
   mask = converge_warp(fragment, mask);
   if (mask == 0 || (detail.suppliers & ~mask) == 0) return mask;
@@ -67,8 +68,8 @@ LaneMask gather_warp(Fragment& fragment, const MatrixDetail& detail, LaneMask ma
               {"the whole warp must execute it: 32 threads that have not exited"});
 }
 
-// The shapes that nearly all kernels use, for a whole warp. Of an 8x8 matrix of 16-bit elements a register holds the
-// rows one behind the other, or the columns.
+// The shapes that nearly all kernels use, for a whole warp: a register holds the rows of an 8x8 matrix of 16-bit
+// elements one after the other, or the columns.
 constexpr uint32_t kRows = 8;
 
 bool moves_whole_rows(const MatrixDetail& detail, LaneMask mask) {
@@ -188,7 +189,7 @@ void translate_matrix(Translation& t, bool store) {
   t.modifiers.require("aligned");
   bool cluster_wide = false;
   const Space space = take_space(t.modifiers, cluster_wide);
-  if ((space != Space::none && space != Space::shared) || cluster_wide) t.illegal("matrices lie in .shared memory");
+  if ((space != Space::none && space != Space::shared) || cluster_wide) t.illegal("matrices must be in .shared memory");
   const std::string_view number = t.modifiers.require_one_of({"x1", "x2", "x4"});
   const uint32_t matrices = static_cast<uint32_t>(number[1] - '0');
   detail->shape = take_shape(t, store, detail->packed_bits);
@@ -247,9 +248,11 @@ void translate_movmatrix(Translation& t) {
 }  // namespace
 
 void add_matrix_transfers(InstructionSet& set) {
-  set.add("ldmatrix", [](Translation& t) { translate_matrix(t, false); });
-  set.add("movmatrix", translate_movmatrix);
-  set.add("stmatrix", [](Translation& t) { translate_matrix(t, true); });
+  set.add(
+      "ldmatrix", [](Translation& t) { translate_matrix(t, false); }, kOrdinary);
+  set.add("movmatrix", translate_movmatrix, kOrdinary);
+  set.add(
+      "stmatrix", [](Translation& t) { translate_matrix(t, true); }, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -7,9 +7,8 @@
 #include <bit>
 #include <utility>
 
-#include "emulator/engines/copies/store_async.hpp"
 #include "emulator/host/isa_level.hpp"
-#include "emulator/instructions/texture_instructions.hpp"
+#include "emulator/instructions/families.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -63,7 +62,7 @@ void check_width(Translation& t, const AccessDetail& access, Space space) {
   }
 }
 
-/// Whether every element has the same register width, so that one shape says all.
+/// Whether every element has the same register width, so that one shape describes the access.
 bool uniform_registers(const std::vector<uint32_t>& register_bytes) {
   return std::all_of(register_bytes.begin(), register_bytes.end(),
                      [&](uint32_t bytes) { return bytes == register_bytes[0]; });
@@ -82,7 +81,7 @@ void set_size(AccessDetail& access, uint32_t element_bytes, uint32_t count) {
   access.bytes = access.alignment = element_bytes * count;
 }
 
-/// Registers and moves of all elements; the common width of their registers, 0 when they differ.
+/// Sets the registers and moves of all elements. Returns the common width of their registers, 0 when they differ.
 uint32_t set_elements(Translation& t, AccessDetail& access, const ptx::Operand& operand, Type type, bool store) {
   std::vector<uint32_t> register_bytes;
   const auto elements = elements_of(t, operand, access.count);
@@ -115,12 +114,12 @@ void translate_plain(Translation& t, bool store) {
 
   const ptx::Operand& memory = t.operand(store ? 0 : 1);
   const ptx::Operand& registers = t.operand(store ? 1 : 0);
-  if (policy) (void)t.source(2, Type::b64);  // checked, and of no effect
+  if (policy) (void)t.source(2, Type::b64);  // checked, but without effect
   if (store && space == Space::constant) t.illegal("constant memory cannot be written");
   const uint32_t register_bytes = set_elements(t, *access, registers, type, store);
   set_address(t, *access, memory, space, cluster_wide);
   if (store && access->space == AccessSpace::kernel_parameter) t.illegal("the parameters of a kernel are read-only");
-  // A strong load is often a poll: others must have their turn before it is repeated.
+  // A strong load is often a poll: other warps must have their turn before it is repeated.
   if (strong && !store) access->outcome = Outcome::yield;
   emit_access(t, std::move(access),
               {size_of(type), register_bytes, !store && is_signed(type) && register_bytes > size_of(type), count});
@@ -128,14 +127,32 @@ void translate_plain(Translation& t, bool store) {
 
 void translate_load(Translation& t) { translate_plain(t, false); }
 
-void translate_store(Translation& t) {
-  if (take_asynchronous_release(t)) return translate_plain(t, true);
-  if (t.modifiers.has("async")) return translate_store_async(t);
-  if (t.modifiers.has("bulk")) return translate_store_bulk(t);
+void translate_store(Translation& t) { translate_plain(t, true); }
+
+void translate_asynchronous_release(Translation& t) {
+  take_asynchronous_release(t);
   translate_plain(t, true);
 }
 
-void translate_load_uniform(Translation& t) { translate_plain(t, false); }
+InstructionTraits plain_access_traits(const ptx::Instruction& instruction) {
+  return access_traits(instruction, AccessOrder::weak);
+}
+
+/// Whether the instruction says that its memory is one that other clusters do not reach.
+bool names_near_memory(const ptx::Instruction& instruction) {
+  return std::any_of(instruction.modifiers.begin(), instruction.modifiers.end(), [](const std::string& modifier) {
+    return modifier.starts_with("shared") || modifier.starts_with("param") || modifier.starts_with("const") ||
+           modifier == "local";
+  });
+}
+
+AccessOrder order_of(const ptx::Instruction& instruction, AccessOrder plain) {
+  const auto has = [&](std::string_view modifier) { return ptx::has_modifier(instruction, modifier); };
+  if (has("acquire")) return AccessOrder::acquire;
+  if (has("release")) return AccessOrder::release;
+  if (has("acq_rel") || has("sc")) return AccessOrder::acquire_release;
+  return has("relaxed") || has("volatile") || has("mmio") ? AccessOrder::relaxed : plain;
+}
 
 }  // namespace
 
@@ -158,6 +175,26 @@ bool take_memory_order(ptx::Modifiers& modifiers) {
   return mmio || (order && *order != "weak");
 }
 
+void take_asynchronous_release(Translation& t) {
+  if (t.architecture().major < 10) t.unsupported(".release needs sm_100");
+  t.modifiers.take("async");
+  if (t.modifiers.has("cta") || t.modifiers.has("cluster")) t.illegal("the scope of .release is .gpu or .sys");
+  for (const std::string& modifier : t.instruction.modifiers) {
+    if (modifier.starts_with("shared") || modifier.starts_with("mbarrier")) {
+      t.illegal(fmt::format(".{} with .release, which is for global memory and ends with the block", modifier));
+    }
+    if (modifier == "v2" || modifier == "v4") t.illegal("vectors are for the form with an mbarrier");
+  }
+}
+
+InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain) {
+  InstructionTraits traits = kOrdinary;
+  traits.order = order_of(instruction, plain);
+  if (traits.order != AccessOrder::weak && !names_near_memory(instruction)) traits.reach = Reach::other_clusters;
+  if (ptx::has_modifier(instruction, "async")) traits.proxy = Proxy::async;
+  return traits;
+}
+
 bool take_cache_modifiers(ptx::Modifiers& modifiers) {
   modifiers.take_one_of({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   modifiers.take_one_of(
@@ -178,7 +215,7 @@ void set_address(Translation& t, AccessDetail& access, const ptx::Operand& opera
   access.base = memory.base;
   access.wide = memory.wide;
   access.offset = memory.offset;
-  // A variable's address without a space in the instruction would be taken as a generic one, which for these it is not.
+  // An instruction without a state space takes the address for a generic one, which that of these variables is not.
   if (modifier_space == Space::none && memory.space != Space::none && memory.space != Space::global &&
       memory.space != Space::constant) {
     t.illegal(fmt::format("the variable is in .{}, which the instruction must say", ptx::name_of(memory.space)));
@@ -250,14 +287,10 @@ void emit_lane_access(Translation& t, const AccessDetail& whole, RegisterOffset 
 }
 
 void add_memory_accesses(InstructionSet& set) {
-  set.add("ld", translate_load);
-  set.add("ldu", translate_load_uniform);
-  set.add("st", translate_store);
-  add_atomics(set);
-  add_matrix_transfers(set);
-  add_cache_operations(set);
-  add_texture_instructions(set);
-  add_address_conversions(set);
+  set.add("ld", translate_load, plain_access_traits);
+  set.add("ldu", translate_load, plain_access_traits);
+  set.add("st", translate_store, plain_access_traits);
+  set.add("st.async.release", translate_asynchronous_release, plain_access_traits);
 }
 
 }  // namespace stagecraft::emulator::machine

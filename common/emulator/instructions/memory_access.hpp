@@ -1,12 +1,12 @@
-// What the instructions that access memory keep beside their Op, and how they get from addresses to bytes.
+// What an instruction that accesses memory keeps with its Op, and how it gets from addresses to bytes.
 //
-// An access goes two ways. The fast way, compiled for each level of the processor (memory_access_lanes.cpp), looks at
-// all lanes at once: do the addresses lie in the allocation that this very instruction used last, aligned, and are they
-// equal or consecutive? Whatever it does not recognise takes the careful way (memory_checks.cpp): lane by lane, with a
-// verdict for each, which ends in pointers or in a Fault.
+// There are two ways. The fast one, compiled for each level of the processor (memory_access_lanes.cpp), looks at all
+// lanes at once: are the addresses aligned and in the allocation that this same instruction used last, and are they
+// equal or consecutive? Everything else takes the careful way (address_resolution.cpp): lane by lane, to a pointer for
+// each or a Fault.
 //
-// Where accesses are to be observed (checks for races), their handlers are wrapped after translation; see
-// observation.hpp.
+// Where accesses are observed (checks for races), their handlers are wrapped after translation; see
+// announcing_handlers.hpp.
 #pragma once
 
 #include <array>
@@ -20,12 +20,12 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Where the addresses of an access point.
+/// What the addresses of an access point to.
 enum class AccessSpace : uint8_t {
   global,            ///< device memory: .global and .const
   generic,           ///< an address of any window
   shared,            ///< .shared: the block's own
-  shared_cluster,    ///< .shared::cluster: of any block of the cluster
+  shared_cluster,    ///< .shared::cluster: that of any block of the cluster
   local,             ///< the thread's own
   kernel_parameter,  ///< an offset in the launch's parameters
   call_parameter,    ///< in the register file
@@ -35,7 +35,7 @@ enum class AccessVerb : uint8_t { reads, writes, updates };
 
 struct AccessDetail;
 
-/// Pointers to the bytes that the lanes of `mask` access; other lanes' entries are left alone. Throws Fault.
+/// Pointers to the bytes that the lanes of `mask` access; the entries of other lanes stay as they are. Throws Fault.
 using Locate = void (*)(Fragment& fragment, const AccessDetail& access, LaneMask mask, uint64_t* pointers);
 /// Copies one element of each lane of `mask` between a register and `pointers[lane] + displacement`.
 using Move = void (*)(std::byte* lanes, const uint64_t* pointers, uint64_t displacement, LaneMask mask);
@@ -43,9 +43,9 @@ using Move = void (*)(std::byte* lanes, const uint64_t* pointers, uint64_t displ
 /// The allocation that an instruction used last, as the first and the last address at which an access may start; valid
 /// while `generation` is DeviceMemory::generation(). (1, 0) holds no address.
 ///
-/// Clusters of a grid that run at the same time share it, so what is read is to be used only if `version` was even
+/// Clusters of a grid that run at the same time share it, so a reader may use what it read only if `version` was even
 /// before and is the same afterwards (Boehm, "Can seqlocks get along with programming language memory models?", 2012).
-/// Built-ins of the compiler, because the files of each x86-64 level may call no function that others define.
+/// It uses built-ins of the compiler, because the files of each x86-64 level may call no function that others define.
 struct AllocationCache {
   uint64_t version = 0;
   uint64_t generation = 0, first = 1, last = 0;
@@ -63,7 +63,7 @@ struct AllocationCache {
     result.usable &= before % 2 == 0 && __atomic_load_n(&version, __ATOMIC_RELAXED) == before;
     return result;
   }
-  /// Takes note of an allocation, unless another thread does so just now.
+  /// Takes note of an allocation, unless another thread is doing so.
   void set(uint64_t first_address, uint64_t last_address) {
     uint64_t before = __atomic_load_n(&version, __ATOMIC_RELAXED);
     if (before % 2 != 0 ||
@@ -100,7 +100,7 @@ struct AccessDetail : OpDetail {
   mutable AllocationCache cache;
 };
 
-/// What decides which handler fits.
+/// The properties of an access that decide which handler executes it.
 struct AccessShape {
   uint32_t element_bytes = 4;   ///< in memory: 1, 2, 4, 8, 16
   uint32_t register_bytes = 4;  ///< per lane: 2, 4, 8, 16
@@ -110,7 +110,7 @@ struct AccessShape {
   bool operator==(const AccessShape&) const = default;
 };
 
-/// Address of a lane as the instruction gives it, before it is checked.
+/// The address of a lane as the instruction gives it, before it is checked.
 uint64_t address_of_lane(const Fragment& fragment, const AccessDetail& access, uint32_t lane);
 
 /// The careful way; also a Locate.
@@ -123,31 +123,31 @@ std::string spell_lanes(LaneMask lanes);
 /// `Space::none` for generic.
 void set_address(Translation& t, AccessDetail& access, const ptx::Operand& operand, ptx::Space modifier_space,
                  bool cluster_wide = false);
-/// Chooses `access.locate`; call when the access is otherwise complete.
+/// Chooses `access.locate`. The access must be complete otherwise.
 void choose_locate(AccessDetail& access);
 /// Appends the Op of a plain load or store and gives it `access`.
 void emit_access(Translation& t, std::unique_ptr<AccessDetail> access, const AccessShape& shape);
 
-/// Appends one of the plain accesses that an instruction is made of: `element_bytes` between a register of
+/// Appends one of several plain accesses that an instruction consists of: `element_bytes` between a register of
 /// `register_bytes` per lane and the 64-bit addresses in a vector. Name, verb, space and size are those of `access`.
 void emit_lane_access(Translation& t, const AccessDetail& access, RegisterOffset addresses, RegisterOffset element,
                       uint32_t register_bytes);
 
-/// Takes the cache hints, eviction priorities and prefetch sizes, which have no effect here. True when a cache policy
-/// operand follows.
+/// Takes the cache hints, eviction priorities and prefetch sizes, which have no effect here. Returns whether a cache
+/// policy operand follows.
 bool take_cache_modifiers(ptx::Modifiers& modifiers);
-/// Takes .sem and .scope; true when the access is strong (volatile, relaxed, acquire, release, mmio).
+/// Takes .sem and .scope. Returns whether the access is strong (volatile, relaxed, acquire, release, mmio).
 bool take_memory_order(ptx::Modifiers& modifiers);
+/// The traits of ld, st, atom and red, from their .sem and their state space.
+/// @param plain  how an access without .sem orders others.
+InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain);
+/// Takes .async from st.async.release or red.async.release, and refuses what these cannot have. They go to global
+/// memory at any time before their block ends: here at once, as a plain st.release or red.release.
+void take_asynchronous_release(Translation& t);
 /// Takes the state space; `cluster_wide` is set by .shared::cluster.
 ptx::Space take_space(ptx::Modifiers& modifiers, bool& cluster_wide);
-/// Bytes per lane of the vector of an operand: of its register, or else of the type.
+/// Bytes per lane of an operand: those of its register, or else of the type.
 uint32_t register_bytes_of(const Translation& t, const ptx::Operand& operand, ptx::Type type);
-
-// The parts of add_memory_accesses.
-void add_atomics(InstructionSet&);              // atom, red
-void add_matrix_transfers(InstructionSet&);     // ldmatrix, stmatrix
-void add_cache_operations(InstructionSet&);     // prefetch, prefetchu, applypriority, discard, createpolicy
-void add_address_conversions(InstructionSet&);  // cvta, isspacep, mapa, getctarank
 
 /// The variants of memory_access_lanes.cpp.
 struct AccessHandlers {

@@ -1,5 +1,5 @@
-// The fast way of loads and stores: all lanes at once. Compiled once per level of x86-64 (see isa_level.hpp), so
-// nothing here may be a function that other files share.
+// The fast way of loads and stores: all lanes at once. The file is compiled once per level of x86-64 (see
+// isa_level.hpp), so it may call no function that other files share.
 #include "emulator/host/isa_level.hpp"
 #include "emulator/instructions/memory_access.hpp"
 
@@ -17,7 +17,7 @@ struct U128 {
   uint64_t low, high;
 };
 
-/// Memory and registers are accessed as whatever type an instruction says.
+/// Lets memory and registers be accessed as the type that an instruction names.
 template <typename T>
 struct [[gnu::may_alias]] Cell {
   T value;
@@ -37,13 +37,13 @@ template <typename T>
 
 constexpr uint32_t kHalf = kWarpSize / 2;
 
-/// What a thread stores to its own local memory nobody else can see: a poll that counts its rounds there stays a poll.
+/// Nobody else can see what a thread stores to its own local memory: a poll that counts its rounds there stays a poll.
 [[gnu::always_inline]] inline void note_store(Fragment& fragment, const AccessDetail& access, uint64_t pointer) {
   if (access.space == AccessSpace::local || access.space == AccessSpace::call_parameter) return;
   const Warp& warp = *fragment.warp;
   const uint64_t own = pointer - reinterpret_cast<uint64_t>(warp.local);
   if (access.space == AccessSpace::generic && own < uint64_t{kWarpSize} * warp.local_stride) return;
-  fragment.idle_poll_pc = Fragment::kEffect;  // counted at the end of the turn; note_effect is not for this file
+  fragment.idle_poll_pc = Fragment::kEffect;  // counted at the end of the turn; this file may not call note_effect
 }
 
 /// One element in memory, its register, and how many of them a lane accesses.
@@ -55,7 +55,7 @@ struct Shape {
   static constexpr uint32_t kBytes = sizeof(MemoryType) * Elements;
 };
 
-/// Values of kinds where the conversion is the one of C++: zero- or sign-extending loads, truncating stores.
+/// Converts as C++ does: loads extend with zeros or the sign, stores truncate.
 template <typename To, typename From>
 [[gnu::always_inline]] inline To convert(const From& value) {
   if constexpr (sizeof(From) == 16) {
@@ -138,7 +138,7 @@ template <typename S>
 template <typename Address>
 inline constexpr Address kTopBit = Address{1} << (sizeof(Address) * 8 - 1);
 
-/// What the checks of one space compare with, and how its addresses become pointers.
+/// The bounds of one space, and how its addresses become pointers.
 template <typename Address>
 struct Window {
   bool usable;
@@ -190,8 +190,8 @@ template <typename S, bool Store>
   }
 }
 
-/// A load or store of all 32 lanes whose base register has the natural width of the space. Each half of the warp (a
-/// row of a 16 x 2 block of threads, say) is recognised when it reads one place or consecutive ones.
+/// A load or store of all 32 lanes whose base register has the natural width of the space. It recognises each half of
+/// the warp (a row of a 16 x 2 block of threads, for example) that accesses one place or consecutive ones.
 template <AccessSpace Space, typename S, bool Store>
 Outcome access_full(Fragment& fragment, const Op& op, LaneMask) {
   using Traits = SpaceTraits<Space>;
@@ -294,7 +294,7 @@ Outcome access_masked(Fragment& fragment, const Op& op, LaneMask mask) {
   return access.outcome;
 }
 
-/// A load for some lanes. Those of a loop that goes its way through a table, say, all read one place.
+/// A load for some lanes. In a loop over a table, for example, they all read one place.
 template <AccessSpace Space, typename S>
 Outcome load_masked(Fragment& fragment, const Op& op, LaneMask mask) {
   using Traits = SpaceTraits<Space>;
@@ -344,7 +344,7 @@ void move(std::byte* register_lanes, const uint64_t* pointers, uint64_t displace
 
 enum class Base : uint8_t { none, narrow, wide };
 
-/// The addresses of the lanes of `mask`, with that of the lowest one standing in for the others.
+/// The addresses of the lanes of `mask`; the other lanes get that of the lowest one.
 template <typename Address, Base Kind>
 [[gnu::always_inline]] inline void gather_addresses(const Fragment& fragment, const AccessDetail& access, LaneMask mask,
                                                     Address* addresses) {
@@ -378,7 +378,7 @@ void locate_global(Fragment& fragment, const AccessDetail& access, LaneMask mask
 
 template <Base Kind>
 void locate_shared(Fragment& fragment, const AccessDetail& access, LaneMask mask, uint64_t* pointers) {
-  // Of a 64-bit register the lower half counts, which is the shared address of a generic one too (measured on an H200).
+  // Only the lower half of a 64-bit register counts, also when it holds a generic address (measured on an H200).
   alignas(64) uint32_t addresses[kWarpSize];
   gather_addresses<uint32_t, Kind>(fragment, access, mask, addresses);
   const Window<uint32_t> window = shared_window(fragment, access.bytes);
@@ -429,7 +429,7 @@ void locate_parameter(Fragment& fragment, const AccessDetail& access, LaneMask m
   locate_carefully(fragment, access, mask, pointers);
 }
 
-/// The parameters of calls lie in the register file, where translation has placed and checked them.
+/// The parameters of calls are in the register file, where translation has placed and checked them.
 void locate_call_parameter(Fragment& fragment, const AccessDetail& access, LaneMask, uint64_t* pointers) {
   const uint64_t start =
       reinterpret_cast<uint64_t>(fragment.registers) + access.call_area + static_cast<uint64_t>(access.offset);
@@ -441,7 +441,7 @@ void locate_call_parameter(Fragment& fragment, const AccessDetail& access, LaneM
 template <typename S>
 constexpr bool fits(const AccessShape& shape) {
   using Memory = typename S::Memory;
-  // Where the register is as wide as the memory, or 8 bits stand in a 16-bit one for zero extension, signs coincide.
+  // Signs do not matter where the register is as wide as the memory, or where 8 bits are extended with zeros to 16.
   constexpr bool is_signed = Memory(-1) < Memory(0);
   return shape.element_bytes == sizeof(Memory) && shape.register_bytes == sizeof(typename S::Register) &&
          shape.sign_extend == is_signed && shape.count == S::kElements;

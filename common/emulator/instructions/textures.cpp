@@ -11,12 +11,13 @@
 #include <memory>
 #include <vector>
 
-#include "emulator/instructions/texture_instructions.hpp"
+#include "emulator/instructions/families.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 #include "emulator/state/device_memory.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/texture.hpp"
+#include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {
@@ -108,7 +109,7 @@ Texel texel_at(const TextureDescription& texture, const int64_t* index, uint32_t
 }
 
 /// The weights of four neighbours have 8 fractional bits themselves: that of the far corner is rounded, and the others
-/// are what remains, so that all are 1 together. An H200's results agree; for three dimensions none were taken.
+/// are what remains, so that their sum is 1. The results of an H200 agree; three dimensions were not measured.
 float share_of_four(const float* weight, uint32_t corner) {
   const float far = std::floor(weight[0] * weight[1] * 256 + 0.5f) / 256;
   switch (corner) {
@@ -207,7 +208,7 @@ Outcome read_texture(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// Where a surface access of a lane goes; null when it falls outside and is to be ignored. x counts in bytes.
+/// Where a surface access of a lane goes; null when it is outside and has no effect. x counts bytes.
 std::byte* surface_address(const Fragment& fragment, const TextureDetail& detail, uint32_t lane, bool writes) {
   const TextureDescription& surface = detail.object(fragment, TextureKind::surface, lane);
   const int64_t bytes = static_cast<int64_t>(detail.value_bytes) * static_cast<int64_t>(detail.values.size());
@@ -273,7 +274,8 @@ void take_geometry(Translation& t, TextureDetail& detail) {
   detail.dimensions = static_cast<uint32_t>(geometry[geometry.size() - 2] - '0');
 }
 
-/// `[object, {coordinates}]`; those of layered objects begin with the layer, and vectors of three are filled to four.
+/// Reads `[object, {coordinates}]`. Coordinates of layered objects begin with the layer; vectors of three have a fourth
+/// element that does not count.
 void take_place(Translation& t, TextureDetail& detail, const ptx::Operand& place, Type type) {
   const size_t needed = detail.dimensions + (detail.layered ? 1 : 0);
   if (place.kind != ptx::OperandKind::address || place.list.size() != 2) {
@@ -338,9 +340,11 @@ void translate_surface(Translation& t, bool writes) {
 }  // namespace
 
 void add_texture_instructions(InstructionSet& set) {
-  set.add("tex", translate_texture);
-  set.add("suld", [](Translation& t) { translate_surface(t, false); });
-  set.add("sust", [](Translation& t) { translate_surface(t, true); });
+  set.add("tex", translate_texture, kOrdinary);
+  set.add(
+      "suld", [](Translation& t) { translate_surface(t, false); }, kOrdinary);
+  set.add(
+      "sust", [](Translation& t) { translate_surface(t, true); }, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

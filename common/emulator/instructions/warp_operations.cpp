@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "emulator/instructions/families.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
@@ -113,7 +114,7 @@ void translate_shfl(Translation& t) {
 
 enum class Vote : uint64_t { all, any, uniform, ballot };
 
-/// op.a predicate, op.b member mask, immediate: Vote | flip << 32.
+/// op.a is the predicate, op.b the member mask, op.immediate Vote | flip << 32.
 Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
   return among_members(fragment, mask, op.b, [&](LaneMask group) {
     const LaneMask votes =
@@ -161,7 +162,7 @@ Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
   return among_members(fragment, mask, op.b, [&](LaneMask group) {
     const auto& detail = *static_cast<const MatchDetail*>(op.detail);
     const auto* values = lanes_at<Element>(fragment.registers, op.a);
-    // One pass for each value that there is, over all lanes, which the compiler makes vector code of.
+    // One pass over all lanes for each value that occurs: the compiler makes vector code of it.
     std::array<LaneMask, kWarpSize> equal;
     LaneMask same = 0;
     for (LaneMask rest = group; rest != 0; rest &= ~same) {
@@ -205,8 +206,8 @@ Outcome active_mask(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// The lowest member is elected, as measured on an H200; PTX says only that the choice depends on the mask alone.
-/// op.a member mask, op.destination the elected lane's number, op.b the predicate.
+/// Elects the lowest member, as an H200 does; PTX says only that the choice depends on the mask alone. op.a is the
+/// member mask, op.destination the number of the elected lane, op.b the predicate.
 Outcome elect(Fragment& fragment, const Op& op, LaneMask mask) {
   return among_members(fragment, mask, op.a, [&](LaneMask group) {
     const uint32_t elected = first_lane(group);
@@ -255,7 +256,7 @@ struct Greatest {
   }
 };
 
-/// Minimum or maximum of floats: NaN gives way to a number, unless `Nan`, and -0 is below +0.
+/// Minimum or maximum of floats. A number wins over a NaN unless `Nan`, and -0 is below +0.
 template <bool IsMax, bool Nan, bool Absolute>
 struct FloatExtreme {
   float operator()(float a, float b) const {
@@ -321,19 +322,21 @@ void translate_redux(Translation& t) {
   op.b = members;
 }
 
+void translate_activemask(Translation& t) {
+  t.modifiers.require("b32");
+  const RegisterOffset to = t.destination(0, ptx::Type::b32);
+  t.emit(active_mask).destination = to;
+}
+
 }  // namespace
 
 void add_warp_operations(InstructionSet& set) {
-  set.add("shfl", translate_shfl);
-  set.add("vote", translate_vote);
-  set.add("match", translate_match);
-  set.add("redux", translate_redux);
-  set.add("elect", translate_elect);
-  set.add("activemask", [](Translation& t) {
-    t.modifiers.require("b32");
-    const RegisterOffset to = t.destination(0, ptx::Type::b32);
-    t.emit(active_mask).destination = to;
-  });
+  set.add("shfl", translate_shfl, kOrdinary);
+  set.add("vote", translate_vote, kOrdinary);
+  set.add("match", translate_match, kOrdinary);
+  set.add("redux", translate_redux, kOrdinary);
+  set.add("elect", translate_elect, kOrdinary);
+  set.add("activemask", translate_activemask, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -6,11 +6,12 @@
 #include <optional>
 #include <utility>
 
-#include "emulator/instructions/observation.hpp"
+#include "emulator/instructions/announcing_handlers.hpp"
+#include "emulator/machine/instruction_set.hpp"
 #include "emulator/scheduling/grid_parts.hpp"
 #include "emulator/scheduling/grid_run.hpp"
-#include "emulator/translation/function_translator.hpp"
-#include "emulator/translation/names.hpp"
+#include "emulator/translation/demangling.hpp"
+#include "emulator/translation/kernel_translator.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -26,7 +27,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
   kernel->own_file = own_file_of(*kernel->module, entry);
   kernel->machine_registers = machine_registers;
   KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
-  if (announces_memory_events_) observe(*kernel);
+  if (announces_memory_events_) observe(*kernel, instruction_set());
   return kernel;
 }
 

@@ -1,4 +1,4 @@
-// The emulated chip as the runtime sees it: translate a kernel, launch it, learn what became of it.
+// The emulated chip as the runtime sees it: it translates kernels, launches them and reports their results.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +30,8 @@ class Machine {
 
   const Architecture& architecture() const { return architecture_; }
   DeviceMemory& memory() { return memory_; }
-  /// Whether kernels that are translated from now on announce memory events to the observers that want them, for which
-  /// they are slower. A kernel that was translated without announces none.
+  /// Sets whether kernels that are translated from now on announce memory events to the observers that want them, which
+  /// makes them slower. A kernel that was translated without announces none.
   void announce_memory_events(bool wanted) { announces_memory_events_ = wanted; }
 
   /// Makes an entry function of a placed module executable. Throws ptx::Error with the position of what is not
@@ -42,10 +42,10 @@ class Machine {
   Residency residency(const Kernel& kernel, Extent3 block, uint32_t dynamic_shared_bytes) const;
 
   /// Runs a grid to its end. The request must be within the chip's limits (the runtime checks them, because each has
-  /// its own CUDA error). Never throws for what the kernel does wrong.
+  /// its own CUDA error). What the kernel does wrong is in the result, not thrown.
   /// @param observers  see all of the grid, which then runs on the calling thread.
-  /// @param divided    where no observer is to see all of it and its clusters do not interact, parts of the grid may
-  ///                   run at the same time, each with observers of its own (grid_parts.hpp).
+  /// @param divided    without observers of the whole grid, and if its clusters do not interact, parts of it may run at
+  ///                   the same time, each with observers of its own (grid_parts.hpp).
   LaunchResult launch(const LaunchRequest& request, const std::vector<Observer*>& observers,
                       std::function<void(std::string_view)> print, const Division& divided = {});
 

@@ -1,4 +1,4 @@
-// The element types of matrix operands, and what their bit patterns are worth.
+// The values of narrow number formats: 16-bit floats, and the element types of matrix operands.
 #pragma once
 
 #include <array>
@@ -93,7 +93,14 @@ constexpr uint16_t to_f16(float value) {
   return static_cast<uint16_t>(sign | result);
 }
 
-/// Value of each byte (for those of 4 bits that are packed: of each half byte) of the 8-bit and narrower formats.
+/// Rounds to the nearest bf16, ties to even.
+constexpr uint16_t to_bf16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if ((bits & 0x7fffffff) > 0x7f800000) return static_cast<uint16_t>((bits >> 16 & 0x8000) | 0x7fff);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// The value of each byte in the formats of 8 bits and fewer; in the packed ones of 4 bits, that of its lower half.
 const std::array<float, 256>& values_of(ElementFormat format);
 
 /// Expands 16 elements of 4 or 6 bits, packed from the low bit up, to the byte containers that kind::f8f6f4 uses: 6

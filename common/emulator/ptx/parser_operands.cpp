@@ -327,8 +327,8 @@ std::optional<Operand> Parser::register_operand(const Token& name) {
 
 std::optional<Operand> Parser::special_register(const Token& name) {
   const std::string_view stem = name.text.substr(1);
-  const SpecialRegister known = find_special_register(stem);
-  if (known == SpecialRegister::unknown) return std::nullopt;
+  const SpecialForm form = special_form(stem);
+  if (form == SpecialForm::unknown) return std::nullopt;
   Operand operand;
   operand.kind = OperandKind::special;
   operand.name = stem;
@@ -336,9 +336,9 @@ std::optional<Operand> Parser::special_register(const Token& name) {
   if (peek().kind != TokenKind::dotted) return operand;
   const Token selector = take();
   const size_t selected = component(selector.text);
-  if (known != SpecialRegister::vector || selected > 3) {
+  if (form != SpecialForm::vector || selected > 3) {
     throw SyntaxError(fmt::format("special register `{}` has no component {}", name.text, describe(selector)),
-                      selector.position, known == SpecialRegister::vector ? ".x, .y, .z, .w" : "no component");
+                      selector.position, form == SpecialForm::vector ? ".x, .y, .z, .w" : "no component");
   }
   operand.name += '.';
   operand.name += "xyzw"[selected];

@@ -8,68 +8,19 @@
 
 #include "emulator/chip/architecture.hpp"
 #include "emulator/ptx/module.hpp"
+#include "emulator/ptx/special_registers.hpp"
 #include "emulator/state/op.hpp"
 
 namespace stagecraft::emulator::machine {
 
-/// Values that differ from block to block, warp to warp or lane to lane but never change while the warp lives; each
-/// that a kernel uses has a vector of the register file, filled in when the warp starts.
-enum class Special : uint8_t {
-  tid_x,
-  tid_y,
-  tid_z,
-  ntid_x,
-  ntid_y,
-  ntid_z,
-  ctaid_x,
-  ctaid_y,
-  ctaid_z,
-  nctaid_x,
-  nctaid_y,
-  nctaid_z,
-  laneid,
-  warpid,
-  nwarpid,
-  smid,
-  nsmid,
-  gridid,
-  clusterid_x,
-  clusterid_y,
-  clusterid_z,
-  nclusterid_x,
-  nclusterid_y,
-  nclusterid_z,
-  cluster_ctaid_x,
-  cluster_ctaid_y,
-  cluster_ctaid_z,
-  cluster_nctaid_x,
-  cluster_nctaid_y,
-  cluster_nctaid_z,
-  cluster_ctarank,
-  cluster_nctarank,
-  is_explicit_cluster,
-  lanemask_eq,
-  lanemask_le,
-  lanemask_lt,
-  lanemask_ge,
-  lanemask_gt,
-  dynamic_smem_size,
-  total_smem_size,
-  aggr_smem_size,
-  reserved_smem_offset,
-  reserved_scratch,  ///< %reserved_smem_offset_1
-  workspace_high,    ///< %envreg1, %envreg2: the address of a cooperative grid's workspace, or 0
-  workspace_low,
-  shared_address,  ///< `parameter` = offset of a shared variable: rank << 24 | offset, as 32 or 64 bits
-  zero,
-};
+using ptx::Special;
 
 /// A vector to fill when a warp starts.
 struct SpecialSlot {
   RegisterOffset offset;
   Special special;
-  uint8_t element_bytes;  ///< 4 or 8 per lane; a predicate slot has 0
-  uint32_t parameter = 0;
+  uint8_t element_bytes;   ///< 4 or 8 per lane; a predicate slot has 0
+  uint32_t parameter = 0;  ///< of Special::shared_address: the offset of the variable
 };
 
 /// A vector that is the same in every lane and every warp.
@@ -99,7 +50,7 @@ struct SharedVariable {
   uint32_t size = 0;    ///< 0 for dynamic shared memory
 };
 
-/// An Op that announces what it does: the handlers of the unobserved one, and what is known of it (observation.cpp).
+/// An Op that announces what it does (announcing_handlers.cpp): the handlers of the unobserved one, and its traits.
 struct ObservedOp {
   Handler full = nullptr, masked = nullptr;
   const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory
@@ -131,7 +82,7 @@ class Kernel {
   bool uses_tensor_memory = false;
   uint32_t cta_group = 0;            ///< that its tcgen05 instructions name: 1, or 2 for pairs of blocks; 0: none does
   bool takes_over_clusters = false;  ///< by clusterlaunchcontrol
-  bool clusters_interact = false;    ///< something in it may concern other clusters (isolation.hpp)
+  bool clusters_interact = false;    ///< something in it may concern other clusters (Reach::other_clusters)
   uint32_t machine_registers = 0;    ///< per thread as ptxas allocated them; 0 when no machine code was embedded
 
   /// "gemm.cu:88", the innermost line of the kernel's own file; where the instruction came from another file of the

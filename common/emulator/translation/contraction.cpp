@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,26 +46,6 @@ Shape shape_of(const Instruction& instruction) {
   return shape;
 }
 
-bool ends_block(const Instruction& instruction) {
-  static constexpr std::string_view kOpcodes[] = {"bra", "brx", "call", "ret", "exit", "trap"};
-  return std::find(std::begin(kOpcodes), std::end(kOpcodes), instruction.opcode) != std::end(kOpcodes);
-}
-
-bool has(const Instruction& instruction, std::initializer_list<std::string_view> modifiers) {
-  return std::any_of(modifiers.begin(), modifiers.end(), [&](std::string_view modifier) {
-    return std::find(instruction.modifiers.begin(), instruction.modifiers.end(), modifier) !=
-           instruction.modifiers.end();
-  });
-}
-
-/// Instructions of PTX that ptxas makes branches and calls of, which part the block that they stand in.
-bool parts_block(const Instruction& instruction) {
-  const std::string& opcode = instruction.opcode;
-  if (opcode == "div" || opcode == "rem") return has(instruction, {"rn", "rz", "rm", "rp", "s64", "u64"});
-  if (opcode == "rcp" || opcode == "sqrt") return has(instruction, {"rn", "rz", "rm", "rp"});
-  return opcode == "rsqrt" && has(instruction, {"f64"}) && !has(instruction, {"ftz"});
-}
-
 struct Use {
   uint32_t sum;
   uint32_t operand;  ///< of the sum: 1 or 2
@@ -80,19 +58,20 @@ struct Product {
 
 class Finder {
  public:
-  explicit Finder(const ptx::Function& function) : function_(function), body_(function.body) {}
+  Finder(const ptx::Function& function, std::span<const InstructionTraits> traits)
+      : function_(function), body_(function.body), traits_(traits) {}
 
   Contractions find() {
     count();
     gather();
-    // Sums take products that are theirs alone, the first operand's before the second's.
+    // Sums take products that no other sum uses, the first operand before the second.
     for (uint32_t sum = 0; sum < body_.size(); ++sum) {
       for (Product* product : {candidate(sum, 1), candidate(sum, 2)}) {
         if (product == nullptr || product->uses.size() != 1 || result_.operations.contains(sum)) continue;
         contract(*product);
       }
     }
-    // Products of several sums, if none of these has taken another.
+    // Then products of several sums, if none of these sums has taken another.
     for (Product& product : products_) {
       if (product.uses.size() < 2) continue;
       const bool free = std::none_of(product.uses.begin(), product.uses.end(),
@@ -118,13 +97,13 @@ class Finder {
         visit_registers(operand, [&](ptx::RegisterId reg) { ++named_.at(reg); });
         if (operand.kind == OperandKind::label) begins_.at(operand.label) = true;
       }
-      if (ends_block(instruction)) begins_[i + 1] = true;
+      if (traits_[i].flow == Flow::leaves || traits_[i].flow == Flow::calls) begins_[i + 1] = true;
     }
   }
 
   /// Finds the products that only sums of their own blocks name.
   void gather() {
-    // Of each register, the product that it has in the current block: its number in `open` and 1.
+    // For each register, the product that it holds in the current block: its number in `open` plus 1.
     std::vector<uint32_t> product_of(function_.registers.size(), 0);
     std::vector<Product> open;
     std::vector<uint32_t> written(function_.registers.size(), 0);
@@ -147,14 +126,14 @@ class Finder {
           if (source.kind != OperandKind::reg || product_of[source.reg] == 0) continue;
           Product& product = open[product_of[source.reg] - 1];
           const bool same = product.shape.type == shape.type && product.shape.flush == shape.flush;
-          // Across such a place ptxas was seen to keep one product rather than two factors.
+          // ptxas was seen to keep one product rather than two factors across such a place.
           const Instruction& multiply = body_[product.index];
           const bool together = parted <= product.index || multiply.operands[1].kind != OperandKind::reg ||
                                 multiply.operands[2].kind != OperandKind::reg;
           if (same && together && still_there(product, written)) product.uses.push_back({i, operand});
         }
       }
-      if (parts_block(instruction)) parted = i;
+      if (traits_[i].flow == Flow::branches) parted = i;
       if (!instruction.operands.empty()) {
         visit_registers(instruction.operands[0], [&](ptx::RegisterId reg) { written[reg] = i + 1; });
       }
@@ -176,8 +155,8 @@ class Finder {
     }
   }
 
-  /// Whether nothing since the product has written to its factors. `written` has, of each register, the number of the
-  /// last instruction that did and 1.
+  /// Whether nothing since the product has written to its factors. `written` has for each register the number of
+  /// the last instruction that wrote it, plus 1.
   bool still_there(const Product& product, const std::vector<uint32_t>& written) const {
     const Instruction& multiply = body_[product.index];
     const auto is_there = [&](const Operand& factor) {
@@ -202,7 +181,7 @@ class Finder {
       fused.operands = {sum.operands[0], multiply.operands[1], multiply.operands[2], sum.operands[3 - use.operand]};
       auto& operations = result_.operations[use.sum];
       if (sum.opcode == "sub") {
-        // a * b - c and c - a * b: the product's own register, which nothing else needs, holds -c or -a.
+        // a * b - c and c - a * b: the register of the product, which nothing else needs, holds -c or -a.
         Operand& negated = fused.operands[use.operand == 1 ? 3 : 1];
         Instruction negate = multiply;
         negate.opcode = "neg";
@@ -218,15 +197,19 @@ class Finder {
 
   const ptx::Function& function_;
   const std::vector<Instruction>& body_;
+  const std::span<const InstructionTraits> traits_;
   std::vector<uint32_t> named_;
   std::vector<bool> begins_;
   std::vector<Product> products_;
-  std::unordered_map<uint32_t, std::array<size_t, 2>> used_by_;  ///< of a sum's operands, the product's number and 1
+  std::unordered_map<uint32_t, std::array<size_t, 2>>
+      used_by_;  ///< for the operands of a sum: number of the product, plus 1
   Contractions result_;
 };
 
 }  // namespace
 
-Contractions find_contractions(const ptx::Function& function) { return Finder(function).find(); }
+Contractions find_contractions(const ptx::Function& function, std::span<const InstructionTraits> traits) {
+  return Finder(function, traits).find();
+}
 
 }  // namespace stagecraft::emulator::machine

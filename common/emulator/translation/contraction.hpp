@@ -1,12 +1,14 @@
-// Products and sums that the chip's compiler makes one operation of.
+// Products and sums that the compiler of the chip makes one operation.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "emulator/ptx/module.hpp"
+#include "emulator/translation/instruction_traits.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -19,11 +21,11 @@ struct Contractions {
 /// Finds `mul` and `add` or `sub` without a rounding modifier that become an `fma`, with one rounding.
 ///
 /// PTX permits it ("add", "sub", "mul": "mul/add sequences with no rounding modifiers may be optimized to use
-/// fused-multiply-add instructions"), and nvcc leaves it to ptxas: a * b - c is a `mul` and a `sub` in its PTX. So that
-/// programs give here what they give on the chip, this does what ptxas 13.0 was seen to do for sm_90a: in one basic
-/// block, with the same type and .ftz, when sums are all that the product is used for. Of two products that are added
-/// the first operand's is fused; a product of two registers is not fused across a division or a root that is more than
-/// an instruction on the chip.
-Contractions find_contractions(const ptx::Function& function);
+/// fused-multiply-add instructions"), and nvcc leaves it to ptxas: a * b - c is a `mul` and a `sub` in its PTX. To give
+/// the results of the chip, this does what ptxas 13.0 was seen to do for sm_90a: it fuses in one basic block, with the
+/// same type and .ftz, when only sums use the product. When two products are added, the first operand is fused. A
+/// product of two registers is not fused across a division or a root that is more than one instruction on the chip.
+/// @param traits  of the instructions of its body.
+Contractions find_contractions(const ptx::Function& function, std::span<const InstructionTraits> traits);
 
 }  // namespace stagecraft::emulator::machine

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <stdexcept>
 
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
@@ -12,67 +10,6 @@
 namespace stagecraft::emulator::machine {
 
 namespace {
-
-uint32_t bytes_per_lane(ptx::Type type) {
-  if (type == ptx::Type::pred) return 0;
-  return std::max<uint32_t>(2, ptx::size_of(type));
-}
-
-struct SpecialName {
-  std::string_view name;
-  Special special;
-};
-
-constexpr SpecialName kSpecialNames[] = {
-    {"tid.x", Special::tid_x},
-    {"tid.y", Special::tid_y},
-    {"tid.z", Special::tid_z},
-    {"ntid.x", Special::ntid_x},
-    {"ntid.y", Special::ntid_y},
-    {"ntid.z", Special::ntid_z},
-    {"ctaid.x", Special::ctaid_x},
-    {"ctaid.y", Special::ctaid_y},
-    {"ctaid.z", Special::ctaid_z},
-    {"nctaid.x", Special::nctaid_x},
-    {"nctaid.y", Special::nctaid_y},
-    {"nctaid.z", Special::nctaid_z},
-    {"laneid", Special::laneid},
-    {"warpid", Special::warpid},
-    {"nwarpid", Special::nwarpid},
-    {"smid", Special::smid},
-    {"nsmid", Special::nsmid},
-    {"gridid", Special::gridid},
-    {"clusterid.x", Special::clusterid_x},
-    {"clusterid.y", Special::clusterid_y},
-    {"clusterid.z", Special::clusterid_z},
-    {"nclusterid.x", Special::nclusterid_x},
-    {"nclusterid.y", Special::nclusterid_y},
-    {"nclusterid.z", Special::nclusterid_z},
-    {"cluster_ctaid.x", Special::cluster_ctaid_x},
-    {"cluster_ctaid.y", Special::cluster_ctaid_y},
-    {"cluster_ctaid.z", Special::cluster_ctaid_z},
-    {"cluster_nctaid.x", Special::cluster_nctaid_x},
-    {"cluster_nctaid.y", Special::cluster_nctaid_y},
-    {"cluster_nctaid.z", Special::cluster_nctaid_z},
-    {"cluster_ctarank", Special::cluster_ctarank},
-    {"cluster_nctarank", Special::cluster_nctarank},
-    {"is_explicit_cluster", Special::is_explicit_cluster},
-    {"lanemask_eq", Special::lanemask_eq},
-    {"lanemask_le", Special::lanemask_le},
-    {"lanemask_lt", Special::lanemask_lt},
-    {"lanemask_ge", Special::lanemask_ge},
-    {"lanemask_gt", Special::lanemask_gt},
-    {"dynamic_smem_size", Special::dynamic_smem_size},
-    {"total_smem_size", Special::total_smem_size},
-    {"aggr_smem_size", Special::aggr_smem_size},
-    // cooperative_groups/details/driver_abi.h, get_grid_workspace. What the others hold is not documented.
-    {"envreg1", Special::workspace_high},
-    {"envreg2", Special::workspace_low},
-    {"reserved_smem_offset_begin", Special::zero},
-    {"reserved_smem_offset_end", Special::reserved_smem_offset},
-    {"reserved_smem_offset_cap", Special::reserved_smem_offset},
-    {"reserved_smem_offset_1", Special::reserved_scratch},
-};
 
 const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& operand) {
   if (operand.symbol_kind == ptx::SymbolKind::module_variable) {
@@ -84,7 +21,7 @@ const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& 
 /// Offsets wrap around, as addresses do.
 int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
-/// In the function's own frame; what is declared outside of functions has no place there.
+/// The place of a .local variable in the frame of its function.
 uint32_t local_offset(const Translation& t, const FunctionFrame& frame, const ptx::Operand& variable) {
   if (variable.symbol_kind != ptx::SymbolKind::local_variable) {
     t.unsupported(
@@ -186,14 +123,11 @@ RegisterOffset Translation::source(const ptx::Operand& operand, ptx::Type type) 
       }
       return constant(operand.bits, bytes);
     case ptx::OperandKind::special: {
-      // The fourth element of the vectors is there for PTX of old, as are 16-bit reads of them all.
-      if (operand.name.ends_with(".w")) return constant(0, bytes);
-      const auto* found = std::find_if(std::begin(kSpecialNames), std::end(kSpecialNames),
-                                       [&](const SpecialName& entry) { return entry.name == operand.name; });
-      if (found == std::end(kSpecialNames)) {
+      const ptx::SpecialRegister* known = ptx::find_special_register(operand.name);
+      if (known == nullptr || known->special == Special::none || ptx::is_clock(known->special)) {
         unsupported(fmt::format("special register %{} is not implemented as an operand here", operand.name));
       }
-      return kernel.registers().special(found->special, bytes);
+      return kernel.registers().special(known->special, bytes);
     }
     case ptx::OperandKind::symbol: return symbol_source(operand, bytes);
     default: illegal("this operand must be a register, a constant or the address of a symbol");
@@ -231,7 +165,7 @@ RegisterOffset Translation::local_address(const ptx::Operand& operand, uint32_t 
   const uint64_t address =
       frame.local_base + local_offset(*this, frame, operand) + static_cast<uint64_t>(operand.offset);
   if (!frame.recursive) return constant(address, bytes);
-  // The frame of a recursive function lies elsewhere in each call, and pointers to it outlive the call of another.
+  // The frame of a recursive function is elsewhere in each call, and pointers to it stay valid while it calls others.
   const RegisterOffset result = scratch(bytes);
   Op& op = prepare(bytes == 8 ? add_local_frame<uint64_t> : add_local_frame<uint32_t>);
   op.destination = result;
@@ -358,53 +292,6 @@ void Translation::unsupported(std::string message) const {
 
 void Translation::illegal(std::string message) const {
   throw ptx::SyntaxError(fmt::format("`{}`: {}", ptx::spelling(instruction), message), instruction.position);
-}
-
-void InstructionSet::add(std::string_view opcode, Translator translator) {
-  Entry& entry = entries_[std::string(opcode)];
-  if (entry.plain != nullptr) throw std::logic_error(fmt::format("opcode `{}` is registered twice", opcode));
-  entry.plain = translator;
-}
-
-void InstructionSet::add(std::string_view opcode, std::string_view modifier, Translator translator) {
-  entries_[std::string(opcode)].specials.push_back({std::string(modifier), translator});
-}
-
-Translator InstructionSet::find(const ptx::Instruction& instruction) const {
-  const auto found = entries_.find(instruction.opcode);
-  if (found == entries_.end()) return nullptr;
-  for (const Special& special : found->second.specials) {
-    const auto& modifiers = instruction.modifiers;
-    if (std::find(modifiers.begin(), modifiers.end(), special.modifier) != modifiers.end()) return special.translator;
-  }
-  return found->second.plain;
-}
-
-std::vector<std::string> InstructionSet::similar(std::string_view opcode) const {
-  std::vector<std::string> result;
-  for (const auto& [name, entry] : entries_) {
-    if (name.substr(0, 2) == opcode.substr(0, 2)) result.push_back(name);
-  }
-  std::sort(result.begin(), result.end());
-  return result;
-}
-
-const InstructionSet& instruction_set() {
-  static const InstructionSet set = [] {
-    InstructionSet all;
-    add_control_flow(all);
-    add_warp_operations(all);
-    add_block_barriers(all);
-    add_moves(all);
-    add_arithmetic(all);
-    add_memory_accesses(all);
-    add_mbarrier_operations(all);
-    add_bulk_copies(all);
-    add_tensor_core_operations(all);
-    add_cluster_launch(all);
-    return all;
-  }();
-  return set;
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,8 +1,6 @@
-// From `ptx::Function` to executable Ops: how a family of instructions gives meaning to its opcodes.
+// What a translator has at hand to turn one PTX instruction into Ops:
 //
-// A family registers one translator per opcode:
-//
-//     void add_bit_operations(InstructionSet& set) { set.add("popc", translate_popc); }
+//     void add_bit_operations(InstructionSet& set) { set.add("popc", translate_popc, kOrdinary); }
 //     void translate_popc(Translation& t) {
 //       const ptx::Type type = t.modifiers.require_type({ptx::Type::b32, ptx::Type::b64});
 //       Op& op = t.emit(handlers_for(type));
@@ -13,13 +11,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "emulator/ptx/modifiers.hpp"
 #include "emulator/ptx/module.hpp"
 #include "emulator/state/kernel.hpp"
 #include "emulator/state/op.hpp"
+#include "emulator/translation/registration.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -41,7 +39,7 @@ struct MemoryOperand {
 
 class FunctionTranslator;
 
-/// One instruction under translation; what a translator may ask and must produce.
+/// One instruction under translation: what a translator may ask, and what it must produce.
 class Translation {
  public:
   Translation(FunctionTranslator& owner, const ptx::Instruction& instruction);
@@ -56,7 +54,7 @@ class Translation {
   /// Appends an Op with these handlers. Checks that every modifier was taken (so take them first).
   Op& emit(Handler full, Handler masked);
   Op& emit(Handler both) { return emit(both, both); }
-  /// Gives a detail to the kernel, which keeps it alive.
+  /// Hands a detail over to the kernel, which keeps it alive.
   template <typename Detail>
   const Detail* keep(std::unique_ptr<Detail> detail) {
     const Detail* result = detail.get();
@@ -88,21 +86,21 @@ class Translation {
   MemoryOperand address(const ptx::Operand& operand);
   MemoryOperand address(size_t index) { return address(operand(index)); }
   /// Vector of the addresses themselves, 8-byte lanes if `wide` else 4-byte; emits an addition when needed (call it
-  /// before `emit`). For units that take an address or two and are not worth a fast path.
+  /// before `emit`). For instructions that take an address or two and do not need a fast path.
   RegisterOffset address_vector(const ptx::Operand& operand, bool& wide);
   /// A fresh vector for an intermediate result.
   RegisterOffset scratch(uint32_t bytes_per_lane);
   /// A constant vector.
   RegisterOffset constant(uint64_t value, uint32_t bytes_per_lane);
 
-  /// The mask in which `add.cc` and its kind leave the carry for `addc`; one per function.
+  /// The mask in which `add.cc` and the like leave the carry for `addc`; one per function.
   RegisterOffset carry_flag();
 
   /// Throws ptx::UnsupportedInstruction at this instruction.
   [[noreturn]] void unsupported(std::string message) const;
   /// Throws ptx::SyntaxError: operands that PTX does not allow.
   [[noreturn]] void illegal(std::string message) const;
-  /// The owner, for control flow.
+  /// The translator of the function that the instruction is in.
   FunctionTranslator& function() { return owner_; }
 
  private:
@@ -113,47 +111,5 @@ class Translation {
   Op& prepare(Handler handler);
   FunctionTranslator& owner_;
 };
-
-using Translator = void (*)(Translation&);
-
-class InstructionSet {
- public:
-  /// Each opcode has one translator; a second registration is a programming error.
-  void add(std::string_view opcode, Translator translator);
-  /// For opcodes that mean unlike things: chosen before the plain one when the instruction has this modifier, as
-  /// "bulk" tells `cp.async.bulk` from `cp.async`.
-  void add(std::string_view opcode, std::string_view modifier, Translator translator);
-  Translator find(const ptx::Instruction& instruction) const;
-  /// Opcodes that resemble an unknown one, for its error message.
-  std::vector<std::string> similar(std::string_view opcode) const;
-
- private:
-  struct Special {
-    std::string modifier;
-    Translator translator;
-  };
-  struct Entry {
-    Translator plain = nullptr;
-    std::vector<Special> specials;
-  };
-  std::unordered_map<std::string, Entry> entries_;
-};
-
-/// All that the emulator knows.
-const InstructionSet& instruction_set();
-
-//! [families]
-// The families. Each is one or more files of machine/ or units/.
-void add_control_flow(InstructionSet&);     // bra, brx, call, ret, exit, trap, brkpt, nop-likes
-void add_warp_operations(InstructionSet&);  // shfl, vote, match, redux, elect, activemask, bar.warp
-void add_block_barriers(InstructionSet&);   // bar, barrier (cta and cluster), fence, membar, griddepcontrol
-void add_moves(InstructionSet&);            // mov, special registers, cvta, isspacep, mapa, getctarank
-void add_arithmetic(InstructionSet&);       // integer, float, half, comparisons, conversions, bits
-void add_memory_accesses(InstructionSet&);  // ld, st, atom, red, prefetch, ...
-void add_mbarrier_operations(InstructionSet&);
-void add_bulk_copies(InstructionSet&);             // cp.async.bulk*, cp.async, tensormap
-void add_tensor_core_operations(InstructionSet&);  // tcgen05.*, wgmma.*, mma.sync
-void add_cluster_launch(InstructionSet&);          // clusterlaunchcontrol
-//! [families]
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-// Loops that wait for the clock: they take few instructions, end in time, and leave other readings alone.
+// Loops that wait for the clock: they take few instructions, end in time, and do not change other readings.
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {

@@ -1,4 +1,4 @@
-// Branches, divergence, calls: lanes must come out with their own results, whichever way they went.
+// Branches, divergence, calls: lanes must come out with their own results, whichever way they take.
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -29,7 +29,7 @@ TEST_F(ControlFlowTest, EveryThreadKnowsItsPlace) {
 }
 
 TEST_F(ControlFlowTest, DivergedLanesMeetAgain) {
-  // Even lanes loop lane times, odd lanes take the short way; a vote behind counts who met.
+  // Even lanes loop lane times, odd lanes take the short way; a vote afterwards counts the lanes that met.
   Kernel& kernel = compile_body(std::string(R"(
     mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.s32 %p1, %r2, 1;
     mov.u32 %r0, 0;
@@ -181,7 +181,7 @@ TEST_F(ControlFlowTest, UnknownModifiersAreRefusedByName) {
 }
 
 TEST_F(ControlFlowTest, ALaneThatSpinsDoesNotStarveTheOneItWaitsFor) {
-  // Lane 0 polls a flag that lane 1 sets behind the branch; both are of one warp.
+  // Lane 0 polls a flag that lane 1 sets after the branch; both are lanes of one warp.
   Kernel& kernel = compile_body(R"(
     mov.u32 %r1, %laneid; setp.ne.u32 %p1, %r1, 0; @%p1 bra SET;
     SPIN: ld.volatile.global.u32 %r2, [%out]; setp.eq.u32 %p2, %r2, 0; @%p2 bra SPIN;

@@ -1,5 +1,5 @@
-// The handlers of loads and stores in every variant, on a warp made by hand: whatever pattern the addresses have, the
-// result is that of one lane after the other.
+// The handlers of loads and stores in every variant, on a warp made by hand: with any pattern of addresses the result
+// is that of one lane after the other.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -206,7 +206,7 @@ TEST_P(AccessLanesTest, RefusesEveryAddressThatLeavesTheAllocation) {
   set_addresses(
       AccessSpace::global, [](uint32_t lane) { return lane; }, 4);
   full(fragment, op, kAllLanes);  // fills the cache of this access
-  // One lane astray, in patterns that the fast way recognises and in some that it does not.
+  // One lane is out of bounds, in patterns that the fast way recognises and in some that it does not.
   for (const uint64_t address : {uint64_t{0}, buffer - 4, buffer + kBufferBytes, buffer + (uint64_t{1} << 63),
                                  ~uint64_t{3}, (uint64_t{1} << 63) - 4, kSharedWindow + 0x400, kLocalWindow}) {
     for (const uint32_t lane : {0u, 1u, 15u, 16u, 17u, 31u}) {

@@ -1,4 +1,4 @@
-// Loads, stores, atomics and their kin in kernels given as PTX.
+// Loads, stores, atomics and related instructions in kernels given as PTX.
 #include <cmath>
 
 #include "emulator/ptx/diagnostics.hpp"
@@ -51,8 +51,7 @@ bool mentions(const Diagnostic& diagnostic, const std::string& text) {
   return false;
 }
 
-// ---- Loads and stores
-// ------------------------------------------------------------------------------------------------
+// ---- Loads and stores ----------------------------------------------------------------------------------------------
 
 TEST_F(MemoryAccessTest, ExtendsNarrowLoadsByTheirSign) {
   const auto result = run<uint64_t>(R"(
@@ -232,7 +231,8 @@ TEST_F(MemoryAccessTest, TellsTheSpacesOfGenericAddressesApart) {
   EXPECT_EQ(result, (std::vector<uint32_t>{1 + 4 + 8 + 16, 5}));
 }
 
-// Measured on an H200: the upper half of the register does not count, so a generic address is as good as a shared one.
+// Measured on an H200: the upper half of the register does not count, so a generic address does as well as a shared
+// one.
 TEST_F(MemoryAccessTest, TakesTheLowerHalfOfA64BitRegisterForASharedAddress) {
   const auto result = run<uint32_t>(R"(
     mov.u32 %r0, %tid.x; mov.u64 %rd1, cells; cvta.shared.u64 %rd2, %rd1; mul.wide.u32 %rd3, %r0, 4;
@@ -247,8 +247,7 @@ TEST_F(MemoryAccessTest, TakesTheLowerHalfOfA64BitRegisterForASharedAddress) {
   }
 }
 
-// ---- Atomics
-// ---------------------------------------------------------------------------------------------------------
+// ---- Atomics -------------------------------------------------------------------------------------------------------
 
 TEST_F(MemoryAccessTest, AppliesAtomicsInTheOrderOfTheLanes) {
   const auto result = run<uint32_t>(R"(
@@ -304,8 +303,7 @@ TEST_F(MemoryAccessTest, ExchangesAndCompares128Bits) {
   EXPECT_EQ(result, (std::vector<uint64_t>{1, 2, 1, 2, 7, 8}));
 }
 
-// ---- Matrices, asynchronous stores
-// -----------------------------------------------------------------------------------
+// ---- Matrices, asynchronous stores ---------------------------------------------------------------------------------
 
 /// Fills 512 bytes of shared memory with two-byte elements 0, 1, 2, ... (element e of row r: 8 r + e).
 const char* const kFillTile = R"(
@@ -402,8 +400,7 @@ TEST_F(MemoryAccessTest, ClearsSharedMemoryInBulk) {
   EXPECT_EQ(result, (std::vector<uint32_t>{0, 0, 3, 4}));
 }
 
-// ---- What is wrong
-// ---------------------------------------------------------------------------------------------------
+// ---- What is wrong -------------------------------------------------------------------------------------------------
 
 TEST_F(MemoryAccessTest, ReportsAReadPastTheEnd) {
   const Diagnostic fault = fault_of("ld.global.u32 %r1, [%out+260];");

@@ -1,4 +1,4 @@
-// Warp operations, block barriers, and what is said when they cannot complete.
+// Warp operations and block barriers, and the reports when they cannot complete.
 #include <functional>
 
 #include "fixtures/kernel_fixture.hpp"
@@ -67,7 +67,7 @@ TEST_F(SynchronisationTest, VotesMatchesAndReductionsCountMembersOnly) {
     vote.sync.all.pred %p3, %p2, 0x00ffffff; selp.u32 %r7, 1, 0, %p3;
     elect.sync %r8|%p4, 0x00fffff0; selp.u32 %r9, 1, 0, %p4;
     END:)");
-  // elect's mask leaves lanes 0 to 3 out although they execute it.
+  // The mask of elect does not have lanes 0 to 3, although they execute it.
   const uint64_t out = allocate<uint32_t>(32);
   const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, out);
   EXPECT_EQ(result.fault, FaultKind::illegal_instruction);
@@ -75,7 +75,7 @@ TEST_F(SynchronisationTest, VotesMatchesAndReductionsCountMembersOnly) {
 }
 
 TEST_F(SynchronisationTest, TilesOfAWarpMeetEachByThemselves) {
-  // As cooperative groups does it: one instruction for all lanes, each naming the 8 lanes of its tile.
+  // Cooperative groups does the same: one instruction for all lanes, each naming the 8 lanes of its tile.
   const std::string body = R"(
     mov.u32 %r1, %laneid; and.b32 %r2, %r1, -8; mov.b32 %r3, 255; shl.b32 %r3, %r3, %r2;
     bar.warp.sync %r3;
@@ -101,7 +101,7 @@ TEST_F(SynchronisationTest, TilesOfAWarpMeetEachByThemselves) {
 }
 
 TEST_F(SynchronisationTest, ATileWaitsForItsOwnDivergedLanes) {
-  // Of each tile of 8, the lower 4 lanes come later.
+  // The lower 4 lanes of each tile of 8 come later.
   Kernel& kernel = compile_body(std::string(R"(
     mov.u32 %r1, %laneid; and.b32 %r2, %r1, -8; mov.b32 %r3, 255; shl.b32 %r3, %r3, %r2;
     mov.u32 %r5, 1; and.b32 %r4, %r1, 4; setp.eq.u32 %p1, %r4, 0; @!%p1 bra GO;
@@ -145,7 +145,7 @@ TEST_F(SynchronisationTest, TilesOfAWarpMeetInOneInstruction) {
 }
 
 TEST_F(SynchronisationTest, ATileWaitsForItsOwnLanesOnly) {
-  // Of the lower tile, lanes below 8 come later; the upper tile is complete, and what it stores first lets them come.
+  // Lanes below 8 of the lower tile come later; the upper tile is complete, and what it stores first lets them come.
   Kernel& kernel = compile_body(std::string(kTiles) + R"(
     mov.u32 %r3, 0; setp.lt.u32 %p2, %r1, 8; @!%p2 bra GO;
     LOOP: ld.relaxed.gpu.global.u32 %r3, [%out + 124]; setp.eq.u32 %p3, %r3, 0; @%p3 bra LOOP;
@@ -168,7 +168,7 @@ TEST_F(SynchronisationTest, ALaneOutsideOfItsOwnMaskIsAMistakeInATileToo) {
 }
 
 TEST_F(SynchronisationTest, AWarpThatIsTogetherTakesPartThoughTheMaskHoldsAPartOfIt) {
-  // What an H200 stored on 2026-11-22.
+  // An H200 stored these on 2026-11-22.
   struct Case {
     const char* body;
     uint32_t (*expected)(uint32_t lane);
@@ -201,7 +201,7 @@ TEST_F(SynchronisationTest, AWarpThatIsTogetherTakesPartThoughTheMaskHoldsAPartO
 }
 
 TEST_F(SynchronisationTest, LanesOutsideOfTheMaskStopAWarpThatIsApart) {
-  // So did the H200, and so it did for a ballot among the lanes below each lane.
+  // The H200 gave the same, also for a ballot among the lanes below each lane.
   for (const char* body : {"@%p1 bra LOWER; shfl.sync.up.b32 %r0, %r1, 16, 0, 0xffff; bra END; LOWER: "
                            "shfl.sync.up.b32 %r0, %r1, 16, 0, 0xffff; END:",
                            "mov.u32 %r2, %lanemask_lt; vote.sync.ballot.b32 %r0, %p1, %r2;"}) {
@@ -257,7 +257,7 @@ TEST_F(SynchronisationTest, ExitedWarpsAreNotWaitedFor) {
 }
 
 TEST_F(SynchronisationTest, AWarpCountsInFullHoweverItsLanesComeAndLeave) {
-  // Of each warp lanes 0 to 9 and 10 to 19 come apart, and the others exit: before them, or (later in the code) after.
+  // Lanes 0 to 9 and 10 to 19 of each warp come apart, and the others exit: before them, or (later in the code) after.
   const std::string apart = "@%p2 bra HALF; bar.sync {0}; bra END; HALF: bar.sync {0}; bra END;";
   for (const char* barrier : {"0", "1, 64"}) {
     for (const char* leave : {"@%p1 exit; ", "@%p1 bra LEAVE; "}) {

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "emulator/machine/instruction_set.hpp"
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -13,6 +14,10 @@ namespace {
 
 class ContractionTest : public KernelTest {
  protected:
+  static Contractions find(const ptx::Module& module) {
+    const ptx::Function& function = module.functions.at(0);
+    return find_contractions(function, instruction_set().traits_of(function));
+  }
   /// What the sums of a body become, by their index: "neg fma".
   static std::map<uint32_t, std::string> contracted(const std::string& body) {
     const ptx::Module module = ptx::parse(R"(.version 9.0
@@ -22,7 +27,7 @@ class ContractionTest : public KernelTest {
         .reg .f32 %a, %b, %c, %d, %r, %s, %t, %u; .reg .f64 %da, %db, %dc, %dt; .reg .pred %p; .reg .b64 %x;
     )" + body + "\n ret; }\n");
     std::map<uint32_t, std::string> result;
-    for (const auto& [index, operations] : find_contractions(module.functions.at(0)).operations) {
+    for (const auto& [index, operations] : find(module).operations) {
       for (const ptx::Instruction& operation : operations) {
         result[index] += (result[index].empty() ? "" : " ") + operation.opcode;
       }
@@ -49,7 +54,7 @@ TEST_F(ContractionTest, OfTwoProductsThatAreAddedTheFirstOperandIsFused) {
     .address_size 64
     .visible .entry k() { .reg .f32 %a, %b, %r, %t, %u;
     mul.f32 %t, %a, %a; mul.f32 %u, %b, %b; add.f32 %r, %u, %t; ret; })");
-  const Contractions found = find_contractions(module.functions.at(0));
+  const Contractions found = find(module);
   EXPECT_EQ(found.products, (std::unordered_set<uint32_t>{1}));
 }
 

@@ -1,4 +1,4 @@
-// Texts that no compiler writes: they are refused with an error that names what is wrong, whatever they ask for.
+// Texts that no compiler writes are refused with an error that names what is wrong.
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -6,7 +6,7 @@ namespace {
 
 class HostileTextTest : public KernelTest {
  protected:
-  /// What translating the first kernel of a module throws.
+  /// The message that translating the first kernel of a module throws.
   std::string refusal(const std::string& text) {
     try {
       compile(text);

@@ -1,4 +1,4 @@
-// Which lines of the source reports name.
+// The lines of the source that reports name.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -10,7 +10,7 @@ namespace {
 
 class SourceLinesTest : public KernelTest {
  protected:
-  /// Where the instruction stands that has this opcode.
+  /// The place of the instruction that has this opcode.
   static std::string line_of(const Kernel& kernel, const std::string& opcode) {
     for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
       if (kernel.describe_instruction(pc).starts_with(opcode)) return kernel.describe_source(pc);
@@ -34,7 +34,7 @@ TEST_F(SourceLinesTest, NamesTheKernelsOwnFileFirst) {
   EXPECT_EQ(line_of(kernel, "mul"), "device_kernel.h:12 (gemm.hpp:41)");
 }
 
-// CUTLASS's kernels are all `op(params, smem)`, in one line of device_kernel.h.
+// The kernels of CUTLASS are all `op(params, smem)`, in one line of device_kernel.h.
 TEST_F(SourceLinesTest, NamesTheFileOfTheOneFunctionThatAKernelCalls) {
   std::string body;
   for (int line = 40; line < 60; ++line) {

@@ -2,6 +2,8 @@
 //
 // Which cluster is cancelled PTX leaves open; here it is the next in launch order, when the request completes, which
 // takes as long as a bulk copy. A request fails when all have started.
+#include "emulator/engines/cluster_launch/cluster_launch.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -174,6 +176,8 @@ void translate_cluster_launch(Translation& t) {
 
 }  // namespace
 
-void add_cluster_launch(InstructionSet& set) { set.add("clusterlaunchcontrol", translate_cluster_launch); }
+void add_cluster_launch(InstructionSet& set) {
+  set.add("clusterlaunchcontrol", translate_cluster_launch, {.reach = Reach::other_clusters, .proxy = Proxy::async});
+}
 
 }  // namespace stagecraft::emulator::machine

@@ -22,10 +22,8 @@ struct BulkDetail : OpDetail {
   LaneOperand global;           ///< the end in global memory
   SharedOperand shared_source;  ///< the end in the own shared memory, when that is the source
   LaneOperand size;
-  LaneOperand byte_mask;  ///< .cp_mask; absent: all bytes
-  bool reduces = false;
-  ReductionOperation operation = ReductionOperation::add;
-  ReductionType type = ReductionType::u32;
+  LaneOperand byte_mask;          ///< .cp_mask; absent: all bytes
+  BulkFunction reduce = nullptr;  ///< null: it copies
 };
 
 const BulkDetail& detail_of(const Op& op) { return *static_cast<const BulkDetail*>(op.detail); }
@@ -50,8 +48,8 @@ uint32_t check_source(Fragment& fragment, uint32_t lane, const BulkDetail& detai
 }
 
 void apply(const BulkDetail& detail, std::byte* target, const std::byte* source, size_t bytes) {
-  if (detail.reduces) {
-    reduce(detail.operation, detail.type, target, source, bytes);
+  if (detail.reduce != nullptr) {
+    detail.reduce(target, source, bytes);
   } else {
     std::memcpy(target, source, bytes);
   }
@@ -84,7 +82,7 @@ Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
     const uint32_t source = check_source(fragment, lane, detail, bytes);
     const auto targets = targets_of(fragment, lane, detail.target, bytes, kBulkAlignment, detail.what);
     Cluster* cluster = &fragment.cluster();
-    if (!detail.reduces && targets[0].data >> kSharedRankShift == fragment.block().rank) {
+    if (detail.reduce == nullptr && targets[0].data >> kSharedRankShift == fragment.block().rank) {
       throw Fault(
           FaultKind::illegal_instruction,
           fmt::format("{}: destination {} and source are in the same block", detail.what,
@@ -92,7 +90,7 @@ Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
           {"a bulk copy from shared to shared memory goes to another block of the cluster (map the address with "
            "mapa); within a block use ordinary loads and stores"});
     }
-    const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {{source, bytes}}, detail.reduces};
+    const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {{source, bytes}}, detail.reduce != nullptr};
     schedule_delivery(
         fragment, targets, bytes, detail.what, notes, [cluster, source, bytes, &detail](const BulkTarget& target) {
           Block& from = block_with(*cluster, source, bytes, kBulkAlignment, "cp.async.bulk: source");
@@ -168,30 +166,13 @@ void take_shared_target(Translation& t, BulkDetail& detail, std::string_view spa
 void take_global_target(Translation& t, BulkDetail& detail) {
   t.modifiers.require("bulk_group");
   const bool hint = take_cache_hint(t);
-  const bool masked = !detail.reduces && t.modifiers.take("cp_mask");
+  const bool masked = detail.reduce == nullptr && t.modifiers.take("cp_mask");
   if (masked) require_sm_100(t, ".cp_mask");
   expect_operands(t, 3u + hint + masked, "destination, source, size, then policy and byte mask where given");
   detail.global = lane_address(t, t.operand(0));
   detail.shared_source = shared_operand(t, t.operand(1), SharedScope::block);
   detail.size = lane_operand(t, t.operand(2), Type::u32);
   if (masked) detail.byte_mask = lane_operand(t, t.operand(3u + hint), Type::b16);
-}
-
-ReductionType take_reduction_type(Translation& t) {
-  const Type type = t.modifiers.require_type(
-      {Type::u32, Type::s32, Type::u64, Type::s64, Type::b32, Type::b64, Type::f16, Type::bf16, Type::f32, Type::f64});
-  switch (type) {
-    case Type::u32: return ReductionType::u32;
-    case Type::s32: return ReductionType::s32;
-    case Type::u64: return ReductionType::u64;
-    case Type::s64: return ReductionType::s64;
-    case Type::b32: return ReductionType::b32;
-    case Type::b64: return ReductionType::b64;
-    case Type::f16: return ReductionType::f16;
-    case Type::bf16: return ReductionType::bf16;
-    case Type::f64: return ReductionType::f64;
-    default: return ReductionType::f32_ftz;  // the bulk reduction of f32 flushes subnormals
-  }
 }
 
 void translate_either(Translation& t, std::unique_ptr<BulkDetail> detail) {
@@ -203,7 +184,7 @@ void translate_either(Translation& t, std::unique_ptr<BulkDetail> detail) {
     return;
   }
   if (source == "global") {
-    if (detail->reduces) t.illegal("the source of a bulk reduction is .shared::cta");
+    if (detail->reduce != nullptr) t.illegal("the source of a bulk reduction is .shared::cta");
     take_shared_target(t, *detail, destination);
     detail->global = lane_address(t, t.operand(1));
     t.emit(global_to_shared).detail = t.keep(std::move(detail));
@@ -225,16 +206,17 @@ void translate_bulk_copy(Translation& t) { translate_either(t, std::make_unique<
 void translate_bulk_reduction(Translation& t) {
   auto detail = std::make_unique<BulkDetail>();
   detail->what = "cp.reduce.async.bulk";
-  detail->reduces = true;
-  detail->operation =
-      *reduction_operation(t.modifiers.require_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"}));
-  detail->type = take_reduction_type(t);
-  const bool halves = detail->type == ReductionType::f16 || detail->type == ReductionType::bf16;
-  if (halves && detail->operation == ReductionOperation::add) t.modifiers.require("noftz");
-  if (!is_legal(detail->operation, detail->type, !t.modifiers.has("global"))) {
-    t.illegal(
-        fmt::format("there is no bulk reduction .{} of this type to this state space", name_of(detail->operation)));
+  const AtomicOperation operation =
+      atomic_operation(t.modifiers.require_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"}));
+  const Type type = t.modifiers.require_type(
+      {Type::u32, Type::s32, Type::u64, Type::s64, Type::b32, Type::b64, Type::f16, Type::bf16, Type::f32, Type::f64});
+  const bool halves = type == Type::f16 || type == Type::bf16;
+  if (halves && operation == AtomicOperation::add) t.modifiers.require("noftz");
+  if (!bulk_reduction_exists(operation, type, !t.modifiers.has("global"))) {
+    t.illegal(fmt::format("there is no bulk reduction .{} of this type to this state space", name_of(operation)));
   }
+  // A bulk reduction of f32 flushes subnormals; one by tensor map has a type for that (f32_ftz).
+  detail->reduce = bulk_function(operation, type, /*flush=*/type == Type::f32);
   translate_either(t, std::move(detail));
 }
 

@@ -1,4 +1,6 @@
 // The opcodes `cp` and `tensormap`: which of their many forms an instruction is.
+#include "emulator/engines/copies/bulk_operations.hpp"
+
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/engines/copies/tensor_map_access.hpp"
 #include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
@@ -35,11 +37,19 @@ void translate_cp(Translation& t) {
   translate_small_copy(t);
 }
 
+InstructionTraits copy_traits(const ptx::Instruction& instruction) {
+  InstructionTraits traits = kOrdinary;
+  if (ptx::has_modifier(instruction, "bulk")) traits.proxy = Proxy::async;
+  const bool updates_global = ptx::has_modifier(instruction, "reduce") && ptx::has_modifier(instruction, "global");
+  if (updates_global) traits.reach = Reach::other_clusters;
+  return traits;
+}
+
 }  // namespace
 
 void add_bulk_copies(InstructionSet& set) {
-  set.add("cp", translate_cp);
-  set.add("tensormap", translate_tensormap);
+  set.add("cp", translate_cp, copy_traits);
+  set.add("tensormap", translate_tensormap, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -7,7 +7,7 @@
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/numerics/atomic_values.hpp"
+#include "emulator/numerics/atomic_arithmetic.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 
@@ -76,7 +76,8 @@ void translate_transfer(Translation& t, bool reduction) {
     detail->element_bytes = size_of(type);
     const bool bits = operation == "and" || operation == "or" || operation == "xor";
     const bool exists = type != Type::u64 || operation == "add";
-    if (exists && bits == (type == Type::b32)) detail->function = atomic_function(operation, type, false);
+    if (exists && bits == (type == Type::b32))
+      detail->function = atomic_function(atomic_operation(operation), type, false);
     if (detail->function == nullptr) {
       t.unsupported(fmt::format("there is no asynchronous `{}` for .{}", operation, ptx::name_of(type)));
     }
@@ -133,22 +134,6 @@ Outcome clear(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-}  // namespace
-
-bool take_asynchronous_release(Translation& t) {
-  if (!t.modifiers.has("async") || !t.modifiers.has("release")) return false;
-  if (t.architecture().major < 10) t.unsupported(".release needs sm_100");
-  t.modifiers.take("async");
-  if (t.modifiers.has("cta") || t.modifiers.has("cluster")) t.illegal("the scope of .release is .gpu or .sys");
-  for (const std::string& modifier : t.instruction.modifiers) {
-    if (modifier.starts_with("shared") || modifier.starts_with("mbarrier")) {
-      t.illegal(fmt::format(".{} with .release, which is for global memory and ends with the block", modifier));
-    }
-    if (modifier == "v2" || modifier == "v4") t.illegal("vectors are for the form with an mbarrier");
-  }
-  return true;
-}
-
 void translate_store_async(Translation& t) { translate_transfer(t, false); }
 void translate_reduction_async(Translation& t) { translate_transfer(t, true); }
 
@@ -167,6 +152,15 @@ void translate_store_bulk(Translation& t) {
   detail->size = lane_operand(t, t.operand(1), Type::u64);
   if (t.operand_count() > 2 && t.integer(t.operand(2), "the initial value") != 0) t.illegal("the value must be 0");
   t.emit(clear).detail = t.keep(std::move(detail));
+}
+
+}  // namespace
+
+void add_asynchronous_stores(InstructionSet& set) {
+  constexpr InstructionTraits kAsync{.reach = Reach::own_cluster, .proxy = Proxy::async};
+  set.add("st.async", translate_store_async, kAsync);
+  set.add("red.async", translate_reduction_async, kAsync);
+  set.add("st.bulk", translate_store_bulk, {.reach = Reach::own_cluster, .proxy = Proxy::async, .announced = false});
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -29,7 +29,7 @@ struct TensorDetail : OpDetail {
   TargetOperands target;        ///< loads
   SharedOperand shared_source;  ///< stores
   bool reduces = false;
-  ReductionOperation operation = ReductionOperation::add;
+  AtomicOperation operation = AtomicOperation::add;
 };
 
 const TensorDetail& detail_of(const Op& op) { return *static_cast<const TensorDetail*>(op.detail); }
@@ -139,28 +139,30 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// How a reduction sees the elements of a map.
-ReductionType reduction_type(const TensorDetail& detail, TensorElement element) {
-  const bool bits = detail.operation >= ReductionOperation::bit_and;
-  ReductionType type{};
+/// The reduction of the elements of a map.
+BulkFunction reduction_of(const TensorDetail& detail, TensorElement element) {
+  const AtomicOperation operation = detail.operation;
+  const bool bits = operation == AtomicOperation::bit_and || operation == AtomicOperation::bit_or ||
+                    operation == AtomicOperation::bit_xor;
+  ptx::Type type = ptx::Type::none;
   switch (element) {
-    case TensorElement::u32: type = bits ? ReductionType::b32 : ReductionType::u32; break;
-    case TensorElement::s32: type = bits ? ReductionType::b32 : ReductionType::s32; break;
-    case TensorElement::u64: type = bits ? ReductionType::b64 : ReductionType::u64; break;
-    case TensorElement::s64: type = bits ? ReductionType::b64 : ReductionType::s64; break;
-    case TensorElement::f16: type = ReductionType::f16; break;
-    case TensorElement::bf16: type = ReductionType::bf16; break;
-    case TensorElement::f32: type = ReductionType::f32; break;
-    case TensorElement::f32_ftz: type = ReductionType::f32_ftz; break;
+    case TensorElement::u32: type = bits ? ptx::Type::b32 : ptx::Type::u32; break;
+    case TensorElement::s32: type = bits ? ptx::Type::b32 : ptx::Type::s32; break;
+    case TensorElement::u64: type = bits ? ptx::Type::b64 : ptx::Type::u64; break;
+    case TensorElement::s64: type = bits ? ptx::Type::b64 : ptx::Type::s64; break;
+    case TensorElement::f16: type = ptx::Type::f16; break;
+    case TensorElement::bf16: type = ptx::Type::bf16; break;
+    case TensorElement::f32:
+    case TensorElement::f32_ftz: type = ptx::Type::f32; break;
     default: refuse(detail, fmt::format("there are no reductions of {}", name_of(element)));
   }
-  if (type == ReductionType::s64 && detail.operation == ReductionOperation::add) type = ReductionType::u64;
-  if (!is_legal(detail.operation, type, false)) {
-    refuse(detail, fmt::format("there is no .{} of {}", name_of(detail.operation), name_of(element)),
+  if (type == ptx::Type::s64 && operation == AtomicOperation::add) type = ptx::Type::u64;
+  if (!bulk_reduction_exists(operation, type, false)) {
+    refuse(detail, fmt::format("there is no .{} of {}", name_of(operation), name_of(element)),
            {"legal are add of 32-bit integers, u64, f16, bf16 and f32; min and max of integers, f16 and bf16; inc and "
             "dec of u32; and, or and xor of 32 and 64-bit integers"});
   }
-  return type;
+  return bulk_function(operation, type, /*flush=*/element == TensorElement::f32_ftz);
 }
 
 Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
@@ -171,7 +173,7 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
     if (box->map.element == TensorElement::u4_unpacked) {
       refuse(detail, fmt::format("{} can be loaded, not stored", name_of(box->map.element)));
     }
-    const ReductionType type = detail.reduces ? reduction_type(detail, box->map.element) : ReductionType::u32;
+    const BulkFunction reduce = detail.reduces ? reduction_of(detail, box->map.element) : nullptr;
     check_rows(fragment.grid(), *box, true, detail.what);
     const std::string name = fmt::format("{}: source", detail.what);
     const uint32_t source = detail.shared_source.at(fragment, lane, name.c_str());
@@ -180,7 +182,7 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
     const auto read = [block, box, source] {
       return gather_box(*box, block->shared.data(), source & kSharedOffsetMask);
     };
-    const auto write = [block, box, type, &detail](const std::vector<std::byte>& rows) {
+    const auto write = [block, box, reduce, &detail](const std::vector<std::byte>& rows) {
       const Grid& grid = *block->cluster->grid;
       check_rows(grid, *box, true, detail.what);
       const uint32_t inside = box->inside_end - box->inside_first;
@@ -188,8 +190,8 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
         // The last piece of 16 bytes may reach past the tensor; past the allocation it must not.
         if (count > inside && grid.memory->find(address, count) == nullptr) count = inside;
         std::byte* target = DeviceMemory::host(address);
-        if (detail.reduces) {
-          reduce(detail.operation, type, target, bytes, count);
+        if (reduce != nullptr) {
+          reduce(target, bytes, count);
         } else {
           std::memcpy(target, bytes, count);
         }
@@ -244,7 +246,7 @@ void translate_tensor_copy(Translation& t, bool reduction) {
   if (reduction) {
     detail->what = "cp.reduce.async.bulk.tensor";
     detail->operation =
-        *reduction_operation(t.modifiers.require_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"}));
+        atomic_operation(t.modifiers.require_one_of({"add", "min", "max", "inc", "dec", "and", "or", "xor"}));
   }
   detail->rank = take_rank(t);
   const std::string_view destination = take_space(t), source = take_space(t);

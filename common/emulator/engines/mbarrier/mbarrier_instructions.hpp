@@ -1,4 +1,4 @@
-// Pieces of the translation of mbarrier instructions that live in more than one file.
+// The family of mbarrier instructions, and the pieces of their translation that more than one file needs.
 #pragma once
 
 #include <initializer_list>
@@ -7,6 +7,8 @@
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
+
+void add_mbarrier_operations(InstructionSet& set);
 
 /// Takes an ordering and its scope (.cta or .cluster), which must come together or not at all. True when it is
 /// `.relaxed`.

@@ -297,6 +297,6 @@ void translate_copy_arrival(Translation& t) {
   t.emit(arrive_after_copies).detail = t.keep(std::move(detail));
 }
 
-void add_mbarrier_operations(InstructionSet& set) { set.add("mbarrier", translate_mbarrier); }
+void add_mbarrier_operations(InstructionSet& set) { set.add("mbarrier", translate_mbarrier, kOrdinary); }
 
 }  // namespace stagecraft::emulator::machine

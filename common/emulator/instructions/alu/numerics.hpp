@@ -58,6 +58,9 @@ STAGECRAFT_INLINE T saturated(T value) {
   return positive < T{1} ? positive : T{1};
 }
 
+// 16-bit floats: numerics/narrow_floats.hpp has these conversions for single values. Here they have no branches and
+// every rounding mode, and they are inlined into loops that are compiled for each level of the processor, which may
+// call no function that other files share (host/isa_level.hpp).
 STAGECRAFT_INLINE float float_from_bf16(uint16_t bits) { return bits_as<float>(static_cast<uint32_t>(bits) << 16); }
 
 /// Exact. The exponent is moved by a multiplication, which also makes subnormals right.

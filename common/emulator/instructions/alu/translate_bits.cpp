@@ -147,25 +147,25 @@ void translate_fns(Translation& t) {
 }  // namespace
 
 void add_bit_translators(InstructionSet& set) {
-  set.add("and", translate_and);
-  set.add("or", translate_or);
-  set.add("xor", translate_xor);
-  set.add("not", translate_not);
-  set.add("cnot", translate_cnot);
-  set.add("lop3", translate_lop3);
-  set.add("shl", translate_shl);
-  set.add("shr", translate_shr);
-  set.add("shf", translate_shf);
-  set.add("prmt", translate_prmt);
-  set.add("popc", translate_popc);
-  set.add("clz", translate_clz);
-  set.add("bfind", translate_bfind);
-  set.add("brev", translate_brev);
-  set.add("bfe", translate_bfe);
-  set.add("bfi", translate_bfi);
-  set.add("bmsk", translate_bmsk);
-  set.add("szext", translate_szext);
-  set.add("fns", translate_fns);
+  set.add("and", translate_and, kOrdinary);
+  set.add("or", translate_or, kOrdinary);
+  set.add("xor", translate_xor, kOrdinary);
+  set.add("not", translate_not, kOrdinary);
+  set.add("cnot", translate_cnot, kOrdinary);
+  set.add("lop3", translate_lop3, kOrdinary);
+  set.add("shl", translate_shl, kOrdinary);
+  set.add("shr", translate_shr, kOrdinary);
+  set.add("shf", translate_shf, kOrdinary);
+  set.add("prmt", translate_prmt, kOrdinary);
+  set.add("popc", translate_popc, kOrdinary);
+  set.add("clz", translate_clz, kOrdinary);
+  set.add("bfind", translate_bfind, kOrdinary);
+  set.add("brev", translate_brev, kOrdinary);
+  set.add("bfe", translate_bfe, kOrdinary);
+  set.add("bfi", translate_bfi, kOrdinary);
+  set.add("bmsk", translate_bmsk, kOrdinary);
+  set.add("szext", translate_szext, kOrdinary);
+  set.add("fns", translate_fns, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

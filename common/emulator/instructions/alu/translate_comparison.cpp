@@ -226,12 +226,12 @@ void translate_copysign(Translation& t) {
 }  // namespace
 
 void add_comparison_translators(InstructionSet& set) {
-  set.add("setp", translate_setp);
-  set.add("set", translate_set);
-  set.add("selp", translate_selp);
-  set.add("slct", translate_slct);
-  set.add("testp", translate_testp);
-  set.add("copysign", translate_copysign);
+  set.add("setp", translate_setp, kOrdinary);
+  set.add("set", translate_set, kOrdinary);
+  set.add("selp", translate_selp, kOrdinary);
+  set.add("slct", translate_slct, kOrdinary);
+  set.add("testp", translate_testp, kOrdinary);
+  set.add("copysign", translate_copysign, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -462,6 +462,6 @@ void translate_cvt(Translation& t) {
 
 }  // namespace
 
-void add_conversion_translators(InstructionSet& set) { set.add("cvt", translate_cvt); }
+void add_conversion_translators(InstructionSet& set) { set.add("cvt", translate_cvt, kOrdinary); }
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -223,6 +223,9 @@ void translate_reciprocal_or_root(Translation& t, Operation operation) {
 }
 void translate_rcp(Translation& t) { translate_reciprocal_or_root(t, Operation::reciprocal); }
 void translate_sqrt(Translation& t) { translate_reciprocal_or_root(t, Operation::square_root); }
+InstructionTraits root_traits(const ptx::Instruction& instruction) {
+  return arithmetic_traits(instruction, {"rn", "rz", "rm", "rp"});
+}
 
 void translate_rsqrt(Translation& t) {
   t.modifiers.require("approx");
@@ -233,6 +236,10 @@ void translate_rsqrt(Translation& t) {
     return emit_plain(t, require_handlers(t, operation, type), type, {type});
   }
   emit_plain(t, require_handlers(t, Operation::reciprocal_root, type, flush ? unsigned{kFlush} : 0), type, {type});
+}
+
+InstructionTraits reciprocal_root_traits(const ptx::Instruction& instruction) {
+  return ptx::has_modifier(instruction, "ftz") ? kOrdinary : arithmetic_traits(instruction, {"f64"});
 }
 
 void translate_approximation(Translation& t, Operation operation) {
@@ -269,14 +276,14 @@ void translate_tanh(Translation& t) {
 }  // namespace
 
 void add_floating_translators(InstructionSet& set) {
-  set.add("rcp", translate_rcp);
-  set.add("sqrt", translate_sqrt);
-  set.add("rsqrt", translate_rsqrt);
-  set.add("sin", translate_sin);
-  set.add("cos", translate_cos);
-  set.add("lg2", translate_lg2);
-  set.add("ex2", translate_ex2);
-  set.add("tanh", translate_tanh);
+  set.add("rcp", translate_rcp, root_traits);
+  set.add("sqrt", translate_sqrt, root_traits);
+  set.add("rsqrt", translate_rsqrt, reciprocal_root_traits);
+  set.add("sin", translate_sin, kOrdinary);
+  set.add("cos", translate_cos, kOrdinary);
+  set.add("lg2", translate_lg2, kOrdinary);
+  set.add("ex2", translate_ex2, kOrdinary);
+  set.add("tanh", translate_tanh, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

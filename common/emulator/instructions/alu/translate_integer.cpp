@@ -129,6 +129,9 @@ void translate_rem(Translation& t) {
   const Type type = t.modifiers.require_type({Type::u16, Type::u32, Type::u64, Type::s16, Type::s32, Type::s64});
   emit_same(t, Operation::remainder, type, 2);
 }
+InstructionTraits division_traits(const ptx::Instruction& instruction) {
+  return arithmetic_traits(instruction, {"rn", "rz", "rm", "rp", "s64", "u64"});
+}
 
 void translate_sign(Translation& t, Operation operation) {
   if (const auto type = t.modifiers.take_type({Type::s16, Type::s32, Type::s64})) {
@@ -174,25 +177,25 @@ void translate_dp2a(Translation& t) { translate_dot(t, Operation::dp2a); }
 }  // namespace
 
 void add_integer_translators(InstructionSet& set) {
-  set.add("add", translate_add);
-  set.add("sub", translate_sub);
-  set.add("addc", translate_addc);
-  set.add("subc", translate_subc);
-  set.add("mul", translate_mul);
-  set.add("mad", translate_mad);
-  set.add("madc", translate_madc);
-  set.add("fma", translate_fused);
-  set.add("mul24", translate_mul24);
-  set.add("mad24", translate_mad24);
-  set.add("div", translate_div);
-  set.add("rem", translate_rem);
-  set.add("abs", translate_abs);
-  set.add("neg", translate_neg);
-  set.add("min", translate_min);
-  set.add("max", translate_max);
-  set.add("sad", translate_sad);
-  set.add("dp4a", translate_dp4a);
-  set.add("dp2a", translate_dp2a);
+  set.add("add", translate_add, kOrdinary);
+  set.add("sub", translate_sub, kOrdinary);
+  set.add("addc", translate_addc, kOrdinary);
+  set.add("subc", translate_subc, kOrdinary);
+  set.add("mul", translate_mul, kOrdinary);
+  set.add("mad", translate_mad, kOrdinary);
+  set.add("madc", translate_madc, kOrdinary);
+  set.add("fma", translate_fused, kOrdinary);
+  set.add("mul24", translate_mul24, kOrdinary);
+  set.add("mad24", translate_mad24, kOrdinary);
+  set.add("div", translate_div, division_traits);
+  set.add("rem", translate_rem, division_traits);
+  set.add("abs", translate_abs, kOrdinary);
+  set.add("neg", translate_neg, kOrdinary);
+  set.add("min", translate_min, kOrdinary);
+  set.add("max", translate_max, kOrdinary);
+  set.add("sad", translate_sad, kOrdinary);
+  set.add("dp4a", translate_dp4a, kOrdinary);
+  set.add("dp2a", translate_dp2a, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
+#include "emulator/instructions/alu/arithmetic.hpp"
 #include "emulator/ptx/modifiers.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -84,6 +86,16 @@ void emit_plain(Translation& t, Handlers handlers, Type destination, std::initia
   }
   const RegisterOffset result = exact_destination(t, size_t{0}, destination);
   emit_op(t, handlers, {result, offsets[0], offsets[1], offsets[2]}, immediate);
+}
+
+InstructionTraits arithmetic_traits(const ptx::Instruction& instruction,
+                                    std::initializer_list<std::string_view> with_branches) {
+  InstructionTraits traits = kOrdinary;
+  const bool branches = std::any_of(with_branches.begin(), with_branches.end(), [&](std::string_view modifier) {
+    return ptx::has_modifier(instruction, modifier);
+  });
+  if (branches) traits.flow = Flow::branches;
+  return traits;
 }
 
 std::optional<RoundingMode> take_rounding(Translation& t) {

@@ -49,6 +49,11 @@ ptx::Type unsigned_for_bits(ptx::Type type);
 /// Untyped bits of as many bytes (2, 4, 8).
 ptx::Type bits_of_size(uint32_t bytes);
 
+/// The traits of an instruction that computes in registers, but is more than one on the chip when it has one of these
+/// modifiers: ptxas then makes branches or a call of it.
+InstructionTraits arithmetic_traits(const ptx::Instruction& instruction,
+                                    std::initializer_list<std::string_view> with_branches);
+
 void add_integer_translators(InstructionSet& set);
 void add_bit_translators(InstructionSet& set);
 void add_comparison_translators(InstructionSet& set);

@@ -8,7 +8,7 @@
 #include "emulator/fatbin/bytes.hpp"
 #include "emulator/fatbin/container.hpp"
 #include "emulator/fatbin/selection.hpp"
-#include "emulator/instructions/calls.hpp"
+#include "emulator/instructions/function_calls.hpp"
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
 #include "emulator/runtime/model/code_images.hpp"

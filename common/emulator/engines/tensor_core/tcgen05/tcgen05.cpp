@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "emulator/engines/tensor_core/warp_mma/mma_sync.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
@@ -38,6 +37,7 @@ void translate(Translation& t) {
     t.unsupported(fmt::format("tensor memory and tcgen05 need an sm_100a device, and this one ({}) is {}",
                               t.architecture().name, t.architecture().target));
   }
+  t.function().kernel().uses_tensor_memory = true;
   if (t.modifiers.take("alloc")) return translate_allocation(t);
   if (t.modifiers.take("dealloc")) return translate_deallocation(t);
   if (t.modifiers.take("relinquish_alloc_permit")) return translate_relinquish(t);
@@ -102,11 +102,8 @@ uint32_t uniform_tensor_address(const Fragment& fragment, const MemoryOperand& o
               {"legal: the same address in all lanes; each lane's own place follows from its number"}, others);
 }
 
-void add_tensor_core_operations(InstructionSet& set) {
-  set.add("tcgen05", translate);
-  set.add("mma", translate_mma_sync);
-  set.add("wmma", translate_wmma);
-  set.add("wgmma", translate_wgmma);
+void add_tcgen05_operations(InstructionSet& set) {
+  set.add("tcgen05", translate, {.reach = Reach::own_cluster, .proxy = Proxy::async});
 }
 
 }  // namespace stagecraft::emulator::machine

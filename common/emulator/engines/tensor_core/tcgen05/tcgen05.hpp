@@ -1,4 +1,5 @@
-// The translators of tcgen05's instructions, which tcgen05.cpp tells apart. Each has taken nothing but its own name.
+// The family tcgen05, and the translators of tcgen05's instructions, which tcgen05.cpp tells apart. Each has taken
+// nothing but its own name.
 #pragma once
 
 #include "emulator/state/grid.hpp"
@@ -6,6 +7,8 @@
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
+
+void add_tcgen05_operations(InstructionSet& set);
 
 void translate_allocation(Translation&);    // alloc
 void translate_deallocation(Translation&);  // dealloc

@@ -106,8 +106,6 @@ void take_destinations(Translation& t, uint32_t count, Type type, Registers& reg
   for (uint32_t i = 0; i < count; ++i) registers[i] = t.destination(is_vector ? operand.list[i] : operand, type);
 }
 
-}  // namespace
-
 void translate_mma_sync(Translation& t) {
   const auto take_type = [&] {
     return t.modifiers.require_one_of(
@@ -179,5 +177,9 @@ void translate_mma_sync(Translation& t) {
   choose_multiply(tile);
   t.emit(multiply).detail = t.keep(std::move(detail));
 }
+
+}  // namespace
+
+void add_mma_sync(InstructionSet& set) { set.add("mma", translate_mma_sync, kOrdinary); }
 
 }  // namespace stagecraft::emulator::machine

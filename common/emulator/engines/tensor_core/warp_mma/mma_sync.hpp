@@ -1,12 +1,11 @@
-// The translators of the matrix multiplications that came before tcgen05: mma.sync and wmma of a warp, wgmma of four.
+// The families of matrix multiplications of one warp: mma.sync and wmma.
 #pragma once
 
-#include "emulator/translation/translation.hpp"
+#include "emulator/translation/registration.hpp"
 
 namespace stagecraft::emulator::machine {
 
-void translate_mma_sync(Translation&);
-void translate_wmma(Translation&);
-void translate_wgmma(Translation&);
+void add_mma_sync(InstructionSet& set);
+void add_wmma(InstructionSet& set);
 
 }  // namespace stagecraft::emulator::machine

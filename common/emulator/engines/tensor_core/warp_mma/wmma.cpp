@@ -363,11 +363,13 @@ void translate_multiply(Translation& t) {
   t.emit(multiply).detail = t.keep(std::move(detail));
 }
 
-}  // namespace
-
 void translate_wmma(Translation& t) {
   if (t.modifiers.has("mma")) return translate_multiply(t);
   translate_transfer(t, t.modifiers.has("store"));
 }
+
+}  // namespace
+
+void add_wmma(InstructionSet& set) { set.add("wmma", translate_wmma, kOrdinary); }
 
 }  // namespace stagecraft::emulator::machine

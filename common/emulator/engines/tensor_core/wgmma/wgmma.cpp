@@ -14,11 +14,11 @@
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/engines/tensor_core/register_fragments.hpp"
-#include "emulator/engines/tensor_core/warp_mma/mma_sync.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/waiting.hpp"
+#include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -339,8 +339,6 @@ void translate_multiply(Translation& t) {
   t.emit(multiply).detail = t.keep(std::move(detail));
 }
 
-}  // namespace
-
 void translate_wgmma(Translation& t) {
   if (t.architecture().major != 9) {
     t.unsupported(fmt::format("wgmma needs an sm_90a device, and this one ({}) is {}", t.architecture().name,
@@ -362,6 +360,10 @@ void translate_wgmma(Translation& t) {
   }
 }
 
+/// The guard of accumulators: waits until no operation under way has the one at `immediate`.
+///
+/// PTX forbids such an access, yet nvcc itself moves accumulators from one register to another between two wgmma, and
+/// ptxas then waits as this does.
 Outcome wait_for_accumulator(Fragment& fragment, const Op& op, LaneMask) {
   Warpgroup* const group = find_warpgroup(fragment);
   if (group == nullptr || group->queue.empty()) return Outcome::next;
@@ -375,6 +377,14 @@ Outcome wait_for_accumulator(Fragment& fragment, const Op& op, LaneMask) {
   group->waiting.push_back(&fragment);
   sleep(fragment, {WaitKind::warpgroup_mma, 1, 0});
   return Outcome::blocked;
+}
+
+}  // namespace
+
+void add_wgmma(InstructionSet& set) {
+  set.add("wgmma", translate_wgmma, {.reach = Reach::own_cluster, .proxy = Proxy::async});
+  set.add("wgmma.mma_async", translate_wgmma,
+          {.reach = Reach::own_cluster, .proxy = Proxy::async, .result_guard = wait_for_accumulator});
 }
 
 }  // namespace stagecraft::emulator::machine

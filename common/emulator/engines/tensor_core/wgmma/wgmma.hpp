@@ -13,6 +13,7 @@
 
 #include "emulator/engines/tensor_core/matrix_operand.hpp"
 #include "emulator/state/op.hpp"
+#include "emulator/translation/registration.hpp"
 
 namespace stagecraft::emulator::machine {
 struct Block;
@@ -80,11 +81,6 @@ struct Warpgroup {
   WarpgroupAccumulator accumulator;
 };
 
-/// The handler of an Op that stands before each instruction of a kernel which names a register that is an accumulator
-/// of some wgmma; `immediate` is the register's offset. It waits until no operation under way has that accumulator.
-///
-/// PTX forbids such an access, yet nvcc itself moves accumulators from one register to another between two wgmma, and
-/// ptxas then waits as this does.
-Outcome wait_for_accumulator(Fragment& fragment, const Op& op, LaneMask mask);
+void add_wgmma(InstructionSet& set);
 
 }  // namespace stagecraft::emulator::machine

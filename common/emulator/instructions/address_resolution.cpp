@@ -1,4 +1,4 @@
-// The careful way from addresses to bytes: lane by lane, with a reason for each that cannot be.
+// From addresses to bytes, the careful way: lane by lane, with a reason for each address that is refused.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace stagecraft::emulator::machine {
 namespace {
 
-/// What an access to shared memory needs to know to say what is wrong with it.
+/// What a report about an access of shared memory says.
 struct Wish {
   std::string_view name;
   AccessVerb verb;
@@ -35,7 +35,7 @@ std::string act(std::string_view name, AccessVerb verb, uint32_t bytes) {
   return fmt::format("`{}` {} {}", name, spell(verb), bytes_phrase(bytes));
 }
 
-/// Whether the kernel has asked where the scratch memory of cooperative groups is.
+/// Whether the kernel reads the address of the scratch memory of cooperative groups.
 bool has_scratch(const Kernel* kernel) {
   return kernel != nullptr &&
          std::any_of(kernel->specials.begin(), kernel->specials.end(),
@@ -51,7 +51,7 @@ std::string shared_size_phrase(Fragment& fragment, const Block& block) {
                      kSharedReservedBytes + size);
 }
 
-/// The byte of shared memory at an address, or a Fault about it (returned: the caller adds the lanes).
+/// The byte of shared memory at an address, or what is wrong with it. The caller adds the lanes and throws.
 struct SharedResult {
   std::byte* pointer = nullptr;
   FaultKind kind = FaultKind::illegal_address;
@@ -113,7 +113,7 @@ SharedResult find_shared(Fragment& fragment, uint32_t address, const Wish& wish)
   return result;
 }
 
-/// What became of one lane.
+/// The result for one lane: a pointer, or why there is none.
 struct Verdict {
   std::byte* pointer = nullptr;
   FaultKind kind = FaultKind::illegal_address;
@@ -130,7 +130,7 @@ bool looks_like_host(uint64_t address) { return address - 0x5500'0000'0000 < 0x2
 Verdict find_global(Fragment& fragment, const AccessDetail& access, uint64_t address) {
   DeviceMemory& memory = *fragment.grid().memory;
   const auto start = [&] { return fmt::format("{} at {:#x}", act(access.name, access.verb, access.bytes), address); };
-  // As on the chip, alignment comes before all else.
+  // The chip also checks the alignment first.
   if (address % access.alignment != 0) {
     return refuse(
         FaultKind::misaligned_address, fmt::format("{}, which is not a multiple of {}", start(), access.alignment),
@@ -173,7 +173,7 @@ Verdict find_global(Fragment& fragment, const AccessDetail& access, uint64_t add
   return {DeviceMemory::host(address), {}, {}, {}};
 }
 
-/// As the program has it, before it is cut to the 32 bits that count in shared memory.
+/// The address as the program gives it, before it is cut to the 32 bits that count in shared memory.
 uint64_t written_address(const Fragment& fragment, const AccessDetail& access, uint32_t lane) {
   const auto offset = static_cast<uint64_t>(access.offset);
   if (access.base == kNoRegister) return offset;
@@ -236,7 +236,7 @@ Verdict find_parameter(Fragment& fragment, const AccessDetail& access, uint64_t 
     return refuse(FaultKind::misaligned_address,
                   fmt::format("{}, which is not a multiple of {}", start(), access.alignment));
   }
-  // Reads only: the buffer is the launch's.
+  // Kernels only read the buffer, which belongs to the launch.
   return {const_cast<std::byte*>(parameters.data()) + offset, {}, {}, {}};
 }
 
@@ -276,7 +276,7 @@ Verdict find_lane(Fragment& fragment, const AccessDetail& access, uint32_t lane)
   return find_global(fragment, access, address);
 }
 
-/// The pointer of a lane whose address is of the common kinds and in order; null says nothing.
+/// The pointer of a lane whose address is of a common kind and legal; null where more must be looked at.
 std::byte* find_quickly(Fragment& fragment, const AccessDetail& access, uint32_t lane) {
   if (access.space != AccessSpace::global && access.space != AccessSpace::generic) return nullptr;
   const uint64_t address = address_of_lane(fragment, access, lane);

@@ -1,5 +1,5 @@
 // The names by which reports call kernels.
-#include "emulator/translation/names.hpp"
+#include "emulator/translation/demangling.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,9 +26,10 @@ TEST(NamesTest, OfTooManyArgumentsNoneIsNamed) {
   EXPECT_EQ(short_function_name("_Z4gemmI" + types + "Evv"), "gemm<...>");
 }
 
-// As of gemm_device of CuTe's second tutorial for sm_100, which llvm-cxxfilt reads, and c++filt does not.
+// The name has the form of gemm_device of CuTe's second tutorial for sm_100, which llvm-cxxfilt reads and c++filt does
+// not.
 TEST(NamesTest, ANameThatTheLibraryCannotReadIsTakenFromItsMangledForm) {
-  const std::string arguments = "I13SharedStorageI1aEN1b1cIJS2_X_EEEEvT_";  // X: an expression, which is not one
+  const std::string arguments = "I13SharedStorageI1aEN1b1cIJS2_X_EEEEvT_";  // X begins an expression, and this is none
   EXPECT_EQ(short_function_name("_Z11gemm_device" + arguments), "gemm_device<...>");
   EXPECT_EQ(short_function_name("_ZN7cutlass13device_kernel" + arguments), "device_kernel<...>");
   EXPECT_EQ(short_function_name("_Z99gemm"), "_Z99gemm");

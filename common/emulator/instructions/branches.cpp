@@ -1,13 +1,14 @@
-// Branches, calls, exits.
+// Branches and exits. Calls and returns belong to the same family: function_calls.cpp.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "emulator/instructions/calls.hpp"
 #include "emulator/instructions/exit_lanes.hpp"
+#include "emulator/instructions/families.hpp"
+#include "emulator/instructions/function_calls.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
-#include "emulator/translation/translation.hpp"
+#include "emulator/translation/function_translator.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -67,7 +68,7 @@ void translate_brx(Translation& t) {
   }
   auto detail = std::make_unique<BranchTableDetail>();
   FunctionTranslator& function = t.function();
-  // Labels behind this instruction have no place yet; each gets an Op of its own that branches there.
+  // Labels after this instruction have no place yet, so each label gets an Op of its own that branches there.
   const std::vector<uint32_t>& labels = function.function().branch_tables.at(table.symbol).targets;
   const uint32_t first = function.next_pc() + 1;
   for (size_t i = 0; i < labels.size(); ++i) detail->targets.push_back(first + static_cast<uint32_t>(i));
@@ -77,7 +78,7 @@ void translate_brx(Translation& t) {
   op.detail = kept;
   const RegisterOffset guard = op.guard;
   if (guard != kNoRegister) {
-    // Lanes that the guard leaves out must not fall into the table of branches.
+    // Lanes for which the guard does not hold would run into the table of branches.
     t.unsupported("a guarded brx.idx is not implemented");
   }
   for (const uint32_t label : labels) {
@@ -101,20 +102,26 @@ Outcome trap(Fragment&, const Op&, LaneMask mask) {
 
 Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
 
+void translate_pmevent(Translation& t) {
+  t.modifiers.take("mask");
+  t.emit(do_nothing);
+}
+
 }  // namespace
 
 void add_control_flow(InstructionSet& set) {
-  set.add("bra", translate_bra);
-  set.add("brx", translate_brx);
-  set.add("call", translate_call);
-  set.add("ret", translate_return);
-  set.add("exit", [](Translation& t) { t.emit(exit_thread); });
-  set.add("trap", [](Translation& t) { t.emit(trap); });
-  set.add("brkpt", [](Translation& t) { t.emit(do_nothing); });
-  set.add("pmevent", [](Translation& t) {
-    t.modifiers.take("mask");
-    t.emit(do_nothing);
-  });
+  constexpr InstructionTraits kLeaves{.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::leaves};
+  set.add("bra", translate_bra, kLeaves);
+  set.add("brx", translate_brx, kLeaves);
+  set.add("call", translate_call, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::calls});
+  set.add("ret", translate_return, kLeaves);
+  set.add(
+      "exit", [](Translation& t) { t.emit(exit_thread); }, kLeaves);
+  set.add(
+      "trap", [](Translation& t) { t.emit(trap); }, kLeaves);
+  set.add(
+      "brkpt", [](Translation& t) { t.emit(do_nothing); }, kOrdinary);
+  set.add("pmevent", translate_pmevent, kOrdinary);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,5 @@
-// The functions that the CUDA runtime provides to device code.
+// The functions that the CUDA runtime provides to device code: vprintf, __assertfail, malloc, free and
+// cudaGraphSetConditional. The table at the end has them all.
 #include <fmt/format.h>
 
 #include <array>
@@ -6,8 +7,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "emulator/instructions/calls.hpp"
 #include "emulator/instructions/device_printf.hpp"
+#include "emulator/instructions/function_calls.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 
@@ -30,7 +31,7 @@ void set_result(Fragment& fragment, const std::vector<CallArea>& areas, uint32_t
               std::min<size_t>(sizeof value, areas[0].size));
 }
 
-/// The bytes from a generic address to the end of what it points into; empty when it points to nothing.
+/// The bytes from a generic address to the end of the memory that it points into; empty when it points nowhere.
 std::span<const std::byte> bytes_from(const Fragment& fragment, uint32_t lane, uint64_t address) {
   const Located located = locate(address);
   const Warp& warp = *fragment.warp;
@@ -118,7 +119,7 @@ void release(Fragment& fragment, LaneMask mask, const std::vector<CallArea>& arg
   });
 }
 
-/// cudaGraphSetConditional(handle, value): the handle is the address of the value, which the graph's owner reads.
+/// cudaGraphSetConditional(handle, value): the handle is the address of the value, which the owner of the graph reads.
 void set_condition(Fragment& fragment, LaneMask mask, const std::vector<CallArea>& arguments,
                    const std::vector<CallArea>&) {
   note_effect(fragment);
@@ -136,14 +137,15 @@ void set_condition(Fragment& fragment, LaneMask mask, const std::vector<CallArea
 
 }  // namespace
 
-Builtin find_builtin(const std::string& name) {
-  static const std::unordered_map<std::string, Builtin> builtins = {{"vprintf", print},
-                                                                    {"__assertfail", fail_assertion},
-                                                                    {"malloc", allocate},
-                                                                    {"free", release},
-                                                                    {"cudaGraphSetConditional", set_condition}};
+const Builtin* find_builtin(const std::string& name) {
+  static const std::unordered_map<std::string, Builtin> builtins = {
+      {"vprintf", {print}},
+      {"__assertfail", {fail_assertion, Reach::own_cluster}},
+      {"malloc", {allocate}},
+      {"free", {release}},
+      {"cudaGraphSetConditional", {set_condition}}};
   const auto found = builtins.find(name);
-  return found == builtins.end() ? nullptr : found->second;
+  return found == builtins.end() ? nullptr : &found->second;
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-#include "emulator/translation/names.hpp"
+#include "emulator/translation/demangling.hpp"
 
 #include <cxxabi.h>
 
@@ -19,8 +19,8 @@ std::string demangle(const std::string& name) {
 
 namespace {
 
-/// Position behind the last `separator` outside all brackets, 0 when there is none.
-size_t behind_last(const std::string& text, char separator) {
+/// The position after the last `separator` outside all brackets, 0 when there is none.
+size_t after_last(const std::string& text, char separator) {
   int depth = 0;
   for (size_t i = text.size(); i-- > 0;) {
     const char c = text[i];
@@ -33,7 +33,7 @@ size_t behind_last(const std::string& text, char separator) {
 
 constexpr size_t kLongName = 120;  // about a line of a report
 
-/// The name with "..." in place of template arguments that lie deeper than `deepest` brackets.
+/// The name with "..." in place of template arguments inside more than `deepest` brackets.
 std::string without_inner_arguments(const std::string& name, int deepest) {
   std::string text;
   int depth = 0;
@@ -46,8 +46,8 @@ std::string without_inner_arguments(const std::string& name, int deepest) {
   return text;
 }
 
-/// The last part of a mangled function's name, as it stands in there; the name as it is when it has none. For what the
-/// C++ library cannot demangle, though nvcc has mangled it as it should: some kernels of CuTe.
+/// The last part of the name of a mangled function, read from the mangled form; the name as it is when it has no parts.
+/// The C++ library cannot demangle some kernels of CuTe, although nvcc has mangled them correctly.
 std::string name_within(const std::string& mangled) {
   size_t at = mangled.starts_with("_ZN") ? 3 : 2;
   std::string_view last;
@@ -80,8 +80,8 @@ std::string short_function_name(const std::string& mangled) {
       }
     }
   }
-  name.erase(0, behind_last(name, ' '));
-  name.erase(0, behind_last(name, ':'));
+  name.erase(0, after_last(name, ' '));
+  name.erase(0, after_last(name, ':'));
   for (int deepest = 1; deepest >= 0 && name.size() > kLongName; --deepest) {
     name = without_inner_arguments(name, deepest);
   }
@@ -90,8 +90,8 @@ std::string short_function_name(const std::string& mangled) {
 
 std::string source_name(const std::string& mangled) {
   std::string name = demangle(mangled);
-  name.erase(0, behind_last(name, ':'));
-  // ptxas and nvcc mark clones of function-local variables with a number behind a dollar sign.
+  name.erase(0, after_last(name, ':'));
+  // ptxas and nvcc mark clones of function-local variables with a number after a dollar sign.
   if (const size_t dollar = name.rfind('$'); dollar != std::string::npos && dollar > 0) name.resize(dollar);
   return name;
 }

@@ -1,4 +1,4 @@
-// mov, and the special registers that change while a warp runs.
+// mov: of registers, constants, special registers and vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/instructions/clocks.hpp"
+#include "emulator/instructions/families.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/translation/register_file.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -49,9 +52,7 @@ Op& emit_move(Translation& t, uint32_t bytes) {
   }
 }
 
-uint32_t lane_bytes(ptx::Type type) { return type == ptx::Type::pred ? 0 : std::max(2u, ptx::size_of(type)); }
-
-/// mov.b64 {lo, hi}, %rd and its kind: elements in the order of the vector, the first in the lowest bits.
+/// Moves such as mov.b64 {lo, hi}, %rd: elements are in the order of the vector, the first in the lowest bits.
 struct PartsDetail : OpDetail {
   std::vector<RegisterOffset> parts;  ///< kNoRegister for a sink
   uint32_t part_bytes = 0, whole_bytes = 0, whole_stride = 0, part_stride = 0;
@@ -113,7 +114,7 @@ void translate_parts(Translation& t, ptx::Type type) {
       continue;
     }
     const ptx::Type declared = t.register_type(part);
-    if (declared != ptx::Type::none && lane_bytes(declared) != detail->part_stride) {
+    if (declared != ptx::Type::none && bytes_per_lane(declared) != detail->part_stride) {
       t.illegal(fmt::format("register {} of type .{} cannot be a part of {} bits", part.name, ptx::name_of(declared),
                             8 * detail->part_bytes));
     }
@@ -133,7 +134,7 @@ void translate_parts(Translation& t, ptx::Type type) {
   }
 }
 
-/// mov.v4.u32 {%r1, %r2, %r3, _}, %ctaid and its kind: from one vector to another of as many elements.
+/// Moves such as mov.v4.u32 {%r1, %r2, %r3, _}, %ctaid: from one vector to another of as many elements.
 struct VectorMove : OpDetail {
   struct Element {
     RegisterOffset to, from;
@@ -145,7 +146,7 @@ struct VectorMove : OpDetail {
 Outcome move_vector(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const VectorMove*>(op.detail);
   for_each_lane(mask, [&](uint32_t lane) {
-    std::array<uint64_t, 4> values{};  // all are read first: what is written may be read, too
+    std::array<uint64_t, 4> values{};  // all are read first, because what is written may be read as well
     for (size_t i = 0; i < detail.elements.size(); ++i) {
       const VectorMove::Element& element = detail.elements[i];
       std::memcpy(&values[i], fragment.registers + element.from + lane * element.from_bytes,
@@ -178,58 +179,10 @@ void translate_vector(Translation& t, size_t count) {
     if (to[i].kind == ptx::OperandKind::sink) continue;
     const ptx::Type read = t.register_type(from[i]), written = t.register_type(to[i]);
     detail->elements.push_back({t.destination(to[i], type), t.source(from[i], type),
-                                lane_bytes(written == ptx::Type::none ? type : written),
-                                lane_bytes(read == ptx::Type::none ? type : read)});
+                                bytes_per_lane(written == ptx::Type::none ? type : written),
+                                bytes_per_lane(read == ptx::Type::none ? type : read)});
   }
   t.emit(move_vector).detail = t.keep(std::move(detail));
-}
-
-enum class Clock : uint64_t { cycles, nanoseconds };
-
-/// Cycles between two readings of a loop that does little else.
-constexpr Cycle kPollCycles = 64;
-/// Such a loop waits for the clock. From this time on each reading takes a part of what it has waited so far, so that a
-/// wait of a millisecond is not a million instructions. It ends late by that part at most.
-constexpr Cycle kPatience = 1024;
-constexpr Cycle kPartOfWait = 32;
-
-void take_time(Fragment& fragment) {
-  ClockPoll& poll = fragment.clock_poll;
-  Cycle& clock = fragment.warp->clock;
-  const bool waits =
-      poll.pc == fragment.pc && clock - poll.last <= kPollCycles && fragment.idle_poll_pc != Fragment::kEffect;
-  if (!waits) poll = {fragment.pc, clock, clock};
-  if (const Cycle waited = clock - poll.began; waited >= kPatience) clock += waited / kPartOfWait;
-  poll.last = clock;
-}
-
-template <typename Element>
-Outcome read_clock(Fragment& fragment, const Op& op, LaneMask mask) {
-  ++*fragment.effects;  // with a clock at hand, no loop need be endless (endless_loop.hpp)
-  take_time(fragment);
-  const Cycle cycles = fragment.warp->clock;
-  // One virtual cycle is taken as one nanosecond times the chip's clock; the emulated time starts with the launch.
-  const uint64_t khz = fragment.grid().architecture->clock_khz;
-  const uint64_t value = op.immediate == 0 ? cycles : cycles * 1'000'000 / khz;
-  const auto result = static_cast<Element>(op.b == 1 ? value >> 32 : value);
-  auto* to = lanes_at<Element>(fragment.registers, op.destination);
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = result; });
-  return Outcome::next;
-}
-
-bool translate_clock(Translation& t, ptx::Type type) {
-  const ptx::Operand& from = t.operand(1);
-  if (from.kind != ptx::OperandKind::special) return false;
-  const std::string& name = from.name;
-  const bool cycles = name == "clock" || name == "clock_hi" || name == "clock64";
-  const bool time = name == "globaltimer" || name == "globaltimer_lo" || name == "globaltimer_hi";
-  if (!cycles && !time) return false;
-  const RegisterOffset to = t.destination(0, type);
-  Op& op = ptx::size_of(type) == 8 ? t.emit(read_clock<uint64_t>) : t.emit(read_clock<uint32_t>);
-  op.destination = to;
-  op.immediate = time ? 1 : 0;
-  op.b = name.ends_with("_hi") ? 1 : 0;
-  return true;
 }
 
 void translate_mov(Translation& t) {
@@ -254,13 +207,13 @@ void translate_mov(Translation& t) {
   }
   const RegisterOffset from = t.source(1, type);
   const RegisterOffset to = t.destination(0, type);
-  Op& op = emit_move(t, lane_bytes(type));
+  Op& op = emit_move(t, bytes_per_lane(type));
   op.destination = to;
   op.a = from;
 }
 
 }  // namespace
 
-void add_moves(InstructionSet& set) { set.add("mov", translate_mov); }
+void add_moves(InstructionSet& set) { set.add("mov", translate_mov, kOrdinary); }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-#include "emulator/instructions/observation.hpp"
+#include "emulator/instructions/announcing_handlers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/ptx/modifiers.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 
@@ -16,7 +15,7 @@ namespace {
 
 constexpr uint32_t kMostBytes = 32;  // of one lane in one access
 
-/// Of all lanes, those that take part and the others: so it is a loop that the compiler turns into vector code.
+/// Adds for all lanes, whether they take part or not: the compiler turns such a loop into vector code.
 template <typename Value, typename Address>
 void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* __restrict sums) {
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -26,7 +25,7 @@ void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* _
   }
 }
 
-/// The addresses of all lanes. Those of shared memory have 32 bits.
+/// The addresses of all lanes. Addresses of shared memory have 32 bits.
 template <typename Address>
 [[gnu::always_inline]] inline void find_addresses(const Fragment& fragment, const AccessDetail& access,
                                                   Address* addresses) {
@@ -45,7 +44,7 @@ template <typename Address>
   }
 }
 
-/// The lanes whose generic addresses lie in one of the windows of 4 GiB.
+/// The lanes whose generic addresses are in one of the windows of 4 GiB.
 LaneMask lanes_within(const uint64_t* addresses, uint64_t window) {
   LaneMask lanes = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -62,7 +61,7 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   uint32_t overlaps = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) overlaps |= addresses[lane] < ends[lane] ? 1u : 0u;
   if (overlaps == 0) return false;
-  // Or they lie in different elements, whose numbers a small table can tell apart.
+  // Or they are in different elements, which a small table of their numbers shows.
   std::array<uint64_t, 16> elements{};
   bool apart = std::has_single_bit(bytes);
   const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
@@ -83,7 +82,7 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   return false;
 }
 
-/// What each lane stores: the instruction's own moves, into a buffer in place of memory.
+/// Collects what each lane stores, with the instruction's own moves into a buffer in place of memory.
 void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMask lanes, std::byte* values) {
   std::array<uint64_t, kWarpSize> pointers{};
   for_each_lane(lanes, [&](uint32_t lane) { pointers[lane] = reinterpret_cast<uint64_t>(values + lane * kMostBytes); });
@@ -93,7 +92,7 @@ void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMa
   }
 }
 
-/// Whether shared memory holds already what each lane stores. That the addresses are legal is not known yet.
+/// Whether shared memory already holds what each lane stores. It is not known yet whether the addresses are legal.
 bool is_there(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes,
               const std::byte* values) {
   bool there = true;
@@ -119,12 +118,12 @@ AccessKind kind_of(AccessVerb verb) {
   return AccessKind::update;
 }
 
-void tell(const Grid& grid, const MemoryAccess& event) {
+void announce_to(const Grid& grid, const MemoryAccess& event) {
   for (Observer* observer : grid.memory_observers) observer->access(event);
 }
 
-/// An access of shared memory, and of global memory where it is strong: its addresses are taken before the instruction,
-/// because a load may overwrite the register that holds them.
+/// An access of shared memory, or a strong one of global memory. It takes the addresses before the instruction is
+/// executed, because a load may overwrite the register that holds them.
 class ObservedAccess {
  public:
   ObservedAccess(const Fragment& fragment, LaneMask mask, const ObservedOp& plain)
@@ -163,12 +162,12 @@ class ObservedAccess {
                        nullptr,
                        overlapping_ ? values_.data() : nullptr,
                        changes_nothing_};
-    if (shared_lanes_ != 0) tell(fragment.grid(), event);
+    if (shared_lanes_ != 0) announce_to(fragment.grid(), event);
     if (global_lanes_ == 0) return;
     event.lanes = global_lanes_;
     event.shared = nullptr;
     event.global = global_.data();
-    tell(fragment.grid(), event);
+    announce_to(fragment.grid(), event);
   }
 
  private:
@@ -191,7 +190,7 @@ Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
   return outcome;
 }
 
-/// The most frequent of them, a load of what is known to be shared memory.
+/// Handles the most frequent access: a load that is known to be from shared memory.
 Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
   const Grid& grid = fragment.grid();
   const ObservedOp& plain = grid.kernel->observed[fragment.pc];
@@ -202,12 +201,12 @@ Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
   const uint32_t pc = fragment.pc;
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome == Outcome::blocked) return outcome;
-  tell(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
-              static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
+  announce_to(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
+                     static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
   return outcome;
 }
 
-/// One that orders accesses.
+/// Handles an instruction that orders accesses.
 Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
   const Grid& grid = fragment.grid();
   const ObservedOp& plain = grid.kernel->observed[fragment.pc];
@@ -215,8 +214,8 @@ Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome == Outcome::blocked) return outcome;
   if (plain.synchronises) {
-    // `converge` has made the participants one fragment, unless the lanes of the mask were all of them at once: those
-    // of one group or of several (`among_members`).
+    // `converge` has made the participants one fragment, unless the lanes of the mask were already complete, as one
+    // group or as several (`among_members`).
     LaneMask group = 0;
     for (LaneMask rest = fragment.mask == before ? mask : fragment.mask; rest != 0; rest &= ~group) {
       group = lanes_of_first_group(fragment, rest, op.a);
@@ -238,70 +237,29 @@ bool is_shared_load(const AccessDetail& access) {
          access.verb == AccessVerb::reads;
 }
 
-/// Whether it may access shared memory through the asynchronous proxy (PTX ISA, "Async proxy").
-bool is_of_async_proxy(const ptx::Instruction& instruction) {
-  const std::string& opcode = instruction.opcode;
-  if (opcode == "wgmma" || opcode == "tcgen05" || opcode == "clusterlaunchcontrol") return true;
-  return ptx::has_modifier(instruction, "bulk") || (opcode != "cp" && ptx::has_modifier(instruction, "async"));
-}
-
-FenceKind fence_of(const ptx::Instruction& instruction) {
-  const bool is_fence = instruction.opcode == "fence" || instruction.opcode == "membar";
-  if (!is_fence || ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
-  if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
-  if (ptx::has_modifier(instruction, "proxy")) {
-    // .global leaves shared memory out.
-    return ptx::has_modifier(instruction, "alias") || ptx::has_modifier(instruction, "global") ? FenceKind::other
-                                                                                               : FenceKind::proxy_async;
-  }
-  return FenceKind::memory;
-}
-
-/// Whether the instruction orders the memory accesses of the lanes that meet in it. That is bar.warp.sync alone: shfl,
-/// vote, elect and the others with .sync only make lanes wait for each other (PTX ISA, bar.warp.sync against the rest;
-/// CUDA C++ Programming Guide, warp shuffle, vote and match functions: they imply no memory barrier). A block's
-/// barriers are announced where they are.
-bool synchronises(const ptx::Instruction& instruction) {
-  return instruction.opcode == "bar" && ptx::has_modifier(instruction, "warp");
-}
-
 }  // namespace
 
-AccessOrder order_of(const ptx::Instruction& instruction) {
-  if (ptx::has_modifier(instruction, "acquire")) return AccessOrder::acquire;
-  if (ptx::has_modifier(instruction, "release")) return AccessOrder::release;
-  if (ptx::has_modifier(instruction, "acq_rel") || ptx::has_modifier(instruction, "sc"))
-    return AccessOrder::acquire_release;
-  const bool atomic = instruction.opcode == "atom" || instruction.opcode == "red";
-  if (atomic || ptx::has_modifier(instruction, "relaxed") || ptx::has_modifier(instruction, "volatile") ||
-      ptx::has_modifier(instruction, "mmio")) {
-    return AccessOrder::relaxed;
-  }
-  return AccessOrder::weak;
-}
-
-void observe(Kernel& kernel) {
+void observe(Kernel& kernel, const InstructionSet& instructions) {
   kernel.observed.resize(kernel.code.size());
   for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
     const OpPlace& place = kernel.places[pc];
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
-    const ptx::Instruction& instruction = place.function->body[place.instruction];
-    kernel.has_async_proxy = kernel.has_async_proxy || is_of_async_proxy(instruction);
+    const InstructionTraits traits = instructions.traits_of(place.function->body[place.instruction]);
+    kernel.has_async_proxy = kernel.has_async_proxy || traits.proxy == Proxy::async;
     Op& op = kernel.code[pc];
     ObservedOp plain{op.full, op.masked};
     const auto* access = dynamic_cast<const AccessDetail*>(op.detail);
-    if (access != nullptr && !ptx::has_modifier(instruction, "bulk") && instruction.opcode != "discard") {
-      const AccessOrder order = order_of(instruction);
-      const bool strong_global = access->space == AccessSpace::global && order != AccessOrder::weak;
+    if (access != nullptr && traits.announced) {
+      const bool strong_global = access->space == AccessSpace::global && traits.order != AccessOrder::weak;
       if (may_be_shared(access->space) || strong_global) plain.access = access;
-      plain.order = static_cast<uint8_t>(order);
+      plain.order = static_cast<uint8_t>(traits.order);
     }
-    // Of an instruction that became several Ops, the last is the one with effects.
+    // Where an instruction became several Ops, the last is the one with effects.
     const bool last = pc + 1 == kernel.code.size() || kernel.places[pc + 1].function != place.function ||
                       kernel.places[pc + 1].instruction != place.instruction;
-    plain.synchronises = last && synchronises(instruction);
-    plain.fence = static_cast<uint8_t>(last ? fence_of(instruction) : FenceKind::other);
-    if (plain.access == nullptr && !plain.synchronises && fence_of(instruction) == FenceKind::other) continue;
+    plain.synchronises = last && traits.orders_lanes;
+    plain.fence = static_cast<uint8_t>(last ? traits.fence : FenceKind::other);
+    if (plain.access == nullptr && !plain.synchronises && traits.fence == FenceKind::other) continue;
     kernel.observed[pc] = plain;
     op.full = op.masked = plain.access == nullptr   ? observed_order
                           : is_shared_load(*access) ? observed_shared_load

@@ -1,4 +1,4 @@
-#include "emulator/instructions/calls.hpp"
+#include "emulator/instructions/function_calls.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "emulator/instructions/exit_lanes.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/translation/function_translator.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -30,11 +31,14 @@ struct CallTarget {
 
 namespace {
 
+/// The deepest nesting of calls.
+constexpr uint32_t kMaximumCallDepth = 1024;
+
 struct CallDetail : OpDetail {
   std::vector<CallArea> arguments, results;  ///< of the caller
   CallTarget target;                         ///< of a direct call
   std::map<uint64_t, CallTarget> targets;    ///< of an indirect one, by address
-  Builtin builtin = nullptr;
+  BuiltinHandler builtin = nullptr;
 };
 
 struct ReturnDetail : OpDetail {
@@ -104,7 +108,7 @@ void restore(std::byte* registers, const CallTarget& target, const std::vector<s
 }
 
 Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& target, LaneMask mask) {
-  // A call under a guard takes its lanes along; the others go on behind it.
+  // The lanes for which the guard does not hold go on after the call.
   if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
   if (fragment.return_stack.size() >= kMaximumCallDepth) {
     throw Fault(FaultKind::stack_overflow,
@@ -178,7 +182,7 @@ Outcome return_from(Fragment& fragment, const Op& op, LaneMask mask) {
   fragment.return_stack.pop_back();
   const Op& call = fragment.grid().kernel->code[point.call_pc];
   const auto& detail = *static_cast<const CallDetail*>(call.detail);
-  // The results may go into registers that the restoration overwrites, so they wait in a copy.
+  // The results may go into registers that are about to be restored, so a copy keeps them until then.
   std::vector<std::byte> results;
   for (const CallArea& area : own.returns) {
     results.insert(results.end(), fragment.registers + area.offset,
@@ -241,15 +245,6 @@ std::unique_ptr<ReturnDetail> return_detail(FunctionTranslator& function) {
 
 }  // namespace
 
-void append_return(FunctionTranslator& function) {
-  auto detail = return_detail(function);
-  Op op;
-  op.full = op.masked = return_from;
-  op.detail = detail.get();
-  function.kernel().details.push_back(std::move(detail));
-  function.append(op);
-}
-
 void translate_return(Translation& t) {
   t.modifiers.take("uni");
   const auto* detail = t.keep(return_detail(t.function()));
@@ -257,7 +252,7 @@ void translate_return(Translation& t) {
 }
 
 std::string explain_undefined(const ptx::Module& module, const std::string& function) {
-  // cuda_device_runtime_api.h gives its functions this prefix.
+  // The prefix is that of cuda_device_runtime_api.h.
   if (function.starts_with("__cudaCDP2")) {
     return fmt::format(
         "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",
@@ -290,10 +285,10 @@ void translate_call(Translation& t) {
   if (callee.kind == ptx::OperandKind::symbol && callee.symbol_kind == ptx::SymbolKind::function) {
     const ptx::Function& function = kernel.module().functions.at(callee.symbol);
     if (function.is_declaration) {
-      detail->builtin = find_builtin(function.name);
-      if (detail->builtin == nullptr) {
-        t.unsupported(explain_undefined(kernel.module(), function.name));
-      }
+      const Builtin* const builtin = find_builtin(function.name);
+      if (builtin == nullptr) t.unsupported(explain_undefined(kernel.module(), function.name));
+      detail->builtin = builtin->execute;
+      if (builtin->reach == Reach::other_clusters) kernel.kernel().clusters_interact = true;
       t.keep(std::move(detail));
       t.emit(call_builtin).detail = kept;
       return;

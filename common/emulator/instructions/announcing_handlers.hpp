@@ -1,0 +1,15 @@
+// Handlers that announce what an instruction does. The loads, stores, atomics, .sync operations and fences of a kernel
+// that somebody observes get them after translation; all other kernels stay as they are. Rarer events (barriers,
+// asynchronous copies) are announced where they happen: see state/announcements.hpp.
+#pragma once
+
+#include "emulator/state/grid.hpp"
+#include "emulator/translation/registration.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// Wraps the handlers of a translated kernel so that they announce its effects.
+/// @param instructions  the set that the kernel was translated with, whose traits say what is announced.
+void observe(Kernel& kernel, const InstructionSet& instructions);
+
+}  // namespace stagecraft::emulator::machine

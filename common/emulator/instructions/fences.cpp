@@ -1,0 +1,66 @@
+// fence and membar.
+#include "emulator/instructions/families.hpp"
+#include "emulator/translation/translation.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
+
+/// Memory is sequentially consistent here, so fences do nothing. Their modifiers are checked all the same, because a
+/// fence that the chip does not have must not pass.
+void translate_fence(Translation& t) {
+  if (t.modifiers.take("mbarrier_init")) {
+    t.modifiers.require("release");
+    t.modifiers.require("cluster");
+  } else if (t.modifiers.has("tensormap::generic")) {
+    t.modifiers.require("proxy");
+    t.modifiers.require("tensormap::generic");
+    const bool acquires = t.modifiers.require_one_of({"acquire", "release"}) == "acquire";
+    t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
+    if (acquires && t.integer(t.operand(1), "the size of a tensor map") != 128) t.illegal("a tensor map has 128 bytes");
+  } else if (t.modifiers.take("proxy")) {
+    t.modifiers.require_one_of({"async", "alias", "async::generic", "async.global", "async.shared::cta"});
+    t.modifiers.take_one_of({"global", "shared::cta", "shared::cluster", "shared"});
+    t.modifiers.take_one_of({"acquire", "release"});
+    t.modifiers.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
+    t.modifiers.take("cluster");
+  } else {
+    t.modifiers.take_one_of({"sc", "acq_rel", "acquire", "release"});
+    t.modifiers.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
+    t.modifiers.require_one_of({"cta", "cluster", "gpu", "sys"});
+  }
+  t.emit(do_nothing);
+}
+
+void translate_membar(Translation& t) {
+  if (t.modifiers.take("proxy")) {
+    t.modifiers.require_one_of({"alias", "async"});
+  } else {
+    t.modifiers.require_one_of({"cta", "gl", "sys"});
+  }
+  t.emit(do_nothing);
+}
+
+FenceKind fence_kind_of(const ptx::Instruction& instruction) {
+  if (ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
+  if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
+  if (!ptx::has_modifier(instruction, "proxy")) return FenceKind::memory;
+  // .global does not concern shared memory.
+  const bool of_async_proxy = !ptx::has_modifier(instruction, "alias") && !ptx::has_modifier(instruction, "global");
+  return of_async_proxy ? FenceKind::proxy_async : FenceKind::other;
+}
+
+InstructionTraits fence_traits(const ptx::Instruction& instruction) {
+  return {.reach = Reach::own_cluster, .proxy = Proxy::generic, .fence = fence_kind_of(instruction)};
+}
+
+}  // namespace
+
+void add_fences(InstructionSet& set) {
+  set.add("fence", translate_fence, fence_traits);
+  set.add("membar", translate_membar, fence_traits);
+}
+
+}  // namespace stagecraft::emulator::machine

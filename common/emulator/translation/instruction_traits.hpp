@@ -1,0 +1,61 @@
+// What is known about an instruction besides its translation. Each opcode states it where it is registered
+// (registration.hpp), so that nothing else has to know opcodes by their names.
+#pragma once
+
+#include <cstdint>
+
+#include "emulator/state/observer.hpp"
+#include "emulator/state/op.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// How far the effects of an instruction go.
+enum class Reach : uint8_t {
+  /// Other clusters of the grid neither notice it nor change what it does. Plain accesses of global memory count here:
+  /// where two clusters access the same bytes with
+  /// nothing else, and one of them writes, the program has a race, and any result is right (PTX ISA, "Memory
+  /// Consistency Model").
+  own_cluster,
+  /// It depends on how far other clusters have come, or concerns them: atomic and strong accesses of memory that they
+  /// reach, clocks, taking over clusters. The clusters of a grid that has such an instruction run on one thread.
+  other_clusters,
+};
+
+/// How an instruction gets to shared memory (PTX ISA, "Async proxy").
+enum class Proxy : uint8_t { generic, async };
+
+/// What follows an instruction.
+enum class Flow : uint8_t {
+  next,      ///< the next instruction
+  branches,  ///< the next one, but ptxas makes branches or calls of it, which part the block that it is in
+  calls,     ///< the function that it calls, then the next one
+  leaves,    ///< an instruction elsewhere, or none
+};
+
+/// The defaults are what must be assumed of an instruction that states nothing: the safe side.
+struct InstructionTraits {
+  Reach reach = Reach::other_clusters;
+  Proxy proxy = Proxy::async;  ///< async: it may access shared memory through that proxy, too
+  Flow flow = Flow::next;
+
+  /// How its accesses of memory order others.
+  AccessOrder order = AccessOrder::weak;
+  /// Whether the accesses that its Op describes (AccessDetail) are announced to observers. False for an instruction
+  /// that announces them itself, or whose accesses are none for the program.
+  bool announced = true;
+  FenceKind fence = FenceKind::other;
+  /// Whether lanes that meet in it see what the others did to memory before. That is bar.warp.sync alone: shfl, vote,
+  /// elect and the others with .sync only make lanes wait for each other (PTX ISA, "bar.warp.sync"; CUDA C++
+  /// Programming Guide, warp shuffle, vote and match functions: they imply no memory barrier).
+  bool orders_lanes = false;
+
+  /// Set for an instruction whose result arrives later, in the registers of its first operand: the handler of an Op
+  /// that waits for it. The translator puts one before each instruction that names such a register elsewhere;
+  /// `immediate` is the register's offset.
+  Handler result_guard = nullptr;
+};
+
+/// The traits of an instruction that computes in registers, or accesses memory weakly through the generic proxy.
+inline constexpr InstructionTraits kOrdinary{.reach = Reach::own_cluster, .proxy = Proxy::generic};
+
+}  // namespace stagecraft::emulator::machine
