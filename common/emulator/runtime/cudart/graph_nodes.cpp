@@ -7,6 +7,8 @@
 
 #include "emulator/runtime/model/graph_handles.hpp"
 #include "emulator/runtime/model/graph_parameters.hpp"
+#include "emulator/runtime/model/memory_operations.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "emulator/runtime/model/graph_parameters.hpp"
-#include "emulator/runtime/model/graphs.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

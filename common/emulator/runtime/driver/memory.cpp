@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "emulator/runtime/model/driver_calls.hpp"
-#include "emulator/runtime/model/graphs.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -6,8 +6,8 @@
 #include "emulator/engines/copies/tensor_map.hpp"
 #include "emulator/runtime/driver/runtime_calls.hpp"
 #include "emulator/runtime/model/code_images.hpp"
-#include "emulator/runtime/model/graphs.hpp"
 #include "emulator/runtime/model/jit_log.hpp"
+#include "emulator/runtime/model/launch.hpp"
 #include "emulator/runtime/model/occupancy.hpp"
 #include "emulator/runtime/model/state.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "emulator/runtime/model/arrays.hpp"
+#include "emulator/runtime/model/launch.hpp"
 #include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
