@@ -1,7 +1,7 @@
 // The runtime API: capturing streams into graphs.
 #include <fmt/format.h>
 
-#include "emulator/runtime/model/graph_handles.hpp"
+#include "emulator/runtime/cudart/graph_handles.hpp"
 #include "emulator/runtime/model/state.hpp"
 
 using namespace stagecraft::emulator::runtime;

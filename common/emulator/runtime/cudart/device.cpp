@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "emulator/runtime/driver/table.hpp"
+#include "emulator/runtime/exports/driver_functions.hpp"
 #include "emulator/runtime/model/device_attributes.hpp"
 #include "emulator/runtime/model/state.hpp"
 

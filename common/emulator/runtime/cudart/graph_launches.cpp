@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "emulator/runtime/model/graph_handles.hpp"
+#include "emulator/runtime/cudart/graph_handles.hpp"
 #include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {

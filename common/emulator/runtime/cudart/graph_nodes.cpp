@@ -5,8 +5,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "emulator/runtime/model/graph_handles.hpp"
-#include "emulator/runtime/model/graph_parameters.hpp"
+#include "emulator/runtime/cudart/graph_handles.hpp"
+#include "emulator/runtime/model/work_parameters.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/submission.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "emulator/runtime/model/graph_parameters.hpp"
+#include "emulator/runtime/model/work_parameters.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/state.hpp"
 #include "emulator/runtime/model/submission.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "emulator/runtime/driver/table.hpp"
+#include "emulator/runtime/exports/driver_functions.hpp"
 #include "emulator/runtime/model/device_attributes.hpp"
 #include "emulator/runtime/model/driver_calls.hpp"
 #include "emulator/runtime/model/state.hpp"

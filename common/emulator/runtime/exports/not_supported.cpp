@@ -1,4 +1,4 @@
-#include "emulator/runtime/model/not_supported.hpp"
+#include "emulator/runtime/exports/not_supported.hpp"
 
 #include <cstring>
 #include <mutex>

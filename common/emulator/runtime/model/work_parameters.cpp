@@ -1,4 +1,4 @@
-#include "emulator/runtime/model/graph_parameters.hpp"
+#include "emulator/runtime/model/work_parameters.hpp"
 
 #include <fmt/format.h>
 
