@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/submission.hpp"
 
 // Some of these are deprecated.

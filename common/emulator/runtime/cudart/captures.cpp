@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "emulator/runtime/cudart/graph_handles.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 
 using namespace stagecraft::emulator::runtime;
 

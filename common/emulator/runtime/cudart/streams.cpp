@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {

@@ -1,6 +1,6 @@
 // The functions of the runtime API for programs with a default stream per thread (per_thread_stream.hpp).
-#include "emulator/runtime/model/cuda_headers.hpp"
 #include "emulator/runtime/exports/per_thread_stream.hpp"
+#include "emulator/runtime/model/cuda_headers.hpp"
 
 extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
                                           size_t shared_bytes, cudaStream_t stream);

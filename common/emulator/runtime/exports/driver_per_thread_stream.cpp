@@ -1,6 +1,6 @@
 // The functions of the driver API for programs with a default stream per thread (per_thread_stream.hpp).
-#include "emulator/runtime/model/cuda_headers.hpp"
 #include "emulator/runtime/exports/per_thread_stream.hpp"
+#include "emulator/runtime/model/cuda_headers.hpp"
 
 // cuda.h has a later form only.
 extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
