@@ -1,6 +1,6 @@
 # Read by ./stagecraft: what this machine has, and what will run where. Changes nothing.
 
-# Prints one line of the report: what, and what about it.
+# Prints one line of the report: a subject and its state.
 line() { printf '  %-11s %s\n' "$1" "$2"; }
 
 processor_line() {

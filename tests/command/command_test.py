@@ -39,7 +39,7 @@ class TemporaryFolderTest(unittest.TestCase):
 
 class CommandTest(TemporaryFolderTest):
     def skip_unless_set_up_by_the_command(self):
-        """Calling the command on a folder that was configured by hand would set it up anew, in the middle of a test."""
+        """Calling the command on a folder that was configured by hand would set it up again, in the middle of a test."""
         record = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "tools" / "configure.done"
         if not record.exists():
             self.skipTest("this build folder was configured by hand, not by ./stagecraft")
