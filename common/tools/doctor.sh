@@ -34,7 +34,7 @@ verdict() {
     9.0) echo 'Hopper (sm_90): runs the programs that use mbarriers, TMA and wgmma; tcgen05 and tensor memory need the emulator' ;;
     12.*) echo "consumer Blackwell (sm_${1/./}): has TMA and mbarriers but no tcgen05 and no tensor memory, and no sm_90a or
               sm_100a code runs on it; everything runs on the emulator" ;;
-    11.*) echo "Thor (sm_${1/./}): the programs are not built for it; everything runs on the emulator" ;;
+    11.*) echo "Blackwell in Jetson Thor (sm_${1/./}): has tcgen05, but the programs are not built for it; everything runs on the emulator" ;;
     *) echo "sm_${1/./}: not a GPU that the programs are built for; everything runs on the emulator" ;;
   esac
 }
@@ -70,5 +70,5 @@ line emulator 'everything, on a B200 (sm_100a) by default'
 if [[ -n $runs_on_chip ]]; then
   line chip 'see above: meson setup build-gpu -Dgpu_backend=gpu && meson compile -C build-gpu'
 else
-  line chip 'nothing: programs with tcgen05 need a B200 or B300, the others at least a Hopper (H100, H200)'
+  line chip 'nothing: programs with tcgen05 are built for a B200 or B300, the others for these or a Hopper (H100, H200)'
 fi

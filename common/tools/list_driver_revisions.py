@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints common/emulator/runtime/driver/revisions.inc: which form of a driver's function a version of CUDA means.
+"""Prints common/emulator/runtime/exports/driver_revisions.inc: which form of a driver's function a version of CUDA means.
 
 cuGetProcAddress("cuMemAdvise", ..., 12000) is cuMemAdvise, and from 12020 on cuMemAdvise_v2. The toolkit says so in
 cudaTypedefs.h, by types such as PFN_cuMemAdvise_v12020. Forms without a type there are older than all that have one.

@@ -209,6 +209,11 @@ class DoctorTest(TemporaryFolderTest):
         self.assertIn("no tcgen05", report)
         self.assertRegex(report, r"chip +nothing")
 
+    def test_says_that_thor_has_tcgen05_but_no_programs(self):
+        report = self.doctor("NVIDIA Thor, 11.0, 580.65.06")
+        self.assertIn("Jetson Thor (sm_110): has tcgen05, but the programs are not built for it", report)
+        self.assertRegex(report, r"chip +nothing")
+
     def test_refuses_arguments(self):
         self.assertIn("doctor takes no arguments", stagecraft("doctor", "--fast").stderr)
 

@@ -52,13 +52,13 @@ def main() -> int:
         print(f"{library.name}: {len(wanted)} functions declared in {', '.join(headers)}, {len(missing)} missing")
         if missing or len(wanted) < least:
             failures += 1
-            print("  add to its _exports.inc:", " ".join(missing) or f"nothing, but fewer than {least} were found")
+            print("  add to its list in common/emulator/runtime/exports:", " ".join(missing) or f"nothing, but fewer than {least} were found")
 
     sys.path.insert(0, str(arguments.root / "common" / "tools"))
     import list_driver_revisions
     runtime = arguments.root / "common" / "emulator" / "runtime"
-    if list_driver_revisions.text(arguments.toolkit, runtime / "driver_exports.inc") != \
-            (runtime / "driver_revisions.inc").read_text(encoding="utf-8"):
+    if list_driver_revisions.text(arguments.toolkit, runtime / "exports" / "driver_exports.inc") != \
+            (runtime / "exports" / "driver_revisions.inc").read_text(encoding="utf-8"):
         failures += 1
         print("driver_revisions.inc is not what common/tools/list_driver_revisions.py prints for this toolkit")
     return 1 if failures else 0

@@ -11,12 +11,6 @@ namespace {
 
 uint32_t sm_of(const machine::Architecture& architecture) { return architecture.major * 10 + architecture.minor; }
 
-std::string build_advice(const machine::Architecture& architecture) {
-  const std::string number = architecture.target.substr(architecture.target.find('_') + 1);
-  // With machine code beside it, because nvlink refuses PTX alone, which -rdc=true would have it link.
-  return fmt::format("rebuild with -gencode \"arch=compute_{0},code=[sm_{0},compute_{0}]\"", number);
-}
-
 /// "sm_80, sm_90a", each once.
 std::string list_targets(const std::vector<Entry>& entries, EntryKind kind) {
   std::vector<std::string> names;
@@ -30,6 +24,12 @@ std::string list_targets(const std::vector<Entry>& entries, EntryKind kind) {
 }
 
 }  // namespace
+
+std::string gencode_option(const machine::Architecture& architecture) {
+  const std::string number = architecture.target.substr(architecture.target.find('_') + 1);
+  // Not PTX alone, because nvlink, which links a program built with -rdc=true, refuses that.
+  return fmt::format("-gencode \"arch=compute_{0},code=[sm_{0},compute_{0}]\"", number);
+}
 
 std::optional<Target> parse_target(std::string_view name) {
   constexpr std::string_view kPrefix = "sm_";
@@ -67,17 +67,19 @@ const Entry& choose_ptx(const std::vector<Entry>& entries, const machine::Archit
   const std::string machine_code = list_targets(entries, EntryKind::elf);
   if (!found.empty()) {
     throw Error(ErrorKind::no_suitable_image,
-                fmt::format("the program holds PTX for {}, but the emulated {} runs {}; {}", found, architecture.name,
-                            architecture.target, build_advice(architecture)));
+                fmt::format("the program holds PTX for {}, but the emulated {} runs {}; rebuild with {}", found,
+                            architecture.name, architecture.target, gencode_option(architecture)));
   }
   if (!machine_code.empty()) {
     throw Error(
         ErrorKind::no_suitable_image,
-        fmt::format("the program holds machine code for {} but no PTX, and PTX is what the emulated {} runs; {}",
-                    machine_code, architecture.name, build_advice(architecture)));
+        fmt::format(
+            "the program holds machine code for {} but no PTX, and PTX is what the emulated {} runs; rebuild with {}",
+            machine_code, architecture.name, gencode_option(architecture)));
   }
-  throw Error(ErrorKind::no_suitable_image,
-              fmt::format("the program holds neither PTX nor machine code; {}", build_advice(architecture)));
+  throw Error(
+      ErrorKind::no_suitable_image,
+      fmt::format("the program holds neither PTX nor machine code; rebuild with {}", gencode_option(architecture)));
 }
 
 const Entry* choose_elf(const std::vector<Entry>& entries, const machine::Architecture& architecture) {

@@ -22,6 +22,9 @@ bool runs_on(const Target& target, const machine::Architecture& architecture);
 /// `no_suitable_image`, which says what was found and how to build.
 const Entry& choose_ptx(const std::vector<Entry>& entries, const machine::Architecture& architecture);
 
+/// The option of nvcc that makes a program run on the chip: -gencode "arch=...,code=[...]".
+std::string gencode_option(const machine::Architecture& architecture);
+
 /// Machine code for the chip itself, or null.
 const Entry* choose_elf(const std::vector<Entry>& entries, const machine::Architecture& architecture);
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <thread>
 
-#include "emulator/runtime/driver/table.hpp"
+#include "emulator/runtime/exports/driver_functions.hpp"
 #include "program.hpp"
 
 namespace stagecraft::emulator::runtime {

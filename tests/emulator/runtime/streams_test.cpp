@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "emulator/runtime/driver/table.hpp"
+#include "emulator/runtime/exports/driver_functions.hpp"
 #include "program.hpp"
 
 // What nvcc --default-stream per-thread has programs call.

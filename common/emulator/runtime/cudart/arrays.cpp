@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "emulator/runtime/model/graphs.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 // Some of these are deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"

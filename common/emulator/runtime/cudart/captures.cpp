@@ -1,8 +1,8 @@
 // The runtime API: capturing streams into graphs.
 #include <fmt/format.h>
 
-#include "emulator/runtime/model/graph_handles.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/cudart/graph_handles.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 
 using namespace stagecraft::emulator::runtime;
 

@@ -1,13 +1,11 @@
-// The runtime API: the device, its properties and limits; errors; versions; the way to the driver's functions.
+// The runtime API: errors, and the device with its properties and limits.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <string_view>
 
-#include "emulator/runtime/driver/table.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/device_attributes.hpp"
-#include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -44,6 +42,7 @@ using namespace stagecraft::emulator::runtime;
 extern "C" {
 
 cudaError_t cudaGetLastError(void) { return take_last_error(); }
+
 cudaError_t cudaPeekAtLastError(void) { return peek_last_error(); }
 
 const char* cudaGetErrorName(cudaError_t error) {
@@ -157,17 +156,21 @@ cudaError_t cudaDeviceGetLimit(size_t* value, cudaLimit limit) {
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) {
   return run_call("cudaDeviceSetCacheConfig", Needs::device, [](State&) {});
 }
+
 cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* config) {
   return run_call("cudaDeviceGetCacheConfig", Needs::device,
                   [&](State&) { *required(config, "pCacheConfig") = cudaFuncCachePreferNone; });
 }
+
 cudaError_t cudaDeviceSetSharedMemConfig(cudaSharedMemConfig) {
   return run_call("cudaDeviceSetSharedMemConfig", Needs::device, [](State&) {});
 }
+
 cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* config) {
   return run_call("cudaDeviceGetSharedMemConfig", Needs::device,
                   [&](State&) { *required(config, "pConfig") = cudaSharedMemBankSizeFourByte; });
 }
+
 cudaError_t cudaCtxResetPersistingL2Cache(void) {
   return run_call("cudaCtxResetPersistingL2Cache", Needs::device, [](State&) {});
 }
@@ -224,16 +227,6 @@ cudaError_t cudaDeviceDisablePeerAccess(int peer) {
   });
 }
 
-cudaError_t cudaDriverGetVersion(int* version) {
-  return run_call("cudaDriverGetVersion", Needs::nothing,
-                  [&](State&) { *required(version, "driverVersion") = kCudaVersion; });
-}
-
-cudaError_t cudaRuntimeGetVersion(int* version) {
-  return run_call("cudaRuntimeGetVersion", Needs::nothing,
-                  [&](State&) { *required(version, "runtimeVersion") = kCudaVersion; });
-}
-
 cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
   return {x, y, z, w, kind};
 }
@@ -244,25 +237,6 @@ cudaError_t cudaProfilerStart(void) {
 
 cudaError_t cudaProfilerStop(void) {
   return run_call("cudaProfilerStop", Needs::device, [](State&) {});
-}
-
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
-                                             unsigned long long flags, cudaDriverEntryPointQueryResult* status) {
-  return run_call("cudaGetDriverEntryPointByVersion", Needs::nothing, [&](State&) {
-    required(symbol, "symbol");
-    required(function, "funcPtr");
-    const bool of_thread =
-        flags == cudaEnablePerThreadDefaultStream || (flags == cudaEnableDefault && PerThreadDefault::is_on());
-    *function = find_driver_function(symbol, static_cast<int>(std::min(version, 1u << 30)), of_thread);
-    if (status != nullptr) {
-      *status = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
-    }
-  });
-}
-
-cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long flags,
-                                    cudaDriverEntryPointQueryResult* status) {
-  return cudaGetDriverEntryPointByVersion(symbol, function, kCudaVersion, flags, status);
 }
 
 }  // extern "C"

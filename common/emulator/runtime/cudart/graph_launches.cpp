@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "emulator/runtime/model/graph_handles.hpp"
+#include "emulator/runtime/cudart/graph_handles.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -20,8 +21,10 @@ cudaError_t instantiate_for(const char* name, cudaGraphExec_t* executable, cudaG
       throw ApiError(cudaErrorInvalidValue, fmt::format("flags 0x{:x}; legal are those of 0x{:x}", flags, kLegal));
     }
     required(executable, "pGraphExec");
-    *executable = reinterpret_cast<cudaGraphExec_t>(
-        &state.graphs.add_executable(instantiate(state, state.graphs.require(graph), flags)));
+    const Graph& described = state.graphs.require(graph);
+    auto made = instantiate(described, flags);
+    check_works(state, described);
+    *executable = reinterpret_cast<cudaGraphExec_t>(&state.graphs.add_executable(std::move(made)));
   });
 }
 
@@ -147,7 +150,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, c
     info.result = cudaGraphExecUpdateError;
     const auto found = state.graphs.require_executable(executable);
     const Graph& wanted = state.graphs.require(graph);
-    for (const auto& node : wanted.nodes()) check_work(state, node->work);
+    check_works(state, wanted);
     update(*found->graph, wanted, info);
     info.result = cudaGraphExecUpdateSuccess;
   });

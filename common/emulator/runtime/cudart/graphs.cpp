@@ -5,7 +5,7 @@
 #include <fstream>
 #include <utility>
 
-#include "emulator/runtime/model/graph_handles.hpp"
+#include "emulator/runtime/cudart/graph_handles.hpp"
 
 namespace stagecraft::emulator::runtime {
 

@@ -1,8 +1,8 @@
 // The runtime API: libraries, which are code that is loaded while the program runs.
 #include <fmt/format.h>
 
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/code_images.hpp"
-#include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/launch.hpp"
-#include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "emulator/runtime/model/graphs.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/arrays.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/memory_operations.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -1,8 +1,7 @@
 // The driver API: contexts. Results at the edges (an empty stack, null, one release too many) are those of an H200.
 #include <fmt/format.h>
 
-#include "emulator/runtime/model/driver_calls.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 
 using namespace stagecraft::emulator::runtime;
 

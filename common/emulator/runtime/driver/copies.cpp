@@ -4,8 +4,10 @@
 #include <cstring>
 
 #include "emulator/runtime/driver/runtime_calls.hpp"
-#include "emulator/runtime/model/graph_parameters.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/memory_operations.hpp"
+#include "emulator/runtime/model/submission.hpp"
+#include "emulator/runtime/model/work_parameters.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -1,13 +1,11 @@
-// The driver API: the device, errors, and functions by name.
+// The driver API: initialisation, errors and the device.
 #include <fmt/format.h>
 
 #include <cstring>
 #include <utility>
 
-#include "emulator/runtime/driver/table.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/device_attributes.hpp"
-#include "emulator/runtime/model/driver_calls.hpp"
-#include "emulator/runtime/model/state.hpp"
 
 using namespace stagecraft::emulator::runtime;
 
@@ -40,22 +38,6 @@ CUresult cuGetErrorString(CUresult error, const char** text) {
   if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
   *text = driver_error_text(error);
   return *text != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
-                             CUdriverProcAddressQueryResult* status) {
-  if (name == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  *function = find_driver_function(name, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
-  if (status != nullptr) {
-    *status = *function != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  }
-  return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-}
-
-// The form before CUDA 12, which has no status.
-#undef cuGetProcAddress
-CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
-  return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
 CUresult cuDeviceGetCount(int* count) {
@@ -114,6 +96,7 @@ CUresult cuDeviceGetPCIBusId(char* text, int length, CUdevice device) {
 CUresult cuProfilerStart(void) {
   return run_driver_call("cuProfilerStart", Needs::device, [](State&) {});
 }
+
 CUresult cuProfilerStop(void) {
   return run_driver_call("cuProfilerStop", Needs::device, [](State&) {});
 }
@@ -122,15 +105,18 @@ CUresult cuDeviceCanAccessPeer(int* can_access, CUdevice device, CUdevice peer) 
   return driver_call_through("cuDeviceCanAccessPeer", Needs::nothing,
                              [&] { return cudaDeviceCanAccessPeer(can_access, device, peer); });
 }
+
 CUresult cuDeviceGetByPCIBusId(CUdevice* device, const char* text) {
   return driver_call_through("cuDeviceGetByPCIBusId", Needs::nothing,
                              [&] { return cudaDeviceGetByPCIBusId(device, text); });
 }
+
 CUresult cuDeviceGetP2PAttribute(int* value, CUdevice_P2PAttribute attribute, CUdevice device, CUdevice peer) {
   return driver_call_through("cuDeviceGetP2PAttribute", Needs::nothing, [&] {
     return cudaDeviceGetP2PAttribute(value, static_cast<cudaDeviceP2PAttr>(attribute), device, peer);
   });
 }
+
 CUresult cuDeviceGetProperties(CUdevprop* properties, CUdevice device) {
   return run_driver_call("cuDeviceGetProperties", Needs::nothing, [&](State& state) {
     check_device(device);

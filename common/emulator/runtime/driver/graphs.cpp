@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "emulator/runtime/driver/runtime_calls.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

@@ -1,10 +1,9 @@
 // The driver API: memory, streams and events, by way of the runtime's functions that do the same.
 #include <fmt/format.h>
 
-#include "emulator/runtime/model/driver_calls.hpp"
-#include "emulator/runtime/model/graphs.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/memory_operations.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

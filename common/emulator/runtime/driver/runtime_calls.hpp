@@ -1,7 +1,7 @@
 // Functions of the driver API that a function of the runtime API does the work of, with the same parameters.
 #pragma once
 
-#include "emulator/runtime/model/driver_calls.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 
 namespace stagecraft::emulator::runtime {
 

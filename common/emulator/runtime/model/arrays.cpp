@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {

@@ -5,7 +5,8 @@
 #include <memory>
 #include <unordered_map>
 
-#include "emulator/runtime/model/graphs.hpp"
+#include "emulator/runtime/model/boxes.hpp"
+#include "emulator/runtime/model/cuda_headers.hpp"
 #include "emulator/state/texture.hpp"
 
 namespace stagecraft::emulator::runtime {

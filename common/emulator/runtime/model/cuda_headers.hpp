@@ -10,5 +10,5 @@ extern "C" cudaError_t cudaProfilerStart(void);
 extern "C" cudaError_t cudaProfilerStop(void);
 #pragma GCC visibility pop
 
-// Implemented in libcudart under hidden names; libcuda.so.1 exports them (see driver_forward.cpp).
+// Implemented in libcudart under hidden names; libcuda.so.1 exports them (see exports/libcuda.cpp).
 #include <cuda.h>

@@ -1,5 +1,7 @@
 #include "emulator/runtime/model/errors.hpp"
 
+#include <fmt/format.h>
+
 namespace stagecraft::emulator::runtime {
 
 const char* error_name(cudaError_t error) {
@@ -73,6 +75,12 @@ CUresult driver_error(cudaError_t error) {
   }
   const auto same_number = static_cast<CUresult>(error);
   return driver_error_name(same_number) != nullptr ? same_number : CUDA_ERROR_UNKNOWN;
+}
+
+void check_device(int device) {
+  if (device != 0) {
+    throw ApiError(cudaErrorInvalidDevice, fmt::format("there is no device {}; the emulated GPU is device 0", device));
+  }
 }
 
 }  // namespace stagecraft::emulator::runtime

@@ -34,4 +34,14 @@ cudaError_t error_of(machine::FaultKind fault);
 /// The driver's number for what the runtime reports as `error`. They agree where both have the error.
 CUresult driver_error(cudaError_t error);
 
+/// `pointer` itself; throws ApiError (cudaErrorInvalidValue) when it is null.
+template <typename T>
+T* required(T* pointer, const char* parameter) {
+  if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, std::string(parameter) + " is a null pointer");
+  return pointer;
+}
+
+/// Throws ApiError (cudaErrorInvalidDevice) unless the number is that of the one device.
+void check_device(int device);
+
 }  // namespace stagecraft::emulator::runtime

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emulator/runtime/model/memory_operations.hpp"
 #include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -19,13 +20,6 @@ std::unordered_set<const GraphNode*>& live_nodes() {
   return *nodes;
 }
 
-template <typename... Cases>
-struct Overloaded : Cases... {
-  using Cases::operator()...;
-};
-template <typename... Cases>
-Overloaded(Cases...) -> Overloaded<Cases...>;
-
 }  // namespace
 
 GraphMemory::GraphMemory(State& state, uint64_t size) : bytes(size), state_(state) {
@@ -37,23 +31,6 @@ GraphMemory::~GraphMemory() {
   state_.graphs.memory.erase(reinterpret_cast<uint64_t>(address));
   // What a launch has allocated and nobody has freed stays the program's, which cudaFree then frees for good.
   if (!is_live && state_.machine_is_started()) state_.machine().memory().release(reinterpret_cast<uint64_t>(address));
-}
-
-cudaGraphNodeType type_of(const Work& work) {
-  return std::visit(Overloaded{
-                        [](const EmptyWork&) { return cudaGraphNodeTypeEmpty; },
-                        [](const KernelWork&) { return cudaGraphNodeTypeKernel; },
-                        [](const CopyWork&) { return cudaGraphNodeTypeMemcpy; },
-                        [](const FillWork&) { return cudaGraphNodeTypeMemset; },
-                        [](const HostWork&) { return cudaGraphNodeTypeHost; },
-                        [](const RecordWork&) { return cudaGraphNodeTypeEventRecord; },
-                        [](const WaitWork&) { return cudaGraphNodeTypeWaitEvent; },
-                        [](const AllocateWork&) { return cudaGraphNodeTypeMemAlloc; },
-                        [](const FreeWork&) { return cudaGraphNodeTypeMemFree; },
-                        [](const ChildWork&) { return cudaGraphNodeTypeGraph; },
-                        [](const ConditionalWork&) { return cudaGraphNodeTypeConditional; },
-                    },
-                    work);
 }
 
 Graph::Graph() { live_graphs().insert(this); }
@@ -208,80 +185,12 @@ void GraphTable::reset() {
   user_objects.clear();
 }
 
-std::shared_ptr<GraphExecutable> instantiate(State& state, const Graph& graph, unsigned long long flags) {
+std::shared_ptr<GraphExecutable> instantiate(const Graph& graph, unsigned long long flags) {
   graph.order();
-  for (const auto& node : graph.nodes()) check_work(state, node->work);
   auto result = std::make_shared<GraphExecutable>();
   result->graph = graph.clone(result->nodes);
   result->flags = flags;
   return result;
-}
-
-void check_work(State& state, const Work& work) {
-  std::visit(Overloaded{
-                 [&](const KernelWork& kernel) { check_launch(state, kernel); },
-                 [&](const CopyWork& copy) {
-                   check_copy(state, copy.to, copy.to_layout, copy.from, copy.from_layout, copy.box, copy.kind);
-                 },
-                 [&](const FillWork& fill) { check_fill(state, fill.to, fill.layout, fill.box, fill.value_bytes); },
-                 [&](const HostWork& host) { required(reinterpret_cast<void*>(host.function), "the host function"); },
-                 [&](const RecordWork& record) { state.streams.require_event(record.event); },
-                 [&](const WaitWork& wait) { state.streams.require_event(wait.event); },
-                 [&](const ChildWork& child) {
-                   for (const auto& node : child.graph->nodes()) check_work(state, node->work);
-                 },
-                 [&](const ConditionalWork& conditional) {
-                   condition(state, conditional.handle);
-                   for (const auto& body : conditional.bodies) {
-                     for (const auto& node : body->nodes()) check_work(state, node->work);
-                   }
-                 },
-                 [&](const auto&) {},
-             },
-             work);
-}
-
-void perform(State& state, Stream& stream, const Work& work) {
-  std::visit(
-      Overloaded{
-          [&](const KernelWork& kernel) { state.streams.work(stream, run_kernel(state, kernel)); },
-          [&](const CopyWork& copy) {
-            state.streams.work(
-                stream, copy_box(state, copy.to, copy.to_layout, copy.from, copy.from_layout, copy.box, copy.kind));
-          },
-          [&](const FillWork& fill) {
-            state.streams.work(stream, fill_box(state, fill.to, fill.layout, fill.box, fill.value, fill.value_bytes));
-          },
-          [&](const RecordWork& record) { state.streams.record(state.streams.require_event(record.event), stream); },
-          [&](const WaitWork& wait) { state.streams.wait(stream, state.streams.require_event(wait.event)); },
-          [&](const AllocateWork& allocation) {
-            if (allocation.memory->is_live) {
-              throw ApiError(
-                  cudaErrorInvalidValue,
-                  "the graph allocates memory that an earlier launch allocated and nobody has freed: free it, "
-                  "or instantiate with cudaGraphInstantiateFlagAutoFreeOnLaunch");
-            }
-            allocation.memory->is_live = true;
-          },
-          [&](const FreeWork& free) { release(state, free.pointer, false); },
-          [&](const auto&) {},
-      },
-      work);
-}
-
-GraphNode* capture_work(State& state, Stream& stream, const Work& work) {
-  if (stream.capture == nullptr) return nullptr;
-  check_work(state, work);
-  std::vector<Edge> dependencies;
-  for (GraphNode* node : stream.captured_front) dependencies.push_back({node, {}});
-  GraphNode& node = stream.capture->graph->add(work, std::move(dependencies));
-  stream.captured_front = {&node};
-  return &node;
-}
-
-void submit(State& state, cudaStream_t stream, Work work) {
-  Stream& target = state.streams.require_for_work(stream);
-  if (capture_work(state, target, work) == nullptr) perform(state, target, work);
 }
 
 uint32_t& condition(State& state, cudaGraphConditionalHandle handle) {

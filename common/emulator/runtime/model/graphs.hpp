@@ -12,12 +12,12 @@
 #include <variant>
 #include <vector>
 
-#include "emulator/runtime/model/launch.hpp"
-#include "emulator/runtime/model/memory_operations.hpp"
+#include "emulator/runtime/model/work.hpp"
 
 namespace stagecraft::emulator::runtime {
 
 class State;
+struct GraphNode;
 
 /// Memory that a graph allocates. Its address is fixed when the node is made; it is the program's between the node that
 /// allocates it and the one, or the cudaFree, that frees it.
@@ -35,54 +35,6 @@ class GraphMemory {
  private:
   State& state_;
 };
-
-// ---- What there is to do ----
-struct EmptyWork {};
-struct CopyWork {
-  void* to = nullptr;
-  Layout to_layout;
-  const void* from = nullptr;
-  Layout from_layout;
-  Box box;
-  cudaMemcpyKind kind = cudaMemcpyDefault;
-};
-struct FillWork {
-  void* to = nullptr;
-  Layout layout;
-  Box box;  ///< in bytes
-  uint32_t value = 0;
-  uint32_t value_bytes = 1;
-};
-struct HostWork {
-  cudaHostFn_t function = nullptr;
-  void* data = nullptr;
-};
-struct RecordWork {
-  cudaEvent_t event = nullptr;
-};
-struct WaitWork {
-  cudaEvent_t event = nullptr;
-};
-struct AllocateWork {
-  std::shared_ptr<GraphMemory> memory;
-  cudaMemAllocNodeParams parameters{};
-};
-struct FreeWork {
-  void* pointer = nullptr;
-};
-struct ChildWork {
-  std::shared_ptr<Graph> graph;  ///< the node's own
-};
-/// Graphs of which a value chooses, which kernels set by cudaGraphSetConditional.
-struct ConditionalWork {
-  cudaGraphConditionalHandle handle = 0;  ///< the address of the value
-  cudaGraphConditionalNodeType type = cudaGraphCondTypeIf;
-  std::vector<std::shared_ptr<Graph>> bodies;  ///< the node's own
-};
-using Work = std::variant<EmptyWork, KernelWork, CopyWork, FillWork, HostWork, RecordWork, WaitWork, AllocateWork,
-                          FreeWork, ChildWork, ConditionalWork>;
-
-cudaGraphNodeType type_of(const Work& work);
 
 struct Edge {
   GraphNode* from = nullptr;
@@ -180,17 +132,8 @@ class GraphTable {
   std::unordered_map<const GraphExecutable*, std::shared_ptr<GraphExecutable>> executables_;
 };
 
-/// Makes an executable of a graph. Throws when it cannot run.
-std::shared_ptr<GraphExecutable> instantiate(State& state, const Graph& graph, unsigned long long flags);
-
-/// Throws ApiError when the work cannot be done as described.
-void check_work(State& state, const Work& work);
-/// Does it now. A host function is the caller's to call, outside of the lock; so are graphs inside graphs.
-void perform(State& state, Stream& stream, const Work& work);
-/// Does the work in the stream now, or adds it to the stream's capture.
-void submit(State& state, cudaStream_t stream, Work work);
-/// Adds the work to the stream's capture, and returns its node; null when the stream is not captured.
-GraphNode* capture_work(State& state, Stream& stream, const Work& work);
+/// Makes an executable of a graph. Throws ApiError when its nodes depend on each other in a circle.
+std::shared_ptr<GraphExecutable> instantiate(const Graph& graph, unsigned long long flags);
 
 /// Lets the work of `to` be that of `from`, a graph of the same shape. Throws ApiError and says why.
 void update(const Graph& to, const Graph& from, cudaGraphExecUpdateResultInfo& info);

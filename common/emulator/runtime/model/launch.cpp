@@ -10,7 +10,6 @@
 
 #include "emulator/checks/deadlock/deadlock.hpp"
 #include "emulator/checks/race/race.hpp"
-#include "emulator/runtime/model/graphs.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
 
@@ -306,8 +305,11 @@ void submit_launch(State& state, KernelWork work) {
       events.push_back(&state.streams.require_event(attribute.val.launchCompletionEvent.event));
     }
   }
-  const Work complete = std::move(work);
-  if (capture_work(state, stream, complete) == nullptr) perform(state, stream, complete);
+  if (stream.capture != nullptr) {
+    state.streams.capture(stream, std::move(work));
+  } else {
+    state.streams.work(stream, run_kernel(state, work));
+  }
   for (Event* event : events) state.streams.record(*event, stream);
 }
 

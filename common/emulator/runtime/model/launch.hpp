@@ -1,43 +1,25 @@
-// Launching a kernel: its configuration checked as the driver checks it, its parameters packed, the grid run.
+// Launching a kernel: prepare_launch checks the configuration as the driver does and packs the parameters,
+// submit_launch runs the grid, or captures the launch into a graph.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "emulator/machine/machine.hpp"
 #include "emulator/runtime/model/modules.hpp"
 #include "emulator/runtime/model/streams.hpp"
+#include "emulator/runtime/model/work.hpp"
 
 namespace stagecraft::emulator::runtime {
 
 class State;
 
-struct LaunchConfiguration {
-  machine::Extent3 grid, block;
-  machine::Extent3 cluster{1, 1, 1};
-  bool has_cluster = false;  ///< the launch gives a cluster itself
-  uint64_t dynamic_shared_bytes = 0;
-  cudaStream_t stream = nullptr;
-  bool cooperative = false;
-  std::vector<cudaLaunchAttribute> attributes;  ///< as given, for who asks a graph's node
-};
-/// Reads a cudaLaunchConfig_t. Throws ApiError for attributes the emulated GPU does not have.
+/// Reads a cudaLaunchConfig_t. Throws ApiError for attributes that the emulated GPU does not have.
 LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config);
-/// One without attributes.
+/// The configuration of `<<<>>>`: no attribute, except that of a cooperative launch.
 LaunchConfiguration plain_configuration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream,
                                         bool cooperative = false);
 
-/// A launch, complete: it can be run now, or later as part of a graph.
-struct KernelWork {
-  const void* handle = nullptr;  ///< what the program calls the kernel
-  Function* function = nullptr;
-  LaunchConfiguration configuration;
-  std::vector<std::byte> parameters;  ///< packed as the kernel has them
-};
-
-/// What a function can have at most; from the kernel, the chip and what cudaFuncSetAttribute has set.
+/// The most that a launch of a function may ask for, by the kernel, the chip and cudaFuncSetAttribute.
 struct FunctionLimits {
   uint32_t max_threads = 0;               ///< per block
   uint32_t max_dynamic_shared_bytes = 0;  ///< without further opting in
@@ -49,21 +31,21 @@ FunctionLimits limits_of(State& state, const Function& function, const machine::
 machine::Extent3 cluster_of(const Function& function, const machine::Kernel& kernel,
                             const LaunchConfiguration& configuration);
 
-/// A launch of the kernel of this stub or handle. `arguments` points to one value per parameter. Throws ApiError for a
-/// configuration that the chip has not.
+/// Describes a launch of the kernel with this stub or handle. `arguments` points to one value per parameter. Throws
+/// ApiError for a configuration that the chip does not allow.
 KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
                           void* const* arguments);
-/// The same, with the arguments in `extra` as cuLaunchKernel takes them, unless that is null.
+/// Does the same with the arguments in `extra`, as cuLaunchKernel takes them, unless that is null.
 KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfiguration configuration,
                           void* const* arguments, void* const* extra);
-/// Throws ApiError for a configuration that the chip has not.
+/// Throws ApiError for a configuration that the chip does not allow.
 void check_launch(State& state, const KernelWork& work);
-/// Runs the kernel to its end. One that is stopped is reported, and its error comes back from the next call that
-/// touches the device.
+/// Runs the kernel to its end. A kernel that is stopped is reported, and the next call that touches the device returns
+/// its error.
 Cost run_kernel(State& state, const KernelWork& work);
 
-/// Launches in the configuration's stream, now or when what is captured there is launched; and records the events that
-/// the launch's attributes ask for (programmatic event, launch completion event).
+/// Runs the launch in its stream, or adds it to the graph that the stream is captured into. Records the events that the
+/// launch's attributes ask for (programmatic event, launch completion event).
 void submit_launch(State& state, KernelWork work);
 
 /// The kernel of a stub or handle. Throws ApiError: cudaErrorInvalidDeviceFunction for null, else

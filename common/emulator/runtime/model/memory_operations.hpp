@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "emulator/runtime/model/boxes.hpp"
 #include "emulator/runtime/model/streams.hpp"
 #include "emulator/state/device_memory.hpp"
 
@@ -15,16 +16,6 @@ class State;
 void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const char* function);
 /// Throws ApiError (cudaErrorInvalidValue) when `pointer` is not the start of a live allocation of one of the kinds.
 void release(State& state, void* pointer, bool host_memory);
-
-/// A box of bytes in memory: `depth` slices of `rows` rows of `width` bytes.
-struct Box {
-  uint64_t width = 0, rows = 1, depth = 1;
-};
-/// Where a box lies: rows are `pitch` bytes apart, slices `slice` bytes.
-struct Layout {
-  uint64_t pitch = 0;
-  uint64_t slice = 0;
-};
 
 /// Throws ApiError: a bad kind, a pointer of the wrong side, a range that leaves its allocation.
 void check_copy(State& state, void* to, Layout to_layout, const void* from, Layout from_layout, Box box,

@@ -13,8 +13,13 @@ namespace {
 
 constexpr uint32_t kMostThreads = 1024;
 
-[[noreturn]] void illegal(std::string_view name, std::string_view value, std::string_view legal) {
-  throw std::invalid_argument(fmt::format("{} is \"{}\", but must be {}", name, value, legal));
+[[noreturn]] void illegal(std::string_view name, std::string_view value) {
+  for (const EnvironmentVariable& variable : environment_variables()) {
+    if (variable.name == name) {
+      throw std::invalid_argument(fmt::format("{} is \"{}\", but must be {}", name, value, variable.legal));
+    }
+  }
+  throw std::logic_error(fmt::format("{} is not in the list of environment variables", name));
 }
 
 uint64_t read_seed(std::string_view text) {
@@ -24,7 +29,7 @@ uint64_t read_seed(std::string_view text) {
   const auto [end, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), seed, is_hexadecimal ? 16 : 10);
   if (error != std::errc{} || end != digits.data() + digits.size()) {
-    illegal("STAGECRAFT_SEED", text, "a number from 0 to 18446744073709551615, decimal or with 0x");
+    illegal("STAGECRAFT_SEED", text);
   }
   return seed;
 }
@@ -34,7 +39,7 @@ uint32_t read_threads(std::string_view text) {
   uint32_t threads = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), threads);
   if (error != std::errc{} || end != text.data() + text.size() || threads < 1 || threads > kMostThreads) {
-    illegal("STAGECRAFT_THREADS", text, fmt::format("a number from 1 to {}", kMostThreads));
+    illegal("STAGECRAFT_THREADS", text);
   }
   return threads;
 }
@@ -48,8 +53,8 @@ Checks read_checks(std::string_view text) {
     const std::string_view name = text.substr(0, comma);
     if (name == "race") {
       checks.race = true;
-    } else if (name != "deadlock") {  // which is always looked for
-      illegal("STAGECRAFT_CHECKS", name, "all, none, or a list of: deadlock, race");
+    } else if (name != "deadlock") {  // deadlocks are always reported
+      illegal("STAGECRAFT_CHECKS", name);
     }
     text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
   }
@@ -59,13 +64,31 @@ Checks read_checks(std::string_view text) {
 Counters read_counters(std::string_view text) {
   Counters counters;
   if (text.empty() || text == "none") return counters;
-  // There is one so far.
-  if (text != "all" && text != "bank_conflicts") illegal("STAGECRAFT_COUNTERS", text, "all, none, or bank_conflicts");
+  // There is one counter so far.
+  if (text != "all" && text != "bank_conflicts") illegal("STAGECRAFT_COUNTERS", text);
   counters.bank_conflicts = true;
   return counters;
 }
 
 }  // namespace
+
+const std::vector<EnvironmentVariable>& environment_variables() {
+  static const std::vector<EnvironmentVariable> all = {
+      {"STAGECRAFT_DEVICE", fmt::format("{}", fmt::join(machine::architecture_names(), " or "))},
+      {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
+      {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
+      {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
+      {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
+      {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
+      {"STAGECRAFT_REPORT", "text or json"},
+      {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
+      {"STAGECRAFT_FINDINGS", "error or report"},
+      {"STAGECRAFT_EXIT_STATUS", "strict or program"},
+      // Read by host/isa_level.cpp.
+      {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
+  };
+  return all;
+}
 
 Settings read_settings(const char* (*get_variable)(const char* name)) {
   const auto variable = [&](const char* name) {
@@ -76,7 +99,7 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   const std::string_view device = variable("STAGECRAFT_DEVICE");
   settings.architecture = device.empty() ? &machine::b200() : machine::find_architecture(device);
   if (settings.architecture == nullptr) {
-    illegal("STAGECRAFT_DEVICE", device, fmt::format("{}", fmt::join(machine::architecture_names(), " or ")));
+    illegal("STAGECRAFT_DEVICE", device);
   }
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
@@ -87,14 +110,14 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   settings.timeline = variable("STAGECRAFT_TIMELINE");
   const std::string_view timeline = settings.timeline;
   if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
-    illegal("STAGECRAFT_TIMELINE", timeline, "text, or the name of a file that ends in .svg or .txt");
+    illegal("STAGECRAFT_TIMELINE", timeline);
   }
 
   const std::string_view format = variable("STAGECRAFT_REPORT");
   if (format == "json") {
     settings.report_format = ReportFormat::json;
   } else if (!format.empty() && format != "text") {
-    illegal("STAGECRAFT_REPORT", format, "text or json");
+    illegal("STAGECRAFT_REPORT", format);
   }
   settings.report_file = variable("STAGECRAFT_REPORT_FILE");
 
@@ -102,14 +125,14 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   if (exit_status == "program") {
     settings.strict_exit_status = false;
   } else if (!exit_status.empty() && exit_status != "strict") {
-    illegal("STAGECRAFT_EXIT_STATUS", exit_status, "strict or program");
+    illegal("STAGECRAFT_EXIT_STATUS", exit_status);
   }
 
   const std::string_view findings = variable("STAGECRAFT_FINDINGS");
   if (findings == "report") {
     settings.findings_are_errors = false;
   } else if (!findings.empty() && findings != "error") {
-    illegal("STAGECRAFT_FINDINGS", findings, "error or report");
+    illegal("STAGECRAFT_FINDINGS", findings);
   }
   return settings;
 }

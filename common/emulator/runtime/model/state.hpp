@@ -1,8 +1,7 @@
-// Everything that one process has of the emulated GPU, and the frame around every function of the API.
+// Everything that one process has of the emulated GPU.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -91,30 +90,5 @@ class State {
   std::optional<ApiError> machine_failure_;
   std::optional<cudaError_t> fault_;
 };
-
-/// What a function of the API needs before its own work.
-enum class Needs {
-  nothing,     ///< answers from the settings, or from nothing at all
-  device,      ///< touches the device: fails when a kernel was stopped before
-  no_capture,  ///< the same, and is unsafe while a stream is captured
-};
-
-/// Runs `body` as the function of this name, and returns what it ends with. Nothing that is thrown leaves.
-cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
-CUresult run_driver_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
-
-/// For callers of the API: the last error of this thread.
-cudaError_t take_last_error() noexcept;
-cudaError_t peek_last_error() noexcept;
-
-/// `pointer` itself; throws ApiError (cudaErrorInvalidValue) when it is null.
-template <typename T>
-T* required(T* pointer, const char* parameter) {
-  if (pointer == nullptr) throw ApiError(cudaErrorInvalidValue, std::string(parameter) + " is a null pointer");
-  return pointer;
-}
-
-/// Throws ApiError (cudaErrorInvalidDevice) unless the number is that of the one device.
-void check_device(int device);
 
 }  // namespace stagecraft::emulator::runtime

@@ -256,6 +256,14 @@ std::shared_ptr<Graph> Streams::end_capture(Stream& stream, Graph*& graph) {
   return made;
 }
 
+GraphNode& Streams::capture(Stream& stream, Work work) {
+  std::vector<Edge> dependencies;
+  for (GraphNode* node : stream.captured_front) dependencies.push_back({node, {}});
+  GraphNode& node = stream.capture->graph->add(std::move(work), std::move(dependencies));
+  stream.captured_front = {&node};
+  return node;
+}
+
 bool Streams::is_capturing(uint64_t capture) const { return captures_.contains(capture); }
 
 void Streams::forbid_capture_of(Stream& stream, const char* what) {

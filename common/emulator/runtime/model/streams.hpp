@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "emulator/runtime/model/errors.hpp"
+#include "emulator/runtime/model/work.hpp"
 
 namespace stagecraft::emulator::runtime {
 
@@ -121,6 +122,8 @@ class Streams {
   void begin_capture(Stream& stream, cudaStreamCaptureMode mode, Graph* into, std::vector<GraphNode*> front);
   /// The graph, owned unless it was given. Throws; the capture has ended even then, except where the stream has none.
   std::shared_ptr<Graph> end_capture(Stream& stream, Graph*& graph);
+  /// Adds work that was checked to the graph that the stream is captured into.
+  GraphNode& capture(Stream& stream, Work work);
   bool is_capturing(uint64_t capture) const;
   /// Throws (cudaErrorStreamCaptureUnsupported), and makes the capture invalid, when the stream is captured.
   void forbid_capture_of(Stream& stream, const char* what);

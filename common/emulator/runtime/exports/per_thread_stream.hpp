@@ -2,7 +2,7 @@
 // the plain ones, but a null stream, given or meant, is that of the calling thread.
 #pragma once
 
-#include "emulator/runtime/model/exported_jumps.hpp"
+#include "emulator/runtime/exports/jumps.hpp"
 #include "emulator/runtime/model/streams.hpp"
 
 // Deprecated functions have such a form, too.
@@ -23,7 +23,7 @@ struct WithOwnStream<Function> {
 }  // namespace stagecraft::emulator::runtime
 
 /// Defines `name` as `target` with the stream of the calling thread.
-#define STAGECRAFT_DEFINE_OF_THREAD(name, target)                                               \
+#define STAGECRAFT_DEFINE_PER_THREAD(name, target)                                              \
   extern "C" [[gnu::visibility("hidden"), gnu::used]] void* const stagecraft_of_thread_##name = \
       reinterpret_cast<void*>(&stagecraft::emulator::runtime::WithOwnStream<&target>::call);    \
   STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_THROUGH(stagecraft_of_thread_##name))

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/graphs.hpp"
-#include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
 

@@ -1,8 +1,9 @@
 // The runtime API: allocation in the order of a stream, and memory pools.
 #include <fmt/format.h>
 
-#include "emulator/runtime/model/graphs.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/memory_operations.hpp"
+#include "emulator/runtime/model/submission.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {

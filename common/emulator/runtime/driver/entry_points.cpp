@@ -1,40 +1,40 @@
-#include "emulator/runtime/model/not_supported.hpp"
-
+// The driver API: functions by name.
 #include <cstring>
 #include <mutex>
 #include <utility>
 
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/exports/driver_functions.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
-
-/// The message, or nothing when it was given before.
-std::string message_once(bool& told) {
-  if (std::exchange(told, true)) return {};
-  return "not supported by the emulated GPU; with -Dgpu_backend=gpu the program runs on a real one";
-}
 
 /// What the CUDA runtime 13.0 asks its driver for first.
 constexpr unsigned char kRuntimesTable[] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e,
                                             0xb9, 0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9};
 
 }  // namespace
-
-int not_supported(const char* function, bool& told) noexcept {
-  return run_call(function, Needs::nothing, [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
-}
-
-int driver_not_supported(const char* function, bool& told) noexcept {
-  return run_driver_call(function, Needs::nothing,
-                         [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
-}
-
 }  // namespace stagecraft::emulator::runtime
 
 using namespace stagecraft::emulator::runtime;
 
 extern "C" {
+
+CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult* status) {
+  if (name == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+  *function = find_driver_function(name, version, (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0);
+  if (status != nullptr) {
+    *status = *function != nullptr ? CU_GET_PROC_ADDRESS_SUCCESS : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+  }
+  return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+// The form before CUDA 12, which has no status.
+#undef cuGetProcAddress
+CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
+  return cuGetProcAddress_v2(name, function, version, flags, nullptr);
+}
 
 /// The private ways by which NVIDIA's libraries talk to their driver, asked for even before cuInit. Only the runtime's
 /// is missed; NVRTC asks too, and does without.
@@ -56,18 +56,6 @@ CUresult cuGetExportTable(const void**, const CUuuid* id) {
     return CUDA_ERROR_NOT_SUPPORTED;
   } catch (...) {
     return CUDA_ERROR_UNKNOWN;
-  }
-}
-
-/// For libraries that stand in for others of NVIDIA: their refused calls are told where all are.
-[[gnu::visibility("default")]] void stagecraft_refuse(const char* function, const char* message,
-                                                      const char* error) noexcept {
-  try {
-    State& state = State::instance();
-    const std::lock_guard lock(state.mutex);
-    state.reporter.refuse(function, message, error);
-  } catch (...) {
-    // The caller returns the error all the same.
   }
 }
 

@@ -1,6 +1,6 @@
 // libcuda.so.1: every function of the driver jumps to its namesake in libcudart.so.13, which owns the emulated GPU. So
 // a process that loads both has one.
-#include "emulator/runtime/model/exported_jumps.hpp"
+#include "emulator/runtime/exports/jumps.hpp"
 
 extern "C" void* stagecraft_driver_function(const char* name);
 
@@ -13,12 +13,12 @@ extern "C" void* stagecraft_driver_function(const char* name);
 #define STAGECRAFT_DEFINED(name) STAGECRAFT_SLOT(name)
 #define STAGECRAFT_STUB(name) STAGECRAFT_SLOT(name)
 #define STAGECRAFT_ALIAS(name, target) STAGECRAFT_SLOT(name)
-#define STAGECRAFT_OF_THREAD(name, target) STAGECRAFT_SLOT(name)
-#include "emulator/runtime/driver/exports.inc"
+#define STAGECRAFT_PER_THREAD(name, target) STAGECRAFT_SLOT(name)
+#include "emulator/runtime/exports/driver_exports.inc"
 #undef STAGECRAFT_DEFINED
 #undef STAGECRAFT_STUB
 #undef STAGECRAFT_ALIAS
-#undef STAGECRAFT_OF_THREAD
+#undef STAGECRAFT_PER_THREAD
 
 namespace {
 
@@ -27,8 +27,8 @@ namespace {
 #define STAGECRAFT_DEFINED(name) STAGECRAFT_FILL(name)
 #define STAGECRAFT_STUB(name) STAGECRAFT_FILL(name)
 #define STAGECRAFT_ALIAS(name, target) STAGECRAFT_FILL(name)
-#define STAGECRAFT_OF_THREAD(name, target) STAGECRAFT_FILL(name)
-#include "emulator/runtime/driver/exports.inc"
+#define STAGECRAFT_PER_THREAD(name, target) STAGECRAFT_FILL(name)
+#include "emulator/runtime/exports/driver_exports.inc"
 }
 
 }  // namespace

@@ -9,8 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "emulator/runtime/model/driver_calls.hpp"
-#include "emulator/runtime/model/state.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/state/device_memory.hpp"
 
 namespace stagecraft::emulator::runtime {

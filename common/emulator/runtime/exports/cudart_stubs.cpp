@@ -1,7 +1,7 @@
 // What libcudart exports and the emulated GPU does not have: each says so, once.
 //
 // The toolkit's headers are not included here, because a stub has no parameters: its caller's are left alone.
-#include "emulator/runtime/model/not_supported.hpp"
+#include "emulator/runtime/exports/not_supported.hpp"
 
 #define STAGECRAFT_DEFINED(name)
 #define STAGECRAFT_STUB(name)                                         \
@@ -9,5 +9,5 @@
     static bool told = false;                                         \
     return stagecraft::emulator::runtime::not_supported(#name, told); \
   }
-#define STAGECRAFT_ALIAS(name, target)  // cudart_per_thread.cpp
-#include "emulator/runtime/cudart/exports.inc"
+#define STAGECRAFT_PER_THREAD(name, target)  // cudart_per_thread_stream.cpp
+#include "emulator/runtime/exports/cudart_exports.inc"

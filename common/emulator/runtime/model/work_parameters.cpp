@@ -1,8 +1,9 @@
-#include "emulator/runtime/model/graph_parameters.hpp"
+#include "emulator/runtime/model/work_parameters.hpp"
 
 #include <fmt/format.h>
 
 #include "emulator/runtime/model/arrays.hpp"
+#include "emulator/runtime/model/launch.hpp"
 #include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {

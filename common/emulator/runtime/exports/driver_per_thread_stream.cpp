@@ -1,6 +1,6 @@
-// The functions of the driver API for programs with a default stream per thread (own_stream.hpp).
+// The functions of the driver API for programs with a default stream per thread (per_thread_stream.hpp).
+#include "emulator/runtime/exports/per_thread_stream.hpp"
 #include "emulator/runtime/model/cuda_headers.hpp"
-#include "emulator/runtime/model/per_thread_stream.hpp"
 
 // cuda.h has a later form only.
 extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
@@ -9,5 +9,5 @@ extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureSt
 #define STAGECRAFT_DEFINED(name)
 #define STAGECRAFT_STUB(name)
 #define STAGECRAFT_ALIAS(name, target)
-#define STAGECRAFT_OF_THREAD(name, target) STAGECRAFT_DEFINE_OF_THREAD(name, target);
-#include "emulator/runtime/driver/exports.inc"
+#define STAGECRAFT_PER_THREAD(name, target) STAGECRAFT_DEFINE_PER_THREAD(name, target);
+#include "emulator/runtime/exports/driver_exports.inc"

@@ -11,10 +11,10 @@
 #include "emulator/instructions/function_calls.hpp"
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
+#include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/code_images.hpp"
 #include "emulator/runtime/model/jit_log.hpp"
 #include "emulator/runtime/model/linked_image.hpp"
-#include "emulator/runtime/model/state.hpp"
 
 using namespace stagecraft::emulator::runtime;
 namespace fatbin = stagecraft::emulator::fatbin;

@@ -2,15 +2,15 @@
 //
 // cuda.h is not included here, because a stub has no parameters: its caller's are left alone. In libcudart all of these
 // are hidden; programs reach them through libcuda.so.1 or by asking for them by name.
-#include "emulator/runtime/driver/table.hpp"
+#include "emulator/runtime/exports/driver_functions.hpp"
 
 #include <fmt/format.h>
 
 #include <string>
 #include <unordered_map>
 
-#include "emulator/runtime/model/exported_jumps.hpp"
-#include "emulator/runtime/model/not_supported.hpp"
+#include "emulator/runtime/exports/jumps.hpp"
+#include "emulator/runtime/exports/not_supported.hpp"
 
 #define STAGECRAFT_DEFINED(name) extern "C" [[gnu::visibility("hidden")]] int name();
 #define STAGECRAFT_STUB(name)                                                \
@@ -21,12 +21,12 @@
 #define STAGECRAFT_ALIAS(name, target)                 \
   extern "C" [[gnu::visibility("hidden")]] int name(); \
   STAGECRAFT_DEFINE_JUMP(name, STAGECRAFT_JUMP_TO(target));
-#define STAGECRAFT_OF_THREAD(name, target) STAGECRAFT_DEFINED(name)  // driver_per_thread.cpp
-#include "emulator/runtime/driver/exports.inc"
+#define STAGECRAFT_PER_THREAD(name, target) STAGECRAFT_DEFINED(name)  // driver_per_thread_stream.cpp
+#include "emulator/runtime/exports/driver_exports.inc"
 #undef STAGECRAFT_DEFINED
 #undef STAGECRAFT_STUB
 #undef STAGECRAFT_ALIAS
-#undef STAGECRAFT_OF_THREAD
+#undef STAGECRAFT_PER_THREAD
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -40,7 +40,7 @@ struct Revision {
 /// All others have one form for as long as CUDA has 64-bit device pointers.
 constexpr Revision kRevisions[] = {
 #define STAGECRAFT_REVISION(name, form, since) {name, form, since},
-#include "emulator/runtime/driver/revisions.inc"
+#include "emulator/runtime/exports/driver_revisions.inc"
 #undef STAGECRAFT_REVISION
 };
 
@@ -49,8 +49,8 @@ const std::unordered_map<std::string_view, void*>& functions() {
 #define STAGECRAFT_DEFINED(name) {#name, reinterpret_cast<void*>(&name)},
 #define STAGECRAFT_STUB(name) {#name, reinterpret_cast<void*>(&name)},
 #define STAGECRAFT_ALIAS(name, target) {#name, reinterpret_cast<void*>(&name)},
-#define STAGECRAFT_OF_THREAD(name, target) {#name, reinterpret_cast<void*>(&name)},
-#include "emulator/runtime/driver/exports.inc"
+#define STAGECRAFT_PER_THREAD(name, target) {#name, reinterpret_cast<void*>(&name)},
+#include "emulator/runtime/exports/driver_exports.inc"
   };
   return table;
 }

@@ -1,0 +1,46 @@
+#include "emulator/runtime/exports/not_supported.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "emulator/runtime/model/api_call.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+/// The message, or nothing when it was given before.
+std::string message_once(bool& told) {
+  if (std::exchange(told, true)) return {};
+  return "not supported by the emulated GPU; with -Dgpu_backend=gpu the program runs on a real one";
+}
+
+}  // namespace
+
+int not_supported(const char* function, bool& told) noexcept {
+  return run_call(function, Needs::nothing, [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
+}
+
+int driver_not_supported(const char* function, bool& told) noexcept {
+  return run_driver_call(function, Needs::nothing,
+                         [&](State&) { throw ApiError(cudaErrorNotSupported, message_once(told)); });
+}
+
+}  // namespace stagecraft::emulator::runtime
+
+using namespace stagecraft::emulator::runtime;
+
+extern "C" {
+
+/// For libraries that stand in for others of NVIDIA: their refused calls are told where all are.
+[[gnu::visibility("default")]] void stagecraft_refuse(const char* function, const char* message,
+                                                      const char* error) noexcept {
+  try {
+    State& state = State::instance();
+    const std::lock_guard lock(state.mutex);
+    state.reporter.refuse(function, message, error);
+  } catch (...) {
+    // The caller returns the error all the same.
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,106 @@
+#include "emulator/runtime/model/api_call.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <utility>
+
+#include "emulator/ptx/diagnostics.hpp"
+
+namespace stagecraft::emulator::runtime {
+namespace {
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+/// While the driver API does its work through the runtime API: the driver's function.
+thread_local const char* driver_function = nullptr;
+
+/// Runs `body`; gives its error, and the message to print with it.
+cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
+  try {
+    if (needs != Needs::nothing) {
+      if (const auto fault = state.fault()) return *fault;
+      state.machine();
+    }
+    if (needs == Needs::no_capture) state.streams.forbid_unsafe_call("the call is not allowed");
+    body(state);
+    return cudaSuccess;
+  } catch (const ApiError& error) {
+    message = error.what();
+    return error.code();
+  } catch (const ptx::Error& error) {
+    message = error.what();
+    return cudaErrorInvalidPtx;
+  } catch (const std::bad_alloc&) {
+    message = "the host has no memory left for the emulated GPU";
+    return cudaErrorMemoryAllocation;
+  } catch (const std::exception& error) {
+    message = fmt::format("internal error: {}; please report it with the program", error.what());
+    return cudaErrorUnknown;
+  }
+}
+
+}  // namespace
+
+cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept {
+  try {
+    State& state = State::instance();
+    const std::lock_guard lock(state.mutex);
+    std::string message;
+    const cudaError_t error = run_body(state, needs, body, message);
+    if (driver_function != nullptr) {
+      if (!message.empty()) state.reporter.refuse(driver_function, message, driver_error_name(driver_error(error)));
+      return error;
+    }
+    // The runtime API makes a context current by itself, the driver API does not.
+    if (needs != Needs::nothing && state.contexts.current() == nullptr) state.contexts.push(state.contexts.primary());
+    if (error != cudaSuccess) {
+      if (!message.empty()) state.reporter.refuse(name, message, error_name(error));
+      if (error != cudaErrorNotReady) last_error = error;
+    }
+    return error;
+  } catch (...) {
+    return last_error = cudaErrorUnknown;
+  }
+}
+
+CUresult run_driver_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept {
+  try {
+    State& state = State::instance();
+    const std::lock_guard lock(state.mutex);
+    std::string message;
+    CUresult result = CUDA_SUCCESS;
+    const Context* const context = state.contexts.current();
+    if (!state.driver_initialised && context == nullptr) {
+      message = "the driver is not initialised: call cuInit(0) first";
+      result = CUDA_ERROR_NOT_INITIALIZED;
+    } else if (needs != Needs::nothing && context == nullptr) {
+      message = "this thread has no current context: call cuDevicePrimaryCtxRetain and cuCtxSetCurrent first";
+      result = CUDA_ERROR_INVALID_CONTEXT;
+    } else if (needs != Needs::nothing && !state.contexts.is_live(context)) {
+      message = "this thread's current context was destroyed by another thread";
+      result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    } else {
+      result = driver_error(run_body(state, needs, body, message));
+    }
+    if (result != CUDA_SUCCESS && !message.empty()) state.reporter.refuse(name, message, driver_error_name(result));
+    return result;
+  } catch (...) {
+    return CUDA_ERROR_UNKNOWN;
+  }
+}
+
+CUresult driver_call_through(const char* name, Needs needs, const std::function<cudaError_t()>& call) noexcept {
+  // Not under the lock, which `call` takes by itself: it may call a function of the program.
+  const CUresult result = run_driver_call(name, needs, [](State&) {});
+  if (result != CUDA_SUCCESS) return result;
+  const char* const outer = std::exchange(driver_function, name);
+  const cudaError_t error = call();
+  driver_function = outer;
+  return driver_error(error);
+}
+
+cudaError_t take_last_error() noexcept { return std::exchange(last_error, cudaSuccess); }
+cudaError_t peek_last_error() noexcept { return last_error; }
+
+}  // namespace stagecraft::emulator::runtime

@@ -1,0 +1,31 @@
+// The frame around every function of the API: it takes the lock, checks what the function needs, runs its body, and
+// turns what the body throws into an error code and a message.
+#pragma once
+
+#include <functional>
+
+#include "emulator/runtime/model/state.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+/// What a function of the API needs before its body may run.
+enum class Needs {
+  nothing,     ///< answers from the settings, or from nothing at all
+  device,      ///< touches the device: fails when a kernel was stopped before
+  no_capture,  ///< the same, and is unsafe while a stream is captured
+};
+
+/// Runs `body` as the function of this name of the runtime API, and returns its error. No exception leaves.
+cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
+/// Does the same for a function of the driver API.
+CUresult run_driver_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
+
+/// Runs `call`, which calls the runtime API, as the function of this name of the driver API: messages name that
+/// function, the result is the driver's, and the runtime's last error does not change.
+CUresult driver_call_through(const char* name, Needs needs, const std::function<cudaError_t()>& call) noexcept;
+
+/// The last error of this thread, for cudaGetLastError and cudaPeekAtLastError.
+cudaError_t take_last_error() noexcept;
+cudaError_t peek_last_error() noexcept;
+
+}  // namespace stagecraft::emulator::runtime

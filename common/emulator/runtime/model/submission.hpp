@@ -1,0 +1,25 @@
+// What becomes of a work: it is checked, and then done at once or added to the graph that the stream is captured into.
+#pragma once
+
+#include "emulator/runtime/model/graphs.hpp"
+#include "emulator/runtime/model/streams.hpp"
+#include "emulator/runtime/model/work.hpp"
+
+namespace stagecraft::emulator::runtime {
+
+class State;
+
+/// Throws ApiError when the work cannot be done as described.
+void check_work(State& state, const Work& work);
+/// Does the same for the works of all nodes of the graph.
+void check_works(State& state, const Graph& graph);
+/// Does the work now. Host functions and graphs inside graphs are left to the caller, which runs them outside of the
+/// lock.
+void perform(State& state, Stream& stream, const Work& work);
+/// Does the work in the stream now, or adds it to the graph that the stream is captured into.
+void submit(State& state, cudaStream_t stream, Work work);
+/// Checks the work, adds it to the graph that the stream is captured into, and returns its node; null when the stream
+/// is not captured.
+GraphNode* capture_work(State& state, Stream& stream, const Work& work);
+
+}  // namespace stagecraft::emulator::runtime
