@@ -13,7 +13,7 @@ std::shared_ptr<CopyGroup> ThreadGroups::join() {
 
 void ThreadGroups::commit() {
   forget_finished();
-  // An empty group counts among the youngest ones that a wait may leave pending, so it is kept as well.
+  // An empty group counts among the youngest ones that a wait may leave pending, so it is kept too.
   committed.push_back(open ? std::move(open) : std::make_shared<CopyGroup>());
   open.reset();
 }
@@ -25,7 +25,7 @@ bool ThreadGroups::reached(uint32_t keep, bool read_only) const {
 }
 
 void ThreadGroups::forget_finished() {
-  // Groups complete in the order of their commits: only a finished prefix may go.
+  // Groups complete in the order of their commits, so only a finished prefix may be removed.
   while (!committed.empty() && committed.front()->unfinished == 0) committed.pop_front();
 }
 

@@ -18,17 +18,17 @@ namespace stagecraft::emulator::machine {
 
 /// Copies that are waited for together.
 struct CopyGroup {
-  uint32_t unread = 0;      ///< copies whose source has still to be read
-  uint32_t unfinished = 0;  ///< copies whose destination is not yet written
+  uint32_t unread = 0;      ///< copies whose source is not read yet
+  uint32_t unfinished = 0;  ///< copies whose destination is not written yet
 };
 
 /// The groups of one thread.
 struct ThreadGroups {
   std::shared_ptr<CopyGroup> open;
   std::deque<std::shared_ptr<CopyGroup>> committed;  ///< oldest first; finished ones are dropped from the front
-  std::vector<Fragment*> waiting;                    ///< asleep in a wait; looked at again whenever a copy gets on
+  std::vector<Fragment*> waiting;                    ///< asleep in a wait; checked again whenever a copy makes progress
 
-  /// The group that the next copy joins, with the copy counted in.
+  /// Adds a copy to the open group, and returns that group.
   std::shared_ptr<CopyGroup> join();
   void commit();
   /// Whether all groups but the youngest `keep` have finished, or, if `read_only`, have read their sources.
@@ -36,7 +36,7 @@ struct ThreadGroups {
   void forget_finished();
 };
 
-/// Those of a block, by thread number in the block: few threads copy in bulk.
+/// The groups of a block by thread number. A map, because few threads copy in bulk.
 using BulkGroups = std::map<uint32_t, ThreadGroups>;
 
 }  // namespace stagecraft::emulator::machine

@@ -1,6 +1,6 @@
-// Warps that have come to an instruction which one warp of each block of a pair executes together: tcgen05.alloc,
-// dealloc and relinquish_alloc_permit with cta_group::2. Whoever comes first waits for the other. For the latter two
-// PTX says that they "may block"; here they always do, so that a program which hangs when they block is found out.
+// Warps that have reached an instruction which one warp of each block of a pair executes together: tcgen05.alloc,
+// dealloc and relinquish_alloc_permit with cta_group::2. The warp that comes first waits for the other. PTX says that
+// the latter two "may block"; here they always do, so that a program that hangs when they block does hang.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@ constexpr const char* name_of(PairInstruction instruction) {
 struct PairCall {
   PairInstruction instruction = PairInstruction::allocate;
   Fragment* fragment = nullptr;
-  uint32_t columns = 0, address = 0;  ///< its operands; the address: of dealloc
-  bool met = false;                   ///< a warp of the peer has come as well, and the two need not wait any more
-  uint32_t result = 0;                ///< when `met`: the column that alloc gives to both
+  uint32_t columns = 0, address = 0;  ///< its operands; only dealloc has an address
+  bool met = false;                   ///< a warp of the peer block has come too: neither waits any longer
+  uint32_t result = 0;                ///< when `met`: the column that alloc returns to both
 };
 
-/// Those of a block, in the order of their coming; each goes when it has met the peer's.
+/// The calls of a block, in the order in which they came. A call is removed when it has met the peer's.
 using PairCalls = std::vector<PairCall>;
 
 }  // namespace stagecraft::emulator::machine

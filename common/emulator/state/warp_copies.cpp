@@ -36,7 +36,7 @@ void WarpCopies::finish_oldest() {
 }
 
 void WarpCopies::commit(LaneMask lanes) {
-  // Groups that have not finished are remembered, all of them.
+  // All groups that have not finished are remembered.
   bool full = newest_.empty();
   for_each_lane(lanes, [&](uint32_t lane) {
     full = full || (groups_[lane] >= newest_.size() && !has_ended(newest_[groups_[lane] % newest_.size()][lane]));
@@ -60,7 +60,7 @@ void WarpCopies::commit(LaneMask lanes) {
 }
 
 uint64_t WarpCopies::awaited(LaneMask lanes, uint32_t keep) const {
-  if (keep >= newest_.size()) return 0;  // what is older than what is remembered has finished
+  if (keep >= newest_.size()) return 0;  // groups older than those remembered have finished
   uint64_t copy = 0;
   for_each_lane(lanes, [&](uint32_t lane) {
     if (groups_[lane] > keep) copy = std::max(copy, newest_[(groups_[lane] - keep - 1) % newest_.size()][lane]);
