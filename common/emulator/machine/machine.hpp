@@ -1,4 +1,4 @@
-// The emulated chip as the runtime sees it: translate a kernel, launch it, learn what became of it.
+// The emulated chip as the runtime sees it: translate a kernel, launch it, learn what resulted.
 #pragma once
 
 #include <cstdint>
