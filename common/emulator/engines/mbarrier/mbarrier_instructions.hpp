@@ -1,4 +1,4 @@
-// Pieces of the translation of mbarrier instructions that live in more than one file.
+// Parts of the translation of mbarrier instructions that more than one file uses.
 #pragma once
 
 #include <initializer_list>
@@ -8,14 +8,14 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Takes an ordering and its scope (.cta or .cluster), which must come together or not at all. True when it is
+/// Takes an ordering and its scope (.cta or .cluster), of which neither may be given alone. Returns true when it is
 /// `.relaxed`.
 bool take_semantics(Translation& t, std::initializer_list<std::string_view> legal);
 
-/// mbarrier.test_wait and mbarrier.try_wait; `sleeps` for the latter.
+/// Translates mbarrier.test_wait, or with `sleeps` mbarrier.try_wait.
 void translate_wait(Translation& t, bool sleeps);
 
-/// cp.async.mbarrier.arrive, with its first modifiers already taken.
+/// Translates cp.async.mbarrier.arrive, whose first modifiers are already taken.
 void translate_copy_arrival(Translation& t);
 
 }  // namespace stagecraft::emulator::machine
