@@ -31,7 +31,7 @@ struct SmallCopyDetail : OpDetail {
 constexpr const char* kSource = "cp.async: source";
 constexpr const char* kDestination = "cp.async: destination";
 
-/// The copies of a warp; null when no warp of its block has copied yet.
+/// Returns the copies of a warp; null when no warp of its block has copied yet.
 WarpCopies* find_copies(Fragment& fragment) {
   std::vector<WarpCopies>& copies = fragment.block().copies;
   return copies.empty() ? nullptr : &copies[fragment.warp->index];
@@ -42,7 +42,7 @@ WarpCopies& copies_of(Fragment& fragment) {
   return block.copies[fragment.warp->index];
 }
 
-/// Checks the sources of a copy; most of its lanes read the same allocation.
+/// Checks the sources of a copy, and remembers the allocation, because most of its lanes read the same one.
 class SourceCheck {
  public:
   SourceCheck(const Grid& grid, uint32_t alignment) : grid_(grid), alignment_(alignment) {}
@@ -61,8 +61,8 @@ class SourceCheck {
 
 void announce(Fragment& fragment, const WarpCopies::Copy& copy, Cycle begin, Cycle end) {
   for_each_lane(copy.lanes, [&](uint32_t lane) {
-    // Lanes that copy the same bytes to the same place in one instruction do not race, as those of a store do not:
-    // cooperative_groups::memcpy_async lets the lanes that have nothing left repeat another's copy.
+    // Lanes that copy the same bytes to the same place in one instruction do not race, just like those of a store:
+    // cooperative_groups::memcpy_async lets lanes that have nothing left to copy repeat another lane's copy.
     for (uint32_t other = 0; other < lane; ++other) {
       if ((copy.lanes >> other & 1) != 0 && copy.destination[other] == copy.destination[lane] &&
           copy.source[other] == copy.source[lane] && copy.bytes[other] == copy.bytes[lane]) {
@@ -80,11 +80,11 @@ void announce(Fragment& fragment, const WarpCopies::Copy& copy, Cycle begin, Cyc
   });
 }
 
-/// The end of a warp's oldest copy.
+/// Ends a warp's oldest copy: moves its bytes, and wakes the fragments that waited for it.
 void finish(Block& block, uint32_t warp) {
   WarpCopies& copies = block.copies[warp];
   const WarpCopies::Copy& copy = copies.oldest();
-  // The block may have exited, and memory may have been freed; all else was checked at the issue.
+  // The block may have exited, and memory may have been freed; everything else was checked at the issue.
   block_with(*block.cluster, copy.destination[first_lane(copy.lanes)], copy.size, copy.size, kDestination);
   if (copy.generation != DeviceMemory::generation()) {
     SourceCheck check(*block.cluster->grid, copy.size);
@@ -93,7 +93,7 @@ void finish(Block& block, uint32_t warp) {
   for_each_lane(copy.lanes, [&](uint32_t lane) {
     std::byte* const target = bytes_of(block, copy.destination[lane]);
     const std::byte* const source = DeviceMemory::host(copy.source[lane]);
-    if (copy.bytes[lane] == 16) {  // a copy of a constant size is a move
+    if (copy.bytes[lane] == 16) {  // a copy of a constant size becomes a move
       std::memcpy(target, source, 16);
       return;
     }
@@ -143,12 +143,12 @@ void announce_groups(Fragment& fragment, LaneMask lanes, GroupEventKind kind, ui
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
   announce_groups(fragment, mask, GroupEventKind::commit, 0);
-  // Without copies there are only empty groups, which are complete: no need to keep them.
+  // Without copies there are only empty groups, which are complete and need not be kept.
   if (WarpCopies* copies = find_copies(fragment)) copies->commit(mask);
   return Outcome::next;
 }
 
-/// immediate: groups that may stay pending in [31:0], bit 32: commit first (wait_all)
+/// Waits for groups. The immediate has the groups that may stay pending in [31:0]; bit 32 commits first (wait_all).
 Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto keep = static_cast<uint32_t>(op.immediate);
   const bool all = (op.immediate >> 32 & 1) != 0;
