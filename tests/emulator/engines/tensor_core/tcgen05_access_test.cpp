@@ -18,7 +18,7 @@ struct Registers {
   std::vector<uint32_t> offsets;
 
   explicit Registers(uint32_t count) : words(count * 32), offsets(count) {
-    // Not in order: registers of a vector operand can be any.
+    // They are not in order, because a vector operand can have any registers.
     for (uint32_t i = 0; i < count; ++i) offsets[i] = (i * 5 % count) * 128;
   }
   uint32_t& at(uint32_t index, uint32_t thread) { return words[offsets[index] / 4 + thread]; }
@@ -117,7 +117,7 @@ TEST(Tcgen05AccessTest, TakesEachWarpToItsQuarterOfTheLanes) {
   // Addresses of other quarters, as in DeepGEMM.
   EXPECT_EQ(check(whole, 7, 0, 8), address_of({96, 8}));
   EXPECT_EQ(check(half, 1, 80), address_of({48, 0}));
-  // Those of a pair's 256 rows, in its second block.
+  // Addresses in a pair's 256 rows, in its second block.
   EXPECT_EQ(check(whole, 2, 128 + 64, 8), address_of({64, 8}));
   EXPECT_EQ(check(half, 2, 128 + 80), address_of({80, 0}));
   EXPECT_FAULT(check(whole, 1, 8), "tcgen05.ld: address 0x80000 is in lane 8, where no access of this shape may begin");

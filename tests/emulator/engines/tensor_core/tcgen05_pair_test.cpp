@@ -1,5 +1,5 @@
-// tcgen05.mma and cp of a pair of blocks (cta_group::2) against references in double precision: who supplies what, and
-// where the results lie.
+// tcgen05.mma and cp of a pair of blocks (cta_group::2) against references in double precision: which block supplies
+// what, and where the results are.
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_copy.hpp"
 #include "fixtures/tensor_fixture.hpp"
 
@@ -44,14 +44,14 @@ struct Trial {
 
 constexpr uint32_t kD = 32, kTensorA = 320;
 
-/// Where the PTX ISA's layouts A (M = 256) and B (M = 128) have an element of D.
+/// Returns where the PTX ISA's layouts A (M = 256) and B (M = 128) have an element of D.
 Place place_of(uint32_t m, uint32_t n, uint32_t rows, uint32_t columns) {
   if (rows == 256) return {m / 128, {m % 128, kD + n}};
   const bool right = n >= columns / 2;
   return {m / 64, {m % 64 + (right ? 64 : 0), kD + (right ? n - columns / 2 : n)}};
 }
 
-/// A in tensor memory: of 64 rows a block has two copies.
+/// Puts A into tensor memory; a block has two copies of 64 rows.
 void put_in_tensor_memory(Pair& pair, const Matrix& a) {
   const uint32_t rows = a.rows / 2;
   for (uint32_t m = 0; m < a.rows; ++m) {
@@ -249,7 +249,7 @@ TEST(Tcgen05PairTest, ReadsTheCopyOfAInTheLanesOfItsColumns) {
   for (uint32_t i = 0; i < 2; ++i) {
     operation.b = decode_shared_descriptor(put_k_major(pair.benches[i], part_of(b, 16 * i, 16), 65536, 2), "B");
   }
-  // The odd block's copy of row 70 for the right half of the columns becomes zero: it shows there, and only there.
+  // The odd block's copy of row 70 for the right half of the columns becomes zero: only that part of D must change.
   for (uint32_t column = 0; column < 8; ++column) pair.cell(1, {64 + 6, kTensorA + column}) = 0;
   execute(operation, pair.units());
   EXPECT_EQ(pair.cell(1, {64 + 6, kD + 3}), 0u);

@@ -1,4 +1,4 @@
-// The block-scaled kinds of tcgen05.mma against a reference in double precision, and what tcgen05.mma refuses.
+// The block-scaled kinds of tcgen05.mma against a reference in double precision, and operands that tcgen05.mma refuses.
 #include "fixtures/tensor_fixture.hpp"
 
 namespace stagecraft::emulator::machine::testing {
@@ -56,7 +56,7 @@ void run(const ScaledTrial& trial) {
   }
   operation.b = decode_shared_descriptor(put_k_major(bench, b, 65536, 2), "B");
   operation.scales_a = kScalesA;
-  operation.scales_b = kScalesB | 1u << 30;  // as CUTLASS's addresses have it, with a byte offset in the upper bits
+  operation.scales_b = kScalesB | 1u << 30;  // like CUTLASS's addresses, with a byte offset in the upper bits
   operation.scales_per_slice = trial.scales;
   operation.accumulate = trial.accumulate;
 
@@ -233,7 +233,7 @@ TEST_F(Tcgen05MmaCheckTest, RefusesOperandsOutsideOfSharedMemory) {
 
 TEST_F(Tcgen05MmaCheckTest, RefusesSwizzlesThatTheTypeHasNot) {
   operation.a = decode_shared_descriptor(shared_descriptor(4096, 1024, 512, 1), "A");
-  run();  // K-major it may be
+  run();  // K-major is legal
   use({.n = 64, .a_code = 1, .b_code = 1, .a_mn = true});
   EXPECT_FAULT(run(), "swizzle 1 (128 bytes in atoms of 32) of an MN-major matrix that is not tf32");
   use({.n = 64, .a_code = 2, .b_code = 2, .a_mn = true}, MmaKind::tf32);

@@ -1,4 +1,4 @@
-// tcgen05.ld and tcgen05.st: a warp's registers from and to tensor memory.
+// tcgen05.ld and tcgen05.st: they copy tensor memory to a warp's registers, and back.
 //
 // On the chip both are asynchronous until wait::ld and wait::st. Here they are done at once; a program that forgets the
 // wait is right by luck.
@@ -27,7 +27,7 @@ struct AccessDetail : OpDetail {
   std::vector<uint32_t> registers;  ///< offsets
 };
 
-/// What both do: `move(detail, memory, address)`, once the address is known to be legal, is the rest.
+/// Executes either: checks the address, then calls `move(detail, memory, address)`.
 template <typename Move>
 Outcome access(Fragment& fragment, const Op& op, LaneMask mask, TensorEventKind kind, Move&& move) {
   mask = converge_warp(fragment, mask);

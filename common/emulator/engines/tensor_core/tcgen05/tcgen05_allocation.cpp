@@ -1,4 +1,4 @@
-// tcgen05.alloc, dealloc and relinquish_alloc_permit: who may use which columns of tensor memory.
+// tcgen05.alloc, dealloc and relinquish_alloc_permit: they decide which block may use which columns of tensor memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void announce(Fragment& fragment, TensorEventKind kind, LaneMask mask, uint32_t 
   announce_tensor({kind, &fragment, mask, {{column, columns, kAllLanes}}});
 }
 
-// Waits until `columns` columns may be free, in the memories of these blocks.
+// Puts the fragment to sleep until `columns` columns may be free in the memories of these blocks.
 void wait_for_memory(Fragment& fragment, std::initializer_list<const Block*> blocks, uint32_t result,
                      uint32_t columns) {
   for (const Block* block : blocks) {
@@ -55,7 +55,7 @@ void wait_for_memory(Fragment& fragment, std::initializer_list<const Block*> blo
   sleep(fragment, {WaitKind::tensor_memory, result, columns});
 }
 
-// The two warps of a pair must ask for the same.
+// Throws Fault unless the two warps of a pair have the same operands.
 void require_agreement(const PairCall& mine, const PairCall& theirs) {
   const auto require = [&](uint32_t my_value, uint32_t their_value, const char* what, const char* format) {
     if (my_value == their_value) return;
@@ -71,9 +71,9 @@ void require_agreement(const PairCall& mine, const PairCall& theirs) {
           "{} with cta_group::2 at address 0x{:x}, while the peer, block ({},{},{}), gives 0x{:x}");
 }
 
-// The call of a fragment that comes to an instruction of its block's pair. When a warp of the peer has come as well,
-// `do_together(mine, theirs)` does what must be done at once for both; false when it has put the fragment to sleep,
-// because that cannot be done yet. Gives the call when that is behind it; nullopt: the fragment sleeps.
+// Executes an instruction that one warp of each block of a pair executes together. When a warp of the peer has come
+// too, `do_together(mine, theirs)` does the work for both; it returns false when the work cannot be done yet and it has
+// put the fragment to sleep. Returns the fragment's call after the work is done, or nullopt when the fragment sleeps.
 template <typename DoTogether>
 std::optional<PairCall> meet_peer(const PairCall& call, DoTogether do_together) {
   Fragment& fragment = *call.fragment;
@@ -93,14 +93,14 @@ std::optional<PairCall> meet_peer(const PairCall& call, DoTogether do_together) 
     require_agreement(*mine, *theirs);
     if (!do_together(*mine, *theirs)) return std::nullopt;
     mine->met = theirs->met = true;
-    wake(*theirs->fragment);  // executes the instruction again, and finds that it is met
+    wake(*theirs->fragment);  // it executes the instruction again, and finds that it is met
   }
   const PairCall result = *mine;
   calls.erase(mine);
   return result;
 }
 
-// The column of an allocation; nullopt: the fragment sleeps until it has come.
+// Returns the column of an allocation; nullopt when the fragment sleeps until there is room.
 std::optional<uint32_t> allocate_alone(Fragment& fragment, uint32_t columns, uint32_t result) {
   const Block& block = fragment.block();
   const auto allocation = tensor_memory_of(fragment).allocate(block, columns);

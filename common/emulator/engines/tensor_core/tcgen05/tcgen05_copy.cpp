@@ -13,7 +13,7 @@ namespace stagecraft::emulator::machine {
 void check(const CopyOperation& operation, const TensorUnits& units) {
   const CopyShape shape = operation.shape;
   const TensorCell cell = cell_at(operation.address);
-  // 4x256b writes one lane of each quarter, and the address says which; all others write all lanes.
+  // 4x256b writes one lane of each quarter, which the address selects; all other shapes write all lanes.
   const uint32_t last_lane = shape == CopyShape::c4x256b ? 31 : 0;
   if (cell.lane > last_lane) {
     throw Fault(

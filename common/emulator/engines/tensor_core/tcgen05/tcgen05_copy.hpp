@@ -1,4 +1,4 @@
-// One tcgen05.cp: shared memory to tensor memory, by one thread.
+// One tcgen05.cp, which copies shared memory to tensor memory: its check, its footprint and its execution.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ struct CopyOperation {
 
 /// Throws Fault unless source and destination exist.
 void check(const CopyOperation& operation, const TensorUnits& units);
-/// The shared memory that an operation reads, and the tensor memory that it writes.
+/// Returns the shared memory that an operation reads, and the tensor memory that it writes.
 OperationFootprint footprint_of(const CopyOperation& operation, const TensorUnits& units);
-/// Executes an operation that `check` has approved: each block copies from its own shared memory to its own tensor
+/// Executes an operation that `check` has accepted: each block copies from its own shared memory to its own tensor
 /// memory.
 void execute(const CopyOperation& operation, const TensorUnits& units);
 

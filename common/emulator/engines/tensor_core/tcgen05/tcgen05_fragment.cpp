@@ -10,7 +10,7 @@
 namespace stagecraft::emulator::machine {
 
 namespace {
-// The lanes that addresses name. A pair's kernels count on in its second block, whose own they are.
+// The lanes that an address may name. Kernels for pairs use 128 to 255 for the lanes of the second block.
 constexpr uint32_t kNamedLanes = 2 * kTensorLanes;
 }  // namespace
 
@@ -25,7 +25,7 @@ FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool p
   cells_.reserve(registers_ * kWarpSize);
   for (uint32_t index = 0; index < registers_; ++index) {
     for (uint32_t thread = 0; thread < kWarpSize; ++thread) {
-      // The split counts columns of tensor memory, also where the map's own columns are pairs of those.
+      // The split counts columns of tensor memory, even where the map's own columns are pairs of those.
       const bool second = shape == FragmentShape::s16x32bx2 && thread >= kWarpSize / 2;
       TensorCell cell = fragment_cell(shape, thread, index);
       cell.column = cell.column * (packed ? 2 : 1) + (second ? split : 0);

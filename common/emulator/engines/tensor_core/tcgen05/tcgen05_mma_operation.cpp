@@ -19,10 +19,11 @@ namespace {
 constexpr uint32_t kOperandColumns = 8;  // of A in tensor memory: 32 bytes along K
 constexpr uint32_t kRun = 16;            // rows of D in adjacent lanes, whatever the layout
 
-// Scale factor addresses carry a byte offset in their upper two bits (CUTLASS), which the instruction does not read.
+// Returns the cell of scale factors. Their address has a byte offset in its upper two bits (CUTLASS), which the
+// instruction does not read.
 TensorCell scale_base(uint32_t address) { return cell_at(address & 0x3fffffff); }
 
-// Of A and D, each block has its part of the rows; of B, its part of the columns.
+// Each block has its part of the rows of A and D, and its part of the columns of B.
 uint32_t rows_of_block(const MmaOperation& operation) { return operation.shape.m / operation.shape.blocks; }
 uint32_t columns_of_block(const MmaOperation& operation) { return operation.shape.n / operation.shape.blocks; }
 
@@ -45,7 +46,8 @@ SharedMatrix matrix_b(const MmaOperation& operation) {
   return {operation.b, shape.b, shape.b_mn_major, columns_of_block(operation), shape.k};
 }
 
-// D and a TMEM-resident A begin at lane 0, except for layout f: its half-used quarters may also begin at lane 16.
+// Throws Fault unless D, or an A in tensor memory, begins at a legal lane: lane 0, or with layout f, which uses half of
+// each quarter, lane 16.
 void check_lane(uint32_t address, AccumulatorLayout layout, std::string_view what) {
   const uint32_t lane = cell_at(address).lane;
   if (lane == 0 || (lane == 16 && layout == AccumulatorLayout::f)) return;
@@ -58,13 +60,12 @@ void check_lane(uint32_t address, AccumulatorLayout layout, std::string_view wha
 void check_tensor_a(const MmaOperation& operation, const TensorUnit& unit) {
   const AccumulatorLayout layout = layout_of(operation);
   constexpr const char* kWhat = "tcgen05.mma, A in tensor memory";
-  // Of 64 rows either half of the lanes has its own, as in a pair: FlashMLA, which runs on B200s, lets the halves
-  // differ.
+  // With 64 rows each half of the lanes has its own copy of A, as in a pair: FlashMLA, which runs on B200s, lets the
+  // two differ.
   if (layout == AccumulatorLayout::g) {
-    throw Fault(
-        FaultKind::illegal_instruction,
-        "tcgen05.mma.ws with M 32 and A in tensor memory is not implemented: where A lies then is not known here",
-        {"A may lie in shared memory, or M be 64 or 128"});
+    throw Fault(FaultKind::illegal_instruction,
+                "tcgen05.mma.ws with M 32 and A in tensor memory is not implemented: where A is then is not known here",
+                {"put A in shared memory, or use M 64 or 128"});
   }
   if (operation.shape.a_mn_major) {
     throw Fault(FaultKind::illegal_instruction,
@@ -107,7 +108,7 @@ void negate(float* values, size_t count) {
   for (size_t i = 0; i < count; ++i) values[i] = -values[i];
 }
 
-// The rows of one block, which are panel lanes 0, 1, ...; where A in tensor memory fills all lanes, its lanes are.
+// Loads A of one block. Panel lanes are its rows, or, if A in tensor memory fills all lanes, the lanes of A.
 void load_a_of(const TensorUnit& unit, const MmaOperation& operation, PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
   if (!operation.a_in_tensor_memory) {
@@ -129,7 +130,7 @@ void load_a_of(const TensorUnit& unit, const MmaOperation& operation, PanelSpace
   if (shape.negate_a) negate(space.a, size_t{shape.k} * kPanelLanes);
 }
 
-// The columns of all blocks.
+// Loads the columns of B of all blocks.
 void load_b_of(const TensorUnits& units, const MmaOperation& operation, PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
   const uint32_t columns = columns_of_block(operation);
@@ -137,8 +138,8 @@ void load_b_of(const TensorUnits& units, const MmaOperation& operation, PanelSpa
   if (shape.negate_b) negate(space.b, size_t{shape.k} * shape.n);
 }
 
-// The panel lane of row 0 for the columns in lane group `group` of D. Where D's columns are split, each group of lanes
-// has its own copy of an A in tensor memory.
+// Returns the panel lane of row 0 for the columns in lane group `group` of D. If D's columns are split, each group of
+// lanes has its own copy of an A in tensor memory.
 uint32_t panel_lane(const MmaOperation& operation, uint32_t group) {
   return operation.a_in_tensor_memory ? group * kTensorLanes / column_groups(layout_of(operation)) : 0;
 }
@@ -153,7 +154,7 @@ class Accumulator {
         n_(operation.shape.n),
         base_(memory.column(cell_at(operation.d).column) + cell_at(operation.d).lane) {}
 
-  /// The cells of rows m to m + 15 in column n.
+  /// Returns the cells of rows m to m + 15 in column n.
   uint32_t* run(uint32_t m, uint32_t n) const {
     const TensorCell cell = accumulator_cell(layout_, m, n, n_);
     return base_ + size_t{cell.column} * kTensorLanes + cell.lane;
@@ -168,12 +169,12 @@ class Accumulator {
       }
     }
   }
-  /// D (+)= A * B in place, in fp32.
+  /// Computes D (+)= A * B in place, in fp32.
   void multiply(const PanelSpace& space) const {
     const uint32_t lane_gap = layout_ == AccumulatorLayout::f ? kRun : 0;
     for_each_group(space, operation_.accumulate, lane_gap, [&](uint32_t n) { return run(0, n); });
   }
-  /// The same to `space.d`, where column n begins at n * kPanelLanes.
+  /// Does the same in `space.d`, where column n begins at n * kPanelLanes.
   void multiply_aside(PanelSpace& space, bool accumulate) const {
     for_each_group(space, accumulate, 0, [&](uint32_t n) { return space.d + size_t{n} * kPanelLanes; });
   }
@@ -195,11 +196,11 @@ class Accumulator {
   uint32_t* base_;
 };
 
-// Puts back what an operation wrote to lanes that it must not write.
+// Restores lanes that an operation must not write.
 class DisabledLanes {
  public:
-  /// `number` of the block among those of the operation. That the even one of a pair has the first four words is
-  /// unconfirmed.
+  /// `number` is that of the block in the operation. It is unconfirmed that the even block of a pair has the first four
+  /// words.
   DisabledLanes(const MmaOperation& operation, TensorMemory& memory, uint32_t number)
       : memory_(memory), first_(cell_at(operation.d).column), columns_(columns_of_d(operation)) {
     constexpr uint32_t kWords = kTensorLanes / 32;
@@ -240,7 +241,7 @@ void execute_f32(const MmaOperation& operation, const Accumulator& accumulator, 
   accumulator.multiply(space);
 }
 
-// Sums in fp32 over the K of the instruction, D included, and one rounding to f16.
+// Adds in fp32 over the K of the instruction, including D, and rounds to f16 once.
 void execute_f16(const MmaOperation& operation, const Accumulator& accumulator, PanelSpace& space) {
   if (operation.accumulate) {
     const float scale = std::ldexp(1.0f, -static_cast<int>(operation.scale_d));
@@ -252,7 +253,7 @@ void execute_f16(const MmaOperation& operation, const Accumulator& accumulator, 
   accumulator.for_each([&](uint32_t& cell, uint32_t m, uint32_t n) { cell = to_f16(space.d[n * kPanelLanes + m]); });
 }
 
-// The sum over the K of one instruction is below 2^24 in magnitude, thus exact in fp32.
+// Adds integers in fp32: the sum over the K of one instruction is below 2^24 in magnitude, and thus exact.
 void execute_s32(const MmaOperation& operation, const Accumulator& accumulator, PanelSpace& space) {
   accumulator.multiply_aside(space, false);
   accumulator.for_each([&](uint32_t& cell, uint32_t m, uint32_t n) {
@@ -265,7 +266,7 @@ void execute_s32(const MmaOperation& operation, const Accumulator& accumulator, 
   });
 }
 
-/// The scale factors of one operand, as one quarter of the lanes sees them.
+/// The scale factors of one operand that one quarter of the lanes reads.
 class Scales {
  public:
   Scales(TensorMemory& memory, uint32_t address, uint32_t id, const MmaOperation& operation)
@@ -292,11 +293,12 @@ class Scales {
   bool ue4m3_;
 };
 
-// Whether the factors of all rows can be multiplied to fp32 elements without overflow or loss, in the products as well.
+// Whether fp32 elements can be multiplied by the factors of all rows without overflow or loss, including their
+// products.
 bool are_moderate(const Scales& scales, uint32_t rows, const InstructionDescriptor& shape, uint32_t step,
                   uint32_t quarter) {
   if (shape.scale_ue4m3) return true;
-  constexpr uint32_t kOne = 127, kRange = 40;  // 2^40, beside elements below 2^16
+  constexpr uint32_t kOne = 127, kRange = 40;  // factors up to 2^40, for elements below 2^16
   for (uint32_t row = 0; row < rows; ++row) {
     for (uint32_t k = 0; k < shape.k; k += step) {
       const uint32_t code = scales.code(row, k, quarter);
@@ -306,8 +308,9 @@ bool are_moderate(const Scales& scales, uint32_t rows, const InstructionDescript
   return true;
 }
 
-// What a quarter of the lanes computes: 32 rows, and all columns or (layout e) half of them. It has the scale factors
-// of just these; unconfirmed for layout e, where CUTLASS's tmem_sf_frg has B's so, but no kernel of it uses them.
+// The part of D that a quarter of the lanes computes: 32 rows, and all columns or (layout e) half of them. The quarter
+// has the scale factors of these only. For layout e this is unconfirmed: CUTLASS's tmem_sf_frg places B's so, but none
+// of its kernels uses them.
 struct QuarterPart {
   uint32_t first_row, first_column, columns, panel_lane;
 };
@@ -317,7 +320,7 @@ QuarterPart part_of_quarter(const MmaOperation& operation, uint32_t quarter) {
   return {row, group * columns, columns, panel_lane(operation, group) + row};
 }
 
-// Scales the panels, and multiplies as usual. Nearly always possible.
+// Scales the panels, and multiplies as usual. Returns false when that could overflow, which is rare.
 bool execute_scaled_in_fp32(const MmaOperation& operation, const Accumulator& accumulator, const Scales& scales_a,
                             const Scales& scales_b, PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
@@ -348,7 +351,7 @@ bool execute_scaled_in_fp32(const MmaOperation& operation, const Accumulator& ac
   return true;
 }
 
-// Scales each element before it is multiplied, in double: a scale factor alone may exceed fp32's range where the
+// Scales each element in double before it is multiplied, because a scale factor may exceed fp32's range when the
 // product does not. Each quarter of the lanes reads its own copy of the factors of its rows and columns.
 void execute_scaled_in_double(const MmaOperation& operation, const Accumulator& accumulator, const Scales& scales_a,
                               const Scales& scales_b, const PanelSpace& space) {
@@ -434,7 +437,7 @@ void execute(const MmaOperation& operation, const TensorUnits& units) {
   const bool scaled = is_block_scaled(operation.shape.kind);
   for (uint32_t i = 0; i < units.count(); ++i) {
     TensorMemory& memory = *units[i].memory;
-    // Scaling changes the panel of B, by factors that each block has for itself.
+    // Scaling changes the panel of B, by factors that differ between blocks.
     if (i == 0 || scaled) load_b_of(units, operation, space);
     load_a_of(units[i], operation, space);
     const Accumulator accumulator(operation, memory);

@@ -1,4 +1,4 @@
-// One tcgen05.mma: what it needs to be told, what must hold for it, and what it does.
+// One tcgen05.mma: its operands, its check, its footprint and its execution.
 #pragma once
 
 #include <array>
@@ -16,24 +16,24 @@ struct MmaOperation {
   bool weight_stationary = false;  ///< the .ws form
   bool a_in_tensor_memory = false;
   bool accumulate = false;              ///< add to D instead of overwriting it (enable-input-d)
-  uint32_t scale_d = 0;                 ///< D is multiplied by 2^-scale_d before it is added to
+  uint32_t scale_d = 0;                 ///< D is multiplied by 2^-scale_d before products are added to it
   uint32_t d = 0;                       ///< tensor memory address
-  uint32_t a_address = 0;               ///< tensor memory address, if A lies there
-  SharedDescriptor a, b;                ///< A's if it lies in shared memory
+  uint32_t a_address = 0;               ///< tensor memory address, if A is there
+  SharedDescriptor a, b;                ///< A's is used if A is in shared memory
   std::array<uint32_t, 8> disabled{};   ///< bit i of word w: lane 32 * w + i of D is not written; 4 words per block
   uint32_t scales_a = 0, scales_b = 0;  ///< tensor memory addresses of scale factors (block-scaled kinds)
   uint32_t scales_per_slice = 0;        ///< scale factors per row along the K of one instruction: 1, 2 or 4
 };
 
-/// Throws Fault unless the chip could execute the operation: majors and swizzles that the types allow, operands within
-/// each block's shared memory, addresses within what each block has allocated of tensor memory. Here and below there
-/// are as many units as `operation.shape.blocks` says.
+/// Throws Fault unless the chip could execute the operation: the types must allow the majors and swizzles, operands
+/// must be within each block's shared memory, and addresses within the tensor memory that each block has allocated.
+/// Here and below, the number of units must be `operation.shape.blocks`.
 void check(const MmaOperation& operation, const TensorUnits& units);
 
-/// The shared memory and tensor memory that an operation reads and writes.
+/// Returns the shared memory and tensor memory that an operation reads and writes.
 OperationFootprint footprint_of(const MmaOperation& operation, const TensorUnits& units);
 
-/// Executes an operation that `check` has approved; reads the operands now.
+/// Executes an operation that `check` has accepted; reads the operands now.
 void execute(const MmaOperation& operation, const TensorUnits& units);
 
 }  // namespace stagecraft::emulator::machine
