@@ -20,7 +20,8 @@
 
 #include "emulator/chip/architecture.hpp"
 #include "emulator/host/aligned_bytes.hpp"
-#include "emulator/state/bulk_groups.hpp"
+#include "emulator/state/bulk_copy_groups.hpp"
+#include "emulator/state/cp_async_copies.hpp"
 #include "emulator/state/device_memory.hpp"
 #include "emulator/state/event_queue.hpp"
 #include "emulator/state/fault.hpp"
@@ -28,9 +29,8 @@
 #include "emulator/state/lanes.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 #include "emulator/state/observer.hpp"
-#include "emulator/state/pair_calls.hpp"
+#include "emulator/state/tcgen05_pair_calls.hpp"
 #include "emulator/state/tensor_memory.hpp"
-#include "emulator/state/warp_copies.hpp"
 
 namespace stagecraft::emulator::machine {
 struct Warpgroup;
@@ -57,7 +57,7 @@ enum class WaitKind : uint8_t {
   warp_sync,      ///< value: the lanes that must come, as a mask
   cluster_barrier,
   tensor_memory,  ///< value: columns asked for
-  block_pair,     ///< for a warp of the peer block; value: the PairInstruction that it must reach
+  block_pair,     ///< for a warp of the peer block; value: the Tcgen05PairInstruction that it must reach
   bulk_group,     ///< value: groups that may stay pending
   grid_dependency,
   sleep,          ///< nanosleep; has a time limit
@@ -164,10 +164,10 @@ struct Block {
   std::byte* local_memory = nullptr;
   std::vector<uint64_t> cluster_rounds;  ///< by thread: the round of barrier.cluster it has arrived in, plus 1
   std::array<NamedBarrier, 16> named_barriers;
-  MbarrierTable mbarriers;         ///< live barriers of this block's shared memory, by offset
-  BulkGroups bulk_groups;          ///< groups of cp.async.bulk, per thread
-  std::vector<WarpCopies> copies;  ///< cp.async of each warp; empty before the first
-  PairCalls pair_calls;            ///< its warps that wait for a warp of the peer block
+  MbarrierTable mbarriers;            ///< live barriers of this block's shared memory, by offset
+  BulkCopyGroups bulk_groups;         ///< groups of cp.async.bulk, per thread
+  std::vector<CpAsyncCopies> copies;  ///< cp.async of each warp; empty before the first
+  Tcgen05PairCalls pair_calls;        ///< its warps that wait for a warp of the peer block
   uint32_t live_warps = 0;
   bool exited = false;
   bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled

@@ -104,8 +104,8 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   struct Store {
     Block* block;
     const char* what;
-    ThreadGroups* groups;  // map nodes stay where they are
-    std::shared_ptr<CopyGroup> group;
+    ThreadBulkGroups* groups;  // map nodes stay where they are
+    std::shared_ptr<BulkCopyGroup> group;
     std::function<std::vector<std::byte>()> read;
     std::function<void(const std::vector<std::byte>&)> write;
     std::vector<std::byte> data;
@@ -121,7 +121,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                         .end = begin + bulk_latency(fragment.grid(), bytes)});
   }
   Block& block = fragment.block();
-  ThreadGroups& groups = block.bulk_groups[thread_of(fragment, lane)];
+  ThreadBulkGroups& groups = block.bulk_groups[thread_of(fragment, lane)];
   auto store =
       std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
   const Cycle latency = bulk_latency(fragment.grid(), bytes);
@@ -141,7 +141,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   });
 }
 
-void wake_waiting(ThreadGroups& groups) {
+void wake_waiting(ThreadBulkGroups& groups) {
   const std::vector<Fragment*> waiting = std::move(groups.waiting);
   groups.waiting.clear();
   for (Fragment* fragment : waiting) wake(*fragment);
@@ -150,7 +150,7 @@ void wake_waiting(ThreadGroups& groups) {
 namespace {
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
-  BulkGroups& groups = fragment.block().bulk_groups;
+  BulkCopyGroups& groups = fragment.block().bulk_groups;
   for_each_lane(mask, [&](uint32_t lane) {
     if (observes_memory(fragment)) {
       announce_group({GroupEventKind::commit, true, &fragment, lane});
@@ -166,12 +166,12 @@ Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
 Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto keep = static_cast<uint32_t>(op.immediate);
   const bool read_only = (op.immediate >> 32 & 1) != 0;
-  BulkGroups& groups = fragment.block().bulk_groups;
+  BulkCopyGroups& groups = fragment.block().bulk_groups;
   const LaneMask lanes = mask;
   for (; mask != 0; mask &= mask - 1) {
     const auto found = groups.find(thread_of(fragment, first_lane(mask)));
     if (found == groups.end()) continue;
-    ThreadGroups& mine = found->second;
+    ThreadBulkGroups& mine = found->second;
     if (mine.reached(keep, read_only)) {
       mine.forget_finished();
       continue;

@@ -16,7 +16,7 @@
 
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/state/announcements.hpp"
-#include "emulator/state/bulk_groups.hpp"
+#include "emulator/state/bulk_copy_groups.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
@@ -97,7 +97,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                     std::function<void(const std::vector<std::byte>&)> write);
 
 /// Wakes the fragments that wait in a wait_group of this thread, which then check their groups again.
-void wake_waiting(ThreadGroups& groups);
+void wake_waiting(ThreadBulkGroups& groups);
 
 /// Takes the operand of cp.async.bulk.wait_group or cp.async.wait_group.
 uint32_t take_pending_groups(Translation& t);
@@ -137,8 +137,8 @@ void translate_tensor_prefetch(Translation& t);
 void translate_commit_group(Translation& t);
 void translate_wait_group(Translation& t);
 // Translators of the forms of cp.async that are not bulk (cp_async.cpp).
-void translate_small_copy(Translation& t);
-void translate_small_commit_group(Translation& t);
-void translate_small_wait_group(Translation& t, bool all);
+void translate_cp_async(Translation& t);
+void translate_cp_async_commit_group(Translation& t);
+void translate_cp_async_wait_group(Translation& t, bool all);
 
 }  // namespace stagecraft::emulator::machine

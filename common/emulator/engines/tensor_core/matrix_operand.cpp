@@ -213,7 +213,7 @@ PanelSpace& panel_space() {
 }
 
 void load_a(const SharedMatrix& matrix, const Block& block, PanelSpace& space) {
-  const MmaKernels& kernels = mma_kernels();
+  const PanelKernels& kernels = panel_kernels();
   uint8_t* const raw = reinterpret_cast<uint8_t*>(space.raw);
   if (!matrix.mn_major) {
     gather_slice(matrix, block, raw);
@@ -229,11 +229,11 @@ void load_a(const SharedMatrix& matrix, const Block& block, PanelSpace& space) {
 }
 
 void load_a(const uint32_t* cells, ElementFormat format, PanelSpace& space) {
-  mma_kernels().decode_cells(format, cells, kSliceBytes / 4, table_for(format), space.a);
+  panel_kernels().decode_cells(format, cells, kSliceBytes / 4, table_for(format), space.a);
 }
 
 void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space, uint32_t first_column) {
-  const MmaKernels& kernels = mma_kernels();
+  const PanelKernels& kernels = panel_kernels();
   float* const b = space.b + size_t{first_column} * matrix.k;
   uint8_t* const raw = reinterpret_cast<uint8_t*>(space.raw);
   if (!matrix.mn_major) {

@@ -28,7 +28,7 @@ struct MultiplyShape {
   bool accumulate = false;
 };
 
-struct MmaKernels {
+struct PanelKernels {
   /// D[n * 128 + lane(m)] (+)= sum over k of a[k * 128 + m] * b[n * shape.k + k]. D may be cells of tensor memory.
   void (*multiply)(void* d, const float* a, const float* b, const MultiplyShape& shape);
   /// Decodes `count` consecutive elements. `table` is `values_of(format)` for a format of 8 or 4 bits.
@@ -41,6 +41,6 @@ struct MmaKernels {
 };
 
 /// Returns the variant that this processor runs best.
-const MmaKernels& mma_kernels();
+const PanelKernels& panel_kernels();
 
 }  // namespace stagecraft::emulator::machine

@@ -185,10 +185,10 @@ void transpose(const uint32_t* in, uint32_t in_stride, uint32_t rows, uint32_t c
   }
 }
 
-constexpr MmaKernels kKernels{multiply, decode, decode_cells, transpose};
+constexpr PanelKernels kKernels{multiply, decode, decode_cells, transpose};
 
 }  // namespace
 
-const MmaKernels& kernels() { return kKernels; }
+const PanelKernels& kernels() { return kKernels; }
 
 }  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

@@ -53,7 +53,7 @@ void run(const Trial& trial, uint32_t seed = 1) {
   const Matrix other(trial.formats.a, instruction.m, trial.k, random);
   const bool has_halves = trial.a_in_tensor_memory && trial.weight_stationary && instruction.m == 64;
 
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(instruction.bits(), trial.kind, trial.weight_stationary);
   ASSERT_EQ(operation.shape.k, trial.k);
   operation.weight_stationary = trial.weight_stationary;

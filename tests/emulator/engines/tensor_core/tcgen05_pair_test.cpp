@@ -102,7 +102,7 @@ void run(const Trial& trial) {
   for (TensorBlock& bench : pair.benches) bench.allocate(512);
   const Matrix a(trial.a, instruction.m, trial.k, random), b(trial.b, instruction.n, trial.k, random);
 
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(instruction.bits(), trial.kind, false, true);
   ASSERT_EQ(operation.shape.k, trial.k);
   operation.accumulate = trial.accumulate;
@@ -240,7 +240,7 @@ TEST(Tcgen05PairTest, ReadsTheCopyOfAInTheLanesOfItsColumns) {
   std::mt19937 random(5);
   const Matrix a(ElementFormat::bf16, 128, 16, random), b(ElementFormat::bf16, 32, 16, random);
   put_in_tensor_memory(pair, a);
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(Instruction{.m = 128, .n = 32, .a_code = 1, .b_code = 1}.bits(),
                                                   MmaKind::f16, false, true);
   operation.a_in_tensor_memory = true;
@@ -277,7 +277,7 @@ void run(const ScaledTrial& trial) {
   const ElementFormat format = bytes ? ElementFormat::e4m3 : ElementFormat::e2m1_packed;
   const Matrix a(format, trial.m, k, random), b(format, trial.n, k, random);
   const uint32_t code = bytes ? 0 : 1;
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(
       code << 7 | code << 10 | trial.n / 8 << 17 | uint32_t{!trial.ue4m3} << 23 | trial.m / 128 << 27, trial.kind,
       false, true);
@@ -365,7 +365,7 @@ TEST(Tcgen05PairTest, CopiesWithinEachBlock) {
       pair.benches[i].shared(4096 + byte) = static_cast<uint8_t>(byte / 4 + 128 * i);
     }
   }
-  CopyOperation operation{CopyShape::c32x128b, {}, 8, {}};
+  Tcgen05Copy operation{CopyShape::c32x128b, {}, 8, {}};
   operation.source = decode_shared_descriptor(shared_descriptor(4096, 0, 128, 0), "source");
   check(operation, pair.units());
   execute(operation, pair.units());
@@ -405,7 +405,7 @@ TEST(Tcgen05PairTest, SaysInWhichBlockAnOperandIsWrong) {
   Pair pair;
   pair.benches[0].allocate(256);
   pair.benches[1].allocate(32);
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(Instruction{.m = 256, .n = 64, .a_code = 1, .b_code = 1}.bits(),
                                                   MmaKind::f16, false, true);
   operation.a = decode_shared_descriptor(shared_descriptor(4096, 16, 1024, 2), "A");

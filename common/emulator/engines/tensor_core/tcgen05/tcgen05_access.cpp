@@ -21,8 +21,8 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 struct AccessDetail : OpDetail {
-  explicit AccessDetail(FragmentAccess fragment_access) : access(std::move(fragment_access)) {}
-  FragmentAccess access;
+  explicit AccessDetail(Tcgen05Fragment fragment_access) : access(std::move(fragment_access)) {}
+  Tcgen05Fragment access;
   MemoryOperand address;
   std::vector<uint32_t> registers;  ///< offsets
 };
@@ -100,7 +100,7 @@ void translate_access(Translation& t, bool is_load) {
   }
 
   auto detail =
-      std::make_unique<AccessDetail>(FragmentAccess(shape, repetitions, packed, static_cast<uint32_t>(split)));
+      std::make_unique<AccessDetail>(Tcgen05Fragment(shape, repetitions, packed, static_cast<uint32_t>(split)));
   const ptx::Operand& vector = t.operand(vector_index);
   const uint32_t wanted = detail->access.register_count();
   if (vector.kind != ptx::OperandKind::vector || vector.list.size() != wanted) {

@@ -12,11 +12,11 @@
 namespace stagecraft::emulator::machine {
 
 /// The cell of each register of each thread. One is made per instruction, when it is translated.
-class FragmentAccess {
+class Tcgen05Fragment {
  public:
   /// @param packed the 16-bit forms (.pack::16b, .unpack::16b): a register has the low halves of two adjacent cells.
   /// @param split  the immediate of 16x32bx2, in columns.
-  FragmentAccess(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split = 0);
+  Tcgen05Fragment(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split = 0);
 
   uint32_t register_count() const { return static_cast<uint32_t>(registers_); }
 

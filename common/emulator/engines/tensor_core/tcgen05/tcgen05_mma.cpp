@@ -63,8 +63,8 @@ void require_no_zero_columns(uint64_t descriptor, uint32_t lane) {
               1u << lane);
 }
 
-MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
-  MmaOperation operation;
+Tcgen05Mma operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
+  Tcgen05Mma operation;
   const auto word = [&](const LaneOperand& operand) { return static_cast<uint32_t>(operand.at(fragment, lane)); };
   operation.shape =
       decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary, detail.pair);
@@ -97,7 +97,7 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   const Latencies& latencies = *fragment.grid().latencies;
   const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.mma");
   for_each_lane(mask, [&](uint32_t lane) {
-    const MmaOperation operation = operation_of(fragment, detail, lane);
+    const Tcgen05Mma operation = operation_of(fragment, detail, lane);
     check(operation, units);
     // K is 32 bytes for all kinds, and narrower types are faster in proportion: count 16 elements of 16 bits.
     const uint64_t products = uint64_t{operation.shape.m} * operation.shape.n * 16;
@@ -244,7 +244,7 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const CopyDetail*>(op.detail);
   const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.cp");
   for_each_lane(mask, [&](uint32_t lane) {
-    CopyOperation operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
+    Tcgen05Copy operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
     operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
     check(operation, units);
     const auto touched = [&] { return footprint_of(operation, units); };

@@ -24,10 +24,10 @@ constexpr uint32_t kRun = 16;            // rows of D in adjacent lanes, whateve
 TensorCell scale_base(uint32_t address) { return cell_at(address & 0x3fffffff); }
 
 // Each block has its part of the rows of A and D, and its part of the columns of B.
-uint32_t rows_of_block(const MmaOperation& operation) { return operation.shape.m / operation.shape.blocks; }
-uint32_t columns_of_block(const MmaOperation& operation) { return operation.shape.n / operation.shape.blocks; }
+uint32_t rows_of_block(const Tcgen05Mma& operation) { return operation.shape.m / operation.shape.blocks; }
+uint32_t columns_of_block(const Tcgen05Mma& operation) { return operation.shape.n / operation.shape.blocks; }
 
-AccumulatorLayout layout_of(const MmaOperation& operation) {
+AccumulatorLayout layout_of(const Tcgen05Mma& operation) {
   const uint32_t rows = rows_of_block(operation);
   if (rows == 128) return AccumulatorLayout::d;
   if (operation.shape.blocks == 2) return AccumulatorLayout::e;
@@ -35,13 +35,13 @@ AccumulatorLayout layout_of(const MmaOperation& operation) {
   return rows == 64 ? AccumulatorLayout::e : AccumulatorLayout::g;
 }
 
-uint32_t columns_of_d(const MmaOperation& operation) { return operation.shape.n / column_groups(layout_of(operation)); }
+uint32_t columns_of_d(const Tcgen05Mma& operation) { return operation.shape.n / column_groups(layout_of(operation)); }
 
-SharedMatrix matrix_a(const MmaOperation& operation) {
+SharedMatrix matrix_a(const Tcgen05Mma& operation) {
   const InstructionDescriptor& shape = operation.shape;
   return {operation.a, shape.a, shape.a_mn_major, rows_of_block(operation), shape.k};
 }
-SharedMatrix matrix_b(const MmaOperation& operation) {
+SharedMatrix matrix_b(const Tcgen05Mma& operation) {
   const InstructionDescriptor& shape = operation.shape;
   return {operation.b, shape.b, shape.b_mn_major, columns_of_block(operation), shape.k};
 }
@@ -57,7 +57,7 @@ void check_lane(uint32_t address, AccumulatorLayout layout, std::string_view wha
                                                 : "legal: lane 0 (M = 64 may also begin at lane 16)"});
 }
 
-void check_tensor_a(const MmaOperation& operation, const TensorUnit& unit) {
+void check_tensor_a(const Tcgen05Mma& operation, const TensorUnit& unit) {
   const AccumulatorLayout layout = layout_of(operation);
   constexpr const char* kWhat = "tcgen05.mma, A in tensor memory";
   // With 64 rows each half of the lanes has its own copy of A, as in a pair: FlashMLA, which runs on B200s, lets the
@@ -83,7 +83,7 @@ void check_tensor_a(const MmaOperation& operation, const TensorUnit& unit) {
                        kOperandColumns, kWhat);
 }
 
-void check_scales(const MmaOperation& operation, const TensorUnit& unit) {
+void check_scales(const Tcgen05Mma& operation, const TensorUnit& unit) {
   const InstructionDescriptor& shape = operation.shape;
   const auto check_one = [&](uint32_t address, uint32_t id, uint32_t rows, const char* what) {
     if (id % operation.scales_per_slice != 0) {
@@ -109,7 +109,7 @@ void negate(float* values, size_t count) {
 }
 
 // Loads A of one block. Panel lanes are its rows, or, if A in tensor memory fills all lanes, the lanes of A.
-void load_a_of(const TensorUnit& unit, const MmaOperation& operation, PanelSpace& space) {
+void load_a_of(const TensorUnit& unit, const Tcgen05Mma& operation, PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
   if (!operation.a_in_tensor_memory) {
     load_a(matrix_a(operation), *unit.block, space);
@@ -131,7 +131,7 @@ void load_a_of(const TensorUnit& unit, const MmaOperation& operation, PanelSpace
 }
 
 // Loads the columns of B of all blocks.
-void load_b_of(const TensorUnits& units, const MmaOperation& operation, PanelSpace& space) {
+void load_b_of(const TensorUnits& units, const Tcgen05Mma& operation, PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
   const uint32_t columns = columns_of_block(operation);
   for (uint32_t i = 0; i < units.count(); ++i) load_b(matrix_b(operation), *units[i].block, space, i * columns);
@@ -140,14 +140,14 @@ void load_b_of(const TensorUnits& units, const MmaOperation& operation, PanelSpa
 
 // Returns the panel lane of row 0 for the columns in lane group `group` of D. If D's columns are split, each group of
 // lanes has its own copy of an A in tensor memory.
-uint32_t panel_lane(const MmaOperation& operation, uint32_t group) {
+uint32_t panel_lane(const Tcgen05Mma& operation, uint32_t group) {
   return operation.a_in_tensor_memory ? group * kTensorLanes / column_groups(layout_of(operation)) : 0;
 }
 
 // A block's part of D in tensor memory, as runs of 16 rows in adjacent lanes.
 class Accumulator {
  public:
-  Accumulator(const MmaOperation& operation, TensorMemory& memory)
+  Accumulator(const Tcgen05Mma& operation, TensorMemory& memory)
       : operation_(operation),
         layout_(layout_of(operation)),
         m_(rows_of_block(operation)),
@@ -186,11 +186,11 @@ class Accumulator {
     const MultiplyShape part{m_, n_ / groups, k, lane_gap, accumulate};
     for (uint32_t group = 0; group < groups; ++group) {
       const uint32_t n = group * part.n;
-      mma_kernels().multiply(column_at(n), space.a + panel_lane(operation_, group), space.b + size_t{n} * k, part);
+      panel_kernels().multiply(column_at(n), space.a + panel_lane(operation_, group), space.b + size_t{n} * k, part);
     }
   }
 
-  const MmaOperation& operation_;
+  const Tcgen05Mma& operation_;
   AccumulatorLayout layout_;
   uint32_t m_, n_;
   uint32_t* base_;
@@ -201,7 +201,7 @@ class DisabledLanes {
  public:
   /// `number` is that of the block in the operation. It is unconfirmed that the even block of a pair has the first four
   /// words.
-  DisabledLanes(const MmaOperation& operation, TensorMemory& memory, uint32_t number)
+  DisabledLanes(const Tcgen05Mma& operation, TensorMemory& memory, uint32_t number)
       : memory_(memory), first_(cell_at(operation.d).column), columns_(columns_of_d(operation)) {
     constexpr uint32_t kWords = kTensorLanes / 32;
     if (operation.disabled == decltype(operation.disabled){}) return;
@@ -231,7 +231,7 @@ class DisabledLanes {
   std::vector<uint32_t> saved_;
 };
 
-void execute_f32(const MmaOperation& operation, const Accumulator& accumulator, PanelSpace& space) {
+void execute_f32(const Tcgen05Mma& operation, const Accumulator& accumulator, PanelSpace& space) {
   if (operation.accumulate && operation.scale_d != 0) {
     const float scale = std::ldexp(1.0f, -static_cast<int>(operation.scale_d));
     accumulator.for_each([&](uint32_t& cell, uint32_t, uint32_t) {
@@ -242,7 +242,7 @@ void execute_f32(const MmaOperation& operation, const Accumulator& accumulator, 
 }
 
 // Adds in fp32 over the K of the instruction, including D, and rounds to f16 once.
-void execute_f16(const MmaOperation& operation, const Accumulator& accumulator, PanelSpace& space) {
+void execute_f16(const Tcgen05Mma& operation, const Accumulator& accumulator, PanelSpace& space) {
   if (operation.accumulate) {
     const float scale = std::ldexp(1.0f, -static_cast<int>(operation.scale_d));
     accumulator.for_each([&](const uint32_t& cell, uint32_t m, uint32_t n) {
@@ -254,7 +254,7 @@ void execute_f16(const MmaOperation& operation, const Accumulator& accumulator, 
 }
 
 // Adds integers in fp32: the sum over the K of one instruction is below 2^24 in magnitude, and thus exact.
-void execute_s32(const MmaOperation& operation, const Accumulator& accumulator, PanelSpace& space) {
+void execute_s32(const Tcgen05Mma& operation, const Accumulator& accumulator, PanelSpace& space) {
   accumulator.multiply_aside(space, false);
   accumulator.for_each([&](uint32_t& cell, uint32_t m, uint32_t n) {
     const int64_t before = operation.accumulate ? static_cast<int32_t>(cell) : 0;
@@ -269,7 +269,7 @@ void execute_s32(const MmaOperation& operation, const Accumulator& accumulator, 
 /// The scale factors of one operand that one quarter of the lanes reads.
 class Scales {
  public:
-  Scales(TensorMemory& memory, uint32_t address, uint32_t id, const MmaOperation& operation)
+  Scales(TensorMemory& memory, uint32_t address, uint32_t id, const Tcgen05Mma& operation)
       : memory_(memory),
         base_(scale_base(address)),
         id_(id),
@@ -314,14 +314,14 @@ bool are_moderate(const Scales& scales, uint32_t rows, const InstructionDescript
 struct QuarterPart {
   uint32_t first_row, first_column, columns, panel_lane;
 };
-QuarterPart part_of_quarter(const MmaOperation& operation, uint32_t quarter) {
+QuarterPart part_of_quarter(const Tcgen05Mma& operation, uint32_t quarter) {
   const uint32_t groups = column_groups(layout_of(operation)), columns = operation.shape.n / groups;
   const uint32_t group = quarter * groups / 4, row = 32 * (quarter % (4 / groups));
   return {row, group * columns, columns, panel_lane(operation, group) + row};
 }
 
 // Scales the panels, and multiplies as usual. Returns false when that could overflow, which is rare.
-bool execute_scaled_in_fp32(const MmaOperation& operation, const Accumulator& accumulator, const Scales& scales_a,
+bool execute_scaled_in_fp32(const Tcgen05Mma& operation, const Accumulator& accumulator, const Scales& scales_a,
                             const Scales& scales_b, PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
   const uint32_t step = shape.k / operation.scales_per_slice;
@@ -353,7 +353,7 @@ bool execute_scaled_in_fp32(const MmaOperation& operation, const Accumulator& ac
 
 // Scales each element in double before it is multiplied, because a scale factor may exceed fp32's range when the
 // product does not. Each quarter of the lanes reads its own copy of the factors of its rows and columns.
-void execute_scaled_in_double(const MmaOperation& operation, const Accumulator& accumulator, const Scales& scales_a,
+void execute_scaled_in_double(const Tcgen05Mma& operation, const Accumulator& accumulator, const Scales& scales_a,
                               const Scales& scales_b, const PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
   std::vector<double> b(size_t{shape.n} * shape.k);
@@ -380,7 +380,7 @@ void execute_scaled_in_double(const MmaOperation& operation, const Accumulator& 
   }
 }
 
-void execute_scaled(const MmaOperation& operation, const Accumulator& accumulator, TensorMemory& memory,
+void execute_scaled(const Tcgen05Mma& operation, const Accumulator& accumulator, TensorMemory& memory,
                     PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
   const Scales scales_a(memory, operation.scales_a, shape.scale_id_a, operation);
@@ -392,7 +392,7 @@ void execute_scaled(const MmaOperation& operation, const Accumulator& accumulato
 
 }  // namespace
 
-OperationFootprint footprint_of(const MmaOperation& operation, const TensorUnits& units) {
+OperationFootprint footprint_of(const Tcgen05Mma& operation, const TensorUnits& units) {
   constexpr uint32_t kAllLanes = 0xff, kLowerHalves = 0x55;  // of groups of 16 lanes
   OperationFootprint footprint;
   // Layout f uses 16 lanes of each quarter: those from the address's lane on.
@@ -417,7 +417,7 @@ OperationFootprint footprint_of(const MmaOperation& operation, const TensorUnits
   return footprint;
 }
 
-void check(const MmaOperation& operation, const TensorUnits& units) {
+void check(const Tcgen05Mma& operation, const TensorUnits& units) {
   check_lane(operation.d, layout_of(operation), "tcgen05.mma, accumulator");
   units.check_each([&](const TensorUnit& unit) {
     unit.memory->require(*unit.block, cell_at(operation.d), kTensorLanes - cell_at(operation.d).lane,
@@ -432,7 +432,7 @@ void check(const MmaOperation& operation, const TensorUnits& units) {
   });
 }
 
-void execute(const MmaOperation& operation, const TensorUnits& units) {
+void execute(const Tcgen05Mma& operation, const TensorUnits& units) {
   PanelSpace& space = panel_space();
   const bool scaled = is_block_scaled(operation.shape.kind);
   for (uint32_t i = 0; i < units.count(); ++i) {

@@ -11,7 +11,7 @@
 
 namespace stagecraft::emulator::machine {
 
-struct MmaOperation {
+struct Tcgen05Mma {
   InstructionDescriptor shape;
   bool weight_stationary = false;  ///< the .ws form
   bool a_in_tensor_memory = false;
@@ -28,12 +28,12 @@ struct MmaOperation {
 /// Throws Fault unless the chip could execute the operation: the types must allow the majors and swizzles, operands
 /// must be within each block's shared memory, and addresses within the tensor memory that each block has allocated.
 /// Here and below, the number of units must be `operation.shape.blocks`.
-void check(const MmaOperation& operation, const TensorUnits& units);
+void check(const Tcgen05Mma& operation, const TensorUnits& units);
 
 /// Returns the shared memory and tensor memory that an operation reads and writes.
-OperationFootprint footprint_of(const MmaOperation& operation, const TensorUnits& units);
+OperationFootprint footprint_of(const Tcgen05Mma& operation, const TensorUnits& units);
 
 /// Executes an operation that `check` has accepted; reads the operands now.
-void execute(const MmaOperation& operation, const TensorUnits& units);
+void execute(const Tcgen05Mma& operation, const TensorUnits& units);
 
 }  // namespace stagecraft::emulator::machine

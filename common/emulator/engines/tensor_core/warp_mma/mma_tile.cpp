@@ -35,7 +35,7 @@ struct Pieces {
 /// Gathers A and B from the places of register_fragments.hpp, 8 rows by 4 pieces at a time.
 void gather(const Fragment& fragment, const MmaTile& tile, Pieces& pieces) {
   constexpr uint32_t kRows = 8, kQuad = 4;
-  const auto transpose = mma_kernels().transpose;
+  const auto transpose = panel_kernels().transpose;
   for (uint32_t r = 0; r < tile.a_count; ++r) {
     const FragmentPlace place = place_in_a(tile.m, 0, r);
     transpose(words(fragment, tile.a[r]), kQuad, kRows, kQuad, pieces.a + place.column * kFragmentRows + place.row,
@@ -83,8 +83,8 @@ Matrix load_words(const Fragment& fragment, const MmaTile& tile) {
   Matrix matrix{};
   for (uint32_t i = 0; i < tile.d_elements; ++i) {
     const FragmentPlace place = place_in_d(0, i);
-    mma_kernels().transpose(words(fragment, tile.c[i]), 4, 8, 4,
-                            matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows);
+    panel_kernels().transpose(words(fragment, tile.c[i]), 4, 8, 4,
+                              matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows);
   }
   return matrix;
 }
@@ -92,8 +92,8 @@ Matrix load_words(const Fragment& fragment, const MmaTile& tile) {
 void store_words(const Fragment& fragment, const MmaTile& tile, const Matrix& matrix) {
   for (uint32_t i = 0; i < tile.d_elements; ++i) {
     const FragmentPlace place = place_in_d(0, i);
-    mma_kernels().transpose(matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows, 4, 8,
-                            lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
+    panel_kernels().transpose(matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows, 4, 8,
+                              lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
   }
 }
 

@@ -149,8 +149,9 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   if (detail.shape.a_in_registers) {
     for (uint32_t i = 0; i < kRegistersOfA; ++i) {
       const FragmentPlace place = place_in_a(16, 0, i);
-      mma_kernels().transpose(lanes_at<uint32_t>(fragment.registers, detail.a_registers[i]), 4, 8, 4,
-                              operation.cells.data() + place.column * kPanelLanes + 16 * warp + place.row, kPanelLanes);
+      panel_kernels().transpose(lanes_at<uint32_t>(fragment.registers, detail.a_registers[i]), 4, 8, 4,
+                                operation.cells.data() + place.column * kPanelLanes + 16 * warp + place.row,
+                                kPanelLanes);
     }
   }
   if (observes_memory(fragment)) announce_warpgroup_issue({&fragment, group.issued[warp]});

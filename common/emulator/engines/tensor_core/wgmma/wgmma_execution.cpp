@@ -38,7 +38,7 @@ void load_bits_of_a(const WarpgroupMma& operation, const Block& block, PanelSpac
     return;
   }
   gather_k_major(operation.a, block, kWarpgroupRows, kSliceBytes, reinterpret_cast<uint8_t*>(space.raw));
-  mma_kernels().transpose(space.raw, kSliceWords, kWarpgroupRows, kSliceWords, space.cells, kPanelLanes);
+  panel_kernels().transpose(space.raw, kSliceWords, kWarpgroupRows, kSliceWords, space.cells, kPanelLanes);
 }
 
 // Adds to `sums`, which is [n][128], the exact sums of an operation of integers.
@@ -151,7 +151,7 @@ void WarpgroupAccumulator::read(const WarpgroupMma& operation, const Block& bloc
   }
   uint32_t* const words = reinterpret_cast<uint32_t*>(d_.data());
   for_each_register(operation, block, first_warp, [&](const uint32_t* lanes, uint32_t at) {
-    mma_kernels().transpose(lanes, kLaneColumns, kLaneRows, kLaneColumns, words + at, 2 * kPanelLanes);
+    panel_kernels().transpose(lanes, kLaneColumns, kLaneRows, kLaneColumns, words + at, 2 * kPanelLanes);
   });
 }
 
@@ -163,7 +163,7 @@ void WarpgroupAccumulator::write_back(const WarpgroupMma& operation, const Block
   }
   const uint32_t* const words = reinterpret_cast<const uint32_t*>(d_.data());
   for_each_register(operation, block, first_warp, [&](uint32_t* lanes, uint32_t at) {
-    mma_kernels().transpose(words + at, 2 * kPanelLanes, kLaneColumns, kLaneRows, lanes, kLaneColumns);
+    panel_kernels().transpose(words + at, 2 * kPanelLanes, kLaneColumns, kLaneRows, lanes, kLaneColumns);
   });
 }
 
@@ -182,10 +182,10 @@ void WarpgroupAccumulator::execute(const WarpgroupMma& operation, const Block& b
   if (shape.d == AccumulatorFormat::s32) {
     // The sum over the K of one instruction is below 2^24 in magnitude, and thus exact in fp32.
     multiply.accumulate = false;
-    mma_kernels().multiply(space.d, space.a, space.b, multiply);
+    panel_kernels().multiply(space.d, space.a, space.b, multiply);
     return add_integers(shape, space.d, operation.accumulate, d_.data());
   }
-  mma_kernels().multiply(d_.data(), space.a, space.b, multiply);
+  panel_kernels().multiply(d_.data(), space.a, space.b, multiply);
   if (shape.d == AccumulatorFormat::f32) return;
   // Adds in fp32 over the K of the instruction, including D, and rounds to f16 once.
   for (uint32_t n = 0; n < shape.n; ++n) {

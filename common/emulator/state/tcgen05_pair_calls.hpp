@@ -14,15 +14,15 @@ struct Fragment;
 
 namespace stagecraft::emulator::machine {
 
-enum class PairInstruction : uint8_t { allocate, deallocate, relinquish };
-constexpr const char* name_of(PairInstruction instruction) {
-  return instruction == PairInstruction::allocate     ? "tcgen05.alloc"
-         : instruction == PairInstruction::deallocate ? "tcgen05.dealloc"
-                                                      : "tcgen05.relinquish_alloc_permit";
+enum class Tcgen05PairInstruction : uint8_t { allocate, deallocate, relinquish };
+constexpr const char* name_of(Tcgen05PairInstruction instruction) {
+  return instruction == Tcgen05PairInstruction::allocate     ? "tcgen05.alloc"
+         : instruction == Tcgen05PairInstruction::deallocate ? "tcgen05.dealloc"
+                                                             : "tcgen05.relinquish_alloc_permit";
 }
 
-struct PairCall {
-  PairInstruction instruction = PairInstruction::allocate;
+struct Tcgen05PairCall {
+  Tcgen05PairInstruction instruction = Tcgen05PairInstruction::allocate;
   Fragment* fragment = nullptr;
   uint32_t columns = 0, address = 0;  ///< its operands; only dealloc has an address
   bool met = false;                   ///< a warp of the peer block has come too: neither waits any longer
@@ -30,6 +30,6 @@ struct PairCall {
 };
 
 /// The calls of a block, in the order in which they came. A call is removed when it has met the peer's.
-using PairCalls = std::vector<PairCall>;
+using Tcgen05PairCalls = std::vector<Tcgen05PairCall>;
 
 }  // namespace stagecraft::emulator::machine

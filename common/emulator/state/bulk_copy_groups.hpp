@@ -17,19 +17,19 @@ struct Fragment;
 namespace stagecraft::emulator::machine {
 
 /// Copies that are waited for together.
-struct CopyGroup {
+struct BulkCopyGroup {
   uint32_t unread = 0;      ///< copies whose source is not read yet
   uint32_t unfinished = 0;  ///< copies whose destination is not written yet
 };
 
 /// The groups of one thread.
-struct ThreadGroups {
-  std::shared_ptr<CopyGroup> open;
-  std::deque<std::shared_ptr<CopyGroup>> committed;  ///< oldest first; finished ones are dropped from the front
-  std::vector<Fragment*> waiting;                    ///< asleep in a wait; checked again whenever a copy makes progress
+struct ThreadBulkGroups {
+  std::shared_ptr<BulkCopyGroup> open;
+  std::deque<std::shared_ptr<BulkCopyGroup>> committed;  ///< oldest first; finished ones are dropped from the front
+  std::vector<Fragment*> waiting;  ///< asleep in a wait; checked again whenever a copy makes progress
 
   /// Adds a copy to the open group, and returns that group.
-  std::shared_ptr<CopyGroup> join();
+  std::shared_ptr<BulkCopyGroup> join();
   void commit();
   /// Whether all groups but the youngest `keep` have finished, or, if `read_only`, have read their sources.
   bool reached(uint32_t keep, bool read_only) const;
@@ -37,6 +37,6 @@ struct ThreadGroups {
 };
 
 /// The groups of a block by thread number. A map, because few threads copy in bulk.
-using BulkGroups = std::map<uint32_t, ThreadGroups>;
+using BulkCopyGroups = std::map<uint32_t, ThreadBulkGroups>;
 
 }  // namespace stagecraft::emulator::machine

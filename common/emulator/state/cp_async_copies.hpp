@@ -17,7 +17,7 @@ struct Fragment;
 
 namespace stagecraft::emulator::machine {
 
-class WarpCopies {
+class CpAsyncCopies {
  public:
   /// What one instruction copies.
   struct Copy {
