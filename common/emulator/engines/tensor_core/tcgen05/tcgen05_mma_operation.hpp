@@ -1,4 +1,4 @@
-// One tcgen05.mma: its operands, its check, its footprint and its execution.
+// One tcgen05.mma: its operands, its check and its footprint, and its execution (tcgen05_mma_execution.cpp).
 #pragma once
 
 #include <array>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulator/engines/tensor_core/matrix_descriptors.hpp"
+#include "emulator/engines/tensor_core/matrix_operand.hpp"
 #include "emulator/engines/tensor_core/operation_footprint.hpp"
 #include "emulator/state/tensor_units.hpp"
 
@@ -24,6 +25,21 @@ struct Tcgen05Mma {
   uint32_t scales_a = 0, scales_b = 0;  ///< tensor memory addresses of scale factors (block-scaled kinds)
   uint32_t scales_per_slice = 0;        ///< scale factors per row along the K of one instruction: 1, 2 or 4
 };
+
+inline constexpr uint32_t kOperandColumns = 8;  ///< of A in tensor memory: 32 bytes along K
+
+/// Returns the rows of A and D that each block has; the other function, the columns of B that it has.
+uint32_t rows_of_block(const Tcgen05Mma& operation);
+uint32_t columns_of_block(const Tcgen05Mma& operation);
+/// Returns the layout of D in the tensor memory of each block, and the columns that D has there.
+AccumulatorLayout layout_of(const Tcgen05Mma& operation);
+uint32_t columns_of_d(const Tcgen05Mma& operation);
+/// Returns the part of A or B in each block's shared memory.
+SharedMatrix matrix_a(const Tcgen05Mma& operation);
+SharedMatrix matrix_b(const Tcgen05Mma& operation);
+/// Returns the first cell of scale factors. Their address has a byte offset in its upper two bits (CUTLASS), which the
+/// instruction does not read.
+TensorCell scale_base(uint32_t address);
 
 /// Throws Fault unless the chip could execute the operation: the types must allow the majors and swizzles, operands
 /// must be within each block's shared memory, and addresses within the tensor memory that each block has allocated.
