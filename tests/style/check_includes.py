@@ -2,7 +2,7 @@
 """Fails when a folder of the emulator includes another that the picture in its README does not show.
 
 usage: check_includes.py SOURCE_ROOT          prints how many files of each folder include which other, and checks it
-       check_includes.py SOURCE_ROOT --draw   writes the picture anew, common/emulator/folders.svg, from the README's list
+       check_includes.py SOURCE_ROOT --draw   writes the picture, common/emulator/folders.svg, from the README's list
 
 The list is the block of common/emulator/README.md that begins with ```folders: one folder a line, an arrow, and the
 folders that it may include. A folder that includes another in a circle fails as well, and so does one that has grown
@@ -97,7 +97,16 @@ def check(root: pathlib.Path) -> list[str]:
 
 # ---- The picture: top-level folders only, and of their edges those that no longer path implies ----------------------
 
-# Where a box stands, so that no arrow runs behind another box. A row follows from the list: below all who include it.
+STYLE = """  <style>
+    :root { color-scheme: light dark; }
+    .name { fill: #222; text-anchor: middle; } rect { fill: #d8e8f8; stroke: #36c; rx: 5px; }
+    .edge { fill: none; stroke: #555; } .tip { fill: #555; }
+    @media (prefers-color-scheme: dark) {
+      .name { fill: #ddd; } rect { fill: #1d3147; stroke: #6af; } .edge { stroke: #999; } .tip { fill: #999; }
+    }
+  </style>"""
+
+# Columns of the boxes, chosen so that no arrow runs behind another box. A row follows from the list: below every user.
 COLUMNS = {"cublas": 0, "numerics": 0, "scheduling": 2, "state": 2, "ptx": 2, "runtime": 3, "checks": 3, "chip": 3, "trace": 4,
            "fatbin": 5}
 
@@ -138,22 +147,22 @@ def draw(allowed: dict[str, list[str]]) -> str:
              for folder in graph}
     total = margin * 2 + (max(rows.values()) + 1) * (box_height + gap_y) - gap_y
     lines = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {total:.0f}" width="{width:.0f}" '
-             f'height="{total:.0f}" font-family="sans-serif" font-size="14">',
-             "<!-- Drawn by tests/style/check_includes.py from the list in README.md. -->",
-             '<rect width="100%" height="100%" fill="#ffffff"/>',
-             '<defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
-             '<path d="M0 0 L8 4 L0 8 z" fill="#5b6b7b"/></marker></defs>']
+             f'height="{total:.0f}" role="img" font-family="sans-serif" font-size="14">',
+             "  <title>The folders of the emulated GPU; an arrow leads from a folder to one that it includes</title>",
+             "  <!-- Drawn by tests/style/check_includes.py from the list in README.md. -->",
+             STYLE,
+             '  <defs><marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">'
+             '<path class="tip" d="M0 0 L8 4 L0 8 z"/></marker></defs>']
     for folder in graph:
         implied = set().union(*(reachable(graph, target) for target in graph[folder])) if graph[folder] else set()
         for target in sorted(graph[folder] - implied):
             (x1, y1), (x2, y2) = place[folder], place[target]
-            lines.append(f'<path d="M{x1 + box_width / 2:.0f} {y1 + box_height:.0f} L{x2 + box_width / 2:.0f} {y2 - 1:.0f}" '
-                         'fill="none" stroke="#5b6b7b" marker-end="url(#tip)"/>')
+            lines.append(f'  <path class="edge" d="M{x1 + box_width / 2:.0f} {y1 + box_height:.0f} L{x2 + box_width / 2:.0f} {y2 - 1:.0f}" '
+                         'marker-end="url(#tip)"/>')
     for folder, (x, y) in place.items():
         title = f"<title>{html.escape(', '.join(parts[folder]))}</title>" if parts[folder] else ""
-        lines.append(f'<rect x="{x:.0f}" y="{y:.0f}" width="{box_width}" height="{box_height}" rx="6" fill="#eef3f8" '
-                     f'stroke="#5b6b7b">{title}</rect>')
-        lines.append(f'<text x="{x + box_width / 2:.0f}" y="{y + 22:.0f}" text-anchor="middle" fill="#1d2733">{folder}/</text>')
+        lines.append(f'  <rect x="{x:.0f}" y="{y:.0f}" width="{box_width}" height="{box_height}">{title}</rect>'
+                     f'<text class="name" x="{x + box_width / 2:.0f}" y="{y + 22:.0f}">{folder}/</text>')
     return "\n".join(lines + ["</svg>", ""])
 
 
