@@ -1,4 +1,4 @@
-// The emulated chip as the runtime sees it: translate a kernel, launch it, learn what resulted.
+// The emulated chip as the runtime sees it: translate a kernel, launch it, learn what became of it.
 #pragma once
 
 #include <cstdint>

@@ -12,8 +12,8 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Values that differ between blocks, warps or lanes but never change while the warp lives. Each one that a kernel uses
-/// has a vector in the register file, which is filled in when the warp starts.
+/// Values that differ from block to block, warp to warp or lane to lane but never change while the warp lives; each
+/// that a kernel uses has a vector of the register file, filled in when the warp starts.
 enum class Special : uint8_t {
   tid_x,
   tid_y,
@@ -99,7 +99,7 @@ struct SharedVariable {
   uint32_t size = 0;    ///< 0 for dynamic shared memory
 };
 
-/// An Op that announces what it does: the handlers of the unobserved Op, and what is known about it (observation.cpp).
+/// An Op that announces what it does: the handlers of the unobserved one, and what is known of it (observation.cpp).
 struct ObservedOp {
   Handler full = nullptr, masked = nullptr;
   const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory

@@ -1,7 +1,7 @@
 // clusterlaunchcontrol: a running cluster requests the work of one that has not started, and reads whether it got it.
 //
-// PTX leaves open which cluster is cancelled; here it is the next in launch order when the request completes. A request
-// takes as long as a bulk copy, and fails when all clusters have started.
+// PTX leaves open which cluster is cancelled; here it is the next in launch order when the request completes, which
+// takes as long as a bulk copy. A request fails when all have started.
 #include <fmt/format.h>
 
 #include <array>

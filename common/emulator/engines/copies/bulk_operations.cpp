@@ -1,4 +1,4 @@
-// The opcodes `cp` and `tensormap`: finds out which of their many forms an instruction is.
+// The opcodes `cp` and `tensormap`: which of their many forms an instruction is.
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/engines/copies/tensor_map_access.hpp"
 #include "emulator/engines/mbarrier/mbarrier_instructions.hpp"

@@ -11,7 +11,7 @@ namespace stagecraft::emulator::machine {
 enum class ReductionOperation : uint8_t { add, min, max, inc, dec, bit_and, bit_or, bit_xor };
 enum class ReductionType : uint8_t { u32, s32, u64, s64, b32, b64, f16, bf16, f32, f32_ftz, f64 };
 
-/// Returns the operation that PTX spells "add", "and", ...
+/// "add", "and", ... as PTX spells them.
 std::optional<ReductionOperation> reduction_operation(std::string_view name);
 const char* name_of(ReductionOperation operation);
 uint32_t size_of(ReductionType type);

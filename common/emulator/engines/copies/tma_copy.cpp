@@ -140,7 +140,7 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// Returns the type by which a reduction combines the elements of a map.
+/// How a reduction sees the elements of a map.
 ReductionType reduction_type(const TensorDetail& detail, TensorElement element) {
   const bool bits = detail.operation >= ReductionOperation::bit_and;
   ReductionType type{};
@@ -186,7 +186,7 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
       check_rows(grid, *box, true, detail.what);
       const uint32_t inside = box->inside_end - box->inside_first;
       scatter_box(*box, rows, [&](uint64_t address, const std::byte* bytes, uint32_t count) {
-        // The last piece of 16 bytes may reach past the tensor, but not past the allocation.
+        // The last piece of 16 bytes may reach past the tensor; past the allocation it must not.
         if (count > inside && grid.memory->find(address, count) == nullptr) count = inside;
         std::byte* target = DeviceMemory::host(address);
         if (detail.reduces) {

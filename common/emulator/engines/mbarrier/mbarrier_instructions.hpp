@@ -1,4 +1,4 @@
-// Parts of the translation of mbarrier instructions that more than one file uses.
+// Pieces of the translation of mbarrier instructions that live in more than one file.
 #pragma once
 
 #include <initializer_list>
@@ -8,7 +8,7 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Takes an ordering and its scope (.cta or .cluster), of which neither may be given alone. Returns true when it is
+/// Takes an ordering and its scope (.cta or .cluster), which must come together or not at all. True when it is
 /// `.relaxed`.
 bool take_semantics(Translation& t, std::initializer_list<std::string_view> legal);
 

@@ -75,7 +75,7 @@ TEST_P(ConversionTest, HalvesToFloatsExactly) {
 TEST_P(ConversionTest, DoublesToFloatsAndThroughOddToHalves) {
   auto values = doubles(60'000);
   for (size_t i = 0; i < values.size(); i += 3) {
-    // Next to the midpoints of halves, where rounding twice is wrong.
+    // Values next to the midpoints of halves, where rounding twice goes wrong.
     const long double middle = value_of_half(kF16, static_cast<uint16_t>(random() & 0x7bfeu)) * (1 + 0x1p-11L);
     values[i] = static_cast<double>(middle) * (1 + (static_cast<int>(random() % 3) - 1) * 0x1p-40);
   }

@@ -54,7 +54,7 @@ TEST_P(HalfArithmeticTest, FusedMultiplyAddIsRoundedOnce) {
   for (const Half& half : kFormats) {
     auto a = halves(100'000), b = halves(100'000), c = halves(100'000);
     for (size_t i = 0; i < a.size(); i += 4) {
-      // A second rounding matters when c is half a unit from the product, or nearly cancels it.
+      // A second rounding shows where c is half a unit from the product, or nearly cancels it.
       const long double product = exact(half, a[i]) * exact(half, b[i]);
       c[i] = static_cast<uint16_t>(round_to(half.format, i % 8 == 0 ? -product : product * 0x1p-12L));
     }

@@ -66,7 +66,7 @@ class IntegerTest : public HandlerTest {
       ASSERT_EQ(left[i], start[i] >= kWidth ? T{0} : static_cast<T>(a[i] << start[i]));
       ASSERT_EQ(right[i], start[i] >= kWidth ? T{0} : static_cast<T>(a[i] >> start[i]));
       ASSERT_EQ(arithmetic[i], static_cast<T>(static_cast<S>(a[i]) >> std::min(start[i], kWidth - 1)));
-      // PTX excludes operands beyond 255; 32-bit fields use their low byte, 64-bit ones the whole operand.
+      // PTX excludes operands beyond 255: 32-bit fields take the low byte of them, 64-bit fields all.
       const auto taken = [](uint32_t operand) { return kWidth == 32 ? operand & 255 : std::min(operand, 255u); };
       const uint32_t position = taken(start[i]), count = taken(length[i]);
       const uint32_t last = std::min(position + count - 1, kWidth - 1);

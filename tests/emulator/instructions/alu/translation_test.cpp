@@ -52,7 +52,7 @@ TEST_F(ArithmeticTranslationTest, ExtremesOfThreeMagnitudes) {
   expect_all(tests);
 }
 
-// Only what tests/conformance/video.cu does not compare with the chip.
+// These are cases that tests/conformance/video.cu does not compare with the chip.
 TEST_F(ArithmeticTranslationTest, VideoInstructions) {
   const Case tests[] = {
       {"mov.u32 %r1, 0x01ff8003; mov.u32 %r2, 0x00010102; vabsdiff4.u32.u32.u32 %r0, %r1, %r2, 0;", 0x01fe7f01u},

@@ -1,5 +1,4 @@
-// The translators of tcgen05's instructions, between which tcgen05.cpp chooses. Only the instruction's name has been
-// taken when one is called.
+// The translators of tcgen05's instructions, which tcgen05.cpp tells apart. Each has taken nothing but its own name.
 #pragma once
 
 #include "emulator/state/grid.hpp"

@@ -1,4 +1,4 @@
-// The translators of the matrix multiplications of earlier chips: mma.sync and wmma of a warp, wgmma of four warps.
+// The translators of the matrix multiplications that came before tcgen05: mma.sync and wmma of a warp, wgmma of four.
 #pragma once
 
 #include "emulator/translation/translation.hpp"
