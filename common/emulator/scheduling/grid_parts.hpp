@@ -1,4 +1,4 @@
-// Runs a grid whose clusters do not interact on several cores.
+// Runs a grid on several cores, if its clusters do not interact.
 //
 // The chip is divided into parts, each with its share of the multiprocessors, and the clusters are dealt out to the
 // parts in turn. A part runs independently, with a virtual clock and observers of its own, and its result depends on
