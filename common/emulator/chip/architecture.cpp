@@ -8,7 +8,7 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 // Limits per block and per multiprocessor: CUDA C++ Programming Guide, "Technical Specifications per Compute
-// Capability", and for the H200 as cudaGetDeviceProperties gives them on the chip.
+// Capability"; those of the H200 also as cudaGetDeviceProperties returns them on the chip.
 Architecture make_b200() {
   Architecture chip;
   chip.name = "NVIDIA B200 (emulated)";

@@ -8,7 +8,7 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Limits of one chip, as its data sheet and the CUDA programming guide's table of compute capabilities give them.
+/// Limits of one chip, from its data sheet and from the CUDA programming guide's table of compute capabilities.
 struct Architecture {
   std::string name;    ///< as the device's name is reported
   std::string target;  ///< the PTX target it runs: "sm_100a"
@@ -22,7 +22,7 @@ struct Architecture {
   uint32_t shared_per_multiprocessor = 0;
   uint32_t shared_per_block = 0;        ///< without opting in: 48 KiB
   uint32_t shared_per_block_optin = 0;  ///< 227 KiB
-  uint32_t shared_reserved = 0;         ///< bytes of each block that the system takes: 1 KiB
+  uint32_t shared_reserved = 0;         ///< bytes of each block that the system uses: 1 KiB
   uint32_t registers_per_multiprocessor = 0;
   uint32_t threads_per_multiprocessor = 0;
   uint32_t blocks_per_multiprocessor = 0;
@@ -35,15 +35,13 @@ struct Architecture {
 };
 
 //! [latencies]
-/// Virtual cycles between the issue of an operation and its completion. Rough figures, for the order of things and
-/// for timelines; no claim about the chip's speed rests on them.
+/// Virtual cycles between the issue of an operation and its completion. These are rough figures, for the order of
+/// events and for timelines; no claim about the chip's speed is based on them.
 struct Latencies {
-  uint32_t instruction = 1;    ///< issue of any instruction of a warp
-  uint32_t global_load = 400;  ///< added to a warp that loads from global memory
-  uint32_t shared_load = 25;
-  uint32_t bulk_copy = 700;  ///< first byte of a bulk or tensor copy
+  uint32_t global_load = 400;  ///< of a cp.async
+  uint32_t bulk_copy = 700;    ///< until the first byte of a bulk or tensor copy
   uint32_t bulk_bytes_per_cycle = 32;
-  uint32_t mma_setup = 40;             ///< one tcgen05.mma, beside its arithmetic
+  uint32_t mma_setup = 40;             ///< of one tcgen05.mma or wgmma.mma_async, in addition to its arithmetic
   uint32_t mma_macs_per_cycle = 8192;  ///< for 16-bit types
   uint32_t try_wait_limit = 20'000;    ///< longest sleep of one mbarrier.try_wait without a hint
 };

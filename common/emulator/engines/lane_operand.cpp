@@ -12,9 +12,9 @@ std::string spell_shared(uint32_t address) {
 
 uint32_t SharedOperand::at(const Fragment& fragment, uint32_t lane, const char* what) const {
   const uint64_t address = value.at(fragment, lane);
-  // What can only be in shared memory is found by the lower 32 bits, which a generic address and the shared one have in
-  // common: measured on an H200 for mbarriers, and read from the machine code for sm_100a. ThunderKittens gives generic
-  // addresses to .shared forms, and shared ones to generic forms, which PTX leaves undefined.
+  // An object that can only be in shared memory is found by the lower 32 bits, which are the same in a generic and in a
+  // shared address: measured on an H200 for mbarriers, and read from the machine code for sm_100a. ThunderKittens
+  // passes generic addresses to .shared forms, and shared ones to generic forms, which PTX leaves undefined.
   if (scope == SharedScope::generic && address >> 32 != 0) {
     const Located located = locate(address);
     if (located.where != Located::Where::shared) {

@@ -1,5 +1,5 @@
-// Operands of the asynchronous units, read lane by lane: these instructions are issued by a lane or a warp at a time
-// and move kilobytes, so their operands need no fast path.
+// Operands of the engines' instructions, read lane by lane. One lane or warp issues such an instruction, which moves
+// kilobytes, so its operands need no fast path.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct LaneOperand {
   uint8_t bytes = 4;
 
   bool present() const { return offset != kNoRegister; }
-  /// Value of one lane, zero-extended.
+  /// Returns the value of one lane, zero-extended.
   uint64_t at(const Fragment& fragment, uint32_t lane) const {
     const std::byte* const from = fragment.registers + offset + size_t{lane} * bytes;
-    // Copies of constant sizes are moves; one of `bytes` bytes would be a call.
+    // A copy of a constant size becomes a move; a copy of `bytes` bytes would be a call.
     const auto read = [from]<typename Element>(Element value) {
       std::memcpy(&value, from, sizeof value);
       return uint64_t{value};
@@ -33,7 +33,7 @@ struct LaneOperand {
   }
 };
 
-/// The operand as a vector; its lanes are as wide as its register when it is one, else as the type.
+/// Makes the operand a vector. Its lanes are as wide as its register, or as the type when it is not a register.
 inline LaneOperand lane_operand(Translation& t, const ptx::Operand& operand, ptx::Type type) {
   const ptx::Type declared = t.register_type(operand);
   const uint32_t bytes = size_of(declared == ptx::Type::none ? type : declared);
@@ -44,7 +44,7 @@ inline LaneOperand lane_operand(Translation& t, const ptx::Operand& operand, ptx
 enum class SharedScope : uint8_t {
   block,    ///< .shared::cta: the executing block's
   cluster,  ///< .shared::cluster: that of any block of the cluster
-  generic,  ///< a generic address, which must lie in the executing block's shared memory
+  generic,  ///< a generic address, which must be in the executing block's shared memory
 };
 
 /// An address in shared memory.
@@ -52,27 +52,28 @@ struct SharedOperand {
   LaneOperand value;
   SharedScope scope = SharedScope::block;
 
-  /// The 32-bit shared address (rank << 24 | offset) of a lane. Throws Fault when a generic address is not one of
+  /// Returns the 32-bit shared address (rank << 24 | offset) of a lane. Throws Fault when a generic address is not in
   /// shared memory. `what` names the operand: "mbarrier.arrive", "cp.async.bulk: destination".
   uint32_t at(const Fragment& fragment, uint32_t lane, const char* what) const;
 };
 
-/// `[address]` as a vector of addresses; to be taken before `emit`.
+/// Makes `[address]` a vector of addresses. Must be called before `emit`.
 LaneOperand lane_address(Translation& t, const ptx::Operand& operand);
 SharedOperand shared_operand(Translation& t, const ptx::Operand& operand, SharedScope scope);
 
-/// The block that holds [address, address + bytes) of shared memory. Throws Fault: a rank that the cluster has not, a
-/// block that has exited, an address outside of its shared memory, or not a multiple of `alignment`.
+/// Returns the block that has [address, address + bytes) in its shared memory. Throws Fault for a rank that the cluster
+/// does not have, a block that has exited, and an address that is outside its shared memory or not a multiple of
+/// `alignment`.
 Block& block_with(Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t alignment, const char* what);
-/// As `block_with`, and the address must be of `block` itself unless the scope is `cluster`.
+/// Does the same, but the address must be in `block` itself unless the scope is `cluster`.
 Block& block_in_scope(Block& block, uint32_t address, uint64_t bytes, uint32_t alignment, SharedScope scope,
                       const char* what);
-/// The host's view of a shared address that `block_with` has approved.
+/// Returns the host's pointer to a shared address that `block_with` has checked.
 inline std::byte* bytes_of(Block& block, uint32_t address) {
   return block.shared.data() + (address & kSharedOffsetMask);
 }
 
-/// "0x1000400 (offset 0x400 of the block of rank 1)"
+/// Spells an address for messages: "0x1000400 (offset 0x400 of the block of rank 1)".
 std::string spell_shared(uint32_t address);
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-// Memory of the emulated chip whose alignment the host's vector instructions profit from.
+// Host memory whose alignment suits the host's vector instructions.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Allocates at the beginning of a line of the host's cache, so that what a kernel has aligned is aligned there, too.
+/// Allocates at the beginning of a cache line of the host: data that a kernel has aligned is then aligned on the host
+/// too.
 template <typename T>
 struct LineAllocator {
   using value_type = T;

@@ -12,7 +12,7 @@ namespace {
 constexpr int kBuilt[] = {STAGECRAFT_EACH_ISA(STAGECRAFT_LEVEL, )};
 #undef STAGECRAFT_LEVEL
 
-/// The highest of those built that is not above `limit`, or the lowest.
+/// Returns the highest built level that is not above `limit`, or the lowest one when all are.
 int highest_up_to(int limit) {
   int level = kBuilt[0];
   for (const int built : kBuilt) {

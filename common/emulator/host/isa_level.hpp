@@ -1,27 +1,27 @@
-// Which of the compiled variants of the instruction handlers this processor runs best.
+// Chooses the variant of the compiled instruction handlers that this processor runs best.
 //
 // Files in `emulator_isa_sources` are compiled once per level of x86-64 that the build is for (meson option
-// isa_levels), with STAGECRAFT_ISA_LEVEL defined to it. All they define lies in a namespace of its own per level,
+// isa_levels), with STAGECRAFT_ISA_LEVEL defined to it. All their definitions are in one namespace per level,
 //
 //     namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE { const Table& table() { ... } }
 //
-// and they instantiate no inline function of others that the compiler might leave out of line: the linker keeps one
+// and they instantiate no inline function of other files that the compiler might not inline: the linker keeps one
 // copy of such a function, and it could be the one with AVX-512. Elsewhere, STAGECRAFT_DECLARE_ISA declares a function
-// of all levels that are built, and STAGECRAFT_CALL_ISA calls the one for this processor.
+// for all levels that are built, and STAGECRAFT_CALL_ISA calls the one for this processor.
 #pragma once
 
 #include <stdexcept>
 
 namespace stagecraft::emulator::machine {
 
-/// The highest level of those built that this processor has: 4 (AVX-512), 3 (AVX2) or 1 (what every x86-64 has; also
-/// other processors). The environment variable STAGECRAFT_ISA_LEVEL lowers it, to test the variants of lesser
-/// processors. Ends the process with a message when this processor has none of them.
+/// Returns the highest level that is built and that this processor has: 4 (AVX-512), 3 (AVX2) or 1 (every x86-64, and
+/// any other processor). The environment variable STAGECRAFT_ISA_LEVEL lowers it, to test the variants for older
+/// processors. Ends the process with a message when this processor has none of the levels.
 int isa_level();
 
 }  // namespace stagecraft::emulator::machine
 
-// The build defines STAGECRAFT_HAS_ISA1, 3 and 4 for those that it makes.
+// The build defines STAGECRAFT_HAS_ISA1, 3 and 4 for the levels that it builds.
 #if defined(STAGECRAFT_HAS_ISA1)
 #define STAGECRAFT_IF_ISA1(...) __VA_ARGS__
 #else
@@ -37,7 +37,7 @@ int isa_level();
 #else
 #define STAGECRAFT_IF_ISA4(...)
 #endif
-/// DO(level, namespace, ...) for each level that is built, the lowest first.
+/// Expands DO(level, namespace, ...) for each level that is built, the lowest first.
 #define STAGECRAFT_EACH_ISA(DO, ...)           \
   STAGECRAFT_IF_ISA1(DO(1, isa1, __VA_ARGS__)) \
   STAGECRAFT_IF_ISA3(DO(3, isa3, __VA_ARGS__)) \
@@ -49,7 +49,7 @@ int isa_level();
   }
 #define STAGECRAFT_DECLARE_ISA(...) STAGECRAFT_EACH_ISA(STAGECRAFT_DECLARE_ONE_ISA, __VA_ARGS__)
 
-// The formatter takes the colon for a label's.
+// The formatter mistakes the colon for that of a label.
 // clang-format off
 #define STAGECRAFT_CALL_ONE_ISA(level, isa, function) isa_level() == level ? isa::function() :
 // clang-format on

@@ -1,9 +1,9 @@
-// What vector instructions this processor has. The build asks as well, before there is anything else.
+// Finds out which vector instructions this processor has. The build compiles this header alone and asks it too.
 #pragma once
 
 namespace stagecraft::emulator::machine {
 
-/// The level of x86-64: 4 (AVX-512), 3 (AVX2) or 1 (what every one has; also other processors).
+/// Returns the level of x86-64: 4 (AVX-512), 3 (AVX2) or 1 (every x86-64, and any other processor).
 inline int processor_level() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

@@ -42,7 +42,7 @@ Error::Error(std::string message, TextPosition position, std::string legal)
       position_(position) {}
 
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates) {
-  // Long mangled names are compared only up to here, and only so many of them: a message must not take seconds.
+  // Only the beginnings of long mangled names are compared, and only some of them: a message must not take seconds.
   constexpr size_t kLongest = 200;
   constexpr size_t kMost = 2000;
   if (name.size() > kLongest) return {};

@@ -1,4 +1,4 @@
-// What is wrong with a PTX text, said so that its reader can put it right: what, where, what is legal.
+// Errors about a PTX text that help its reader to correct it: what is wrong, where, and what is legal.
 #pragma once
 
 #include <stdexcept>
@@ -10,13 +10,13 @@
 
 namespace stagecraft::emulator::ptx {
 
-/// Base of everything that reading or decoding PTX can throw. `what()` is the complete sentence, with the place.
+/// Base of all errors of reading or decoding PTX. `what()` is the complete sentence, with the place.
 class Error : public std::runtime_error {
  public:
-  /// @param legal what could have stood there instead; may be empty.
+  /// @param legal what would be legal there instead; may be empty.
   Error(std::string message, TextPosition position, std::string legal = {});
 
-  /// What is wrong, without the place and without the legal alternatives.
+  /// Returns what is wrong, without the place and without the legal alternatives.
   const std::string& message() const { return message_; }
   const std::string& legal() const { return legal_; }
   TextPosition position() const { return position_; }
@@ -39,7 +39,7 @@ class UnsupportedInstruction : public Error {
   using Error::Error;
 };
 
-/// The candidate that is closest to a misspelt name, or an empty view when none is close enough to be meant.
+/// Returns the candidate that is closest to a misspelt name; empty when none is close enough.
 std::string_view closest_name(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace stagecraft::emulator::ptx

@@ -38,7 +38,7 @@ uint32_t digit_value(char character) {
   return static_cast<uint32_t>((character | 0x20) - 'a') + 10;
 }
 
-/// The value of a number without prefix and suffix, or nothing if a digit is wrong or the value exceeds 64 bits.
+/// Returns the value of a number without prefix and suffix; nothing if a digit is wrong or the value exceeds 64 bits.
 std::optional<uint64_t> parse_digits(std::string_view digits, uint32_t base) {
   if (digits.empty()) return std::nullopt;
   uint64_t value = 0;
@@ -157,7 +157,7 @@ Token Lexer::number() {
     if (at(i) == '+' || at(i) == '-') ++i;
     return is_a(at(i), kDigit);
   }(at(end) == '.' ? end + 1 : end);
-  // In `.maxntid 128.minnctapersm 2`, as in any text without optional blanks, the dot belongs to what follows.
+  // In `.maxntid 128.minnctapersm 2`, as in any text without optional blanks, the dot belongs to the next token.
   const bool has_fraction = at(end) == '.' && (!is_a(at(end + 1), kLetter) || has_exponent);
   if (has_fraction || has_exponent) return decimal(begin);
 

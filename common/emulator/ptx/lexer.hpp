@@ -1,4 +1,4 @@
-// PTX text to tokens. Looks only at characters; what a token means is the parser's business.
+// Turns PTX text into tokens. The lexer looks only at characters; the parser decides what a token means.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ enum class TokenKind : uint8_t {
   punctuation,  ///< `symbol`
 };
 
-/// The number by which a punctuation of one or two characters is known: `punctuation("<<")`.
+/// Returns the number that represents a punctuation of one or two characters: `punctuation("<<")`.
 constexpr uint16_t punctuation(std::string_view text) {
   const auto low = static_cast<uint8_t>(text[0]);
   return static_cast<uint16_t>(text.size() == 1 ? low : low | static_cast<uint8_t>(text[1]) << 8);
@@ -38,12 +38,12 @@ struct Token {
   bool is(std::string_view characters) const { return symbol == punctuation(characters); }
 };
 
-/// Reads tokens one after the other, skipping white space and comments. The text must outlive lexer and tokens.
+/// Reads tokens one after another, and skips white space and comments. The text must outlive the lexer and the tokens.
 class Lexer {
  public:
   explicit Lexer(std::string_view text);
 
-  /// The next token; `TokenKind::end` again and again at the end. Throws SyntaxError.
+  /// Returns the next token; at the end of the text, always `TokenKind::end`. Throws SyntaxError.
   Token next();
 
  private:
@@ -66,10 +66,10 @@ class Lexer {
   uint32_t line_ = 1;
 };
 
-/// A token as an error message shows it: "`ret`", "end of the text".
+/// Describes a token for an error message: "`ret`", "end of the text".
 std::string describe(const Token& token);
 
-/// The characters that a string token stands for, with `\\n`, `\\"`, `\\101` and `\\x41` replaced.
+/// Returns the characters of a string token, with `\\n`, `\\"`, `\\101` and `\\x41` replaced.
 std::string unescape(std::string_view text);
 
 }  // namespace stagecraft::emulator::ptx

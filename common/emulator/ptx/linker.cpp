@@ -14,7 +14,7 @@
 namespace stagecraft::emulator::ptx {
 namespace {
 
-// The two kinds of symbol, seen alike.
+// These treat the two kinds of symbol alike.
 bool is_declared_only(const Variable& variable) { return variable.is_extern; }
 bool is_declared_only(const Function& function) { return function.is_declaration; }
 bool gives_way(const Variable& variable) { return variable.is_weak_or_common; }
@@ -29,11 +29,11 @@ bool is_shared_by_name(const Item& item) {
   return item.is_visible || is_declared_only(item);
 }
 
-/// What a unit's numbers and names become in the linked module.
+/// The new numbers and names of a unit's items in the linked module.
 struct Renumbering {
   std::vector<uint32_t> variables, functions;
-  std::unordered_map<std::string, std::string> renamed;  ///< symbols of the unit alone
-  SourceId first_source = 0;                             ///< that its number 1 becomes
+  std::unordered_map<std::string, std::string> renamed;  ///< symbols that belong to the unit only
+  SourceId first_source = 0;                             ///< the new number of its source line 1
 };
 
 class Linker {
@@ -64,7 +64,7 @@ class Linker {
   }
 
  private:
-  /// Keeps the name for all units; nothing that belongs to one unit alone may have it then.
+  /// Reserves the name for all units; no item that belongs to one unit only may have it then.
   template <typename Item>
   void reserve(const Item& item) {
     if (is_shared_by_name(item)) taken_.insert(item.name);
@@ -96,7 +96,7 @@ class Linker {
     std::string_view kind;
   };
 
-  /// `item` is a further declaration or definition of a symbol that is there.
+  /// Adds a further declaration or definition of a symbol that exists.
   template <typename Item>
   uint32_t join(size_t unit, Item& item, std::vector<Item>& all, const Global& known, std::vector<size_t>& owners) {
     const auto refuse = [&](const std::string& what, std::string legal) {
@@ -171,7 +171,7 @@ class Linker {
   std::vector<LinkUnit> units_;
   std::vector<Renumbering> renumberings_;  // by unit
   Module result_;
-  std::vector<size_t> variable_owners_, function_owners_;  // the unit that each came from
+  std::vector<size_t> variable_owners_, function_owners_;  // the unit of each
   std::unordered_map<std::string, Global> global_;
   std::unordered_set<std::string> taken_;
 };

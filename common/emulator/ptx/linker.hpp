@@ -1,4 +1,4 @@
-// Several modules made one, as nvlink and the driver's linker do with what nvcc -rdc=true compiles.
+// Links several modules into one, as nvlink and the driver's linker do for code compiled with nvcc -rdc=true.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace stagecraft::emulator::ptx {
 
-/// What one input of a link brings.
+/// One input of a link.
 struct LinkUnit {
   std::string name;  ///< for messages: "main.ptx"
   Module module;
 };
 
-/// PTX ISA, "Linking Directives": `.visible`, `.weak` and `.common` symbols of the same name are one, and so are the
-/// `.extern` declarations of it; all others belong to their unit alone, and are renamed (`name@2`) where two units have
-/// the same. What is still only declared afterwards is left to whoever uses it: variables are refused when the module
-/// is placed, functions when a kernel calls them. Throws Error.
+/// Links by the rules of the PTX ISA, "Linking Directives". `.visible`, `.weak` and `.common` symbols of the same name
+/// are one, and so are the `.extern` declarations of it. All others belong to one unit, and are renamed (`name@2`) when
+/// two units have the same name. A symbol that remains only declared is refused later: a variable when the module is
+/// placed, a function when a kernel calls it. Throws Error.
 Module link(std::vector<LinkUnit> units);
 
 }  // namespace stagecraft::emulator::ptx

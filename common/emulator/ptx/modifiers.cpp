@@ -7,7 +7,7 @@
 namespace stagecraft::emulator::ptx {
 namespace {
 
-constexpr size_t kMostModifiers = 64;  ///< bits of `taken_`; the parser refuses more as well
+constexpr size_t kMostModifiers = 64;  ///< bits of `taken_`; the parser refuses more modifiers
 
 }  // namespace
 

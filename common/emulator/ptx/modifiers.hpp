@@ -1,5 +1,4 @@
-// How a translator reads the modifiers of an instruction: it takes the ones it knows, and what is left over is an
-// error.
+// How a translator reads the modifiers of an instruction: it takes the ones it knows, and any that remain are an error.
 #pragma once
 
 #include <initializer_list>
@@ -12,18 +11,18 @@
 
 namespace stagecraft::emulator::ptx {
 
-/// The modifiers of one instruction, as a set to take from.
+/// The modifiers of one instruction, as a set from which a translator takes them.
 ///
-/// ptxas accepts modifiers in nearly any order, so they are taken by name; only where two of them are of one kind (the
-/// types of `cvt`, the spaces of `cp.async.bulk`) does the order count, and there `take_type` and `take_one_of` take
-/// the first in the text. What was asked for and not found is remembered as the legal alternatives of the error.
+/// ptxas accepts modifiers in nearly any order, so they are taken by name. The order matters only between two of one
+/// kind (the types of `cvt`, the spaces of `cp.async.bulk`): `take_type` and `take_one_of` take the first in the text.
+/// Names that were asked for and not found are the legal alternatives in the error.
 ///
 ///     Modifiers modifiers(instruction);
 ///     const bool wide = modifiers.take("wide");
 ///     const Type type = modifiers.require_type({Type::s32, Type::u32});
 ///     modifiers.finish();
 ///
-/// Refers to the instruction, and to the names asked for (string literals), without owning them.
+/// It refers to the instruction, and to the names asked for (string literals), without owning them.
 class Modifiers {
  public:
   explicit Modifiers(const Instruction& instruction);
@@ -42,7 +41,7 @@ class Modifiers {
   /// The modifiers that are not yet taken, in the order of the text.
   std::vector<std::string_view> left() const;
 
-  /// As `take`, `take_type` and `take_one_of`, but throws UnsupportedInstruction when there is nothing to take.
+  /// These do the same as `take`, `take_type` and `take_one_of`, but throw UnsupportedInstruction if there is none.
   void require(std::string_view name);
   Type require_type();
   Type require_type(std::initializer_list<Type> types);
@@ -63,9 +62,9 @@ class Modifiers {
   std::vector<std::string_view> asked_;
 };
 
-/// The opcode with its modifiers as written: "mul.wide.s32".
+/// Returns the opcode with its modifiers as written: "mul.wide.s32".
 std::string spelling(const Instruction& instruction);
-/// Whether it is among the modifiers (without the leading dot), for who only looks at an instruction.
+/// Whether an instruction has this modifier (without the leading dot); for code that does not translate it.
 bool has_modifier(const Instruction& instruction, std::string_view name);
 
 }  // namespace stagecraft::emulator::ptx

@@ -12,7 +12,7 @@ struct TypeInfo {
   uint32_t size;
 };
 
-/// In the order of `Type`.
+/// Names and sizes, in the order of `Type`.
 constexpr std::array<TypeInfo, 22> kTypes{{
     {"none", 0},  {"pred", 0}, {"b8", 1},     {"b16", 2}, {"b32", 4},   {"b64", 8}, {"b128", 16}, {"u8", 1},
     {"u16", 2},   {"u32", 4},  {"u64", 8},    {"s8", 1},  {"s16", 2},   {"s32", 4}, {"s64", 8},   {"f16", 2},
@@ -20,7 +20,7 @@ constexpr std::array<TypeInfo, 22> kTypes{{
 }};
 static_assert(static_cast<size_t>(Type::f64) + 1 == kTypes.size());
 
-/// In the order of `Space`, as PTX spells them.
+/// The spaces as PTX spells them, in the order of `Space`.
 constexpr std::array<std::string_view, 8> kSpaces{"none", "reg", "sreg", "const", "global", "local", "param", "shared"};
 
 }  // namespace

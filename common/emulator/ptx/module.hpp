@@ -1,5 +1,5 @@
-// The typed program that the parser makes of PTX text: what there is, by name and by number, before the machine
-// decides how to execute it. Everything a later stage may need to report (text position, CUDA source line) is kept.
+// The typed program that the parser makes from PTX text: its variables, functions and instructions, by name and by
+// number, before the machine decides how to execute them. Text positions and CUDA source lines are kept for reports.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct TextPosition {
   uint32_t column = 0;
 };
 
-/// Number of a `SourceLine` in `Module::source_lines`; 0 means that no `.loc` was in force.
+/// Number of a `SourceLine` in `Module::source_lines`; 0 means that no `.loc` applies.
 using SourceId = uint32_t;
 
-/// A place in the CUDA source, as `.loc` gives it.
+/// A place in the CUDA source, from a `.loc`.
 struct SourceLine {
   uint32_t file = 0;  ///< key of `Module::files`
   uint32_t line = 0;
@@ -55,9 +55,9 @@ enum class Type : uint8_t {
   f64,
 };
 
-/// Storage of one value in bytes; a predicate counts 0, because it is one bit of a mask and never in memory.
+/// Returns the storage of one value in bytes; 0 for a predicate, which is one bit of a mask and never in memory.
 uint32_t size_of(Type type);
-/// `"u32"` to `Type::u32`; `Type::none` for a name that is not a fundamental type.
+/// Returns `Type::u32` for `"u32"`, and so on; `Type::none` for a name that is not a fundamental type.
 Type type_from_name(std::string_view name);
 std::string_view name_of(Type type);
 
@@ -83,7 +83,7 @@ struct Relocation {
 
 /// A variable of any space: module-scope `.global`, `.const`, `.shared`; function-scope `.shared`, `.local`, `.param`.
 struct Variable {
-  std::string name;  ///< as written; unique names inside nested scopes are told apart by their place in the list
+  std::string name;  ///< as written; variables of nested scopes may have the same name, but differ by their index
   Space space = Space::none;
   Type type = Type::none;  ///< element type
   uint64_t size = 0;       ///< bytes; 0 for an extern array of unknown size (dynamic shared memory)
@@ -91,8 +91,8 @@ struct Variable {
   bool is_extern = false;
   bool is_weak_or_common = false;
   bool is_visible = false;
-  bool is_managed = false;     ///< `.attribute(.managed)`: the host reads and writes it as well
-  std::vector<uint8_t> image;  ///< initial bytes; empty when not initialised (zeros), else `size` bytes
+  bool is_managed = false;     ///< `.attribute(.managed)`: the host reads and writes it too
+  std::vector<uint8_t> image;  ///< initial bytes; empty when not initialised (zeros), otherwise `size` bytes
   std::vector<Relocation> relocations;
   TextPosition position;
 };
@@ -102,9 +102,9 @@ struct Operand;
 /// The kinds of operand an instruction can have.
 enum class OperandKind : uint8_t {
   reg,        ///< `reg`, negated if `negated` (predicates: `!%p1`; arithmetic never)
-  integer,    ///< `bits` holds the value as 64-bit two's complement
-  f32,        ///< `bits` holds the 32-bit pattern (0f....)
-  f64,        ///< `bits` holds the 64-bit pattern (0d...., or a decimal floating literal)
+  integer,    ///< `bits` is the value as 64-bit two's complement
+  f32,        ///< `bits` is the 32-bit pattern (0f....)
+  f64,        ///< `bits` is the 64-bit pattern (0d...., or a decimal floating literal)
   special,    ///< special register, `name` without the percent sign: "tid.x", "laneid", "clock64"
   symbol,     ///< address of a variable or function: `symbol`, plus `offset`
   label,      ///< branch target: `label`
@@ -135,7 +135,7 @@ struct Operand {
   RegisterId reg = 0;
   uint64_t bits = 0;
   int64_t offset = 0;                         ///< of symbol and address
-  SymbolKind symbol_kind = SymbolKind::none;  ///< what `symbol` counts in
+  SymbolKind symbol_kind = SymbolKind::none;  ///< which table `symbol` is an index in
   uint32_t symbol = 0;                        ///< index in Module::variables, Function::variables, Module::functions,
                                               ///< Function::prototypes, Function::branch_tables and so on
   uint32_t label = 0;                         ///< index of the target in Function::body (may equal body.size())
@@ -144,8 +144,8 @@ struct Operand {
   TextPosition position;
 };
 
-/// One instruction. `setp.lt.s32 %p1, %r1, 7` has opcode "setp" and modifiers {"lt", "s32"}; a modifier keeps its
-/// double colons: {"mbarrier::complete_tx::bytes"}. A piece that starts with "::" belongs to the piece before it.
+/// One instruction. `setp.lt.s32 %p1, %r1, 7` has opcode "setp" and modifiers {"lt", "s32"}. A modifier keeps its
+/// double colons: {"mbarrier::complete_tx::bytes"}.
 struct Instruction {
   std::string opcode;
   std::vector<std::string> modifiers;
@@ -176,7 +176,8 @@ struct CallTable {
   std::vector<uint32_t> functions;
 };
 
-/// Three extents as `.maxntid`, `.reqntid` and `.reqnctapercluster` give them; absent ones are 1, all 0 when not given.
+/// The three extents of `.maxntid`, `.reqntid` or `.reqnctapercluster`: missing ones are 1; all are 0 without the
+/// directive.
 struct Extents {
   uint32_t x = 0, y = 0, z = 0;
 };
@@ -187,10 +188,10 @@ struct Function {
   bool is_declaration = false;  ///< `.extern .func` or a forward declaration that no definition followed
   bool is_noreturn = false;
   bool is_visible = false;           ///< other modules may call it: `.visible`, `.weak`, `.extern`
-  bool is_weak = false;              ///< gives way to another definition
+  bool is_weak = false;              ///< another definition replaces it
   std::vector<Variable> returns;     ///< `.param` (or `.reg`) return values of a `.func`
   std::vector<Variable> parameters;  ///< for entries and functions, in order
-  std::vector<Register> registers;   ///< first the `.reg` returns and parameters, in order; of `%r<15>` those in use
+  std::vector<Register> registers;   ///< first the `.reg` returns and parameters; from `%r<15>`, only those in use
   std::vector<Variable> variables;   ///< everything declared inside the body: .shared, .local, .param
   std::vector<Prototype> prototypes;
   std::vector<BranchTable> branch_tables;
@@ -216,10 +217,10 @@ struct Module {
   std::vector<Function> functions;
   std::unordered_map<uint32_t, std::string> files;  ///< `.file` number to path
   std::vector<SourceLine> source_lines{1};          ///< [0] is the unknown line
-  std::string left_out;  ///< what was not linked, and why; empty when nothing was. For what is defined nowhere
+  std::string left_out;  ///< inputs that were not linked, and why; for messages about undefined symbols
 
   const Function* find_function(std::string_view name) const;
-  /// `"gemm.cu:88"`, or the empty string when the line is unknown.
+  /// Returns `"gemm.cu:88"`, or an empty string when the line is unknown.
   std::string describe(SourceId source) const;
 };
 

@@ -1,4 +1,4 @@
-// PTX text to a typed program.
+// Turns PTX text into a typed program.
 #pragma once
 
 #include <string_view>
@@ -10,10 +10,10 @@ namespace stagecraft::emulator::ptx {
 
 /// Parses a complete PTX module, as nvcc writes it to a file or embeds it (minified) into a program.
 ///
-/// Every name is resolved; instructions are taken apart but not judged, because which modifiers and operands an opcode
-/// accepts is known to its translator. Trailing zero bytes, as fat binaries pad with, are ignored.
-/// Throws SyntaxError, and UnsupportedInstruction for PTX that has no representation in `Module`.
-/// Source: PTX ISA, "Syntax", "Directives".
+/// Every name is resolved. Instructions are parsed but not checked, because an opcode's translator knows which
+/// modifiers and operands it accepts. Trailing zero bytes, with which fat binaries are padded, are ignored. Throws
+/// SyntaxError, and UnsupportedInstruction for PTX that has no representation in `Module`. Source: PTX ISA, "Syntax",
+/// "Directives".
 Module parse(std::string_view text);
 
 }  // namespace stagecraft::emulator::ptx

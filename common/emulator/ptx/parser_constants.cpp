@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kDeepest = 200;  ///< nested parentheses and unary operators
 
-/// How tightly an operator binds, as in C; 0 for what is no binary operator.
+/// Returns the precedence of a binary operator, as in C; 0 for any other token.
 int precedence(const Token& token) {
   if (token.kind != TokenKind::punctuation) return 0;
   switch (token.symbol) {

@@ -19,7 +19,7 @@ bool same_shape(const std::vector<Variable>& left, const std::vector<Variable>& 
   });
 }
 
-/// ptxas accepts function declarations without `;`: the next declaration ends them.
+/// Whether a directive begins a declaration. ptxas accepts function declarations without `;`, which the next one ends.
 bool begins_declaration(std::string_view directive) {
   constexpr std::string_view kDirectives[] = {"visible", "extern", "weak",  "common",  "func",
                                               "entry",   "global", "const", "section", "shared"};
@@ -70,7 +70,7 @@ void Parser::function(bool is_entry, const Linkage& linkage) {
   head.position = function.position;
   const uint32_t index = place_function(std::move(head), name);
   body(function, returns, parameters);
-  function.is_visible |= module_.functions[index].is_visible;  // as an earlier declaration has it
+  function.is_visible |= module_.functions[index].is_visible;  // an earlier declaration may be visible
   function.is_weak |= module_.functions[index].is_weak;
   module_.functions[index] = std::move(function);
 }
@@ -216,7 +216,7 @@ void Parser::statement() {
     take();
     scopes_->close();
   } else if (token.is(';')) {
-    take();  // an empty statement, which concatenated inline assembly leaves behind
+    take();  // an empty statement, as concatenated inline assembly contains
   } else {
     unexpected(fmt::format("in function `{}`", function_->name),
                "an instruction, a label, a declaration (.reg, .local, .shared, .param), `{`, `}`");

@@ -11,7 +11,7 @@
 namespace stagecraft::emulator::ptx {
 namespace {
 
-/// All images of a module together: a text of a few bytes must not cost the memory of the machine.
+/// Limit of all images of a module together: a text of a few bytes must not use up the memory of the host.
 constexpr uint64_t kMostImageBytes = uint64_t{1} << 28;
 
 bool is_float(Type type) {

@@ -1,4 +1,4 @@
-// Where the PTX came from: .file, .loc and the strings of .debug_str that .loc refers to.
+// Source lines of the PTX: .file, .loc and the strings of .debug_str that .loc refers to.
 #include <fmt/format.h>
 
 #include <utility>
@@ -11,7 +11,7 @@ void Parser::file() {
   take();
   const uint32_t number = expect_uint32("the number of a file");
   module_.files[number] = expect_string("the name of a file");
-  // Optionally its time stamp and size.
+  // Its time stamp and size may follow.
   if (take_if(',')) {
     expect_size("the time stamp of a file");
     if (take_if(',')) expect_size("the size of a file");
@@ -37,7 +37,7 @@ void Parser::location() {
       const uint32_t at_file = expect_uint32("the number of a file");
       const uint32_t at_line = expect_uint32("a line");
       const uint32_t at_column = expect_uint32("a column");
-      // The call may itself be inlined: then an earlier .loc described that very place.
+      // The call may itself be inlined: then an earlier .loc described that place.
       SourceId& at = latest_at_place_[Place{at_file, at_line, at_column}];
       if (at == 0) {
         at = static_cast<SourceId>(module_.source_lines.size());
@@ -70,7 +70,7 @@ void Parser::section() {
     debug_strings();
     return;
   }
-  // DWARF for a debugger; the emulator does not use it.
+  // This is DWARF for a debugger; the emulator does not use it.
   for (size_t depth = 1; depth > 0;) {
     const Token token = take();
     if (token.kind == TokenKind::end) throw SyntaxError("this section does not end", name.position, "`}`");

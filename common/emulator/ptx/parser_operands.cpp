@@ -13,11 +13,11 @@
 namespace stagecraft::emulator::ptx {
 namespace {
 
-constexpr size_t kMostModifiers = 64;  ///< what `Modifiers` can tell apart
+constexpr size_t kMostModifiers = 64;  ///< the bits that `Modifiers` has
 constexpr size_t kDeepestOperand = 8;  ///< braces, brackets and parentheses inside each other
 constexpr std::string_view kOperands = "a register, number, variable, label, `[address]`, `{vector}`, `_`";
 
-/// Which component `.x` or `.r` names; 4 for none.
+/// Returns the component that `.x` or `.r` names; 4 for none.
 size_t component(std::string_view name) {
   if (name.size() != 1) return 4;
   const size_t position = std::string_view("xyzw").find(name[0]);
@@ -65,7 +65,7 @@ void Parser::instruction() {
   const size_t index = function_->body.size() - 1;
   if (take_if(';')) return;
   do {
-    // References count the operands that are in place; nothing else grows the body meanwhile.
+    // References count the operands added so far; nothing else adds to the body meanwhile.
     Instruction& current = function_->body[index];
     Operand next = operand(current, 0);
     current.operands.push_back(std::move(next));
@@ -219,7 +219,7 @@ Operand Parser::named(const Instruction& instruction, size_t depth) {
     operand->offset = offset();
     return *std::move(operand);
   }
-  // A table or prototype may stand below the instruction that uses it; the first operands of these are never one.
+  // A table or prototype may follow the instruction that uses it; it is never the first operand.
   const bool may_come_later =
       depth == 0 && !instruction.operands.empty() && (instruction.opcode == "brx" || instruction.opcode == "call");
   if (may_come_later && name.text.front() != '%') return reference(name, OperandKind::symbol);

@@ -31,7 +31,7 @@ class Parser {
   Module parse();
 
  private:
-  /// A constant expression's value; integers are two's complement, floats a bit pattern.
+  /// The value of a constant expression: integers are two's complement, floats a bit pattern.
   struct Constant {
     TokenKind kind = TokenKind::integer;  ///< integer, float32 or float64
     bool is_unsigned = false;
@@ -44,7 +44,7 @@ class Parser {
     TextPosition position;
   };
 
-  /// What a module-scope name stands for.
+  /// The meaning of a module-scope name.
   struct ModuleSymbol {
     bool is_function = false;
     uint32_t index = 0;
@@ -66,7 +66,7 @@ class Parser {
   bool next_is_directive(std::string_view name) { return peek().kind == TokenKind::dotted && peek().text == name; }
   bool take_if(char character);
   bool take_directive_if(std::string_view name);
-  /// @param legal when there is more than `character` that could stand here.
+  /// @param legal if more than `character` is legal here.
   void expect(char character, std::string_view context, std::string_view legal = {});
   Token expect_identifier(std::string_view what);
   std::string expect_string(std::string_view what);
@@ -165,7 +165,7 @@ class Parser {
   size_t ahead_count_ = 0;
   Module module_;
   std::unordered_map<std::string_view, ModuleSymbol> symbols_;
-  uint64_t image_bytes_ = 0;  ///< of all images together
+  uint64_t image_bytes_ = 0;  ///< sum over all images
 
   // The function whose body is being read.
   Function* function_ = nullptr;
@@ -193,7 +193,7 @@ class Parser {
   std::vector<Alias> aliases_;
 };
 
-/// "did you mean `x`?" as the end of a message, or nothing.
+/// Returns "did you mean `x`?" as the end of a message, or nothing.
 std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates);
 
 }  // namespace stagecraft::emulator::ptx

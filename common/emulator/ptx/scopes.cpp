@@ -16,7 +16,7 @@ struct NumberedName {
   uint32_t number = 0;
 };
 
-/// "%r12" to {"%r", 12}; `%r<15>` declares no name with leading zeros.
+/// Splits "%r12" into {"%r", 12}. `%r<15>` declares no name with leading zeros.
 std::optional<NumberedName> split_number(std::string_view name) {
   size_t begin = name.size();
   while (begin > 0 && name[begin - 1] >= '0' && name[begin - 1] <= '9') --begin;

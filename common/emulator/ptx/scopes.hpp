@@ -1,4 +1,4 @@
-// Which name means what at a place inside a function: nested scopes, and references to labels that come later.
+// The meaning of names inside a function: nested scopes, and references to labels that are defined later.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::emulator::ptx {
 
-/// What a name inside a function stands for.
+/// The meaning of a name inside a function.
 struct Symbol {
   enum class Kind : uint8_t {
     scalar_register,  ///< `index` in Function::registers
@@ -30,7 +30,7 @@ struct Symbol {
   TextPosition position;
 };
 
-/// `.reg .b32 %r<15>`: %r0 to %r14. A register comes into being when it is first used, so that neither the text
+/// `.reg .b32 %r<15>`: %r0 to %r14. A register is made when it is first used, so that neither the text
 /// `%r<4000000000>` nor the thousands of registers that nvcc declares and then does not use cost anything.
 struct RegisterRange {
   Type type = Type::none;
@@ -51,32 +51,33 @@ struct Reference {
 /// The scopes of one function, from its parameters inwards.
 class Scopes {
  public:
-  /// Deeper nesting than this is refused: nobody writes it, and it must not exhaust the stack of a later stage.
+  /// Deeper nesting than this is refused: programs do not have it, and it must not exhaust the stack of a later stage.
   static constexpr size_t kDeepest = 256;
 
   explicit Scopes(Function& function) : function_(function), scopes_(1) {}
 
   void open(TextPosition position);
-  /// Fills in the references that the innermost scope can answer and hands the others to the scope around it.
+  /// Resolves the references to names of the innermost scope, and passes the others to the scope around it.
   void close();
-  /// Throws SyntaxError for a reference that no scope could answer. Call once all scopes but the first are closed.
+  /// Throws SyntaxError for a reference that no scope resolved. Must be called when all scopes except the first are
+  /// closed.
   void finish();
   size_t depth() const { return scopes_.size(); }
 
-  /// Declares a name in the innermost scope. Throws SyntaxError if it is there already.
+  /// Declares a name in the innermost scope. Throws SyntaxError if it is declared there already.
   void declare(std::string_view name, Symbol symbol);
   /// Declares `prefix<count>` in the innermost scope.
   void declare_range(std::string_view prefix, RegisterRange range);
   /// Adds `width` registers (their names get `.x`, `.y` ... when there are several) and returns the first one's number.
   RegisterId add_registers(std::string_view name, Type type, uint8_t width);
 
-  /// The innermost symbol of this name; null when there is none. Valid until the next declaration.
+  /// Returns the innermost symbol of this name; null when there is none. It is valid until the next declaration.
   const Symbol* find(std::string_view name);
   void add_reference(const Reference& reference) { scopes_.back().references.push_back(reference); }
 
-  /// Names in all scopes, for suggestions.
+  /// Returns the names in all scopes, for suggestions.
   std::vector<std::string_view> names() const;
-  /// "`%r0` to `%r14`" when `name` is `%r20` and `%r<15>` is declared; otherwise empty.
+  /// Returns "`%r0` to `%r14`" when `name` is `%r20` and `%r<15>` is declared; otherwise empty.
   std::string range_hint(std::string_view name) const;
 
  private:

@@ -7,7 +7,7 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-/// Turns of the cluster without an effect before its warps are looked at: long computations pass by unhindered.
+/// Turns of the cluster without an effect before its warps are examined, so that long computations are not slowed down.
 constexpr uint64_t kTurnsAtFirst = 1024;
 
 size_t register_bytes_of(const Warp& warp) { return warp.block->cluster->grid->kernel->register_bytes; }

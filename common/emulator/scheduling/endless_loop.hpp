@@ -1,12 +1,12 @@
-// Recognises loops that cannot end: polls of memory that nobody will write.
+// Recognises loops that cannot end: polls of memory that no thread will write.
 //
-// A sleeping wait that nobody can end is seen at once, because then nothing is ready. A loop over ordinary loads is
-// always ready, or sleeps for a limited time only. But what a warp does next depends on its registers, its program
+// A sleeping wait that nothing can end is noticed at once, because then nothing is ready. A loop over ordinary loads is
+// always ready, or sleeps for a limited time only. But what a warp does next depends only on its registers, its program
 // counters, its local memory, and what others do. While nothing is done that others could see (stores, atomics that
-// change something, arrivals, operations of the engines, readings of a clock), a warp that comes back to a state it was
-// in before will come back to it for ever. When each warp does so, or sleeps until another one wakes it, nothing will
-// ever end. So a loop is never reported that could end; one that counts, stores, or reads the clock does not repeat,
-// and is not found.
+// change something, arrivals, operations of the engines, readings of a clock), a warp that comes back to an earlier
+// state will come back to it for ever. When each warp does so, or sleeps until another one wakes it, nothing will ever
+// end. So a loop that could end is never reported; a loop that counts, stores, or reads the clock does not repeat, and
+// is not found.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Watches one cluster.
+/// Watches one cluster for repeated states.
 class EndlessLoopDetector {
  public:
-  /// To be called after each turn of a warp, with the grid's count of effects. True when every warp of the cluster has
-  /// come back to an earlier state since the count last changed, or sleeps until another one wakes it.
+  /// Must be called after each turn of a warp, with the grid's count of effects. Returns true when every warp of the
+  /// cluster has come back to an earlier state since the count last changed, or sleeps until another one wakes it.
   bool repeats(const Cluster& cluster, const Warp& warp, uint64_t effects);
 
   /// Whether the fragment will go on without the help of others: it is ready, or sleeps for a limited time.

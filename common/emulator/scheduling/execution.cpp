@@ -10,9 +10,9 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-/// Instructions that one fragment may execute while others of its warp wait for their turn.
+/// Most instructions that one fragment executes while others of its warp wait for their turn.
 constexpr uint32_t kFragmentTurn = 1024;
-/// Virtual cycles that a poll costs which found nothing.
+/// Virtual cycles that a failed poll costs.
 constexpr Cycle kPollCycles = 32;
 constexpr uint32_t kNoStop = 0xffffffffu;
 
@@ -20,16 +20,16 @@ void remove_exited(Warp& warp) {
   std::erase_if(warp.fragments, [](const auto& fragment) { return fragment->state == FragmentState::exited; });
 }
 
-/// Whether the whole warp waits with this fragment, lanes that have gone another way included. A wait for one's own
-/// copies becomes a wait for a scoreboard, which the warp has: measured on an H200, the other lanes did nothing before
-/// it ended, neither behind the branch nor on its other side, whereas those beside a loop over mbarrier.try_wait went
-/// on.
+/// Whether the whole warp waits with this fragment, including lanes that took another branch. A wait for a thread's own
+/// copies becomes a wait for a scoreboard, and a scoreboard belongs to the warp. Measured on an H200: the other lanes
+/// did nothing before such a wait ended, neither after the branch nor on its other side, but went on when the wait was
+/// a loop over mbarrier.try_wait.
 bool stalls_warp(const Fragment& fragment) {
   return fragment.state == FragmentState::blocked && fragment.wait.kind == WaitKind::bulk_group;
 }
 
-/// The fragment to go on with; null when there is none: innermost call first, then the one that is furthest behind in
-/// the code, because that is where the others are waiting to be met.
+/// Returns the fragment to go on with; null when none is ready. It is the one in the innermost call, among those the
+/// one with the lowest place in the code, because the others wait further on for it to join them.
 Fragment* choose(Warp& warp) {
   Fragment* best = nullptr;
   const auto goes_first = [](const Fragment& a, const Fragment& b) {
@@ -50,8 +50,8 @@ Fragment* choose(Warp& warp) {
   return best;
 }
 
-/// Merges the ready fragments that stand where `fragment` stands; returns the lowest place ahead where another one
-/// waits, kNoStop when there is none.
+/// Merges the ready fragments that are at the same place as `fragment`. Returns the lowest place ahead at which another
+/// one waits; kNoStop when there is none.
 uint32_t merge_and_find_stop(Fragment& fragment) {
   uint32_t stop = kNoStop;
   bool merged = false;
@@ -70,7 +70,7 @@ uint32_t merge_and_find_stop(Fragment& fragment) {
 
 enum class Stopped { turn_over, met, changed, polled };
 
-/// The loop that everything else exists for.
+/// Executes instructions of one fragment: this is the emulator's hot loop.
 Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counters& counters) {
   const Op* const code = fragment.grid().kernel->code.data();
   Warp& warp = *fragment.warp;
@@ -105,7 +105,7 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counte
     }
     if (outcome == Outcome::jump) {
       pc = fragment.pc;
-      // With one fragment, nothing can have changed but the place.
+      // When there is only one fragment, only its place can have changed.
       if (stop == kNoStop && warp.fragments.size() == 1 && fragment.state == FragmentState::ready) continue;
       stopped = Stopped::changed;
       break;

@@ -8,7 +8,8 @@
 
 namespace stagecraft::emulator::machine {
 
-std::vector<Diagnostic> tell(std::vector<std::vector<Finding>> found_by_part, std::optional<StoppedAt> stopped) {
+std::vector<Diagnostic> merge_findings(std::vector<std::vector<Finding>> found_by_part,
+                                       std::optional<StoppedAt> stopped) {
   const auto counts = [&](size_t part, Cycle at) {
     return !stopped || part == stopped->part || std::tie(at, part) < std::tie(stopped->time, stopped->part);
   };
@@ -23,13 +24,13 @@ std::vector<Diagnostic> tell(std::vector<std::vector<Finding>> found_by_part, st
     }
   }
   std::stable_sort(all.begin(), all.end(), [](const Finding& a, const Finding& b) { return a.at < b.at; });
-  std::vector<Diagnostic> told;
+  std::vector<Diagnostic> reported;
   std::set<std::string> identities;
   for (Finding& finding : all) {
-    if (told.size() == kMostFindings) break;
-    if (identities.insert(finding.diagnostic.identity).second) told.push_back(std::move(finding.diagnostic));
+    if (reported.size() == kMostFindings) break;
+    if (identities.insert(finding.diagnostic.identity).second) reported.push_back(std::move(finding.diagnostic));
   }
-  return told;
+  return reported;
 }
 
 }  // namespace stagecraft::emulator::machine

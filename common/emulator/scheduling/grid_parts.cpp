@@ -20,10 +20,10 @@ namespace {
 
 /// Enough for the cores of a workstation; more would leave large clusters too few multiprocessors.
 constexpr uint32_t kMostParts = 16;
-/// What is done sooner than this is not worth the start of a thread.
+/// Work that takes less time than this is not worth starting a thread.
 constexpr std::chrono::microseconds kWorthAThread{200};
 
-/// Multiprocessors go to the parts in pairs, which blocks with shared tensor operations need.
+/// Returns the first multiprocessor of a part. Parts get them in pairs, which blocks with cta_group::2 need.
 uint32_t first_multiprocessor(uint32_t part, uint32_t parts, uint32_t multiprocessors) {
   return part == parts ? multiprocessors : multiprocessors / 2 * part / parts * 2;
 }
@@ -42,7 +42,7 @@ class Parts {
   }
 
  private:
-  /// Asked before each turn of a cluster.
+  /// Whether a part goes on; it is asked before each turn of a cluster.
   bool goes_on(Cycle now) {
     if (!has_helpers_ && std::this_thread::get_id() == caller_) start_helpers_where_worth_it();
     return now <= earliest_stop_.load(std::memory_order_relaxed);
@@ -60,11 +60,11 @@ class Parts {
         });
       }
     } catch (const std::system_error&) {
-      // The host has no more threads to give: those that there are do the work.
+      // The host cannot start more threads: those that exist do the work.
     }
   }
 
-  /// False when there is none left.
+  /// Runs the next part. Returns false when none is left.
   bool run_next() {
     const uint32_t part = next_++;
     if (part >= results_.size()) return false;
@@ -105,7 +105,7 @@ class Parts {
 
   LaunchResult together() {
     LaunchResult sum;
-    const RunResult* first = nullptr;  // to be stopped
+    const RunResult* first = nullptr;  // the part that was stopped first
     std::vector<std::vector<Finding>> found;
     for (RunResult& part : results_) {
       sum.thread_instructions += part.executed.thread_instructions;
@@ -115,15 +115,16 @@ class Parts {
       if (part.stop && (first == nullptr || part.stop->at < first->stop->at)) first = &part;
     }
     if (first == nullptr) {
-      sum.diagnostics = tell(std::move(found), std::nullopt);
+      sum.diagnostics = merge_findings(std::move(found), std::nullopt);
       if (!sum.diagnostics.empty()) sum.fault = FaultKind::launch_failure;
       return sum;
     }
     sum.stopped = true;
     sum.fault = first->stop->kind;
     sum.cycles = std::max(first->cycles, first->stop->at);
-    sum.diagnostics = tell(std::move(found), StoppedAt{static_cast<size_t>(first - results_.data()), first->stop->at});
-    // What was found on the way comes before what stopped the kernel, because it is the earlier, and often the reason.
+    sum.diagnostics =
+        merge_findings(std::move(found), StoppedAt{static_cast<size_t>(first - results_.data()), first->stop->at});
+    // Findings come before what stopped the kernel, because they are earlier, and often the reason.
     sum.diagnostics.push_back(first->stop->why);
     return sum;
   }
@@ -132,7 +133,7 @@ class Parts {
   const std::vector<Observer*>& observers_;
   const Division& divided_;
   std::vector<RunResult> results_;  ///< by part
-  std::atomic<uint32_t> next_ = 0;  ///< part to be run
+  std::atomic<uint32_t> next_ = 0;  ///< number of the next part to run
   std::atomic<Cycle> earliest_stop_ = ~Cycle{0};
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::thread::id caller_ = std::this_thread::get_id();
@@ -147,7 +148,7 @@ class Parts {
 uint32_t parts_of(const LaunchRequest& request, const Architecture& chip) {
   if (request.kernel->clusters_interact) return 1;
   const uint64_t blocks = request.cluster.count(), clusters = request.grid.count() / blocks;
-  // A cluster must have as much room as on the whole chip, for which twice its blocks are plenty.
+  // A cluster must find as much room as on the whole chip; twice as many multiprocessors as it has blocks are enough.
   const uint64_t roomy = std::max<uint64_t>(1, chip.multiprocessors / (2 * blocks));
   return static_cast<uint32_t>(std::min({uint64_t{kMostParts}, clusters, roomy}));
 }

@@ -1,12 +1,12 @@
-// Running a grid whose clusters know nothing of each other on several cores.
+// Runs a grid on several cores, if its clusters do not interact.
 //
 // The chip is divided into parts, each with its share of the multiprocessors, and the clusters are dealt out to the
-// parts in turn. A part runs by itself, with a virtual clock and observers of its own, and what comes of it depends on
-// nothing else. Into how many parts a grid is divided follows from the chip and the launch; on how many cores they run
-// changes nothing but the time that it takes. A grid that cannot be divided is one part.
+// parts in turn. A part runs independently, with a virtual clock and observers of its own, and its result depends on
+// nothing else. The chip and the launch decide into how many parts a grid is divided; the number of cores that run them
+// changes only the time that it takes. A grid that cannot be divided is one part.
 //
-// When one part is stopped, the others are as well, and how far they have come by then is left to chance. So what they
-// have found after that (in virtual time, which is the same in all runs) is not told.
+// When one part is stopped, the others are stopped too, and how far they have come by then is left to chance. So what
+// they have found after that (in virtual time, which is the same in all runs) is not reported.
 #pragma once
 
 #include <vector>
@@ -16,12 +16,12 @@
 
 namespace stagecraft::emulator::machine {
 
-/// How many parts a grid is divided into. 1 where its clusters may have to do with each other.
+/// Returns how many parts a grid is divided into; 1 when its clusters may interact.
 uint32_t parts_of(const LaunchRequest& request, const Architecture& chip);
 
 /// Runs the grid in that many parts.
-/// @param observers  see all of it; there are none where it has more than one part.
-/// @return the sum of the parts, or where some were stopped, why the one was that was stopped first.
+/// @param observers  observe the whole grid; there are none when it has more than one part.
+/// @return the sum of the parts; if some were stopped, with the reason why the first of them was.
 LaunchResult run_in_parts(const GridConstants& grid, uint32_t parts, const std::vector<Observer*>& observers,
                           const Division& divided);
 

@@ -76,7 +76,7 @@ void GridRun::run() {
   Cluster* current = nullptr;
   try {
     while (!grid_.resident.empty() || grid_.next_cluster < grid_.cluster_count) {
-      // The cluster that is furthest behind; one that could start counts from when its place became free.
+      // The cluster that is furthest behind is next; one that could start counts from when its place became free.
       current = nullptr;
       for (const auto& cluster : grid_.resident) {
         if (!cluster->stuck && (current == nullptr || cluster->now < current->now)) current = cluster.get();
@@ -89,13 +89,13 @@ void GridRun::run() {
           if (current == nullptr || free_at <= current->now) {
             grid_.resident.push_back(start_cluster(room, free_at));
             current = grid_.resident.back().get();
-            // What has room must have started before somebody asks what has not.
+            // All clusters that have room must start before a kernel asks which have not started.
             if (grid_.kernel->takes_over_clusters) continue;
           }
         }
       }
       if (current == nullptr) {
-        // All that is left waits for tensor memory that nobody who could free it will free.
+        // All that is left waits for tensor memory, and the blocks that could free it wait too.
         report_stuck(*grid_.resident.front(), result_.cycles);
         break;
       }
@@ -133,8 +133,8 @@ void GridRun::run() {
 }
 
 bool GridRun::nothing_can_end() const {
-  // Each resident cluster has come back to where it was, and nothing has been done since that another could see. Those
-  // that have not started wait for one of these to end.
+  // Each resident cluster has come back to an earlier state, and nothing has been done since that another could see.
+  // Those that have not started wait until one of these ends.
   if (grid_.next_cluster < grid_.cluster_count && !find_room().empty()) return false;
   return std::all_of(grid_.resident.begin(), grid_.resident.end(), [&](const auto& cluster) {
     return cluster->stuck || cluster->repeats_since == grid_.effects + 1;
@@ -142,7 +142,7 @@ bool GridRun::nothing_can_end() const {
 }
 
 std::vector<Sm*> GridRun::find_room() const {
-  // Blocks of one cluster go to different multiprocessors as far as there are enough. Pairs of blocks that share tensor
+  // Blocks of one cluster go to different multiprocessors if there are enough. Pairs of blocks that share tensor
   // operations go to two neighbours, as on the chip.
   const uint64_t blocks = grid_.request->cluster.count();
   const uint32_t together = grid_.kernel->cta_group == 2 && blocks % 2 == 0 ? 2 : 1;
@@ -217,7 +217,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.rank = rank;
   const Extent3 inside = position(rank, grid_.request->cluster);
   block.index = {cluster.first_block.x + inside.x, cluster.first_block.y + inside.y, cluster.first_block.z + inside.z};
-  // What a program reads before it writes should not look like data: all ones is no number in any float type.
+  // What a program reads before it writes must not look like data: all ones is not a number in any float type.
   block.shared.assign(block_shared_, std::byte{0xff});
   block.named_barriers = {};
   block.mbarriers = {};
@@ -298,7 +298,7 @@ void GridRun::finish_blocks(Cluster& cluster) {
 }
 
 Warp* GridRun::next_warp(Cluster& cluster) {
-  // The warp that is furthest behind. Between equals the seed decides; seed 0 keeps the order of their numbers.
+  // The warp that is furthest behind is next. Between equals the seed decides; seed 0 keeps the order of their numbers.
   Warp* best = nullptr;
   uint64_t best_rank = 0;
   for (const auto& block : cluster.blocks) {

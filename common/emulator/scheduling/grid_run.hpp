@@ -1,9 +1,9 @@
-// Running one grid: which clusters are resident where, and in what order they advance.
+// Runs one grid: decides which clusters are resident where, and in what order they advance.
 //
-// Every cluster has its own virtual clock. The one that is furthest behind runs for a while, then the next; a cluster
-// that has not started counts as standing where its multiprocessor became free. So blocks of a grid advance together,
-// as on the chip, and one that waits for another to write global memory sees it happen. Order, and with it every
-// result and report, depends on the program and the seed alone.
+// Every cluster has its own virtual clock. The one that is furthest behind runs for a while, then the next. The clock
+// of a cluster that has not started counts as the time at which its multiprocessor became free. So blocks of a grid
+// advance together, as on the chip, and one that waits for another to write global memory sees it happen. The order,
+// and with it every result and report, depends on the program and the seed alone.
 #pragma once
 
 #include <cstdint>
@@ -27,26 +27,26 @@ struct Stop {
   Diagnostic why;
 };
 
-/// What became of a grid, or of a part of one.
+/// The result of a grid, or of a part of one.
 struct RunResult {
   std::optional<Stop> stop;
-  std::vector<Finding> findings;  ///< what did not stop it, in the order in which it was found
+  std::vector<Finding> findings;  ///< those that did not stop it, in the order in which they were found
   Counters executed;
   Cycle cycles = 0;  ///< virtual time it took
 };
 
 class GridRun {
  public:
-  /// @param goes_on  asked before each turn of a cluster, with its time; where it says no, the run ends there.
+  /// @param goes_on  is asked before each turn of a cluster, with its time; the run ends where it returns false.
   GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on);
   ~GridRun();
-  /// To the end, or to the first fault; what is found goes into the result.
+  /// Runs the grid to its end, or to the first fault. What is found goes into the result.
   void run();
 
  private:
   enum class Status { finished, paused, stuck, repeating };
 
-  /// On these multiprocessors, one for each of its blocks.
+  /// Starts a cluster on these multiprocessors, one for each of its blocks.
   std::unique_ptr<Cluster> start_cluster(const std::vector<Sm*>& sms, Cycle at);
   std::unique_ptr<Block> take_block();
   void start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at);
@@ -54,7 +54,7 @@ class GridRun {
   void finish_block(Block& block);
   Status advance(Cluster& cluster, Cycle until);
   Warp* next_warp(Cluster& cluster);
-  /// The multiprocessors that the next cluster's blocks would go to; empty when there is no room.
+  /// Returns the multiprocessors that the next cluster's blocks would go to; empty when there is no room.
   std::vector<Sm*> find_room() const;
   bool has_room(const Sm& sm, uint32_t blocks) const;
   void report(const Fault& fault, const Cluster& cluster);
@@ -70,12 +70,12 @@ class GridRun {
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
-  uint32_t block_shared_ = 0;     ///< bytes with what the system reserves
+  uint32_t block_shared_ = 0;     ///< bytes, including those that the system reserves
   uint32_t warps_per_block_ = 0;
   std::vector<std::unique_ptr<Block>> spare_blocks_;
 };
 
-/// Registers that a block takes on a multiprocessor: per warp, in units of 256.
+/// Returns the registers that a block uses on a multiprocessor: per warp, in units of 256.
 uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps);
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-// What a launch asks of the scheduler beside its shape, and what becomes of it.
+// What a launch asks of the scheduler in addition to its shape, and what the scheduler returns.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@
 
 namespace stagecraft::emulator::machine {
 
-/// What became of a launch.
+/// The result of a launch.
 struct LaunchResult {
-  std::optional<FaultKind> fault;       ///< set when the kernel was stopped, or something was found about it
+  std::optional<FaultKind> fault;       ///< set when the kernel was stopped, or when there are findings
   bool stopped = false;                 ///< it did not run to its end
-  std::vector<Diagnostic> diagnostics;  ///< why; also findings that did not stop it
-  uint64_t thread_instructions = 0;     ///< executed, counted per active lane
+  std::vector<Diagnostic> diagnostics;  ///< what stopped it, and findings that did not stop it
+  uint64_t thread_instructions = 0;     ///< executed ones, counted per active lane
   uint64_t warp_instructions = 0;
   Cycle cycles = 0;  ///< virtual time the grid took
 };
 
 /// How a grid may be divided.
 struct Division {
-  /// Makes the observers of a part, which tell by `findings` what they have found; without, the grid stays whole.
+  /// Makes the observers of a part, which return in `findings` what they have found; without it the grid is one part.
   std::function<std::vector<std::unique_ptr<Observer>>()> observers;
   uint32_t threads = 1;  ///< of the host, at most
 };

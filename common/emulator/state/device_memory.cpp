@@ -26,7 +26,7 @@ constexpr uint64_t kPoisonedTail = 64ull << 10;
 uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 void poison(uint64_t address, uint64_t bytes) {
-  // Doubling copies: one memcpy of what is already there is faster than a loop of words.
+  // Each copy doubles what is filled: a few calls of memcpy are faster than a loop over words.
   std::byte* const start = DeviceMemory::host(address);
   const uint64_t seed = std::min<uint64_t>(bytes, sizeof kPoisonPattern);
   std::memcpy(start, &kPoisonPattern, seed);
@@ -49,7 +49,7 @@ void fill_fresh(uint64_t address, uint64_t size, Fill fill) {
   poison(address + tail, size - tail);
 }
 
-/// Gives the pages of a range back to the host; they read as zeros afterwards.
+/// Returns the pages of a range to the host; they read as zeros afterwards.
 void discard_pages(uint64_t start, uint64_t bytes) {
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   const uint64_t first = start / page * page;
@@ -98,12 +98,12 @@ void DeviceMemory::reserve() {
 #ifndef MAP_FIXED_NOREPLACE
   constexpr int MAP_FIXED_NOREPLACE = 0;
 #endif
-  // Room for guards and for freed ranges at rest. Address space costs nothing; only where the host limits it do the
-  // smaller sizes matter.
+  // There must be room for guards and for freed ranges that are not reused yet. Address space costs nothing; the
+  // smaller sizes matter only where the host limits it.
   const uint64_t wished = std::min(round_up(4 * capacity_ + (16ull << 30), 2ull << 20), kSlotBytes);
   for (uint64_t bytes = wished; bytes >= kSmallestReservation; bytes = round_up(bytes / 2, 2ull << 20)) {
     for (int slot = 0; slot <= kSlots; ++slot) {
-      // The last attempt takes any place: addresses then differ between runs, but all else holds.
+      // The last attempt accepts any place: addresses then differ between runs, and nothing else changes.
       const bool anywhere = slot == kSlots;
       void* const hint = anywhere ? nullptr : reinterpret_cast<void*>(kDeviceBase + uint64_t(slot) * kSlotBytes);
       const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (anywhere ? 0 : MAP_FIXED_NOREPLACE);
@@ -112,7 +112,7 @@ void DeviceMemory::reserve() {
         if (errno == ENOMEM) break;  // too large, at this place or any other
         continue;
       }
-      if (!anywhere && place != hint) {  // a kernel that does not know MAP_FIXED_NOREPLACE took the hint as one
+      if (!anywhere && place != hint) {  // a host kernel without MAP_FIXED_NOREPLACE may choose another place
         munmap(place, bytes);
         continue;
       }
@@ -125,7 +125,7 @@ void DeviceMemory::reserve() {
     }
     if (bytes == kSmallestReservation) break;
   }
-  // Nothing granted: every allocation will fail, which the runtime reports as out of memory.
+  // No reservation succeeded: every allocation will fail, which the runtime reports as out of memory.
 }
 
 uint64_t DeviceMemory::charged(uint64_t size) { return round_up(std::max<uint64_t>(size, 1), kAlignment); }
@@ -178,7 +178,7 @@ std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kin
   if (size > capacity_ || charged(size) > capacity_ - used_) return std::nullopt;
   if (heap && of_heap(size) > heap_limit_ - std::min(heap_limit_, heap_used_)) return std::nullopt;
   alignment = std::max(alignment, kAlignment);
-  // The guard follows the allocation. Ranges are whole multiples of the alignment of all but a few.
+  // The guard follows the allocation. Ranges are multiples of the alignment that all but a few allocations need.
   const uint64_t range_bytes = charged(size) + kGuardBytes + (alignment > kAlignment ? alignment : 0);
   std::optional<uint64_t> range = take_range(range_bytes);
   while (!range && !freed_.empty()) {
@@ -210,7 +210,7 @@ bool DeviceMemory::release(uint64_t address) {
   used_ -= charged(found->second.size);
   if (found->second.kind == AllocationKind::heap) heap_used_ -= of_heap(found->second.size);
   if (found->second.size != 0) discard_pages(address, found->second.size);
-  if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would crowd out the others
+  if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would displace all others
     give_range(range->second.first, range->second.second);
   } else {
     freed_.push_back({std::move(found->second), range->second.first, range->second.second});

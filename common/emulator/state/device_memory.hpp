@@ -23,8 +23,9 @@ inline constexpr uint64_t kSharedWindow = 0x1000'0000'0000;
 inline constexpr uint64_t kLocalWindow = 0x1001'0000'0000;
 inline constexpr uint64_t kWindowBytes = 0x1'0000'0000;
 inline constexpr uint32_t kSharedRankShift = 24;  ///< own address = rank << 24 | offset (measured on an H200)
-/// Of the first KiB of a block's window, which the system reserves, what %reserved_smem_offset_1 tells cooperative
-/// groups to use: 288 bytes at least (cooperative_groups/details/memory.h). Where it is, is not documented.
+/// The offset that %reserved_smem_offset_1 returns to cooperative groups, which use at least 288 bytes there
+/// (cooperative_groups/details/memory.h). It is in the first KiB of a block's window, which the system reserves; where
+/// exactly is not documented.
 inline constexpr uint32_t kSharedScratch = 512;
 inline constexpr uint32_t kSharedReservedBytes = 1024;  ///< the first user byte of a block's window is at 0x400
 
@@ -38,7 +39,7 @@ enum class AllocationKind : uint8_t {
   module,
   parameters,
   registered_host,  ///< the program's own memory, which kernels may reach
-  mapped,           ///< mapped by the program to an address that it has reserved
+  mapped,           ///< mapped by the program at an address that it has reserved
   heap,             ///< malloc in a kernel
 };
 
@@ -54,26 +55,27 @@ struct Allocation {
   }
 };
 
-/// What a fresh allocation holds.
+/// What a fresh allocation contains.
 enum class Fill : uint8_t {
-  poison,  ///< kPoisonPattern, as far as kPoisonLimit
+  poison,  ///< kPoisonPattern, up to kPoisonLimit
   zero,
 };
 
-/// Repeated through fresh memory: a NaN as f64, f32, bf16, f16 and e4m3, and not a number that programs use as a mark.
+/// Is repeated through fresh memory: a NaN as f64, f32, bf16, f16 and e4m3, and not a pattern that programs use as a
+/// mark.
 inline constexpr uint32_t kPoisonPattern = 0xfff5fff5;
-/// Poison costs host memory, because it touches the pages, and device memory shall cost what the program touches.
-/// So at most this many bytes at the start of an allocation are poisoned, and the last 64 KiB; between them a larger
-/// allocation holds zeros.
+/// The number of bytes that are poisoned at the start of an allocation; the last 64 KiB are poisoned too, and between
+/// them a larger allocation contains zeros. There is a limit because poison touches pages, and an allocation should
+/// cost only the host memory that the program touches.
 inline constexpr uint64_t kPoisonLimit = 32ull << 20;
 /// Addresses between two allocations that belong to neither, so that a stray access does not hit a neighbour.
 inline constexpr uint64_t kGuardBytes = 64ull << 10;
 
-/// Owner of all device memory. Not thread-safe: the runtime serialises.
+/// Owns all device memory. It is not thread-safe: the runtime serialises its calls.
 ///
-/// The addresses of a freed allocation rest for a while before they are used again, so that most uses after free are
-/// found. Where the host grants less address space than the chip has memory (a limit on virtual memory), allocations
-/// fail earlier than capacity() promises.
+/// The addresses of a freed allocation are not used again for a while, so that most uses after free are found. Where
+/// the host grants less address space than the chip has memory (a limit on virtual memory), allocations fail earlier
+/// than capacity() promises.
 class DeviceMemory {
  public:
   explicit DeviceMemory(uint64_t capacity_bytes);
@@ -81,40 +83,40 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// Address of `size` fresh bytes, aligned to `alignment` (a power of two) and at least 512 as on the chip; nullopt
-  /// when the device's memory is exhausted. Without a label, one is made: "cudaMalloc #3". Kernels may write it,
-  /// except for `parameters`.
+  /// Returns the address of `size` fresh bytes, aligned to `alignment` (a power of two) and at least 512 as on the
+  /// chip; nullopt when the device's memory is exhausted. An allocation without a label gets one: "cudaMalloc #3".
+  /// Kernels may write it, unless its kind is `parameters`.
   std::optional<uint64_t> allocate(uint64_t size, AllocationKind kind, std::string label = {}, Fill fill = Fill::poison,
                                    uint64_t alignment = 1);
-  /// False when `address` is not the start of a live allocation.
+  /// Returns false when `address` is not the start of a live allocation.
   bool release(uint64_t address);
-  /// How many bytes there may be of the kind `heap`; beyond, nothing of that kind is allocated.
+  /// Limits the bytes of kind `heap`: an allocation of that kind beyond them fails.
   void limit_heap(uint64_t bytes) { heap_limit_ = bytes; }
   /// Whether anything of that kind was ever asked for.
   bool heap_was_used() const { return heap_was_used_; }
-  /// Lets kernels reach `size` bytes of the host's at this address, which stay their owner's. False when some of them
-  /// are memory of the device already.
+  /// Lets kernels access `size` bytes of the host at this address, which their owner still frees. Returns false when
+  /// some of them are device memory already.
   bool adopt(uint64_t address, uint64_t size, AllocationKind kind, std::string label = {});
-  /// Ends that. False when `address` is not the start of adopted memory.
+  /// Ends `adopt`. Returns false when `address` is not the start of adopted memory.
   bool forget(uint64_t address);
-  /// From now on kernels may only read the allocation that starts at `address`. False when there is none.
+  /// Makes the allocation that starts at `address` read-only for kernels. Returns false when there is none.
   bool make_read_only(uint64_t address);
 
-  /// The live allocation that holds `address`, or null.
+  /// Returns the live allocation that contains `address`, or null.
   const Allocation* find(uint64_t address) const;
-  /// The live allocation that holds all of [address, address + bytes), or null.
+  /// Returns the live allocation that contains all of [address, address + bytes), or null.
   const Allocation* find(uint64_t address, uint64_t bytes) const;
-  /// A sentence's part on what is at or near `address`: "4 bytes past the end of cudaMalloc #1 (4096 bytes at
-  /// 0x200000000000)", "inside cudaMalloc #2 (...), which has been freed", "no allocation is near".
+  /// Describes what is at or near `address`, as part of a sentence: "4 bytes past the end of cudaMalloc #1 (4096 bytes
+  /// at 0x200000000000)", "inside cudaMalloc #2 (...), which has been freed", "no allocation is near".
   std::string describe(uint64_t address) const;
 
   uint64_t capacity() const { return capacity_; }
   uint64_t used() const { return used_; }
-  /// Changes whenever an allocation is made or released, and differs between any two DeviceMemory objects; validates
-  /// cached lookups.
+  /// Returns a number that changes whenever an allocation is made or released, and that differs between any two
+  /// DeviceMemory objects. Caches of lookups compare it.
   static uint64_t generation() { return generation_; }
 
-  /// The host's view of a device address that `find` has approved.
+  /// Returns the host's pointer to a device address that `find` has found.
   static std::byte* host(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
  private:
@@ -128,9 +130,9 @@ class DeviceMemory {
   void give_range(uint64_t start, uint64_t bytes);
   void forget_oldest_freed();
   static uint64_t charged(uint64_t size);
-  static uint64_t of_heap(uint64_t size);  ///< what it takes of the heap's limit; what the chip's takes is not known
+  static uint64_t of_heap(uint64_t size);  ///< what it uses of the heap's limit; what it uses on the chip is not known
 
-  static uint64_t generation_;  // not inline: handlers of all processor levels read the one of memory.cpp
+  static uint64_t generation_;  // not inline: handlers of all processor levels read the one in device_memory.cpp
 
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
@@ -138,10 +140,10 @@ class DeviceMemory {
   uint64_t next_ = 0;             // first address of it that was never used
   uint64_t heap_limit_ = 8 << 20, heap_used_ = 0;
   bool heap_was_used_ = false;
-  std::array<uint64_t, 8> counts_{};                          // labels given, by kind
+  std::array<uint64_t, 8> counts_{};                          // labels made so far, by kind
   std::map<uint64_t, Allocation> live_;                       // by address
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> ranges_;  // address of a live allocation to its range
-  std::deque<Freed> freed_;                                   // oldest first; their ranges rest here
+  std::deque<Freed> freed_;                                   // oldest first; their ranges are not reused yet
   std::map<uint64_t, uint64_t> free_ranges_;                  // start to bytes; no two touch
 };
 

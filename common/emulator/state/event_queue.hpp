@@ -1,4 +1,4 @@
-// What will happen in a cluster, by virtual time: events, and the ends of sleeps.
+// What will happen in a cluster, ordered by virtual time: events, and the ends of sleeps.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,13 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Virtual time in cycles of the chip's clock, from the launch on.
+/// Virtual time in cycles of the chip's clock since the launch.
 using Cycle = uint64_t;
 
 struct Block;
 struct Fragment;
 
-/// Who was executing what: the place of a fault, kept for asynchronous work from its issue on.
+/// Which warp was executing which instruction: the place of a fault, kept for asynchronous work from its issue on.
 struct Origin {
   const Block* block = nullptr;
   uint32_t warp = 0;
@@ -26,21 +26,21 @@ struct Origin {
   LaneMask lanes = 0;
 };
 
-/// When something happens in a cluster; equal times keep the order of scheduling.
+/// When something happens in a cluster. Among equal times, the one scheduled first comes first.
 struct Moment {
   Cycle time;
   uint64_t sequence;
   auto operator<=>(const Moment&) const = default;
 };
 
-/// A thing that will happen in a cluster, and have an effect that others can see.
+/// Something that will happen in a cluster, with an effect that other warps can see.
 struct Event {
   Moment when;
   std::function<void()> action;
   Origin origin;
 };
 
-/// The events of a cluster by time. Unlike std::priority_queue it gives its events away instead of copies: an action
+/// The events of a cluster by time. Unlike std::priority_queue it moves events out instead of copying them: an action
 /// owns what a copy engine needs, and every bulk copy is one.
 class EventQueue {
  public:
@@ -62,8 +62,8 @@ class EventQueue {
   std::vector<Event> heap_;
 };
 
-/// The sleeps of a cluster that end by themselves, the soonest first. Few at a time; but nearly all end before their
-/// limit, and leave the list then, which a queue of events would have to carry along until it comes to them.
+/// The sleeps of a cluster that have a time limit, the soonest first. There are few at a time, but nearly all end
+/// before their limit and then leave this list; a queue of events would have to keep them until their time comes.
 class TimeLimits {
  public:
   bool empty() const { return limits_.empty(); }

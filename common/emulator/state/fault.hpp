@@ -1,4 +1,4 @@
-// What an instruction throws when the chip would stop the kernel.
+// The exception that an instruction throws when the chip would stop the kernel.
 #pragma once
 
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::emulator::machine {
 
-/// The kinds of fault, named for the CUDA error a real driver gives (see `runtime/errors`).
+/// The kinds of fault, named for the CUDA error that a real driver returns (runtime/model/errors.cpp).
 enum class FaultKind {
   illegal_address,        ///< cudaErrorIllegalAddress (700): outside every allocation, or freed
   misaligned_address,     ///< cudaErrorMisalignedAddress (716)
@@ -23,15 +23,15 @@ enum class FaultKind {
   deadlock,               ///< cudaErrorLaunchTimeout (702): the chip would hang
 };
 
-/// Thrown by instruction handlers. The launch loop adds the place (kernel, block, warp, source line), ends the
-/// kernel, and hands the whole to the runtime; nothing of the host program is disturbed.
+/// Is thrown by instruction handlers. The launch loop adds the place (kernel, block, warp, source line), ends the
+/// kernel, and passes the result to the runtime; the host program goes on.
 struct Fault : std::exception {
   FaultKind kind;
   std::string message;               ///< one line: what happened
   std::vector<std::string> details;  ///< further lines: what is legal, what was found nearby, what to try
   LaneMask lanes = 0;                ///< the lanes at fault; 0 when all the active ones are
-  std::string name;                  ///< what the report calls it; empty: by its kind
-  std::string likely_cause;          ///< empty when nothing can be said
+  std::string name;                  ///< what the report calls it; when empty, the name of its kind
+  std::string likely_cause;          ///< empty when unknown
 
   Fault(FaultKind kind, std::string message, std::vector<std::string> details = {}, LaneMask lanes = 0)
       : kind(kind), message(std::move(message)), details(std::move(details)), lanes(lanes) {}

@@ -22,7 +22,7 @@ void absorb(Fragment& fragment, Fragment& other) {
 }
 
 Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
-  // Where lanes leave a loop one after the other, they gather in one fragment behind it.
+  // Lanes that leave a loop one after another gather in one fragment after the loop.
   for (const auto& other : fragment.warp->fragments) {
     if (other->pc != pc || other.get() == &fragment || other->state != FragmentState::ready ||
         other->local_frame != fragment.local_frame || other->return_stack != fragment.return_stack) {
@@ -91,9 +91,9 @@ void tell_left_out(const Fragment& fragment, LaneMask strangers, LaneMask wanted
 LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
   Warp& warp = *fragment.warp;
   if (const LaneMask strangers = mask & ~wanted; strangers != 0) {
-    // Measured on an H200, 2026-11-22: when all 32 lanes execute it with one mask that holds some of them, all take
-    // part, as if the mask were full (shfl, vote, match, redux, bar.warp). When the others are elsewhere, or each lane
-    // has a mask of its own, it is an illegal instruction.
+    // Measured on an H200, 2026-11-22: when all 32 lanes execute it with one mask that names some of them, all take
+    // part, as if the mask were full (shfl, vote, match, redux, bar.warp). When the other lanes are elsewhere, or each
+    // lane has a mask of its own, it is an illegal instruction.
     if (mask != kAllLanes || wanted == 0) {
       throw Fault(FaultKind::illegal_instruction, left_out(wanted), {kMembersAdvice}, strangers);
     }
@@ -118,14 +118,14 @@ LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
   for (const auto& other : warp.fragments) {
     if (other.get() != &fragment && is_waiting_here(*other)) absorb(fragment, *other);
   }
-  // The absorbed ones are removed by the loop, which sees more than one fragment.
+  // The execution loop removes the absorbed ones, because it sees more than one fragment.
   return fragment.mask;
 }
 
 LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members) {
   const auto* masks = lanes_at<LaneMask>(fragment.registers, members);
   const LaneMask wanted = masks[first_lane(mask)];
-  // Nearly always all have the same, which the compiler's vector code sees at once.
+  // Nearly always all lanes have the same mask; the compiler makes vector code of this test.
   LaneMask differences = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) differences |= (masks[lane] ^ wanted) & (0u - (mask >> lane & 1));
   if (differences == 0) return mask;

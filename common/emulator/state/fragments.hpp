@@ -1,4 +1,4 @@
-// The lanes of a warp as fragments: how they part, meet again and wait for each other.
+// How the lanes of a warp split into fragments, meet again and wait for each other.
 #pragma once
 
 #include "emulator/state/grid.hpp"
@@ -9,9 +9,9 @@ namespace stagecraft::emulator::machine {
 inline bool same_place(const Fragment& left, const Fragment& right) {
   return left.pc == right.pc && left.local_frame == right.local_frame && left.return_stack == right.return_stack;
 }
-/// Moves all lanes of `other` into `fragment`. `other` is left in state `exited`; the execution loop removes it.
+/// Moves all lanes of `other` into `fragment`. `other` gets the state `exited`; the execution loop removes it.
 void absorb(Fragment& fragment, Fragment& other);
-/// Moves lanes into another fragment that goes on at `pc`: the one that is ready there, or a new one.
+/// Moves lanes into another fragment that goes on at `pc`: one that is ready there, or a new one.
 Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
 
 /// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
@@ -21,12 +21,12 @@ Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
 LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted);
 /// Does the same for `.aligned` instructions, which the whole warp must execute.
 LaneMask converge_warp(Fragment& fragment, LaneMask mask);
-/// The lanes of `mask` that have the member mask of the lowest one.
+/// Returns the lanes of `mask` whose member mask is that of the lowest lane.
 LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members);
 
 /// Executes a .sync operation of a warp, `body(lanes)`, for lanes whose member masks may differ: tiles of a warp that
-/// each execute it among themselves. Where not all of them are here, those of one mask go on as `converge` has it, and
-/// the others become fragments that execute the instruction on their own.
+/// each execute it among themselves. When members of some mask are missing here, the lanes of the first mask go on as
+/// with `converge`, and the others become fragments that execute the instruction on their own.
 template <typename Body>
 Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body) {
   const auto wanted = [&](LaneMask group) {
@@ -55,7 +55,7 @@ Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members,
   return Outcome::next;
 }
 
-/// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
+/// Must be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
 [[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {
   fragment.idle_poll_pc = Fragment::kEffect;
   ++*fragment.effects;

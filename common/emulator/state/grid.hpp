@@ -6,7 +6,7 @@
 //           Warp     a register file
 //             Fragment  lanes that execute together: a mask and a program counter
 //
-// A grid, or a part of one that runs by itself (grid_parts.hpp), is run by one host thread.
+// One host thread runs a grid, or a part of one that runs independently (scheduling/grid_parts.hpp).
 #pragma once
 
 #include <array>
@@ -20,7 +20,8 @@
 
 #include "emulator/chip/architecture.hpp"
 #include "emulator/host/aligned_bytes.hpp"
-#include "emulator/state/bulk_groups.hpp"
+#include "emulator/state/bulk_copy_groups.hpp"
+#include "emulator/state/cp_async_copies.hpp"
 #include "emulator/state/device_memory.hpp"
 #include "emulator/state/event_queue.hpp"
 #include "emulator/state/fault.hpp"
@@ -28,9 +29,8 @@
 #include "emulator/state/lanes.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 #include "emulator/state/observer.hpp"
-#include "emulator/state/pair_calls.hpp"
+#include "emulator/state/tcgen05_pair_calls.hpp"
 #include "emulator/state/tensor_memory.hpp"
-#include "emulator/state/warp_copies.hpp"
 
 namespace stagecraft::emulator::machine {
 struct Warpgroup;
@@ -49,7 +49,7 @@ struct Cluster;
 struct Grid;
 struct Warp;
 
-/// Why a fragment sleeps. `address` and `value` are what a report needs to say more.
+/// Why a fragment sleeps. Reports read `address` and `value` of the wait for details.
 enum class WaitKind : uint8_t {
   none,
   mbarrier,       ///< address: shared address of the barrier (with rank); value: parity (or phase) waited for
@@ -57,10 +57,10 @@ enum class WaitKind : uint8_t {
   warp_sync,      ///< value: the lanes that must come, as a mask
   cluster_barrier,
   tensor_memory,  ///< value: columns asked for
-  block_pair,     ///< for a warp of the peer block; value: the PairInstruction that it must come to
+  block_pair,     ///< for a warp of the peer block; value: the Tcgen05PairInstruction that it must reach
   bulk_group,     ///< value: groups that may stay pending
   grid_dependency,
-  sleep,          ///< nanosleep; ends by itself
+  sleep,          ///< nanosleep; has a time limit
   warpgroup_mma,  ///< address 0: wait_group, value: groups that may stay pending; 1: an access to an accumulator
 };
 
@@ -72,10 +72,10 @@ struct Wait {
 
 enum class FragmentState : uint8_t { ready, blocked, exited };
 
-/// Where fragments outside a grid (in tests of single instructions) count their effects.
+/// The count of effects for fragments outside a grid (in tests of single instructions).
 inline uint64_t unobserved_effects = 0;
 
-/// The readings of a clock that a fragment makes one after the other, in a loop that waits for it (moves.cpp).
+/// Successive readings of a clock by a fragment that waits for it in a loop (instructions/moves.cpp).
 struct ClockPoll {
   static constexpr uint32_t kNone = 0xffffffffu;
   uint32_t pc = kNone;
@@ -89,11 +89,11 @@ struct ReturnPoint {
   uint32_t call_pc = 0;
   const CallTarget* callee = nullptr;
   uint32_t local_frame = 0, local_top = 0;              ///< of the caller
-  std::shared_ptr<const std::vector<std::byte>> saved;  ///< the callee's registers before, if it is active already
+  std::shared_ptr<const std::vector<std::byte>> saved;  ///< the callee's registers before, if the call is recursive
   bool operator==(const ReturnPoint&) const = default;
 };
 
-/// Lanes of one warp that execute together. Handlers reach everything from here.
+/// Lanes of one warp that execute together. Handlers reach all other state from here.
 struct Fragment {
   std::byte* registers = nullptr;  ///< the warp's register file
   Warp* warp = nullptr;
@@ -101,21 +101,21 @@ struct Fragment {
   LaneMask mask = 0;
   FragmentState state = FragmentState::ready;
   Wait wait;
-  /// Set when a sleep in a poll (mbarrier.try_wait) ended by its time limit rather than by what it waits for: the
-  /// handler must then report "not yet" instead of sleeping again, and clears it.
+  /// Is set when a sleep in a poll (mbarrier.try_wait) ended at its time limit, before the event that it waits for. The
+  /// handler then returns "not yet" instead of sleeping again, and clears it.
   bool timed_out = false;
-  bool limited = false;  ///< this sleep ends by itself: it is in the cluster's TimeLimits
-  /// The poll (test_wait, try_wait) at this pc found nothing, and nothing that others could see was done since; a
-  /// second such poll sleeps without a limit. Every instruction with an outside effect makes it kEffect.
+  bool limited = false;  ///< this sleep has a time limit: it is in the cluster's TimeLimits
+  /// The pc of a poll (test_wait, try_wait) that failed, while nothing has been done since that others could see; a
+  /// second such poll sleeps without a limit. Every instruction with an effect that others can see sets it to kEffect.
   uint32_t idle_poll_pc = kNoPoll;
   static constexpr uint32_t kEffect = 0xffffffffu, kNoPoll = 0xfffffffeu;
   uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
   ClockPoll clock_poll;
   std::vector<ReturnPoint> return_stack;
-  uint32_t local_frame = 0;  ///< where the running recursive function's local variables begin, beside their own base
+  uint32_t local_frame = 0;  ///< offset of the running recursive function's local variables from their static base
   uint32_t local_top = 0;    ///< end of the recursive frames of local memory
   bool held_back = false;    ///< has had its turn; the warp's other fragments go first
-  uint64_t sequence = 0;     ///< creation order; ties are broken by it
+  uint64_t sequence = 0;     ///< creation order, which breaks ties
 
   Block& block() const;
   Cluster& cluster() const;
@@ -124,7 +124,7 @@ struct Fragment {
 
 struct Warp {
   Block* block = nullptr;
-  Grid* grid = nullptr;            ///< of the block's cluster: what each instruction may ask for is not far away
+  Grid* grid = nullptr;            ///< of the block's cluster; a copy, because instructions often need it
   uint32_t index = 0;              ///< warp number in its block
   LaneMask live = 0;               ///< lanes that exist and have not exited
   std::byte* registers = nullptr;  ///< kernel.register_bytes bytes, 64-byte aligned
@@ -134,9 +134,9 @@ struct Warp {
   Cycle clock = 0;                                   ///< virtual time this warp has reached
 };
 
-/// Blocks until its number of arrivals has come; one of the 16 of a block (bar.sync, barrier.cta).
+/// One of the 16 barriers of a block that wait for a number of threads (bar.sync, barrier.cta).
 struct NamedBarrier {
-  uint32_t expected = 0;  ///< threads; 0 while nobody waits
+  uint32_t expected = 0;  ///< threads; 0 while no thread waits
   uint32_t arrived = 0;
   uint64_t generation = 0;
   std::vector<Fragment*> waiting;
@@ -158,20 +158,20 @@ struct Block {
   Sm* sm = nullptr;
   Extent3 index{0, 0, 0};  ///< %ctaid
   uint32_t rank = 0;       ///< %cluster_ctarank
-  AlignedBytes shared;     ///< indexed by the offset of a shared address, reserved first KiB included
+  AlignedBytes shared;     ///< indexed by the offset of a shared address, including the reserved first KiB
   std::vector<Warp> warps;
   std::byte* register_files = nullptr;  ///< one per warp, kernel.register_bytes apart
   std::byte* local_memory = nullptr;
-  std::vector<uint64_t> cluster_rounds;  ///< by thread: round of barrier.cluster it has arrived in, plus 1
+  std::vector<uint64_t> cluster_rounds;  ///< by thread: the round of barrier.cluster it has arrived in, plus 1
   std::array<NamedBarrier, 16> named_barriers;
-  MbarrierTable mbarriers;         ///< live barriers of this block's shared memory, by offset
-  BulkGroups bulk_groups;          ///< cp.async.bulk groups, per thread
-  std::vector<WarpCopies> copies;  ///< cp.async, of each warp; empty before the first
-  PairCalls pair_calls;            ///< its warps that wait for the peer block's
+  MbarrierTable mbarriers;            ///< live barriers of this block's shared memory, by offset
+  BulkCopyGroups bulk_groups;         ///< groups of cp.async.bulk, per thread
+  std::vector<CpAsyncCopies> copies;  ///< cp.async of each warp; empty before the first
+  Tcgen05PairCalls pair_calls;        ///< its warps that wait for a warp of the peer block
   uint32_t live_warps = 0;
   bool exited = false;
   bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled
-  std::vector<std::shared_ptr<Warpgroup>> warpgroups;  ///< by warp number / 4; null: has never used wgmma
+  std::vector<std::shared_ptr<Warpgroup>> warpgroups;  ///< by warp number / 4; null before its first wgmma
 
   uint32_t shared_base() const { return rank << kSharedRankShift; }
 };
@@ -184,7 +184,7 @@ struct Cluster {
   EventQueue events;
   TimeLimits time_limits;
   uint64_t next_sequence = 0;
-  Origin origin;  ///< of the event that is being executed; an instruction's is `running`
+  Origin origin;  ///< of the event that is being executed; for an instruction there is `running`
   Fragment* running = nullptr;
   uint32_t live_blocks = 0;
   bool stuck = false;  ///< nothing can go on until another cluster frees tensor memory
@@ -194,10 +194,10 @@ struct Cluster {
   uint64_t barrier_generation = 0;
   std::vector<Fragment*> waiting_for_barrier;
 
-  /// Runs `action` when the cluster's clock reaches now + delay. For asynchronous engines; `action` may write memory,
-  /// complete barriers and wake fragments, and may throw Fault.
+  /// Runs `action` when the cluster's clock reaches now + delay. It is for asynchronous engines: `action` may write
+  /// memory, complete barriers and wake fragments, and may throw Fault.
   void schedule(Cycle delay, std::function<void()> action);
-  /// The block that a shared address names by its rank bits, or null when the cluster has no such block.
+  /// Returns the block that the rank bits of a shared address name, or null when the cluster has no such block.
   Block* block_of(uint32_t shared_address) const;
 };
 
@@ -220,42 +220,42 @@ struct GridConstants {
   const Latencies* latencies = nullptr;
   DeviceMemory* memory = nullptr;
   uint64_t parameters_address = 0;  ///< generic address of the parameter buffer (read-only device memory)
-  uint64_t workspace_address = 0;   ///< of a cooperative launch: what grid.sync() of cooperative_groups.h counts in
+  uint64_t workspace_address = 0;   ///< of a cooperative launch: the counters of grid.sync() (cooperative_groups.h)
   uint64_t id = 0;                  ///< %gridid
   std::function<void(std::string_view)> print{};  ///< device printf
 };
 
 struct Grid : GridConstants {
   std::vector<Observer*> observers;
-  std::vector<Observer*> memory_observers;  ///< those that want memory events
+  std::vector<Observer*> memory_observers;  ///< those that observe memory events
   uint64_t operations = 0;                  ///< asynchronous operations announced to them
-  std::vector<Finding> findings;            ///< of the machine itself: what does not stop the kernel
+  std::vector<Finding> findings;            ///< of the machine itself, which do not stop the kernel
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
-  uint64_t effects = 0;       ///< things done that others can see; does not grow while all only wait and compute
-  uint64_t next_cluster = 0;  ///< number of the next cluster that has not started, in launch order
+  uint64_t effects = 0;       ///< actions that others can see; does not grow while all only wait and compute
+  uint64_t next_cluster = 0;  ///< number of the next cluster to start, in launch order
   uint64_t cluster_step = 1;  ///< from one cluster to the next: more than 1 in a part of a grid (grid_parts.hpp)
   uint64_t cluster_count = 0;
 };
 
-/// The place of item `number` in a grid of this size, x fastest.
+/// Returns the position of item `number` in a grid of this size, x fastest.
 Extent3 position(uint64_t number, const Extent3& size);
-/// Takes the next cluster that has not started off the list of those to start, whether it starts now or never.
-/// @return %ctaid of its block of rank 0; nullopt when all have started.
+/// Removes the next cluster from those that are still to start; the caller starts it, or cancels its launch.
+/// @return %ctaid of its block of rank 0; nullopt when there is none.
 std::optional<Extent3> take_next_cluster(Grid& grid);
-/// The virtual time of what is executed in the cluster now.
+/// Returns the virtual time of what is executed in the cluster now.
 Cycle time_of(const Cluster& cluster);
 
 inline Block& Fragment::block() const { return *warp->block; }
 inline Cluster& Fragment::cluster() const { return *warp->block->cluster; }
 inline Grid& Fragment::grid() const { return *warp->grid; }
-/// Number of a lane's thread in its block.
+/// Returns the number of a lane's thread in its block.
 inline uint32_t thread_of(const Fragment& fragment, uint32_t lane) { return fragment.warp->index * kWarpSize + lane; }
 
-/// A generic address, told apart.
+/// The state space of a generic address, and the address there.
 struct Located {
   enum class Where : uint8_t { global, shared, local } where;
-  uint64_t address;  ///< global: as it was; shared: the 32-bit shared address; local: the offset
+  uint64_t address;  ///< global: unchanged; shared: the 32-bit shared address; local: the offset
 };
 inline Located locate(uint64_t generic) {
   if (generic - kSharedWindow < kWindowBytes) return {Located::Where::shared, generic - kSharedWindow};

@@ -24,7 +24,7 @@ bool is_toolkit_file(const std::string& path) {
 
 std::string base_name(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
-/// Whether the functions that begin at `depth` of these chains of calls (outermost first) only call another one.
+/// Whether the functions at `depth` of these chains of calls (outermost first) do nothing but call another one.
 bool only_call(const std::vector<std::vector<ptx::SourceId>>& chains, size_t depth, const ptx::Module& module) {
   std::set<std::pair<uint32_t, uint32_t>> calls;
   size_t inside = 0, own = 0;
@@ -67,8 +67,8 @@ std::string own_file_of(const ptx::Module& module, const ptx::Function& entry) {
 
 std::string Kernel::describe_source(uint32_t pc) const {
   if (pc >= places.size()) return {};
-  // From the innermost line outwards, through the calls it was inlined into. What the reader wants is a line of his
-  // own program: toolkit headers tell him nothing, and a library's line only beside his own.
+  // Goes from the innermost line outwards, through the calls it was inlined into. The reader looks for a line of their
+  // own program: a line of a toolkit header does not help, and a library's line helps only next to the reader's own.
   std::string innermost, own;
   const auto& lines = module->source_lines;
   for (ptx::SourceId id = places[pc].source; id != 0 && id < lines.size(); id = lines[id].inlined_at) {

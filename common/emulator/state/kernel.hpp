@@ -43,7 +43,7 @@ struct ParameterLayout {
   uint32_t size = 0;
 };
 
-/// A variable in shared memory, so that reports can call what lies there by its name.
+/// A variable in shared memory, so that reports can name what is there.
 struct SharedVariable {
   std::string name;     ///< as in the source, without its function: "barriers"
   uint32_t offset = 0;  ///< in the block's shared memory
@@ -56,50 +56,51 @@ struct ObservedOp {
   const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory
   uint8_t order = 0;                 ///< AccessOrder
   uint8_t fence = 0;                 ///< FenceKind
-  bool synchronises = false;         ///< its lanes meet
+  bool synchronises = false;         ///< its lanes wait for each other
 };
 
 class Kernel {
  public:
   std::string name;          ///< mangled
   std::string display_name;  ///< demangled, without the parameter list: "gemm<128, 64, 4>"
-  std::string own_file;      ///< of the source, as `own_file_of` has it
+  std::string own_file;      ///< the source file that `own_file_of` returns
   std::shared_ptr<const ptx::Module> module;
   const ptx::Function* entry = nullptr;
   std::vector<Op> code;
   std::vector<OpPlace> places;       ///< parallel to `code`
   std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
-  bool has_async_proxy = false;      ///< of an observed one: some instruction accesses shared memory through it
+  bool has_async_proxy = false;      ///< some observed instruction accesses shared memory through the async proxy
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
   uint32_t register_bytes = 0;       ///< register file of one warp, with constants and specials
-  uint32_t static_shared_bytes = 0;  ///< beside the 1 KiB that the system reserves
+  uint32_t static_shared_bytes = 0;  ///< without the 1 KiB that the system reserves
   uint32_t local_bytes = 0;          ///< per thread, all frames that do not recurse
   std::vector<ParameterLayout> parameters;
   uint32_t parameter_bytes = 0;
   std::vector<SharedVariable> shared_variables;
   bool uses_tensor_memory = false;
-  uint32_t cta_group = 0;            ///< that its tcgen05 instructions name: 1, or 2 for pairs of blocks; 0: none does
+  uint32_t cta_group = 0;            ///< of its tcgen05 instructions: 1, or 2 for pairs of blocks; 0 if none names one
   bool takes_over_clusters = false;  ///< by clusterlaunchcontrol
   bool clusters_interact = false;    ///< something in it may concern other clusters (Reach::other_clusters)
   uint32_t machine_registers = 0;    ///< per thread as ptxas allocated them; 0 when no machine code was embedded
 
-  /// "gemm.cu:88", the innermost line of the kernel's own file; where the instruction came from another file of the
-  /// program by inlining, "gemm.cu:88 (pipeline.hpp:41)". Headers of the toolkit are passed over. Empty when unknown.
+  /// Returns "gemm.cu:88", the innermost line of the kernel's own file, or "gemm.cu:88 (pipeline.hpp:41)" where the
+  /// instruction was inlined from another file of the program. Skips headers of the toolkit. Empty when unknown.
   std::string describe_source(uint32_t pc) const;
-  /// The instruction as PTX, for reports: opcode with its modifiers.
+  /// Returns the opcode of the instruction with its modifiers, for reports.
   std::string describe_instruction(uint32_t pc) const;
-  /// The kernel's own file, relative to the working directory where it lies below it; empty when unknown.
+  /// Returns the kernel's own file, relative to the working directory if it is below it; empty when unknown.
   std::string source_file() const;
-  /// What lies at an offset of shared memory: "full[2]" for the third 8-byte element, "tile+0x80" with other sizes.
+  /// Names what is at an offset of shared memory: "full[2]" for the third 8-byte element, "tile+0x80" with other sizes.
   std::string name_of_shared(uint32_t offset, uint32_t element_bytes) const;
-  /// A byte of shared memory: "tile+0x840".
+  /// Names a byte of shared memory: "tile+0x840".
   std::string name_of_shared_byte(uint32_t offset) const;
 };
 
-/// Path of the file that a kernel is written in, as the compiler has it; empty when unknown. A kernel that does nothing
-/// but call another function is written where that one is: those of CUTLASS are all one line of device_kernel.h.
+/// Returns the path of the file that a kernel is written in, in the compiler's spelling; empty when unknown. A kernel
+/// that does nothing but call another function counts as written where that function is: all kernels of CUTLASS are one
+/// line of device_kernel.h.
 std::string own_file_of(const ptx::Module& module, const ptx::Function& entry);
 
 }  // namespace stagecraft::emulator::machine

@@ -1,6 +1,6 @@
 // State of the mbarriers in one block's shared memory.
 //
-// An mbarrier counts arrivals and bytes down; when both reach nothing, its phase ends and the count is refilled:
+// An mbarrier counts arrivals and bytes down. When both reach zero, its phase ends and the count is refilled:
 //
 //     init(2)            pending 2   transaction    0   phase 0
 //     expect_tx 4096     pending 2   transaction 4096   phase 0
@@ -8,7 +8,8 @@
 //     arrive             pending 0   transaction 4096   phase 0     not yet: the bytes are still to come
 //     complete_tx 4096   pending 2   transaction    0   phase 1     every waiter for parity 0 goes on
 //
-// What can be done to a barrier, with its checks, is in mbarrier.hpp.
+// This file has only the state. The operations, with their checks, and the end of a phase are in
+// engines/mbarrier/mbarrier.hpp.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,7 @@ namespace stagecraft::emulator::machine {
 inline constexpr uint32_t kMbarrierLimit = (1u << 20) - 1;
 inline constexpr uint32_t kMbarrierBytes = 8;
 
-/// Where something was done to a barrier, for reports.
+/// The instruction that did something to a barrier, for reports.
 struct BarrierPlace {
   uint32_t pc = 0xffffffffu;
   uint32_t warp = 0;  ///< in the block
@@ -37,26 +38,27 @@ struct BarrierPlace {
 
 /// One mbarrier object (PTX ISA, "Contents of the mbarrier object").
 struct Mbarrier {
-  uint32_t expected = 0;    ///< arrivals per phase
-  uint32_t pending = 0;     ///< arrivals still to come in the current phase
-  int64_t transaction = 0;  ///< bytes announced and not yet delivered; may be negative for a while
-  uint64_t phase = 0;       ///< phases completed
+  uint32_t expected = 0;  ///< arrivals per phase
+  uint32_t pending = 0;   ///< arrivals still to come in the current phase
+  int64_t transaction =
+      0;               ///< bytes announced and not yet delivered; negative while bytes came before they were announced
+  uint64_t phase = 0;  ///< phases completed
   /// Bytes announced in the current phase, for reports ("16384 of 32768 bytes outstanding").
   int64_t announced = 0;
   BarrierPlace initialised, last_arrival;
-  std::vector<Fragment*> waiting;  ///< asleep until the phase completes, in the order of their coming
+  std::vector<Fragment*> waiting;  ///< asleep until the phase completes, in the order in which they came
 
-  /// Whether a wait for `parity` may go on: the phase of that parity is no longer the current one. A fresh barrier lets
-  /// a wait for parity 1 pass (measured on an H200).
+  /// Whether a wait for `parity` may go on: the phase of that parity is no longer the current one. A wait for parity 1
+  /// passes a fresh barrier (measured on an H200).
   bool passes(uint32_t parity) const { return (phase & 1) != (parity & 1); }
   bool complete() const { return pending == 0 && transaction == 0; }
 };
 
-/// The 64 bits that a barrier shows in memory, and that an arrival returns as its `state`: bit 63 is the phase's parity
-/// and [62:43] is 2^20 - pending, as on the chip (read from an arrival's state and from ptxas's pending_count). The
-/// rest is ours: transaction count in [42:21], 2^20 - expected in [20:1].
+/// Returns the 64 bits that a barrier has in memory, and that an arrival returns as its `state`. As on the chip, bit 63
+/// is the phase's parity and [62:43] is 2^20 - pending (read from an arrival's state and from ptxas's pending_count).
+/// The rest is our choice: the transaction count in [42:21], 2^20 - expected in [20:1].
 uint64_t word_of(const Mbarrier& barrier);
-/// Pending arrivals that such a word holds.
+/// Returns the pending arrivals that such a word contains.
 inline uint32_t pending_of_word(uint64_t word) {
   return (1u << 20) - static_cast<uint32_t>(word >> 43 & ((1u << 20) - 1));
 }
@@ -69,13 +71,13 @@ struct MbarrierTable {
   /// Fragments that sleep on more than one barrier, because their lanes wait for different ones.
   std::vector<Fragment*> waiting_on_several;
 
-  /// Takes a sleeping fragment off the lists of all barriers it sleeps on. To be called, before its wake, by whoever
-  /// makes such a fragment ready for another reason than its barrier.
+  /// Removes a sleeping fragment from the lists of all barriers that it sleeps on. Must be called before a fragment is
+  /// woken for another reason than its barrier.
   void forget(Fragment& fragment);
 };
 
-/// What a report says of a barrier: `full[2]: phase 0, 0 of 1 arrivals pending, 16384 of 32768 bytes outstanding`.
-/// Further lines name what is peculiar (bytes that came unannounced).
+/// Describes a barrier for a report: `full[2]: phase 0, 0 of 1 arrivals pending, 16384 of 32768 bytes outstanding`.
+/// Further lines name what is unusual (bytes that nobody announced).
 std::vector<std::string> describe(const Mbarrier& barrier, std::string_view name);
 
 }  // namespace stagecraft::emulator::machine

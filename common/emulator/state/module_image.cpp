@@ -16,7 +16,7 @@ bool lives_in_device_memory(const ptx::Variable& variable) {
   return variable.space == ptx::Space::global || variable.space == ptx::Space::constant;
 }
 
-/// Index of each name's definition; of its declaration where there is no definition.
+/// Returns the index of each name's definition, or of its declaration where there is no definition.
 std::unordered_map<std::string_view, uint32_t> definitions_of(const ptx::Module& module) {
   std::unordered_map<std::string_view, uint32_t> result;
   for (uint32_t index = 0; index < module.variables.size(); ++index) {
@@ -51,7 +51,7 @@ void ModuleImage::place() {
   for (uint32_t index = 0; index < module_->variables.size(); ++index) {
     const ptx::Variable& variable = module_->variables[index];
     if (!lives_in_device_memory(variable) || variable.is_extern) continue;
-    if (definitions.at(variable.name) != index) continue;  // a weak or common variable that is there twice
+    if (definitions.at(variable.name) != index) continue;  // a weak or common variable that is defined twice
     const std::optional<uint64_t> address =
         memory_.allocate(variable.size, AllocationKind::module, fmt::format("variable `{}`", variable.name), Fill::zero,
                          variable.alignment);

@@ -24,9 +24,9 @@ class ModuleImage {
   ModuleImage& operator=(const ModuleImage&) = delete;
 
   const std::shared_ptr<const ptx::Module>& module() const { return module_; }
-  /// Address of Module::variables[index]; 0 for one in shared memory.
+  /// Returns the address of Module::variables[index]; 0 for a variable in shared memory.
   uint64_t address_of(uint32_t index) const { return addresses_[index]; }
-  /// Index in Module::variables of the variable with this name, or -1.
+  /// Returns the index in Module::variables of the variable with this name, or -1.
   int64_t find_variable(std::string_view name) const;
 
  private:

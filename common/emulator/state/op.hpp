@@ -1,12 +1,12 @@
 // One executable instruction, and how its handler reaches the registers of a warp.
 //
-// The registers of a warp lie in one block of bytes, each register a vector over the 32 lanes:
+// The registers of a warp are in one block of bytes, each register a vector over the 32 lanes:
 //
 //     predicate      one uint32_t, bit i for lane i
 //     8 and 16 bits  32 x 2 bytes     32 bits  32 x 4     64 bits  32 x 8     128 bits  32 x 16
 //
-// Constants and special registers are laid out as such vectors too, filled in when the warp starts, so that every
-// operand of every handler is just an offset. Vectors of 32-bit and wider registers are aligned to 64 bytes.
+// Constants and special registers are such vectors too, filled in when the warp starts, so that every operand of every
+// handler is just an offset. Vectors of 32-bit and wider registers are aligned to 64 bytes.
 #pragma once
 
 #include <cstddef>
@@ -28,14 +28,14 @@ enum class Outcome : uint32_t {
   next,     ///< go on with the following instruction
   jump,     ///< the handler has set `fragment.pc`, or has changed the set of fragments
   blocked,  ///< `fragment.wait` says for what; when woken, the same instruction is executed again
-  yield,    ///< done, but let others run before the next instruction (a poll that found nothing)
+  yield,    ///< done, but others run before the next instruction (a poll that failed)
 };
 
-/// Executes one instruction for the lanes of `mask`: those of the fragment for which the guard holds. Never called
-/// with an empty mask. Must leave the registers of all other lanes as they are.
+/// Executes one instruction for the lanes of `mask`: those of the fragment whose guard is true. It is never called with
+/// an empty mask, and must not change the registers of any other lane.
 using Handler = Outcome (*)(Fragment& fragment, const Op& op, LaneMask mask);
 
-/// What a family of instructions keeps beside an Op when the fields below do not suffice; owned by the Kernel.
+/// What a family of instructions keeps about an Op when the fields of Op do not suffice; the Kernel owns it.
 struct OpDetail {
   virtual ~OpDetail() = default;
 };
@@ -47,8 +47,8 @@ struct Op {
   RegisterOffset a = kNoRegister;
   RegisterOffset b = kNoRegister;
   RegisterOffset c = kNoRegister;
-  uint64_t immediate = 0;            ///< meaning is the family's
-  const OpDetail* detail = nullptr;  ///< meaning is the family's; `static_cast` to its type
+  uint64_t immediate = 0;            ///< its family decides what it means
+  const OpDetail* detail = nullptr;  ///< its family decides what it means; `static_cast` to its type
   RegisterOffset guard = kNoRegister;
   LaneMask guard_flip = 0;  ///< xor-ed to the guard's mask: all ones for `@!p`
 };

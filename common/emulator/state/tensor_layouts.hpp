@@ -1,7 +1,7 @@
-// Where things lie: matrix operands in shared memory, accumulators and register fragments in tensor memory.
+// Layouts of the tensor core: matrix operands in shared memory, accumulators and register fragments in tensor memory.
 //
-// Everything here is a small map from logical coordinates to places, without state, so that tests can check each map
-// to be one-to-one. Sources: PTX ISA, "Matrix and Data Movement Shape", "Shared Memory Layout and Swizzling",
+// Everything here is a small map from logical coordinates to places, without state, so that tests can check that each
+// map is one-to-one. Sources: PTX ISA, "Matrix and Data Movement Shape", "Shared Memory Layout and Swizzling",
 // "Data Path Layout Organization"; CUTLASS, cute/atom/{copy_traits_sm100,mma_traits_sm100_frag}.hpp. The addressing of
 // operands was measured on an H200 (wgmma) and is documented to be the same for tcgen05.
 #pragma once
@@ -20,7 +20,7 @@ struct TensorCell {
   bool operator==(const TensorCell&) const = default;
 };
 
-/// A tensor memory address holds the lane in its upper and the column in its lower 16 bits.
+/// A tensor memory address has the lane in its upper and the column in its lower 16 bits.
 constexpr TensorCell cell_at(uint32_t address) { return {address >> 16, address & 0xffff}; }
 constexpr uint32_t address_of(TensorCell cell) { return cell.lane << 16 | cell.column; }
 
@@ -28,7 +28,7 @@ constexpr uint32_t address_of(TensorCell cell) { return cell.lane << 16 | cell.c
 
 enum class Swizzle : uint8_t { none, bytes32, bytes64, bytes128, bytes128_atom32 };
 
-/// Bytes of one row of a swizzle atom; 16 without swizzling.
+/// Returns the bytes of one row of a swizzle atom; 16 without swizzling.
 constexpr uint32_t span_of(Swizzle swizzle) {
   switch (swizzle) {
     case Swizzle::none: return 16;
@@ -40,8 +40,8 @@ constexpr uint32_t span_of(Swizzle swizzle) {
   return 16;
 }
 
-/// The shared address at which the byte with linear address `address` lies. The pattern is fixed to absolute
-/// addresses, in lines of 128 bytes; `base_offset` (0 to 7) shifts its phase by lines.
+/// Returns the shared address of the byte with linear address `address`. The pattern is fixed to absolute addresses, in
+/// lines of 128 bytes; `base_offset` (0 to 7) shifts its phase by lines.
 constexpr uint32_t swizzled(Swizzle swizzle, uint32_t address, uint32_t base_offset = 0) {
   const uint32_t line = (address >> 7) - base_offset;
   switch (swizzle) {
@@ -56,14 +56,14 @@ constexpr uint32_t swizzled(Swizzle swizzle, uint32_t address, uint32_t base_off
 
 // ---- Matrix operands in shared memory ------------------------------------------------------------------------------
 
-/// Distance in bytes, before swizzling, from the start of a K-major operand to byte `k_byte` of row `row` (a row of A
-/// or a column of B). `leading` and `stride` are the descriptor's byte offsets.
+/// Returns the distance in bytes, before swizzling, from the start of a K-major operand to byte `k_byte` of row `row`
+/// (a row of A or a column of B). `leading` and `stride` are the descriptor's byte offsets.
 constexpr uint32_t k_major_offset(Swizzle swizzle, uint32_t leading, uint32_t stride, uint32_t row, uint32_t k_byte) {
   if (swizzle == Swizzle::none) return row / 8 * stride + row % 8 * 16 + k_byte / 16 * leading + k_byte % 16;
   return row / 8 * stride + row % 8 * span_of(swizzle) + k_byte;
 }
 
-/// The same for an MN-major operand: `mn_byte` counts along M (of A) or N (of B), `k` is the element along K.
+/// Does the same for an MN-major operand: `mn_byte` counts along M (of A) or N (of B), `k` is the element along K.
 constexpr uint32_t mn_major_offset(Swizzle swizzle, uint32_t leading, uint32_t stride, uint32_t mn_byte, uint32_t k) {
   if (swizzle == Swizzle::none) return mn_byte / 16 * stride + mn_byte % 16 + k % 8 * 16 + k / 8 * leading;
   const uint32_t span = span_of(swizzle);
@@ -73,9 +73,9 @@ constexpr uint32_t mn_major_offset(Swizzle swizzle, uint32_t leading, uint32_t s
 
 // ---- Accumulators in tensor memory ---------------------------------------------------------------------------------
 
-/// How the rows and columns that one block holds of D are spread over its tensor memory; the letters are those of the
-/// PTX ISA. Of a pair of blocks (cta_group::2) the even one holds the upper half of the rows, as layout d does 128 (the
-/// PTX ISA's A) or e 64 (its B).
+/// How the rows and columns of D that one block has are spread over its tensor memory; the letters are those of the PTX
+/// ISA. In a pair of blocks (cta_group::2), the even block has the upper half of the rows: 128 rows as in layout d (the
+/// PTX ISA's A), or 64 as in layout e (its B).
 enum class AccumulatorLayout : uint8_t {
   d,  ///< 128 rows: row m in lane m
   f,  ///< 64 rows: 16 in each quarter of the lanes
@@ -83,7 +83,7 @@ enum class AccumulatorLayout : uint8_t {
   g,  ///< 32 rows of .ws: each quarter of the columns in its own 32 lanes
 };
 
-/// Lane and column of element (m, n), relative to the address of D (whose lane is 0, or 16 for layout f).
+/// Returns the lane and column of element (m, n), relative to the address of D (whose lane is 0, or 16 for layout f).
 constexpr TensorCell accumulator_cell(AccumulatorLayout layout, uint32_t m, uint32_t n, uint32_t columns) {
   switch (layout) {
     case AccumulatorLayout::d: return {m, n};
@@ -94,7 +94,7 @@ constexpr TensorCell accumulator_cell(AccumulatorLayout layout, uint32_t m, uint
   return {};
 }
 
-/// Into how many groups of lanes the columns of D are split.
+/// Returns into how many groups of lanes the columns of D are split.
 constexpr uint32_t column_groups(AccumulatorLayout layout) {
   return layout == AccumulatorLayout::e ? 2 : layout == AccumulatorLayout::g ? 4 : 1;
 }
@@ -105,12 +105,12 @@ enum class FragmentShape : uint8_t { s32x32b, s16x64b, s16x128b, s16x256b, s16x3
 
 constexpr uint32_t lanes_of(FragmentShape shape) { return shape == FragmentShape::s32x32b ? 32 : 16; }
 
-/// Registers that each thread has per repetition (xN).
+/// Returns the registers of each thread per repetition (xN).
 constexpr uint32_t registers_of(FragmentShape shape) {
   return shape == FragmentShape::s16x256b ? 4 : shape == FragmentShape::s16x128b ? 2 : 1;
 }
 
-/// Columns per repetition; of each half for 16x32bx2.
+/// Returns the columns per repetition; for 16x32bx2, those of each half.
 constexpr uint32_t columns_of(FragmentShape shape) {
   switch (shape) {
     case FragmentShape::s32x32b:
@@ -122,11 +122,11 @@ constexpr uint32_t columns_of(FragmentShape shape) {
   return 1;
 }
 
-/// The largest xN: 128 registers, and not more.
+/// Returns the largest xN: an instruction has at most 128 registers.
 constexpr uint32_t repetitions_of(FragmentShape shape) { return 128 / registers_of(shape); }
 
-/// Cell of register `index` of thread `thread` (0 to 31), relative to the address. `split` is the immediate of
-/// 16x32bx2: the columns from its first half to its second.
+/// Returns the cell of register `index` of thread `thread` (0 to 31), relative to the address. `split` is the immediate
+/// of 16x32bx2: the columns from its first half to its second.
 constexpr TensorCell fragment_cell(FragmentShape shape, uint32_t thread, uint32_t index, uint32_t split = 0) {
   switch (shape) {
     case FragmentShape::s32x32b: return {thread, index};
@@ -162,19 +162,19 @@ constexpr uint32_t rows_of(CopyShape shape) {
   return 0;
 }
 
-/// Bytes of one row as they arrive in tensor memory, that is after decompression: 4 per column.
+/// Returns the bytes of one row in tensor memory, that is after decompression: 4 per column.
 constexpr uint32_t row_bytes_of(CopyShape shape) {
   return shape == CopyShape::c128x256b || shape == CopyShape::c4x256b ? 32 : 16;
 }
 
-/// Into how many lanes each row is written.
+/// Returns into how many lanes each row is written.
 constexpr uint32_t copies_of(CopyShape shape) {
   return shape == CopyShape::c32x128b                                               ? 4
          : shape == CopyShape::c64x128b_02_13 || shape == CopyShape::c64x128b_01_23 ? 2
                                                                                     : 1;
 }
 
-/// Lane, relative to the address, of copy `copy` of row `row`.
+/// Returns the lane, relative to the address, of copy `copy` of row `row`.
 constexpr uint32_t copy_lane(CopyShape shape, uint32_t row, uint32_t copy) {
   switch (shape) {
     case CopyShape::c128x256b:
@@ -189,8 +189,8 @@ constexpr uint32_t copy_lane(CopyShape shape, uint32_t row, uint32_t copy) {
 
 // ---- Scale factors of the block-scaled kinds -----------------------------------------------------------------------
 
-/// Cell, relative to the address, of the scale factors of row `row` (of A, or column of B) that the lanes of quarter
-/// `quarter` use; the byte in the cell is the descriptor's scale factor id plus the number of the block along K.
+/// Returns the cell, relative to the address, of the scale factors of row `row` (of A, or column of B) that the lanes
+/// of quarter `quarter` use. The byte in the cell is the descriptor's scale factor id plus the block number along K.
 constexpr TensorCell scale_cell(uint32_t row, uint32_t quarter) { return {row % 32 + 32 * quarter, row / 32}; }
 
 }  // namespace stagecraft::emulator::machine

@@ -162,8 +162,8 @@ std::vector<std::string> TensorMemory::advise(const Block& block, TensorCell cel
     const std::string source =
         block.cluster == nullptr ? std::string() : block.cluster->grid->kernel->describe_source(pc);
     advice.push_back(
-        fmt::format("{} were freed before, by the tcgen05.dealloc{}: free them after the last use, behind "
-                    "a barrier",
+        fmt::format("{} were freed before, by the tcgen05.dealloc{}: free them after the last use and "
+                    "after a barrier",
                     describe(allocation), source.empty() ? "" : " at " + source));
     break;
   }

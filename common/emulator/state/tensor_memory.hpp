@@ -1,4 +1,4 @@
-// The tensor memory of one multiprocessor: its cells, and which block owns which columns.
+// The tensor memory of one multiprocessor: its cells, and the columns that each block has allocated.
 #pragma once
 
 #include <array>
@@ -18,26 +18,26 @@ struct Block;
 
 namespace stagecraft::emulator::machine {
 
-/// What the tensor unit has in flight for one block, of its own or with its peer. Its operations (mma, cp) are executed
+/// The operations (mma, cp) that the tensor core has in flight for one block, alone or with its peer. They are executed
 /// in the order of issue; the chip promises less, but programs rely on it. Times are cycles of the block's cluster.
 struct TensorPipe {
-  uint64_t busy_until = 0;                     ///< when the arithmetic of the latest operation is done
+  uint64_t busy_until = 0;                     ///< when the arithmetic of the latest operation ends
   std::map<uint32_t, uint64_t> completion_of;  ///< when the latest operation of a thread of the block completes
   uint32_t in_flight = 0;                      ///< operations issued and not completed
 };
 
-/// Whether an address looks like a word of shared memory that nothing was written to, which holds ones in all bits; the
-/// lane of a warp may have been added.
+/// Whether an address looks like an unwritten word of shared memory, in which all bits are ones; the lane of a warp may
+/// have been added.
 bool is_unwritten_word(uint32_t address);
 inline constexpr const char* kUnwrittenWord =
     "this looks like a word of shared memory that was not written yet: the address is there after tcgen05.alloc has "
-    "stored it, and a barrier behind that";
+    "stored it, and after a barrier that follows";
 
 class TensorMemory {
  public:
   static constexpr uint32_t kUnitColumns = 32;  ///< allocations are made of such units
   static constexpr uint32_t kUnits = kTensorColumns / kUnitColumns;
-  /// What cells hold that nothing was written to: not a number as f32, f16 and bf16.
+  /// The content of unwritten cells: not a number as f32, f16 and bf16.
   static constexpr uint32_t kPoison = 0xfffbfffb;
 
   struct Allocation {
@@ -49,17 +49,18 @@ class TensorMemory {
   TensorMemory(const TensorMemory&) = delete;
   TensorMemory& operator=(const TensorMemory&) = delete;
 
-  /// Takes `columns` columns for the block and fills them with poison. Nullopt when no such range is free now: the
-  /// caller waits for a `release` and asks again. Throws Fault for a number of columns that is never legal, one larger
-  /// than the block's allocation before, or after `relinquish`.
+  /// Allocates `columns` columns for the block and fills them with poison. Returns nullopt when no such range is free
+  /// now: the caller waits for a `release` and asks again. Throws Fault for a number of columns that is never legal or
+  /// larger than the block's previous allocation, and after `relinquish`.
   std::optional<Allocation> allocate(const Block& block, uint32_t columns);
-  /// Throws Fault unless the block has exactly this allocation. `pc`: of the instruction that frees it, for reports.
+  /// Frees columns. Throws Fault unless the block has exactly this allocation. `pc` is that of the instruction, for
+  /// reports.
   void release(const Block& block, uint32_t address, uint32_t columns, uint32_t pc = 0);
-  /// The block gives up its right to allocate.
+  /// Ends the block's right to allocate.
   void relinquish(const Block& block);
 
-  /// To be called when a block ends: one sentence for each thing it left behind (allocations, operations in flight).
-  /// Frees the columns and forgets the block. Whoever calls it must then wake `Sm::waiting_for_tensor_memory`.
+  /// Must be called when a block ends. Returns one sentence for everything that it left behind (allocations, operations
+  /// in flight), frees its columns and forgets it. The caller must then wake `Sm::waiting_for_tensor_memory`.
   std::vector<std::string> leaks(const Block& block);
 
   /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has
@@ -67,12 +68,13 @@ class TensorMemory {
   void require(const Block& block, TensorCell cell, uint32_t lanes, uint32_t columns, const char* what) const;
   bool owns(const Block& block, uint32_t column, uint32_t columns) const;
 
-  /// The 128 lanes of a column; the next column follows. Not checked.
+  /// Returns the 128 lanes of a column, which is not checked; the next column follows.
   uint32_t* column(uint32_t column) { return cells_.get() + size_t{column} * kTensorLanes; }
   uint32_t& cell(TensorCell cell) { return column(cell.column)[cell.lane]; }
 
   TensorPipe& pipe(const Block& block) { return use_of(block).pipe; }
-  /// Tells a block from a later one at the same address in memory; 0 when nothing is known of the block.
+  /// Returns a number that distinguishes a block from a later one at the same host address; 0 when the block is
+  /// unknown.
   uint64_t serial_of(const Block& block) const;
   uint64_t serial(const Block& block) { return use_of(block).serial; }
 
@@ -80,7 +82,7 @@ class TensorMemory {
   friend class TensorUnits;  // which allocates in two memories at once
   struct Use {
     std::vector<Allocation> allocations;
-    std::vector<std::pair<Allocation, uint32_t>> freed;  ///< with the instruction that did it; the latest few
+    std::vector<std::pair<Allocation, uint32_t>> freed;  ///< the latest few, with the instructions that freed them
     uint32_t latest_columns = 0;                         ///< of the latest allocation, live or not; 0 before the first
     bool relinquished = false;
     uint64_t serial = 0;

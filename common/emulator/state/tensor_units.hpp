@@ -1,4 +1,4 @@
-// Which blocks' tensor units carry out an operation: its own, or with cta_group::2 those of a pair of blocks.
+// The tensor cores that carry out an operation: that of its block, or with cta_group::2 those of a pair of blocks.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace stagecraft::emulator::machine {
 struct Block;
 struct Fragment;
 
-/// The tensor unit of a block, which reads the block's shared memory and works on its tensor memory.
+/// The tensor core as a block uses it: it reads the block's shared memory and works on its tensor memory.
 struct TensorUnit {
   const Block* block = nullptr;
   TensorMemory* memory = nullptr;
@@ -32,11 +32,11 @@ class TensorUnits {
   const TensorUnit* begin() const { return units_.data(); }
   const TensorUnit* end() const { return units_.data() + count_; }
 
-  /// As TensorMemory::allocate for each block in its memory: the same columns for both of a pair, because an operation
-  /// of both has one address.
+  /// Does TensorMemory::allocate for each block in its memory. Both blocks of a pair get the same columns, because an
+  /// operation of both has one address.
   std::optional<TensorMemory::Allocation> allocate(uint32_t columns) const;
 
-  /// Calls `look_at(unit)` for each; when one of a pair throws a Fault, it says of which block.
+  /// Calls `look_at(unit)` for each unit. A Fault that one of a pair throws names its block.
   template <typename LookAt>
   void check_each(LookAt look_at) const {
     for (const TensorUnit& unit : *this) {
@@ -50,19 +50,18 @@ class TensorUnits {
   }
 
  private:
-  /// "this is so in block (1,0,0), the odd one of its pair"
   static std::string name_in_pair(const TensorUnit& unit);
 
   std::array<TensorUnit, 2> units_;
   uint32_t count_ = 1;
 };
 
-/// The other block of a block's pair; null when the cluster has none.
+/// Returns the other block of a block's pair; null when the cluster has none.
 Block* peer_of(const Block& block);
-/// As `peer_of`; Fault when there is none. `what` names the instruction: "tcgen05.mma".
+/// Does the same, but throws Fault when there is none. `what` names the instruction: "tcgen05.mma".
 Block& require_peer(const Block& block, const char* what);
-/// The units that carry out an operation of a fragment. Fault when they are to be a pair's and there is no peer, or it
-/// has exited.
+/// Returns the units that carry out an operation of a fragment. Throws Fault when a pair is needed and there is no
+/// peer, or the peer has exited.
 TensorUnits tensor_units_of(const Fragment& fragment, bool pair, const char* what);
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-// What a texture or surface object is: a description of texels in device memory, at the address that is its handle.
+// A texture or surface object: a description of texels in device memory. Its handle is the address of the description.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct TextureDescription {
   TextureKind kind = TextureKind::texture;
   uint32_t dimensions = 1;  ///< 1 to 3, without the layers
   bool layered = false;
-  uint32_t width = 1, height = 1, depth = 1;  ///< in texels; of layered ones `depth` is the number of layers
+  uint32_t width = 1, height = 1, depth = 1;  ///< in texels; `depth` of layered ones is the number of layers
   uint64_t data = 0;                          ///< device address of the first texel
   uint64_t pitch = 0, slice = 0;              ///< bytes from row to row, from slice to slice
   uint64_t bytes = 0;                         ///< of all texels

@@ -20,7 +20,7 @@ void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit) {
 }
 
 void end_sleep(Fragment& fragment) {
-  fragment.warp->block->mbarriers.forget(fragment);  // barriers are waited for in the own block only
+  fragment.warp->block->mbarriers.forget(fragment);  // a warp can wait only for barriers of its own block
   fragment.timed_out = true;
   wake(fragment);
 }

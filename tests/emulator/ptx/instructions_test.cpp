@@ -9,7 +9,7 @@ using testing::parse_module;
 
 constexpr const char* kRegisters = ".reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .pred %p<4>;\n";
 
-/// The first instruction of a kernel; its text is line 4 of the module.
+/// Returns the first instruction of a kernel; its text is line 4 of the module.
 Instruction instruction(const std::string& text) { return parse_kernel(kRegisters + text).body.at(0); }
 std::string failure_of(const std::string& text) { return kernel_failure(kRegisters + text); }
 

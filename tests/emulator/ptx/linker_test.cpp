@@ -38,7 +38,7 @@ const Variable& variable(const Module& module, std::string_view name) {
   throw std::out_of_range(std::string(name));
 }
 
-/// The names of the functions that `caller` calls directly, in order.
+/// Returns the names of the functions that `caller` calls directly, in order.
 std::vector<std::string> callees(const Module& module, std::string_view caller) {
   std::vector<std::string> names;
   for (const Instruction& instruction : module.find_function(caller)->body) {

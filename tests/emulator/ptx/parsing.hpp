@@ -1,4 +1,4 @@
-// Helpers that wrap a few lines of PTX into a module and catch what the parser has to say about them.
+// Helpers that wrap a few lines of PTX into a module and catch the errors that the parser throws.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,12 +11,12 @@
 
 namespace stagecraft::emulator::ptx::testing {
 
-/// On one line, so that the text under test begins in line 2.
+/// The header is on one line, so that the text under test begins in line 2.
 inline constexpr std::string_view kHeader = ".version 9.0 .target sm_100a .address_size 64\n";
 
 inline Module parse_module(std::string_view text) { return parse(std::string(kHeader) + std::string(text)); }
 
-/// The body of one kernel, which begins in line 3.
+/// Parses the body of one kernel, which begins in line 3.
 inline std::string kernel(std::string_view body) {
   return std::string(kHeader) + ".visible .entry kernel(.param .u64 pointer, .param .align 8 .b8 block[24]) {\n" +
          std::string(body) + "\n}\n";
@@ -24,7 +24,7 @@ inline std::string kernel(std::string_view body) {
 
 inline Function parse_kernel(std::string_view body) { return parse(kernel(body)).functions.back(); }
 
-/// What parsing throws; a test failure and nothing when it does not throw.
+/// Returns the error that parsing throws; fails the test when it throws none.
 inline std::optional<Error> failure(const std::string& text) {
   try {
     parse(text);

@@ -1,4 +1,4 @@
-// Loops that can never end are found, and such as can are left alone.
+// Loops that can never end are found, and those that can end are not reported.
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -39,7 +39,7 @@ std::string test(uint32_t barrier) {
   return fmt::format("mbarrier.test_wait.parity.shared.b64 %p1, [bar+{}], 0; ", 8 * barrier);
 }
 const std::string kEitherBarrier = "L: " + test(0) + "@%p1 bra END; " + test(1) + "@!%p1 bra L; END:\n";
-/// Warp 1 computes for a long time, or sleeps; what it does then follows.
+/// Warp 1 computes for a long time, or sleeps, before it goes on.
 const std::string kCompute = "mov.u32 %r5, 0; C: add.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 1000000; @%p2 bra C;\n";
 const std::string kSleepLong = "nanosleep.u32 1000000;\n";
 const std::string kSleepOften =
@@ -72,7 +72,7 @@ TEST_F(EndlessLoopTest, FindsAPollThatSleepsInBetween) {
 
 TEST_F(EndlessLoopTest, FindsAPollByAtomicsThatChangeNothing) {
   expect_endless("L: atom.global.add.u32 %r3, [%out], 0; setp.eq.u32 %p1, %r3, 0; @%p1 bra L;");
-  // A lock that is never given back: one lane gets it, and the others try for ever.
+  // The lock is never released: one lane gets it, and the others try for ever.
   expect_endless("L: atom.global.cas.b32 %r3, [%out], 0, 1; setp.ne.u32 %p1, %r3, 0; @%p1 bra L;");
 }
 
@@ -81,7 +81,7 @@ TEST_F(EndlessLoopTest, FindsAPollWithASyncthreads) {
 }
 
 TEST_F(EndlessLoopTest, FindsBlocksThatWaitForEachOtherInVain) {
-  // Each of 200 blocks, of which the chip has room for fewer than all, waits for all to have come.
+  // Each of 200 blocks waits until all have come, but the chip does not have room for all of them.
   const std::string body = R"(
     mov.u32 %r1, %tid.x; setp.ne.u32 %p0, %r1, 0; @%p0 bra L; red.global.add.u32 [%out], 1;
     L: ld.volatile.global.u32 %r3, [%out]; setp.lt.u32 %p1, %r3, 200; @%p1 bra L;)";
@@ -111,13 +111,13 @@ TEST_F(EndlessLoopTest, TellsWhoLoopsAndWhoWaits) {
 
 TEST_F(EndlessLoopTest, LeavesALongLoopAlone) {
   expect_end(kCompute);
-  // One that counts in memory, of its own or of all.
+  // Loops that count in memory, global or local.
   expect_end(R"(L: ld.global.u32 %r3, [%out]; add.u32 %r3, %r3, 1; st.global.u32 [%out], %r3;
     setp.lt.u32 %p1, %r3, 300000; mov.u32 %r3, 0; @%p1 bra L;)");
   expect_end(R"(.local .align 4 .b8 own[4]; st.local.u32 [own], 0;
     L: ld.local.u32 %r3, [own]; add.u32 %r3, %r3, 1; st.local.u32 [own], %r3;
     setp.lt.u32 %p1, %r3, 300000; mov.u32 %r3, 0; @%p1 bra L;)");
-  // One that waits for the clock, of which it keeps nothing.
+  // A loop that waits for the clock and keeps no value of it.
   expect_end(R"(L: mov.u32 %r3, %clock; shr.u32 %r3, %r3, 20; setp.eq.u32 %p1, %r3, 0; mov.u32 %r3, 0; @%p1 bra L;)");
 }
 

@@ -1,4 +1,4 @@
-// What is told of the findings of several parts of a grid.
+// How the findings of several parts of a grid are merged.
 #include "emulator/scheduling/findings.hpp"
 
 #include <fmt/format.h>
@@ -15,51 +15,54 @@ Finding found(const std::string& identity, Cycle at, const std::string& message 
   return finding;
 }
 
-std::vector<std::string> messages_of(const std::vector<Diagnostic>& told) {
+std::vector<std::string> messages_of(const std::vector<Diagnostic>& reported) {
   std::vector<std::string> messages;
-  for (const Diagnostic& diagnostic : told) messages.push_back(diagnostic.message);
+  for (const Diagnostic& diagnostic : reported) messages.push_back(diagnostic.message);
   return messages;
 }
 
 using Messages = std::vector<std::string>;
 
-TEST(FindingsTest, AreToldInTheOrderOfVirtualTime) {
-  EXPECT_EQ(messages_of(tell({{found("c", 30), found("b", 20)}, {found("a", 10), found("d", 40)}}, {})),
+TEST(FindingsTest, AreReportedInTheOrderOfVirtualTime) {
+  EXPECT_EQ(messages_of(merge_findings({{found("c", 30), found("b", 20)}, {found("a", 10), found("d", 40)}}, {})),
             (Messages{"a", "b", "c", "d"}));
 }
 
-TEST(FindingsTest, OfOneTimeAreToldInTheOrderOfTheParts) {
-  EXPECT_EQ(messages_of(tell({{found("z", 10), found("y", 10)}, {found("a", 10)}}, {})), (Messages{"z", "y", "a"}));
+TEST(FindingsTest, OfOneTimeAreReportedInTheOrderOfTheParts) {
+  EXPECT_EQ(messages_of(merge_findings({{found("z", 10), found("y", 10)}, {found("a", 10)}}, {})),
+            (Messages{"z", "y", "a"}));
 }
 
-TEST(FindingsTest, OfOneIdentityAreToldOnce) {
-  EXPECT_EQ(messages_of(tell({{found("a", 20, "late")}, {found("a", 10, "early"), found("b", 15)}}, {})),
+TEST(FindingsTest, OfOneIdentityAreReportedOnce) {
+  EXPECT_EQ(messages_of(merge_findings({{found("a", 20, "late")}, {found("a", 10, "early"), found("b", 15)}}, {})),
             (Messages{"early", "b"}));
 }
 
-TEST(FindingsTest, AfterTheGridWasStoppedAreNotToldOfOtherParts) {
+TEST(FindingsTest, AfterTheGridWasStoppedAreNotReportedFromOtherParts) {
   const StoppedAt stopped{1, 100};
-  EXPECT_EQ(messages_of(tell({{found("before", 99), found("with", 100), found("after", 101)}}, StoppedAt{7, 100})),
-            (Messages{"before", "with"}));
-  EXPECT_EQ(messages_of(tell({{}, {found("own", 100), found("own, in another cluster", 120)}}, stopped)),
+  EXPECT_EQ(
+      messages_of(merge_findings({{found("before", 99), found("with", 100), found("after", 101)}}, StoppedAt{7, 100})),
+      (Messages{"before", "with"}));
+  EXPECT_EQ(messages_of(merge_findings({{}, {found("own", 100), found("own, in another cluster", 120)}}, stopped)),
             (Messages{"own", "own, in another cluster"}));
-  EXPECT_EQ(messages_of(tell({{}, {}, {found("before", 99), found("with", 100)}}, stopped)), (Messages{"before"}));
+  EXPECT_EQ(messages_of(merge_findings({{}, {}, {found("before", 99), found("with", 100)}}, stopped)),
+            (Messages{"before"}));
 }
 
 TEST(FindingsTest, HaveTheDetailsThatCameToLightBeforeTheGridWasStopped) {
   Finding finding = found("a", 10);
   finding.diagnostic.details = {"first"};
   finding.later = {{20, "second"}, {200, "third"}};
-  EXPECT_EQ(tell({{finding}}, {}).front().details, (Messages{"first", "second", "third"}));
-  EXPECT_EQ(tell({{finding}, {}}, StoppedAt{1, 100}).front().details, (Messages{"first", "second"}));
+  EXPECT_EQ(merge_findings({{finding}}, {}).front().details, (Messages{"first", "second", "third"}));
+  EXPECT_EQ(merge_findings({{finding}, {}}, StoppedAt{1, 100}).front().details, (Messages{"first", "second"}));
 }
 
-TEST(FindingsTest, AreNotToldWithoutEnd) {
+TEST(FindingsTest, AreReportedUpToALimit) {
   std::vector<std::vector<Finding>> parts(3);
   for (uint32_t i = 0; i < 3 * kMostFindings; ++i) parts[i % 3].push_back(found(fmt::format("{}", i), i));
-  const std::vector<Diagnostic> told = tell(std::move(parts), {});
-  ASSERT_EQ(told.size(), kMostFindings);
-  EXPECT_EQ(told.back().message, fmt::format("{}", kMostFindings - 1));
+  const std::vector<Diagnostic> reported = merge_findings(std::move(parts), {});
+  ASSERT_EQ(reported.size(), kMostFindings);
+  EXPECT_EQ(reported.back().message, fmt::format("{}", kMostFindings - 1));
 }
 
 }  // namespace

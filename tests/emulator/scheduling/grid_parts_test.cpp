@@ -12,7 +12,7 @@ class GridPartsTest : public KernelTest {
     return compile_body(".shared .b64 s; .local .b64 l;\n" + instruction).clusters_interact;
   }
 
-  /// Of launches on 1, 2 and 7 threads, which must all be the same.
+  /// Returns the result of launches on 1, 2 and 7 threads, which must all be the same.
   LaunchResult on_any_number_of_threads(const Kernel& kernel, Extent3 grid, Extent3 block, uint64_t out) {
     threads = 1;
     LaunchResult first = launch(kernel, grid, block, out);
@@ -115,7 +115,7 @@ TEST_F(GridPartsTest, ReportsADeadlockOfOneCluster) {
   EXPECT_EQ(result.diagnostics[0].place.block_x, 77u);
 }
 
-/// Instructions share what they remember of the allocation that they used last.
+/// The parts share the instructions, and with them the cache of the allocation that an instruction used last.
 TEST_F(GridPartsTest, ClustersUseDifferentAllocationsAtOnce) {
   Kernel& kernel = compile_body(R"(
     mov.u32 %r0, %ctaid.x; and.b32 %r1, %r0, 15; mul.wide.u32 %rd1, %r1, 8; add.s64 %rd1, %rd1, %out;

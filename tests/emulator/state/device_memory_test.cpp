@@ -52,7 +52,7 @@ TEST(DeviceMemoryTest, FillsFreshMemoryWithPoison) {
 
 TEST(DeviceMemoryTest, FillsWithZerosOnRequestAlsoWhereSomethingElseWas) {
   DeviceMemory memory(kGiB);
-  for (int round = 0; round < 600; ++round) {  // more than rest after being freed
+  for (int round = 0; round < 600; ++round) {  // more than are remembered after being freed
     const uint64_t address = memory.allocate(kMiB, AllocationKind::module, "x", Fill::zero).value();
     ASSERT_EQ(word_at(address), 0u);
     ASSERT_EQ(word_at(address + kMiB - 4), 0u);

@@ -1,4 +1,4 @@
-// Allocation of tensor memory, and who may use what.
+// Allocation of tensor memory, and which block may use which columns.
 #include "fixtures/tensor_fixture.hpp"
 
 namespace stagecraft::emulator::machine::testing {

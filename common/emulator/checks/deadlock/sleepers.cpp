@@ -61,7 +61,7 @@ std::string describe_wait(const Fragment& fragment) {
     case WaitKind::tensor_memory: return fmt::format("waits for {} columns of tensor memory", wait.value);
     case WaitKind::block_pair:
       return fmt::format("waits for a warp of {} to come to {} as well (cta_group::2)", name_of_peer(fragment),
-                         machine::name_of(static_cast<machine::PairInstruction>(wait.value)));
+                         machine::name_of(static_cast<machine::Tcgen05PairInstruction>(wait.value)));
     case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
     case WaitKind::warpgroup_mma:
       return wait.address == 0
@@ -345,7 +345,7 @@ Cause Sleepers::cause_of(const Group& group) const {
       return {7,
               "tensor memory that was allocated earlier has not been freed: is there a tcgen05.dealloc on every way?"};
     case WaitKind::block_pair: {
-      const char* const instruction = machine::name_of(static_cast<machine::PairInstruction>(wait.value));
+      const char* const instruction = machine::name_of(static_cast<machine::Tcgen05PairInstruction>(wait.value));
       const Block& peer = *machine::peer_of(group.first->block());
       return {7,
               fmt::format("with cta_group::2 {} is executed by one warp of each block of a pair, together: block "

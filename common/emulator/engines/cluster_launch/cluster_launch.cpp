@@ -1,6 +1,6 @@
-// clusterlaunchcontrol: a running cluster takes over the work of one that has not started, and asks whether it could.
+// clusterlaunchcontrol: a running cluster requests the work of one that has not started, and reads whether it got it.
 //
-// Which cluster is cancelled PTX leaves open; here it is the next in launch order, when the request completes, which
+// PTX leaves open which cluster is cancelled; here it is the next in launch order when the request completes, which
 // takes as long as a bulk copy. A request fails when all have started.
 #include "emulator/engines/cluster_launch/cluster_launch.hpp"
 
@@ -25,14 +25,15 @@ namespace {
 
 constexpr const char* kTryCancel = "clusterlaunchcontrol.try_cancel";
 
-/// What a request writes to shared memory. Opaque in PTX; the places are those that ptxas reads (sm_100a).
+/// The response that a request writes to shared memory. It is opaque in PTX; its fields are where ptxas's code reads
+/// them (sm_100a).
 struct Response {
   std::array<uint32_t, 4> words{};
 
   static Response success(const Extent3& first_block) {
     return {{first_block.x, first_block.y | first_block.z << 16, 1, 0}};
   }
-  /// The coordinates are undefined: no program should get along with them.
+  /// The coordinates are undefined; these are such that no program works with them by luck.
   static Response failure() { return {{0xffffffff, 0xffffffff, 0, 0}}; }
 
   bool is_canceled() const { return (words[2] & 1) != 0; }
@@ -76,7 +77,7 @@ Outcome request(Fragment& fragment, const Op& op, LaneMask mask) {
     }
     Cluster* const cluster = &fragment.cluster();
     const DeliveryNotes notes{.lane = lane, .footprint = SharedFootprint::whole(kResponseBytes)};
-    // One answer for all blocks of the cluster.
+    // All blocks of the cluster get one answer.
     const auto response = std::make_shared<std::optional<Response>>();
     schedule_delivery(fragment, targets_of(fragment, lane, detail), kResponseBytes, kTryCancel, notes,
                       [cluster, response](const BulkTarget& target) {

@@ -19,8 +19,8 @@ constexpr uint32_t kBulkAlignment = 16;
 struct BulkDetail : OpDetail {
   const char* what = "cp.async.bulk";
   TargetOperands target;        ///< into shared memory
-  LaneOperand global;           ///< the end in global memory
-  SharedOperand shared_source;  ///< the end in the own shared memory, when that is the source
+  LaneOperand global;           ///< the address in global memory
+  SharedOperand shared_source;  ///< the address in the block's own shared memory, when that is the source
   LaneOperand size;
   LaneOperand byte_mask;          ///< .cp_mask; absent: all bytes
   BulkFunction reduce = nullptr;  ///< null: it copies
@@ -39,7 +39,7 @@ uint32_t size_of_lane(const Fragment& fragment, uint32_t lane, const BulkDetail&
   return bytes;
 }
 
-/// The own shared memory that a copy reads.
+/// Returns the address in the block's own shared memory that a copy reads, after checking it.
 uint32_t check_source(Fragment& fragment, uint32_t lane, const BulkDetail& detail, uint32_t bytes) {
   const std::string name = fmt::format("{}: source", detail.what);
   const uint32_t address = detail.shared_source.at(fragment, lane, name.c_str());
@@ -66,7 +66,8 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
     Cluster* cluster = &fragment.cluster();
     const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
     schedule_delivery(fragment, targets, bytes, detail.what, notes, [cluster, source, bytes](const BulkTarget& target) {
-      check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");  // freed since?
+      // The memory may have been freed since the issue.
+      check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");
       Block& block = block_with(*cluster, target.data, bytes, kBulkAlignment, "cp.async.bulk: destination");
       std::memcpy(bytes_of(block, target.data), DeviceMemory::host(source), bytes);
     });
@@ -150,7 +151,7 @@ void expect_operands(const Translation& t, size_t count, const char* what) {
   t.illegal(fmt::format("this form takes {} operands ({}), not {}", count, what, t.operand_count()));
 }
 
-/// Operands into shared memory: [dst], [src], size, [mbar] {, mask} {, policy}.
+/// Takes the operands of a copy into shared memory: [dst], [src], size, [mbar] {, mask} {, policy}.
 void take_shared_target(Translation& t, BulkDetail& detail, std::string_view space) {
   t.modifiers.require("mbarrier::complete_tx::bytes");
   const bool multicast = space == "shared::cluster" && t.modifiers.take("multicast::cluster");

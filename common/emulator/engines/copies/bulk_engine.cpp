@@ -31,14 +31,14 @@ std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const Targ
     if (mask == 0 || (ranks < 16 && mask >> ranks != 0)) {
       throw Fault(FaultKind::illegal_instruction,
                   fmt::format("{}: the multicast mask 0x{:x} names {}", what, mask,
-                              mask == 0 ? "no block" : "blocks that the cluster has not"),
+                              mask == 0 ? "no block" : "blocks that the cluster does not have"),
                   {fmt::format("bit i stands for the block with %cluster_ctarank == i; this cluster has ranks 0 to {}",
                                ranks - 1)});
     }
     std::vector<BulkTarget> targets;
     for_each_lane(mask, [&](uint32_t rank) {
-      // The signal goes to the destination block; for CTA pairs to the member of its pair that has the parity of the
-      // block that holds the barrier.
+      // The signal goes to the destination block; with .cta_group::2, to the block of its pair whose rank has the
+      // parity of the block that the barrier's address names.
       const uint32_t signalled = operands.cta_group == 2 ? (rank & ~1u) | (barrier_rank & 1u) : rank;
       targets.push_back(check({rank << kSharedRankShift | (data & kSharedOffsetMask),
                                signalled << kSharedRankShift | (barrier & kSharedOffsetMask)}));
@@ -67,7 +67,7 @@ Cycle bulk_latency(const Grid& grid, uint64_t bytes) {
 
 namespace {
 
-/// The time from which `Cluster::schedule` counts.
+/// Returns the time from which `Cluster::schedule` counts.
 Cycle now_of(const Fragment& fragment) { return std::max(fragment.cluster().now, fragment.warp->clock); }
 
 }  // namespace
@@ -104,8 +104,8 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   struct Store {
     Block* block;
     const char* what;
-    ThreadGroups* groups;  // map nodes stay where they are
-    std::shared_ptr<CopyGroup> group;
+    ThreadBulkGroups* groups;  // map nodes stay where they are
+    std::shared_ptr<BulkCopyGroup> group;
     std::function<std::vector<std::byte>()> read;
     std::function<void(const std::vector<std::byte>&)> write;
     std::vector<std::byte> data;
@@ -121,14 +121,14 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                         .end = begin + bulk_latency(fragment.grid(), bytes)});
   }
   Block& block = fragment.block();
-  ThreadGroups& groups = block.bulk_groups[thread_of(fragment, lane)];
+  ThreadBulkGroups& groups = block.bulk_groups[thread_of(fragment, lane)];
   auto store =
       std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
   const Cycle latency = bulk_latency(fragment.grid(), bytes);
   block.cluster->schedule(latency / 2, [store] {
-    // Also when the block has exited: the chip goes on reading, or CUTLASS's epilogue for sm_100 could not end as it
-    // does (store_tail waits only where it needs the memory again). By the rules of PTX it is the program that must
-    // wait: the race check says so.
+    // This happens even if the block has exited: the chip goes on reading, otherwise CUTLASS's epilogue for sm_100
+    // could not end as it does (store_tail waits only where it needs the memory again). By the rules of PTX the program
+    // must wait: the race check says so.
     store->data = store->read();
     --store->group->unread;
     wake_waiting(*store->groups);
@@ -141,7 +141,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   });
 }
 
-void wake_waiting(ThreadGroups& groups) {
+void wake_waiting(ThreadBulkGroups& groups) {
   const std::vector<Fragment*> waiting = std::move(groups.waiting);
   groups.waiting.clear();
   for (Fragment* fragment : waiting) wake(*fragment);
@@ -150,33 +150,33 @@ void wake_waiting(ThreadGroups& groups) {
 namespace {
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
-  BulkGroups& groups = fragment.block().bulk_groups;
+  BulkCopyGroups& groups = fragment.block().bulk_groups;
   for_each_lane(mask, [&](uint32_t lane) {
     if (observes_memory(fragment)) {
       announce_group({GroupEventKind::commit, true, &fragment, lane});
     }
     const auto found = groups.find(thread_of(fragment, lane));
-    // A thread that never copied has only empty groups, which are complete: no need to keep them.
+    // A thread that never copied has only empty groups, which are complete and need not be kept.
     if (found != groups.end()) found->second.commit();
   });
   return Outcome::next;
 }
 
-/// immediate: groups that may stay pending in [31:0], bit 32: only the reads
+/// Waits for groups. The immediate has the groups that may stay pending in [31:0]; bit 32 waits only for the reads.
 Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto keep = static_cast<uint32_t>(op.immediate);
   const bool read_only = (op.immediate >> 32 & 1) != 0;
-  BulkGroups& groups = fragment.block().bulk_groups;
+  BulkCopyGroups& groups = fragment.block().bulk_groups;
   const LaneMask lanes = mask;
   for (; mask != 0; mask &= mask - 1) {
     const auto found = groups.find(thread_of(fragment, first_lane(mask)));
     if (found == groups.end()) continue;
-    ThreadGroups& mine = found->second;
+    ThreadBulkGroups& mine = found->second;
     if (mine.reached(keep, read_only)) {
       mine.forget_finished();
       continue;
     }
-    // One lane at a time: when this one's copies are done, the instruction is executed again and looks at the rest.
+    // Lanes wait one at a time: when this one's copies are done, the instruction is executed again for the others.
     mine.waiting.push_back(&fragment);
     sleep(fragment, {WaitKind::bulk_group, 0, keep});
     return Outcome::blocked;

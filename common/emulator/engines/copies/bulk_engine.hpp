@@ -1,9 +1,9 @@
-// What the bulk copies of one dimension and those of tensors have in common: where they go, when they end, and whom
-// their end concerns.
+// The part that bulk copies of one dimension and tensor copies share: where they go, when they end, and which barriers
+// and warps their end concerns.
 //
-// A copy is checked when it is issued, and does its work in events: one that brings data to shared memory reads and
-// writes when it completes and then signals its barriers; one that takes data out reads its source half way, which is
-// when `wait_group.read` is content, and writes at its end.
+// A copy is checked when it is issued, and does its work in events. A copy into shared memory reads and writes when it
+// completes, and then signals its barriers (`complete_delivery`). A copy out of shared memory reads its source half
+// way, which ends a `wait_group.read`, and writes at its end (`schedule_store`).
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/state/announcements.hpp"
-#include "emulator/state/bulk_groups.hpp"
+#include "emulator/state/bulk_copy_groups.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
 
-/// One destination in shared memory and the barrier that learns of it.
+/// One destination in shared memory, and the barrier that counts its bytes.
 struct BulkTarget {
   uint32_t data = 0, barrier = 0;
-  uint64_t operation = 0;  ///< number it was announced with
+  uint64_t operation = 0;  ///< its number for observers
 };
 
-/// The operands of an instruction that say where data goes in the shared memory of a cluster.
+/// The operands of an instruction that name destinations in the shared memory of a cluster.
 struct TargetOperands {
   SharedOperand destination;
   SharedOperand barrier;
@@ -43,16 +43,16 @@ struct TargetOperands {
   }
 };
 
-/// Checks and lists the destinations of a lane's copy of `bytes` bytes. Throws Fault.
+/// Returns the destinations of a lane's copy of `bytes` bytes. Throws Fault when one is illegal.
 std::vector<BulkTarget> targets_of(Fragment& fragment, uint32_t lane, const TargetOperands& operands, uint64_t bytes,
                                    uint32_t alignment, const char* what);
 
-/// Cycles from the issue of a copy to its end.
+/// Returns the cycles from the issue of a copy to its end.
 Cycle bulk_latency(const Grid& grid, uint64_t bytes);
 
-/// What a copy touches of shared memory, for the observers of memory.
+/// The shared memory that a copy accesses, for the observers of memory.
 struct SharedFootprint {
-  /// Beside an address: the pieces that are accessed from there on. Called only when somebody observes.
+  /// Returns the pieces that are accessed from an address on. Called only when memory is observed.
   using Ranges = std::function<std::vector<SharedRange>(uint32_t address)>;
   Ranges ranges;
   static SharedFootprint whole(uint32_t bytes) {
@@ -60,24 +60,24 @@ struct SharedFootprint {
   }
 };
 
-/// How a copy into shared memory is announced beside what its targets say.
+/// What observers learn about a copy into shared memory, in addition to its targets.
 struct DeliveryNotes {
   uint32_t lane = 0;
   SharedFootprint footprint{};        ///< of each target
-  std::vector<SharedRange> source{};  ///< where it lies in shared memory
+  std::vector<SharedRange> source{};  ///< if it is in shared memory
   bool updates = false;               ///< a reduction
   bool generic_proxy = false;         ///< writes as a thread's store does
   SharedLayout layout = SharedLayout::unknown;
 };
 
-// The two ends of schedule_delivery.
+// The beginning and the end of schedule_delivery.
 void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes);
 void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes, const char* what);
 
 /// Schedules the end of a copy into shared memory: `deliver(target)` for each target, then `bytes` bytes for each
-/// target's barrier. A template, because every tile of every kernel comes by it, and a function in a function would be
-/// one more allocation.
+/// target's barrier. It is a template because every tile of every kernel comes this way, and a std::function inside the
+/// event's std::function would be one more allocation.
 template <typename Deliver>
 void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes, Deliver deliver) {
@@ -91,18 +91,18 @@ void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint
 }
 
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Both
-/// happen also when the block has exited by then. `source` is its address.
+/// happen even if the block has exited by then. `source` is its address.
 void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
                     const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write);
 
-/// Wakes who waits in a wait_group of this thread, to look again.
-void wake_waiting(ThreadGroups& groups);
+/// Wakes the fragments that wait in a wait_group of this thread, which then check their groups again.
+void wake_waiting(ThreadBulkGroups& groups);
 
-/// The operand of both kinds of wait_group.
+/// Takes the operand of cp.async.bulk.wait_group or cp.async.wait_group.
 uint32_t take_pending_groups(Translation& t);
 
-/// Calls `issue(lane)` for the active lanes in order; a Fault that names no lanes is that lane's.
+/// Calls `issue(lane)` for the active lanes in order. A Fault that names no lanes gets that lane.
 template <typename Issue>
 void issue_lanes(LaneMask mask, Issue&& issue) {
   for_each_lane(mask, [&](uint32_t lane) {
@@ -115,19 +115,20 @@ void issue_lanes(LaneMask mask, Issue&& issue) {
   });
 }
 
-/// The state spaces of a copy in the order of the text: destination, then source.
+/// Takes the next state space of a copy; the destination comes first, then the source.
 std::string_view take_space(Translation& t);
 SharedScope scope_of(std::string_view space);
 /// Takes `.L2::cache_hint`; with it the instruction has a cache policy as its last operand, which has no effect.
 bool take_cache_hint(Translation& t);
 
-/// Refuses a form that came with sm_100 on lesser chips. `what` names it: ".cp_mask".
+/// Refuses a form that sm_100 introduced when the chip is older. `what` names it: ".cp_mask".
 void require_sm_100(Translation& t, std::string_view what);
 
 /// Checks a range of global memory against its allocations. Throws Fault.
 void check_global(const Grid& grid, uint64_t address, uint64_t bytes, uint32_t alignment, bool write, const char* what);
 
-// The translators of the forms, after `cp.async.bulk`, `cp.reduce.async.bulk` have been taken; see bulk_operations.cpp.
+// Translators of the forms of cp, called by bulk_operations.cpp, which has taken `cp.async.bulk` or
+// `cp.reduce.async.bulk`.
 void translate_bulk_copy(Translation& t);
 void translate_bulk_reduction(Translation& t);
 void translate_bulk_prefetch(Translation& t);
@@ -135,9 +136,9 @@ void translate_tensor_copy(Translation& t, bool reduction);
 void translate_tensor_prefetch(Translation& t);
 void translate_commit_group(Translation& t);
 void translate_wait_group(Translation& t);
-// And of cp.async that is not bulk.
-void translate_small_copy(Translation& t);
-void translate_small_commit_group(Translation& t);
-void translate_small_wait_group(Translation& t, bool all);
+// Translators of the forms of cp.async that are not bulk (cp_async.cpp).
+void translate_cp_async(Translation& t);
+void translate_cp_async_commit_group(Translation& t);
+void translate_cp_async_wait_group(Translation& t, bool all);
 
 }  // namespace stagecraft::emulator::machine

@@ -27,14 +27,14 @@ void translate_cp(Translation& t) {
   t.modifiers.require("async");
   if (reduction) t.modifiers.require("bulk");
   if (reduction || t.modifiers.take("bulk")) return translate_bulk(t, reduction);
-  if (t.modifiers.take("commit_group")) return translate_small_commit_group(t);
-  if (t.modifiers.take("wait_group")) return translate_small_wait_group(t, false);
-  if (t.modifiers.take("wait_all")) return translate_small_wait_group(t, true);
+  if (t.modifiers.take("commit_group")) return translate_cp_async_commit_group(t);
+  if (t.modifiers.take("wait_group")) return translate_cp_async_wait_group(t, false);
+  if (t.modifiers.take("wait_all")) return translate_cp_async_wait_group(t, true);
   if (t.modifiers.take("mbarrier")) {
     t.modifiers.require("arrive");
     return translate_copy_arrival(t);
   }
-  translate_small_copy(t);
+  translate_cp_async(t);
 }
 
 InstructionTraits copy_traits(const ptx::Instruction& instruction) {

@@ -9,9 +9,9 @@
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/state/announcements.hpp"
+#include "emulator/state/cp_async_copies.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/waiting.hpp"
-#include "emulator/state/warp_copies.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -31,18 +31,18 @@ struct SmallCopyDetail : OpDetail {
 constexpr const char* kSource = "cp.async: source";
 constexpr const char* kDestination = "cp.async: destination";
 
-/// The copies of a warp; null when no warp of its block has copied yet.
-WarpCopies* find_copies(Fragment& fragment) {
-  std::vector<WarpCopies>& copies = fragment.block().copies;
+/// Returns the copies of a warp; null when no warp of its block has copied yet.
+CpAsyncCopies* find_copies(Fragment& fragment) {
+  std::vector<CpAsyncCopies>& copies = fragment.block().copies;
   return copies.empty() ? nullptr : &copies[fragment.warp->index];
 }
-WarpCopies& copies_of(Fragment& fragment) {
+CpAsyncCopies& copies_of(Fragment& fragment) {
   Block& block = fragment.block();
   if (block.copies.empty()) block.copies.resize(block.warps.size());
   return block.copies[fragment.warp->index];
 }
 
-/// Checks the sources of a copy; most of its lanes read the same allocation.
+/// Checks the sources of a copy, and remembers the allocation, because most of its lanes read the same one.
 class SourceCheck {
  public:
   SourceCheck(const Grid& grid, uint32_t alignment) : grid_(grid), alignment_(alignment) {}
@@ -59,10 +59,10 @@ class SourceCheck {
   const Allocation* latest_ = nullptr;
 };
 
-void announce(Fragment& fragment, const WarpCopies::Copy& copy, Cycle begin, Cycle end) {
+void announce(Fragment& fragment, const CpAsyncCopies::Copy& copy, Cycle begin, Cycle end) {
   for_each_lane(copy.lanes, [&](uint32_t lane) {
-    // Lanes that copy the same bytes to the same place in one instruction do not race, as those of a store do not:
-    // cooperative_groups::memcpy_async lets the lanes that have nothing left repeat another's copy.
+    // Lanes that copy the same bytes to the same place in one instruction do not race, just like those of a store:
+    // cooperative_groups::memcpy_async lets lanes that have nothing left to copy repeat another lane's copy.
     for (uint32_t other = 0; other < lane; ++other) {
       if ((copy.lanes >> other & 1) != 0 && copy.destination[other] == copy.destination[lane] &&
           copy.source[other] == copy.source[lane] && copy.bytes[other] == copy.bytes[lane]) {
@@ -80,11 +80,11 @@ void announce(Fragment& fragment, const WarpCopies::Copy& copy, Cycle begin, Cyc
   });
 }
 
-/// The end of a warp's oldest copy.
+/// Ends a warp's oldest copy: moves its bytes, and wakes the fragments that waited for it.
 void finish(Block& block, uint32_t warp) {
-  WarpCopies& copies = block.copies[warp];
-  const WarpCopies::Copy& copy = copies.oldest();
-  // The block may have exited, and memory may have been freed; all else was checked at the issue.
+  CpAsyncCopies& copies = block.copies[warp];
+  const CpAsyncCopies::Copy& copy = copies.oldest();
+  // The block may have exited, and memory may have been freed; everything else was checked at the issue.
   block_with(*block.cluster, copy.destination[first_lane(copy.lanes)], copy.size, copy.size, kDestination);
   if (copy.generation != DeviceMemory::generation()) {
     SourceCheck check(*block.cluster->grid, copy.size);
@@ -93,7 +93,7 @@ void finish(Block& block, uint32_t warp) {
   for_each_lane(copy.lanes, [&](uint32_t lane) {
     std::byte* const target = bytes_of(block, copy.destination[lane]);
     const std::byte* const source = DeviceMemory::host(copy.source[lane]);
-    if (copy.bytes[lane] == 16) {  // a copy of a constant size is a move
+    if (copy.bytes[lane] == 16) {  // a copy of a constant size becomes a move
       std::memcpy(target, source, 16);
       return;
     }
@@ -112,7 +112,7 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
       detail.ignore == kNoRegister ? 0 : *lanes_at<uint32_t>(fragment.registers, detail.ignore) ^ detail.ignore_flip;
   const Cycle latency = fragment.grid().latencies->global_load;
   const Cycle begin = std::max(cluster.now, fragment.warp->clock);
-  WarpCopies::Copy& issued = copies_of(fragment).issue(mask, begin + latency);
+  CpAsyncCopies::Copy& issued = copies_of(fragment).issue(mask, begin + latency);
   issued.size = detail.size;
   issued.generation = DeviceMemory::generation();
   SourceCheck check(fragment.grid(), detail.size);
@@ -143,16 +143,16 @@ void announce_groups(Fragment& fragment, LaneMask lanes, GroupEventKind kind, ui
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
   announce_groups(fragment, mask, GroupEventKind::commit, 0);
-  // Without copies there are only empty groups, which are complete: no need to keep them.
-  if (WarpCopies* copies = find_copies(fragment)) copies->commit(mask);
+  // Without copies there are only empty groups, which are complete and need not be kept.
+  if (CpAsyncCopies* copies = find_copies(fragment)) copies->commit(mask);
   return Outcome::next;
 }
 
-/// immediate: groups that may stay pending in [31:0], bit 32: commit first (wait_all)
+/// Waits for groups. The immediate has the groups that may stay pending in [31:0]; bit 32 commits first (wait_all).
 Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto keep = static_cast<uint32_t>(op.immediate);
   const bool all = (op.immediate >> 32 & 1) != 0;
-  if (WarpCopies* copies = find_copies(fragment)) {
+  if (CpAsyncCopies* copies = find_copies(fragment)) {
     if (all) copies->commit(mask);
     const uint64_t awaited = copies->awaited(mask, keep);
     if (!copies->has_ended(awaited)) {
@@ -168,7 +168,7 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
 
 }  // namespace
 
-void translate_small_copy(Translation& t) {
+void translate_cp_async(Translation& t) {
   auto detail = std::make_unique<SmallCopyDetail>();
   const std::string_view cache = t.modifiers.require_one_of({"ca", "cg"});
   t.modifiers.require_one_of({"shared", "shared::cta"});
@@ -197,9 +197,9 @@ void translate_small_copy(Translation& t) {
   t.emit(copy).detail = t.keep(std::move(detail));
 }
 
-void translate_small_commit_group(Translation& t) { t.emit(commit_group); }
+void translate_cp_async_commit_group(Translation& t) { t.emit(commit_group); }
 
-void translate_small_wait_group(Translation& t, bool all) {
+void translate_cp_async_wait_group(Translation& t, bool all) {
   const uint32_t keep = all ? 0 : take_pending_groups(t);
   t.emit(wait_group).immediate = keep | uint64_t{all} << 32;
 }

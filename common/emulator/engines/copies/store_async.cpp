@@ -24,7 +24,7 @@ struct AsyncStoreDetail : OpDetail {
   AtomicFunction function = nullptr;  // null: a store
 };
 
-/// The values are read at issue; they arrive, and the barrier counts their bytes, when the transfer's time has come.
+/// Reads the values at issue. They arrive, and the barrier counts their bytes, when the transfer ends.
 Outcome send(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const AsyncStoreDetail*>(op.detail);
   note_effect(fragment);

@@ -28,8 +28,8 @@ constexpr uint8_t kSpans[kTensorSwizzles] = {0, 32, 64, 128, 128, 128, 128};
 constexpr uint64_t kStrideLimit = uint64_t{1} << 40;
 constexpr uint64_t kExtentLimit = uint64_t{1} << 32;
 
-/// The rules that bind the fields of a map to one another; the map's codes are known to be in range. Names are those
-/// of the arguments of cuTensorMapEncodeTiled.
+/// Returns the rule between fields of a map that is broken, or an empty string. The map's codes must be in range. Names
+/// are those of the arguments of cuTensorMapEncodeTiled.
 std::string broken_rule(const TensorMap& map) {
   const bool padded = is_padded(map.element);
   const bool slices_32 = map.interleave == TensorInterleave::slices_32;
@@ -72,7 +72,7 @@ std::string broken_rule(const TensorMap& map) {
     return fmt::format("boxDim[0] is {}; for {} it must be 128", map.box[0], name_of(map.element));
   }
   const uint32_t inner = map.box[0] * bits_of(map.element) / 8;
-  const uint32_t inner_shared = padded ? 128 : inner;  // what the row takes in shared memory
+  const uint32_t inner_shared = padded ? 128 : inner;  // bytes of the row in shared memory
   if (map.interleave == TensorInterleave::none) {
     if (map.box[0] * bits_of(map.element) % 128 != 0) {
       return fmt::format(
@@ -160,7 +160,7 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
   if (arguments.global_dim == nullptr) return refuse("globalDim is null");
   if (arguments.global_strides == nullptr) {  // also for rank 1, as seen with driver 580
     return refuse(
-        fmt::format("globalStrides is null; rank {} reads {} stride(s) of it, and the driver wants an array in "
+        fmt::format("globalStrides is null; rank {} reads {} stride(s) of it, and the driver requires an array in "
                     "any case",
                     arguments.rank, arguments.rank - 1));
   }

@@ -1,7 +1,7 @@
-// The tensor map: what a bulk tensor copy knows of its tensor in global memory and of the box it moves.
+// The tensor map: the description of a tensor in global memory, and of the box that a bulk tensor copy moves.
 //
-// Real maps are opaque 128-byte objects (CUtensorMap); these are our own, with a mark by which anything else is
-// recognised. The host encodes them (cuTensorMapEncodeTiled), kernels may change them (tensormap.replace).
+// Real maps are opaque 128-byte objects (CUtensorMap). These have our own format, with a mark by which other bytes are
+// recognised. The host encodes maps (cuTensorMapEncodeTiled), and kernels may change them (tensormap.replace).
 #pragma once
 
 #include <array>
@@ -49,22 +49,22 @@ enum class TensorFill : uint8_t { zero, nan };
 
 const char* name_of(TensorElement element);  ///< "CU_TENSOR_MAP_DATA_TYPE_UINT8"
 const char* name_of(TensorSwizzle swizzle);
-/// Size of an element in global memory, in bits.
+/// Returns the size of an element in global memory, in bits.
 uint32_t bits_of(TensorElement element);
 bool is_floating(TensorElement element);
-/// Whether shared memory holds 16 bytes for every 16 elements of less than a byte.
+/// Whether 16 elements of less than a byte occupy 16 bytes of shared memory.
 inline bool is_padded(TensorElement element) {
   return element == TensorElement::u4_unpacked || element == TensorElement::u6_unpacked;
 }
-/// Bytes after which a swizzle's pattern of shared memory rows repeats its row; 0 for none.
+/// Returns the bytes of one row of shared memory in a swizzle's pattern; 0 without a swizzle.
 uint32_t span_of(TensorSwizzle swizzle);
 
 inline constexpr int kTensorMaximumRank = 5;
 inline constexpr uint64_t kTensorMapMark = 0x3150'414d'5453'4753;  // "SGSTMAP1"
 
 /// The 128 bytes. CUTLASS clears bit 21 of the second 64-bit word of what a driver up to 13.1 encodes for a tensor
-/// below 128 KiB (cute/atom/copy_traits_sm90_tma.hpp), so nothing may lie there. Not declared to be aligned,
-/// because copies need not be: a map that the driver fills in or that a kernel uses must be, to 64 bytes.
+/// below 128 KiB (cute/atom/copy_traits_sm90_tma.hpp), so that bit must stay unused. The type is not declared aligned,
+/// because copies need not be. A map that the driver fills in or that a kernel uses must be aligned to 64 bytes.
 struct TensorMap {
   uint64_t address = 0;  ///< of the element with coordinates 0, in global memory
   uint8_t rank = 0;
@@ -73,12 +73,12 @@ struct TensorMap {
   TensorInterleave interleave = TensorInterleave::none;
   TensorSwizzle swizzle = TensorSwizzle::none;
   TensorFill fill = TensorFill::zero;
-  uint8_t promotion = 0;  ///< of reads to L2 sectors; a hint without effect
+  uint8_t promotion = 0;  ///< of reads to larger L2 sectors; a hint without effect
   uint8_t reserved = 0;
   std::array<uint64_t, 4> strides{};         ///< bytes from one element of dimension i + 1 to the next
   std::array<uint32_t, 5> last_index{};      ///< elements of dimension i, minus 1
   std::array<uint16_t, 5> box{};             ///< elements of the box
-  std::array<uint8_t, 5> element_strides{};  ///< of every how many elements of the box one is taken
+  std::array<uint8_t, 5> element_strides{};  ///< n: every n-th element of the box is copied
   std::array<uint8_t, 37> more_reserved{};
   uint64_t mark = 0;
 
@@ -112,14 +112,14 @@ struct TiledArguments {
   int oob_fill = 0;
 };
 
-/// cuTensorMapEncodeTiled. Checks what the driver checks; writes the map only on success.
+/// Does what cuTensorMapEncodeTiled does. Checks what the driver checks; writes the map only on success.
 /// @param compute_major  of the emulated chip: some element types and swizzles exist from 10 on.
 EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major = 10);
 
-/// cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide: not supported, with a message that says so.
+/// Returns that cuTensorMapEncodeIm2col and cuTensorMapEncodeIm2colWide are not supported.
 EncodeResult encode_im2col();
 
-/// Says what is wrong with a map that a kernel uses, or nothing when it is legal. `bytes` are any 128 bytes.
+/// Returns what is wrong with a map that a kernel uses; empty when it is legal. `map` may be any 128 bytes.
 std::string find_flaw(const TensorMap& map);
 
 }  // namespace stagecraft::emulator::machine

@@ -81,7 +81,7 @@ struct ReplaceDetail : OpDetail {
   LaneOperand value;
 };
 
-/// Codes of `elemtype`, which are not those of the driver.
+/// The elements by their codes in `elemtype`, which differ from those of the driver.
 constexpr TensorElement kReplaceElements[] = {
     TensorElement::u8,       TensorElement::u16,       TensorElement::u32,         TensorElement::s32,
     TensorElement::u64,      TensorElement::s64,       TensorElement::f16,         TensorElement::f32,
@@ -135,7 +135,7 @@ void replace_field(TensorMap& map, const ReplaceDetail& detail, uint64_t value) 
   }
 }
 
-/// The host's view of a map that a kernel changes. Throws Fault.
+/// Returns the host's pointer to a map that a kernel changes. Throws Fault.
 std::byte* changeable_map(Fragment& fragment, uint64_t address, bool shared, const char* what) {
   const Located located = shared ? Located{Located::Where::shared, address} : locate(address);
   if (located.where == Located::Where::shared) {
@@ -166,7 +166,7 @@ struct CopyMapDetail : OpDetail {
   SharedOperand source;
 };
 
-/// For the whole warp: one copy.
+/// Copies a map once for the whole warp.
 Outcome copy_map(Fragment& fragment, const Op& op, LaneMask mask) {
   static constexpr const char* kWhat = "tensormap.cp_fenceproxy";
   const auto& detail = *static_cast<const CopyMapDetail*>(op.detail);

@@ -8,7 +8,7 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-/// A swizzle flips these bits of an address where those `shift` above them are set.
+/// A swizzle flips these bits of an address where the bits `shift` places above them are set.
 struct FlippedBits {
   uint32_t shift, mask;
 };
@@ -19,7 +19,7 @@ constexpr FlippedBits bits_that_flip(TensorSwizzle swizzle) {
     case TensorSwizzle::span_64: return {3, 0x30};
     case TensorSwizzle::span_128: return {3, 0x70};
     case TensorSwizzle::span_128_atom_32:
-    case TensorSwizzle::span_128_atom_32_flip_8: return {2, 0x60};  // the latter one more, see `swizzled`
+    case TensorSwizzle::span_128_atom_32_flip_8: return {2, 0x60};  // `swizzled` adds one more for the latter
     case TensorSwizzle::span_128_atom_64: return {1, 0x40};
   }
   return {0, 0};
@@ -30,7 +30,7 @@ constexpr FlippedBits bits_that_flip(TensorSwizzle swizzle) {
 uint32_t swizzled(uint32_t address, TensorSwizzle swizzle) {
   const auto [shift, mask] = bits_that_flip(swizzle);
   const uint32_t moved = address ^ (address >> shift & mask);
-  // Which of two lines has its halves swapped is unconfirmed; taken to be the odd one.
+  // Which of two lines has its halves swapped is unconfirmed; we assume the odd one.
   return swizzle == TensorSwizzle::span_128_atom_32_flip_8 ? moved ^ (address >> 4 & 0x08) : moved;
 }
 
@@ -95,7 +95,7 @@ std::string find_bad_access(const TensorBox& box, const DeviceMemory& memory, bo
     const Allocation* allocation = memory.find(first, bytes);
     return allocation != nullptr && (!write || allocation->writable_by_kernels);
   };
-  // Nearly always the whole box lies in one allocation, which one look-up shows.
+  // Nearly always the whole box is in one allocation, which one look-up shows.
   const auto [lowest, highest] = box.inside_rows();
   if (lowest > highest || allowed(lowest + box.inside_first, highest - lowest + box.inside_end - box.inside_first)) {
     return {};
@@ -124,15 +124,15 @@ namespace {
 
 constexpr uint32_t kPiece = 16;
 
-/// Bytes of global memory behind a 16-byte piece of shared memory.
+/// Returns the bytes of global memory that a 16-byte piece of shared memory comes from.
 uint32_t payload_of_piece(TensorElement element) {
   if (element == TensorElement::u4_unpacked) return 8;
   if (element == TensorElement::u6_unpacked) return 12;
   return kPiece;
 }
 
-/// Where the pieces of one row lie. A row keeps within a line of 128 bytes, and all bits that a swizzle reads are those
-/// of the line: so what it flips is the same for every piece of the row.
+/// Where the pieces of one row are. A row stays within a line of 128 bytes, and all bits that a swizzle reads are those
+/// of the line, so it flips the same bits for every piece of the row.
 struct SwizzledRow {
   std::byte* window;
   uint32_t linear;
@@ -145,7 +145,7 @@ struct SwizzledRow {
   bool swaps_halves() const { return (flips & 8) != 0; }
 };
 
-/// As `load_box`, for a row that shared memory holds as it is.
+/// Writes a row that has the same bytes in shared memory as in global memory.
 void put_row(const SwizzledRow target, const std::byte* row, uint32_t bytes) {
   if (target.swaps_halves()) {
     for (uint32_t at = 0; at < bytes; at += kPiece) {
@@ -177,7 +177,7 @@ void fill(std::byte* target, uint32_t bytes, TensorFill kind) {
   for (uint32_t i = 0; i + 2 <= bytes; i += 2) std::memcpy(target + i, &kNan, 2);
 }
 
-/// A row as it is to be in shared memory, but for padding and swizzle.
+/// Makes the row that goes to shared memory, without padding and swizzle.
 void compose_row(const TensorBox& box, bool inside, uint64_t address, std::byte* row) {
   if (!inside || box.inside_first >= box.inside_end) {
     fill(row, box.row_bytes, box.map.fill);
@@ -197,12 +197,12 @@ void compose_row(const TensorBox& box, bool inside, uint64_t address, std::byte*
   }
 }
 
-/// Two pieces, which the host moves as one where its vectors are wide enough.
 using PieceHalf = uint64_t;
+/// Two pieces, which the host moves at once if its vectors are wide enough.
 using PiecePair [[gnu::vector_size(2 * kPiece)]] = PieceHalf;
 
-/// As `load_box`, for whole rows of `kBytes` bytes that are swizzled in pieces and else as they are in global memory:
-/// what nearly all copies bring.
+/// Does `load_box` for whole rows of `kBytes` bytes that are swizzled in pieces and otherwise unchanged, as in nearly
+/// all copies.
 template <uint32_t kBytes>
 void load_whole_rows(const TensorBox& box, std::byte* const window, const uint32_t offset) {
   const auto [shift, mask] = bits_that_flip(box.map.swizzle);
@@ -249,7 +249,7 @@ void load_box(const TensorBox& box, std::byte* window, uint32_t offset) {
       compose_row(box, inside, address, composed.data());
       const SwizzledRow places(window, target, box.map.swizzle);
       for (uint32_t at = 0, from = 0; from < box.row_bytes; at += kPiece, from += payload) {
-        std::memcpy(places.piece(at), composed.data() + from, payload);  // no swizzle of theirs swaps halves
+        std::memcpy(places.piece(at), composed.data() + from, payload);  // their swizzles do not swap halves
       }
     } else if (plain && verbatim && inside && whole) {
       std::memcpy(window + target, DeviceMemory::host(address), box.row_bytes);

@@ -1,10 +1,10 @@
-// The box of elements that one bulk tensor copy moves: where its rows lie in global memory, where their 16-byte pieces
-// lie in swizzled shared memory, and what is out of bounds.
+// The box of elements that one bulk tensor copy moves: where its rows are in global memory, where their 16-byte pieces
+// are in swizzled shared memory, and what is out of bounds.
 //
-// A row is the run of elements along dimension 0. In shared memory row r of the box begins at linear offset r * pitch,
-// where the pitch is the swizzle's span (or the row itself without a swizzle); then each 16-byte piece moves as the
-// swizzle says, which permutes bits of the absolute address. All of it as measured on an H200 (32, 64 and 128-byte
-// swizzles) or as the PTX ISA's tables have it (the others); see `swizzled`.
+// A row is the run of elements along dimension 0. In shared memory, row r of the box begins at linear offset r * pitch.
+// The pitch is the swizzle's span, or the row itself without a swizzle. Then the swizzle moves each 16-byte piece by
+// flipping bits of its absolute address (`swizzled`). This was measured on an H200 for the 32, 64 and 128-byte
+// swizzles, and follows the PTX ISA's tables for the others.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Where a byte of a tile lies whose linear shared memory address would be `address` (offset in the block's window).
+/// Returns where a byte of a tile is whose linear shared memory address is `address` (offset in the block's window).
 uint32_t swizzled(uint32_t address, TensorSwizzle swizzle);
 
 /// Rounds the 32-bit pattern of a float to TF32 as loads do: to nearest even, any NaN to 0x7fffe000.
@@ -30,7 +30,7 @@ uint32_t round_to_tf32(uint32_t bits);
 struct TensorBox {
   TensorMap map;                                    ///< legal: `find_flaw` found none
   std::array<int64_t, kTensorMaximumRank> start{};  ///< of the box, innermost dimension first
-  bool four_rows = false;                           ///< gather4, scatter4: dimension 1 by `rows` instead
+  bool four_rows = false;                           ///< gather4, scatter4: `rows` are the indices of dimension 1
   std::array<int64_t, 4> rows{};
 
   // Derived by `measure`.
@@ -42,15 +42,15 @@ struct TensorBox {
   uint32_t inside_first = 0, inside_end = 0;  ///< bytes of a row that are within dimension 0, as half-open range
 
   void measure();
-  /// What the copy counts on a barrier: every element of the box, out of bounds or not, without gaps.
+  /// Returns the bytes that the copy counts on a barrier: every element of the box, out of bounds or not, without gaps.
   uint32_t bytes() const { return row_count * row_bytes; }
-  /// Bytes of shared memory that the box may touch, from its address on.
+  /// Returns the bytes of shared memory that the box may touch, from its address on.
   uint32_t shared_bytes() const { return row_count == 0 ? 0 : (row_count - 1) * pitch + last_row_bytes(); }
-  /// Whether the box begins at a 16-byte boundary of global memory, as the chip demands.
+  /// Whether the box begins at a 16-byte boundary of global memory, as the chip requires.
   bool start_is_aligned() const;
 
-  /// Addresses of the lowest and the highest row that is inside the tensor; of none, the first is above the second.
-  /// Like those of `for_each_row`, before clipping to dimension 0.
+  /// Returns the addresses of the lowest and the highest row that is inside the tensor, before clipping to dimension 0.
+  /// The first is above the second when no row is inside.
   std::pair<uint64_t, uint64_t> inside_rows() const;
 
   /// Calls `visit(row, inside, address)` for each row in the order of shared memory; `address` is that of the row's
@@ -62,18 +62,19 @@ struct TensorBox {
   uint32_t last_row_bytes() const { return map.swizzle == TensorSwizzle::none ? row_shared_bytes : pitch; }
 };
 
-/// First row that leaves every allocation (or a read-only one, if `write`), or an empty string: the message of a Fault.
+/// Returns the message of a Fault about the first row that is not in an allocation (or, if `write`, not in a writable
+/// one); empty when all are.
 std::string find_bad_access(const TensorBox& box, const DeviceMemory& memory, bool write);
 
 /// Fills a box of shared memory. `window` is the block's shared memory, `offset` the box's place in it, a multiple of
-/// 128; both ends have been checked.
+/// 128; source and destination have been checked.
 void load_box(const TensorBox& box, std::byte* window, uint32_t offset);
-/// The bytes of shared memory that a box at a shared address occupies, gaps left out. The upper bits (the rank) stay.
+/// Returns the bytes of shared memory that a box at a shared address occupies, without gaps. The rank bits are kept.
 std::vector<SharedRange> shared_ranges(const TensorBox& box, uint32_t address);
-/// The rows of a box out of shared memory, unswizzled, `row_bytes` each.
+/// Returns the rows of a box in shared memory, unswizzled, `row_bytes` each.
 std::vector<std::byte> gather_box(const TensorBox& box, const std::byte* window, uint32_t offset);
-/// Calls `put(address, bytes, count)` for what of the gathered rows lies in the tensor. Dimension 0 is cut at multiples
-/// of 16 bytes, as the chip does (measured): up to 15 bytes past a row's end are written.
+/// Calls `put(address, bytes, count)` for the parts of the gathered rows that are inside the tensor. Dimension 0 is cut
+/// at multiples of 16 bytes, as the chip does (measured): up to 15 bytes past a row's end are written.
 template <typename Put>
 void scatter_box(const TensorBox& box, const std::vector<std::byte>& rows, Put&& put);
 
@@ -97,7 +98,7 @@ void TensorBox::for_each_row(Visit&& visit) const {
       plane_inside = plane_inside && coordinate >= 0 && coordinate < static_cast<int64_t>(map.extent(i));
       plane += static_cast<uint64_t>(coordinate) * map.strides[i - 1];
     }
-    // Copied, because the compiler must take it that what `visit` writes could be these.
+    // These are copied because the compiler must assume that `visit` may write the originals.
     const uint32_t rows_here = count[1], step = map.element_strides[1];
     const uint64_t extent = map.extent(1), stride = map.strides[0];
     auto coordinate = static_cast<uint64_t>(start[1]);  // below zero: beyond every extent

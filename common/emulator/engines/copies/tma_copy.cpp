@@ -17,7 +17,8 @@ using ptx::Type;
 
 namespace {
 
-/// What practice demands of the shared memory end; with less the chip stops the kernel or corrupts the tile.
+/// The alignment that a tile in shared memory needs in practice; with less, the chip stops the kernel or corrupts the
+/// tile.
 constexpr uint32_t kTileAlignment = 128;
 
 struct TensorDetail : OpDetail {
@@ -44,7 +45,7 @@ std::string spell_coordinates(const TensorBox& box, int count) {
   return text + "}";
 }
 
-/// The box that a lane's operands describe, legal as far as the map and the coordinates go.
+/// Returns the box that a lane's operands describe. Its map and coordinates are legal.
 TensorBox box_of(const Fragment& fragment, uint32_t lane, const TensorDetail& detail, bool store) {
   TensorBox box;
   box.map = read_tensor_map(fragment, detail.map.at(fragment, lane), detail.what);
@@ -208,7 +209,7 @@ Outcome prefetch(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// `[map, {c0, c1, ...}]`
+/// Takes an operand `[map, {c0, c1, ...}]`.
 void take_map(Translation& t, TensorDetail& detail, size_t index) {
   const ptx::Operand& operand = t.operand(index);
   const size_t wanted = detail.four_rows ? 5 : static_cast<size_t>(detail.rank);

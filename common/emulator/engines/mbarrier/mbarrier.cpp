@@ -17,7 +17,7 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-/// "full[2]", with its block where there are several.
+/// Names a barrier: "full[2]", with its block if the cluster has several.
 std::string name_of_barrier(const Block& block, uint32_t offset) {
   const std::string name = block.cluster->grid->kernel->name_of_shared(offset, kMbarrierBytes);
   if (block.cluster->blocks.size() == 1) return name;
@@ -30,7 +30,7 @@ std::string spell_place(const Block& block, const BarrierPlace& place) {
                      place.lanes == 0 ? 0 : first_lane(place.lanes));
 }
 
-/// What a report on a barrier adds: the state of the barrier itself, and where it came to be.
+/// Returns the details of a report about a barrier: its state, and where it was initialised.
 std::vector<std::string> details_of(const BarrierReference& reference, std::vector<std::string> advice) {
   const Mbarrier& barrier = *reference.barrier;
   std::vector<std::string> lines = describe(barrier, name_of_barrier(*reference.block, reference.offset));
@@ -41,7 +41,7 @@ std::vector<std::string> details_of(const BarrierReference& reference, std::vect
   return lines;
 }
 
-/// A report of a kind of its own; to the program it is a launch failure, as on the chip.
+/// Makes the fault of a wrong use of a barrier. To the program it is a launch failure, as on the chip.
 Fault misuse(std::string message, std::vector<std::string> details, std::string likely_cause,
              const BarrierActor& actor = {}) {
   Fault fault(FaultKind::launch_failure, std::move(message), std::move(details), actor.lanes);
@@ -56,8 +56,8 @@ BarrierPlace place_of(const BarrierActor& actor) {
 }
 
 /// Whether the actor has initialised the barrier itself, and nothing has been done to it since. Then it may set another
-/// count: PTX leaves that open, but the instruction writes a word that nobody has looked at. Pipelines of CUTLASS whose
-/// base class initialises its barriers, too, do so.
+/// count: PTX leaves that open, but the instruction overwrites a word that no thread has read. Pipelines of CUTLASS
+/// whose base class initialises its barriers too do so.
 bool is_unused_by(const Mbarrier& barrier, const BarrierActor& actor) {
   const BarrierPlace here = place_of(actor);
   return barrier.initialised.warp == here.warp && barrier.initialised.lanes == here.lanes && barrier.phase == 0 &&
@@ -79,7 +79,8 @@ void store_word(const BarrierReference& reference) {
   std::memcpy(reference.block->shared.data() + reference.offset, &word, sizeof word);
 }
 
-/// Ends the phase if nothing is pending any more; writes the barrier's word. The last act of every operation.
+/// Ends the phase if nothing is pending any more, wakes its waiters, and writes the barrier's word. Every operation
+/// calls it last.
 void settle(const BarrierReference& reference, const BarrierActor& actor) {
   Mbarrier& barrier = *reference.barrier;
   if (barrier.complete()) {
@@ -93,7 +94,7 @@ void settle(const BarrierReference& reference, const BarrierActor& actor) {
       wake(*fragment);
     }
     sleepers.clear();
-    barrier.waiting = std::move(sleepers);  // for those of the next phase: nobody has come in between
+    barrier.waiting = std::move(sleepers);  // reuses the memory for the next phase: no waiter has come in between
   }
   store_word(reference);
 }
@@ -121,7 +122,8 @@ void change_transaction(const BarrierReference& reference, int64_t change, const
   barrier.transaction = value;
 }
 
-/// Why an arrival may have come for which the phase has no room. `has_arrived`: somebody has, in this phase.
+/// Returns the likely cause of an arrival that the phase has no room for. `has_arrived`: a thread has arrived in this
+/// phase.
 std::string cause_of_surplus(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor,
                              bool has_arrived) {
   const Mbarrier& barrier = *reference.barrier;
@@ -193,7 +195,7 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
       cause =
           "a thread ran ahead of mbarrier.init, or nobody initialises it: let one thread do so, then __syncthreads() "
           "(for other blocks of the cluster: fence.mbarrier_init and a cluster barrier) before anyone uses the barrier";
-      // Behind an array of barriers that is too short, or of which fewer are initialised than are used?
+      // The address may follow an array of barriers that is too short, or that is not completely initialised.
       const auto above = block.mbarriers.live.lower_bound(offset);
       if (above != block.mbarriers.live.begin() && std::prev(above)->first + kMbarrierBytes == offset) {
         cause = fmt::format(
@@ -243,7 +245,7 @@ void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierA
   check_arrival_count(count, actor);
   const uint32_t offset = address & kSharedOffsetMask;
   if (const auto found = block.mbarriers.live.find(offset); found != block.mbarriers.live.end()) {
-    // A program that has stored other data here since has ended the barrier in deed, if not in word.
+    // A program that has stored other data here since has ended the barrier in effect, without mbarrier.inval.
     uint64_t stored = 0;
     std::memcpy(&stored, block.shared.data() + offset, sizeof stored);
     if ((stored == word_of(found->second) || !found->second.waiting.empty()) && !is_unused_by(found->second, actor)) {
@@ -252,7 +254,7 @@ void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierA
       throw misuse(
           fmt::format("{}: {} is already live", actor.what, name_of_barrier(block, offset)),
           details_of({&block, offset, &found->second},
-                     {"to initialise it anew, end it first with mbarrier.inval, when nobody uses it any more"}),
+                     {"to initialise it again, end it first with mbarrier.inval, when nobody uses it any more"}),
           same_line ? "more than one thread initialises it: one must, before the others use it"
                     : "it is initialised in two places, or two barriers share one address",
           actor);

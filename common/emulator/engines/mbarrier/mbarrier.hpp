@@ -1,7 +1,8 @@
-// What can be done to an mbarrier, by instructions and by the asynchronous engines. Every change of a barrier's state
-// goes through here: checked, announced to the observers, and followed by the wake of whom it lets go on.
+// The operations on an mbarrier, by instructions and by the asynchronous engines. Every change of a barrier's state
+// goes through here: it is checked, announced to the observers, and wakes the warps that it lets go on. The end of a
+// phase is in one place, `settle` in mbarrier.cpp.
 //
-// For other units, from the action of an event:
+// Other engines call, from the action of an event:
 //
 //     complete_transaction(cluster, address, bytes);    // a copy, st.async, ...: all its bytes at once
 //     arrive_asynchronously(cluster, address, 1);       // tcgen05.commit, cp.async.mbarrier.arrive
@@ -14,16 +15,16 @@
 
 namespace stagecraft::emulator::machine {
 
-/// What reports call a fault that is the use of a barrier.
+/// The kind that reports give to a wrong use of a barrier.
 inline constexpr const char* kBarrierMisuse = "barrier misuse";
 
-/// Who acts on a barrier, and with which instruction.
+/// The fragment or engine that acts on a barrier, and its instruction.
 struct BarrierActor {
   const char* what = "";         ///< for messages: "mbarrier.arrive"
   Fragment* fragment = nullptr;  ///< null for an asynchronous engine
   LaneMask lanes = 0;
   bool relaxed = false;    ///< orders no memory
-  uint64_t operation = 0;  ///< of an asynchronous engine: the number it was announced with, 0 for none
+  uint64_t operation = 0;  ///< of an asynchronous engine: the number of the announced operation, 0 for none
 };
 
 /// A live barrier of a block.
@@ -33,13 +34,14 @@ struct BarrierReference {
   Mbarrier* barrier = nullptr;
 };
 
-/// The live barrier at a shared address. Throws Fault when the address is bad, nothing is initialised there, or the
-/// barrier's eight bytes have been written over.
+/// Returns the live barrier at a shared address. Throws Fault when the address is bad, no barrier is initialised there,
+/// or the barrier's eight bytes have been overwritten.
 BarrierReference find_barrier(Cluster& cluster, uint32_t address, const char* what);
 BarrierReference find_barrier(Block& block, uint32_t offset, const char* what);
 
-/// mbarrier.init and mbarrier.inval. Throw Fault for a count outside 1 to 2^20 - 1, a live barrier, none.
+/// Executes mbarrier.init. Throws Fault for a count outside 1 to 2^20 - 1, and when a barrier is live there.
 void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierActor& actor);
+/// Executes mbarrier.inval. Throws Fault when no barrier is live there.
 void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& actor);
 
 /// How an arrival counts.
@@ -48,32 +50,32 @@ struct Arrival {
   bool drop = false;         ///< the later phases expect `count` fewer
   bool no_complete = false;  ///< must not end the phase
 };
-/// Returns the state that the instruction gives: the barrier's word before the arrival. Throws Fault when more arrive
-/// than the phase expects.
+/// Counts an arrival. Returns the state that the instruction returns: the barrier's word before the arrival. Throws
+/// Fault when more threads arrive than the phase expects.
 uint64_t arrive(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor);
-/// Raises the transaction count. May end the phase, if as many bytes came unannounced.
+/// Raises the transaction count. This ends the phase if as many bytes came before they were announced.
 void expect_transaction(const BarrierReference& reference, uint64_t bytes, const BarrierActor& actor);
-/// arrive.expect_tx: the bytes are announced first, then the arrival is counted, and only then the phase may end.
+/// Executes arrive.expect_tx: announces the bytes, counts the arrival, and only then lets the phase end.
 uint64_t arrive_and_expect(const BarrierReference& reference, uint64_t bytes, const Arrival& arrival,
                            const BarrierActor& actor);
 /// Lowers the transaction count, in one step.
 void complete_transaction(const BarrierReference& reference, uint64_t bytes, const BarrierActor& actor);
-/// cp.async.mbarrier.arrive without .noinc: one more arrival is pending in the current phase.
+/// Makes one more arrival pending in the current phase, for cp.async.mbarrier.arrive without .noinc.
 void add_pending(const BarrierReference& reference, const BarrierActor& actor);
 
-/// What a wait by parity may ask for. Throws Fault for anything but 0 and 1: "the valid values of phaseParity operand
-/// are 0 and 1" (PTX ISA, "mbarrier.test_wait, mbarrier.try_wait").
+/// Throws Fault unless the parity of a wait is 0 or 1: "the valid values of phaseParity operand are 0 and 1" (PTX ISA,
+/// "mbarrier.test_wait, mbarrier.try_wait").
 void check_parity(const BarrierReference& reference, uint32_t parity, const BarrierActor& actor);
 
-/// For asynchronous engines: `bytes` have been delivered to the barrier at a shared address (with rank) of the cluster.
-/// Throws Fault when there is no such barrier or its block has exited.
+/// Counts `bytes` that an asynchronous engine has delivered, on the barrier at a shared address (with rank) of the
+/// cluster. Throws Fault when there is no such barrier or its block has exited.
 void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what = "asynchronous copy",
                           uint64_t operation = 0);
-/// For asynchronous engines: `count` arrivals.
+/// Counts `count` arrivals by an asynchronous engine, in the same way.
 void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count = 1,
                            const char* what = "asynchronous arrival", uint64_t operation = 0);
 
-/// The time that a wait's hint in nanoseconds means in cycles of the chip; at least 1.
+/// Converts the hint of a wait from nanoseconds to cycles of the chip; at least 1.
 Cycle cycles_of(uint64_t nanoseconds, const Grid& grid);
 
 }  // namespace stagecraft::emulator::machine

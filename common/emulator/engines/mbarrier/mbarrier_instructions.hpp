@@ -14,10 +14,10 @@ void add_mbarrier_operations(InstructionSet& set);
 /// `.relaxed`.
 bool take_semantics(Translation& t, std::initializer_list<std::string_view> legal);
 
-/// mbarrier.test_wait and mbarrier.try_wait; `sleeps` for the latter.
+/// Translates mbarrier.test_wait, or with `sleeps` mbarrier.try_wait.
 void translate_wait(Translation& t, bool sleeps);
 
-/// cp.async.mbarrier.arrive, with its first modifiers already taken.
+/// Translates cp.async.mbarrier.arrive, whose first modifiers are already taken.
 void translate_copy_arrival(Translation& t);
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-// The mbarrier.* instructions, but for the waits (mbarrier_waits.cpp).
+// The mbarrier.* instructions, except the waits (mbarrier_waits.cpp).
 #include <fmt/format.h>
 
 #include <memory>
@@ -36,7 +36,7 @@ struct BarrierDetail : OpDetail {
 
 const BarrierDetail& detail_of(const Op& op) { return *static_cast<const BarrierDetail*>(op.detail); }
 
-/// Calls `act(lane)` for the lanes in order; a Fault that names no lanes is that lane's.
+/// Calls `act(lane)` for the lanes in order. A Fault that names no lanes gets that lane.
 template <typename Act>
 void lane_by_lane(LaneMask mask, Act&& act) {
   for_each_lane(mask, [&](uint32_t lane) {
@@ -71,7 +71,7 @@ Outcome initialise(Fragment& fragment, const Op& op, LaneMask mask) {
     if ((done >> lane & 1) != 0) return;
     const uint32_t address = detail.address.at(fragment, lane, detail.what.c_str());
     const uint64_t count = detail.amount_of(fragment, lane);
-    // Lanes that do the very same do it once: whole warps of ThunderKittens initialise a barrier.
+    // Lanes with the same barrier and count initialise it once: in ThunderKittens, whole warps initialise a barrier.
     LaneMask same = 0;
     for_each_lane(mask & ~done, [&](uint32_t other) {
       const bool agrees = detail.address.at(fragment, other, detail.what.c_str()) == address &&
@@ -101,8 +101,8 @@ uint64_t arrive_once(const BarrierReference& reference, const BarrierDetail& det
                         : arrive(reference, arrival, actor);
 }
 
-/// All lanes arrive on one barrier with one amount, and the phase has room for them: one step does for all. False when
-/// it is not so.
+/// Lets all lanes arrive in one step, if they arrive on one barrier with one amount and the phase has room for them.
+/// Returns false otherwise.
 bool arrive_together(Fragment& fragment, const BarrierDetail& detail, LaneMask mask) {
   const uint32_t leader = first_lane(mask);
   const uint64_t address = detail.address.value.at(fragment, leader), amount = detail.amount_of(fragment, leader);
@@ -158,7 +158,7 @@ Outcome pending_count(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// cp.async.mbarrier.arrive: an arrival when the thread's earlier cp.async are done.
+/// The operands of cp.async.mbarrier.arrive, which arrives when the thread's earlier cp.async are done.
 struct CopyArrivalDetail : OpDetail {
   SharedOperand address;
   bool no_increment = false;
@@ -178,8 +178,8 @@ Outcome arrive_after_copies(Fragment& fragment, const Op& op, LaneMask mask) {
     const Cycle end = block.copies.empty() ? 0 : block.copies[fragment.warp->index].end_of(lane);
     const Cycle now = std::max(cluster.now, fragment.warp->clock);
     const Cycle delay = end > now ? end - now : 0;
-    // Also with nothing to wait for it is an event: the arrival is asynchronous, and copies that end in the same cycle
-    // come first because they were scheduled first.
+    // This is an event even with nothing to wait for: the arrival is asynchronous, and copies that end in the same
+    // cycle come first because they were scheduled first.
     uint64_t number = 0;
     if (observes_memory(fragment)) {
       number = announce_operation({.fragment = &fragment,

@@ -1,7 +1,7 @@
 // mbarrier.test_wait and mbarrier.try_wait.
 //
-// Nobody spins here. A poll that finds its phase still open puts its fragment to sleep until the phase ends; see
-// Fragment::idle_poll_pc for when the sleep has a limit and when not.
+// No warp spins here. A poll that finds its phase still open puts its fragment to sleep until the phase ends.
+// Fragment::idle_poll_pc explains when the sleep has a limit.
 #include <memory>
 
 #include "emulator/engines/lane_operand.hpp"
@@ -21,14 +21,14 @@ namespace {
 struct WaitDetail : OpDetail {
   const char* what = "";
   SharedOperand address;
-  LaneOperand phase;  ///< the parity, or the state that an arrival gave
+  LaneOperand phase;  ///< the parity, or the state that an arrival returned
   bool by_parity = false;
   bool sleeps = false;  ///< try_wait
   bool relaxed = false;
   LaneOperand hint;  ///< nanoseconds; absent: the chip's own limit
   RegisterOffset result = kNoRegister;
 
-  /// As the program gave it; `poll` lets only 0 and 1 pass.
+  /// Returns the parity that the program gave; `poll` accepts only 0 and 1.
   uint32_t parity_of(const Fragment& fragment, uint32_t lane) const {
     const uint64_t value = phase.at(fragment, lane);
     return by_parity ? static_cast<uint32_t>(value) : parity_of_word(value);
@@ -52,15 +52,16 @@ void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneM
   for (Observer* observer : fragment.grid().observers) observer->barrier(event);
 }
 
-/// The lanes whose phase has ended; the barriers of the others go to `open`, each with its first lane.
+/// A barrier whose phase has not ended, and the first lane that waits for it.
 struct OpenBarrier {
   BarrierReference reference;
   uint32_t address, lane;
 };
+/// Returns the lanes whose phase has ended; the barriers of the others go to `open`.
 LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::vector<OpenBarrier>& open) {
   LaneMask passed = 0;
   while (mask != 0) {
-    // Lanes with the same barrier and parity, which are nearly always all of them, are decided together.
+    // Lanes with the same barrier and parity, nearly always all of them, get one answer.
     const uint32_t leader = first_lane(mask);
     const uint64_t raw = detail.address.value.at(fragment, leader);
     const uint32_t parity = detail.parity_of(fragment, leader);
@@ -91,11 +92,11 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
   return passed;
 }
 
-/// Lists the fragment with the barriers it is going to sleep on.
+/// Adds the fragment to the waiters of the barriers that it is going to sleep on.
 Wait list_with(Fragment& fragment, const WaitDetail& detail, const std::vector<OpenBarrier>& open) {
   for (const OpenBarrier& each : open) {
     auto& waiting = each.reference.barrier->waiting;
-    // Lanes that wait for both parities of one barrier: one of them passes, so that they never sleep together.
+    // No barrier is here twice: of lanes that wait for both parities of a barrier, some pass, and then none sleeps.
     waiting.push_back(&fragment);
   }
   if (open.size() > 1) fragment.block().mbarriers.waiting_on_several.push_back(&fragment);
@@ -114,11 +115,11 @@ Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
     return passed != 0 ? Outcome::next : Outcome::yield;
   }
   if (fragment.idle_poll_pc == fragment.pc) {
-    // The second look in a row, with nothing done in between that anyone could see: only the barrier can change this.
+    // This is the second poll in a row, without an effect in between: only the barrier can change its result.
     sleep(fragment, list_with(fragment, detail, open));
     return Outcome::blocked;
   }
-  if (fragment.idle_poll_pc == Fragment::kEffect) ++*fragment.effects;  // which would be lost here
+  if (fragment.idle_poll_pc == Fragment::kEffect) ++*fragment.effects;  // the next line loses this effect
   fragment.idle_poll_pc = fragment.pc;
   if (!detail.sleeps) {
     write_result(fragment, detail, mask, 0);

@@ -20,7 +20,7 @@ std::string spell_bits(uint32_t high, uint32_t low) {
   return high == low ? fmt::format("bit {}", high) : fmt::format("bits {}:{}", high, low);
 }
 
-// A word under examination: the message of each complaint begins with what it is and its value.
+// A descriptor that is being checked. Each message begins with what it is and its value.
 class Word {
  public:
   Word(uint64_t bits, std::string_view what, uint32_t digits) : bits_(bits), what_(what), digits_(digits) {}
@@ -32,7 +32,7 @@ class Word {
     throw Fault(FaultKind::illegal_instruction, fmt::format("{} 0x{:0{}x}: {}", what_, bits_, digits_, problem),
                 {"legal: " + std::move(legal)});
   }
-  /// A field that has but one legal value.
+  /// Checks a field that has only one legal value.
   void require(uint32_t high, uint32_t low, uint64_t value, std::string_view meaning) const {
     const uint64_t found = get(high, low);
     if (found == value) return;
@@ -91,7 +91,7 @@ void check_accumulator(const Word& word, InstructionDescriptor& descriptor) {
   descriptor.d = code == 0 ? AccumulatorFormat::f16 : code == 1 ? AccumulatorFormat::f32 : AccumulatorFormat::s32;
 }
 
-// The numbers of columns that the forms of a kind have, as conditions and in words.
+// The legal numbers of columns of a form: whether N is one of them, and how a message lists them.
 struct LegalN {
   bool found;
   const char* words;
@@ -158,7 +158,7 @@ void decode_dense(const Word& word, InstructionDescriptor& descriptor) {
   descriptor.a = operand_format(word, kind, 9, 7, 'A');
   descriptor.b = operand_format(word, kind, 12, 10, 'B');
   check_accumulator(word, descriptor);
-  if (integer) word.require(14, 13, 0, "negation of A and B, which kind::i8 has not");
+  if (integer) word.require(14, 13, 0, "negation of A and B, which kind::i8 does not have");
   word.require(23, 23, 0, "reserved");
   descriptor.m = static_cast<uint32_t>(word.get(28, 24)) * 16;
   word.require(29, 29, 0, "reserved");
@@ -186,7 +186,7 @@ void decode_scaled(const Word& word, InstructionDescriptor& descriptor) {
     word.require(9, 7, 1, "format of A: e2m1");
     word.require(11, 10, 1, "format of B: e2m1");
     word.require(12, 12, 0, "reserved");
-    word.require(16, 15, 0, "MN-major operands, which kinds of 4-bit elements have not");
+    word.require(16, 15, 0, "MN-major operands, which kinds of 4-bit elements do not have");
     word.require(31, 31, 0, "K of 96, which sm_103a has; here K is 64");
     descriptor.a = descriptor.b = ElementFormat::e2m1_packed;
     descriptor.k = 64;

@@ -1,6 +1,6 @@
 // The descriptors of tcgen05.mma, tcgen05.cp and wgmma: of an operand in shared memory, and of the instruction.
-// Decoding checks everything that the chip requires; what it finds wrong is a Fault that names the field, its value and
-// what is legal. Sources: PTX ISA, "Shared memory descriptor", "Instruction descriptor", "Matrix shape"; CUTLASS,
+// Decoding checks everything that the chip requires, and throws a Fault that names the wrong field, its value and what
+// is legal. Sources: PTX ISA, "Shared memory descriptor", "Instruction descriptor", "Matrix shape"; CUTLASS,
 // cute/arch/mma_sm100_desc.hpp.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace stagecraft::emulator::machine {
 
-/// Where a matrix lies in the shared memory of its block. All in bytes.
+/// Where a matrix is in the shared memory of its block. All sizes are in bytes.
 struct SharedDescriptor {
   uint32_t start = 0;
   uint32_t leading = 0;
@@ -21,10 +21,10 @@ struct SharedDescriptor {
   Swizzle swizzle = Swizzle::none;
 };
 
-/// `what` names the operand in messages: "tcgen05.mma, descriptor of A".
+/// Decodes the descriptor of an operand. `what` names it in messages: "tcgen05.mma, descriptor of A".
 SharedDescriptor decode_shared_descriptor(uint64_t bits, std::string_view what);
 
-/// The descriptor of wgmma on sm_90a, which has the swizzle elsewhere and no version.
+/// Decodes the descriptor of wgmma on sm_90a, which has the swizzle elsewhere and no version.
 SharedDescriptor decode_warpgroup_descriptor(uint64_t bits, std::string_view what);
 
 enum class MmaKind : uint8_t { f16, tf32, f8f6f4, i8, mxf8f6f4, mxf4, mxf4nvf4 };
@@ -34,13 +34,13 @@ constexpr bool is_block_scaled(MmaKind kind) { return kind >= MmaKind::mxf8f6f4;
 
 enum class AccumulatorFormat : uint8_t { f16, f32, s32 };
 
-/// What an instruction computes.
+/// The shape and the formats of a tcgen05.mma.
 struct InstructionDescriptor {
   MmaKind kind = MmaKind::f16;
   ElementFormat a = ElementFormat::f16, b = ElementFormat::f16;
   AccumulatorFormat d = AccumulatorFormat::f32;
   uint32_t m = 128, n = 8;
-  uint32_t blocks = 1;  ///< that share the work, each supplying its part of A's rows and of B's columns: cta_group
+  uint32_t blocks = 1;  ///< cta_group: blocks that share the work, each with its part of A's rows and of B's columns
   uint32_t k = 16;      ///< elements; always 32 bytes of shared memory
   bool negate_a = false, negate_b = false;
   bool a_mn_major = false, b_mn_major = false;
@@ -49,7 +49,8 @@ struct InstructionDescriptor {
   bool scale_ue4m3 = false;                 ///< scale factors are ue4m3 instead of ue8m0
 };
 
-/// `ws`: the weight-stationary form; `pair`: cta_group::2. They have other shapes, and exclude each other.
+/// Decodes an instruction descriptor. `ws`: the weight-stationary form; `pair`: cta_group::2. These two have other
+/// shapes, and exclude each other.
 InstructionDescriptor decode_instruction_descriptor(uint32_t bits, MmaKind kind, bool ws, bool pair = false);
 
 }  // namespace stagecraft::emulator::machine

@@ -13,10 +13,10 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-constexpr uint32_t kChunk = 16;       // the smallest piece that no layout tears apart
+constexpr uint32_t kChunk = 16;       // the largest piece that is contiguous in all layouts
 constexpr uint32_t kSliceBytes = 32;  // of every row, along the K of one instruction
 
-// `swizzled`, with the mode's shifts looked up once.
+// Does the same as `swizzled`, but looks up the mode's shifts only once.
 class Placement {
  public:
   explicit Placement(const SharedDescriptor& place)
@@ -57,9 +57,10 @@ void for_each_mn_major_chunk(const SharedMatrix& matrix, Visit visit) {
   }
 }
 
-// Offsets never decrease along a row, a group of 8 rows, or the groups, and a swizzle keeps within lines of 128 bytes;
-// so none is beyond the line of the last row of the last group. That is enough for nearly all matrices; the others are
-// looked at chunk by chunk. `last_row` is the part of a row that is read at a time.
+// Returns an upper bound of the end of a matrix. Offsets never decrease along a row, a group of 8 rows, or the groups,
+// and a swizzle stays within lines of 128 bytes; so no offset is beyond the line of the last row of the last group.
+// This is enough for nearly all matrices; the others are checked chunk by chunk. `last_row` is the part of a row that
+// is read at a time.
 uint64_t largest_end(const SharedDescriptor& place, uint64_t groups_by_stride, uint64_t groups_by_leading,
                      uint64_t last_row) {
   const uint64_t end = place.start + (groups_by_stride - 1) * place.stride + (groups_by_leading - 1) * place.leading +
@@ -97,7 +98,7 @@ bool is_narrow(ElementFormat format) {
 
 const float* table_for(ElementFormat format) { return bits_of(format) <= 8 ? values_of(format).data() : nullptr; }
 
-// The rows of a K-major matrix in order, 32 bytes each, 4- and 6-bit elements unpacked to byte containers.
+// Copies the rows of a K-major matrix in order, 32 bytes each, with 4- and 6-bit elements unpacked to byte containers.
 void gather_slice(const SharedMatrix& matrix, const Block& block, uint8_t* out) {
   gather_k_major(matrix.place, block, matrix.rows, kSliceBytes, out);
   if (!is_narrow(matrix.format)) return;
@@ -108,7 +109,7 @@ void gather_slice(const SharedMatrix& matrix, const Block& block, uint8_t* out) 
   }
 }
 
-// The bytes of an MN-major matrix as rows of k, without gaps.
+// Copies the bytes of an MN-major matrix as rows of k, without gaps.
 void gather_mn_major(const SharedMatrix& matrix, const Block& block, uint8_t* out) {
   const Placement placement(matrix.place);
   for_each_mn_major_chunk(matrix, [&](uint32_t offset) {
@@ -212,7 +213,7 @@ PanelSpace& panel_space() {
 }
 
 void load_a(const SharedMatrix& matrix, const Block& block, PanelSpace& space) {
-  const MmaKernels& kernels = mma_kernels();
+  const PanelKernels& kernels = panel_kernels();
   uint8_t* const raw = reinterpret_cast<uint8_t*>(space.raw);
   if (!matrix.mn_major) {
     gather_slice(matrix, block, raw);
@@ -228,11 +229,11 @@ void load_a(const SharedMatrix& matrix, const Block& block, PanelSpace& space) {
 }
 
 void load_a(const uint32_t* cells, ElementFormat format, PanelSpace& space) {
-  mma_kernels().decode_cells(format, cells, kSliceBytes / 4, table_for(format), space.a);
+  panel_kernels().decode_cells(format, cells, kSliceBytes / 4, table_for(format), space.a);
 }
 
 void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space, uint32_t first_column) {
-  const MmaKernels& kernels = mma_kernels();
+  const PanelKernels& kernels = panel_kernels();
   float* const b = space.b + size_t{first_column} * matrix.k;
   uint8_t* const raw = reinterpret_cast<uint8_t*>(space.raw);
   if (!matrix.mn_major) {

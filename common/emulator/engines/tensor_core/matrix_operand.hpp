@@ -1,4 +1,4 @@
-// Matrix operands: checked, and decoded to panels of floats.
+// Checks matrix operands, and decodes them to panels of floats.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,16 @@ struct SharedMatrix {
   uint32_t k = 0;     ///< elements along K
 };
 
-/// Throws Fault unless the format allows the major-ness and swizzle, and all bytes lie in the block's shared memory.
+/// Throws Fault unless the format allows the major-ness and swizzle, and all bytes are in the block's shared memory.
 void check(const SharedMatrix& matrix, const Block& block, std::string_view what);
 
-/// Adds a matrix, and the shared memory that it occupies as addresses of the block. `name`: "A".
+/// Adds a matrix to a footprint, with the addresses in the block that it occupies. `name`: "A".
 void append_matrix(const SharedMatrix& matrix, const Block& block, const char* name, OperationFootprint& footprint);
-/// The same for a K-major matrix of `rows` rows of `row_bytes` bytes.
+/// Does the same for a K-major matrix of `rows` rows of `row_bytes` bytes.
 void append_matrix(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
                    const char* name, OperationFootprint& footprint);
 
-/// Scratch memory of the tensor unit's arithmetic; one per host thread.
+/// Scratch memory of the tensor core's arithmetic; one per host thread.
 struct PanelSpace;
 PanelSpace& panel_space();
 
@@ -46,16 +46,16 @@ struct alignas(64) PanelSpace {
   uint32_t cells[8 * 128];  ///< A's rows as columns of 32-bit cells
 };
 
-/// A from shared memory to `space.a`.
+/// Decodes A from shared memory to `space.a`.
 void load_a(const SharedMatrix& matrix, const Block& block, PanelSpace& space);
-/// A from 8 columns of 128 cells to `space.a`.
+/// Decodes A from 8 columns of 128 cells to `space.a`.
 void load_a(const uint32_t* cells, ElementFormat format, PanelSpace& space);
-/// B from shared memory to `space.b`, as its columns from `first_column` on.
+/// Decodes B from shared memory to the columns of `space.b` from `first_column` on.
 void load_b(const SharedMatrix& matrix, const Block& block, PanelSpace& space, uint32_t first_column = 0);
 
 /// Copies `rows` rows of `row_bytes` bytes (a multiple of 16) of a K-major matrix, in order, to `out`.
 void gather_k_major(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes, uint8_t* out);
-/// Whether all bytes of such a matrix lie in the block's shared memory; Fault otherwise.
+/// Throws Fault unless all bytes of such a matrix are in the block's shared memory.
 void check_k_major(const SharedDescriptor& place, const Block& block, uint32_t rows, uint32_t row_bytes,
                    std::string_view what);
 

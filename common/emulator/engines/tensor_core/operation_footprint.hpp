@@ -1,4 +1,4 @@
-// What one operation of the tensor unit touches, for the observers of memory.
+// The memory that one operation of the tensor core accesses, for the observers of memory.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@ namespace stagecraft::emulator::machine {
 
 struct OperationFootprint {
   std::vector<SharedRange> reads{};
-  std::vector<MatrixRead> matrices{};  ///< what `reads` are
+  std::vector<MatrixRead> matrices{};  ///< the matrices in `reads`
   std::vector<TensorRange> tensor_reads{}, tensor_writes{};
-  bool accumulates = false;  ///< adds to what `tensor_writes` hold
+  bool accumulates = false;  ///< adds to the cells in `tensor_writes`
 };
 
 }  // namespace stagecraft::emulator::machine

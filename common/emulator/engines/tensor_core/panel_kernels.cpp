@@ -4,10 +4,10 @@
 
 namespace stagecraft::emulator::machine {
 
-STAGECRAFT_DECLARE_ISA(const MmaKernels& kernels())
+STAGECRAFT_DECLARE_ISA(const PanelKernels& kernels())
 
-const MmaKernels& mma_kernels() {
-  static const MmaKernels& chosen = STAGECRAFT_CALL_ISA(kernels);
+const PanelKernels& panel_kernels() {
+  static const PanelKernels& chosen = STAGECRAFT_CALL_ISA(kernels);
   return chosen;
 }
 

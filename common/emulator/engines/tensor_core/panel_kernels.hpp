@@ -1,10 +1,10 @@
-// The arithmetic of tcgen05.mma, compiled for several levels of the host's instruction set.
+// The arithmetic of tcgen05.mma and wgmma, compiled for several levels of the host's instruction set.
 //
-// Both operands are first decoded to panels of floats; every format's values are exact in fp32. Then D is multiplied
-// up in fp32 with fused multiply-adds, one k after the other: for each element the order is ((D + a0*b0) + a1*b1) +
-// ..., whatever the shape and the host (the products of all formats are exact, so that hosts without FMA give the same
-// result, short of overflow and underflow of single products). The chip adds in an order and with a width that NVIDIA
-// does not specify ("at least single precision").
+// Both operands are first decoded to panels of floats; every format's values are exact in fp32. Then the products are
+// added to D in fp32 with fused multiply-adds, one k after another: for each element the order is
+// ((D + a0*b0) + a1*b1) + ..., for every shape and host. The products of all formats are exact, so hosts without FMA
+// give the same result, unless a single product overflows or underflows. The chip adds in an order and with a width
+// that NVIDIA does not specify ("at least single precision").
 #pragma once
 
 #include <cstdint>
@@ -23,24 +23,24 @@ struct MultiplyShape {
   uint32_t m = 128;  ///< multiple of 32
   uint32_t n = 8;    ///< multiple of 8
   uint32_t k = 16;
-  /// Lanes of D between each 16 rows and the next 16, beside those 16: 0, or 16 for M = 64.
+  /// Unused lanes of D between each 16 rows and the next 16: 0, or 16 for M = 64.
   uint32_t lane_gap = 0;
   bool accumulate = false;
 };
 
-struct MmaKernels {
+struct PanelKernels {
   /// D[n * 128 + lane(m)] (+)= sum over k of a[k * 128 + m] * b[n * shape.k + k]. D may be cells of tensor memory.
   void (*multiply)(void* d, const float* a, const float* b, const MultiplyShape& shape);
-  /// Values of `count` consecutive elements. `table` is `values_of(format)` where the format is of 8 or 4 bits.
+  /// Decodes `count` consecutive elements. `table` is `values_of(format)` for a format of 8 or 4 bits.
   void (*decode)(ElementFormat format, const void* elements, uint32_t count, const float* table, float* values);
-  /// Values of A's 32-bit cells [columns][128], which hold 1 to 8 elements along K each, as a panel [k][128].
+  /// Decodes A's 32-bit cells [columns][128], each with 1 to 8 elements along K, to a panel [k][128].
   void (*decode_cells)(ElementFormat format, const uint32_t* cells, uint32_t columns, const float* table, float* panel);
   /// out[column * out_stride + row] = in[row * in_stride + column]; rows and columns are multiples of 4.
   void (*transpose)(const uint32_t* in, uint32_t in_stride, uint32_t rows, uint32_t columns, uint32_t* out,
                     uint32_t out_stride);
 };
 
-/// Those that this processor runs best.
-const MmaKernels& mma_kernels();
+/// Returns the variant that this processor runs best.
+const PanelKernels& panel_kernels();
 
 }  // namespace stagecraft::emulator::machine

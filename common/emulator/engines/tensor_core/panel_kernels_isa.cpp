@@ -1,5 +1,5 @@
-// See mma_kernels.hpp. Compiled once per level; nothing here may call an inline function of another header (see
-// machine/isa_level.hpp), except the compiler's intrinsics, which never stand alone.
+// The functions of panel_kernels.hpp. This file is compiled once per level, so nothing here may call an inline function
+// of another header (host/isa_level.hpp), except the compiler's intrinsics, which are always inlined.
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/host/isa_level.hpp"
 
@@ -10,7 +10,7 @@
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 namespace {
 
-// One vector of floats, and how many columns of D the inner loop keeps in registers beside two of them.
+// One vector of floats, and the number of columns of D that the inner loop keeps in registers.
 #if STAGECRAFT_ISA_LEVEL == 4
 using Vector = __m512;
 constexpr uint32_t kWidth = 16, kBlockColumns = 8;
@@ -38,7 +38,7 @@ constexpr uint32_t kWidth = 4, kBlockColumns = 4;
 [[gnu::always_inline]] inline Vector zero() { return broadcast(0.0f); }
 #endif
 
-// Two vectors of lanes by kBlockColumns columns of D, all of K.
+// Multiplies two vectors of lanes by kBlockColumns columns of D, over all of K.
 [[gnu::always_inline]] inline void multiply_block(float* first, float* second, const float* a, const float* b,
                                                   uint32_t depth, bool accumulate) {
   Vector sum[kBlockColumns][2];
@@ -62,7 +62,7 @@ constexpr uint32_t kWidth = 4, kBlockColumns = 4;
   }
 }
 
-// The usual depths as constants, which turns the addresses of b into displacements.
+// Multiplies with the usual depths as constants, which turns the addresses of b into displacements.
 template <uint32_t kDepth>
 void multiply_depth(float* d, const float* a, const float* b, const MultiplyShape& shape) {
   const uint32_t depth = kDepth != 0 ? kDepth : shape.k;
@@ -98,7 +98,7 @@ union Pattern {
 
 [[gnu::always_inline]] inline float decode_bf16(uint32_t code) { return Pattern{code << 16}.value; }
 
-// f16 as a float with the same bits in the same places is worth 2^-112 of what it should be, subnormals included.
+// Decodes by a product: a float with the bits of an f16 in the same fields is 2^-112 of its value, even if subnormal.
 [[gnu::always_inline]] inline float decode_f16(uint32_t code) {
   const float magnitude = Pattern{(code & 0x7fff) << 13}.value * 0x1p112f;
   const uint32_t special = (code & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
@@ -160,7 +160,7 @@ void decode_cells(ElementFormat format, const uint32_t* cells, uint32_t columns,
   }
 }
 
-// Four by four words at a time, which compilers turn into shuffles.
+// Transposes four by four words at a time, which compilers turn into shuffles.
 typedef uint32_t Quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 void transpose(const uint32_t* in, uint32_t in_stride, uint32_t rows, uint32_t columns, uint32_t* out,
@@ -185,10 +185,10 @@ void transpose(const uint32_t* in, uint32_t in_stride, uint32_t rows, uint32_t c
   }
 }
 
-constexpr MmaKernels kKernels{multiply, decode, decode_cells, transpose};
+constexpr PanelKernels kKernels{multiply, decode, decode_cells, transpose};
 
 }  // namespace
 
-const MmaKernels& kernels() { return kKernels; }
+const PanelKernels& kernels() { return kKernels; }
 
 }  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

@@ -30,7 +30,7 @@ struct LogicalNot {
   static T apply(T a) { return a == 0 ? 1 : 0; }
 };
 
-/// Any function of three bits: bit 4a + 2b + c of the table, as a tree of choices, c first.
+/// Computes any function of three bits: bit 4a + 2b + c of the table, as a tree of choices, c first.
 struct Lop3 {
   static uint32_t apply(uint32_t a, uint32_t b, uint32_t c, Immediate table) {
     const auto entry = [&](int index) {
@@ -43,7 +43,7 @@ struct Lop3 {
   }
 };
 
-// Amounts at or beyond the width shift everything out; C++ leaves them undefined, hence the two steps.
+// Amounts equal to the width or larger shift everything out; C++ leaves them undefined, hence the two steps.
 template <typename T>
 struct ShiftLeft {
   static T apply(T a, uint32_t amount) {
@@ -69,14 +69,14 @@ template <bool Wrap>
 STAGECRAFT_INLINE uint32_t funnel_amount(uint32_t amount) {
   return Wrap ? amount & 31u : amount < 32 ? amount : 32;
 }
-/// b:a shifted left, upper half.
+/// Returns the upper half of b:a shifted left.
 template <bool Wrap>
 struct FunnelLeft {
   static uint32_t apply(uint32_t a, uint32_t b, uint32_t amount) {
     return static_cast<uint32_t>((uint64_t{b} << 32 | a) << funnel_amount<Wrap>(amount) >> 32);
   }
 };
-/// b:a shifted right, lower half.
+/// Returns the lower half of b:a shifted right.
 template <bool Wrap>
 struct FunnelRight {
   static uint32_t apply(uint32_t a, uint32_t b, uint32_t amount) {
@@ -84,7 +84,7 @@ struct FunnelRight {
   }
 };
 
-/// The byte that a selector's low three bits name, or its sign spread out.
+/// Returns the byte that a selector's low three bits name, or its sign in all bits.
 STAGECRAFT_INLINE uint32_t selected_byte(uint32_t a, uint32_t b, uint32_t selector) {
   const uint32_t shift = 8 * (selector & 3u);
   const uint32_t byte = ((selector & 4u) != 0 ? b >> shift : a >> shift) & 0xffu;
@@ -92,7 +92,8 @@ STAGECRAFT_INLINE uint32_t selected_byte(uint32_t a, uint32_t b, uint32_t select
   return (selector & 8u) != 0 ? sign : byte;
 }
 
-/// The selectors, a nibble per byte, that the special modes of prmt make of the low two bits of c (PTX ISA, "prmt").
+/// Returns the selectors, a nibble per byte, that a special mode of prmt makes from the low two bits of c (PTX ISA,
+/// "prmt").
 STAGECRAFT_INLINE uint32_t nibbles_of(Permutation mode, uint32_t c) {
   const uint32_t k = c & 3u;
   switch (mode) {
@@ -132,7 +133,7 @@ template <typename T>
 struct LeadingZeros {
   static uint32_t apply(T a) { return leading_zeros(a); }
 };
-/// Position of the highest bit that is not a copy of the sign; all ones when there is none.
+/// Returns the position of the highest bit that is not a copy of the sign; all ones when there is none.
 template <typename T, typename S, bool Amount>
 struct FindLeading {
   static uint32_t apply(T a) {
@@ -154,21 +155,21 @@ struct Reverse {
   }
 };
 
-/// Low `length` bits set; `length` may be the width.
+/// Returns a word with the low `length` bits set; `length` may be the width.
 template <typename T>
 STAGECRAFT_INLINE T ones(uint32_t length) {
   return length >= kBits<T> ? ~T{0} : static_cast<T>((T{1} << (length & (kBits<T> - 1))) - 1);
 }
 
-/// Where a field begins and how long it is: of 32 bits, the low byte of the operand counts; of 64 bits, all of it.
-/// PTX has these operands in 0 to 255 (measured on an H200).
+/// Returns where a field begins, or how long it is: the low byte of the operand for 32 bits, all of it for 64 bits
+/// (measured on an H200). PTX allows only 0 to 255.
 template <typename T>
 STAGECRAFT_INLINE uint32_t field_operand(uint32_t value) {
   if constexpr (sizeof(T) == 4) return value & 0xffu;
   return value < 0xffu ? value : 0xffu;
 }
 
-/// bfe: `length` bits of a from `start` on; bits beyond the register are copies of the sign (signed) or zero.
+/// Computes bfe: `length` bits of a from `start` on; bits beyond the register are copies of the sign (signed) or zero.
 template <typename T, typename S>
 struct ExtractField {
   static T apply(T a, uint32_t b, uint32_t c) {
@@ -184,7 +185,7 @@ struct ExtractField {
   }
 };
 
-/// bfi: b with `d` bits from bit `c` on replaced by the low bits of a.
+/// Computes bfi: b with `d` bits from bit `c` on replaced by the low bits of a.
 template <typename T>
 struct InsertField {
   static T apply(T a, T b, uint32_t c, uint32_t d) {
@@ -202,7 +203,7 @@ struct FieldMask {
     return start > 31 ? 0 : ones<uint32_t>(length) << (start & 31u);
   }
 };
-/// szext: the low b bits of a, extended by sign or zero.
+/// Computes szext: the low b bits of a, extended by sign or zero.
 template <typename S, bool Wrap>
 struct SignExtend {
   static uint32_t apply(uint32_t a, uint32_t b) {
@@ -214,8 +215,9 @@ struct SignExtend {
   }
 };
 
-/// fns: position of the n-th set bit of `mask`, counted upwards from `base` for n > 0 and downwards for n < 0 (the base
-/// itself counts as the first); 0 asks whether the base is set. All ones when there is none. (PTX ISA, "fns")
+/// Computes fns: the position of the n-th set bit of `mask`, counted upwards from `base` for n > 0 and downwards for n
+/// < 0, where the base itself counts as the first; 0 tests the base. The result is all ones when there is none (PTX
+/// ISA, "fns").
 struct FindNthSet {
   static uint32_t apply(uint32_t mask, uint32_t base, uint32_t offset) {
     if (base > 31) return 0xffffffffu;

@@ -6,7 +6,7 @@ namespace {
 
 using ptx::Type;
 
-/// a + b + carry, and the carry out.
+/// Computes a + b + carry, and the carry out.
 template <typename T>
 STAGECRAFT_INLINE T add_with_carry(T a, T b, T carry, uint8_t& out) {
   const T partial = a + b;
@@ -20,8 +20,8 @@ struct AddCarry {
   static constexpr T kStart = 0;  ///< the carry in of an instruction that takes none
   STAGECRAFT_INLINE static T apply(T a, T b, T, T carry, uint8_t& out) { return add_with_carry<T>(a, b, carry, out); }
 };
-/// The flag is that of a + ~b + 1: set when nothing is borrowed. That shows where a chain of additions goes on with the
-/// flag of a subtraction, as in nvcc's division of 128-bit integers (measured on an H200).
+/// Computes a - b with the flag of a + ~b + 1: set when nothing is borrowed. This is visible when a chain of additions
+/// continues with the flag of a subtraction, as in nvcc's division of 128-bit integers (measured on an H200).
 template <typename T>
 struct SubtractCarry {
   static constexpr T kStart = 1;

@@ -77,10 +77,10 @@ struct Number {
   }
 };
 
-/// Whether the relation holds; never when an operand is not a number.
+/// Whether the relation is true; it never is when an operand is NaN.
 template <typename Relation, typename Format>
 STAGECRAFT_INLINE bool related(typename Format::Storage a, typename Format::Storage b) {
-  // Without branches, so that the loop becomes vector code.
+  // There are no branches, so that the loop becomes vector code.
   const int holds = Relation::holds(Format::order(a), Format::order(b));
   const int numbers = int{Format::is_number(a)} & int{Format::is_number(b)};
   return (holds & numbers) != 0;
@@ -147,7 +147,7 @@ Outcome run_compare_pair(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// The bits 16-31 of the immediate where the relation (negated if bit 0) holds, else zero.
+/// Returns bits 16-31 of the immediate where the relation (negated if bit 0) is true, otherwise zero.
 template <typename Relation, typename Format>
 struct Mask {
   static uint16_t apply(uint16_t a, uint16_t b, Immediate how) {
@@ -189,7 +189,7 @@ Outcome run_predicate_logic(Fragment& fragment, const Op& op, LaneMask mask) {
 
 enum class Property : uint16_t { finite, infinite, number, notanumber, normal, subnormal };
 
-/// testp, on the magnitude's bits.
+/// Computes testp on the magnitude's bits.
 template <typename U, U Infinity, U Normal, Property Tested>
 Outcome run_test(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto* a = lanes<U>(fragment.registers, op.a);
@@ -211,7 +211,7 @@ Outcome run_test(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// The magnitude of b with the sign of a (in this order in PTX).
+/// Returns the magnitude of b with the sign of a (in this order in PTX).
 template <typename U>
 struct CopySign {
   static U apply(U a, U b) {

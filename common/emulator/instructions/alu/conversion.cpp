@@ -1,7 +1,7 @@
 // Conversions between integers and floating-point types. Compiled once per x86-64 level.
 //
-// A `cvt` becomes one handler in the common cases and a chain of them, through scratch vectors, in the rare ones: the
-// translator (translate_conversion.cpp) knows which. Integers narrower than 32 bits are handled as 32-bit lanes here.
+// A `cvt` becomes one handler in the common cases, and a chain of handlers with scratch vectors in the rare ones; the
+// translator (translate_conversion.cpp) chooses them. Integers narrower than 32 bits are 32-bit lanes here.
 #include "emulator/instructions/alu/lane_loops.hpp"
 #include "emulator/instructions/alu/numerics.hpp"
 
@@ -10,7 +10,7 @@ namespace {
 
 using ptx::Type;
 
-/// The low bits of a lane, as the integer type E, extended to the lanes of another register.
+/// Extends the low bits of a lane, as the integer type E, to the lanes of another register.
 template <typename Source, typename E, typename Destination>
 struct Extend {
   static Destination apply(Source a) { return static_cast<Destination>(static_cast<E>(a)); }
@@ -28,8 +28,8 @@ void put_extension(Catalog& catalog, Type type) {
   catalog.put(Operation::extend, type, variant(8), lane_handlers<Extend<Source, E, uint64_t>>());
 }
 
-/// 64-bit lanes into the range of an integer type; the immediate has its highest value, the detail its lowest: the
-/// range of an unsigned type begins at 0, that of a signed one at -highest - 1 (bit 63 of the immediate says signed).
+/// Clamps 64-bit lanes to the range of an integer type. The immediate has its highest value; bit 63 says signed. The
+/// range of an unsigned type begins at 0, that of a signed one at -highest - 1.
 struct ClampSigned {
   static int64_t apply(int64_t a, Immediate range) {
     const auto highest = static_cast<int64_t>(range.value & 0x7fffffffffffffffu);
@@ -47,8 +47,8 @@ struct ClampUnsigned {
 
 template <typename I, typename F>
 struct IntegerToFloat {
-  // The tricks for numbers of 64 bits or without sign leave -0 when rounding down. Asking for 0 does not help: a
-  // compiler may know that it becomes +0, and leave the question out. The sign is always that of the integer.
+  // The tricks for 64-bit or unsigned numbers yield -0 when rounding down. Testing for 0 does not help: a compiler may
+  // know that it becomes +0, and omit the test. The sign is always that of the integer.
   static F apply(I a) {
     using Bits = typename UnsignedOf<sizeof(F)>::type;
     constexpr int kSignBit = 8 * sizeof(F) - 1;
@@ -57,7 +57,7 @@ struct IntegerToFloat {
   }
 };
 
-/// An integer as a float whose last bit is sticky, good for any later rounding to 22 bits or fewer.
+/// Converts an integer to a float whose last bit is sticky, which suits any later rounding to 22 bits or fewer.
 template <typename I>
 STAGECRAFT_INLINE float odd_float_of_integer(I a) {
   if constexpr (sizeof(I) <= 4) {
@@ -99,8 +99,8 @@ struct RoundToIntegral {
   static F apply(F a) { return canonical(integral<Mode>(a)); }
 };
 
-/// Out of range: the nearest number of the type. NaN: zero, except that f64 and 64-bit integers give the highest bit
-/// alone (PTX ISA, "cvt").
+/// Converts to an integer. A value out of range becomes the nearest number of the type, and NaN zero; but with f64 or
+/// 64-bit integers NaN becomes the highest bit alone (PTX ISA, "cvt").
 template <typename F, typename I, typename Lane, RoundingMode Mode>
 struct FloatToInteger {
   static Lane apply(F a) {
@@ -120,8 +120,8 @@ struct FloatToInteger {
   }
 };
 
-// Between double precision and other formats a NaN keeps its sign and the payload's upper bits and is quieted, as the
-// processor here does it too (measured on an H200).
+// Between double precision and other formats a NaN keeps its sign and the payload's upper bits and is quieted, as on
+// the host's processor (measured on an H200).
 template <bool Flush>
 struct DoubleToFloat {
   static float apply(double a) { return flushed<Flush>(static_cast<float>(a)); }
@@ -180,7 +180,7 @@ struct PackBf16 {
   }
 };
 
-/// An operand is flushed, and its NaN the only one there is then; a result keeps the NaN that it is.
+/// Flushes an operand, and makes its NaN the canonical one; the NaN of a result is kept.
 struct FlushOperand {
   static float apply(float a) { return canonical(flush(a)); }
 };
@@ -191,7 +191,7 @@ template <typename T>
 struct Saturate {
   static T apply(T a) { return saturated(a); }
 };
-/// Magnitudes above that of the immediate (a float's bits) become it; NaN stays.
+/// Clamps magnitudes to that of the immediate (a float's bits); NaN stays.
 struct ClampMagnitude {
   static float apply(float a, Immediate limit) {
     const auto most = static_cast<uint32_t>(limit.value);
@@ -200,7 +200,7 @@ struct ClampMagnitude {
     return bits_as<float>(size > most && size <= 0x7f800000u ? most | (bits & 0x80000000u) : bits);
   }
 };
-/// Negative numbers become +0; NaN stays.
+/// Makes negative numbers +0; NaN stays.
 struct Relu {
   static float apply(float a) {
     const uint32_t bits = bits_as<uint32_t>(a);
@@ -219,10 +219,12 @@ struct ToTf32 {
     constexpr bool kAway = Mode == Tf32Rounding::away || Mode == Tf32Rounding::away_finite;
     if constexpr (kAway) increment = 0x1000u;
     const uint32_t rounded = ((size + (size < 0x7f800000u ? increment : 0u)) & ~0x1fffu) | (bits & 0x80000000u);
-    // A NaN: rounding away only cuts off, even a payload's last bit; the others have one NaN (measured on an H200).
+    // Rounding away only truncates a NaN, even a payload's last bit; the other modes have one NaN (measured on an
+    // H200).
     const uint32_t nan = kAway ? bits & ~0x1fffu : kNan32 & ~0x1fffu;
     const uint32_t result = size > 0x7f800000u ? nan : rounded;
-    // .satfinite takes the last place from whatever has reached infinity, a NaN as well (measured on an H200).
+    // .satfinite subtracts one unit in the last place from anything that has reached infinity, even a NaN (measured on
+    // an H200).
     if constexpr (Mode == Tf32Rounding::away_finite) {
       return (result & 0x7fffffffu) >= 0x7f800000u ? result - 0x2000u : result;
     }
@@ -245,7 +247,7 @@ template <typename I>
 void put_from_integer(Catalog& catalog, Type source) {
   catalog.put(Operation::integer_to_float, Type::f32, variant_of(source), lane_handlers<IntegerToFloat<I, float>>());
   catalog.put(Operation::integer_to_float, Type::f64, variant_of(source), lane_handlers<IntegerToFloat<I, double>>());
-  // Directed modes of these share one handler, which takes the mode from the immediate: filed under `zero`.
+  // The directed modes of these share one handler, listed under `zero`, which takes the mode from the immediate.
   catalog.put(Operation::integer_to_float, Type::f32, variant_of(source, RoundingMode::zero),
               directed_handlers<IntegerToFloat<I, float>>());
   catalog.put(Operation::integer_to_float, Type::f64, variant_of(source, RoundingMode::zero),
@@ -327,7 +329,7 @@ void STAGECRAFT_ISA_NAMESPACE::put_conversion(Catalog& catalog) {
   catalog.put(Operation::float_to_float, Type::f32, variant_of(Type::bf16), lane_handlers<Bf16ToFloat>());
   catalog.put(Operation::float_to_float, Type::f64, variant_of(Type::f32), lane_handlers<FloatToDouble<false>>());
   catalog.put(Operation::float_to_float, Type::f32, variant_of(Type::f64), lane_handlers<DoubleToFloat<false>>());
-  // As for integers: one handler for all directed modes.
+  // As for integers, there is one handler for all directed modes.
   catalog.put(Operation::float_to_float, Type::f32, variant_of(Type::f64, RoundingMode::zero),
               directed_handlers<DoubleToFloat<false>>());
   catalog.put(Operation::float_to_float, Type::f64, variant_of(Type::f16), lane_handlers<F16ToDouble>());

@@ -29,7 +29,7 @@ struct ReciprocalRootDouble {
   static double apply(double a) { return 1.0 / __builtin_sqrt(a); }
 };
 
-/// a * (1 / b): divisors beyond 2^126 have a reciprocal that the chip takes for zero (PTX ISA, "div").
+/// Computes a * (1 / b): the chip flushes the reciprocal of a divisor above 2^126 to zero (PTX ISA, "div").
 template <bool Flush>
 struct DivideApproximate {
   static float apply(float a, float b) {
@@ -46,8 +46,9 @@ STAGECRAFT_INLINE double flush_double(double value) {
   const uint64_t bits = bits_as<uint64_t>(value);
   return bits_as<double>((bits & 0x7fffffffffffffffu) < 0x0010000000000000u ? bits & 0x8000000000000000u : bits);
 }
-/// The upper word counts, also of a NaN; the lower word of the result is zero. NaN is 0x7fffffff00000000, and one whose
-/// payload is all in the lower word is taken for an infinity (PTX ISA, "rcp.approx.ftz.f64"; NaN measured on an H200).
+/// Computes with the upper word only, even of a NaN; the lower word of the result is zero. NaN is 0x7fffffff00000000; a
+/// NaN whose payload is only in the lower word counts as an infinity (PTX ISA, "rcp.approx.ftz.f64"; NaN measured on an
+/// H200).
 template <bool Root>
 struct Gross {
   static double apply(double a) {
@@ -64,7 +65,7 @@ Outcome run_circular(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto* a = lanes<float>(fragment.registers, op.a);
   alignas(64) float result[32];
   for (int i = 0; i < 32; ++i) {
-    const float x = flush(a[i]);  // also without .ftz (measured on an H200)
+    const float x = flush(a[i]);  // even without .ftz (measured on an H200)
     result[i] = flushed<Flush>(circular<Quarter>(x));
   }
   alignas(64) uint32_t select[32];

@@ -1,7 +1,7 @@
-// The functions that the chip approximates, computed in double precision. For the vector files only.
+// The functions that the chip approximates, computed in double precision. This header is for the vector files only.
 //
-// The chip's own errors are bounded by the PTX ISA (2^-22 for ex2 and lg2, 2^-20.5 for sin and cos on [-2pi, 2pi],
-// 2^-11 for tanh); what is here errs by less than 2^-40 before it is rounded, hence lies within every such bound.
+// The PTX ISA bounds the chip's own errors (2^-22 for ex2 and lg2, 2^-20.5 for sin and cos on [-2pi, 2pi], 2^-11 for
+// tanh). The results here have errors below 2^-40 before they are rounded, and so are within every bound.
 #pragma once
 
 #include "emulator/instructions/alu/numerics.hpp"
@@ -9,10 +9,10 @@
 namespace stagecraft::emulator::machine::alu {
 namespace {
 
-/// Adding this to a double of at most 2^50 rounds it to an integer, which then stands in the low bits.
+/// Adding this to a double of at most 2^50 rounds it to an integer, which is then in the low bits.
 inline constexpr double kRoundingShift = 0x1.8p+52;
 
-/// 2^x for x clamped to [-1000, 1000]; NaN gives some number.
+/// Returns 2^x for x clamped to [-1000, 1000]; for NaN, some number.
 STAGECRAFT_INLINE double power_of_two(double x) {
   x = x < 1000.0 ? x : 1000.0;
   x = x > -1000.0 ? x : -1000.0;
@@ -66,13 +66,13 @@ STAGECRAFT_INLINE float hyperbolic_tangent(float x) {
   return x == x ? result : canonical_nan<float>();
 }
 
-/// The sine, or the cosine if `Quarter` is 1. As on the chip, the argument is first made a number of turns of single
-/// precision, rounded toward zero (measured on an H200): what that loses is the error of large arguments.
+/// Returns the sine, or the cosine if `Quarter` is 1. As on the chip, the argument is first converted to turns in
+/// single precision, rounded toward zero (measured on an H200). This rounding is the error of large arguments.
 template <int Quarter>
 STAGECRAFT_INLINE float circular(float x) {
   const double product = static_cast<double>(x) * 0x1.45f306p-3;  // 1 / (2 pi); exact
   const double turns = bits_as<double>(bits_as<uint64_t>(product) & ~uint64_t{0x1fffffff});
-  // From 2^23 on there are whole turns only; NaN and infinities are left to the end.
+  // From 2^23 on there are whole turns only; NaN and infinities are handled at the end.
   const double size = turns < 0 ? -turns : turns;
   const double quarters = size < 0x1p+23 ? 4.0 * turns : 0.0;
   const double shifted = quarters + kRoundingShift;
@@ -86,7 +86,7 @@ STAGECRAFT_INLINE float circular(float x) {
   const double cosine =
       1.0 + z * (-1.0 / 2 + z * (1.0 / 24 + z * (-1.0 / 720 +
                                                  z * (1.0 / 40320 + z * (-1.0 / 3628800 + z * (1.0 / 479001600.0))))));
-  // Choices by bit operations, which every level has for vectors.
+  // Select with bit operations, which every level has for vectors.
   const uint64_t odd = 0 - (quadrant & 1u);
   const uint64_t value = (bits_as<uint64_t>(cosine) & odd) | (bits_as<uint64_t>(sine) & ~odd);
   const auto result = static_cast<float>(bits_as<double>(value ^ (quadrant & 2u) << 62));

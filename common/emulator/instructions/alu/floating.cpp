@@ -9,7 +9,7 @@ namespace {
 
 using ptx::Type;
 
-/// A result as the modifiers want it: flushed, NaN made canonical, saturated.
+/// Applies the modifiers to a result: flushes, makes NaN canonical, saturates.
 template <int Flags, typename T>
 STAGECRAFT_INLINE T finished(T value) {
   value = flushed<(Flags & kFlush) != 0>(value);
@@ -22,8 +22,8 @@ STAGECRAFT_INLINE T taken(T value) {
 }
 
 /// With .ftz a result counts as subnormal if it is one when rounded as if the exponent had no limit (measured on an
-/// H200). A result that came out as the least normal number leaves that open: the same result 2^100 times as large
-/// tells. Where that overflows, the result itself was exact.
+/// H200). If the result is the least normal number, computing it 2^100 times as large decides. If that overflows, the
+/// result was exact.
 inline constexpr float kEnlarge = 0x1p+100f;
 template <int Flags, typename T, typename Enlarged>
 STAGECRAFT_INLINE T without_subnormal(T value, Enlarged enlarged) {
@@ -65,7 +65,7 @@ struct MultiplyAdd {
     return finished<Flags, T>(carried(sum, b, c, a));
   }
 };
-/// The same under a directed rounding mode, where the baseline's replacement for the fused operation does not hold.
+/// Does the same under a directed rounding mode, where the baseline's replacement for the fused operation is not right.
 template <typename T, int Flags>
 struct MultiplyAddDirected {
   static T apply(T a, T b, T c) {
@@ -109,8 +109,8 @@ STAGECRAFT_INLINE T magnitude(T value) {
   return bits_as<T>(bits_as<typename UnsignedOf<sizeof(T)>::type>(value) & ~kSignBit<T>);
 }
 
-// Arithmetic to the chip, which adds zero: a NaN becomes the one of single precision, and in double precision keeps
-// even its sign (measured on an H200).
+// The chip treats these as arithmetic that adds zero: a NaN becomes the one of single precision, and in double
+// precision keeps even its sign (measured on an H200).
 template <typename T, int Flags>
 struct Absolute {
   static T apply(T a) { return canonical(carried(magnitude(taken<Flags>(a)), a, a)); }
@@ -123,8 +123,8 @@ struct Negate {
   }
 };
 
-/// The lesser (or greater) of two: a NaN loses to a number unless .NaN; -0 is less than +0; .xorsign.abs compares the
-/// magnitudes and gives the result the exclusive or of the signs.
+/// Returns the lesser (or greater) of two. The result is the number if one is NaN, unless .NaN; -0 is less than +0;
+/// .xorsign.abs compares the magnitudes, and the sign of the result is the exclusive or of the signs.
 template <typename T, bool Greater, int Flags>
 STAGECRAFT_INLINE T extreme(T a, T b) {
   using U = typename UnsignedOf<sizeof(T)>::type;
@@ -135,7 +135,7 @@ STAGECRAFT_INLINE T extreme(T a, T b) {
     a = magnitude(a);
     b = magnitude(b);
   }
-  // Equal values differ only as zeros do: for the lesser one takes the or of the bits, for the greater the and.
+  // Equal values differ only if they are zeros: the lesser has the or of the bits, the greater the and.
   const U tie = Greater ? bits_as<U>(a) & bits_as<U>(b) : bits_as<U>(a) | bits_as<U>(b);
   const T chosen = (Greater ? a > b : a < b) ? a : b;
   T result = a == b ? bits_as<T>(tie) : chosen;
@@ -159,7 +159,7 @@ struct Extreme3 {
   }
 };
 
-/// Nearest, and directed as the immediate says.
+/// Adds handlers that round to nearest, and handlers that round as the immediate says.
 template <typename F, int PerLane = 1>
 void put_both(Catalog& catalog, Operation operation, Type type, int flags) {
   catalog.put(operation, type, static_cast<uint16_t>(flags), lane_handlers<F, PerLane>());

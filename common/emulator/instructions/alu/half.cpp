@@ -1,8 +1,8 @@
 // Arithmetic on f16, f16x2, bf16 and bf16x2. Compiled once per x86-64 level.
 //
-// Every operation is rounded once. Sums of f16 are rounded to float first, which is harmless for a single addition
-// (float has more than twice the digits); products are exact in float (f16) or double (bf16); the fused operation takes
-// the sum rounded to odd, which the second rounding cannot spoil.
+// Every operation rounds once. Sums of f16 are rounded to float first, which is harmless for a single addition, because
+// float has more than twice the digits. Products are exact in float (f16) or double (bf16). The fused operation rounds
+// the sum to odd, after which the second rounding is right.
 #include "emulator/instructions/alu/elementary.hpp"
 #include "emulator/instructions/alu/lane_loops.hpp"
 
@@ -22,7 +22,7 @@ struct F16 {
   STAGECRAFT_INLINE static float fused(float a, float b, float c) { return odd_sum(a * b, c); }
 
 #if STAGECRAFT_ISA_LEVEL == 4
-  /// The forms without a mask draw false warnings about uninitialised values from g++ 12.
+  /// g++ 12 issues false warnings about uninitialised values for the forms without a mask.
   static constexpr __mmask16 kAll = 0xffff;
 #endif
   template <int N>
@@ -40,7 +40,7 @@ struct F16 {
     for (int i = 0; i < N; ++i) out[i] = float_from_f16(in[i]);
 #endif
   }
-  /// NaN may come out with any payload.
+  /// A NaN may have any payload.
   template <int N>
   STAGECRAFT_INLINE static void narrow(const float* in, uint16_t* out) {
 #if STAGECRAFT_ISA_LEVEL == 4
@@ -60,7 +60,7 @@ struct F16 {
   }
 };
 
-/// Products of bf16 can leave the range of float on both sides: they are made in double, and rounded to odd.
+/// Products of bf16 can leave the range of float on both sides, so they are computed in double and rounded to odd.
 struct Bf16 {
   static constexpr uint16_t kInfinity = 0x7f80, kLeastNormal = 0x0080, kOne = 0x3f80;
   STAGECRAFT_INLINE static float cut_off(float power) {
@@ -106,7 +106,7 @@ STAGECRAFT_INLINE uint16_t finished(uint16_t bits, uint64_t flags) {
   return (flags & kHalfSaturate) != 0 ? clamped : result;
 }
 
-// The operations, on operands widened to float and with a result still to be rounded to the format.
+// The operations, on operands widened to float; the result is still to be rounded to the format.
 template <typename Format>
 struct Add {
   STAGECRAFT_INLINE static float apply(float a, float b) { return a + b; }
@@ -123,7 +123,7 @@ template <typename Format>
 struct MultiplyAdd {
   STAGECRAFT_INLINE static float apply(float a, float b, float c) { return Format::fused(a, b, c); }
 };
-/// Cut off, not rounded, as measured on an H200 for every f16 but one.
+/// Truncates and does not round, as measured on an H200 for every f16 except one.
 template <typename Format>
 struct Exponential2 {
   STAGECRAFT_INLINE static float apply(float a) { return Format::cut_off(exponential2(a)); }
@@ -142,7 +142,7 @@ inline constexpr int kSources<float (*)(float, float)> = 2;
 template <>
 inline constexpr int kSources<float (*)(float, float, float)> = 3;
 
-/// The NaN that a tensor copy fills in for what lies outside; with .oob it makes a product vanish.
+/// The NaN that a tensor copy fills in for elements out of bounds; with .oob it makes a product zero.
 inline constexpr uint16_t kOutOfBounds = 0x7ff7;
 
 template <typename Format, bool Flagged, int N>
@@ -153,7 +153,7 @@ STAGECRAFT_INLINE void load(const std::byte* registers, RegisterOffset offset, u
   Format::template widen<N>(halves, out);
 }
 
-/// All lanes in steps, each of them vector code: widen, compute, narrow, tidy up, write.
+/// Computes all lanes in steps, each of them vector code: widen, compute, narrow, apply the modifiers, write.
 template <typename Format, typename F, bool Flagged, int PerLane, bool Full>
 Outcome run_half(Fragment& fragment, const Op& op, LaneMask mask) {
   constexpr int N = 32 * PerLane;
@@ -170,7 +170,7 @@ Outcome run_half(Fragment& fragment, const Op& op, LaneMask mask) {
     if constexpr (kCount == 3) result[i] = F::apply(x[i], y[i], z[i]);
   }
   if constexpr (Flagged && kCount > 1 && Format::kLeastNormal == F16::kLeastNormal) {
-    // .ftz: what stays below 2^-14 when it is rounded to 11 bits (measured on an H200).
+    // .ftz flushes results that are below 2^-14 when they are rounded to 11 bits (measured on an H200).
     if ((op.immediate & kHalfFlush) != 0) {
       for (int i = 0; i < N; ++i) {
         const uint32_t bits = bits_as<uint32_t>(result[i]);
@@ -180,7 +180,7 @@ Outcome run_half(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   Format::template narrow<N>(result, halves);
   if constexpr (Flagged && kCount == 3 && Format::kLeastNormal == Bf16::kLeastNormal) {
-    // The result is rounded to odd, so that cutting it off is right as well.
+    // The result is rounded to odd, so truncating it is right too.
     if ((op.immediate & kHalfTowardZero) != 0) {
       for (int i = 0; i < N; ++i) halves[i] = bf16_from_float<RoundingMode::zero>(result[i]);
     }
@@ -235,7 +235,7 @@ struct Extreme {
     const bool xor_sign = Flagged && (how.value & kHalfXorSign) != 0;
     a = xor_sign ? a & 0x7fffu : a;
     b = xor_sign ? b & 0x7fffu : b;
-    // Sign and magnitude to two's complement, with -0 below +0.
+    // Converts sign and magnitude to two's complement, with -0 below +0.
     const auto left = static_cast<int16_t>(a >> 15 != 0 ? 0x8000u - a - 1u : a);
     const auto right = static_cast<int16_t>(b >> 15 != 0 ? 0x8000u - b - 1u : b);
     const bool a_nan = is_nan<Format>(a), b_nan = is_nan<Format>(b);

@@ -1,4 +1,4 @@
-// The table of arithmetic handlers: what the vector files provide, and where the translators find it.
+// The table of arithmetic handlers: the vector files fill it, and the translators read it.
 //
 // The handlers are compiled once per x86-64 level; the table is filled from the best level that this processor has.
 #pragma once
@@ -16,8 +16,8 @@ struct Handlers {
   Handler masked = nullptr;
 };
 
-/// What a handler computes. Its operands are `Op::a`, `b`, `c` in the order of the PTX instruction (a fourth source is
-/// the offset in `Op::immediate`), unless a comment says otherwise.
+/// The operation of a handler. Its operands are `Op::a`, `b`, `c` in the order of the PTX instruction (a fourth source
+/// is the offset in `Op::immediate`), unless a comment says otherwise.
 enum class Operation : uint8_t {
   // Integer. `mul_wide` and `mad_wide` are named by the type of the narrow operands.
   add,
@@ -66,7 +66,7 @@ enum class Operation : uint8_t {
   permute,       ///< variant: Permutation
   population,
   leading_zeros,
-  find_leading,  ///< variant: 1 gives the shift amount
+  find_leading,  ///< variant: 1 returns the shift amount
   reverse,
   extract_field,
   insert_field,
@@ -86,7 +86,7 @@ enum class Operation : uint8_t {
   mask_le,
   mask_number,
   test_property,    ///< variant: finite, infinite, number, notanumber, normal, subnormal, from 0
-  select,           ///< a where the predicate c (xor the low half of immediate) holds, else b
+  select,           ///< a where the predicate c (xor the low half of immediate) is true, otherwise b
   predicate_logic,  ///< immediate: flip of a in the low half, the rest as ComparisonTail
   copy_sign,
   // Floating point. Variant: a set of Rounding flags.
@@ -108,7 +108,7 @@ enum class Operation : uint8_t {
   // Conversions. The variant of a conversion is its source type, with the RoundingMode in bits 8 and 9; where
   // the destination is f32 or f64, `zero` stands for every directed mode, which is then in the immediate.
   extend,            ///< variant: source lane bytes | destination lane bytes << 4; the type is that of the value
-  clamp_integer,     ///< 64-bit lanes; immediate: highest value, bit 63 set if the lowest is not 0 but -highest - 1
+  clamp_integer,     ///< 64-bit lanes; immediate: highest value; bit 63 set if the lowest is -highest - 1, not 0
   integer_to_float,  ///< from 32- and 64-bit integers
   float_to_integer,  ///< from f32 and f64; integers below 32 bits come as 32-bit lanes
   float_to_float,
@@ -131,7 +131,7 @@ enum class Operation : uint8_t {
   pack_integers,  ///< cvt.pack; immediate: bits of a field, and bit 8 if signed; c is shifted up above the two fields
 };
 
-/// Bits of the variant of floating-point operations; which of them an operation has is told where it is defined.
+/// Bits of the variant of floating-point operations; the definition of an operation shows which of them it has.
 enum Variant : uint16_t {
   kPlain = 0,
   kFlush = 1,     ///< .ftz
@@ -143,7 +143,7 @@ enum Variant : uint16_t {
   kPair = 64,     ///< u16, s16: two to a 32-bit register
 };
 
-/// Rounding modes, numbered as the x86 control word numbers them.
+/// Rounding modes, with the numbers of the x86 control word.
 enum class RoundingMode : uint8_t { nearest = 0, down = 1, up = 2, zero = 3 };
 
 enum HalfFlag : uint64_t {
@@ -171,15 +171,16 @@ enum ComparisonTail : uint64_t {
 enum class NarrowFormat : uint16_t { e4m3, e5m2, e2m3, e3m2, e2m1 };
 enum NarrowFlag : uint64_t { kNarrowRelu = 1, kNarrowUp = 2, kNarrowFinite = 4 };
 
-/// Modes of prmt, as variant.
+/// Modes of prmt, used as the variant.
 enum class Permutation : uint8_t { by_nibble, f4e, b4e, rc8, ecl, ecr, rc16 };
 
-/// The handlers that one level provides, by operation, type and variant.
+/// The handlers of one level, by operation, type and variant.
 class Catalog {
  public:
-  /// Called by the vector files only; not inline, so that nothing of it is compiled for a higher level.
+  /// Adds handlers. Only the vector files call it; it is not inline, so that none of its code is compiled for a higher
+  /// level.
   void put(Operation operation, ptx::Type type, uint16_t variant, Handlers handlers);
-  /// Null handlers when there is no such combination.
+  /// Returns the handlers of a combination; null handlers when there is none.
   Handlers find(Operation operation, ptx::Type type, uint16_t variant = 0) const;
   size_t size() const;
 
@@ -193,10 +194,10 @@ class Catalog {
   Table* table_;
 };
 
-/// The handlers of a level (1, 3 or 4, see isa_level.hpp) that was built and that this processor must have; made on
-/// first use, never freed.
+/// Returns the handlers of a level (1, 3 or 4, see isa_level.hpp), which must be built and which this processor must
+/// have. They are made on first use and never freed.
 const Catalog& catalog_of_level(int level);
-/// The handlers of `isa_level()`.
+/// Returns the handlers of `isa_level()`.
 const Catalog& catalog();
 
 }  // namespace stagecraft::emulator::machine::alu

@@ -1,6 +1,6 @@
 // Integer arithmetic on 16, 32 and 64 bits and on packed 16-bit pairs. Compiled once per x86-64 level.
 //
-// Arithmetic is done on unsigned types wherever wrapping is meant, because signed overflow is undefined in C++.
+// Arithmetic that wraps is done on unsigned types, because signed overflow is undefined in C++.
 #include "emulator/instructions/alu/lane_loops.hpp"
 
 namespace stagecraft::emulator::machine::alu {
@@ -53,7 +53,7 @@ using Unsigned = typename Properties<T>::Unsigned;
 template <typename T>
 using Wide = typename Properties<T>::Wide;
 
-/// Product modulo 2^bits; 16-bit factors would be promoted to int, whose product can overflow.
+/// Returns the product modulo 2^bits; 16-bit factors would be promoted to int, whose product can overflow.
 template <typename T>
 STAGECRAFT_INLINE T product_low(T a, T b) {
   if constexpr (sizeof(T) == 2) {
@@ -119,7 +119,7 @@ struct MultiplyAddWide {
   static Wide<T> apply(T a, T b, Wide<T> c) { return sum<Wide<T>>(MultiplyWide<T>::apply(a, b), c); }
 };
 
-/// The 48-bit product of the low 24 bits of the factors.
+/// Returns the 48-bit product of the low 24 bits of the factors.
 template <typename T>
 STAGECRAFT_INLINE uint64_t product_24(T a, T b) {
   if constexpr (Properties<T>::is_signed) {
@@ -152,10 +152,11 @@ struct MultiplyAdd24HighSaturate {
   }
 };
 
-// Division by zero gives all ones, quotient and remainder alike, as the sequences of ptxas do on the chip; and the most
-// negative number divided by -1 wraps. PTX leaves both open.
+// After a division by zero, quotient and remainder are all ones, as with ptxas's code on the chip; the most negative
+// number divided by -1 wraps. PTX leaves both open.
 
-/// 16 and 32 bits through double, which holds both operands exactly and whose quotient, truncated, is never off.
+/// Divides 16- and 32-bit integers in double, which represents both operands exactly; the truncated quotient is always
+/// right.
 template <typename T>
 STAGECRAFT_INLINE T quotient_narrow(T a, T b) {
   const double divisor = b == 0 ? 1.0 : static_cast<double>(b);
@@ -223,7 +224,7 @@ struct Maximum {
     return Relu && most < 0 ? T{0} : most;
   }
 };
-/// c + |a - b|; the difference of two signed numbers always fits the unsigned type.
+/// Returns c + |a - b|; the difference of two signed numbers always fits the unsigned type.
 template <typename T>
 struct SumOfDifference {
   static T apply(T a, T b, T c) {
@@ -288,7 +289,7 @@ void put_common(Catalog& catalog, Type type) {
   }
 }
 
-/// Operations that do not depend on the sign: the same handlers under both types.
+/// Adds operations that do not depend on the sign: the same handlers under both types.
 template <typename U>
 void put_modular(Catalog& catalog, Type unsigned_type, Type signed_type) {
   for (const Type type : {unsigned_type, signed_type}) {

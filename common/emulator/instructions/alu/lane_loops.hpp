@@ -1,7 +1,8 @@
-// From a function on one lane to a pair of handlers on 32 lanes. For the vector files only.
+// Makes a pair of handlers on 32 lanes from a function on one lane. This header is for the vector files only.
 //
 // Everything is in an unnamed namespace: these files are compiled for several processors, and the linker must never
-// choose the AVX-512 copy of a shared inline function for the baseline. For the same reason no std:: templates here.
+// choose the AVX-512 copy of a shared inline function for the baseline. For the same reason there are no std::
+// templates here.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@
 #include "emulator/instructions/alu/levels.hpp"
 #include "emulator/state/grid.hpp"
 
-// A destination either is a source exactly or does not overlap it, so no iteration depends on another.
+// A destination is either exactly a source or does not overlap it, so no iteration depends on another.
 #if defined(__clang__)
 #define STAGECRAFT_LANES _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -28,7 +29,7 @@
 namespace stagecraft::emulator::machine::alu {
 namespace {
 
-/// Registers are read as whatever type an instruction says, so no type may be assumed of their memory.
+/// An instruction decides the type as which a register is read, so the compiler may assume no type of its memory.
 template <typename T>
 struct Aliased {
   typedef T __attribute__((may_alias)) type;
@@ -64,7 +65,7 @@ struct UnsignedOf<8> {
   using type = uint64_t;
 };
 
-/// Last argument of a lane function that also wants `Op::immediate`.
+/// Last argument of a lane function that also needs `Op::immediate`.
 struct Immediate {
   uint64_t value;
 };
@@ -74,7 +75,7 @@ inline constexpr bool kIsExtra = false;
 template <>
 inline constexpr bool kIsExtra<Immediate> = true;
 
-/// Writes one lane, keeping it where `keep` is all ones rather than zero.
+/// Writes one lane if `keep` is zero; keeps its old value if `keep` is all ones.
 template <typename R>
 STAGECRAFT_INLINE void blend(typename Aliased<R>::type& destination, R result,
                              typename UnsignedOf<sizeof(R)>::type select) {
@@ -83,7 +84,7 @@ STAGECRAFT_INLINE void blend(typename Aliased<R>::type& destination, R result,
   destination = bits_as<R>(static_cast<U>((bits_as<U>(result) & select) | (bits_as<U>(old) & static_cast<U>(~select))));
 }
 
-/// Bit i of a mask: a table, because not every level can shift each lane by its own amount.
+/// Bit i of a mask. It is a table because not every level can shift each lane by its own amount.
 inline constexpr uint32_t kLaneBit[32] = {
     1u << 0,  1u << 1,  1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,  1u << 8,  1u << 9,  1u << 10,
     1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15, 1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21,
@@ -101,7 +102,7 @@ STAGECRAFT_INLINE void spread(LaneMask mask, typename Aliased<U>::type* select) 
   }
 }
 
-/// The loops over F::apply, taken apart by its signature.
+/// The loops over F::apply, chosen by its signature.
 template <typename F, int PerLane, bool Full, typename Signature>
 struct Loop;
 
@@ -229,14 +230,14 @@ Outcome run_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-/// Handlers that apply `F::apply` to every element; `PerLane` is 2 for packed pairs.
+/// Returns handlers that apply `F::apply` to every element; `PerLane` is 2 for packed pairs.
 template <typename F, int PerLane = 1>
 Handlers lane_handlers() {
   return {run_lanes<F, PerLane, true>, run_lanes<F, PerLane, false>};
 }
 
-/// While it lives, arithmetic of this thread rounds as `mode` says. What is between construction and destruction must
-/// go through memory, which the register file does.
+/// Makes arithmetic of this thread round as `mode` says while it lives. Values that are computed meanwhile must go
+/// through memory, as those in the register file do.
 class RoundingScope {
  public:
 #if defined(__x86_64__)
@@ -275,16 +276,16 @@ template <typename F, int PerLane, bool Full>
   return Outcome::next;
 }
 
-/// As `lane_handlers`, rounding as the low bits of `Op::immediate` say.
+/// Does the same as `lane_handlers`, but the low bits of `Op::immediate` are the rounding mode.
 template <typename F, int PerLane = 1>
 Handlers directed_handlers() {
   return {run_lanes_directed<F, PerLane, true>, run_lanes_directed<F, PerLane, false>};
 }
 
-/// The handler for an operation that is the same for every mask.
+/// Returns the handlers of an operation whose handler is the same for every mask.
 inline Handlers both(Handler handler) { return {handler, handler}; }
 
-/// One bit per lane from one byte per lane (0 or 255).
+/// Makes a mask with one bit per lane from one byte per lane (0 or 255).
 STAGECRAFT_INLINE LaneMask gather_mask(const uint8_t* truth) {
 #if STAGECRAFT_ISA_LEVEL >= 3
   return static_cast<LaneMask>(_mm256_movemask_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(truth))));
@@ -300,7 +301,7 @@ STAGECRAFT_INLINE LaneMask gather_mask(const uint8_t* truth) {
 #endif
 }
 
-/// Replaces the bits of a predicate that the mask has.
+/// Replaces the bits of a predicate that are in the mask.
 STAGECRAFT_INLINE void write_predicate(std::byte* registers, RegisterOffset offset, LaneMask value, LaneMask mask) {
   auto* destination = lanes<LaneMask>(registers, offset);
   *destination = (*destination & ~mask) | (value & mask);

@@ -1,4 +1,4 @@
-// What each level's vector files provide to the catalog: one function per file, in a namespace per level.
+// The functions by which the vector files fill the catalog: one per file, in a namespace per level.
 #pragma once
 
 #include "emulator/host/isa_level.hpp"

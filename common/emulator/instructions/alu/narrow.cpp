@@ -1,8 +1,8 @@
 // Conversions to and from floating-point formats of 8, 6 and 4 bits, and of scale factors. Compiled once per x86-64
 // level.
 //
-// Results beyond the range: PTX ISA, "cvt"; checked against the CUDA headers' own host conversions
-// (tests/emulator/alu).
+// Source for results beyond the range: PTX ISA, "cvt". A test compares with the host conversions of the CUDA headers
+// (tests/emulator/instructions/alu).
 #include <bit>
 
 #include "emulator/instructions/alu/lane_loops.hpp"
@@ -14,7 +14,7 @@ namespace {
 
 using ptx::Type;
 
-/// To nearest even, saturating to the largest finite magnitude.
+/// Rounds to nearest even, and saturates at the largest finite magnitude.
 template <typename Format>
 STAGECRAFT_INLINE uint32_t encode(float value, bool relu) {
   const uint32_t bits = bits_as<uint32_t>(value);
@@ -24,7 +24,7 @@ STAGECRAFT_INLINE uint32_t encode(float value, bool relu) {
   constexpr uint32_t kRebias = 127 - Format::kBias;
   const uint32_t rebased = magnitude - (kRebias << 23);
   const uint32_t normal = (rebased + rounding_increment<RoundingMode::nearest>(rebased, kDropped, false)) >> kDropped;
-  // Subnormal: the significand in units of the least number; more than 25 dropped bits leave nothing.
+  // Subnormal: the significand in units of the least number; when more than 25 bits are dropped, none is left.
   const uint32_t exponent = magnitude >> 23;
   const uint32_t significand = (magnitude & 0x007fffffu) | 0x00800000u;
   const uint32_t distance = kDropped + kRebias + 1 - exponent;
@@ -38,7 +38,7 @@ STAGECRAFT_INLINE uint32_t encode(float value, bool relu) {
   return nan ? Format::kNan : code;
 }
 
-/// Exact: every number of these formats is one of f16. NaN becomes 0x7fff.
+/// Converts exactly, because every number of these formats is one of f16. NaN becomes 0x7fff.
 template <typename Format>
 constexpr uint16_t decode(uint32_t code, bool relu) {
   const uint32_t magnitude = code & (Format::kSignBit - 1);
@@ -57,8 +57,8 @@ constexpr uint16_t decode(uint32_t code, bool relu) {
   }
   return static_cast<uint16_t>(result | (negative ? 0x8000u : 0u));
 }
-/// By code, without and with .relu. Made by the compiler, and a plain array: a file of one x86-64 level must run
-/// nothing at the start and call no function that others have.
+/// The values by code, without and with .relu. The compiler computes this plain array, because a file of one x86-64
+/// level must run nothing at start-up and call no function of other files.
 template <typename Format>
 struct Decoded {
   uint16_t values[2][2 * Format::kSignBit] = {};
@@ -100,13 +100,13 @@ struct WidenPair {
   }
 };
 
-/// The exponent of |x| as a scale factor: 2^(code - 127); 255 is NaN. Rounds toward zero, or up with kNarrowUp.
+/// Returns the exponent of |x| as a scale factor 2^(code - 127); 255 is NaN. Rounds toward zero, or up with kNarrowUp.
 STAGECRAFT_INLINE uint32_t encode_scale(float value, uint64_t flags) {
   const uint32_t magnitude = bits_as<uint32_t>(value) & 0x7fffffffu;
   const bool up = (flags & kNarrowUp) != 0, finite = (flags & kNarrowFinite) != 0;
   const uint32_t fraction = magnitude & 0x007fffffu;
   uint32_t code = magnitude >> 23;
-  // 2^-127 is the least scale, and lies half-way up the subnormals: what is above it rounds up to 2^-126.
+  // 2^-127 is the least scale, in the middle of the subnormals; larger ones round up to 2^-126.
   const bool above = code == 0 ? fraction > 0x00400000u : fraction != 0;
   code += up && above ? 1 : 0;
   code = code > 0xfeu ? (finite ? 0xfeu : 0xffu) : code;

@@ -1,4 +1,4 @@
-// The floating-point formats of 8, 6 and 4 bits (OCP MX formats). For the vector files only.
+// The floating-point formats of 8, 6 and 4 bits (OCP MX formats). This header is for the vector files only.
 #pragma once
 
 #include <cstdint>

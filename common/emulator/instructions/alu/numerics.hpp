@@ -1,5 +1,5 @@
 // Floating-point formats on bits: NaN, flushing, and conversions between binary64, binary32 and the 16-bit formats.
-// For the vector files only; branch-free, so that loops over lanes become vector code.
+// This header is for the vector files only; it is branch-free, so that loops over lanes become vector code.
 #pragma once
 
 #include "emulator/instructions/alu/lane_loops.hpp"
@@ -22,14 +22,14 @@ STAGECRAFT_INLINE double canonical_nan<double>() {
   return bits_as<double>(kNan64);
 }
 
-/// Results that are NaN: single precision has one, 0x7fffffff; double precision keeps payloads (PTX ISA,
+/// Returns the NaN that a result is: single precision has only 0x7fffffff, double precision keeps payloads (PTX ISA,
 /// "Floating-Point Instructions").
 STAGECRAFT_INLINE float canonical(float value) { return value == value ? value : canonical_nan<float>(); }
 STAGECRAFT_INLINE double canonical(double value) { return value; }
 
-/// Which NaN a double-precision result is when operands are: that of `first`, or else of `second`, quieted; `value`
-/// when neither is. Given explicitly, because otherwise the order in which the compiler takes operands decides. The
-/// orders that the handlers pass are an H200's (tests/conformance/expected). Single precision has only one NaN.
+/// Returns the NaN of a double-precision result whose operands are NaN: `first`, or otherwise `second`, quieted;
+/// `value` when neither is NaN. It is explicit because otherwise the compiler's order of operands decides. The handlers
+/// pass the order of an H200 (tests/conformance/expected). Single precision has only one NaN.
 STAGECRAFT_INLINE float carried(float value, float, float) { return value; }
 STAGECRAFT_INLINE double carried(double value, double first, double second) {
   constexpr uint64_t kQuiet = 0x0008000000000000u;
@@ -37,7 +37,7 @@ STAGECRAFT_INLINE double carried(double value, double first, double second) {
   return nan != nan ? bits_as<double>(bits_as<uint64_t>(nan) | kQuiet) : value;
 }
 
-/// Subnormals become zero of the same sign.
+/// Makes a subnormal a zero of the same sign.
 STAGECRAFT_INLINE float flush(float value) {
   const uint32_t bits = bits_as<uint32_t>(value);
   return bits_as<float>((bits & 0x7fffffffu) < 0x00800000u ? bits & 0x80000000u : bits);
@@ -51,7 +51,7 @@ STAGECRAFT_INLINE double flushed(double value) {
   return value;
 }
 
-/// .sat: into [0, 1], NaN to +0.
+/// Does what .sat does: clamps to [0, 1], and NaN to +0.
 template <typename T>
 STAGECRAFT_INLINE T saturated(T value) {
   const T positive = value > T{0} ? value : T{0};
@@ -63,7 +63,7 @@ STAGECRAFT_INLINE T saturated(T value) {
 // call no function that other files share (host/isa_level.hpp).
 STAGECRAFT_INLINE float float_from_bf16(uint16_t bits) { return bits_as<float>(static_cast<uint32_t>(bits) << 16); }
 
-/// Exact. The exponent is moved by a multiplication, which also makes subnormals right.
+/// Converts exactly. A multiplication adjusts the exponent, which makes subnormals right too.
 STAGECRAFT_INLINE float float_from_f16(uint16_t bits) {
   const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fffu) << 13;
   const uint32_t finite = bits_as<uint32_t>(bits_as<float>(magnitude) * 0x1p+112f);
@@ -72,8 +72,8 @@ STAGECRAFT_INLINE float float_from_f16(uint16_t bits) {
   return bits_as<float>(result | static_cast<uint32_t>(bits & 0x8000u) << 16);
 }
 
-/// What rounding adds below the bits that are kept (`dropped` of them), given the last bit kept and the sign. Adding it
-/// and cutting off gives the rounded magnitude; a carry moves into the exponent as it should.
+/// Returns what rounding adds to the `dropped` bits that are not kept, given the last bit kept and the sign. Adding it
+/// and truncating yields the rounded magnitude; a carry moves into the exponent as it should.
 template <RoundingMode Mode, typename U>
 STAGECRAFT_INLINE U rounding_increment(U magnitude, uint32_t dropped, bool negative) {
   const U ones = static_cast<U>((U{1} << dropped) - 1);
@@ -83,19 +83,19 @@ STAGECRAFT_INLINE U rounding_increment(U magnitude, uint32_t dropped, bool negat
   return 0;
 }
 
-/// To bfloat16: the upper half of the float, rounded. NaN becomes 0x7fff.
+/// Converts to bfloat16: the upper half of the float, rounded. NaN becomes 0x7fff.
 template <RoundingMode Mode = RoundingMode::nearest>
 STAGECRAFT_INLINE uint16_t bf16_from_float(float value) {
   const uint32_t bits = bits_as<uint32_t>(value);
   const uint32_t magnitude = bits & 0x7fffffffu;
   const uint32_t sign = bits >> 16 & 0x8000u;
   const uint32_t rounded = (magnitude + rounding_increment<Mode>(magnitude, 16, sign != 0)) >> 16;
-  // The largest bfloat16 is where rounding toward zero stops; infinity stays infinity in every mode.
+  // Rounding toward zero stops at the largest bfloat16; infinity stays infinity in every mode.
   const uint32_t finite = magnitude == 0x7f800000u ? 0x7f80u : rounded;
   return static_cast<uint16_t>(magnitude > 0x7f800000u ? kNan16 : finite | sign);
 }
 
-/// To binary16. NaN becomes 0x7fff.
+/// Converts to binary16. NaN becomes 0x7fff.
 template <RoundingMode Mode = RoundingMode::nearest>
 STAGECRAFT_INLINE uint16_t f16_from_float(float value) {
   const uint32_t bits = bits_as<uint32_t>(value);
@@ -104,8 +104,8 @@ STAGECRAFT_INLINE uint16_t f16_from_float(float value) {
   // Normal numbers: rebias the exponent by 127 - 15, drop 13 bits.
   const uint32_t rebased = magnitude - (112u << 23);
   const uint32_t normal = (rebased + rounding_increment<Mode>(rebased, 13, negative)) >> 13;
-  // Below 2^-14: the significand, moved to units of 2^-24. An exponent field of 113 - k drops 13 + k bits; from 26 on
-  // nothing but a sticky bit is left, which shifting by at most 26 keeps below half a unit.
+  // Below 2^-14: the significand in units of 2^-24. An exponent field of 113 - k drops 13 + k bits; from 26 on only a
+  // sticky bit is left, and shifting by at most 26 keeps it below half a unit.
   const uint32_t exponent = magnitude >> 23;
   const uint32_t significand = exponent == 0 ? magnitude & 0x007fffffu : (magnitude & 0x007fffffu) | 0x00800000u;
   const uint32_t distance = 126u - (exponent == 0 ? 1u : exponent);
@@ -121,8 +121,8 @@ STAGECRAFT_INLINE uint16_t f16_from_float(float value) {
   return static_cast<uint16_t>(magnitude > 0x7f800000u ? kNan16 : result | (negative ? 0x8000u : 0u));
 }
 
-/// The float that a double rounds to when inexact results take the neighbour with an odd last bit ("round to odd").
-/// Rounding that again to 22 bits or fewer is as good as rounding the double once.
+/// Rounds a double to odd: an inexact result becomes the neighbouring float with an odd last bit. Rounding that again
+/// to 22 bits or fewer has the same result as rounding the double once.
 STAGECRAFT_INLINE float odd_float(double value) {
   const float nearest = static_cast<float>(value);
   const uint32_t bits = bits_as<uint32_t>(nearest);
@@ -130,13 +130,13 @@ STAGECRAFT_INLINE float odd_float(double value) {
   const bool too_small = (back < 0 ? -back : back) < (value < 0 ? -value : value);
   const bool infinite = (bits & 0x7fffffffu) == 0x7f800000u;
   const bool exact = back == value || value != value;
-  // What rounds to zero is odd as the least subnormal with the sign of the value.
+  // A value that rounds to zero becomes the least subnormal of its sign, which is odd.
   const uint32_t odd = (bits & 1u) != 0 ? bits : too_small ? bits + 1 : bits - 1;
   const bool overflowed = infinite && !exact;
   return bits_as<float>(exact ? bits : overflowed ? (bits & 0x80000000u) | 0x7f7fffffu : odd);
 }
 
-/// Makes the last bit of a rounded sum odd when the sum was inexact; `error` is what rounding left out.
+/// Makes the last bit of a rounded sum odd when the sum was inexact; `error` is what rounding lost.
 STAGECRAFT_INLINE float made_odd(float sum, float error) {
   const uint32_t bits = bits_as<uint32_t>(sum);
   const bool outward = (error > 0) == (sum > 0);
@@ -150,7 +150,8 @@ STAGECRAFT_INLINE double made_odd(double sum, double error) {
   return bits_as<double>(error != 0 && error == error ? odd : bits);
 }
 
-/// a + b rounded to odd (Knuth's exact error of a sum). Infinite operands give no error (it is NaN then).
+/// Returns a + b rounded to odd, by Knuth's exact error of a sum. For infinite operands the error is NaN and has no
+/// effect.
 template <typename T>
 STAGECRAFT_INLINE T odd_sum(T a, T b) {
   const T sum = a + b;
@@ -159,7 +160,7 @@ STAGECRAFT_INLINE T odd_sum(T a, T b) {
   return made_odd(sum, error);
 }
 
-/// a * b + c, rounded once, to nearest.
+/// Returns a * b + c, rounded once, to nearest.
 STAGECRAFT_INLINE float fused(float a, float b, float c) {
 #if defined(__FMA__) || !defined(__x86_64__)
   return __builtin_fmaf(a, b, c);

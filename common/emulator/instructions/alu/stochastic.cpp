@@ -1,13 +1,13 @@
 // Stochastic rounding (cvt.rs). Compiled once per x86-64 level.
 //
-// Random bits are added to the bits of the significand that the result has no room for, and the carry rounds up (PTX
-// ISA, "cvt", rounding modifiers). How many random bits an input has, and which: PTX ISA, layouts of rbits, and for
-// four results from one word what others measured on B200s. There each input has 16 of them, added to the upper 16
-// bits that are dropped, also below the least normal number, and two inputs share 16 bits, which the first of them
-// reads backwards. Their programs: FlashInfer (include/flashinfer/mamba/conversion.cuh, e4m3, over 22528 inputs) and a
-// probe for e4m3x4, e5m2x4, e2m1x4 and bf16x2. Unconfirmed: that the 6-bit formats do as the 8-bit ones, for which PTX
-// has one layout; that f16 adds its 13 bits to the upper ones of what it drops below 2^-14, too; that f16 and bf16
-// beyond the range become infinity, and that NaN is what .rn makes of it.
+// Random bits are added to the bits of the significand that the result does not keep, and the carry rounds up (PTX ISA,
+// "cvt", rounding modifiers). The PTX ISA's layouts of rbits say which random bits an input has. For four results from
+// one word we follow what others measured on B200s: each input has 16 of them, added to the upper 16 bits that are
+// dropped, even below the least normal number, and two inputs share 16 bits, which the first of them reads backwards.
+// Their programs are FlashInfer (include/flashinfer/mamba/conversion.cuh, e4m3, over 22528 inputs) and a probe for
+// e4m3x4, e5m2x4, e2m1x4 and bf16x2. Unconfirmed: that the 6-bit formats work like the 8-bit ones, for which PTX has
+// one layout; that below 2^-14 too f16 adds its 13 bits to the upper dropped bits; that f16 and bf16 beyond the range
+// become infinity, and that a NaN becomes the one of .rn.
 #include "emulator/instructions/alu/lane_loops.hpp"
 #include "emulator/instructions/alu/narrow_formats.hpp"
 #include "emulator/instructions/alu/numerics.hpp"
@@ -17,16 +17,16 @@ namespace {
 
 using ptx::Type;
 
-/// The magnitude of a finite number in a format with this many fraction bits and this bias, not limited to its range.
-/// `random` has `RandomBits` bits.
+/// Returns the magnitude of a finite number in a format with this many fraction bits and this bias, not limited to its
+/// range. `random` has `RandomBits` bits.
 template <uint32_t FractionBits, uint32_t Bias, uint32_t RandomBits>
 STAGECRAFT_INLINE uint32_t round_randomly(uint32_t magnitude, uint32_t random) {
   constexpr uint32_t kDropped = 23 - FractionBits, kRebias = 127 - Bias;
   static_assert(kDropped >= RandomBits);
   const uint32_t rebased = magnitude - (kRebias << 23);
   const uint32_t normal = ((rebased >> (kDropped - RandomBits)) + random) >> RandomBits;
-  // Subnormal: the significand in units of the least number. Bits that no random bit is added to cannot carry; when
-  // none of the significand is left above them, nothing can.
+  // Subnormal: the significand in units of the least number. Bits to which no random bit is added cannot carry; when
+  // the significand has no bits above them, there is no carry at all.
   const uint32_t exponent = magnitude >> 23;
   const uint32_t significand = (magnitude & 0x007fffffu) | 0x00800000u;
   const uint32_t distance = kDropped + kRebias + 1 - RandomBits - exponent;
@@ -52,13 +52,13 @@ STAGECRAFT_INLINE uint32_t reversed16(uint32_t bits) {
   return (bits >> 8 & 0x00ffu) | (bits & 0x00ffu) << 8;
 }
 
-/// Two of four results, in their half of the destination: the upper one if `Immediate` is 1.
+/// Makes two of four results, in their half of the destination: the upper one if `Immediate` is 1.
 template <typename Format, typename Destination>
 struct StochasticPair {
   static Destination apply(float a, float b, uint32_t random, Immediate upper) {
     constexpr bool kNibbles = Format::kSignBit == 8;
     const auto half = static_cast<uint32_t>(upper.value & 1u);
-    // Of 4-bit results the upper pair has the odd bytes of the word and the lower pair the even ones.
+    // For 4-bit results the upper pair uses the odd bytes of the word and the lower pair the even ones.
     const uint32_t bytes = random >> (8 * half);
     const uint32_t share = kNibbles ? (bytes >> 8 & 0xff00u) | (bytes & 0x00ffu) : random >> (16 * half) & 0xffffu;
     const uint32_t pair = encode<Format>(a, reversed16(share)) << (kNibbles ? 4 : 8) | encode<Format>(b, share);

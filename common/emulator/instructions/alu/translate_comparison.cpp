@@ -11,7 +11,7 @@ using ptx::Operand;
 using ptx::OperandKind;
 using ptx::Type;
 
-/// A PTX comparison as one of the catalog's, perhaps with operands swapped or result negated.
+/// A PTX comparison as one of the catalog's, possibly with operands swapped or the result negated.
 struct Comparison {
   Operation operation = Operation::compare_eq;
   bool swap = false;
@@ -42,7 +42,7 @@ Comparison comparison_of(Translation& t, std::string_view name, Type type) {
     return {Operation::compare_le, true};
   }
   if (integral) refuse(".eq, .ne, .lt, .le, .gt, .ge (and .lo, .ls, .hi, .hs for unsigned types)");
-  // True as well when an operand is NaN: the negation of the opposite ordered comparison.
+  // These are true when an operand is NaN too: they are the negation of the opposite ordered comparison.
   if (name == "equ") return {Operation::compare_ne, false, true};
   if (name == "neu") return {Operation::compare_eq, false, true};
   if (name == "ltu") return {Operation::compare_le, true, true};
@@ -58,13 +58,13 @@ std::string_view take_comparison(Translation& t) {
                                      "leu", "gtu", "geu", "num", "nan"});
 }
 
-/// .and, .or, .xor as ComparisonTail counts them; 0 for none.
+/// Takes .and, .or or .xor. Returns its code in ComparisonTail; 0 for none.
 uint64_t take_combination(Translation& t) {
   const auto name = t.modifiers.take_one_of({"and", "or", "xor"});
   return !name ? 0 : *name == "and" ? 1 : *name == "or" ? 2 : 3;
 }
 
-/// .ftz, which exists for f32 and f16 only.
+/// Takes .ftz, which exists for f32 and f16 only.
 unsigned take_flush(Translation& t, Type type) {
   const bool can = type == Type::f32 || type == Type::f16 || type == Type::f16x2;
   return can && t.modifiers.take("ftz") ? unsigned{kFlush} : 0;
@@ -106,7 +106,7 @@ void translate_setp(Translation& t) {
   emit_comparison(t, how, type, flush, combination, p, q);
 }
 
-/// The pattern that set gives for "true" in its destination type.
+/// Returns the pattern for "true" of set in its destination type.
 uint64_t truth_of(Type type) {
   switch (type) {
     case Type::f32: return 0x3f800000u;
@@ -120,7 +120,7 @@ uint64_t truth_of(Type type) {
   }
 }
 
-/// set of packed halves: 16-bit masks, then the predicate, if any.
+/// Translates set of packed halves: 16-bit masks, then the predicate, if any.
 void translate_packed_set(Translation& t, Type result, Type type, Comparison how, unsigned flush,
                           uint64_t combination) {
   require_operands(t, combination != 0 ? 4 : 3, combination != 0 ? 4 : 3);
@@ -188,7 +188,7 @@ void translate_selp(Translation& t) {
   emit_op(t, require_handlers(t, Operation::select, bits_of_size(ptx::size_of(type))), vectors, choice.flip);
 }
 
-/// a where c >= 0, else b (NaN counts as negative).
+/// Translates slct: a where c >= 0, otherwise b (NaN counts as negative).
 void translate_slct(Translation& t) {
   const Type type = require_selected_type(t);
   const Type compared = t.modifiers.require_type({Type::s32, Type::f32});

@@ -1,4 +1,4 @@
-// cvt: from the many forms of the instruction to chains of the few handlers that the catalog has.
+// cvt: translates the many forms of the instruction to chains of the few handlers that the catalog has.
 #include <fmt/format.h>
 
 #include <array>
@@ -14,10 +14,11 @@ using ptx::Operand;
 using ptx::OperandKind;
 using ptx::Type;
 
-/// Bytes of a lane of a value of this type: 8-bit types have 16-bit lanes.
+/// Returns the bytes of a lane of this type: 8-bit types have 16-bit lanes.
 uint32_t lane_bytes(Type type) { return ptx::size_of(type) < 2 ? 2 : ptx::size_of(type); }
 
-/// Handlers one after the other, each from the last one's vector to a scratch vector, the last to the destination.
+/// Handlers one after another: each reads the vector of the one before and writes a scratch vector, the last one the
+/// destination.
 class Chain {
  public:
   Chain(Translation& t, RegisterOffset source) : t_(t), source_(source) {}
@@ -37,7 +38,7 @@ class Chain {
       current = target;
     }
   }
-  /// Emits everything and gives the vector of the result, which is the source when there are no steps.
+  /// Emits everything, and returns the vector of the result, which is the source when there are no steps.
   RegisterOffset finish() {
     if (steps_.empty()) return source_;
     const RegisterOffset result = t_.scratch(steps_.back().bytes);
@@ -79,7 +80,7 @@ Modifiers take_modifiers(Translation& t) {
   return modifiers;
 }
 
-/// `Operation::extend` from lanes of `from` bytes, read as the type, to lanes of `to` bytes.
+/// Adds `Operation::extend` from lanes of `from` bytes, read as the type, to lanes of `to` bytes.
 void add_extension(Chain& chain, Type value, uint32_t from, uint32_t to) {
   chain.add(Operation::extend, value, from | to << 4, to);
 }
@@ -91,7 +92,7 @@ Type integer_of(bool with_sign, uint32_t bytes) {
   return with_sign ? Type::s64 : Type::u64;
 }
 
-/// Highest value of an integer type in the form that `Operation::clamp_integer` takes.
+/// Returns the highest value of an integer type in the form that `Operation::clamp_integer` takes.
 uint64_t range_of(Type type) {
   const uint32_t bits = 8 * ptx::size_of(type);
   const uint64_t highest = ~uint64_t{0} >> (64 - bits);
@@ -99,7 +100,8 @@ uint64_t range_of(Type type) {
   return bits == 64 ? highest >> 1 : highest;
 }
 
-/// Lanes of `from` bytes that hold a `type`, made 64-bit and clamped to the range of another integer type.
+/// Adds the steps that make lanes of `from` bytes of a `type` 64-bit, and clamp them to the range of another integer
+/// type.
 void add_clamp(Chain& chain, Type type, uint32_t from, Type to) {
   const bool with_sign = is_signed(type);
   if (from != 8 || ptx::size_of(type) != 8) add_extension(chain, type, from, 8);
@@ -128,7 +130,7 @@ unsigned variant_of(Type source, RoundingMode mode) {
   return static_cast<unsigned>(source) | static_cast<unsigned>(mode) << 8;
 }
 
-/// To f32 and f64 all directed modes have one handler, under `zero`.
+/// Returns the mode under which a handler is listed: to f32 and f64 all directed modes have one, under `zero`.
 RoundingMode filed(Type to, RoundingMode mode) {
   const bool wide = to == Type::f32 || to == Type::f64;
   return wide && mode != RoundingMode::nearest ? RoundingMode::zero : mode;
@@ -137,7 +139,7 @@ RoundingMode filed(Type to, RoundingMode mode) {
 void convert_integer_to_float(Chain& chain, Type to, Type from, uint32_t from_bytes, RoundingMode mode, bool saturate) {
   Type wide = integer_of(is_signed(from), ptx::size_of(from) == 8 ? 8 : 4);
   if (saturate) {
-    // Into [0, 1], which for an integer is 0 or 1.
+    // The range [0, 1] of an integer is 0 and 1.
     if (from_bytes != 8 || ptx::size_of(from) != 8) add_extension(chain, from, from_bytes, 8);
     wide = integer_of(is_signed(from), 8);
     chain.add(Operation::clamp_integer, wide, 0, 8, 1);
@@ -148,7 +150,7 @@ void convert_integer_to_float(Chain& chain, Type to, Type from, uint32_t from_by
             static_cast<uint64_t>(mode));
 }
 
-/// Halves become f32, exactly; f32 is flushed if asked for.
+/// Adds the step that makes halves f32, exactly; f32 is flushed if `flush`.
 Type widen(Chain& chain, Type from, bool flush) {
   const bool is_half = from == Type::f16 || from == Type::bf16;
   if (is_half) chain.add(Operation::float_to_float, Type::f32, static_cast<unsigned>(from), 4);
@@ -173,8 +175,8 @@ uint64_t largest_finite(Type type) {
   }
 }
 
-/// .relu, .satfinite and .sat on an f32, before it is rounded to something narrower. None of them changes which number
-/// rounding gives: zero, one and the largest numbers are numbers of every format.
+/// Adds .relu, .satfinite and .sat on an f32, before it is rounded to a narrower type. The order does not matter,
+/// because zero, one and the largest numbers are numbers of every format.
 void add_clamps(Chain& chain, Type to, const Modifiers& modifiers) {
   if (modifiers.relu) chain.add(Operation::relu, Type::f32, 0, 4);
   if (modifiers.finite) chain.add(Operation::clamp_magnitude, Type::f32, 0, 4, largest_finite(to));
@@ -206,7 +208,7 @@ void convert_floats(Chain& chain, Type to, Type from, const Modifiers& modifiers
       chain.add(Operation::odd_float, Type::f32, 0, 4);
     }
   } else {
-    // To f16 the chip flushes nothing: of a subnormal f32 the directed modes still make the least f16 (measured).
+    // The chip does not flush for f16: directed modes still round a subnormal f32 to the least f16 (measured).
     widen(chain, from, modifiers.flush && to != Type::f16);
   }
   if (modifiers.integral) {
@@ -216,7 +218,7 @@ void convert_floats(Chain& chain, Type to, Type from, const Modifiers& modifiers
   if (to != Type::f32) chain.add(Operation::float_to_float, to, variant_of(Type::f32, mode), 2);
 }
 
-/// Which rounding modifiers a pair of types needs (PTX ISA, "cvt"): ptxas refuses the rest, and so do we.
+/// Checks the rounding modifiers of a pair of types (PTX ISA, "cvt"): we refuse what ptxas refuses.
 void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifiers) {
   const auto refuse = [&](std::string_view what) {
     t.illegal(fmt::format("`{}`: {}", ptx::spelling(t.instruction), what));
@@ -229,7 +231,7 @@ void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifie
   } else if (from_integer) {
     if (!modifiers.rounding) refuse("a conversion from an integer to floating point needs .rn, .rz, .rm or .rp");
   } else {
-    // Between f16 and bf16 it may be left out and is then .rn.
+    // Between f16 and bf16 it may be missing and is then .rn.
     const bool loses = ptx::size_of(to) < ptx::size_of(from);
     if (loses && !modifiers.rounding) refuse("this conversion can lose digits and needs .rn, .rz, .rm or .rp");
     if (modifiers.integral && to != from) refuse(".rni, .rzi, .rmi and .rpi need source and destination of one type");
@@ -257,14 +259,14 @@ void translate_pack_halves(Translation& t, Type to) {
           {exact_destination(t, size_t{0}, to), a, b, kNoRegister});
 }
 
-/// A source of cvt.rs as its rounding wants it.
+/// Returns a source of cvt.rs, prepared for its rounding.
 RegisterOffset clamped_source(Translation& t, const Operand& operand, Type to, const Modifiers& modifiers) {
   Chain chain(t, exact_source(t, operand, Type::f32));
   add_clamps(chain, to, modifiers);
   return chain.finish();
 }
 
-/// cvt.rs{.relu}{.satfinite}.{f16x2,bf16x2}.f32 d, a, b, rbits
+/// Translates cvt.rs{.relu}{.satfinite}.{f16x2,bf16x2}.f32 d, a, b, rbits.
 void translate_stochastic_halves(Translation& t, Type to) {
   Modifiers modifiers;
   modifiers.relu = t.modifiers.take("relu");
@@ -278,8 +280,8 @@ void translate_stochastic_halves(Translation& t, Type to) {
           {exact_destination(t, size_t{0}, to), a, b, random});
 }
 
-/// cvt.rs{.relu}.satfinite.{e4m3x4,...,e2m1x4}.f32 d, {a, b, e, f}, rbits: a to the highest bits. As on the chip, two
-/// at a time.
+/// Translates cvt.rs{.relu}.satfinite.{e4m3x4,...,e2m1x4}.f32 d, {a, b, e, f}, rbits, where a goes to the highest bits;
+/// two at a time, as on the chip.
 void translate_stochastic(Translation& t) {
   if (const auto halves = t.modifiers.take_type({Type::f16x2, Type::bf16x2})) {
     return translate_stochastic_halves(t, *halves);
@@ -331,7 +333,7 @@ std::optional<NarrowFormat> take_narrow(Translation& t) {
                              : NarrowFormat::e2m1;
 }
 
-/// The register of a packed pair: 16 bits, or 8 for two 4-bit numbers.
+/// Returns the register type of a packed pair: 16 bits, or 8 for two 4-bit numbers.
 Type pair_register(NarrowFormat format) { return format == NarrowFormat::e2m1 ? Type::b8 : Type::b16; }
 
 void translate_to_narrow(Translation& t, NarrowFormat format) {
@@ -355,7 +357,8 @@ void translate_to_scale(Translation& t) {
   const Handlers handlers = require_handlers(t, Operation::scale_pair, Type::f32);
   if (from == Type::f32) return emit_plain(t, handlers, Type::b16, {from, from}, flags);
 
-  // The halves of a bf16x2 as floats: the upper one is there but for the low bits, the lower one is shifted up.
+  // Make the halves of a bf16x2 floats: the upper one already is one, except for the low bits; the lower one is shifted
+  // up.
   require_operands(t, 2, 2);
   const RegisterOffset source = exact_source(t, 1, Type::b32);
   const RegisterOffset upper = t.scratch(4), lower = t.scratch(4);
@@ -365,7 +368,7 @@ void translate_to_scale(Translation& t) {
   emit_op(t, handlers, {exact_destination(t, size_t{0}, Type::b16), upper, lower, kNoRegister}, flags);
 }
 
-/// cvt.rn.f16x2.e4m3x2 and its kin, cvt.rn.bf16x2.ue8m0x2.
+/// Translates cvt.rn.f16x2.e4m3x2 and the like, and cvt.rn.bf16x2.ue8m0x2.
 bool translate_from_narrow(Translation& t, Type to) {
   if (to == Type::bf16x2 && t.modifiers.take("ue8m0x2")) {
     t.modifiers.require("rn");
@@ -382,7 +385,7 @@ bool translate_from_narrow(Translation& t, Type to) {
   return true;
 }
 
-/// cvt.pack.sat.{u,s}{2,4,8,16}.s32{.b32} d, a, b{, c}
+/// Translates cvt.pack.sat.{u,s}{2,4,8,16}.s32{.b32} d, a, b{, c}.
 void translate_pack(Translation& t) {
   t.modifiers.require("sat");
   const std::string_view to = t.modifiers.require_one_of({"u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"});
@@ -399,7 +402,7 @@ void translate_pack(Translation& t) {
   emit_op(t, handlers, {exact_destination(t, size_t{0}, Type::b32), a, b, t.constant(0, 4)}, immediate);
 }
 
-/// Bytes of a lane of the vector behind an operand of a type.
+/// Returns the bytes of a lane of an operand's vector.
 uint32_t operand_lane_bytes(Translation& t, const Operand& operand, Type type) {
   const Type declared = t.register_type(operand);
   return lane_bytes(declared == Type::none ? type : declared);
@@ -454,7 +457,7 @@ void translate_cvt(Translation& t) {
                              modifiers.saturate);
   } else {
     convert_floats(chain, to, from, modifiers);
-    // cvt.f32.f32 and the like, without anything to do.
+    // cvt.f32.f32 and the like have nothing to do.
     if (chain.empty()) add_extension(chain, integer_of(false, lane_bytes(to)), lane_bytes(to), lane_bytes(to));
   }
   chain.finish(destination);

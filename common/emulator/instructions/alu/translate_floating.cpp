@@ -16,7 +16,7 @@ bool is_half(Type type) {
 }
 bool is_f16(Type type) { return type == Type::f16 || type == Type::f16x2; }
 
-/// The modifiers of one operation on halves, as catalog variant and immediate. Halves round to nearest only.
+/// The modifiers of one operation on halves, as variant and immediate of the catalog. Halves round to nearest only.
 struct HalfModifiers {
   uint64_t flags = 0;
   unsigned variant() const { return flags != 0 ? unsigned{kFlagged} : unsigned{kPlain}; }
@@ -33,7 +33,7 @@ void emit_half(Translation& t, Operation operation, Type type, int sources, Half
   }
 }
 
-/// .ftz and .sat, which f16 has and bf16 has not.
+/// Takes .ftz and .sat, which only f16 has.
 HalfModifiers take_half_modifiers(Translation& t, Type type) {
   HalfModifiers modifiers;
   t.modifiers.take("rn");
@@ -56,7 +56,7 @@ FloatModifiers take_float_modifiers(Translation& t, Type type) {
   return modifiers;
 }
 
-/// A 16-bit source of a mixed-precision instruction as f32; its conversion is an Op of its own.
+/// Converts a 16-bit source of a mixed-precision instruction to f32, by an Op of its own.
 RegisterOffset widened_source(Translation& t, size_t index, Type narrow) {
   const RegisterOffset source = exact_source(t, index, narrow);
   const RegisterOffset wide = t.scratch(4);
@@ -136,7 +136,7 @@ void translate_floating_quotient(Translation& t) {
     if (t.modifiers.take("approx")) {
       return emit_plain(t, require_handlers(t, Operation::divide_approximate, type, flush), type, {type, type});
     }
-    // .full errs by 2 ulp at most; the exact quotient is within that.
+    // .full has an error of at most 2 ulp; the correctly rounded quotient is within that.
     if (t.modifiers.take("full")) {
       return emit_plain(t, require_handlers(t, Operation::divide, type, flush), type, {type, type});
     }
@@ -200,8 +200,8 @@ void translate_floating_extreme(Translation& t, Operation operation, Operation o
 
 namespace {
 
-/// rcp and sqrt: .approx{.ftz}.f32, rounded f32 and f64, and for rcp the gross .approx.ftz.f64. ptxas 13.0 also takes
-/// .ftz with a rounded rcp.f64, and makes the same machine code of it as without.
+/// Translates rcp and sqrt: .approx{.ftz}.f32, rounded f32 and f64, and for rcp the gross .approx.ftz.f64. ptxas 13.0
+/// also accepts .ftz with a rounded rcp.f64, and makes the same machine code as without.
 void translate_reciprocal_or_root(Translation& t, Operation operation) {
   const Type type = require_float_type(t, false);
   if (t.modifiers.take("approx")) {

@@ -1,4 +1,4 @@
-// add, sub, mul, mad, div and the rest of the integer instructions; opcodes that floating point shares are told apart
+// add, sub, mul, mad, div and the rest of the integer instructions. Opcodes that floating point shares are dispatched
 // here.
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@ using ptx::Type;
 std::optional<Type> take_integer_type(Translation& t) {
   return t.modifiers.take_type({Type::u16, Type::u32, Type::u64, Type::s16, Type::s32, Type::s64});
 }
-/// u16x2 and s16x2, which are 64 elements of the catalog's u16 and s16.
+/// Takes u16x2 or s16x2, which are 64 elements of the catalog's u16 or s16.
 std::optional<Type> take_pair_type(Translation& t) {
   const auto name = t.modifiers.take_one_of({"u16x2", "s16x2"});
   if (!name) return std::nullopt;
@@ -30,7 +30,7 @@ Type wide_of(Translation& t, Type type) {
   }
 }
 
-/// The common binary and ternary shape: all operands of the type.
+/// Emits an operation whose operands all have the type.
 void emit_same(Translation& t, Operation operation, Type type, int sources, unsigned variant = 0) {
   const Handlers handlers = require_handlers(t, operation, type, variant);
   const Type width = (variant & kPair) != 0 ? Type::b32 : type;
@@ -43,7 +43,7 @@ void emit_same(Translation& t, Operation operation, Type type, int sources, unsi
   }
 }
 
-/// With the carry flag: `in` reads it, `out` writes it.
+/// Emits an operation with the carry flag: `in` reads it, `out` writes it.
 void emit_carry(Translation& t, Operation operation, Type type, bool in, bool out, int sources) {
   const Handlers handlers = require_handlers(t, operation, type, (in ? 1u : 0u) | (out ? 2u : 0u));
   const RegisterOffset flag = t.carry_flag();
@@ -166,7 +166,7 @@ void translate_sad(Translation& t) {
 void translate_dot(Translation& t, Operation operation) {
   unsigned variant = 0;
   if (operation == Operation::dp2a) variant |= t.modifiers.require_one_of({"lo", "hi"}) == "hi" ? 4u : 0u;
-  // Two types, of a and of b, in this order.
+  // There are two types, of a and of b, in this order.
   variant |= t.modifiers.require_type({Type::u32, Type::s32}) == Type::s32 ? 1u : 0u;
   variant |= t.modifiers.require_type({Type::u32, Type::s32}) == Type::s32 ? 2u : 0u;
   emit_same(t, operation, Type::u32, 3, variant);

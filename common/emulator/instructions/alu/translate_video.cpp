@@ -1,7 +1,7 @@
-// The video instructions: sums, differences, extremes, shifts and comparisons of bytes and half-words that stand in
-// 32-bit registers; of one (vadd), of two (vadd2) or of four (vadd4) at a time. The chip emulates nearly all of them,
-// nvcc makes them of few functions (__vabsdiffu4), so they are computed lane by lane, without vector code.
-// Source: PTX ISA, "Scalar Video Instructions" and "SIMD Video Instructions".
+// The video instructions: sums, differences, extremes, shifts and comparisons of bytes and half-words in 32-bit
+// registers; one (vadd), two (vadd2) or four (vadd4) at a time. The chip emulates nearly all of them, and nvcc makes
+// them for few functions (__vabsdiffu4), so they are computed lane by lane, without vector code. Source: PTX ISA,
+// "Scalar Video Instructions" and "SIMD Video Instructions".
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,8 +36,8 @@ struct VideoDetail : OpDetail {
   bool signed_d = false, signed_a = false, signed_b = false;
   bool saturate = false;
   bool wrap = false;  ///< shifts: by the low 5 bits of b
-  Part a, b, d;       ///< scalar: what is selected
-  // SIMD: the place of each source among the bytes or halves of A and then of B, and which results are taken.
+  Part a, b, d;       ///< scalar: the selected parts
+  // SIMD: the place of each source among the bytes or halves of A and then of B, and which results are written.
   uint32_t parts = 1;
   std::array<uint8_t, 4> from_a{}, from_b{};
   uint32_t taken = 1;
@@ -174,7 +174,7 @@ Outcome execute_multiply(Fragment& fragment, const Op& op, LaneMask mask) {
 
 // ---- Translation ---------------------------------------------------------------------------------------------------
 
-/// What follows the register in an operand: "b0" of "%r1.b0"; empty for the whole.
+/// Returns what follows the register in an operand: "b0" of "%r1.b0"; empty for the whole register.
 std::string_view part_of(const ptx::Operand& operand) {
   const size_t dot = operand.kind == ptx::OperandKind::reg ? operand.name.rfind('.') : std::string::npos;
   return dot == std::string::npos ? std::string_view() : std::string_view(operand.name).substr(dot + 1);
@@ -228,7 +228,7 @@ void emit_video(Translation& t, Handler handler, std::unique_ptr<OpDetail> detai
   op.detail = t.keep(std::move(detail));
 }
 
-/// Compared on an H200: tests/conformance/video.cu.
+/// Refuses a form for which an H200 gives another result than PTX (tests/conformance/video.cu).
 [[noreturn]] void differs_from_ptx(Translation& t, std::string_view what) {
   t.unsupported(fmt::format("{} is not implemented: an H200 gives another result than PTX, as it is read here", what));
 }
@@ -265,7 +265,7 @@ void translate_scalar(Translation& t, Video operation) {
   emit_video(t, execute_scalar, std::move(detail), has_c);
 }
 
-/// The places that "h10" or "b3210" names, from the lowest result on: `parts` digits below 2 * parts.
+/// Returns the places that "h10" or "b3210" names, from the lowest result on: `parts` digits below 2 * parts.
 std::array<uint8_t, 4> places_of(Translation& t, const ptx::Operand& operand, uint32_t parts, uint32_t first) {
   std::array<uint8_t, 4> places{};
   const std::string_view name = part_of(operand);
@@ -284,7 +284,7 @@ std::array<uint8_t, 4> places_of(Translation& t, const ptx::Operand& operand, ui
   return places;
 }
 
-/// The results that "h0" or "b310" names, as bits.
+/// Returns the results that "h0" or "b310" names, as bits.
 uint32_t results_of(Translation& t, const ptx::Operand& operand, uint32_t parts) {
   const std::string_view name = part_of(operand);
   if (name.empty()) return (1u << parts) - 1;
@@ -315,7 +315,7 @@ void translate_parts(Translation& t, Video operation) {
 
 void translate_video_multiply(Translation& t) {
   auto detail = std::make_unique<MultiplyDetail>();
-  take_signed(t);  // the destination's, which says nothing: the sources decide
+  take_signed(t);  // the destination's has no effect: the sources decide
   detail->signed_a = take_signed(t);
   detail->signed_b = take_signed(t);
   detail->plus_one = t.modifiers.take("po");

@@ -1,4 +1,4 @@
-// What the translators of arithmetic share: checked operands, and Ops from the catalog.
+// Functions that the translators of arithmetic share: they check operands, and make Ops from the catalog.
 #pragma once
 
 #include <initializer_list>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::emulator::machine::alu {
 
-/// Vector of a source whose register must be exactly as wide as the type, as PTX asks of arithmetic.
+/// Returns the vector of a source whose register must be exactly as wide as the type, as PTX requires of arithmetic.
 RegisterOffset exact_source(Translation& t, const ptx::Operand& operand, ptx::Type type);
 inline RegisterOffset exact_source(Translation& t, size_t index, ptx::Type type) {
   return exact_source(t, t.operand(index), type);
@@ -20,7 +20,7 @@ inline RegisterOffset exact_destination(Translation& t, size_t index, ptx::Type 
   return exact_destination(t, t.operand(index), type);
 }
 
-/// The handlers, or ptx::UnsupportedInstruction when the catalog has none.
+/// Returns the handlers. Throws ptx::UnsupportedInstruction when the catalog has none.
 Handlers require_handlers(Translation& t, Operation operation, ptx::Type type, unsigned variant = 0);
 
 /// The vectors of one Op.
@@ -30,7 +30,8 @@ struct Vectors {
 /// Appends an Op. All modifiers must have been taken.
 void emit_op(Translation& t, Handlers handlers, const Vectors& vectors, uint64_t immediate = 0);
 
-/// The usual case: destination, then one to three sources, of exactly these types; throws if there are more operands.
+/// Emits the usual case: destination, then one to three sources, of exactly these types. Throws if there are more
+/// operands.
 void emit_plain(Translation& t, Handlers handlers, ptx::Type destination, std::initializer_list<ptx::Type> sources,
                 uint64_t immediate = 0);
 
@@ -39,14 +40,14 @@ void require_operands(Translation& t, size_t least, size_t most);
 
 /// Takes .rn, .rz, .rm or .rp.
 std::optional<RoundingMode> take_rounding(Translation& t);
-/// The bits of the variant, and of the immediate, that a rounding mode sets for f32 and f64.
+/// Returns the bits of the variant, and of the immediate, that a rounding mode sets for f32 and f64.
 inline unsigned rounding_variant(RoundingMode mode) { return mode == RoundingMode::nearest ? kPlain : kDirected; }
 
 bool is_integer(ptx::Type type);
 bool is_signed(ptx::Type type);
-/// b16 to u16 and so on; other types as they are.
+/// Returns u16 for b16 and so on; other types unchanged.
 ptx::Type unsigned_for_bits(ptx::Type type);
-/// Untyped bits of as many bytes (2, 4, 8).
+/// Returns the type of untyped bits with this many bytes (2, 4, 8).
 ptx::Type bits_of_size(uint32_t bytes);
 
 /// The traits of an instruction that computes in registers, but is more than one on the chip when it has one of these

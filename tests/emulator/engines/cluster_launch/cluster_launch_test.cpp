@@ -1,4 +1,4 @@
-// clusterlaunchcontrol: all work is done once, by those who started and by those who took it over.
+// clusterlaunchcontrol: all work is done once, by blocks that started or by blocks that took it over.
 #include <set>
 
 #include "emulator/ptx/diagnostics.hpp"
@@ -15,8 +15,8 @@ class ClusterLaunchTest : public machine::KernelTest {
  protected:
   static constexpr Extent3 kGrid{14, 12, 10};
 
-  /// Blocks of one warp. Each adds 1 to its element of `out`, asks for further work, and does that as well. In %r9 it
-  /// counts the work that it did; `at_the_end` may use that.
+  /// A kernel whose blocks have one warp. Each block adds 1 to its element of `out`, requests further work, and does
+  /// that too. It counts its work in %r9, which `at_the_end` may use.
   static std::string take_over(const std::string& at_the_end, const std::string& request_of_one) {
     return R"(
 .visible .entry k(.param .u64 k_out) {
@@ -67,11 +67,11 @@ DONE:
   static inline const std::string kGenericAddresses =
       "mov.u32 %r11, response; cvt.u64.u32 %rd1, %r11; cvta.shared.u64 %rd1, %rd1;\n"
       "mov.u32 %r11, bar; cvt.u64.u32 %rd2, %r11; cvta.shared.u64 %rd2, %rd2;\n";
-  /// Each block that started adds the number of its pieces of work here, behind those of the grid.
+  /// Each block that started adds the number of its pieces of work here, after the elements of the grid.
   static inline const std::string kCountStarted =
       "@%p0 red.global.add.u32 [%out+40000], 1;\n  @%p0 red.global.add.u32 [%out+40004], %r9;";
 
-  /// That each block's work was done once; how many blocks started.
+  /// Expects that each block's work was done once. Returns how many blocks started.
   uint32_t run_and_count(const std::string& text, const Extent3& grid) {
     const uint64_t out = allocate<uint32_t>(12000);
     const LaunchResult result = launch(compile(text), grid, {32, 1, 1}, out);
@@ -171,7 +171,7 @@ TEST_F(ClusterLaunchOnHopperTest, IsRefused) {
   }
 }
 
-/// Under the race check: the response is written by an asynchronous unit.
+/// Runs under the race check: an asynchronous engine writes the response.
 class ClusterLaunchRaceTest : public checks::RaceTest {
  protected:
   static inline const std::string kBegin =

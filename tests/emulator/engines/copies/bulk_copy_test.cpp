@@ -123,7 +123,7 @@ TEST(BulkCopyTest, WaitsForAllButTheYoungestGroups) {
 
 TEST(BulkCopyTest, AWaitForCopiesStallsTheLanesBesideIt) {
   // As measured on an H200, where the wait is for a scoreboard of the warp. `if (lane == 0) wait; overwrite;` without a
-  // __syncwarp() is a race by the letter, and gives what the program means.
+  // __syncwarp() is a race by the rules, and has the result that the program intends.
   KernelRun kernel;
   expect_success(kernel.run(R"(
     mov.u32 %r0, %tid.x;
@@ -196,8 +196,8 @@ TEST(BulkCopyTest, MulticastsToTheRanksOfAMask) {
   }
 }
 
-/// Rank 1 fills its tile with 7 and sends 16 bytes of it to rank 0 with `line`; rank 0, whose tile holds `before`,
-/// shows what it has then.
+/// Rank 1 fills its tile with 7 and sends 16 bytes of it to rank 0 with `line`. Rank 0, whose tile contained `before`,
+/// stores what it has then.
 uint32_t sent_to_rank_0(const std::string& instruction, uint32_t before) {
   KernelRun kernel;
   expect_success(kernel.run(expect_bytes(16) + R"(
@@ -291,7 +291,7 @@ TEST(BulkCopyTest, StopsWhatTheChipWouldNotDo) {
   fault_of(
       "mov.b16 %h1, 2;\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
       "[tile], [%rd1], 16, [bar], %h1;\n",
-      FaultKind::illegal_instruction, "multicast mask 0x2 names blocks that the cluster has not");
+      FaultKind::illegal_instruction, "multicast mask 0x2 names blocks that the cluster does not have");
   fault_of("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [tile], [tile+64], 16, [bar];\n",
            FaultKind::illegal_instruction, "in the same block");
 }
@@ -365,8 +365,8 @@ TEST(SmallCopyTest, BringsItsBytesOnlyLater) {
   EXPECT_EQ(kernel.out()[0], 1u);
 }
 
-/// Of a thread that has copied `source[i]` to `tile[i]` as its group i, six times: which of `tile` it sees after the
-/// wait, as bits.
+/// Runs a thread that copies `source[i]` to `tile[i]` as its group i, six times. Returns which elements of `tile` it
+/// sees after the wait, as bits.
 uint32_t arrived_after(const std::string& wait, const std::string& before_last = {}) {
   KernelRun kernel;
   const uint64_t source = kernel.upload(counting(16));
@@ -405,7 +405,7 @@ TEST(SmallCopyTest, WaitsForAllButTheYoungestGroups) {
 TEST(SmallCopyTest, KeepsTheGroupsOfEachLane) {
   KernelRun kernel;
   const uint64_t source = kernel.upload(counting(64));
-  // Lane 0 makes a group more than the others, behind them, and needs not wait for it.
+  // Lane 0 makes one more group than the others, after them, and need not wait for it.
   expect_success(kernel.run(R"(
     mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, tile; add.u32 %r3, %r3, %r2; cvt.u64.u32 %rd5, %r2;
     add.u64 %rd6, %rd1, %rd5; mov.u32 %r4, 0; st.shared.u32 [%r3], %r4; st.shared.u32 [tile+128], %r4;

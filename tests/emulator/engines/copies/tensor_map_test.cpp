@@ -47,7 +47,7 @@ TEST(TensorMapTest, EncodesLegalMaps) {
   accepts([](Arguments& a) { a.tiled.global_address = 0; });  // filled in later with tensormap.replace
   accepts([](Arguments& a) { a.dims[1] = uint64_t{1} << 32; });
   accepts([](Arguments& a) { a.box[0] = a.box[1] = 256; });
-  accepts([](Arguments& a) { a.element_strides[0] = 0; });  // not looked at without interleave
+  accepts([](Arguments& a) { a.element_strides[0] = 0; });  // not used without interleave
   accepts([](Arguments& a) { a.element_strides[1] = 8; });
   accepts([](Arguments& a) { a.tiled.swizzle = 3; });
   accepts([](Arguments& a) { a.tiled.swizzle = 6; });

@@ -1,4 +1,4 @@
-// Boxes of tensors in shared memory: what was measured on an H200, and random boxes against a plain reference.
+// Boxes of tensors in shared memory: layouts measured on an H200, and random boxes against a plain reference.
 #include "emulator/engines/copies/tma_box.hpp"
 
 #include <gtest/gtest.h>
@@ -253,7 +253,7 @@ TEST(TensorBoxTest, PacksSixBitElementsOnStores) {
 }
 
 TEST(TensorBoxTest, CutsStoresAtPiecesOf16Bytes) {
-  // Measured: of a tensor of 60 columns, the piece that holds columns 56 to 59 is written to its end.
+  // Measured: in a tensor of 60 columns, the piece with columns 56 to 59 is written to its end.
   Tensor tensor(60, 6, 16, 6, TensorSwizzle::none);
   const TensorBox box = tensor.box(48, 2);
   std::vector<std::byte> window(4096, std::byte{0x55});
@@ -263,7 +263,7 @@ TEST(TensorBoxTest, CutsStoresAtPiecesOf16Bytes) {
   EXPECT_EQ(elements, 64u);
 }
 
-/// One element at a time, with the transform of the address bit by bit.
+/// The reference: copies one element at a time, and transforms the address bit by bit.
 class Reference {
  public:
   static uint32_t place(uint32_t address, TensorSwizzle swizzle) {
@@ -361,7 +361,7 @@ TEST(TensorBoxTest, AgreesWithAPlainReferenceOnRandomBoxes) {
     EXPECT_EQ(box.bytes(), bytes);
     ASSERT_EQ(window, expected) << "round " << round << " rank " << int{map.rank} << " " << name_of(map.swizzle);
 
-    // And back: storing what was loaded changes nothing within the tensor.
+    // Storing what was loaded changes nothing within the tensor.
     const auto rows = gather_box(box, window.data(), offset);
     scatter_box(box, rows, [&](uint64_t address, const std::byte* source, uint32_t count) {
       const uint64_t inside = std::min<uint64_t>(count, box.inside_end - box.inside_first);

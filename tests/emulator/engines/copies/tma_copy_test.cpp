@@ -8,7 +8,7 @@ namespace {
 
 using machine::FaultKind;
 
-/// What the tests vary of a map of 16-bit elements, 64 to the row of 128 bytes.
+/// The fields that the tests vary in a map of 16-bit elements, 64 in a row of 128 bytes.
 struct Shape {
   uint64_t columns = 64, rows = 64;
   uint32_t box_columns = 16, box_rows = 8, row_stride = 1;
@@ -207,8 +207,8 @@ TEST_F(TensorCopyTest, GathersAndScattersFourRows) {
                FaultKind::illegal_instruction, "boxDim[1] = 1");
 }
 
-/// Both blocks of a pair expect `bytes`; rank 1 issues `line`. Returns what each rank found: bit 0 its phase turned,
-/// bits 8 and up the first element of its tile.
+/// Both blocks of a pair expect `bytes`; rank 1 issues `line`. Returns what each rank found: bit 0 is set if its phase
+/// ended, bits 8 and up are the first element of its tile.
 std::vector<uint32_t> pair(KernelRun& kernel, const std::string& line, uint64_t map, uint32_t bytes0, uint32_t bytes1) {
   const auto result = kernel.run(R"(
     mov.u32 %r1, %cluster_ctarank;
@@ -245,7 +245,7 @@ std::vector<uint32_t> pair(KernelRun& kernel, const std::string& line, uint64_t 
 
 TEST_F(TensorCopyTest, SignalsTheLeaderOfAPair) {
   const std::string form = "cp.async.bulk.tensor.2d.cta_group::2.shared::cluster.global.mbarrier::complete_tx::bytes";
-  // Not multicast: into the issuer, signalled at the peer.
+  // Not multicast: the copy goes to the issuer, and signals the peer.
   EXPECT_EQ(pair(kernel_, form + " [tile], [%rd1, {0, 1}], [%r12];", map({}), 256, 256),
             (std::vector<uint32_t>{0, 1, 0x00410040, 0}));
   // Multicast to both, with the even block's barrier: it gets the bytes of both.

@@ -9,8 +9,8 @@ namespace {
 
 using machine::FaultKind;
 
-/// PTX for steps such as "init 3", "arrive 2", "expect 64", "complete 16", "drop 1", "inval", each followed by the
-/// answers of test_wait.parity for 0 and 1, which go to out[2 * step] and out[2 * step + 1].
+/// Returns PTX for steps such as "init 3", "arrive 2", "expect 64", "complete 16", "drop 1", "inval". After each, the
+/// results of test_wait.parity for 0 and 1 go to out[2 * step] and out[2 * step + 1].
 std::string script(const std::vector<std::string>& steps) {
   std::ostringstream text;
   size_t step = 0;
@@ -37,7 +37,7 @@ std::string script(const std::vector<std::string>& steps) {
   return text.str();
 }
 
-/// After each step: the completed phases modulo 2 as the two answers show them, '0' or '1'.
+/// Returns the completed phases modulo 2 after each step, '0' or '1', as the two results show them.
 std::string phases_after(const std::vector<std::string>& steps) {
   KernelRun kernel;
   expect_success(kernel.run(script(steps)));
@@ -50,7 +50,8 @@ std::string phases_after(const std::vector<std::string>& steps) {
   return phases;
 }
 
-// Measured on an H200: of a 64-bit register only the lower half counts, which generic and shared addresses share.
+// Measured on an H200: only the lower half of a 64-bit register matters, which is the same in generic and shared
+// addresses.
 TEST(MbarrierTest, IsFoundByAGenericAddressInASharedFormAndTheOtherWayRound) {
   KernelRun kernel;
   expect_success(kernel.run(R"(
@@ -236,7 +237,7 @@ TEST(MbarrierTest, ReturnsFalseFromATryWaitWhoseTimeIsUp) {
 }
 
 TEST(MbarrierTest, LetsPollingGoOnWithOtherWorkThatOthersCanSee) {
-  // The loop arrives between its polls, so what it polls for comes about by itself: it must never sleep for good.
+  // The loop arrives between its polls, and so brings about what it polls for: it must never sleep for good.
   KernelRun kernel;
   expect_success(kernel.run(initialise(4) + R"(
   again:
@@ -250,7 +251,7 @@ TEST(MbarrierTest, LetsPollingGoOnWithOtherWorkThatOthersCanSee) {
 }
 
 TEST(MbarrierTest, SleepsOnDifferentBarriersUntilOneOfThemTurns) {
-  // Lanes 0 to 15 of warp 0 wait for bar[0], the others for bar[1]; warp 1 turns bar[1], then bar[0].
+  // Lanes 0 to 15 of warp 0 wait for bar[0], the others for bar[1]; warp 1 ends the phase of bar[1], then of bar[0].
   KernelRun kernel;
   expect_success(kernel.run(R"(
     mov.u32 %r1, %tid.x;
@@ -335,7 +336,7 @@ TEST(MbarrierTest, ArrivesOnBehalfOfEarlierCopies) {
 }
 
 TEST(MbarrierTest, MayBeInitialisedAgainBeforeItsFirstUse) {
-  // By the same thread, as pipelines of CUTLASS do; the last count is the one that holds.
+  // The same thread initialises twice, as pipelines of CUTLASS do; the last count is valid.
   EXPECT_EQ(phases_after({"init 3", "init 1", "arrive"}), "001");
 }
 

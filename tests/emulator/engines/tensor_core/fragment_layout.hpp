@@ -1,5 +1,5 @@
-// The register layouts of mma.sync and wgmma as CUTLASS writes them, for tests: an independent source for what the
-// emulator computes from the rules of the PTX ISA.
+// The register layouts of mma.sync and wgmma in CUTLASS's notation: a source for tests that is independent of the PTX
+// ISA's rules, from which the emulator computes them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// mma.sync: each form against a reference in double precision, with the fragments laid out as CUTLASS has them.
+// mma.sync: each form against a reference in double precision, with the fragment layouts of CUTLASS.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,7 +79,7 @@ FragmentLayout layout_of_d(uint32_t m) {
   return {{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}}};
 }
 
-// A type as PTX spells it, and what its codes are worth.
+// A type as PTX spells it, and the values of its codes.
 struct Element {
   std::string name;
   uint32_t bits;
@@ -300,7 +300,7 @@ TEST(MmaSync, MultipliesDoubles) {
 }
 
 TEST(MmaSync, RoundsDoublesAsTold) {
-  // 1 + 2^-60 in the last place: toward +infinity one more, else not; and negated.
+  // 1 + 2^-60 in the last place: one more toward +infinity, otherwise not; and negated.
   const auto run = [](const std::string& mode, double c) {
     Registers a(1, 64), b(1, 64), registers_c(2, 64);
     for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -320,7 +320,7 @@ TEST(MmaSync, RoundsDoublesAsTold) {
   EXPECT_EQ(run(".rp", -1.0), -1.0);
 }
 
-// Four independent products, each of eight lanes. Layouts: CUTLASS, mma_traits_sm70.hpp.
+// Four independent products, each in eight lanes. Layouts: CUTLASS, mma_traits_sm70.hpp.
 TEST(MmaSync, MultipliesInQuarterWarps) {
   const FragmentLayout along_k{{{8, 1}}, {{4, 8}}}, across_k{{{4, 8}, {2, 4}}, {{4, 1}}};
   const FragmentLayout d16{{{8, 1}}, {{8, 8}}}, d32{{{2, 1}, {2, 16}, {2, 4}}, {{2, 8}, {2, 2}, {2, 32}}};

@@ -18,7 +18,7 @@ struct Registers {
   std::vector<uint32_t> offsets;
 
   explicit Registers(uint32_t count) : words(count * 32), offsets(count) {
-    // Not in order: registers of a vector operand can be any.
+    // They are not in order, because a vector operand can have any registers.
     for (uint32_t i = 0; i < count; ++i) offsets[i] = (i * 5 % count) * 128;
   }
   uint32_t& at(uint32_t index, uint32_t thread) { return words[offsets[index] / 4 + thread]; }
@@ -63,7 +63,7 @@ TEST(Tcgen05AccessTest, LoadsWhatItStoredInEveryShape) {
         TensorBlock bench;
         bench.allocate(512);
         const uint32_t split = packed ? 2 * times : times;
-        const FragmentAccess access(shape, times, packed, split);
+        const Tcgen05Fragment access(shape, times, packed, split);
         const uint32_t warp = 6;
         // The widest packed forms take all columns.
         const uint32_t column = times * columns_of(shape) * (shape == FragmentShape::s16x32bx2 ? 2 : 1) > 128 ? 0 : 200;
@@ -106,9 +106,9 @@ TEST(Tcgen05AccessTest, LoadsWhatItStoredInEveryShape) {
 TEST(Tcgen05AccessTest, TakesEachWarpToItsQuarterOfTheLanes) {
   TensorBlock bench;
   bench.allocate(64);
-  const FragmentAccess whole(FragmentShape::s32x32b, 8, false);
-  const FragmentAccess half(FragmentShape::s16x64b, 4, false);
-  const auto check = [&](const FragmentAccess& access, uint32_t warp, uint32_t lane, uint32_t column = 0) {
+  const Tcgen05Fragment whole(FragmentShape::s32x32b, 8, false);
+  const Tcgen05Fragment half(FragmentShape::s16x64b, 4, false);
+  const auto check = [&](const Tcgen05Fragment& access, uint32_t warp, uint32_t lane, uint32_t column = 0) {
     return access.approve(bench.memory, bench.block, warp, address_of({lane, column}), "tcgen05.ld");
   };
   EXPECT_EQ(check(whole, 0, 0, 3), address_of({0, 3}));
@@ -117,7 +117,7 @@ TEST(Tcgen05AccessTest, TakesEachWarpToItsQuarterOfTheLanes) {
   // Addresses of other quarters, as in DeepGEMM.
   EXPECT_EQ(check(whole, 7, 0, 8), address_of({96, 8}));
   EXPECT_EQ(check(half, 1, 80), address_of({48, 0}));
-  // Those of a pair's 256 rows, in its second block.
+  // Addresses in a pair's 256 rows, in its second block.
   EXPECT_EQ(check(whole, 2, 128 + 64, 8), address_of({64, 8}));
   EXPECT_EQ(check(half, 2, 128 + 80), address_of({80, 0}));
   EXPECT_FAULT(check(whole, 1, 8), "tcgen05.ld: address 0x80000 is in lane 8, where no access of this shape may begin");
@@ -126,7 +126,7 @@ TEST(Tcgen05AccessTest, TakesEachWarpToItsQuarterOfTheLanes) {
   EXPECT_FAULT(check(whole, 0, 16), "legal lane of the address: 0");
   EXPECT_FAULT(check(half, 0, 8), "legal lanes of the address: 0 and 16");
   EXPECT_FAULT(check(whole, 0, 0, 60), "the block has allocated columns 0 to 63");
-  const FragmentAccess split(FragmentShape::s16x32bx2, 8, false, 60);
+  const Tcgen05Fragment split(FragmentShape::s16x32bx2, 8, false, 60);
   EXPECT_FAULT(check(split, 0, 0), "8 columns from address 0x3c");
 }
 
@@ -166,7 +166,7 @@ TEST(Tcgen05CopyTest, CopiesEveryShapeFromEverySwizzle) {
           bench.shared(place(swizzle, 8192 + offset)) = source[row * bytes + byte];
         }
       }
-      CopyOperation operation{shape, std::nullopt, address_of({shape == CopyShape::c4x256b ? 31u : 0u, 12}), {}};
+      Tcgen05Copy operation{shape, std::nullopt, address_of({shape == CopyShape::c4x256b ? 31u : 0u, 12}), {}};
       operation.source = decode_shared_descriptor(shared_descriptor(8192, leading, stride, swizzle), "copy");
       check(operation, {bench.block, bench.memory});
       execute(operation, {bench.block, bench.memory});
@@ -188,7 +188,7 @@ TEST(Tcgen05CopyTest, UnpacksNarrowElementsToBytes) {
   TensorBlock bench;
   bench.allocate(32);
   for (uint32_t i = 0; i < 128 * 16; ++i) bench.shared(2048 + i) = static_cast<uint8_t>(i * 7);
-  CopyOperation operation{CopyShape::c128x128b, ElementFormat::e2m1, 0, {}};
+  Tcgen05Copy operation{CopyShape::c128x128b, ElementFormat::e2m1, 0, {}};
   operation.source = decode_shared_descriptor(shared_descriptor(2048, 0, 128, 0), "copy");
   execute(operation, {bench.block, bench.memory});
   for (uint32_t row = 0; row < 128; ++row) {
@@ -215,7 +215,7 @@ TEST(Tcgen05CopyTest, RefusesPlacesThatDoNotExist) {
   TensorBlock bench;
   bench.allocate(32);
   const auto run = [&](CopyShape shape, TensorCell cell, uint32_t start) {
-    CopyOperation operation{shape, std::nullopt, address_of(cell), {}};
+    Tcgen05Copy operation{shape, std::nullopt, address_of(cell), {}};
     operation.source = decode_shared_descriptor(shared_descriptor(start, 2048, 128, 0), "tcgen05.cp, descriptor");
     check(operation, {bench.block, bench.memory});
   };

@@ -1,4 +1,5 @@
-// Descriptors of operands and of instructions: what is legal, and what is said of what is not. Number formats.
+// Descriptors of operands and of instructions: which are legal, and the messages about those that are not. Number
+// formats.
 #include <set>
 
 #include "fixtures/tensor_fixture.hpp"

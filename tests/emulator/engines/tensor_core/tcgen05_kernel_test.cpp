@@ -1,4 +1,4 @@
-// tcgen05 as kernels use it: PTX in, results or reports out.
+// tcgen05 in kernels: the tests run PTX, and check results or reports.
 #include "emulator/ptx/diagnostics.hpp"
 #include "fixtures/kernel_fixture.hpp"
 #include "fixtures/tensor_fixture.hpp"
@@ -96,7 +96,7 @@ end:
 
 class Tcgen05KernelTest : public machine::KernelTest {
  protected:
-  // Codes as they lie in shared memory with a swizzle of 128 bytes, 64 elements to a row.
+  // Stores codes as in shared memory with a swizzle of 128 bytes, 64 elements in a row.
   uint64_t put(const Matrix& matrix) {
     std::vector<uint16_t> image(size_t{matrix.rows} * kDepth);
     for (uint32_t row = 0; row < matrix.rows; ++row) {
@@ -117,7 +117,7 @@ class Tcgen05KernelTest : public machine::KernelTest {
   LaunchResult run(const std::string& text) {
     return launch(compile(text), {1, 1, 1}, {kRows, 1, 1}, put(a), put(b), out);
   }
-  // That `out` is A * B.
+  // Expects that `out` is A * B.
   void expect_product() {
     const std::vector<float> found = read<float>(out, kRows * kColumns);
     uint32_t wrong = 0;
@@ -165,7 +165,7 @@ TEST_F(Tcgen05KernelTest, TakesTheZeroColumnMaskThatMasksNothing) {
   const LaunchResult result = run(kernel("0"));
   EXPECT_FALSE(result.fault) << all_of(result);
   expect_product();
-  // The spans mean nothing without the bit that has a mask made of them.
+  // The spans have no effect without the bit that enables the mask.
   EXPECT_FALSE(run(kernel("0x3040000000001")).fault);
   const LaunchResult masked = run(kernel("0x3048000000001"));
   EXPECT_EQ(masked.fault, FaultKind::illegal_instruction);
@@ -188,7 +188,7 @@ TEST_F(Tcgen05KernelTest, CommitsToAGenericAddressAndToSeveralBlocks) {
 }
 
 TEST_F(Tcgen05KernelTest, ReadsSharedMemoryWhenTheMultiplicationIsExecuted) {
-  // The first 16 rows of A are overwritten before the commit: too early, and it shows.
+  // The first 16 rows of A are overwritten before the commit, which is too early: the result must be wrong.
   std::string overwrite = "\n  mov.u32 %r3, 0;";
   for (int i = 0; i < 16 * 128; i += 16) {
     overwrite += fmt::format("\n  st.shared.v4.b32 [%smem_a+{}], {{%r3, %r3, %r3, %r3}};", i);
@@ -200,7 +200,7 @@ TEST_F(Tcgen05KernelTest, ReadsSharedMemoryWhenTheMultiplicationIsExecuted) {
   EXPECT_NE(found[16 * kColumns + 3], 0.0f);
 }
 
-// The tile kernel without the wait for the commit, and without what comes between that and the deallocation.
+// The tile kernel without the wait for the commit, and without anything between that and the deallocation.
 std::string impatient_kernel(const std::string& at_the_end) {
   std::string text = tile_kernel();
   const std::string wait = "wait_done:\n", end = "  bar.sync 0;\n  @%p0 bra end;", last = "end:\n";
@@ -230,7 +230,7 @@ TEST_F(Tcgen05KernelTest, ReportsALaneThatNoWarpMayBeginIn) {
   EXPECT_REPORT(result, "is in lane 16, where no access of this shape may begin");
 }
 
-// As DeepGEMM's epilogues have it.
+// DeepGEMM's epilogues do this.
 TEST_F(Tcgen05KernelTest, TakesEachWarpToItsOwnQuarterFromTheFirstOnesAddress) {
   std::string text = tile_kernel();
   text.replace(text.find("shl.b32 %r2, %warp, 21"), 22, "mov.b32 %r2, 0       ");
@@ -354,8 +354,7 @@ TEST_F(Tcgen05KernelTest, ReportsADeadlockOverTensorMemory) {
   EXPECT_REPORT(result, "tensor memory");
 }
 
-// ---- What is refused when a kernel is translated
-// ---------------------------------------------------------------------
+// ---- Refused when a kernel is translated ---------------------------------------------------------------------------
 
 class Tcgen05TranslationTest : public machine::KernelTest {
  protected:

@@ -9,7 +9,7 @@ struct Formats {
   uint32_t a_code, b_code;
 };
 
-// One instruction and everything about it.
+// One instruction with its operands.
 struct Trial {
   MmaKind kind = MmaKind::f16;
   Formats formats{ElementFormat::bf16, ElementFormat::bf16, 1, 1};
@@ -49,11 +49,11 @@ void run(const Trial& trial, uint32_t seed = 1) {
   const Instruction& instruction = trial.instruction;
   const Matrix a(trial.formats.a, instruction.m, trial.k, random);
   const Matrix b(trial.formats.b, instruction.n, trial.k, random);
-  // Where the columns of D are in two halves of the lanes, each multiplies what it has of A. This is the right one's.
+  // If the columns of D are in two halves of the lanes, each multiplies its copy of A. This one is for the right half.
   const Matrix other(trial.formats.a, instruction.m, trial.k, random);
   const bool has_halves = trial.a_in_tensor_memory && trial.weight_stationary && instruction.m == 64;
 
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(instruction.bits(), trial.kind, trial.weight_stationary);
   ASSERT_EQ(operation.shape.k, trial.k);
   operation.weight_stationary = trial.weight_stationary;
@@ -145,7 +145,7 @@ void run(const Trial& trial, uint32_t seed = 1) {
   }
   EXPECT_EQ(wrong, 0u);
 
-  // Nothing beside D was written.
+  // Nothing except D was written.
   std::vector<bool> of_d(kTensorLanes * kTensorColumns);
   for (uint32_t m = 0; m < instruction.m; ++m) {
     for (uint32_t n = 0; n < instruction.n; ++n) {

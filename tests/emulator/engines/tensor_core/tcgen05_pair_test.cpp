@@ -1,5 +1,5 @@
-// tcgen05.mma and cp of a pair of blocks (cta_group::2) against references in double precision: who supplies what, and
-// where the results lie.
+// tcgen05.mma and cp of a pair of blocks (cta_group::2) against references in double precision: which block supplies
+// what, and where the results are.
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_copy.hpp"
 #include "fixtures/tensor_fixture.hpp"
 
@@ -44,14 +44,14 @@ struct Trial {
 
 constexpr uint32_t kD = 32, kTensorA = 320;
 
-/// Where the PTX ISA's layouts A (M = 256) and B (M = 128) have an element of D.
+/// Returns where the PTX ISA's layouts A (M = 256) and B (M = 128) have an element of D.
 Place place_of(uint32_t m, uint32_t n, uint32_t rows, uint32_t columns) {
   if (rows == 256) return {m / 128, {m % 128, kD + n}};
   const bool right = n >= columns / 2;
   return {m / 64, {m % 64 + (right ? 64 : 0), kD + (right ? n - columns / 2 : n)}};
 }
 
-/// A in tensor memory: of 64 rows a block has two copies.
+/// Puts A into tensor memory; a block has two copies of 64 rows.
 void put_in_tensor_memory(Pair& pair, const Matrix& a) {
   const uint32_t rows = a.rows / 2;
   for (uint32_t m = 0; m < a.rows; ++m) {
@@ -102,7 +102,7 @@ void run(const Trial& trial) {
   for (TensorBlock& bench : pair.benches) bench.allocate(512);
   const Matrix a(trial.a, instruction.m, trial.k, random), b(trial.b, instruction.n, trial.k, random);
 
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(instruction.bits(), trial.kind, false, true);
   ASSERT_EQ(operation.shape.k, trial.k);
   operation.accumulate = trial.accumulate;
@@ -240,7 +240,7 @@ TEST(Tcgen05PairTest, ReadsTheCopyOfAInTheLanesOfItsColumns) {
   std::mt19937 random(5);
   const Matrix a(ElementFormat::bf16, 128, 16, random), b(ElementFormat::bf16, 32, 16, random);
   put_in_tensor_memory(pair, a);
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(Instruction{.m = 128, .n = 32, .a_code = 1, .b_code = 1}.bits(),
                                                   MmaKind::f16, false, true);
   operation.a_in_tensor_memory = true;
@@ -249,7 +249,7 @@ TEST(Tcgen05PairTest, ReadsTheCopyOfAInTheLanesOfItsColumns) {
   for (uint32_t i = 0; i < 2; ++i) {
     operation.b = decode_shared_descriptor(put_k_major(pair.benches[i], part_of(b, 16 * i, 16), 65536, 2), "B");
   }
-  // The odd block's copy of row 70 for the right half of the columns becomes zero: it shows there, and only there.
+  // The odd block's copy of row 70 for the right half of the columns becomes zero: only that part of D must change.
   for (uint32_t column = 0; column < 8; ++column) pair.cell(1, {64 + 6, kTensorA + column}) = 0;
   execute(operation, pair.units());
   EXPECT_EQ(pair.cell(1, {64 + 6, kD + 3}), 0u);
@@ -277,7 +277,7 @@ void run(const ScaledTrial& trial) {
   const ElementFormat format = bytes ? ElementFormat::e4m3 : ElementFormat::e2m1_packed;
   const Matrix a(format, trial.m, k, random), b(format, trial.n, k, random);
   const uint32_t code = bytes ? 0 : 1;
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(
       code << 7 | code << 10 | trial.n / 8 << 17 | uint32_t{!trial.ue4m3} << 23 | trial.m / 128 << 27, trial.kind,
       false, true);
@@ -365,7 +365,7 @@ TEST(Tcgen05PairTest, CopiesWithinEachBlock) {
       pair.benches[i].shared(4096 + byte) = static_cast<uint8_t>(byte / 4 + 128 * i);
     }
   }
-  CopyOperation operation{CopyShape::c32x128b, {}, 8, {}};
+  Tcgen05Copy operation{CopyShape::c32x128b, {}, 8, {}};
   operation.source = decode_shared_descriptor(shared_descriptor(4096, 0, 128, 0), "source");
   check(operation, pair.units());
   execute(operation, pair.units());
@@ -405,7 +405,7 @@ TEST(Tcgen05PairTest, SaysInWhichBlockAnOperandIsWrong) {
   Pair pair;
   pair.benches[0].allocate(256);
   pair.benches[1].allocate(32);
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(Instruction{.m = 256, .n = 64, .a_code = 1, .b_code = 1}.bits(),
                                                   MmaKind::f16, false, true);
   operation.a = decode_shared_descriptor(shared_descriptor(4096, 16, 1024, 2), "A");

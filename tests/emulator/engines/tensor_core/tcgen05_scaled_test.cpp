@@ -1,4 +1,4 @@
-// The block-scaled kinds of tcgen05.mma against a reference in double precision, and what tcgen05.mma refuses.
+// The block-scaled kinds of tcgen05.mma against a reference in double precision, and operands that tcgen05.mma refuses.
 #include "fixtures/tensor_fixture.hpp"
 
 namespace stagecraft::emulator::machine::testing {
@@ -37,7 +37,7 @@ void run(const ScaledTrial& trial) {
   const bool four_bits = trial.kind != MmaKind::mxf8f6f4;
   const uint32_t bits = trial.id_b << 4 | (four_bits ? 1u : trial.a_code) << 7 | (four_bits ? 1u : trial.b_code) << 10 |
                         trial.n / 8 << 17 | uint32_t{!trial.ue4m3} << 23 | 1u << 27 | trial.id_a << 29;
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(bits, trial.kind, false);
   ASSERT_EQ(operation.shape.k, trial.k);
   if (trial.a_in_tensor_memory) {
@@ -56,7 +56,7 @@ void run(const ScaledTrial& trial) {
   }
   operation.b = decode_shared_descriptor(put_k_major(bench, b, 65536, 2), "B");
   operation.scales_a = kScalesA;
-  operation.scales_b = kScalesB | 1u << 30;  // as CUTLASS's addresses have it, with a byte offset in the upper bits
+  operation.scales_b = kScalesB | 1u << 30;  // like CUTLASS's addresses, with a byte offset in the upper bits
   operation.scales_per_slice = trial.scales;
   operation.accumulate = trial.accumulate;
 
@@ -136,7 +136,7 @@ TEST(Tcgen05ScaledMmaTest, ReadsTheCopyOfTheFactorsInEachQuarterOfTheLanes) {
   bench.allocate(512);
   std::mt19937 random(11);
   const Matrix a(ElementFormat::e4m3, 128, 32, random), b(ElementFormat::e4m3, 8, 32, random);
-  MmaOperation operation;
+  Tcgen05Mma operation;
   operation.shape = decode_instruction_descriptor(1u << 17 | 1u << 23 | 1u << 27, MmaKind::mxf8f6f4, false);
   operation.a = decode_shared_descriptor(put_k_major(bench, a, 4096, 2), "A");
   operation.b = decode_shared_descriptor(put_k_major(bench, b, 65536, 2), "B");
@@ -184,7 +184,7 @@ TEST(Tcgen05ScaledMmaTest, MultipliesPackedFourBitFloats) {
 
 struct Tcgen05MmaCheckTest : ::testing::Test {
   TensorBlock bench;
-  MmaOperation operation;
+  Tcgen05Mma operation;
 
   Tcgen05MmaCheckTest() {
     bench.allocate(64);
@@ -233,7 +233,7 @@ TEST_F(Tcgen05MmaCheckTest, RefusesOperandsOutsideOfSharedMemory) {
 
 TEST_F(Tcgen05MmaCheckTest, RefusesSwizzlesThatTheTypeHasNot) {
   operation.a = decode_shared_descriptor(shared_descriptor(4096, 1024, 512, 1), "A");
-  run();  // K-major it may be
+  run();  // K-major is legal
   use({.n = 64, .a_code = 1, .b_code = 1, .a_mn = true});
   EXPECT_FAULT(run(), "swizzle 1 (128 bytes in atoms of 32) of an MN-major matrix that is not tf32");
   use({.n = 64, .a_code = 2, .b_code = 2, .a_mn = true}, MmaKind::tf32);

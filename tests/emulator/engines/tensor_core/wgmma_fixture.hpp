@@ -19,14 +19,14 @@ inline constexpr uint32_t kTileStart = 1024;  // of `tile` in the shared memory 
 inline constexpr uint32_t kTileBytes = 32768;
 inline constexpr uint32_t kStartOfB = kTileStart + 12288;
 
-/// From the swizzle code of an sm_100 descriptor, which the fixture makes, to wgmma's descriptor.
+/// Converts an sm_100 descriptor, which the fixtures make, to one of wgmma, whose swizzle is elsewhere.
 inline uint64_t warpgroup_descriptor(uint64_t sm_100_descriptor) {
   const uint64_t code = sm_100_descriptor >> 61;
   const uint64_t swizzle = code == 2 ? 1 : code == 4 ? 2 : code == 6 ? 3 : 0;
   return (sm_100_descriptor & 0x3fffffffffffu) | swizzle << 62;
 }
 
-/// PTX that copies the 32 KiB behind %rd1 to `tile`.
+/// Returns PTX that copies the 32 KiB at %rd1 to `tile`.
 inline std::string fill_tile() {
   return R"(
     mov.u32 %r0, %tid.x;
@@ -51,7 +51,7 @@ inline std::string fill_tile() {
   )";
 }
 
-/// Registers of all threads, [register][thread], from the parameter `base`, or to it.
+/// Returns PTX that loads the registers of all threads, [register][thread], from the parameter `base`, or stores them.
 inline std::string move_registers(bool load, const char* name, uint32_t count, const char* base) {
   std::string text = fmt::format("add.s64 %rd13, {}, %rd12;\n", base);
   for (uint32_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-// When wgmma reads and writes: groups, waits, accumulators that are touched too early; and what is a mistake.
+// When wgmma reads and writes: groups, waits, accumulators that are accessed too early; and mistakes that are reported.
 #include <algorithm>
 #include <vector>
 
@@ -69,7 +69,7 @@ TEST(WgmmaOrder, KeepsAccumulatorsOfAlternatingOperationsApart) {
 }
 
 TEST(WgmmaOrder, ReadsSharedMemoryWhenItIsExecuted) {
-  // B is overwritten right after the issue: too early.
+  // B is overwritten right after the issue, which is too early.
   KernelRun kernel(machine::h200());
   std::string body = start() + multiply() + kCommit;
   body += fmt::format("mov.b32 %r6, {};\nbar.sync 0;\nst.shared.b32 [%r3+4096], %r6;\n", kBf16Two * 0x10001);
@@ -78,8 +78,8 @@ TEST(WgmmaOrder, ReadsSharedMemoryWhenItIsExecuted) {
 }
 
 TEST(WgmmaOrder, WaitsForAllButTheYoungestGroups) {
-  // When wait_group 1 returns, the first group has read its operands and the second need not have: changing B then
-  // changes the second's result alone.
+  // When wait_group 1 returns, the first group has read its operands and the second may not have: changing B then
+  // changes only the second's result.
   KernelRun kernel(machine::h200());
   std::string body = start() + multiply(0) + kCommit;
   for (uint32_t i = 0; i < 100; ++i) body += multiply(4);
@@ -115,7 +115,7 @@ TEST(WgmmaOrder, TwoWarpgroupsWorkApart) {
   EXPECT_EQ(kernel.out<float>()[kThreads + 5], 48);
 }
 
-// What the race check says of a kernel that goes on with `body` after the issue of a multiplication.
+// Returns what the race check reports about a kernel that goes on with `body` after the issue of a multiplication.
 std::string races_of(const std::string& body) {
   KernelRun kernel(machine::h200());
   kernel.announce_memory_events();
@@ -132,13 +132,14 @@ TEST(WgmmaOrder, ARefillBeforeTheWaitIsARace) {
 }
 
 TEST(WgmmaOrder, OneWarpMayWaitForAllFour) {
-  // As CUTLASS's consumers do: the thread that has waited gives the stage back for its whole warpgroup.
+  // CUTLASS's consumers do this: the thread that has waited releases the stage for its whole warpgroup.
   EXPECT_EQ(races_of(wait(0) + "setp.ne.u32 %p1, %r0, 37;\n@%p1 bra last;\nst.shared.b32 [%r1+4096], %r4;\nlast:\n"),
             "");
 }
 
 TEST(WgmmaOrder, OperandsThatItsOwnWarpsHaveWrittenAreOnlyTolerated) {
-  // Each of the four has written its part when it issues its part of the operation, but no barrier has told the others.
+  // Each of the four has written its part when it issues its part of the operation, but no barrier orders this for the
+  // others.
   const std::string barrier = "bar.sync 0;\n";
   std::string body = start() + multiply() + kCommit + wait(0);
   const size_t at = body.find(barrier);
@@ -154,7 +155,7 @@ TEST(WgmmaOrder, OperandsThatItsOwnWarpsHaveWrittenAreOnlyTolerated) {
     return all;
   };
   EXPECT_EQ(tolerated(body, kThreads), std::vector<bool>(5, true));  // one for each store of A and B
-  // What another warpgroup writes is another matter.
+  // For the writes of another warpgroup this is not so.
   body = start();
   body.replace(body.find(barrier), barrier.size(), "bar.sync 1, 128;\n");
   body = "mov.u32 %r0, %tid.x;\nsetp.ge.u32 %p1, %r0, 128;\n@%p1 bra other;\n" + body + multiply() + kCommit + wait(0) +

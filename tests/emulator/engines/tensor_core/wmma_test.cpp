@@ -1,4 +1,4 @@
-// wmma beside what tests/conformance/wmma.cu compares with the chip: strides, registers that are used twice, refusals.
+// wmma: strides, registers that are used twice, refusals. tests/conformance/wmma.cu compares the rest with the chip.
 #include <fmt/format.h>
 
 #include <bit>
@@ -20,7 +20,7 @@ std::string registers(uint32_t first, uint32_t count) {
 }
 
 TEST(Wmma, LoadsWithAStrideAndWithoutOne) {
-  // 16x16 words, of rows that have 40 or, without a stride, 16.
+  // 16x16 words; a row has 40 or, without a stride, 16.
   for (const uint32_t stride : {40u, 16u}) {
     KernelRun run;
     std::vector<uint32_t> words(16 * 40);
@@ -37,7 +37,7 @@ TEST(Wmma, LoadsWithAStrideAndWithoutOne) {
 }
 
 TEST(Wmma, ReadsAllThatItMultipliesBeforeItWritesD) {
-  // D takes the registers of C in reverse, and two of A: the second tile must not see what the first one wrote. All
+  // D has the registers of C in reverse, and two of A: the second tile must not read what the first one wrote. All
   // elements of A and B are 1 and C counts its registers, so D is 16 more than C.
   KernelRun run;
   std::string body = "mov.u32 %r60, %tid.x;\nmul.wide.u32 %rd60, %r60, 4;\nadd.s64 %rd61, %rd0, %rd60;\n";

@@ -21,7 +21,7 @@ class ConversionTest : public HandlerTest {
   static unsigned variant_of(Type source, RoundingMode mode = RoundingMode::nearest) {
     return static_cast<unsigned>(source) | static_cast<unsigned>(mode) << 8;
   }
-  /// Every float whose lower half is one of a few patterns: all that matters for formats of up to 16 bits.
+  /// Returns every float whose lower half is one of a few patterns, which is enough for formats of up to 16 bits.
   static std::vector<float> all_floats() {
     std::vector<float> values;
     for (uint32_t upper = 0; upper < 65536; ++upper) {
@@ -215,8 +215,8 @@ TEST_P(ConversionTest, NarrowFloatsAgreeWithTheCudaHeaders) {
   }
 }
 
-/// cvt.rs by its definition: the neighbour away from zero if the part of the way to it, in units of 2^-bits and cut
-/// off, and the random number together are a whole.
+/// Computes cvt.rs by its definition: the result is the neighbour away from zero if the fraction of the way to it,
+/// truncated to units of 2^-bits, and the random number add up to at least 1.
 uint32_t round_randomly(const FloatFormat& format, float value, uint32_t random, int bits) {
   const bool negative = std::signbit(value);
   const uint32_t lower = round_to(format, value, RoundingMode::zero);

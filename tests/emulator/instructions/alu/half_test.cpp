@@ -17,7 +17,7 @@ const Half kFormats[] = {{Type::f16, Type::f16x2, kF16}, {Type::bf16, Type::bf16
 
 class HalfArithmeticTest : public HandlerTest {
  protected:
-  /// Random patterns; half of them with exponents near those of the pattern before, so that sums interact.
+  /// Returns random patterns; half of them have exponents near those of the pattern before, so that sums interact.
   std::vector<uint16_t> halves(size_t count) {
     std::vector<uint16_t> values(count);
     uint16_t last = 0;
@@ -41,7 +41,8 @@ TEST_P(HalfArithmeticTest, SumsAndProductsAreRoundedOnce) {
     const auto products = apply<uint16_t, 2>(find(Operation::multiply, half.pair), 0, a, b);
     for (size_t i = 0; i < a.size(); ++i) {
       const long double x = exact(half, a[i]), y = exact(half, b[i]);
-      // Beyond 64 binary digits apart the sum is not exact in long double either; its error decides nothing here.
+      // If they are more than 64 binary digits apart, the sum is not exact in long double either, which does not
+      // matter.
       ASSERT_EQ(sums[i], round_to(half.format, x + y)) << std::hex << a[i] << " + " << b[i];
       ASSERT_EQ(differences[i], round_to(half.format, x - y)) << std::hex << a[i] << " - " << b[i];
       ASSERT_EQ(products[i], round_to(half.format, x * y)) << std::hex << a[i] << " * " << b[i];
@@ -119,7 +120,7 @@ TEST_P(HalfArithmeticTest, ExponentialAndTangentAreCloseForEveryNumber) {
     const auto tangents = apply<uint16_t, 2>(find(Operation::hyperbolic_tangent, half.pair), 0, all);
     for (size_t i = 0; i < all.size(); ++i) {
       const long double x = exact(half, all[i]);
-      // Rounded twice, through float: one unit of the last place may be off.
+      // This rounds twice, through float: an error of one unit in the last place is allowed.
       const auto near = [&](uint16_t result, long double expected) {
         const auto code = round_to(half.format, expected);
         return result == code || (std::isfinite(expected) && std::abs(int(result) - int(code)) <= 1);

@@ -31,8 +31,8 @@ class HandlerTest : public ::testing::TestWithParam<int> {
   alignas(64) std::array<std::byte, 8 * kSlot> file{};
   std::mt19937_64 random{20251120};
 
-  /// The results of the handler for inputs of any length; runs the full handler and, with random masks and the
-  /// destination on top of the first source, the masked one, and checks that both agree and that other lanes stay.
+  /// Returns the results of the handler for inputs of any length. Runs the full handler, and the masked one with random
+  /// masks and the destination equal to the first source; checks that both agree and that other lanes are unchanged.
   template <typename R, int PerLane = 1, typename A, typename... More>
   std::vector<R> apply(Handlers handlers, uint64_t immediate, const std::vector<A>& first,
                        const std::vector<More>&... more) {
@@ -78,7 +78,7 @@ class HandlerTest : public ::testing::TestWithParam<int> {
     return results;
   }
 
-  /// As `apply`, for handlers that write a predicate: one bit per element.
+  /// Does the same as `apply` for handlers that write a predicate: one bit per element.
   template <typename A, typename... More>
   std::vector<bool> test(Handlers handlers, uint64_t immediate, const std::vector<A>& first,
                          const std::vector<More>&... more) {
@@ -113,7 +113,7 @@ class HandlerTest : public ::testing::TestWithParam<int> {
     return results;
   }
 
-  /// Random bits, most of them near the ends of the ranges where things go wrong.
+  /// Returns random bits, most of them near the ends of ranges, where errors are likely.
   template <typename T>
   std::vector<T> integers(size_t count) {
     std::vector<T> values(count);
@@ -131,7 +131,7 @@ class HandlerTest : public ::testing::TestWithParam<int> {
     return values;
   }
 
-  /// Random floats: every exponent, specials, and numbers close to one another.
+  /// Returns random floats: every exponent, specials, and numbers close to one another.
   std::vector<float> floats(size_t count) {
     std::vector<float> values(count);
     constexpr uint32_t kSpecial[] = {0u,          0x80000000u, 1u,          0x80000001u, 0x007fffffu, 0x00800000u,
@@ -171,7 +171,7 @@ constexpr int kBuiltLevels[] = {STAGECRAFT_EACH_ISA(STAGECRAFT_VALUE, )};
 #define STAGECRAFT_ALL_LEVELS(Suite) \
   INSTANTIATE_TEST_SUITE_P(Levels, Suite, ::testing::ValuesIn(kBuiltLevels), level_name)
 
-/// Same bits, or both NaN when `any_nan`.
+/// Whether two values have the same bits, or are both NaN if `any_nan`.
 template <typename T>
 bool same_bits(T left, T right) {
   return std::memcmp(&left, &right, sizeof(T)) == 0;

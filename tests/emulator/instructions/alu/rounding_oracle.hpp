@@ -1,4 +1,4 @@
-// Rounds a number to any small floating-point format by the definition, slowly: the reference of the tests.
+// Rounds a number to any small floating-point format by the definition; slow, but the reference of the tests.
 #pragma once
 
 #include <cmath>
@@ -17,7 +17,7 @@ struct FloatFormat {
 inline constexpr FloatFormat kF16{5, 10, 15, 0x7c00, 0x7bff, 0x7fff};
 inline constexpr FloatFormat kBf16{8, 7, 127, 0x7f80, 0x7f7f, 0x7fff};
 
-/// The value of a code without sign or specials.
+/// Returns the value of a code without sign or specials.
 inline long double value_of(const FloatFormat& format, uint32_t code) {
   const uint32_t fraction = code & ((1u << format.fraction_bits) - 1);
   const uint32_t exponent = code >> format.fraction_bits & ((1u << format.exponent_bits) - 1);
@@ -32,8 +32,8 @@ inline long double value_of_half(const FloatFormat& format, uint16_t bits) {
   return (bits & 0x8000u) != 0 ? -value : value;
 }
 
-/// The code, with its sign above the exponent, of `value` + a tiny `error` (whose size does not matter, only its sign).
-/// Overflow gives infinity or the largest number as the mode says; formats without infinity saturate.
+/// Returns the code, with its sign above the exponent, of `value` plus a tiny `error`, of which only the sign matters.
+/// Overflow becomes infinity or the largest number, depending on the mode; formats without infinity saturate.
 inline uint32_t round_to(const FloatFormat& format, long double value, RoundingMode mode = RoundingMode::nearest,
                          long double error = 0) {
   if (std::isnan(value)) return format.nan;

@@ -1,4 +1,5 @@
-// Instructions as PTX writes them: operands in the right order, every modifier heeded, illegal forms refused.
+// Translation of instructions: operands are in the right order, every modifier has its effect, illegal forms are
+// refused.
 #include <gtest/gtest.h>
 
 #include "emulator/ptx/diagnostics.hpp"
@@ -241,7 +242,7 @@ TEST_F(ArithmeticTranslationTest, FloatingPoint) {
        0x3fd5555555555556u, true},
       {"mov.b64 %rd1, 0x4008000000000000; fma.rn.f64 %rd0, %rd1, %rd1, %rd1;", 0x4028000000000000u, true},
       {"mov.b64 %rd1, 0x4000000012345678; rcp.approx.ftz.f64 %rd0, %rd1;", 0x3fe0000000000000u, true},
-      // .ftz means nothing here: 2^-1023 stays 2^-1023, and its reciprocal is not infinite.
+      // .ftz has no effect here: 2^-1023 stays 2^-1023, and its reciprocal is not infinite.
       {"mov.b64 %rd1, 0x7fe0000000000000; rcp.rn.ftz.f64 %rd0, %rd1;", 0x0008000000000000u, true},
       {"mov.b64 %rd1, 0x0008000000000000; rcp.rz.ftz.f64 %rd0, %rd1;", 0x7fe0000000000000u, true},
       {"mov.b64 %rd1, 0x3f80000040000000; fma.rn.f32x2 %rd0, %rd1, %rd1, %rd1;", 0x4000000040c00000u, true},
@@ -321,7 +322,7 @@ TEST_F(ArithmeticTranslationTest, Conversions) {
        0x827f},
       {"mov.u32 %r1, 0x40c03f80; cvt.rz.ue8m0x2.bf16x2 %h1, %r1; cvt.u32.u16 %r0, %h1;", 0x817f},
       {"mov.b16 %h1, 0x807f; cvt.rn.bf16x2.ue8m0x2 %r0, %h1;", 0x40003f80u},
-      // Halfway, with random bits that just suffice and that just do not; 1 and -2 are exact.
+      // Halfway, with random bits that are just enough and just not enough; 1 and -2 are exact.
       {"mov.b32 %f1, 0f3f801000; mov.b32 %r1, 0x10000fff; cvt.rs.f16x2.f32 %r0, %f1, %f1, %r1;", 0x3c013c00u},
       {"mov.b32 %f1, 0fbf808000; mov.b32 %r1, 0x80007fff; cvt.rs.bf16x2.f32 %r0, %f1, %f1, %r1;", 0xbf81bf80u},
       {"mov.b32 %f1, 0fbf808000; mov.b32 %f2, 0f7f800000; mov.b32 %r1, -1; "

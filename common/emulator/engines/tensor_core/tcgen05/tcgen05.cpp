@@ -1,4 +1,4 @@
-// tcgen05: one opcode for everything that concerns tensor memory and the tensor unit.
+// The opcode tcgen05, which has all instructions of tensor memory and of sm_100's tensor core.
 #include "emulator/engines/tensor_core/tcgen05/tcgen05.hpp"
 
 #include <fmt/format.h>
@@ -17,14 +17,14 @@ void announce(Fragment& fragment, const Op& op, LaneMask mask) {
   announce_tensor({static_cast<TensorEventKind>(op.immediate), &fragment, mask});
 }
 
-// tcgen05.fence::*: the emulator executes a thread's tcgen05 operations in program order, so that there is nothing to
-// wait for. The op stays, as the place where a check learns of the fence.
+// Executes tcgen05.fence::*. The emulator executes a thread's tcgen05 operations in program order, so there is nothing
+// to wait for. The Op exists so that checks see the fence.
 Outcome fence(Fragment& fragment, const Op& op, LaneMask mask) {
   announce(fragment, op, mask);
   return Outcome::next;
 }
 
-// tcgen05.wait::ld, wait::st: loads and stores are done when they are issued. A place for checks, as above.
+// Executes tcgen05.wait::ld and wait::st. Loads and stores are done when they are issued; the Op exists for checks too.
 Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
   mask = converge_warp(fragment, mask);
   if (mask == 0) return Outcome::blocked;

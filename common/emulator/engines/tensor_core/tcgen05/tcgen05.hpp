@@ -19,15 +19,15 @@ void translate_mma(Translation&);           // mma
 void translate_copy(Translation&);          // cp
 void translate_commit(Translation&);        // commit
 
-/// Takes `.cta_group::1` or `::2`, the same one in the whole kernel. Whether it is a pair's.
+/// Takes `.cta_group::1` or `::2`, which must be the same in the whole kernel. Returns true for `::2`.
 bool take_pair(Translation&);
 /// Takes `.sync.aligned`.
 void take_aligned(Translation&);
 
-/// The tensor memory that a fragment's block uses.
+/// Returns the tensor memory that a fragment's block uses.
 inline TensorMemory& tensor_memory_of(const Fragment& fragment) { return *fragment.block().sm->tensor_memory; }
 
-/// Value of an address `[base + offset]` in tensor memory for one lane.
+/// Returns the address `[base + offset]` in tensor memory of one lane.
 inline uint32_t tensor_address(const Fragment& fragment, const MemoryOperand& operand, uint32_t lane) {
   const uint32_t base = operand.base == kNoRegister ? 0
                         : operand.wide
@@ -35,7 +35,7 @@ inline uint32_t tensor_address(const Fragment& fragment, const MemoryOperand& op
                             : lanes_at<uint32_t>(fragment.registers, operand.base)[lane];
   return base + static_cast<uint32_t>(operand.offset);
 }
-/// The same for a warp-wide instruction, whose lanes must all give one address; Fault otherwise.
+/// Returns the address of a warp-wide instruction. Throws Fault unless all lanes have the same one.
 uint32_t uniform_tensor_address(const Fragment& fragment, const MemoryOperand& operand, LaneMask mask,
                                 const char* what);
 

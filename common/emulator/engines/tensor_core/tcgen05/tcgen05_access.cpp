@@ -1,4 +1,4 @@
-// tcgen05.ld and tcgen05.st: a warp's registers from and to tensor memory.
+// tcgen05.ld and tcgen05.st: they copy tensor memory to a warp's registers, and back.
 //
 // On the chip both are asynchronous until wait::ld and wait::st. Here they are done at once; a program that forgets the
 // wait is right by luck.
@@ -21,13 +21,13 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 struct AccessDetail : OpDetail {
-  explicit AccessDetail(FragmentAccess fragment_access) : access(std::move(fragment_access)) {}
-  FragmentAccess access;
+  explicit AccessDetail(Tcgen05Fragment fragment_access) : access(std::move(fragment_access)) {}
+  Tcgen05Fragment access;
   MemoryOperand address;
   std::vector<uint32_t> registers;  ///< offsets
 };
 
-/// What both do: `move(detail, memory, address)`, once the address is known to be legal, is the rest.
+/// Executes either: checks the address, then calls `move(detail, memory, address)`.
 template <typename Move>
 Outcome access(Fragment& fragment, const Op& op, LaneMask mask, TensorEventKind kind, Move&& move) {
   mask = converge_warp(fragment, mask);
@@ -100,7 +100,7 @@ void translate_access(Translation& t, bool is_load) {
   }
 
   auto detail =
-      std::make_unique<AccessDetail>(FragmentAccess(shape, repetitions, packed, static_cast<uint32_t>(split)));
+      std::make_unique<AccessDetail>(Tcgen05Fragment(shape, repetitions, packed, static_cast<uint32_t>(split)));
   const ptx::Operand& vector = t.operand(vector_index);
   const uint32_t wanted = detail->access.register_count();
   if (vector.kind != ptx::OperandKind::vector || vector.list.size() != wanted) {

@@ -1,4 +1,4 @@
-// tcgen05.alloc, dealloc and relinquish_alloc_permit: who may use which columns of tensor memory.
+// tcgen05.alloc, dealloc and relinquish_alloc_permit: they decide which block may use which columns of tensor memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void announce(Fragment& fragment, TensorEventKind kind, LaneMask mask, uint32_t 
   announce_tensor({kind, &fragment, mask, {{column, columns, kAllLanes}}});
 }
 
-// Waits until `columns` columns may be free, in the memories of these blocks.
+// Puts the fragment to sleep until `columns` columns may be free in the memories of these blocks.
 void wait_for_memory(Fragment& fragment, std::initializer_list<const Block*> blocks, uint32_t result,
                      uint32_t columns) {
   for (const Block* block : blocks) {
@@ -55,8 +55,8 @@ void wait_for_memory(Fragment& fragment, std::initializer_list<const Block*> blo
   sleep(fragment, {WaitKind::tensor_memory, result, columns});
 }
 
-// The two warps of a pair must ask for the same.
-void require_agreement(const PairCall& mine, const PairCall& theirs) {
+// Throws Fault unless the two warps of a pair have the same operands.
+void require_agreement(const Tcgen05PairCall& mine, const Tcgen05PairCall& theirs) {
   const auto require = [&](uint32_t my_value, uint32_t their_value, const char* what, const char* format) {
     if (my_value == their_value) return;
     const Block& peer = theirs.fragment->block();
@@ -71,19 +71,19 @@ void require_agreement(const PairCall& mine, const PairCall& theirs) {
           "{} with cta_group::2 at address 0x{:x}, while the peer, block ({},{},{}), gives 0x{:x}");
 }
 
-// The call of a fragment that comes to an instruction of its block's pair. When a warp of the peer has come as well,
-// `do_together(mine, theirs)` does what must be done at once for both; false when it has put the fragment to sleep,
-// because that cannot be done yet. Gives the call when that is behind it; nullopt: the fragment sleeps.
+// Executes an instruction that one warp of each block of a pair executes together. When a warp of the peer has come
+// too, `do_together(mine, theirs)` does the work for both; it returns false when the work cannot be done yet and it has
+// put the fragment to sleep. Returns the fragment's call after the work is done, or nullopt when the fragment sleeps.
 template <typename DoTogether>
-std::optional<PairCall> meet_peer(const PairCall& call, DoTogether do_together) {
+std::optional<Tcgen05PairCall> meet_peer(const Tcgen05PairCall& call, DoTogether do_together) {
   Fragment& fragment = *call.fragment;
   Block& peer = require_peer(fragment.block(), name_of(call.instruction));
-  PairCalls& calls = fragment.block().pair_calls;
-  const auto by_fragment = [&](const PairCall& each) { return each.fragment == &fragment; };
+  Tcgen05PairCalls& calls = fragment.block().pair_calls;
+  const auto by_fragment = [&](const Tcgen05PairCall& each) { return each.fragment == &fragment; };
   auto mine = std::find_if(calls.begin(), calls.end(), by_fragment);
   if (mine == calls.end()) mine = calls.insert(mine, call);
   if (!mine->met) {
-    const auto theirs = std::find_if(peer.pair_calls.begin(), peer.pair_calls.end(), [&](const PairCall& each) {
+    const auto theirs = std::find_if(peer.pair_calls.begin(), peer.pair_calls.end(), [&](const Tcgen05PairCall& each) {
       return each.instruction == call.instruction && !each.met;
     });
     if (theirs == peer.pair_calls.end()) {
@@ -93,14 +93,14 @@ std::optional<PairCall> meet_peer(const PairCall& call, DoTogether do_together) 
     require_agreement(*mine, *theirs);
     if (!do_together(*mine, *theirs)) return std::nullopt;
     mine->met = theirs->met = true;
-    wake(*theirs->fragment);  // executes the instruction again, and finds that it is met
+    wake(*theirs->fragment);  // it executes the instruction again, and finds that it is met
   }
-  const PairCall result = *mine;
+  const Tcgen05PairCall result = *mine;
   calls.erase(mine);
   return result;
 }
 
-// The column of an allocation; nullopt: the fragment sleeps until it has come.
+// Returns the column of an allocation; nullopt when the fragment sleeps until there is room.
 std::optional<uint32_t> allocate_alone(Fragment& fragment, uint32_t columns, uint32_t result) {
   const Block& block = fragment.block();
   const auto allocation = tensor_memory_of(fragment).allocate(block, columns);
@@ -112,8 +112,8 @@ std::optional<uint32_t> allocate_alone(Fragment& fragment, uint32_t columns, uin
   return allocation->column;
 }
 std::optional<uint32_t> allocate_with_peer(Fragment& fragment, uint32_t columns, uint32_t result) {
-  const PairCall call{PairInstruction::allocate, &fragment, columns};
-  const auto over = meet_peer(call, [&](PairCall& mine, PairCall& theirs) {
+  const Tcgen05PairCall call{Tcgen05PairInstruction::allocate, &fragment, columns};
+  const auto over = meet_peer(call, [&](Tcgen05PairCall& mine, Tcgen05PairCall& theirs) {
     const Block &block = fragment.block(), &peer = *peer_of(block);
     const auto allocation = tensor_units_of(fragment, true, "tcgen05.alloc").allocate(columns);
     if (!allocation) {
@@ -153,7 +153,7 @@ Outcome allocate(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-constexpr auto kNothingMore = [](const PairCall&, const PairCall&) { return true; };
+constexpr auto kNothingMore = [](const Tcgen05PairCall&, const Tcgen05PairCall&) { return true; };
 
 Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
   mask = converge_warp(fragment, mask);
@@ -161,7 +161,7 @@ Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const AllocationDetail*>(op.detail);
   const uint32_t columns = uniform_columns(fragment, detail.columns, mask, "tcgen05.dealloc");
   const uint32_t address = uniform_tensor_address(fragment, detail.address, mask, "tcgen05.dealloc");
-  if (detail.pair && !meet_peer({PairInstruction::deallocate, &fragment, columns, address}, kNothingMore)) {
+  if (detail.pair && !meet_peer({Tcgen05PairInstruction::deallocate, &fragment, columns, address}, kNothingMore)) {
     return Outcome::blocked;
   }
   tensor_memory_of(fragment).release(fragment.block(), address, columns, fragment.pc);
@@ -176,7 +176,7 @@ Outcome deallocate(Fragment& fragment, const Op& op, LaneMask mask) {
 Outcome relinquish(Fragment& fragment, const Op& op, LaneMask mask) {
   if (converge_warp(fragment, mask) == 0) return Outcome::blocked;
   const bool pair = op.immediate != 0;
-  if (pair && !meet_peer({PairInstruction::relinquish, &fragment}, kNothingMore)) return Outcome::blocked;
+  if (pair && !meet_peer({Tcgen05PairInstruction::relinquish, &fragment}, kNothingMore)) return Outcome::blocked;
   tensor_memory_of(fragment).relinquish(fragment.block());
   note_effect(fragment);
   return Outcome::next;

@@ -10,10 +10,10 @@
 
 namespace stagecraft::emulator::machine {
 
-void check(const CopyOperation& operation, const TensorUnits& units) {
+void check(const Tcgen05Copy& operation, const TensorUnits& units) {
   const CopyShape shape = operation.shape;
   const TensorCell cell = cell_at(operation.address);
-  // 4x256b writes one lane of each quarter, and the address says which; all others write all lanes.
+  // 4x256b writes one lane of each quarter, which the address selects; all other shapes write all lanes.
   const uint32_t last_lane = shape == CopyShape::c4x256b ? 31 : 0;
   if (cell.lane > last_lane) {
     throw Fault(
@@ -29,7 +29,7 @@ void check(const CopyOperation& operation, const TensorUnits& units) {
   });
 }
 
-OperationFootprint footprint_of(const CopyOperation& operation, const TensorUnits& units) {
+OperationFootprint footprint_of(const Tcgen05Copy& operation, const TensorUnits& units) {
   constexpr uint32_t kAllLanes = 0xff, kOneOfEachQuarter = 0x55;  // of groups of 16 lanes
   OperationFootprint footprint;
   for (const TensorUnit& unit : units) {
@@ -45,7 +45,7 @@ OperationFootprint footprint_of(const CopyOperation& operation, const TensorUnit
 
 namespace {
 
-void execute_in(const TensorUnit& unit, const CopyOperation& operation) {
+void execute_in(const TensorUnit& unit, const Tcgen05Copy& operation) {
   constexpr uint32_t kMostBytes = 128 * 32;
   constexpr uint32_t kChunk = 16;
   const CopyShape shape = operation.shape;
@@ -73,7 +73,7 @@ void execute_in(const TensorUnit& unit, const CopyOperation& operation) {
 
 }  // namespace
 
-void execute(const CopyOperation& operation, const TensorUnits& units) {
+void execute(const Tcgen05Copy& operation, const TensorUnits& units) {
   for (const TensorUnit& unit : units) execute_in(unit, operation);
 }
 

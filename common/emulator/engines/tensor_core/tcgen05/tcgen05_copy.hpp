@@ -1,4 +1,4 @@
-// One tcgen05.cp: shared memory to tensor memory, by one thread.
+// One tcgen05.cp, which copies shared memory to tensor memory: its check, its footprint and its execution.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace stagecraft::emulator::machine {
 
-struct CopyOperation {
+struct Tcgen05Copy {
   CopyShape shape = CopyShape::c128x256b;
   std::optional<ElementFormat> unpacked;  ///< expand 4-bit (e2m1) or 6-bit (e2m3) elements to bytes on the way
   uint32_t address = 0;                   ///< of tensor memory
@@ -18,11 +18,11 @@ struct CopyOperation {
 };
 
 /// Throws Fault unless source and destination exist.
-void check(const CopyOperation& operation, const TensorUnits& units);
-/// The shared memory that an operation reads, and the tensor memory that it writes.
-OperationFootprint footprint_of(const CopyOperation& operation, const TensorUnits& units);
-/// Executes an operation that `check` has approved: each block copies from its own shared memory to its own tensor
+void check(const Tcgen05Copy& operation, const TensorUnits& units);
+/// Returns the shared memory that an operation reads, and the tensor memory that it writes.
+OperationFootprint footprint_of(const Tcgen05Copy& operation, const TensorUnits& units);
+/// Executes an operation that `check` has accepted: each block copies from its own shared memory to its own tensor
 /// memory.
-void execute(const CopyOperation& operation, const TensorUnits& units);
+void execute(const Tcgen05Copy& operation, const TensorUnits& units);
 
 }  // namespace stagecraft::emulator::machine

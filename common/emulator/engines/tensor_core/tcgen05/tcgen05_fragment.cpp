@@ -10,11 +10,11 @@
 namespace stagecraft::emulator::machine {
 
 namespace {
-// The lanes that addresses name. A pair's kernels count on in its second block, whose own they are.
+// The lanes that an address may name. Kernels for pairs use 128 to 255 for the lanes of the second block.
 constexpr uint32_t kNamedLanes = 2 * kTensorLanes;
 }  // namespace
 
-FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split)
+Tcgen05Fragment::Tcgen05Fragment(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split)
     : shape_(shape),
       packed_(packed),
       contiguous_(shape == FragmentShape::s32x32b && !packed),
@@ -25,7 +25,7 @@ FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool p
   cells_.reserve(registers_ * kWarpSize);
   for (uint32_t index = 0; index < registers_; ++index) {
     for (uint32_t thread = 0; thread < kWarpSize; ++thread) {
-      // The split counts columns of tensor memory, also where the map's own columns are pairs of those.
+      // The split counts columns of tensor memory, even where the map's own columns are pairs of those.
       const bool second = shape == FragmentShape::s16x32bx2 && thread >= kWarpSize / 2;
       TensorCell cell = fragment_cell(shape, thread, index);
       cell.column = cell.column * (packed ? 2 : 1) + (second ? split : 0);
@@ -34,8 +34,8 @@ FragmentAccess::FragmentAccess(FragmentShape shape, uint32_t repetitions, bool p
   }
 }
 
-uint32_t FragmentAccess::approve(const TensorMemory& memory, const Block& block, uint32_t warp, uint32_t address,
-                                 const char* what) const {
+uint32_t Tcgen05Fragment::approve(const TensorMemory& memory, const Block& block, uint32_t warp, uint32_t address,
+                                  const char* what) const {
   TensorCell cell = cell_at(address);
   const bool second_half = shape_ != FragmentShape::s32x32b && cell.lane % kWarpSize == kWarpSize / 2;
   if (cell.lane >= kNamedLanes || (cell.lane % kWarpSize != 0 && !second_half) || is_unwritten_word(address)) {
@@ -59,7 +59,7 @@ uint32_t FragmentAccess::approve(const TensorMemory& memory, const Block& block,
   return address_of(cell);
 }
 
-std::vector<TensorRange> FragmentAccess::ranges(uint32_t address) const {
+std::vector<TensorRange> Tcgen05Fragment::ranges(uint32_t address) const {
   const TensorCell cell = cell_at(address);
   const uint32_t lanes = (lanes_of(shape_) == 32 ? 3u : 1u) << cell.lane / 16;
   std::vector<TensorRange> result{{cell.column, columns_, lanes}};
@@ -67,7 +67,8 @@ std::vector<TensorRange> FragmentAccess::ranges(uint32_t address) const {
   return result;
 }
 
-void FragmentAccess::load(TensorMemory& memory, uint32_t address, std::byte* registers, const uint32_t* offsets) const {
+void Tcgen05Fragment::load(TensorMemory& memory, uint32_t address, std::byte* registers,
+                           const uint32_t* offsets) const {
   const TensorCell base = cell_at(address);
   const uint32_t* const from = memory.column(base.column) + base.lane;
   if (contiguous_) {
@@ -89,8 +90,8 @@ void FragmentAccess::load(TensorMemory& memory, uint32_t address, std::byte* reg
   }
 }
 
-void FragmentAccess::store(TensorMemory& memory, uint32_t address, const std::byte* registers,
-                           const uint32_t* offsets) const {
+void Tcgen05Fragment::store(TensorMemory& memory, uint32_t address, const std::byte* registers,
+                            const uint32_t* offsets) const {
   const TensorCell base = cell_at(address);
   uint32_t* const to = memory.column(base.column) + base.lane;
   if (contiguous_) {

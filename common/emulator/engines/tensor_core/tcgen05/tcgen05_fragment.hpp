@@ -1,4 +1,4 @@
-// What tcgen05.ld and tcgen05.st move between tensor memory and the registers of a warp.
+// The cells that tcgen05.ld and tcgen05.st copy between tensor memory and the registers of a warp.
 #pragma once
 
 #include <cstddef>
@@ -11,26 +11,27 @@
 
 namespace stagecraft::emulator::machine {
 
-/// The cells that each register of each thread stands for; made once per instruction, when it is translated.
-class FragmentAccess {
+/// The cell of each register of each thread. One is made per instruction, when it is translated.
+class Tcgen05Fragment {
  public:
-  /// @param packed the 16-bit forms (.pack::16b, .unpack::16b): each register is the low halves of two adjacent cells.
+  /// @param packed the 16-bit forms (.pack::16b, .unpack::16b): a register has the low halves of two adjacent cells.
   /// @param split  the immediate of 16x32bx2, in columns.
-  FragmentAccess(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split = 0);
+  Tcgen05Fragment(FragmentShape shape, uint32_t repetitions, bool packed, uint32_t split = 0);
 
   uint32_t register_count() const { return static_cast<uint32_t>(registers_); }
 
-  /// The address that the chip accesses: that of the same lane in the warp's own quarter. PTX has only addresses there;
-  /// DeepGEMM's kernels give all warps the first quarter's, because "the hardware will ignore the warp index bits", and
-  /// others, which were verified on a B200 (learn-cuda's matmul_v5), lanes 128 to 255 in the second block of a pair.
-  /// Throws Fault unless the access may begin in such a lane, and the block owns the columns. `what`: "tcgen05.ld".
+  /// Returns the address that the chip accesses: that of the same lane in the warp's own quarter. PTX allows only
+  /// addresses there. But DeepGEMM's kernels pass the first quarter's to all warps, because "the hardware will ignore
+  /// the warp index bits", and others, which were verified on a B200 (learn-cuda's matmul_v5), pass lanes 128 to 255 in
+  /// the second block of a pair. Throws Fault unless the access may begin in such a lane, and the block owns the
+  /// columns. `what`: "tcgen05.ld".
   uint32_t approve(const TensorMemory& memory, const Block& block, uint32_t warp, uint32_t address,
                    const char* what) const;
-  /// The cells of a warp that are accessed at an approved address.
+  /// Returns the cells of a warp that are accessed at an approved address.
   std::vector<TensorRange> ranges(uint32_t address) const;
   /// Copies the cells at an approved address to 32 consecutive words at registers + offsets[i], for each register i.
   void load(TensorMemory& memory, uint32_t address, std::byte* registers, const uint32_t* offsets) const;
-  /// And back. A packed store writes zeros to the upper halves of its cells (unconfirmed).
+  /// Copies the registers back to the cells. A packed store writes zeros to their upper halves (unconfirmed).
   void store(TensorMemory& memory, uint32_t address, const std::byte* registers, const uint32_t* offsets) const;
 
  private:

@@ -1,5 +1,5 @@
-// tcgen05.mma, cp and commit: what single threads have the tensor unit do. Every active lane that executes one of these
-// issues one operation.
+// Translates tcgen05.mma, cp and commit, by which single threads start operations of the tensor core. Every active lane
+// that executes one of them issues one operation.
 #include <fmt/format.h>
 
 #include <array>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr size_t kLaneWords = 4;  // of the disable-output-lane vector, for each block
 
-// Executes what was checked at its issue. Since then, its tensor memory may have been freed.
+// Completes an operation, which was checked at its issue; its tensor memory may have been freed since.
 template <typename Operation>
 void complete(const Operation& operation, const TensorUnits& units) {
   try {
@@ -49,8 +49,8 @@ struct MmaDetail : OpDetail {
   uint32_t scales_per_slice = 0;
 };
 
-/// The zero-column mask descriptor of the .ws form. Programs that want no mask give 0; of a mask that is made, PTX's
-/// description and its examples contradict each other, as to which of the columns are the zeros.
+/// Refuses zero-column masks of the .ws form. Programs without a mask pass 0; PTX's description of masks and its
+/// examples contradict each other about which columns become zeros.
 void require_no_zero_columns(uint64_t descriptor, uint32_t lane) {
   constexpr uint64_t kNonZeroMask = uint64_t{1} << 39, kColumnShift = uint64_t{0x3f} << 56;
   if ((descriptor & (kNonZeroMask | kColumnShift)) == 0) return;
@@ -63,8 +63,8 @@ void require_no_zero_columns(uint64_t descriptor, uint32_t lane) {
               1u << lane);
 }
 
-MmaOperation operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
-  MmaOperation operation;
+Tcgen05Mma operation_of(const Fragment& fragment, const MmaDetail& detail, uint32_t lane) {
+  Tcgen05Mma operation;
   const auto word = [&](const LaneOperand& operand) { return static_cast<uint32_t>(operand.at(fragment, lane)); };
   operation.shape =
       decode_instruction_descriptor(word(detail.instruction), detail.kind, detail.weight_stationary, detail.pair);
@@ -97,9 +97,9 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   const Latencies& latencies = *fragment.grid().latencies;
   const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.mma");
   for_each_lane(mask, [&](uint32_t lane) {
-    const MmaOperation operation = operation_of(fragment, detail, lane);
+    const Tcgen05Mma operation = operation_of(fragment, detail, lane);
     check(operation, units);
-    // K is 32 bytes for all kinds, and narrower types are that much faster: 16 elements of 16 bits stand for it.
+    // K is 32 bytes for all kinds, and narrower types are faster in proportion: count 16 elements of 16 bits.
     const uint64_t products = uint64_t{operation.shape.m} * operation.shape.n * 16;
     issue(
         fragment, lane, units, products / (latencies.mma_macs_per_cycle * units.count()), "tcgen05.mma",
@@ -121,7 +121,7 @@ MmaKind take_kind(Translation& t) {
   return MmaKind::f16;
 }
 
-// How many scale factors each row has along the K of one instruction.
+// Takes the size of scale vectors. Returns how many scale factors each row has along the K of one instruction.
 uint32_t take_scale_vector(Translation& t, MmaKind kind) {
   t.modifiers.require("block_scale");
   const std::optional<std::string_view> size =
@@ -141,7 +141,8 @@ uint32_t take_scale_vector(Translation& t, MmaKind kind) {
   }
 }
 
-// Permission to keep an operand in the tensor unit between instructions; means nothing to a correct program.
+// Takes `.collector`, which allows the tensor core to keep an operand between instructions. It has no effect on a
+// correct program.
 void take_collector(Translation& t) {
   t.modifiers.take_one_of(
       {"collector::a::fill", "collector::a::use", "collector::a::lastuse", "collector::a::discard"});
@@ -154,7 +155,7 @@ void take_weight_stationary_collector(Translation& t) {
        "collector::b3::fill", "collector::b3::use", "collector::b3::lastuse", "collector::b3::discard"});
 }
 
-// The operands after the instruction descriptor of the kinds without scale factors:
+// Takes the operands after the instruction descriptor of the kinds without scale factors:
 // { {disable-output-lane},} enable-input-d {, scale-input-d}
 void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
   if (t.operand(index).kind == ptx::OperandKind::vector) {
@@ -175,7 +176,7 @@ void take_dense_operands(Translation& t, MmaDetail& detail, size_t index) {
     detail.zero_columns = lane_operand(t, t.operand(index), ptx::Type::b64);
     return;
   }
-  // PTX has it for f16 and tf32 only. ptxas 13.0 takes it for i8, too, and makes the same machine code as without.
+  // PTX allows it for f16 and tf32 only. ptxas 13.0 accepts it for i8 too, and makes the same machine code as without.
   const bool ignored = detail.kind == MmaKind::i8;
   if (detail.kind != MmaKind::f16 && detail.kind != MmaKind::tf32 && !ignored) {
     t.illegal(fmt::format("scale-input-d, which only kind::f16 and kind::tf32 have, with {}", name_of(detail.kind)));
@@ -243,7 +244,7 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const CopyDetail*>(op.detail);
   const TensorUnits units = tensor_units_of(fragment, detail.pair, "tcgen05.cp");
   for_each_lane(mask, [&](uint32_t lane) {
-    CopyOperation operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
+    Tcgen05Copy operation{detail.shape, detail.unpacked, tensor_address(fragment, detail.address, lane), {}};
     operation.source = decode_shared_descriptor(detail.source.at(fragment, lane), "tcgen05.cp, descriptor");
     check(operation, units);
     const auto touched = [&] { return footprint_of(operation, units); };
@@ -317,7 +318,7 @@ Outcome announce(Fragment& fragment, const Op& op, LaneMask mask) {
 }  // namespace
 
 void translate_commit(Translation& t) {
-  take_pair(t);  // what a thread has issued is of the same group, because all of the kernel is
+  take_pair(t);  // all operations of the thread have the same cta_group, because the whole kernel has
   t.modifiers.require("mbarrier::arrive::one");
   t.modifiers.require("b64");
   const bool cluster_scope = t.modifiers.take("shared::cluster");

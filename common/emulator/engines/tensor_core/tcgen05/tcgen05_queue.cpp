@@ -12,7 +12,7 @@ namespace stagecraft::emulator::machine {
 void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle arithmetic, const char* what,
            const std::function<OperationFootprint()>& footprint, std::function<void(const TensorUnits&)> action) {
   Cluster& cluster = fragment.cluster();
-  const Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
+  const Cycle now = std::max(cluster.now, fragment.warp->clock);  // `schedule` counts from here
   Cycle begin = now;
   for (const TensorUnit& unit : units) begin = std::max(begin, unit.memory->pipe(*unit.block).busy_until);
   const Cycle completion = begin + arithmetic + fragment.grid().latencies->mma_setup;
@@ -45,7 +45,7 @@ void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle ar
     bool all_live = true;
     for (uint32_t i = 0; i < units.count(); ++i) {
       const auto& [block, memory] = units[i];
-      // Of a block that has ended, the operations in flight were reported as left behind.
+      // If the block has ended, its operations in flight were reported as left behind.
       const bool live = memory->serial_of(*block) == serials[i];
       if (live) --memory->pipe(*block).in_flight;
       all_live = all_live && live;
@@ -72,7 +72,7 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
                                  .begin = now,
                                  .end = completion});
   }
-  // At equal times events keep the order of scheduling: this one follows the operations that it tracks.
+  // Events of equal time keep the order of scheduling, so this one follows the operations that it tracks.
   cluster.schedule(completion - now, [&cluster, number, mbarriers = std::move(mbarriers)] {
     for (const uint32_t address : mbarriers) arrive_asynchronously(cluster, address, 1, "tcgen05.commit", number);
   });

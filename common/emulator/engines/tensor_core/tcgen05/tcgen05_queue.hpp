@@ -1,4 +1,4 @@
-// The tensor unit as a queue: operations of a block, or of a pair of blocks, are executed in the order of issue, each
+// The queue of the tensor core: operations of a block, or of a pair of blocks, are executed in the order of issue, each
 // at the virtual time at which the chip might have finished it.
 #pragma once
 
@@ -14,14 +14,14 @@ namespace stagecraft::emulator::machine {
 
 /// Issues an operation of one lane that keeps the units busy for `arithmetic` cycles. `action` runs when it completes:
 /// only then are shared memory and the accumulator read, so that a stage that is refilled too early gives the wrong
-/// result that it would give on the chip. Not run when a block of the units has ended by then.
-/// `what` and `footprint` tell observers of memory what it is: "tcgen05.mma", and what it reads and writes; `footprint`
-/// is called only if somebody observes.
+/// result that it would give on the chip. It does not run when a block of the units has ended by then.
+/// `what` ("tcgen05.mma") and `footprint`, which returns what it reads and writes, are for the observers of memory;
+/// `footprint` is called only if there are some.
 void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle arithmetic, const char* what,
            const std::function<OperationFootprint()>& footprint, std::function<void(const TensorUnits&)> action);
 
-/// tcgen05.commit: arrives once on each of these mbarriers (shared addresses with rank) when all that the lane has
-/// issued before is complete; at once when that is nothing.
+/// Executes tcgen05.commit: arrives once on each of these mbarriers (shared addresses with rank) when all operations
+/// that the lane has issued before are complete, or at once when there are none.
 void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers);
 
 }  // namespace stagecraft::emulator::machine

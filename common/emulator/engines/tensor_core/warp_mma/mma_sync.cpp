@@ -1,6 +1,6 @@
-// mma.sync: a warp multiplies two small matrices that lie in its registers and adds a third.
+// mma.sync: a warp multiplies two small matrices in its registers and adds a third.
 //
-// The forms are those of sm_80 to sm_100, as ptxas 13.0 accepts them: f16 (also m8n8k4), bf16, tf32, 8-bit floats,
+// The forms are those of sm_80 to sm_100 that ptxas 13.0 accepts: f16 (also m8n8k4), bf16, tf32, 8-bit floats,
 // integers of 8 and 4 bits, single bits, f64. The narrower floats of .kind::f8f6f4 and the block-scaled kinds need
 // sm_120a.
 #include "emulator/engines/tensor_core/warp_mma/mma_sync.hpp"
@@ -59,11 +59,11 @@ Shape take_shape(Translation& t) {
   return *std::find_if(kShapes.begin(), kShapes.end(), [&](const Shape& shape) { return shape.name == name; });
 }
 
-/// What is multiplied: bits of an element and the shapes that exist.
+/// The types that are multiplied: bits of an element, and the shapes that exist.
 struct Elements {
   std::string_view types;
   uint32_t bits;
-  std::string_view shapes;  ///< each with a space behind it
+  std::string_view shapes;  ///< each with a space after it
 };
 
 std::optional<Elements> elements_of(std::string_view a, std::string_view b) {
@@ -114,7 +114,7 @@ void translate_mma_sync(Translation& t) {
   if (t.modifiers.has("sp") || t.modifiers.has("sp::ordered_metadata")) {
     t.unsupported("mma.sp (sparse A) is not implemented; dense mma.sync is");
   }
-  // Of 8-bit floats the kind says nothing new, and ptxas takes it for sm_100a, too.
+  // The kind adds nothing for 8-bit floats, and ptxas accepts it for sm_100a too.
   const bool eight_bits = t.modifiers.has("e4m3") || t.modifiers.has("e5m2");
   const bool narrower = t.modifiers.has("e3m2") || t.modifiers.has("e2m3") || t.modifiers.has("e2m1");
   if (t.architecture().major == 10 && eight_bits && !narrower) t.modifiers.take("kind::f8f6f4");

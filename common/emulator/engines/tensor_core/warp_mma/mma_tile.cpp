@@ -32,10 +32,10 @@ struct Pieces {
   alignas(64) uint32_t b[kFragmentPieces * kFragmentColumns] = {};
 };
 
-/// Places of register_fragments.hpp, 8 rows by 4 pieces at a time.
+/// Gathers A and B from the places of register_fragments.hpp, 8 rows by 4 pieces at a time.
 void gather(const Fragment& fragment, const MmaTile& tile, Pieces& pieces) {
   constexpr uint32_t kRows = 8, kQuad = 4;
-  const auto transpose = mma_kernels().transpose;
+  const auto transpose = panel_kernels().transpose;
   for (uint32_t r = 0; r < tile.a_count; ++r) {
     const FragmentPlace place = place_in_a(tile.m, 0, r);
     transpose(words(fragment, tile.a[r]), kQuad, kRows, kQuad, pieces.a + place.column * kFragmentRows + place.row,
@@ -76,15 +76,15 @@ void write_float(const Fragment& fragment, const Registers& registers, Accumulat
   }
 }
 
-/// C or D as [n][16], in 32-bit words. All of C is read before D is written: they may share registers in any order.
+/// C or D as [n][16], in 32-bit words. All of C is read before D is written, because they may share registers.
 using Matrix = std::array<uint32_t, kFragmentColumns * kFragmentRows>;
 
 Matrix load_words(const Fragment& fragment, const MmaTile& tile) {
   Matrix matrix{};
   for (uint32_t i = 0; i < tile.d_elements; ++i) {
     const FragmentPlace place = place_in_d(0, i);
-    mma_kernels().transpose(words(fragment, tile.c[i]), 4, 8, 4,
-                            matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows);
+    panel_kernels().transpose(words(fragment, tile.c[i]), 4, 8, 4,
+                              matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows);
   }
   return matrix;
 }
@@ -92,12 +92,12 @@ Matrix load_words(const Fragment& fragment, const MmaTile& tile) {
 void store_words(const Fragment& fragment, const MmaTile& tile, const Matrix& matrix) {
   for (uint32_t i = 0; i < tile.d_elements; ++i) {
     const FragmentPlace place = place_in_d(0, i);
-    mma_kernels().transpose(matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows, 4, 8,
-                            lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
+    panel_kernels().transpose(matrix.data() + place.column * kFragmentRows + place.row, 2 * kFragmentRows, 4, 8,
+                              lanes_at<uint32_t>(fragment.registers, tile.d[i]), 4);
   }
 }
 
-/// Adds the exact sum of an instruction to an integer of C: modulo 2^32, or clamped.
+/// Adds the exact sum of an instruction to an integer of C, modulo 2^32 or clamped.
 uint32_t add_integer(uint32_t c, int64_t sum, bool saturate) {
   sum += static_cast<int32_t>(c);
   if (saturate) {
@@ -122,7 +122,7 @@ void multiply_f32(Fragment& fragment, const MmaTile& tile) {
   store_words(fragment, tile, d);
 }
 
-// Where C or D are f16: sums in fp32, C included, and one rounding.
+// Multiplies when C or D is f16: adds in fp32, including C, and rounds once.
 void multiply_halves(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
@@ -139,7 +139,7 @@ void multiply_halves(Fragment& fragment, const MmaTile& tile) {
 void multiply_integers(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
-  float sums[kFragmentColumns * kFragmentRows] = {};  // below 2^24 in magnitude, thus exact
+  float sums[kFragmentColumns * kFragmentRows] = {};  // below 2^24 in magnitude, and thus exact
   multiply_pieces(tile, pieces, sums);
   Matrix d = load_words(fragment, tile);
   for (size_t i = 0; i < d.size(); ++i) d[i] = add_integer(d[i], static_cast<int64_t>(sums[i]), tile.saturate);
@@ -186,7 +186,7 @@ void multiply_doubles(Fragment& fragment, const MmaTile& tile) {
   for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) { doubles(tile.d[i])[lane] = d[at]; });
 }
 
-// m8n8k4 of f16: four products of 8x4 by 4x8 matrices, each of eight lanes.
+// Executes m8n8k4 of f16: four products of 8x4 by 4x8 matrices, each in eight lanes.
 void multiply_quad_pairs(Fragment& fragment, const MmaTile& tile) {
   constexpr uint32_t kPairs = 4, kRows = 8, kDepth = 4;
   float a[kPairs][kRows][kDepth], b[kPairs][kRows][kDepth], d[kPairs][kRows][kRows];

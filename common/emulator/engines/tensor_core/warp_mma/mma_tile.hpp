@@ -1,4 +1,4 @@
-// One product of matrices in the registers of a warp, as mma.sync makes it; wmma is made of one or two.
+// One product of matrices in the registers of a warp: one mma.sync. A wmma is one or two of these.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct MmaTile {
   using Registers = std::array<RegisterOffset, kMostRegisters>;
 
   uint32_t m = 16, k = 16;
-  uint32_t pieces = 8;  ///< registers along K of one row, in lanes: 32 bits each, of f64 64
+  uint32_t pieces = 8;  ///< registers along K of one row, in lanes: 32 bits each, 64 for f64
   ElementFormat a_format = ElementFormat::f16, b_format = ElementFormat::f16;
   Accumulator d_type = Accumulator::f32, c_type = Accumulator::f32;
   bool single_bits = false;
@@ -33,20 +33,20 @@ struct MmaTile {
   uint32_t a_count = 0, b_count = 0, d_elements = 0;  ///< registers of A and B; elements of C and D per lane
   Registers a{}, b{}, c{}, d{};
 
-  /// Multiplies, for all lanes. D may share registers with A, B and C. The function follows from what is above.
+  /// Multiplies, for all lanes. D may share registers with A, B and C. The fields above determine the function.
   void (*multiply)(Fragment& fragment, const MmaTile& tile) = nullptr;
 };
 
-/// Formats by their names in PTX; b1 and f64, which are not decoded, pass as u8.
+/// Returns the format with this name in PTX; u8 for b1 and f64, which are not decoded.
 ElementFormat element_format_of(std::string_view type);
 Accumulator accumulator_of(std::string_view type);
-/// Takes .rn, .rz, .rm or .rp, and gives it as fesetround() takes it.
+/// Takes .rn, .rz, .rm or .rp. Returns the argument of fesetround() for it.
 int take_f64_rounding(Translation& t);
 
-/// Gives the tile its function; call when it is otherwise complete.
+/// Sets the tile's function. Must be called when all other fields are set.
 void choose_multiply(MmaTile& tile);
 
-/// The lanes that execute an instruction of the whole warp; empty when the fragment sleeps.
+/// Returns the lanes that execute an instruction of the whole warp; 0 when the fragment sleeps.
 LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* name);
 
 }  // namespace stagecraft::emulator::machine

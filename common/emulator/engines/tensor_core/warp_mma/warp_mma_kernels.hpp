@@ -1,7 +1,7 @@
 // The arithmetic of mma.sync, compiled for several levels of the host's instruction set.
 //
-// As for tcgen05.mma (mma_kernels.hpp), products are exact and are added in fp32, one k after the other, beginning with
-// C. Those of f64 are fused multiply-adds in the same order.
+// As for tcgen05.mma (panel_kernels.hpp), products are exact and are added in fp32, one k after another, beginning with
+// C. Products of f64 are fused multiply-adds in the same order.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ inline constexpr uint32_t kFragmentDoubles = 16;
 /// One operand: `pieces` 32-bit pieces along K of each row of A (column of B), as [piece][16] ([piece][8]).
 struct FragmentOperand {
   ElementFormat format;
-  const float* table;  ///< `values_of(format)` where the format is of 8 or 4 bits
+  const float* table;  ///< `values_of(format)` for a format of 8 or 4 bits
   const uint32_t* pieces;
 };
 
 struct WarpMmaKernels {
-  /// d[n * 16 + m] += sum over k of a[m][k] * b[n][k], in fp32. Integers too: the sums of one instruction are exact.
+  /// d[n * 16 + m] += sum over k of a[m][k] * b[n][k], in fp32, which is exact for the integers of one instruction.
   void (*multiply)(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* d);
-  /// The same in f64, for a[k * 16 + m] and b[k * 8 + n]; rounds as the host's arithmetic is set to.
+  /// Does the same in f64, for a[k * 16 + m] and b[k * 8 + n]; uses the host's rounding mode.
   void (*multiply_doubles)(const double* a, const double* b, uint32_t k, double* d);
 };
 
-/// Those that this processor runs best.
+/// Returns the variant that this processor runs best.
 const WarpMmaKernels& warp_mma_kernels();
 
 }  // namespace stagecraft::emulator::machine

@@ -1,5 +1,5 @@
-// See warp_mma_kernels.hpp. Compiled once per level; nothing here may call an inline function of another header (see
-// machine/isa_level.hpp).
+// The functions of warp_mma_kernels.hpp. This file is compiled once per level, so nothing here may call an inline
+// function of another header (host/isa_level.hpp).
 #include "emulator/engines/tensor_core/warp_mma/warp_mma_kernels.hpp"
 #include "emulator/host/isa_level.hpp"
 
@@ -28,8 +28,8 @@ constexpr uint32_t kWidth = 8;
 [[gnu::always_inline]] inline Vector broadcast(float value) { return _mm256_set1_ps(value); }
 [[gnu::always_inline]] inline Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
 #else
-// Four floats in the compiler's own vector type, for every processor. The products are exact, so that two roundings are
-// as good as one.
+// Four floats in the compiler's own vector type, for every processor. The products are exact, so a product and a sum
+// round only once, like a fused multiply-add.
 typedef float Vector __attribute__((vector_size(16), aligned(4), may_alias));
 constexpr uint32_t kWidth = 4;
 [[gnu::always_inline]] inline Vector load(const float* from) { return *reinterpret_cast<const Vector*>(from); }
@@ -43,7 +43,7 @@ union Pattern {
   float value;
 };
 
-// f16 as a float with the same bits in the same places is worth 2^-112 of what it should be, subnormals included.
+// Decodes by a product: a float with the bits of an f16 in the same fields is 2^-112 of its value, even if subnormal.
 [[gnu::always_inline]] inline float decode_f16(uint32_t code) {
   const float magnitude = Pattern{(code & 0x7fff) << 13}.value * 0x1p112f;
   const uint32_t special = (code & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
@@ -53,7 +53,7 @@ union Pattern {
   return result.value;
 }
 
-/// The values of pieces [piece][kLanes] as [k][kLanes]. Returns the number of elements along K.
+/// Decodes pieces [piece][kLanes] to values [k][kLanes]. Returns the number of elements along K.
 template <uint32_t kLanes>
 uint32_t decode(const FragmentOperand& operand, uint32_t pieces, float* values) {
   const ElementFormat format = operand.format;

@@ -1,8 +1,8 @@
-// wmma: fragments that are loaded, multiplied and stored by a warp, as nvcc makes them of mma.h.
+// wmma: a warp loads, multiplies and stores fragments; nvcc makes these instructions from mma.h.
 //
-// A load or a store is taken apart: an Op that computes the addresses, one plain access for each piece that is
-// contiguous in memory, and for elements that are not, an Op that joins or splits the registers. So everything that
-// looks at loads and stores sees these too. A multiplication is one or two tiles of mma.sync.
+// A load or a store becomes several Ops: one that computes the addresses, one plain access for each piece that is
+// contiguous in memory, and, for elements that are not contiguous, one that joins or splits the registers. So
+// everything that observes loads and stores sees these too. A multiplication is one or two tiles of mma.sync.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ namespace {
 
 // ---- Shapes and types ----------------------------------------------------------------------------------------------
 
-/// What is multiplied: bits of an element, the shapes that exist, each with a space behind it, the types of C and D.
+/// The types that are multiplied: bits of an element, the shapes that exist, each with a space after it, and the types
+/// of C and D.
 struct Elements {
   std::string_view type;
   uint32_t bits;
@@ -80,7 +81,7 @@ WmmaShape fragments_of(const Shape& shape, uint32_t bits) {
   return {shape.m, shape.n, bits == 64 ? shape.k : shape.k * bits / 32};
 }
 
-/// The registers of a fragment, which must be `count`.
+/// Returns the registers of a fragment, which must be `count`.
 std::vector<const ptx::Operand*> registers_of(Translation& t, size_t index, size_t count, const char* what) {
   const ptx::Operand& operand = t.operand(index);
   std::vector<const ptx::Operand*> all;
@@ -95,14 +96,14 @@ std::vector<const ptx::Operand*> registers_of(Translation& t, size_t index, size
 
 // ---- Loads and stores ----------------------------------------------------------------------------------------------
 
-/// One access: in each lane, where in the matrix it begins, in elements.
+/// One access: where in the matrix it begins in each lane, in elements.
 struct Piece {
-  std::array<uint16_t, kWarpSize> lines{};   ///< number of the row, of a matrix that is stored by rows
+  std::array<uint16_t, kWarpSize> lines{};   ///< number of the row, or of the column if the matrix is stored by columns
   std::array<uint16_t, kWarpSize> places{};  ///< place in the row
   RegisterOffset address = kNoRegister;
 };
 
-/// A 32-bit register that is moved as several elements.
+/// A 32-bit register whose elements are moved one by one.
 struct Parts {
   RegisterOffset whole = kNoRegister;
   std::vector<RegisterOffset> elements;  ///< from the lowest bits on
@@ -110,14 +111,14 @@ struct Parts {
 
 struct TransferDetail : OpDetail {
   RegisterOffset base = kNoRegister, stride = kNoRegister;
-  bool wide = false;            ///< lanes of `base` have 8 bytes, else 4
-  uint32_t default_stride = 0;  ///< where there is no operand for it
+  bool wide = false;            ///< lanes of `base` have 8 bytes, otherwise 4
+  uint32_t default_stride = 0;  ///< if there is no operand for it
   uint32_t bits = 0;            ///< of an element
   std::vector<Piece> pieces;
   std::vector<Parts> parts;
 };
 
-/// Waits for the whole warp, and computes the address of each piece.
+/// Gathers the whole warp, and computes the address of each piece.
 Outcome compute_addresses(Fragment& fragment, const Op& op, LaneMask mask) {
   if (gather_warp(fragment, mask, "wmma.load or wmma.store") == 0) return Outcome::blocked;
   const auto& detail = *static_cast<const TransferDetail*>(op.detail);
@@ -164,7 +165,7 @@ Outcome split_parts(Fragment& fragment, const Op& op, LaneMask) {
 
 enum class Matrix : uint8_t { a, b, sum };
 
-/// Where the first element of a lane's register is in the matrix: its row and column.
+/// Returns the row and column in the matrix of the first element of a lane's register.
 FragmentPlace place_of(const WmmaShape& shape, Matrix matrix, uint32_t lane, uint32_t index, uint32_t per_register) {
   if (matrix == Matrix::sum) {
     const FragmentPlace place = shape.place_in_sum(lane, index * per_register);
@@ -202,8 +203,8 @@ void translate_transfer(Translation& t, bool store) {
   }
   const WmmaShape fragments = fragments_of(shape, operand_bits);
   const uint32_t register_bits = bits == 64 ? 64 : 32, per_register = register_bits / bits;
-  // Whether the elements of a register follow each other in memory: along K, or in a sum along the columns as they are
-  // before it is transposed.
+  // Whether the elements of a register are adjacent in memory: along K, or, in a sum, along the columns before it is
+  // transposed.
   const bool along_rows = matrix == Matrix::a || (matrix == Matrix::sum && !fragments.transposed());
   const bool contiguous = per_register == 1 || along_rows == by_rows;
   if (!contiguous && bits < 8) t.illegal(".s4, .u4 and .b1 have A of .row and B of .col");
@@ -263,7 +264,7 @@ void translate_transfer(Translation& t, bool store) {
 // ---- Multiplications -----------------------------------------------------------------------------------------------
 
 struct MultiplyDetail : OpDetail {
-  std::vector<MmaTile> tiles;  ///< D of each in scratch registers, because it may share registers with what is read
+  std::vector<MmaTile> tiles;  ///< each with D in scratch registers, because D may share registers with the operands
   struct Result {
     RegisterOffset from, to;
   };
@@ -285,13 +286,13 @@ void translate_multiply(Translation& t) {
   t.modifiers.require("mma");
   t.modifiers.require("sync");
   t.modifiers.require("aligned");
-  t.modifiers.require_one_of({"row", "col"});  // fragments that are loaded otherwise lie alike
+  t.modifiers.require_one_of({"row", "col"});  // fragments have the same layout, however they were loaded
   t.modifiers.require_one_of({"row", "col"});
   const Shape shape = take_shape(t);
   const auto take_type = [&] {
     return t.modifiers.take_one_of({"f16", "f32", "f64", "s32", "bf16", "tf32", "s8", "u8", "s4", "u4", "b1"});
   };
-  // f16 is named by D and C alone.
+  // For f16 there are only the types of D and C.
   std::vector<std::string_view> types;
   while (const auto type = take_type()) types.push_back(*type);
   if (types.size() == 2) types = {types[0], "f16", "f16", types[1]};

@@ -36,7 +36,7 @@ struct WgmmaDetail : OpDetail {
   Translation::Predicate accumulate{kNoRegister, 0};
 };
 
-/// The lanes that execute it; empty when the fragment sleeps.
+/// Returns the lanes that execute an instruction of the whole warp; 0 when the fragment sleeps.
 LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* what) {
   mask = converge_warp(fragment, mask);
   if (mask == 0 || mask == kAllLanes) return mask;
@@ -47,7 +47,7 @@ LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* what) {
 
 uint32_t first_warp_of(const Fragment& fragment) { return fragment.warp->index / kWarpgroupWarps * kWarpgroupWarps; }
 
-/// Null when the warpgroup has never issued anything.
+/// Returns the fragment's warpgroup; null when it has never issued anything.
 Warpgroup* find_warpgroup(const Fragment& fragment) {
   const auto& all = fragment.block().warpgroups;
   const uint32_t index = fragment.warp->index / kWarpgroupWarps;
@@ -70,7 +70,7 @@ Warpgroup& warpgroup_of(const Fragment& fragment) {
   return *place;
 }
 
-// Whether the next operation goes on with the accumulator of this one.
+// Whether the next operation adds to the accumulator of this one.
 bool goes_on(const WarpgroupMma& operation, const WarpgroupMma& next) {
   if (next.arrived != kWarpgroupWarps || next.shape.d != operation.shape.d || next.shape.n != operation.shape.n) {
     return false;
@@ -94,7 +94,7 @@ void complete_oldest(Block& block, uint32_t first_warp) {
   for (Fragment* fragment : std::exchange(group.waiting, {})) wake(*fragment);
 }
 
-// The first warp to come describes the operation; the others must say the same.
+// Describes the operation of the first warp that issues it; the other warps must have the same.
 WarpgroupMma describe(const Fragment& fragment, const WgmmaDetail& detail) {
   WarpgroupMma operation;
   operation.shape = detail.shape;
@@ -149,8 +149,9 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   if (detail.shape.a_in_registers) {
     for (uint32_t i = 0; i < kRegistersOfA; ++i) {
       const FragmentPlace place = place_in_a(16, 0, i);
-      mma_kernels().transpose(lanes_at<uint32_t>(fragment.registers, detail.a_registers[i]), 4, 8, 4,
-                              operation.cells.data() + place.column * kPanelLanes + 16 * warp + place.row, kPanelLanes);
+      panel_kernels().transpose(lanes_at<uint32_t>(fragment.registers, detail.a_registers[i]), 4, 8, 4,
+                                operation.cells.data() + place.column * kPanelLanes + 16 * warp + place.row,
+                                kPanelLanes);
     }
   }
   if (observes_memory(fragment)) announce_warpgroup_issue({&fragment, group.issued[warp]});
@@ -159,8 +160,8 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   Cluster& cluster = fragment.cluster();
   Block& block = fragment.block();
   const Latencies& latencies = *fragment.grid().latencies;
-  const Cycle now = std::max(cluster.now, fragment.warp->clock);  // from which `schedule` counts
-  // As for tcgen05.mma, 16 elements of 16 bits stand for the 32 bytes along K.
+  const Cycle now = std::max(cluster.now, fragment.warp->clock);  // `schedule` counts from here
+  // As for tcgen05.mma, the 32 bytes along K count as 16 elements of 16 bits.
   const Cycle begin = std::max<uint64_t>(now, group.busy_until);
   group.busy_until = begin + uint64_t{kWarpgroupRows} * detail.shape.n * 16 / latencies.mma_macs_per_cycle;
   const Cycle completion = group.busy_until + latencies.mma_setup;
@@ -179,14 +180,14 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
-// The emulator executes the accesses of a warp in program order, so that there is nothing to wait for.
+// Executes wgmma.fence. The emulator executes the accesses of a warp in program order, so there is nothing to wait for.
 Outcome fence(Fragment& fragment, const Op&, LaneMask mask) {
   return gather_warp(fragment, mask, "wgmma.fence") == 0 ? Outcome::blocked : Outcome::next;
 }
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
   if (gather_warp(fragment, mask, "wgmma.commit_group") == 0) return Outcome::blocked;
-  // A warp that never multiplied has only empty groups, which are complete: no need to keep them.
+  // A warp that never multiplied has only empty groups, which are complete and need not be kept.
   if (Warpgroup* const group = find_warpgroup(fragment)) {
     const uint32_t warp = fragment.warp->index % kWarpgroupWarps;
     group->groups[warp].push_back(group->issued[warp]);
@@ -194,7 +195,7 @@ Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
   return Outcome::next;
 }
 
-/// immediate: groups that may stay pending
+/// Waits for groups. The immediate is how many may stay pending.
 Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   if (gather_warp(fragment, mask, "wgmma.wait_group") == 0) return Outcome::blocked;
   Warpgroup* const group = find_warpgroup(fragment);
@@ -216,7 +217,7 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
 
 // ---- Translation ---------------------------------------------------------------------------------------------------
 
-// "m64n128k16": N and K.
+// Takes a shape such as "m64n128k16". Returns N and K.
 std::pair<uint32_t, uint32_t> take_shape(Translation& t) {
   for (const std::string& modifier : t.instruction.modifiers) {
     if (!modifier.starts_with("m64n")) continue;
@@ -286,7 +287,7 @@ WarpgroupShape take_types(Translation& t) {
   return shape;
 }
 
-// 1 or -1: whether it is -1.
+// Takes an immediate that is 1 or -1. Returns whether it is -1.
 bool takes_negative(Translation& t, size_t index, const char* what) {
   const int64_t value = t.integer(t.operand(index), what);
   if (value != 1 && value != -1) t.illegal(fmt::format("{} is {}; legal: 1, -1", what, value));

@@ -1,8 +1,9 @@
-// wgmma: four warps multiply matrices of which B, and A if it is not in their registers, lie in shared memory.
+// wgmma: four warps multiply matrices. B is in shared memory, A in shared memory or in their registers.
 //
-// Each warp issues the instruction for itself and goes on; the fourth completes it. The operations of a warpgroup are
-// executed one after the other, each at the virtual time at which the chip might have finished it: only then is shared
-// memory read and are the accumulator's registers written. A in registers is read when it is issued.
+// Each warp issues the instruction and goes on; the fourth makes the operation complete. The operations of a warpgroup
+// are executed one after another, each at the virtual time at which the chip might have finished it: only then is
+// shared memory read and are the accumulator's registers written. A in registers is read when the instruction is
+// issued.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ inline constexpr uint32_t kWarpgroupWarps = 4;
 inline constexpr uint32_t kWarpgroupRows = 64;  // M of every wgmma
 inline constexpr uint32_t kMostAccumulators = 128;
 
-/// What an instruction computes, and the registers of its operands.
+/// The shape and the formats of an instruction, and where its operands are.
 struct WarpgroupShape {
   ElementFormat a = ElementFormat::f16, b = ElementFormat::f16;
   AccumulatorFormat d = AccumulatorFormat::f32;
@@ -40,7 +41,7 @@ struct WarpgroupShape {
 /// An operation of a warpgroup, from the time its first warp issues it.
 struct WarpgroupMma {
   WarpgroupShape shape;
-  uint64_t a_bits = 0, b_bits = 0;  ///< the descriptors as given
+  uint64_t a_bits = 0, b_bits = 0;  ///< the descriptors, undecoded
   SharedDescriptor a, b;
   bool accumulate = false;
   uint32_t arrived = 0;  ///< warps that have issued it
@@ -51,7 +52,7 @@ struct WarpgroupMma {
 
 /// Throws Fault unless the chip could execute the operation.
 void check(const WarpgroupMma& operation, const Block& block);
-/// The shared memory that an operation reads.
+/// Returns the shared memory that an operation reads.
 OperationFootprint footprint_of(const WarpgroupMma& operation, const Block& block);
 
 /// The accumulator of a warpgroup while consecutive operations add to it.
@@ -76,7 +77,7 @@ struct Warpgroup {
   std::array<uint64_t, kWarpgroupWarps> issued{};
   /// By warp: how many operations had been issued at each commit.
   std::array<std::deque<uint64_t>, kWarpgroupWarps> groups;
-  uint64_t busy_until = 0;  ///< when the arithmetic of the latest operation is done, in cycles of the cluster
+  uint64_t busy_until = 0;  ///< when the arithmetic of the latest operation ends, in cycles of the cluster
   std::vector<Fragment*> waiting;
   WarpgroupAccumulator accumulator;
 };

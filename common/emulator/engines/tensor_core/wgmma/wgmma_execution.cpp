@@ -1,4 +1,4 @@
-// The arithmetic of wgmma: as that of tcgen05.mma, with accumulators in registers.
+// Executes wgmma: the arithmetic is that of tcgen05.mma, but the accumulators are in registers.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,14 +31,14 @@ void negate(float* values, size_t count) {
   for (size_t i = 0; i < count; ++i) values[i] = -values[i];
 }
 
-// Words of A as [word][128], whatever their type.
+// Loads the words of A as [word][128], whatever their type.
 void load_bits_of_a(const WarpgroupMma& operation, const Block& block, PanelSpace& space) {
   if (operation.shape.a_in_registers) {
     std::copy(operation.cells.begin(), operation.cells.end(), space.cells);
     return;
   }
   gather_k_major(operation.a, block, kWarpgroupRows, kSliceBytes, reinterpret_cast<uint8_t*>(space.raw));
-  mma_kernels().transpose(space.raw, kSliceWords, kWarpgroupRows, kSliceWords, space.cells, kPanelLanes);
+  panel_kernels().transpose(space.raw, kSliceWords, kWarpgroupRows, kSliceWords, space.cells, kPanelLanes);
 }
 
 // Adds to `sums`, which is [n][128], the exact sums of an operation of integers.
@@ -56,7 +56,7 @@ void add_integers(const WarpgroupShape& shape, const float* sums, bool accumulat
   }
 }
 
-// Counts the common bits of A's rows and B's columns; at most 256.
+// Counts the common bits of A's rows and B's columns, of which there are at most 256.
 void multiply_bits(const WarpgroupMma& operation, const Block& block, PanelSpace& space) {
   load_bits_of_a(operation, block, space);
   gather_k_major(operation.b, block, operation.shape.n, kSliceBytes, reinterpret_cast<uint8_t*>(space.raw));
@@ -97,7 +97,7 @@ void for_each_register(const WarpgroupMma& operation, const Block& block, uint32
   }
 }
 
-/// The same for f16, two in a register: visit(half of a lane's register, index in d).
+/// Does the same for f16, two in a register: visit(half of a lane's register, index in d).
 template <typename Visit>
 void for_each_half(const WarpgroupMma& operation, const Block& block, uint32_t first_warp, Visit visit) {
   for (uint32_t warp = 0; warp < kWarpgroupWarps; ++warp) {
@@ -151,7 +151,7 @@ void WarpgroupAccumulator::read(const WarpgroupMma& operation, const Block& bloc
   }
   uint32_t* const words = reinterpret_cast<uint32_t*>(d_.data());
   for_each_register(operation, block, first_warp, [&](const uint32_t* lanes, uint32_t at) {
-    mma_kernels().transpose(lanes, kLaneColumns, kLaneRows, kLaneColumns, words + at, 2 * kPanelLanes);
+    panel_kernels().transpose(lanes, kLaneColumns, kLaneRows, kLaneColumns, words + at, 2 * kPanelLanes);
   });
 }
 
@@ -163,7 +163,7 @@ void WarpgroupAccumulator::write_back(const WarpgroupMma& operation, const Block
   }
   const uint32_t* const words = reinterpret_cast<const uint32_t*>(d_.data());
   for_each_register(operation, block, first_warp, [&](uint32_t* lanes, uint32_t at) {
-    mma_kernels().transpose(words + at, 2 * kPanelLanes, kLaneColumns, kLaneRows, lanes, kLaneColumns);
+    panel_kernels().transpose(words + at, 2 * kPanelLanes, kLaneColumns, kLaneRows, lanes, kLaneColumns);
   });
 }
 
@@ -180,14 +180,14 @@ void WarpgroupAccumulator::execute(const WarpgroupMma& operation, const Block& b
   load_operands(operation, block, space);
   MultiplyShape multiply{kWarpgroupRows, shape.n, shape.k, 0, operation.accumulate};
   if (shape.d == AccumulatorFormat::s32) {
-    // The sum over the K of one instruction is below 2^24 in magnitude, thus exact in fp32.
+    // The sum over the K of one instruction is below 2^24 in magnitude, and thus exact in fp32.
     multiply.accumulate = false;
-    mma_kernels().multiply(space.d, space.a, space.b, multiply);
+    panel_kernels().multiply(space.d, space.a, space.b, multiply);
     return add_integers(shape, space.d, operation.accumulate, d_.data());
   }
-  mma_kernels().multiply(d_.data(), space.a, space.b, multiply);
+  panel_kernels().multiply(d_.data(), space.a, space.b, multiply);
   if (shape.d == AccumulatorFormat::f32) return;
-  // Sums in fp32 over the K of the instruction, D included, and one rounding to f16.
+  // Adds in fp32 over the K of the instruction, including D, and rounds to f16 once.
   for (uint32_t n = 0; n < shape.n; ++n) {
     for (uint32_t m = 0; m < kWarpgroupRows; ++m) {
       float& value = d_[n * kPanelLanes + m];

@@ -17,26 +17,26 @@ struct Fragment;
 namespace stagecraft::emulator::machine {
 
 /// Copies that are waited for together.
-struct CopyGroup {
-  uint32_t unread = 0;      ///< copies whose source has still to be read
-  uint32_t unfinished = 0;  ///< copies whose destination is not yet written
+struct BulkCopyGroup {
+  uint32_t unread = 0;      ///< copies whose source is not read yet
+  uint32_t unfinished = 0;  ///< copies whose destination is not written yet
 };
 
 /// The groups of one thread.
-struct ThreadGroups {
-  std::shared_ptr<CopyGroup> open;
-  std::deque<std::shared_ptr<CopyGroup>> committed;  ///< oldest first; finished ones are dropped from the front
-  std::vector<Fragment*> waiting;                    ///< asleep in a wait; looked at again whenever a copy gets on
+struct ThreadBulkGroups {
+  std::shared_ptr<BulkCopyGroup> open;
+  std::deque<std::shared_ptr<BulkCopyGroup>> committed;  ///< oldest first; finished ones are dropped from the front
+  std::vector<Fragment*> waiting;  ///< asleep in a wait; checked again whenever a copy makes progress
 
-  /// The group that the next copy joins, with the copy counted in.
-  std::shared_ptr<CopyGroup> join();
+  /// Adds a copy to the open group, and returns that group.
+  std::shared_ptr<BulkCopyGroup> join();
   void commit();
   /// Whether all groups but the youngest `keep` have finished, or, if `read_only`, have read their sources.
   bool reached(uint32_t keep, bool read_only) const;
   void forget_finished();
 };
 
-/// Those of a block, by thread number in the block: few threads copy in bulk.
-using BulkGroups = std::map<uint32_t, ThreadGroups>;
+/// The groups of a block by thread number. A map, because few threads copy in bulk.
+using BulkCopyGroups = std::map<uint32_t, ThreadBulkGroups>;
 
 }  // namespace stagecraft::emulator::machine

@@ -1,4 +1,4 @@
-#include "emulator/state/warp_copies.hpp"
+#include "emulator/state/cp_async_copies.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,7 @@
 
 namespace stagecraft::emulator::machine {
 
-WarpCopies::Copy& WarpCopies::issue(LaneMask lanes, uint64_t end) {
+CpAsyncCopies::Copy& CpAsyncCopies::issue(LaneMask lanes, uint64_t end) {
   const size_t size = under_way_.size();
   if (issued_ - finished_ == size) {
     std::vector<Copy> larger(std::max<size_t>(4, 2 * size));
@@ -25,7 +25,7 @@ WarpCopies::Copy& WarpCopies::issue(LaneMask lanes, uint64_t end) {
   return copy;
 }
 
-void WarpCopies::finish_oldest() {
+void CpAsyncCopies::finish_oldest() {
   ++finished_;
   if (waiting_.empty()) return;
   const auto ended = std::stable_partition(waiting_.begin(), waiting_.end(),
@@ -35,8 +35,8 @@ void WarpCopies::finish_oldest() {
   for (const Waiting& each : woken) wake(*each.fragment);
 }
 
-void WarpCopies::commit(LaneMask lanes) {
-  // Groups that have not finished are remembered, all of them.
+void CpAsyncCopies::commit(LaneMask lanes) {
+  // All groups that have not finished are remembered.
   bool full = newest_.empty();
   for_each_lane(lanes, [&](uint32_t lane) {
     full = full || (groups_[lane] >= newest_.size() && !has_ended(newest_[groups_[lane] % newest_.size()][lane]));
@@ -59,8 +59,8 @@ void WarpCopies::commit(LaneMask lanes) {
   });
 }
 
-uint64_t WarpCopies::awaited(LaneMask lanes, uint32_t keep) const {
-  if (keep >= newest_.size()) return 0;  // what is older than what is remembered has finished
+uint64_t CpAsyncCopies::awaited(LaneMask lanes, uint32_t keep) const {
+  if (keep >= newest_.size()) return 0;  // groups older than those remembered have finished
   uint64_t copy = 0;
   for_each_lane(lanes, [&](uint32_t lane) {
     if (groups_[lane] > keep) copy = std::max(copy, newest_[(groups_[lane] - keep - 1) % newest_.size()][lane]);
