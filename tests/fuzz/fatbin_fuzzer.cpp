@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/chip/architecture.hpp"
 #include "emulator/fatbin/container.hpp"
 #include "emulator/fatbin/cubin.hpp"
 #include "emulator/fatbin/selection.hpp"
-#include "emulator/chip/architecture.hpp"
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include <string_view>
 
 #include "emulator/machine/machine.hpp"
-#include "emulator/state/module_image.hpp"
 #include "emulator/ptx/parser.hpp"
+#include "emulator/state/module_image.hpp"
 
 namespace {
 
