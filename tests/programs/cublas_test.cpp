@@ -191,7 +191,7 @@ TEST_F(Cublas, RefusesWithItsNameAndWhy) {
               CUBLAS_STATUS_NOT_SUPPORTED);
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "stagecraft: cublasStrsm: the stand-in for cuBLAS, which computes on the host, has it not "
+            "stagecraft: cublasStrsm: the stand-in for cuBLAS, which computes on the host, does not have it "
             "[CUBLAS_STATUS_NOT_SUPPORTED]\n");
 }
 

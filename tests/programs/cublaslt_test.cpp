@@ -303,7 +303,7 @@ TEST_F(CublasLt, RefusesWithItsNameAndWhy) {
               CUBLAS_STATUS_NOT_SUPPORTED);
   }
   EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "stagecraft: cublasLtMatrixTransform: the stand-in for cuBLAS, which computes on the host, has it not "
+            "stagecraft: cublasLtMatrixTransform: the stand-in for cuBLAS, which computes on the host, does not have it "
             "[CUBLAS_STATUS_NOT_SUPPORTED]\n");
 }
 

@@ -5,13 +5,13 @@
 #include <string_view>
 #include <utility>
 
-/// Of libcudart: tells of a refused call where all reports go.
+/// A function of libcudart, which reports a refused call as all reports are.
 extern "C" void stagecraft_refuse(const char* function, const char* message, const char* error) noexcept;
 
 namespace stagecraft::emulator::cublas {
 namespace {
 
-/// Tells it under the name that programs call the function by, which cublas_v2.h makes one with _v2.
+/// Reports the refusal under the name by which programs call the function; cublas_v2.h adds _v2 to it.
 cublasStatus_t refused(std::string_view function, const char* message, cublasStatus_t status) {
   if (*message != '\0')
     stagecraft_refuse(std::string(function.substr(0, function.find('_'))).c_str(), message, name_of(status));
@@ -38,7 +38,7 @@ cublasStatus_t run(const char* function, const std::function<void()>& body) noex
 cublasStatus_t run(const char* function, cublasHandle_t handle,
                    const std::function<void(cublasContext&)>& body) noexcept {
   return run(function, [&] {
-    if (handle == nullptr) throw Failure(CUBLAS_STATUS_NOT_INITIALIZED, "the handle is null: cublasCreate gives one");
+    if (handle == nullptr) throw Failure(CUBLAS_STATUS_NOT_INITIALIZED, "the handle is null: cublasCreate makes one");
     body(*handle);
   });
 }
@@ -73,11 +73,12 @@ using namespace stagecraft::emulator::cublas;
 
 extern "C" {
 
-/// What the stubs call (make_cublas_stubs.py).
+/// The stubs call this (make_cublas_stubs.py).
 int stagecraft_cublas_stub(const char* function, bool* told) noexcept {
   return run(function, [&] {
-    throw Failure(CUBLAS_STATUS_NOT_SUPPORTED,
-                  std::exchange(*told, true) ? "" : "the stand-in for cuBLAS, which computes on the host, has it not");
+    throw Failure(
+        CUBLAS_STATUS_NOT_SUPPORTED,
+        std::exchange(*told, true) ? "" : "the stand-in for cuBLAS, which computes on the host, does not have it");
   });
 }
 

@@ -61,7 +61,7 @@ void multiply_in(const cublasContext& context, const Gemm& gemm) {
   const auto beta = static_cast<Value>(read_scalar(context, gemm.beta, gemm.scale));
   const Matrix c{gemm.c.data, gemm.c.type, gemm.m, gemm.n, gemm.c.leading};
   std::vector<Value> result(static_cast<size_t>(gemm.m * gemm.n));
-  // As in BLAS, what a factor of zero stands before is not read: it may hold anything.
+  // As in BLAS, a matrix whose factor is zero is not read: it may hold anything.
   if (alpha != Value{0} && gemm.k > 0) {
     result = product(gemm.m, gemm.n, gemm.k, read_operand<Value>(context, gemm.a, gemm.m, gemm.k),
                      read_operand<Value>(context, gemm.b, gemm.k, gemm.n));
@@ -93,7 +93,7 @@ const void* behind(const void* data, int64_t elements, cudaDataType type) {
   return static_cast<const std::byte*>(data) + elements * bytes_of(type);
 }
 
-/// One product after the other, each a stride behind the one before.
+/// Computes one product after the other; the matrices of each are a stride after those of the one before.
 void multiply_strided(const cublasContext& context, Gemm gemm, int64_t stride_a, int64_t stride_b, int64_t stride_c,
                       int64_t count) {
   require(count >= 0, "batchCount is negative");
@@ -105,7 +105,7 @@ void multiply_strided(const cublasContext& context, Gemm gemm, int64_t stride_a,
   }
 }
 
-/// One product after the other, of matrices whose addresses lie in device memory.
+/// Computes one product after the other, of matrices whose addresses are in device memory.
 void multiply_batch(const cublasContext& context, Gemm gemm, const void* as, const void* bs, const void* cs,
                     int64_t count) {
   require(count >= 0, "batchCount is negative");
@@ -130,7 +130,7 @@ void multiply_batch(const cublasContext& context, Gemm gemm, const void* as, con
 
 using namespace stagecraft::emulator::cublas;
 
-// Each function is there for sizes of int and of int64_t.
+// Each function exists for sizes of int and of int64_t.
 #define STAGECRAFT_GEMM(Name, batch_suffix, Element, type, Int, suffix)                                               \
   STAGECRAFT_CUBLAS(                                                                                                  \
       Name##batch_suffix##suffix,                                                                                     \

@@ -7,7 +7,7 @@ using namespace stagecraft::emulator::cublas;
 
 namespace {
 
-/// What `place` points to, for a result.
+/// The place of a result; refuses a null pointer.
 template <typename Value>
 Value& result_at(Value* place) {
   require(place != nullptr, "the result is a null pointer");
@@ -26,12 +26,13 @@ void copy_matrix(int64_t rows, int64_t columns, int64_t bytes, const void* from,
 
 }  // namespace
 
-// Get and Set of a member.
+// Defines Get and Set of a member.
 #define STAGECRAFT_SETTING(Name, suffix, Type, member)                                                           \
   STAGECRAFT_CUBLAS(Get##Name##suffix, (cublasHandle_t handle, Type * value), result_at(value) = context.member) \
   STAGECRAFT_CUBLAS(Set##Name##suffix, (cublasHandle_t handle, Type value), context.member = value)
 
-// Copies to the device and from it, of matrices and of vectors, whose elements are like rows of one.
+// Defines the copies of matrices and of vectors to the device or from it. The elements of a vector are like a matrix of
+// one row.
 #define STAGECRAFT_COPIES(Direction, kind, Int, suffix)                                                               \
   cublasStatus_t cublas##Direction##Matrix##suffix(Int rows, Int columns, Int bytes, const void* a, Int lda, void* b, \
                                                    Int ldb) {                                                         \
@@ -66,7 +67,7 @@ cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
 
 size_t cublasGetCudartVersion(void) { return CUDART_VERSION; }
 
-/// There is nothing to keep in it.
+/// There is nothing to keep in a workspace.
 STAGECRAFT_CUBLAS(SetWorkspace_v2, (cublasHandle_t handle, void*, size_t), )
 
 STAGECRAFT_SETTING(PointerMode, _v2, cublasPointerMode_t, pointer_mode)

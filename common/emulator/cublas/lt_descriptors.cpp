@@ -19,7 +19,7 @@ Bytes bytes_of(Member& member) {
   return std::as_writable_bytes(std::span(&member, 1));
 }
 
-// Where each attribute lies; nowhere, if it is not supported.
+// The place of each attribute; none if it is not supported.
 Bytes find(Layout& layout, cublasLtMatrixLayoutAttribute_t attribute) {
   switch (attribute) {
     case CUBLASLT_MATRIX_LAYOUT_TYPE: return bytes_of(layout.type);
@@ -150,7 +150,7 @@ const Description& description_of(const cublasLtMatmulDescOpaque_t* description)
 
 using namespace stagecraft::emulator::cublas;
 
-// What all kinds of descriptors have.
+// Functions for all kinds of descriptors.
 #define STAGECRAFT_DESCRIPTOR(Name, Handle, Contents, Attribute)                                                       \
   cublasStatus_t cublasLt##Name##Destroy(Handle descriptor) {                                                          \
     delete descriptor;                                                                                                 \

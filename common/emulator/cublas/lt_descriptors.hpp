@@ -1,8 +1,8 @@
-// What a program describes a product of cuBLASLt with. It lies in the program's own opaque structures, which may be on
+// The descriptions of a product of cuBLASLt. They are stored in the program's own opaque structures, which may be on
 // its stack.
 #pragma once
 
-#pragma GCC visibility push(default)  // what it declares is what the library exports
+#pragma GCC visibility push(default)  // the library exports what this header declares
 #include <cublasLt.h>
 #pragma GCC visibility pop
 
@@ -45,8 +45,8 @@ struct Description {
   int32_t bias_type = -1, aux_type = -1;  ///< -1: not set
   Scale a, b, c, d;
   void* amax_d = nullptr;
-  int32_t multiprocessors = 0;   // means nothing here
-  int8_t fast_accumulation = 0;  // neither
+  int32_t multiprocessors = 0;   // without effect here
+  int8_t fast_accumulation = 0;  // without effect here
 };
 
 struct Preference {
@@ -56,7 +56,7 @@ struct Preference {
   float waves = 0;
 };
 
-// Throw Failure when the structure was never made.
+// Both throw Failure when the structure was never made.
 const Layout& layout_of(const cublasLtMatrixLayoutOpaque_t* layout);
 const Description& description_of(const cublasLtMatmulDescOpaque_t* description);
 

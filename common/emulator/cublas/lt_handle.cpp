@@ -1,8 +1,8 @@
-// Handles of cuBLASLt, and what it says of itself.
+// Handles of cuBLASLt, and its version and properties.
 #include "emulator/cublas/call.hpp"
 #include "emulator/cublas/lt_descriptors.hpp"
 
-/// What a cublasLtHandle_t points to. Programs may also pass a cublasHandle_t, so nothing looks into it.
+/// What a cublasLtHandle_t points to. Programs may also pass a cublasHandle_t, so nothing reads it.
 struct cublasLtContext {};
 
 using namespace stagecraft::emulator::cublas;
@@ -37,7 +37,7 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int* value) {
 const char* cublasLtGetStatusName(cublasStatus_t status) { return name_of(status); }
 const char* cublasLtGetStatusString(cublasStatus_t status) { return name_of(status); }
 
-/// Nothing here chooses among the processor's instructions: the mask before is none.
+/// Nothing here chooses among the processor's instructions, so the previous mask is 0.
 unsigned cublasLtDisableCpuInstructionsSetMask(unsigned) { return 0; }
 
 }  // extern "C"

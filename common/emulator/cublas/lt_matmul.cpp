@@ -121,7 +121,7 @@ void check(const Product& product) {
 
 cudaDataType type_of(const Layout& layout) { return static_cast<cudaDataType>(layout.type); }
 
-/// What bias and its gradient have, where nothing else is said.
+/// The type of the bias and its gradient, unless the description sets one.
 cudaDataType bias_type(const Product& product) {
   if (product.how.bias_type >= 0) return static_cast<cudaDataType>(product.how.bias_type);
   if (!is_float8(product.a.type)) return type_of(product.d);
@@ -129,12 +129,13 @@ cudaDataType bias_type(const Product& product) {
   return is_float8(product.d.type) ? type_of(product.c) : type_of(product.d);
 }
 
-/// One of a batch. `elements` is from one to the next.
+/// One matrix of a batch; `elements` is the distance from one to the next.
 const void* one_of(const void* data, int64_t elements, cudaDataType type, int32_t index) {
   return data == nullptr ? nullptr : static_cast<const std::byte*>(data) + elements * index * bytes_of(type);
 }
 
-/// A matrix, or its transpose, column by column. What lies row by row is the transpose of what lies column by column.
+/// The values of a matrix, or of its transpose, column by column. A matrix stored by rows is its transpose stored by
+/// columns.
 std::vector<float> read_matrix(const cublasContext& context, const void* data, const Layout& layout, bool transpose) {
   const auto rows = static_cast<int64_t>(layout.rows), columns = static_cast<int64_t>(layout.columns);
   const bool by_rows = layout.order == CUBLASLT_ORDER_ROW;
@@ -159,7 +160,7 @@ float gelu_gradient(float x) {
   return 0.5f * (1.0f + t) + 0.5f * x * (1.0f - t * t) * 0.7978845608f * (1.0f + 3.0f * 0.044715f * x * x);
 }
 
-/// What an epilogue does to the values of D, before they are scaled and rounded.
+/// Applies the epilogue to the values of D, before they are scaled and rounded.
 void finish(const cublasContext& context, const Product& product, int32_t index, std::vector<float>& values) {
   const Description& how = product.how;
   const int64_t m = product.m(), n = product.n();
@@ -190,7 +191,7 @@ void finish(const cublasContext& context, const Product& product, int32_t index,
   }
 }
 
-/// Sums along K: of the rows of op(A), or of the columns of op(B).
+/// Writes sums along K: of the rows of op(A), or of the columns of op(B).
 void write_sums(const cublasContext& context, const Product& product, int32_t index, const std::vector<float>& a,
                 const std::vector<float>& b) {
   const bool of_a = product.epilogue_has(kSumsOfA);
@@ -211,7 +212,7 @@ struct Pointers {
 void multiply(cudaStream_t stream, const Product& product, const Pointers& at) {
   check(product);
   const Description& how = product.how;
-  cublasContext context, device;  // what is asked for from the host's scalars and from the device's
+  cublasContext context, device;  // for scalars of the host, and of the device
   context.stream = device.stream = stream;
   device.pointer_mode = CUBLAS_POINTER_MODE_DEVICE;
   if (how.pointer_mode == CUBLASLT_POINTER_MODE_DEVICE) context.pointer_mode = CUBLAS_POINTER_MODE_DEVICE;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstring>
 #include <string>
+#include <type_traits>
 
 namespace stagecraft::emulator::cublas {
 namespace {
@@ -31,33 +32,29 @@ auto with_type(cudaDataType type, const Function& function) {
   }
 }
 
+/// A float of 16 or 8 bits, whose type in the toolkit's headers converts to float and from double.
 template <typename Element>
-constexpr bool kIsFloat8 = std::is_same_v<Element, __nv_fp8_e4m3> || std::is_same_v<Element, __nv_fp8_e5m2>;
+constexpr bool kIsNarrowFloat = std::is_same_v<Element, __half> || std::is_same_v<Element, __nv_bfloat16> ||
+                                std::is_same_v<Element, __nv_fp8_e4m3> || std::is_same_v<Element, __nv_fp8_e5m2>;
 
 template <typename Value, typename Element>
 Value value_of(const std::byte* bytes) {
   Element element;
   std::memcpy(&element, bytes, sizeof element);
-  if constexpr (std::is_same_v<Element, __half>) {
-    return static_cast<Value>(__half2float(element));
-  } else if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
-    return static_cast<Value>(__bfloat162float(element));
-  } else if constexpr (kIsFloat8<Element>) {
+  if constexpr (kIsNarrowFloat<Element>) {
     return static_cast<Value>(static_cast<float>(element));
   } else {
     return static_cast<Value>(element);
   }
 }
 
+/// Rounds once, from the value itself. A float of 8 bits becomes the largest number where the value is beyond its
+/// range.
 template <typename Element, typename Value>
 void store(std::byte* bytes, Value value) {
   Element element;
-  if constexpr (std::is_same_v<Element, __half>) {
-    element = __double2half(static_cast<double>(value));
-  } else if constexpr (std::is_same_v<Element, __nv_bfloat16>) {
-    element = __double2bfloat16(static_cast<double>(value));
-  } else if constexpr (kIsFloat8<Element>) {
-    element = Element(static_cast<float>(value));  // what is beyond the range becomes the largest number
+  if constexpr (kIsNarrowFloat<Element>) {
+    element = Element(static_cast<double>(value));
   } else {
     element = static_cast<Element>(value);
   }

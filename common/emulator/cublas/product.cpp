@@ -6,7 +6,7 @@
 namespace stagecraft::emulator::cublas {
 namespace {
 
-// A block of A stays in the second cache while all of B's columns pass.
+// A block of A stays in the second-level cache while all columns of B are used.
 constexpr int64_t kBlockRows = 512, kBlockDepth = 256;
 
 /// Adds `depth` columns of A, each times a value of B, to as many columns of D as there are in `Columns`.

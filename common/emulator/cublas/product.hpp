@@ -12,7 +12,7 @@ namespace stagecraft::emulator::cublas {
 template <typename Value>
 std::vector<Value> product(int64_t m, int64_t n, int64_t k, const std::vector<Value>& a, const std::vector<Value>& b);
 
-/// rows by columns, column by column, in place of columns by rows.
+/// The transpose: rows by columns, stored column by column, from a matrix of columns by rows.
 template <typename Value>
 std::vector<Value> transposed(const std::vector<Value>& matrix, int64_t rows, int64_t columns);
 

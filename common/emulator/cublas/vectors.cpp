@@ -1,4 +1,4 @@
-// Vectors, a matrix times a vector, and sums of matrices.
+// The functions of vectors, of a matrix times a vector, and of sums of matrices.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace {
 template <typename Value>
 constexpr cudaDataType kType = std::is_same_v<Value, float> ? CUDA_R_32F : CUDA_R_64F;
 
-/// n elements, `stride` apart; from the last to the first when it is negative, as BLAS has it.
-/// @tparam Value  what is computed in, and what the elements are where no other type is given
+/// A vector of n elements, `stride` apart. As in BLAS, a negative stride goes from the last element to the first.
+/// @tparam Value  the type to compute in, and that of the elements unless `type` is another
 template <typename Value>
 struct Vector {
   const cublasContext& context;
@@ -40,7 +40,7 @@ struct Vector {
   }
 };
 
-/// y += alpha * x
+/// Does y += alpha * x.
 template <typename Value>
 void axpy(const cublasContext& context, const Value* alpha, const Vector<Value>& x, const Vector<Value>& y) {
   const auto factor = static_cast<Value>(read_scalar(context, alpha, kType<Value>));
@@ -50,7 +50,7 @@ void axpy(const cublasContext& context, const Value* alpha, const Vector<Value>&
   y.write(std::move(sum));
 }
 
-/// x *= alpha
+/// Does x *= alpha.
 template <typename Value>
 void scale(const cublasContext& context, const Value* alpha, const Vector<Value>& x) {
   const auto factor = static_cast<Value>(read_scalar(context, alpha, kType<Value>));
@@ -79,7 +79,7 @@ double sum_of_magnitudes(const std::vector<Value>& x) {
   return sum;
 }
 
-/// 1 and more: the first element of the largest (or least) magnitude; 0 where there is none.
+/// The index, counted from 1, of the first element of the largest (or least) magnitude; 0 for an empty vector.
 template <typename Value>
 double extreme(const std::vector<Value>& x, bool least) {
   const auto less = [](Value a, Value b) { return std::abs(a) < std::abs(b); };
@@ -129,71 +129,87 @@ void geam(const cublasContext& context, cublasOperation_t op_a, cublasOperation_
   write(context, {c, kType<Value>, m, n, ldc}, sum);
 }
 
+/// Writes the index of the element of the least or largest magnitude.
+template <typename Value>
+cublasStatus_t write_extreme(const char* function, cublasHandle_t handle, int n, const Value* x, int incx, int* result,
+                             bool least) {
+  return run(function, handle, [&](cublasContext& context) {
+    write_scalar(context, result, CUDA_R_32I, extreme(Vector<Value>{context, x, n, incx}.read(), least));
+  });
+}
+
+/// Elements of any type; the sum is taken in double, whatever type the program asks for.
+cublasStatus_t write_dot(const char* function, cublasHandle_t handle, int64_t n, const void* x, cudaDataType x_type,
+                         int64_t incx, const void* y, cudaDataType y_type, int64_t incy, void* result,
+                         cudaDataType result_type) {
+  return run(function, handle, [&](cublasContext& context) {
+    const std::vector<double> first = Vector<double>{context, x, n, incx, x_type}.read();
+    write_scalar(context, result, result_type, dot(first, Vector<double>{context, y, n, incy, y_type}.read()));
+  });
+}
+cublasStatus_t write_length(const char* function, cublasHandle_t handle, int64_t n, const void* x, cudaDataType x_type,
+                            int64_t incx, void* result, cudaDataType result_type) {
+  return run(function, handle, [&](cublasContext& context) {
+    write_scalar(context, result, result_type, length_of(Vector<double>{context, x, n, incx, x_type}.read()));
+  });
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::cublas
 
 using namespace stagecraft::emulator::cublas;
 
-// For S and D, and for sizes of int and of int64_t.
-#define STAGECRAFT_VECTORS(S, Value, Int, suffix)                                                                      \
-  STAGECRAFT_CUBLAS(S##axpy_v2##suffix,                                                                                \
-                    (cublasHandle_t handle, Int n, const Value* alpha, const Value* x, Int incx, Value* y, Int incy),  \
-                    axpy<Value>(context, alpha, {context, x, n, incx}, {context, y, n, incy}))                         \
-  STAGECRAFT_CUBLAS(S##scal_v2##suffix, (cublasHandle_t handle, Int n, const Value* alpha, Value* x, Int incx),        \
-                    scale<Value>(context, alpha, {context, x, n, incx}))                                               \
-  STAGECRAFT_CUBLAS(S##copy_v2##suffix, (cublasHandle_t handle, Int n, const Value* x, Int incx, Value* y, Int incy),  \
-                    (Vector<Value>{context, y, n, incy}.write(Vector<Value>{context, x, n, incx}.read())))             \
-  STAGECRAFT_CUBLAS(                                                                                                   \
-      S##dot_v2##suffix,                                                                                               \
-      (cublasHandle_t handle, Int n, const Value* x, Int incx, const Value* y, Int incy, Value* result),               \
-      write_scalar(context, result, kType<Value>,                                                                      \
-                   dot(Vector<Value>{context, x, n, incx}.read(), Vector<Value>{context, y, n, incy}.read())))         \
-  STAGECRAFT_CUBLAS(S##nrm2_v2##suffix, (cublasHandle_t handle, Int n, const Value* x, Int incx, Value* result),       \
-                    write_scalar(context, result, kType<Value>, length_of(Vector<Value>{context, x, n, incx}.read()))) \
-  STAGECRAFT_CUBLAS(                                                                                                   \
-      S##asum_v2##suffix, (cublasHandle_t handle, Int n, const Value* x, Int incx, Value* result),                     \
-      write_scalar(context, result, kType<Value>, sum_of_magnitudes(Vector<Value>{context, x, n, incx}.read())))       \
-  STAGECRAFT_CUBLAS(S##gemv_v2##suffix,                                                                                \
-                    (cublasHandle_t handle, cublasOperation_t op, Int m, Int n, const Value* alpha, const Value* a,    \
-                     Int lda, const Value* x, Int incx, const Value* beta, Value* y, Int incy),                        \
-                    gemv<Value>(context, op, m, n, alpha, a, lda, {context, x, 0, incx}, beta, {context, y, 0, incy})) \
-  STAGECRAFT_CUBLAS(                                                                                                   \
-      S##geam##suffix,                                                                                                 \
-      (cublasHandle_t handle, cublasOperation_t op_a, cublasOperation_t op_b, Int m, Int n, const Value* alpha,        \
-       const Value* a, Int lda, const Value* beta, const Value* b, Int ldb, Value* c, Int ldc),                        \
-      geam<Value>(context, op_a, op_b, m, n, alpha, a, lda, beta, b, ldb, c, ldc))
-
-#define STAGECRAFT_EXTREMES(s, Value)                                                                                 \
-  STAGECRAFT_CUBLAS(                                                                                                  \
-      I##s##amax_v2, (cublasHandle_t handle, int n, const Value* x, int incx, int* result),                           \
-      write_scalar(context, result, CUDA_R_32I, extreme(Vector<Value>{context, x, n, incx}.read(), /*least=*/false))) \
-  STAGECRAFT_CUBLAS(                                                                                                  \
-      I##s##amin_v2, (cublasHandle_t handle, int n, const Value* x, int incx, int* result),                           \
-      write_scalar(context, result, CUDA_R_32I, extreme(Vector<Value>{context, x, n, incx}.read(), /*least=*/true)))
-
-// With the types of the elements as arguments; the sums are taken in double, whatever type is asked for.
-#define STAGECRAFT_TYPED_VECTORS(Int, suffix)                                                                   \
-  STAGECRAFT_CUBLAS(DotEx##suffix,                                                                              \
-                    (cublasHandle_t handle, Int n, const void* x, cudaDataType x_type, Int incx, const void* y, \
-                     cudaDataType y_type, Int incy, void* result, cudaDataType result_type, cudaDataType),      \
-                    write_scalar(context, result, result_type,                                                  \
-                                 dot(Vector<double>{context, x, n, incx, x_type}.read(),                        \
-                                     Vector<double>{context, y, n, incy, y_type}.read())))                      \
-  STAGECRAFT_CUBLAS(                                                                                            \
-      Nrm2Ex##suffix,                                                                                           \
-      (cublasHandle_t handle, Int n, const void* x, cudaDataType x_type, Int incx, void* result,                \
-       cudaDataType result_type, cudaDataType),                                                                 \
-      write_scalar(context, result, result_type, length_of(Vector<double>{context, x, n, incx, x_type}.read())))
-
 extern "C" {
 
-STAGECRAFT_TYPED_VECTORS(int, )
-STAGECRAFT_TYPED_VECTORS(int64_t, _64)
-STAGECRAFT_VECTORS(S, float, int, )
-STAGECRAFT_VECTORS(S, float, int64_t, _64)
-STAGECRAFT_VECTORS(D, double, int, )
-STAGECRAFT_VECTORS(D, double, int64_t, _64)
-STAGECRAFT_EXTREMES(s, float)
-STAGECRAFT_EXTREMES(d, double)
+#define VALUE float
+#define INT int
+#define NAME(stem) cublasS##stem
+#include "emulator/cublas/vector_calls.inc"
+#undef INT
+#undef NAME
+#define INT int64_t
+#define NAME(stem) cublasS##stem##_64
+#include "emulator/cublas/vector_calls.inc"
+#undef VALUE
+#undef NAME
+#define VALUE double
+#define NAME(stem) cublasD##stem##_64
+#include "emulator/cublas/vector_calls.inc"
+#undef INT
+#undef NAME
+#define INT int
+#define NAME(stem) cublasD##stem
+#include "emulator/cublas/vector_calls.inc"
+
+cublasStatus_t cublasIsamax_v2(cublasHandle_t handle, int n, const float* x, int incx, int* result) {
+  return write_extreme(__func__, handle, n, x, incx, result, /*least=*/false);
+}
+cublasStatus_t cublasIdamax_v2(cublasHandle_t handle, int n, const double* x, int incx, int* result) {
+  return write_extreme(__func__, handle, n, x, incx, result, /*least=*/false);
+}
+cublasStatus_t cublasIsamin_v2(cublasHandle_t handle, int n, const float* x, int incx, int* result) {
+  return write_extreme(__func__, handle, n, x, incx, result, /*least=*/true);
+}
+cublasStatus_t cublasIdamin_v2(cublasHandle_t handle, int n, const double* x, int incx, int* result) {
+  return write_extreme(__func__, handle, n, x, incx, result, /*least=*/true);
+}
+
+cublasStatus_t cublasDotEx(cublasHandle_t handle, int n, const void* x, cudaDataType x_type, int incx, const void* y,
+                           cudaDataType y_type, int incy, void* result, cudaDataType result_type, cudaDataType) {
+  return write_dot(__func__, handle, n, x, x_type, incx, y, y_type, incy, result, result_type);
+}
+cublasStatus_t cublasDotEx_64(cublasHandle_t handle, int64_t n, const void* x, cudaDataType x_type, int64_t incx,
+                              const void* y, cudaDataType y_type, int64_t incy, void* result, cudaDataType result_type,
+                              cudaDataType) {
+  return write_dot(__func__, handle, n, x, x_type, incx, y, y_type, incy, result, result_type);
+}
+cublasStatus_t cublasNrm2Ex(cublasHandle_t handle, int n, const void* x, cudaDataType x_type, int incx, void* result,
+                            cudaDataType result_type, cudaDataType) {
+  return write_length(__func__, handle, n, x, x_type, incx, result, result_type);
+}
+cublasStatus_t cublasNrm2Ex_64(cublasHandle_t handle, int64_t n, const void* x, cudaDataType x_type, int64_t incx,
+                               void* result, cudaDataType result_type, cudaDataType) {
+  return write_length(__func__, handle, n, x, x_type, incx, result, result_type);
+}
 
 }  // extern "C"

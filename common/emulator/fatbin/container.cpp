@@ -17,7 +17,7 @@ constexpr uint64_t kFlagLz4 = 0x2000;
 constexpr uint64_t kFlagZstd = 0x8000;
 constexpr uint64_t kFlagExactTarget = 0x100000;
 constexpr uint64_t kFlagFamilyTarget = 0x200000;
-/// No PTX text or cubin is near this; a larger claim is damage, and must not become an allocation.
+/// No PTX text or cubin comes near this size. A larger claim is damage, and must not be allocated.
 constexpr uint64_t kLargestPayload = uint64_t{1} << 28;
 
 [[noreturn]] void corrupt(std::string message) {

@@ -1,6 +1,6 @@
 // The container that nvcc and fatbinary write: a header and entries of PTX and machine code.
 //
-// Layout read from programs built with nvcc 13.0.88; NVIDIA does not document it.
+// The layout was read from programs built with nvcc 13.0.88; NVIDIA does not document it.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct Entry {
   Target target;
   Compression compression = Compression::none;
   std::span<const std::byte> payload;
-  uint64_t uncompressed_size = 0;  ///< bytes; of a compressed entry
+  uint64_t uncompressed_size = 0;  ///< in bytes, of a compressed entry
 };
 
 /// Total bytes of the container that begins here, as its header says. Throws when the bytes do not begin with a header.

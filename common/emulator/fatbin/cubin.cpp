@@ -12,7 +12,7 @@ namespace stagecraft::emulator::fatbin {
 namespace {
 
 // Entries of `.nv.info`: a byte for the format, a byte for the attribute, and then, in the one format that is read
-// here, 16 bits of size and as many bytes. In the others the two bytes behind are the value.
+// here, 16 bits of size and as many bytes. In the others the next two bytes are the value.
 constexpr uint8_t kFormatSized = 4;
 constexpr uint8_t kAttributeRegisterCount = 0x2f;  // symbol, registers: 32 bits each
 
@@ -20,7 +20,7 @@ constexpr uint8_t kAttributeRegisterCount = 0x2f;  // symbol, registers: 32 bits
   throw Error(ErrorKind::corrupt, "machine code in the fat binary: " + std::move(message));
 }
 
-/// The sections of an image, each checked to lie in it.
+/// The sections of an image. Each was checked to be within the image.
 class Sections {
  public:
   explicit Sections(std::string_view elf) : bytes_(std::as_bytes(std::span(elf.data(), elf.size()))) {
@@ -51,7 +51,7 @@ class Sections {
   std::span<const std::byte> content(uint32_t index) const {
     if (index >= headers_.size() || headers_[index].sh_type == SHT_NOBITS ||
         !has_range(bytes_, headers_[index].sh_offset, headers_[index].sh_size)) {
-      corrupt(fmt::format("section {} does not lie in its {} bytes", index, bytes_.size()));
+      corrupt(fmt::format("section {} is not within its {} bytes", index, bytes_.size()));
     }
     return bytes_.subspan(headers_[index].sh_offset, headers_[index].sh_size);
   }

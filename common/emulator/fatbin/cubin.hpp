@@ -1,4 +1,4 @@
-// What the emulator wants to know from machine code: how many registers ptxas gave each kernel.
+// Reads from machine code how many registers ptxas gave each kernel.
 #pragma once
 
 #include <cstdint>

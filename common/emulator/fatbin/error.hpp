@@ -1,4 +1,4 @@
-// What can be wrong with a fat binary.
+// Errors of fat binaries.
 #pragma once
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// From a pointer that a program hands over to the bytes that may be read behind it.
+// Finds the bytes that may be read from a pointer that a program passes.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@ namespace stagecraft::emulator::fatbin {
 /// /proc/self/maps.
 std::span<const std::byte> readable_from(const void* pointer);
 
-/// The container behind a `__fatBinC_Wrapper_t`, as registration passes it, cut to the size its header gives. Throws
+/// The container that a `__fatBinC_Wrapper_t` points to, cut to the size in its header. Throws
 /// Error of kind `corrupt` when the wrapper or the container is not one.
 std::span<const std::byte> container_of_wrapper(const void* wrapper);
 
-/// With `nvcc -rdc=true`: the containers of the objects that were linked, which the wrapper of the linked program lists
-/// behind its own container. Empty for any other program. Throws Error of kind `corrupt`.
+/// The containers of the objects that `nvcc -rdc=true` linked, which the wrapper of the linked program lists after its
+/// own container. Empty for any other program. Throws Error of kind `corrupt`.
 std::vector<std::span<const std::byte>> linked_containers(const void* wrapper);
 
 }  // namespace stagecraft::emulator::fatbin

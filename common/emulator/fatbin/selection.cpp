@@ -11,7 +11,7 @@ namespace {
 
 uint32_t sm_of(const machine::Architecture& architecture) { return architecture.major * 10 + architecture.minor; }
 
-/// "sm_80, sm_90a", each once.
+/// The targets of the entries, such as "sm_80, sm_90a", each once.
 std::string list_targets(const std::vector<Entry>& entries, EntryKind kind) {
   std::vector<std::string> names;
   for (const Entry& entry : entries) {

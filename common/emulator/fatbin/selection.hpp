@@ -11,7 +11,7 @@
 
 namespace stagecraft::emulator::fatbin {
 
-/// "sm_100a" to its parts; nullopt for another form of name.
+/// The parts of a name such as "sm_100a"; nullopt for another form of name.
 std::optional<Target> parse_target(std::string_view name);
 
 /// Whether code for `target` runs on the chip: `sm_90` on 9.0 and everything later, `sm_100f` on 10.x from 10.0 on,

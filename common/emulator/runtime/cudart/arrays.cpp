@@ -6,7 +6,7 @@
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/submission.hpp"
 
-// Some of these are deprecated.
+// Some of these functions are deprecated.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace stagecraft::emulator::runtime {
@@ -41,7 +41,7 @@ cudaError_t from_array(const char* name, void* to, Layout to_layout, cudaArray_c
   });
 }
 
-/// `bytes` in a row from a place on: whole rows, or a part of one.
+/// Copies `bytes` consecutive bytes from a place on: whole rows, or a part of one.
 Box rows_of(const Array& array, size_t x, size_t bytes) {
   if (x == 0 && bytes > array.pitch && bytes % array.pitch == 0) return {array.pitch, bytes / array.pitch};
   return {bytes};

@@ -32,7 +32,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
     if (graph != nullptr) *graph = nullptr;
     Graph* captured = nullptr;
     std::shared_ptr<Graph> made = state.streams.end_capture(state.streams.require(stream), captured);
-    // Who captured into a graph of his own need not ask for it.
+    // A program that captured into a graph of its own need not ask for it.
     if (made != nullptr) required(graph, "pGraph");
     if (made != nullptr) state.graphs.add(std::move(made));
     if (graph != nullptr) *graph = handle_of(*captured);
@@ -56,7 +56,7 @@ cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatu
     if (*status != cudaStreamCaptureStatusActive) return;
     if (id != nullptr) *id = capture->id;
     if (graph != nullptr) *graph = handle_of(*capture->graph);
-    // Lists of the stream's own, which stay as they are until the next call that concerns it.
+    // The lists belong to the stream and stay valid until the next call that concerns it.
     found.captured_edges.assign(found.captured_front.size(), {});
     if (dependencies != nullptr) *dependencies = reinterpret_cast<cudaGraphNode_t*>(found.captured_front.data());
     if (edges != nullptr) *edges = found.captured_edges.data();

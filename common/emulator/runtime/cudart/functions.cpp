@@ -8,7 +8,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// The kernel made executable.
+/// Makes the kernel executable.
 const machine::Kernel& kernel_of(State& state, Function& function) {
   return function.module->kernel(function, state.machine());
 }

@@ -1,4 +1,4 @@
-// What the calls of the runtime API on graphs have in common.
+// Handles of graphs and nodes, and edges, for the calls of the runtime API on graphs.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ inline cudaGraphNode_t handle_of(const GraphNode& node) {
   return reinterpret_cast<cudaGraphNode_t>(const_cast<GraphNode*>(&node));
 }
 
-/// The edges from `count` nodes of a graph, with their data where there is some. Throws ApiError.
+/// The edges from `count` nodes of a graph, with their data unless that is null. Throws ApiError.
 std::vector<Edge> edges_from(State& state, const Graph& graph, const cudaGraphNode_t* from,
                              const cudaGraphEdgeData* data, size_t count);
 

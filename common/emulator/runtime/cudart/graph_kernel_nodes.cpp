@@ -21,7 +21,7 @@ cudaLaunchAttributeValue attribute_of(const KernelWork& work, cudaLaunchAttribut
   return {};
 }
 
-/// The same launch with an attribute added or changed.
+/// The node's launch with attributes added or replaced.
 KernelWork with_attributes(State& state, GraphNode& node, const std::vector<cudaLaunchAttribute>& added) {
   const auto& known = std::get<KernelWork>(node.work);
   std::vector<cudaLaunchAttribute> attributes = known.configuration.attributes;

@@ -28,7 +28,7 @@ cudaError_t instantiate_for(const char* name, cudaGraphExec_t* executable, cudaG
   });
 }
 
-/// Frees what earlier launches have allocated and nobody has freed.
+/// Frees the memory that earlier launches have allocated and nobody has freed.
 void free_all(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (const auto* allocation = std::get_if<AllocateWork>(&node->work)) allocation->memory->is_live = false;
@@ -38,7 +38,7 @@ void free_all(const Graph& graph) {
 
 cudaError_t run_graph(const Graph& graph, cudaStream_t stream);
 
-/// The graph that the value of a conditional node chooses, as long as it does.
+/// Runs the graph that the value of a conditional node chooses; a while node repeats it as long as the value is not 0.
 cudaError_t run_conditional(const ConditionalWork& work, cudaStream_t stream) {
   while (true) {
     uint32_t value = 0;
@@ -55,7 +55,8 @@ cudaError_t run_conditional(const ConditionalWork& work, cudaStream_t stream) {
   }
 }
 
-/// Not under the lock as a whole: host functions may wait for another thread that calls CUDA.
+/// Runs the nodes one after the other. The lock is not held throughout, because a host function may wait for another
+/// thread that calls CUDA.
 cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
   std::vector<GraphNode*> order;
   cudaError_t error = run_call("cudaGraphLaunch", Needs::device, [&](State& state) {

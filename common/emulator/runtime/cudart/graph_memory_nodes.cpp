@@ -71,7 +71,7 @@ cudaError_t cudaDeviceSetGraphMemAttribute(int device, cudaGraphMemAttributeType
   });
 }
 
-// Memory of graphs goes back to the device when its last graph is destroyed.
+// The memory of a graph is returned to the device when its last graph is destroyed.
 cudaError_t cudaDeviceGraphMemTrim(int device) {
   return run_call("cudaDeviceGraphMemTrim", Needs::device, [&](State&) { check_device(device); });
 }

@@ -1,4 +1,4 @@
-// The runtime API: graphs, the order of their nodes, and the objects of the program's that they keep.
+// The runtime API: graphs, the order of their nodes, and the objects of the program that they keep alive.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ std::vector<Edge> edges_from(State& state, const Graph& graph, const cudaGraphNo
 
 namespace {
 
-/// Answers as the API's lists do: how many there are, or as many as fit.
+/// Returns a list as the API does: with `out` null the number of nodes, otherwise as many of them as fit.
 void tell_list(const std::vector<cudaGraphNode_t>& all, cudaGraphNode_t* out, size_t* count) {
   required(count, "the number of nodes");
   if (out != nullptr) {

@@ -16,7 +16,7 @@ using namespace stagecraft::emulator::runtime;
 
 extern "C" {
 
-// Options tune the translation, of which there is one here.
+// Options tune the translation; there is nothing to tune here.
 cudaError_t cudaLibraryLoadData(cudaLibrary_t* library, const void* code, cudaJitOption*, void**, unsigned,
                                 cudaLibraryOption*, void**, unsigned) {
   return run_call("cudaLibraryLoadData", Needs::device, [&](State& state) {

@@ -9,18 +9,18 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// What is known of the managed memory that holds the range.
+/// The advice about the managed memory that holds the range.
 MemoryAdvice& managed_range(State& state, const void* pointer, size_t bytes) {
   check_device_range(state, pointer, bytes, "range");
   const machine::Allocation* allocation = state.machine().memory().find(reinterpret_cast<uint64_t>(pointer));
   if (allocation->kind != machine::AllocationKind::managed && allocation->kind != machine::AllocationKind::module) {
     throw ApiError(cudaErrorInvalidValue,
-                   fmt::format("the range lies in {}, which is no managed memory", allocation->label));
+                   fmt::format("the range is in {}, which is no managed memory", allocation->label));
   }
   return state.memory_advice[allocation->address];
 }
 
-/// As the older attributes tell a place: the device's number, or one of the negative ones.
+/// A location as the older attributes return it: the device's number, or a negative number.
 int device_number(cudaMemLocation location) {
   switch (location.type) {
     case cudaMemLocationTypeDevice: return location.id;
@@ -47,7 +47,7 @@ cudaError_t cudaMallocManaged(void** pointer, size_t bytes, unsigned flags) {
   });
 }
 
-// Memory has one place, so where it would better be makes no difference but to what is answered.
+// Memory has one location, so the preferred location changes only the answers to queries.
 cudaError_t cudaMemPrefetchAsync(const void* pointer, size_t bytes, cudaMemLocation location, unsigned flags,
                                  cudaStream_t stream) {
   return run_call("cudaMemPrefetchAsync", Needs::device, [&](State& state) {

@@ -26,8 +26,7 @@ void* allocate_in_stream(State& state, size_t bytes, MemoryPool& pool, cudaStrea
   return memory;
 }
 
-/// Where an attribute of 64 bits is kept, or null; of those, the ones that may be set, and only to 0, are the high
-/// marks.
+/// The place of an attribute of 64 bits, or null. Among these only the high marks may be set, and only to 0.
 uint64_t* wide_attribute(MemoryPool& pool, cudaMemPoolAttr attribute) {
   switch (attribute) {
     case cudaMemPoolAttrReleaseThreshold: return &pool.release_threshold;

@@ -1,7 +1,7 @@
 // What the code that nvcc generates calls: registration before main, and the pieces of `<<<>>>`.
 //
-// Registration only takes notes. Modules are read when first used, so that a program whose fat binary is of no use to
-// the emulated chip learns of it as from a real driver: from the first call that needs it.
+// Registration only takes notes. Modules are read when first used, so that a program whose fat binary has nothing for
+// the emulated chip gets the error as from a real driver: from the first call that needs the module.
 #include <memory>
 #include <vector>
 
@@ -22,7 +22,7 @@ thread_local std::vector<CallConfiguration> call_configurations;
 Module* module_of(State& state, void** handle) {
   auto* module = reinterpret_cast<Module*>(handle);
   if (!state.modules.contains(module)) {
-    throw ApiError(cudaErrorInvalidResourceHandle, "the fat binary's handle is none that registration gave");
+    throw ApiError(cudaErrorInvalidResourceHandle, "the fat binary's handle is none that registration returned");
   }
   return module;
 }

@@ -1,7 +1,7 @@
 // The runtime API: streams, events, host functions.
 //
-// Work is done when it is asked for, in the order of the calls (see Streams), so nothing here has to wait; waiting
-// moves the host on along the virtual clock.
+// Each call does its work before it returns (see Streams), so nothing here has to wait; a call that waits only moves
+// the host's virtual time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -140,7 +140,7 @@ cudaError_t cudaStreamGetId(cudaStream_t stream, unsigned long long* id) {
                   [&](State& state) { *required(id, "streamId") = state.streams.require(stream).id; });
 }
 
-// What can be set only tunes.
+// The attributes that can be set only tune.
 cudaError_t cudaStreamSetAttribute(cudaStream_t stream, cudaLaunchAttributeID attribute,
                                    const cudaLaunchAttributeValue* value) {
   return run_call("cudaStreamSetAttribute", Needs::device, [&](State& state) {
@@ -196,7 +196,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     required(reinterpret_cast<void*>(function), "fn");
     is_captured = capture_work(state, target, HostWork{function, data}) != nullptr;
   });
-  // Outside of the lock: the function may wait for another thread that calls CUDA.
+  // The lock is not held, because the function may wait for another thread that calls CUDA.
   if (error == cudaSuccess && !is_captured) function(data);
   return error;
 }

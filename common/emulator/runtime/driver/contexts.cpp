@@ -117,7 +117,7 @@ CUresult cuCtxGetDevice_v2(CUdevice* device, CUcontext context) {
 }
 
 CUresult cuCtxGetApiVersion(CUcontext context, unsigned* version) {
-  constexpr unsigned kContextApiVersion = 3020;  // what an H200's driver answers
+  constexpr unsigned kContextApiVersion = 3020;  // what an H200's driver returns
   return run_driver_call("cuCtxGetApiVersion", Needs::nothing, [&](State& state) {
     named_or_current(state, context);
     *required(version, "version") = kContextApiVersion;
@@ -129,7 +129,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long* id) {
                          [&](State& state) { *required(id, "ctxId") = named_or_current(state, context).id; });
 }
 
-// Flags tune how the host waits. The primary context has those of the device.
+// Flags only tune how the host waits. The primary context has the device's flags.
 CUresult cuCtxGetFlags(unsigned* flags) {
   return run_driver_call("cuCtxGetFlags", Needs::device, [&](State& state) {
     const Context& current = *state.contexts.current();
@@ -155,7 +155,7 @@ CUresult cuStreamGetCtx_v2(CUstream stream, CUcontext* context, CUgreenCtx* gree
   return cuStreamGetCtx(stream, context);
 }
 
-// What follows is of the device, and the same in every context.
+// The following belong to the device and are the same in every context.
 
 CUresult cuCtxSynchronize(void) {
   return driver_call_through("cuCtxSynchronize", Needs::device, [] { return cudaDeviceSynchronize(); });

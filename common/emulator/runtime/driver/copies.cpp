@@ -24,7 +24,7 @@ struct End {
   size_t pitch, height;
 };
 
-/// Null where the memory is an array, which the emulated GPU has not.
+/// Null where the memory is an array, which the driver API of the emulated GPU does not have.
 cudaPitchedPtr begin_of(const End& end, size_t width) {
   const size_t pitch = end.pitch == 0 ? width : end.pitch;
   const void* start = end.type == CU_MEMORYTYPE_HOST ? end.host : pointer_of(end.device);
@@ -69,8 +69,8 @@ CUresult copy_peer(const char* name, CUdeviceptr to, CUdeviceptr from, size_t by
                                   cudaMemcpyDeviceToDevice, stream);
 }
 
-/// Work is done in the order of the calls, so a value that is not there yet is one that nobody can write any more
-/// before this returns: the host is asked to write it first.
+/// Refuses a wait for a value that memory does not have yet. Work is done in the order of the calls, so nothing could
+/// write the value before this call returns: the host must write it first.
 template <typename Value>
 CUresult wait_for_value(const char* name, CUstream stream, CUdeviceptr address, Value wanted, unsigned flags) {
   return run_driver_call(name, Needs::device, [&](State& state) {

@@ -9,7 +9,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// What the CUDA runtime 13.0 asks its driver for first.
+/// The table that the CUDA runtime 13.0 asks its driver for first.
 constexpr unsigned char kRuntimesTable[] = {0xf8, 0xcf, 0xf9, 0x51, 0x21, 0x46, 0x8b, 0x4e,
                                             0xb9, 0xe2, 0xfb, 0x46, 0x9e, 0x7c, 0x0d, 0xd9};
 
@@ -30,21 +30,21 @@ CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuu
   return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-// The form before CUDA 12, which has no status.
+// This is the form before CUDA 12, which has no status.
 #undef cuGetProcAddress
 CUresult cuGetProcAddress(const char* name, void** function, int version, cuuint64_t flags) {
   return cuGetProcAddress_v2(name, function, version, flags, nullptr);
 }
 
-/// The private ways by which NVIDIA's libraries talk to their driver, asked for even before cuInit. Only the runtime's
-/// is missed; NVRTC asks too, and does without.
+/// Refuses the private tables of functions that NVIDIA's libraries ask their driver for, even before cuInit. Only a
+/// CUDA runtime cannot work without its table; NVRTC can, and is refused silently.
 CUresult cuGetExportTable(const void**, const CUuuid* id) {
   try {
     State& state = State::instance();
     const std::lock_guard lock(state.mutex);
     static bool told = false;
     if (id != nullptr && std::memcmp(id, kRuntimesTable, sizeof kRuntimesTable) == 0 && !std::exchange(told, true)) {
-      state.settings();  // tell it where all else is told
+      state.settings();  // they say where reports go
       state.reporter.refuse(
           "cuGetExportTable",
           "asked for by a CUDA runtime that was linked into the program, or into a library that it "

@@ -1,4 +1,4 @@
-// The driver API: graphs and capturing, by way of the runtime's functions that do the same.
+// The driver API: graphs and capturing, through the runtime's functions that do the same.
 #include "emulator/runtime/model/graphs.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// Of a kernel's node; nothing for a null pointer, which the runtime's function then refuses.
+/// The parameters of a kernel's node; none for a null pointer, which the runtime's function then refuses.
 std::optional<cudaKernelNodeParams> runtime_kernel(const CUDA_KERNEL_NODE_PARAMS* what) {
   if (what == nullptr) return std::nullopt;
   cudaKernelNodeParams result{};
@@ -260,7 +260,7 @@ CUresult cuGraphDebugDotPrint(CUgraph graph, const char* path, unsigned flags) {
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
   return through<cudaGraphInstantiateWithFlags>("cuGraphInstantiate", executable, graph, flags);
 }
-// The form before CUDA 12, whose log stays empty.
+// This is the form before CUDA 12; its log stays empty.
 CUresult cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNode* error_node, char* log,
                                size_t log_bytes) {
   if (error_node != nullptr) *error_node = nullptr;

@@ -8,7 +8,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// With `kernelParams` or, when that is null, with the buffer that `extra` describes.
+/// Launches with `kernelParams` or, when that is null, with the buffer that `extra` describes.
 CUresult launch_for(const char* name, CUfunction function, const std::function<LaunchConfiguration()>& configuration,
                     void** parameters, void** extra) {
   return run_driver_call(name, Needs::device, [&](State& state) {

@@ -34,8 +34,8 @@ std::string ptx_of_container(State& state, std::span<const std::byte> container)
   return fatbin::read_payload(fatbin::choose_ptx(fatbin::read_container(container), state.architecture()));
 }
 
-/// Adds the PTX of what lies in an object file or a library: fat binaries, among whatever else. Those without PTX for
-/// the chip, as libcudadevrt.a has them, add nothing: what only they define is missed where it is used.
+/// Adds the PTX of the fat binaries in an object file or a library. Fat binaries without PTX for the chip, such as
+/// those of libcudadevrt.a, add nothing; a symbol that only they define is reported where it is used.
 void add_objects(State& state, CUlinkState_st& link, std::span<const std::byte> file, const std::string& name) {
   constexpr size_t kAlignment = 2;  // of the members of an archive
   size_t found = 0;
@@ -45,7 +45,7 @@ void add_objects(State& state, CUlinkState_st& link, std::span<const std::byte> 
       link.inputs.push_back(
           {fmt::format("{}, object {}", name, found + 1), ptx_of_container(state, file.subspan(offset))});
     } catch (const fatbin::Error& error) {
-      if (error.kind() == fatbin::ErrorKind::corrupt) continue;  // four bytes that only look like the beginning of one
+      if (error.kind() == fatbin::ErrorKind::corrupt) continue;  // these bytes only look like the beginning of one
     }
     ++found;
   }
@@ -92,7 +92,7 @@ void add_input(State& state, CUlinkState_st& link, CUjitInputType type, std::str
   } catch (const ptx::Error& error) {
     throw ApiError(cudaErrorInvalidPtx, fmt::format("{}: {}", name, error.what()));
   }
-  if (link.inputs.size() > 1) link_inputs(link);  // what contradicts is refused at once
+  if (link.inputs.size() > 1) link_inputs(link);  // contradictions are refused at once
 }
 
 void refuse_undefined(const ptx::Module& module) {

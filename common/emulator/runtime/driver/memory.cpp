@@ -1,4 +1,4 @@
-// The driver API: memory, streams and events, by way of the runtime's functions that do the same.
+// The driver API: memory, streams and events, through the runtime's functions that do the same.
 #include <fmt/format.h>
 
 #include "emulator/runtime/model/api_call.hpp"
@@ -228,7 +228,7 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start, CUevent end) 
                              [&] { return cudaEventElapsedTime(milliseconds, start, end); });
 }
 
-// Of attributes that a pointer has not, the value is zero (cuda.h).
+// An attribute that a pointer does not have is zero (cuda.h).
 CUresult cuPointerGetAttributes(unsigned count, CUpointer_attribute* attributes, void** data, CUdeviceptr pointer) {
   if (attributes == nullptr || data == nullptr) return CUDA_ERROR_INVALID_VALUE;
   for (unsigned index = 0; index < count; ++index) cuPointerGetAttribute(data[index], attributes[index], pointer);

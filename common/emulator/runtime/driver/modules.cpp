@@ -8,7 +8,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// A module belongs to the current context, unlike a library.
+/// Loads a module, which belongs to the current context, unlike a library.
 CUmodule load_into_context(State& state, std::string image) {
   Module& module = load_module(state, std::move(image));
   module.context = state.contexts.current();
@@ -110,7 +110,7 @@ CUresult cuModuleEnumerateFunctions(CUfunction* functions, unsigned count, CUmod
                                               count, reinterpret_cast<cudaLibrary_t>(module));
 }
 
-// A library and its module are one.
+// A library and its module are the same object.
 CUresult cuLibraryGetModule(CUmodule* module, CUlibrary library) {
   return run_driver_call("cuLibraryGetModule", Needs::device, [&](State& state) {
     *required(module, "pMod") = reinterpret_cast<CUmodule>(&require_module(state, library));

@@ -1,5 +1,5 @@
-// The driver API: virtual memory management. Physical memory is a file in the host's memory, and mapping it is mapping
-// that file to an address that the program has reserved; so two mappings of one piece hold the same bytes.
+// The driver API: virtual memory management. Physical memory is a file in the host's memory, and cuMemMap maps that
+// file to an address that the program has reserved; so two mappings of one piece hold the same bytes.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ using machine::AllocationKind;
 /// Sizes and addresses are multiples of this, as on an H200.
 constexpr uint64_t kGranularity = 2ull << 20;
 
-/// What cuMemCreate makes; it lives as long as a handle or a mapping refers to it.
+/// The physical memory that cuMemCreate makes; it lives as long as a handle or a mapping refers to it.
 struct Physical {
   int file = -1;
   uint64_t bytes = 0;
@@ -44,7 +44,7 @@ struct Mapping {
   std::shared_ptr<Physical> physical;
 };
 
-/// Owner of what is reserved, created and mapped; under the lock of State.
+/// Owner of what is reserved, created and mapped; the lock of State protects it.
 struct VirtualMemory {
   std::map<uint64_t, uint64_t> reservations;  ///< address to bytes
   std::map<CUmemGenericAllocationHandle, Handle> handles;
@@ -90,7 +90,7 @@ bool is_reserved(uint64_t address, uint64_t bytes) {
   return address - begin <= size && bytes <= size - (address - begin);
 }
 
-/// Whole mappings, one after the other, from `address` on. Throws ApiError when they are not `bytes` together.
+/// Consecutive whole mappings from `address` on. Throws ApiError unless they are `bytes` together.
 std::vector<uint64_t> mappings_of(uint64_t address, uint64_t bytes) {
   std::vector<uint64_t> found;
   const uint64_t end = address + bytes;
@@ -107,7 +107,7 @@ std::vector<uint64_t> mappings_of(uint64_t address, uint64_t bytes) {
 
 void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
 
-/// Makes the range one piece of memory that kernels can reach, or none. What it cuts through stays as it was.
+/// Makes the range one piece of memory that kernels can reach, or unreachable. Memory beyond its ends does not change.
 void set_access(State& state, uint64_t address, uint64_t bytes, CUmemAccess_flags flags) {
   auto& memory = state.machine().memory();
   const auto adopt = [&](uint64_t from, uint64_t to, bool is_writable) {
@@ -151,7 +151,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignmen
       throw ApiError(cudaErrorInvalidValue, "the size is at least 1, flags are 0, and an alignment is a power of two");
     }
     const uint64_t aligned = std::max<uint64_t>(alignment, kGranularity);
-    // More than wanted, so that an aligned part can be kept.
+    // More than needed, so that an aligned part can be kept.
     void* const place = mmap(wished == 0 ? nullptr : pointer_of(wished), bytes + aligned, PROT_NONE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (place == MAP_FAILED) {

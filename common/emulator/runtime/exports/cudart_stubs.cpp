@@ -1,6 +1,6 @@
-// What libcudart exports and the emulated GPU does not have: each says so, once.
+// Stubs for the functions that libcudart exports and the emulated GPU does not have. Each says so once.
 //
-// The toolkit's headers are not included here, because a stub has no parameters: its caller's are left alone.
+// The toolkit's headers are not included here, because a stub has no parameters and ignores those of its caller.
 #include "emulator/runtime/exports/not_supported.hpp"
 
 #define STAGECRAFT_DEFINED(name)

@@ -1,7 +1,7 @@
 // The driver's functions by name, and stubs for those that the emulated GPU does not have.
 //
-// cuda.h is not included here, because a stub has no parameters: its caller's are left alone. In libcudart all of these
-// are hidden; programs reach them through libcuda.so.1 or by asking for them by name.
+// cuda.h is not included here, because a stub has no parameters and ignores those of its caller. libcudart hides all of
+// these functions; programs reach them through libcuda.so.1 or by asking for them by name.
 #include "emulator/runtime/exports/driver_functions.hpp"
 
 #include <fmt/format.h>
@@ -31,13 +31,13 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// A function that changed its parameters: the version of CUDA from which on the plain name means this form.
+/// A form of a function whose parameters have changed, and the version of CUDA from which on the plain name means it.
 struct Revision {
   std::string_view name;
   std::string_view form;
   int since;
 };
-/// All others have one form for as long as CUDA has 64-bit device pointers.
+/// All others have had one form since CUDA has 64-bit device pointers.
 constexpr Revision kRevisions[] = {
 #define STAGECRAFT_REVISION(name, form, since) {name, form, since},
 #include "emulator/runtime/exports/driver_revisions.inc"
@@ -86,7 +86,7 @@ void* find_driver_function(std::string_view name, int version, bool of_thread) {
 
 }  // namespace stagecraft::emulator::runtime
 
-/// For libcuda.so.1, which has no code of its own.
+/// libcuda.so.1, which has no code of its own, calls this for each function.
 extern "C" [[gnu::visibility("default")]] void* stagecraft_driver_function(const char* name) {
   return stagecraft::emulator::runtime::find_exact_driver_function(name);
 }

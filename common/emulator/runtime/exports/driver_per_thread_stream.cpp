@@ -2,7 +2,7 @@
 #include "emulator/runtime/exports/per_thread_stream.hpp"
 #include "emulator/runtime/model/cuda_headers.hpp"
 
-// cuda.h has a later form only.
+// cuda.h declares a later form only.
 extern "C" CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id,
                                               CUgraph* graph, const CUgraphNode** dependencies, size_t* count);
 

@@ -1,5 +1,5 @@
-// libcuda.so.1: every function of the driver jumps to its namesake in libcudart.so.13, which owns the emulated GPU. So
-// a process that loads both has one.
+// libcuda.so.1: every function of the driver jumps to the function of the same name in libcudart.so.13, which owns the
+// emulated GPU. So a process that loads both has one emulated GPU.
 #include "emulator/runtime/exports/jumps.hpp"
 
 extern "C" void* stagecraft_driver_function(const char* name);

@@ -8,7 +8,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// The message, or nothing when it was given before.
+/// The message, or nothing when it was printed before.
 std::string message_once(bool& told) {
   if (std::exchange(told, true)) return {};
   return "not supported by the emulated GPU; with -Dgpu_backend=gpu the program runs on a real one";
@@ -31,7 +31,7 @@ using namespace stagecraft::emulator::runtime;
 
 extern "C" {
 
-/// For libraries that stand in for others of NVIDIA: their refused calls are told where all are.
+/// Reports a refused call of a library that stands in for one of NVIDIA, such as cuBLAS.
 [[gnu::visibility("default")]] void stagecraft_refuse(const char* function, const char* message,
                                                       const char* error) noexcept {
   try {
@@ -39,7 +39,7 @@ extern "C" {
     const std::lock_guard lock(state.mutex);
     state.reporter.refuse(function, message, error);
   } catch (...) {
-    // The caller returns the error all the same.
+    // The caller returns the error in any case.
   }
 }
 

@@ -1,4 +1,4 @@
-// What a function of the API does that the emulated GPU does not have.
+// The body of the functions that the emulated GPU does not have.
 #pragma once
 
 namespace stagecraft::emulator::runtime {
@@ -6,7 +6,7 @@ namespace stagecraft::emulator::runtime {
 /// Says once that the function is not supported (`told` remembers) and returns cudaErrorNotSupported, which is also
 /// CUDA_ERROR_NOT_SUPPORTED.
 int not_supported(const char* function, bool& told) noexcept;
-/// The same for a function of the driver API, which leaves the runtime's last error alone.
+/// Does the same for a function of the driver API, which leaves the runtime's last error alone.
 int driver_not_supported(const char* function, bool& told) noexcept;
 
 }  // namespace stagecraft::emulator::runtime

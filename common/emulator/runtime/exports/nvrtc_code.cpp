@@ -1,8 +1,8 @@
-// What NVRTC compiled, as the emulated GPU takes it.
+// Replaces machine code that NVRTC compiled by its PTX.
 //
-// NVIDIA's compiler library makes PTX and, when asked for a real architecture (sm_100a), machine code of that. Programs
-// load the latter, which cannot be executed here. So where libcuda.so.1 is found before libnvrtc, as ./stagecraft run
-// sees to, the functions that hand out machine code hand out the PTX it was made of, which loads in the same way.
+// NVIDIA's compiler library makes PTX and, when asked for a real architecture (sm_100a), machine code from it. Programs
+// load the machine code, which cannot be executed here. Where libcuda.so.1 is found before libnvrtc, which ./stagecraft
+// run ensures, the functions that return machine code return the PTX instead, which loads in the same way.
 #include <dlfcn.h>
 
 #include <cstddef>

@@ -12,10 +12,10 @@ namespace {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
-/// While the driver API does its work through the runtime API: the driver's function.
+/// The driver's function whose work the runtime API does at the moment; null otherwise.
 thread_local const char* driver_function = nullptr;
 
-/// Runs `body`; gives its error, and the message to print with it.
+/// Runs `body`; returns its error, and in `message` what to print with it.
 cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
   try {
     if (needs != Needs::nothing) {
@@ -52,7 +52,7 @@ cudaError_t run_call(const char* name, Needs needs, const std::function<void(Sta
       if (!message.empty()) state.reporter.refuse(driver_function, message, driver_error_name(driver_error(error)));
       return error;
     }
-    // The runtime API makes a context current by itself, the driver API does not.
+    // The runtime API makes a context current on its own; the driver API does not.
     if (needs != Needs::nothing && state.contexts.current() == nullptr) state.contexts.push(state.contexts.primary());
     if (error != cudaSuccess) {
       if (!message.empty()) state.reporter.refuse(name, message, error_name(error));
@@ -91,7 +91,7 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
 }
 
 CUresult driver_call_through(const char* name, Needs needs, const std::function<cudaError_t()>& call) noexcept {
-  // Not under the lock, which `call` takes by itself: it may call a function of the program.
+  // The lock is not held here. `call` takes it on its own, because it may call a function of the program.
   const CUresult result = run_driver_call(name, needs, [](State&) {});
   if (result != CUDA_SUCCESS) return result;
   const char* const outer = std::exchange(driver_function, name);

@@ -1,4 +1,4 @@
-// CUDA arrays: texels in device memory, here row after row, and the objects that read and write them.
+// CUDA arrays, which are texels in device memory (here row after row), and the objects that read and write them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class State;
 
 struct Array {
   cudaChannelFormatDesc format{};
-  cudaExtent extent{};  ///< in texels, as the program gave it: 0 for dimensions that there are not
+  cudaExtent extent{};  ///< in texels, as the program passed it: 0 for dimensions that the array does not have
   unsigned flags = 0;
   uint64_t data = 0;  ///< device address
   uint64_t texel_bytes = 0, pitch = 0, slice = 0;
@@ -33,7 +33,7 @@ struct TextureObject {
 /// Owner of all arrays, and of the texture and surface objects, whose handle is the address of their description.
 class Arrays {
  public:
-  /// Throws ApiError: a format or an extent that is not there, memory that does not suffice.
+  /// Throws ApiError for a format or an extent that does not exist, and when memory does not suffice.
   Array& create(State& state, const cudaChannelFormatDesc& format, cudaExtent extent, unsigned flags);
   /// Throws ApiError (cudaErrorInvalidResourceHandle).
   Array& require(cudaArray_const_t handle);
@@ -51,7 +51,7 @@ class Arrays {
   std::unordered_map<uint64_t, TextureObject> objects_;
 };
 
-/// Bytes of one channel and their number. Throws ApiError for what no texel can have.
+/// Bytes of one channel and their number. Throws ApiError for a format that no texel can have.
 void read_format(const cudaChannelFormatDesc& format, machine::TextureDescription& description);
 
 /// One side of a copy: a place in an array, x in bytes.

@@ -23,7 +23,7 @@ std::string copy_image(const void* image) {
   }
   try {
     const auto* text = reinterpret_cast<const char*>(bytes.data());
-    // A text may be shorter than the numbers that the others begin with, none of whose bytes is 0.
+    // A text may be shorter than the magic numbers of the other forms, none of which has a byte that is 0.
     const size_t most = std::min(sizeof(uint32_t), bytes.size());
     const uint32_t magic = strnlen(text, most) < sizeof magic ? 0 : fatbin::read_at<uint32_t>(bytes, 0);
     if (bytes.size() >= sizeof(uint64_t) && magic != 0 && fatbin::read_at<uint64_t>(bytes, 0) == kLinkedImageMagic) {

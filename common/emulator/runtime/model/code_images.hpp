@@ -12,9 +12,9 @@ class State;
 /// A copy of what the program passes as an image: a fat binary, its wrapper, machine code, or PTX text. Throws
 /// ApiError.
 std::string copy_image(const void* image);
-/// The same from a file.
+/// Does the same from a file.
 std::string read_image(const char* path);
-/// Loads and translates at once, so that the caller learns of what is wrong with it. Throws ApiError.
+/// Loads and translates the image at once, so that this call reports what is wrong with it. Throws ApiError.
 Module& load_module(State& state, std::string image);
 /// The module of a handle (CUmodule, CUlibrary, cudaLibrary_t). Throws ApiError.
 Module& require_module(State& state, const void* handle);

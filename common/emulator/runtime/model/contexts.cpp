@@ -56,7 +56,7 @@ bool Contexts::is_live(const Context* context) const { return context == &primar
 void Contexts::push(Context& context) { stack.push_back(&context); }
 
 Context& Contexts::pop() {
-  if (stack.empty()) throw ApiError(cudaErrorDeviceUninitialized, "this thread has no current context to take away");
+  if (stack.empty()) throw ApiError(cudaErrorDeviceUninitialized, "this thread has no current context to remove");
   Context& top = *stack.back();
   stack.pop_back();
   return top;

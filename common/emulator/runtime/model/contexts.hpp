@@ -17,7 +17,7 @@ struct Context {
   unsigned flags = 0;
 };
 
-/// Owner of all contexts. "Throws" is ApiError.
+/// Owner of all contexts. Every function that throws throws ApiError.
 class Contexts {
  public:
   Context& primary() { return primary_; }
@@ -28,18 +28,18 @@ class Contexts {
   bool primary_is_retained() const { return primary_users_ > 0; }
 
   Context& create(unsigned flags);
-  /// Throws: cudaErrorInvalidValue for null, cudaErrorDeviceUninitialized for what is none.
+  /// Throws: cudaErrorInvalidValue for null, cudaErrorDeviceUninitialized for a pointer to no context.
   Context& require(CUcontext handle);
-  /// Takes it off the top of this thread's stack, if it is there. Throws for the primary context.
+  /// Destroys the context and removes it from the top of this thread's stack. Throws for the primary context.
   void destroy(Context& context);
 
-  /// This thread's current context; null when it has none. One that was destroyed meanwhile is still current.
+  /// This thread's current context, or null. A context that another thread destroyed is still current.
   Context* current() const;
   bool is_live(const Context* context) const;
   void push(Context& context);
   /// Throws (cudaErrorDeviceUninitialized) when the stack is empty.
   Context& pop();
-  /// In place of the current one; null only takes that away.
+  /// Replaces the current context; null only removes it.
   void set_current(Context* context);
 
  private:

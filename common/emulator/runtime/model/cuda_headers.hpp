@@ -1,11 +1,11 @@
-// The toolkit's headers, so that what is implemented here has their signatures. The runtime API is what libcudart
-// exports; everything else of the emulator stays hidden.
+// The toolkit's headers, so that the functions implemented here have their signatures. libcudart exports the runtime
+// API; everything else of the emulator stays hidden.
 #pragma once
 
 #pragma GCC visibility push(default)
 #include <cuda_runtime_api.h>
 
-// From cuda_profiler_api.h, which NVIDIA ships in a wheel of its own: not worth fetching for these two.
+// From cuda_profiler_api.h, which NVIDIA ships in a separate wheel; these two functions are not worth fetching it.
 extern "C" cudaError_t cudaProfilerStart(void);
 extern "C" cudaError_t cudaProfilerStop(void);
 #pragma GCC visibility pop

@@ -12,8 +12,8 @@ namespace {
 constexpr int kConstantBytes = 65536;
 constexpr int kLargestInt = std::numeric_limits<int>::max();
 
-/// Extents of textures and surfaces. All and the alignment below: measured on an H200 (driver 580); taken to hold for a
-/// B200, too.
+/// Extents of textures and surfaces. These and the alignment below were measured on an H200 (driver 580), and are
+/// assumed to hold for a B200, too.
 struct Extent {
   int attribute;
   int value;
@@ -61,7 +61,7 @@ constexpr Extent kTextureExtents[] = {
     {cudaDevAttrMaxTexture1DMipmappedWidth, 32768},
 };
 
-/// Of the L2 cache, this much may be set aside (measured on an H200: 37.5 of 60 MiB; as on an A100).
+/// This much of the L2 cache may be set aside (measured on an H200: 37.5 of 60 MiB; as on an A100).
 constexpr uint64_t kPersistingEighths = 5;
 constexpr int kLargestAccessWindow = 128 << 20;  // measured on an H200
 

@@ -51,7 +51,7 @@ const char* driver_error_text(CUresult error) {
 cudaError_t error_of(machine::FaultKind fault) {
   switch (fault) {
     case machine::FaultKind::illegal_address:
-    // Measured on an H200 (driver 580): these two come back as illegal addresses as well.
+    // Measured on an H200 (driver 580): these two are reported as illegal addresses as well.
     case machine::FaultKind::invalid_pc:
     case machine::FaultKind::stack_overflow: return cudaErrorIllegalAddress;
     case machine::FaultKind::misaligned_address: return cudaErrorMisalignedAddress;

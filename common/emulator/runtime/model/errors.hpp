@@ -11,8 +11,9 @@
 
 namespace stagecraft::emulator::runtime {
 
-/// Ends a function of the API: its caller gets `code`, and stderr one line with the function's name and the message.
-/// An empty message prints nothing: for answers that are no mistake (cudaErrorNotReady), or that were told before.
+/// Ends a function of the API: its caller gets `code`, and the report one line with the function's name and the
+/// message. An empty message prints nothing: for answers that are not mistakes (cudaErrorNotReady), or that were
+/// reported before.
 class ApiError : public std::runtime_error {
  public:
   ApiError(cudaError_t code, std::string message) : std::runtime_error(std::move(message)), code_(code) {}

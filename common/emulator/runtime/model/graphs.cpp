@@ -10,7 +10,8 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// What handles may mean. Never destroyed: programs destroy graphs in static destructors.
+/// The graphs and nodes that handles may refer to. The sets are never destroyed: programs destroy graphs in static
+/// destructors.
 std::unordered_set<const Graph*>& live_graphs() {
   static auto* const graphs = new std::unordered_set<const Graph*>;
   return *graphs;
@@ -29,7 +30,7 @@ GraphMemory::GraphMemory(State& state, uint64_t size) : bytes(size), state_(stat
 
 GraphMemory::~GraphMemory() {
   state_.graphs.memory.erase(reinterpret_cast<uint64_t>(address));
-  // What a launch has allocated and nobody has freed stays the program's, which cudaFree then frees for good.
+  // Memory that a launch has allocated and nobody has freed stays valid; the program releases it with cudaFree.
   if (!is_live && state_.machine_is_started()) state_.machine().memory().release(reinterpret_cast<uint64_t>(address));
 }
 

@@ -1,4 +1,5 @@
-// Graphs: work that is described once, by nodes or by capturing a stream, and done whenever the graph is launched.
+// Graphs: works (work.hpp) that are described once, by nodes or by capturing a stream, and done at every launch of the
+// graph.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ namespace stagecraft::emulator::runtime {
 class State;
 struct GraphNode;
 
-/// Memory that a graph allocates. Its address is fixed when the node is made; it is the program's between the node that
-/// allocates it and the one, or the cudaFree, that frees it.
+/// Memory that a graph allocates. Its address is fixed when the node is made. The program may use it between the node
+/// that allocates it and the node, or the cudaFree, that frees it.
 class GraphMemory {
  public:
   GraphMemory(State& state, uint64_t bytes);
@@ -46,27 +47,27 @@ struct GraphNode {
   Work work;
   std::vector<Edge> dependencies;
   bool is_enabled = true;
-  std::vector<cudaGraph_t> bodies;  ///< of a conditional node, as cudaGraphAddNode tells them
+  std::vector<cudaGraph_t> bodies;  ///< of a conditional node, as cudaGraphAddNode returns them
   std::vector<void*> arguments;     ///< of a kernel, for cudaGraphKernelNodeGetParams: each points into its parameters
 };
 
-/// The value of a conditional handle. Throws ApiError (cudaErrorInvalidValue) when the handle is none.
+/// The value of a conditional handle. Throws ApiError (cudaErrorInvalidValue) for a handle of no condition.
 uint32_t& condition(State& state, cudaGraphConditionalHandle handle);
-/// Which values a graph's launch sets anew, and to what.
+/// A value that a graph's launch resets, and to what.
 struct Condition {
   std::shared_ptr<GraphMemory> memory;
   uint32_t default_value = 0;
   bool is_assigned = false;
 };
 
-/// Called with a counted pointer when nobody needs it any more.
+/// An object of the program that graphs keep alive by counted pointers; it is destroyed with the last of them.
 struct UserObject {
   void* object = nullptr;
   cudaHostFn_t destroy = nullptr;
   ~UserObject() { destroy(object); }
 };
 
-/// Which node of a copy stands for which node of the original.
+/// The node of a copy that stands for each node of the original.
 using NodeMap = std::unordered_map<const GraphNode*, GraphNode*>;
 
 /// Owner of its nodes.
@@ -80,8 +81,8 @@ class Graph {
   GraphNode& add(Work work, std::vector<Edge> dependencies);
   void remove(GraphNode& node);
   const std::vector<std::unique_ptr<GraphNode>>& nodes() const { return nodes_; }
-  /// The nodes such that each comes after what it depends on, and else in the order in which they were made. Throws
-  /// ApiError (cudaErrorInvalidValue) when they depend on each other in a circle.
+  /// The nodes in an order in which each comes after those that it depends on; otherwise in the order in which they
+  /// were made. Throws ApiError (cudaErrorInvalidValue) when they depend on each other in a circle.
   std::vector<GraphNode*> order() const;
   /// A copy with copies of its nodes, also those of graphs inside, which are added to `copies`.
   std::shared_ptr<Graph> clone(NodeMap& copies) const;
@@ -94,7 +95,7 @@ class Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes_;
 };
 
-/// A graph made ready to run: a copy, so that changes of the graph leave it alone.
+/// A graph made ready to run: a copy, which later changes of the graph do not reach.
 struct GraphExecutable {
   std::shared_ptr<Graph> graph;
   NodeMap nodes;  ///< by the original's
@@ -102,7 +103,8 @@ struct GraphExecutable {
   uint64_t launches = 0;
 };
 
-/// All graphs of the process, and what handles mean. "Throws" is ApiError (cudaErrorInvalidValue).
+/// All graphs of the process, and what handles refer to. Every function that throws throws ApiError
+/// (cudaErrorInvalidValue).
 class GraphTable {
  public:
   Graph& add(std::shared_ptr<Graph> graph);
@@ -118,9 +120,9 @@ class GraphTable {
   /// The executable's copy of a node. Throws.
   GraphNode& require_copy(const GraphExecutable& executable, cudaGraphNode_t node) const;
 
-  /// What was allocated by graphs, by address; the nodes own it.
+  /// Memory that graphs have allocated, by address; the nodes own it.
   std::map<uint64_t, GraphMemory*> memory;
-  uint64_t used_high = 0, reserved_high = 0;  ///< of that memory, as far as it was asked for
+  uint64_t used_high = 0, reserved_high = 0;  ///< of that memory, as last reported
   std::map<cudaUserObject_t, std::vector<std::shared_ptr<UserObject>>> user_objects;  ///< references of the program
   /// The program's references to an object, which are at least `count`. Throws.
   std::vector<std::shared_ptr<UserObject>>& require_references(cudaUserObject_t object, size_t count);
@@ -135,7 +137,8 @@ class GraphTable {
 /// Makes an executable of a graph. Throws ApiError when its nodes depend on each other in a circle.
 std::shared_ptr<GraphExecutable> instantiate(const Graph& graph, unsigned long long flags);
 
-/// Lets the work of `to` be that of `from`, a graph of the same shape. Throws ApiError and says why.
+/// Gives the nodes of `to` the work of those of `from`, a graph of the same shape. Throws ApiError, and says in `info`
+/// why, when the graphs differ.
 void update(const Graph& to, const Graph& from, cudaGraphExecUpdateResultInfo& info);
 
 }  // namespace stagecraft::emulator::runtime

@@ -18,7 +18,7 @@ JitLog::JitLog(unsigned count, const CUjit_option* options, void** values) {
         errors_ = static_cast<char*>(value);
         if (errors_ != nullptr) *errors_ = '\0';
         break;
-      // These are read as the buffer's size, of which the value holds 32 bits, and then tell what was written.
+      // These pass the size of the buffer, of which the value holds 32 bits, and then return the size of the text.
       case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
         room_ = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(value));
         told_size_ = &value;

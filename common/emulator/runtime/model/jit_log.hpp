@@ -1,4 +1,4 @@
-// The logs that a program asks for with options of the translation (CU_JIT_ERROR_LOG_BUFFER and its like).
+// The logs that a program asks for with options of the translation (CU_JIT_ERROR_LOG_BUFFER and similar ones).
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@ namespace stagecraft::emulator::runtime {
 class JitLog {
  public:
   JitLog() = default;
-  /// Empties both logs and answers that no time was taken.
+  /// Empties both logs and returns 0 as the time taken.
   JitLog(unsigned count, const CUjit_option* options, void** values);
-  /// Writes to the log of errors as much as it has room for, and tells its size.
+  /// Writes as much to the log of errors as it has room for, and returns its size.
   void tell_error(std::string_view message);
 
  private:
   char* errors_ = nullptr;
   size_t room_ = 0;             ///< bytes, with the end of the text
-  void** told_size_ = nullptr;  ///< where the bytes written go
+  void** told_size_ = nullptr;  ///< where the number of bytes written goes
 };
 
-/// Runs `body`; what it throws is also told to the log.
+/// Runs `body`; the log gets the message of what it throws, too.
 template <typename Body>
 void with_log(JitLog& log, Body&& body) {
   try {

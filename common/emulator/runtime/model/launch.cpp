@@ -48,7 +48,7 @@ void check_extents(const machine::Architecture& chip, const machine::Kernel& ker
   }
 }
 
-/// Registers that a block takes, as the chip hands them out; 0 when ptxas' count is unknown.
+/// Registers that the chip allocates for a block; 0 when ptxas' count is unknown.
 uint64_t registers_of_block(const machine::Kernel& kernel, uint64_t threads) {
   const uint64_t warps = (threads + machine::kWarpSize - 1) / machine::kWarpSize;
   const uint64_t of_warp = uint64_t{kernel.machine_registers} * machine::kWarpSize;
@@ -160,7 +160,7 @@ std::vector<std::byte> pack(const machine::Kernel& kernel, void* const* argument
   return packed;
 }
 
-/// From a buffer that is packed already, as CU_LAUNCH_PARAM_BUFFER_POINTER has it.
+/// Takes the parameters from a buffer that is packed already (CU_LAUNCH_PARAM_BUFFER_POINTER).
 std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* extra) {
   const std::byte* buffer = nullptr;
   size_t size = 0;
@@ -183,19 +183,19 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
   return {buffer, buffer + kernel.parameter_bytes};
 }
 
-/// What the race check finds begins in shared memory: barriers are there, copies go there, and so does the address of
-/// tensor memory. It would only slow down a kernel that has none.
+/// All that the race check finds involves shared memory, which holds the barriers, the targets of copies and the
+/// address of tensor memory. A kernel without shared memory would only be slowed down.
 bool has_shared_memory(const machine::LaunchRequest& request) {
   return request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
 }
 
 Cost run(State& state, const machine::LaunchRequest& request) {
-  // At once rather than at the next synchronisation, which keeps the order with what the host prints.
+  // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
   const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
   std::vector<machine::Observer*> observers;
   Recording recording(state.settings());
   recording.join(observers);
-  // Checks are made for each part of the grid that runs by itself; what is recorded is all of it.
+  // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const auto checks = [&] {
     std::vector<std::unique_ptr<machine::Observer>> made;
     if (state.settings().checks.race && has_shared_memory(request)) {
@@ -296,7 +296,7 @@ Cost run_kernel(State& state, const KernelWork& work) {
 
 void submit_launch(State& state, KernelWork work) {
   Stream& stream = state.streams.require_for_work(work.configuration.stream);
-  // All of a kernel has ended before anything else begins, so a part of it that an event stands for has.
+  // The kernel has ended here, and so has the part of it that an event stands for.
   std::vector<Event*> events;
   for (const cudaLaunchAttribute& attribute : work.configuration.attributes) {
     if (attribute.id == cudaLaunchAttributeProgrammaticEvent) {
@@ -347,7 +347,7 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
         result.has_cluster = true;
         break;
       case cudaLaunchAttributeCooperative: result.cooperative = attribute.val.cooperative != 0; break;
-      // Without effect where each grid has finished before the next begins.
+      // These have no effect where each grid has finished before the next begins.
       case cudaLaunchAttributeIgnore:
       case cudaLaunchAttributeAccessPolicyWindow:
       case cudaLaunchAttributeSynchronizationPolicy:

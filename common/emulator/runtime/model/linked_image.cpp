@@ -15,7 +15,7 @@ constexpr uint64_t kHeaderBytes = 2 * sizeof(uint64_t);  // the magic number, an
 
 void append(std::string& to, uint64_t number) { to.append(reinterpret_cast<const char*>(&number), sizeof number); }
 
-/// A string with its length before it, taken off the front.
+/// Removes a string, which follows its length, from the front of `rest` and returns it.
 std::string take_string(std::span<const std::byte>& bytes) {
   if (bytes.size() < sizeof(uint64_t)) corrupt();
   const auto size = fatbin::read_at<uint64_t>(bytes, 0);

@@ -1,6 +1,6 @@
-// What cuLinkComplete gives and cuModuleLoadData takes: the inputs of a link, in one piece of memory.
+// The image that cuLinkComplete returns and cuModuleLoadData takes: the inputs of a link, in one piece of memory.
 //
-// On a chip that is machine code. Here it is the PTX of each input, which is linked again when it is loaded.
+// A real driver's image is machine code. This one holds the PTX of each input, which is linked again when it is loaded.
 #pragma once
 
 #include <cstddef>

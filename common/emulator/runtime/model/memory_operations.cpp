@@ -43,7 +43,7 @@ bool is_readable(const void* pointer, uint64_t bytes) {
   const iovec local{ends, 2};
   const iovec remote[2] = {{const_cast<void*>(pointer), 1}, {reinterpret_cast<void*>(first + bytes - 1), 1}};
   const ssize_t got = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
-  // Where the system call is forbidden, nothing can be said.
+  // Where the system call is forbidden, the answer is unknown.
   return got == 2 || (got < 0 && errno != EFAULT);
 }
 
@@ -121,7 +121,7 @@ void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const
   if (bytes == 0) return nullptr;
   machine::DeviceMemory& memory = state.machine().memory();
   std::string label = fmt::format("{} #{}", function, state.allocation_count + 1);
-  // The pages of the host hold zeros when they are first given to a process, and many a program relies on that.
+  // A process gets pages of the host that hold zeros, and many programs rely on that.
   const bool on_host = kind == machine::AllocationKind::managed || kind == machine::AllocationKind::pinned_host;
   const auto address =
       memory.allocate(bytes, kind, std::move(label), on_host ? machine::Fill::zero : machine::Fill::poison);
@@ -190,7 +190,7 @@ void check_copy(State& state, void* to, Layout to_layout, const void* from, Layo
       to_side = Side::device;
       from_side = Side::device;
       break;
-    // Host to host is satisfied with device memory as well (measured on an H200).
+    // cudaMemcpyHostToHost accepts device memory as well (measured on an H200).
     case cudaMemcpyHostToHost:
     case cudaMemcpyDefault: break;
     default:

@@ -1,4 +1,4 @@
-// Allocating, copying and filling, with every range checked against the allocation it lies in.
+// Allocating, copying and filling memory. Every range is checked against the allocation that holds it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace stagecraft::emulator::runtime {
 
 class State;
 
-/// Device memory with a label like "cudaMalloc #3" for reports; null for 0 bytes, as CUDA does. Throws ApiError
-/// (cudaErrorMemoryAllocation).
+/// Allocates memory with a label such as "cudaMalloc #3" for reports; returns null for 0 bytes, as CUDA does. Throws
+/// ApiError (cudaErrorMemoryAllocation).
 void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const char* function);
 /// Throws ApiError (cudaErrorInvalidValue) when `pointer` is not the start of a live allocation of one of the kinds.
 void release(State& state, void* pointer, bool host_memory);
@@ -29,10 +29,10 @@ void check_fill(State& state, void* to, Layout layout, Box box, uint32_t value_b
 /// Fills a box with a value of 1, 2 or 4 bytes; widths count in bytes. Throws as check_fill.
 Cost fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes = 1);
 
-/// Throws ApiError unless [pointer, pointer + bytes) lies within one allocation that kernels can reach.
+/// Throws ApiError unless [pointer, pointer + bytes) is within one allocation that kernels can reach.
 void check_device_range(State& state, const void* pointer, uint64_t bytes, const char* what);
 
-/// Where a variable of the program lies; `offset` and `bytes` must stay in it. Throws ApiError.
+/// The address `offset` bytes into a variable of the program. Throws ApiError when the range leaves the variable.
 void* symbol_range(State& state, const void* shadow, size_t offset, size_t bytes);
 
 void describe_pointer(State& state, const void* pointer, cudaPointerAttributes& attributes);

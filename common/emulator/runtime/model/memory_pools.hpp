@@ -1,6 +1,7 @@
-// Memory pools: what cudaMallocAsync takes its memory from, and how much of it.
+// Memory pools, from which cudaMallocAsync takes memory, and their figures.
 //
-// Freed memory goes back to the device at once, whatever the pool keeps; the figures are those that a pool would show.
+// Freed memory is returned to the device at once, whatever the pool keeps; the figures are those that a pool would
+// show.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +21,18 @@ struct MemoryPool {
   int reuse_follow_events = 1, reuse_opportunistic = 1, reuse_internal_dependencies = 1;
 };
 
-/// Owner of all pools. "Throws" is ApiError (cudaErrorInvalidValue).
+/// Owner of all pools. Every function that throws throws ApiError (cudaErrorInvalidValue).
 class MemoryPools {
  public:
   MemoryPool& create(uint64_t most);
   MemoryPool& require(cudaMemPool_t pool);
-  /// Throws for the device's own.
+  /// Throws for the device's default pool.
   void destroy(cudaMemPool_t pool);
   MemoryPool& of_device() { return default_; }
   MemoryPool& current() { return *current_; }
   void make_current(MemoryPool& pool) { current_ = &pool; }
 
-  /// Counts what was allocated from the pool. Throws (cudaErrorMemoryAllocation) when it is full, before anything is.
+  /// Counts an allocation. Throws (cudaErrorMemoryAllocation), and counts nothing, when the pool is full.
   void check_room(const MemoryPool& pool, uint64_t bytes) const;
   void allocated(MemoryPool& pool, uint64_t address, uint64_t bytes);
   void freed(uint64_t address);

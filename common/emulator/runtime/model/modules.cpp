@@ -22,7 +22,7 @@ constexpr uint32_t kFirstUnknownPtxMajor = 10;
 
 struct Image {
   std::vector<PtxText> texts;  ///< several are linked
-  std::string left_out;        ///< what holds no PTX that the chip runs
+  std::string left_out;        ///< objects without PTX that the chip runs, and why
   std::map<std::string, uint32_t> registers;
 };
 
@@ -41,9 +41,10 @@ Image image_of_container(std::span<const std::byte> container, const machine::Ar
   return image;
 }
 
-/// What the program registers. That of nvcc -rdc=true lists the objects it was linked from, each with its own PTX; its
-/// own container holds at most the machine code that nvlink made of them. The driver links their PTX where it has to
-/// (JIT), and so is it done here. One of the objects is that of the device runtime, with PTX for later chips alone.
+/// The image that a program registers. A program built with nvcc -rdc=true lists the objects that it was linked from,
+/// each with its own PTX; its own container holds at most the machine code that nvlink made of them. The driver links
+/// their PTX where it has no machine code (JIT), and so does this function. One of the objects is that of the device
+/// runtime, which has PTX for later chips only.
 Image image_of_wrapper(const void* wrapper, const machine::Architecture& architecture) {
   const auto containers = fatbin::linked_containers(wrapper);
   if (containers.empty()) return image_of_container(fatbin::container_of_wrapper(wrapper), architecture);
@@ -65,7 +66,7 @@ Image image_of_wrapper(const void* wrapper, const machine::Architecture& archite
   return image;
 }
 
-/// Of what cuModuleLoadData takes: a container, or PTX text.
+/// The image of data for cuModuleLoadData: a container, the result of a link, or PTX text.
 Image image_of_data(const std::string& data, const machine::Architecture& architecture) {
   const std::span bytes = std::as_bytes(std::span(data));
   if (bytes.size() >= sizeof(uint32_t) && fatbin::read_at<uint32_t>(bytes, 0) == fatbin::kContainerMagic) {
@@ -108,7 +109,7 @@ void check_target(const ptx::Module& text, const machine::Architecture& architec
   }
 }
 
-/// Runs `body` and turns what reading and translating throw into the error that the driver gives.
+/// Runs `body` and turns exceptions of reading and translating into the error that the driver returns.
 template <typename Body>
 auto with_cuda_errors(std::string_view subject, Body&& body) {
   try {

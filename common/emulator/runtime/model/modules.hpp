@@ -32,11 +32,10 @@ struct Function {
   bool has_required_cluster = false;
 
   std::unique_ptr<machine::Kernel> kernel;  ///< null until first used
-  std::optional<ApiError> failure;          ///< why it cannot be made executable; told once
+  std::optional<ApiError> failure;          ///< why it cannot be made executable; reported once
 };
 
-/// A variable that the host knows: by the address of its shadow (`__device__ int x` on the host side), by name in the
-/// module.
+/// A variable of a module. The host knows it by the address of its shadow (`__device__ int x` on the host side).
 struct Variable {
   Module* module = nullptr;
   std::string name;
@@ -47,7 +46,7 @@ struct Symbol {
   uint64_t size = 0;
 };
 
-/// One translation unit, or one cuModuleLoadData.
+/// The code of one translation unit, or of one cuModuleLoadData.
 class Module {
  public:
   /// From a registered fat binary, which outlives the module.
@@ -55,29 +54,29 @@ class Module {
   /// From what cuModuleLoadData was given, copied.
   explicit Module(std::string image) : image_(std::move(image)) {}
 
-  /// Parses the PTX and places its variables, unless that is done. Throws ApiError; the reason is told once.
+  /// Parses the PTX and places its variables, unless that is done. Throws ApiError; the reason is reported once.
   void load(machine::Machine& machine);
-  /// The same, and makes every kernel executable.
+  /// Does the same, and makes every kernel executable.
   void load_all(machine::Machine& machine);
-  /// The kernel made executable; loads the module. Throws ApiError.
+  /// Loads the module and makes the kernel executable. Throws ApiError.
   const machine::Kernel& kernel(Function& function, machine::Machine& machine);
-  /// Where a variable lies; loads the module. Throws ApiError (cudaErrorInvalidSymbol).
+  /// Loads the module and returns where the variable is. Throws ApiError (cudaErrorInvalidSymbol).
   Symbol symbol(const std::string& name, machine::Machine& machine);
   /// The handle of the kernel with this mangled name; made if need be, whether or not the module has it.
   Function& function(const std::string& name);
   /// Loads the module and says whether it has the kernel.
   bool has_kernel(const std::string& name, machine::Machine& machine);
-  /// Loads the module; the mangled names of its kernels, in the order of the PTX.
+  /// Loads the module and returns the mangled names of its kernels, in the order of the PTX.
   std::vector<std::string> kernel_names(machine::Machine& machine);
   const ptx::Module& text() const { return *text_; }
   uint64_t constant_bytes() const;
 
   /// A `__managed__` variable: its address goes to `*host_pointer` whenever the module is loaded.
   void add_managed(void** host_pointer, std::string name) { managed_.emplace_back(host_pointer, std::move(name)); }
-  /// What it ends with (cuCtxDestroy); null for what the program registered.
+  /// The context whose end unloads it (cuCtxDestroy); null for a registered module.
   const Context* context = nullptr;
 
-  /// Forgets everything that lives on the device (cudaDeviceReset), so that it is loaded afresh when next used.
+  /// Forgets everything that lives on the device (cudaDeviceReset), so that the next use loads it again.
   void unload();
 
   std::map<std::string, std::unique_ptr<Function>>& functions() { return functions_; }
@@ -95,20 +94,20 @@ class Module {
   std::map<std::string, std::unique_ptr<Function>> functions_;
 };
 
-/// All modules of the process, and what the host side calls their kernels and variables.
+/// All modules of the process, and by which addresses the host names their kernels and variables.
 class ModuleTable {
  public:
   Module& add(std::unique_ptr<Module> module);
-  /// False when it is none of ours.
+  /// False when it is not in the table.
   bool remove(const Module* module);
-  /// All that were loaded in the context.
+  /// Removes all that were loaded in the context.
   void remove_of(const Context* context);
   bool contains(const Module* module) const { return modules_.contains(const_cast<Module*>(module)); }
 
   void add_function(Module& module, const void* host_stub, const char* name);
   void add_variable(Module& module, const void* shadow, const char* name);
 
-  /// The kernel behind a host stub or behind a handle, or null.
+  /// The kernel of a host stub or of a handle, or null.
   Function* find_function(const void* stub_or_handle) const;
   const Variable* find_variable(const void* shadow) const;
   void unload_all();

@@ -108,8 +108,8 @@ BestBlock best_block_size(State& state, Function& function, int most, const std:
   constexpr int kWarp = machine::kWarpSize;
   BestBlock best;
   int best_threads = 0;
-  // As the runtime's header does it (cuda_runtime.h, cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags): from the
-  // largest down, so that of equal ones the largest is taken.
+  // The runtime's header (cuda_runtime.h, cudaOccupancyMaxPotentialBlockSizeVariableSMemWithFlags) goes from the
+  // largest size down, so that the largest of equally good ones is taken.
   for (int aligned = (limit + kWarp - 1) / kWarp * kWarp; aligned > 0; aligned -= kWarp) {
     const int threads = std::min(aligned, limit);
     const int blocks = resident_blocks(state, function, threads, shared_bytes(threads));

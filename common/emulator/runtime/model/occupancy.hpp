@@ -1,4 +1,4 @@
-// What a kernel needs and how much of it fits on the chip, as cudaFunc* and cudaOccupancy* tell.
+// What a kernel needs and how much of it fits on the chip, as cudaFunc* and cudaOccupancy* report it.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 namespace stagecraft::emulator::runtime {
 
 cudaFuncAttributes function_attributes(State& state, Function& function);
-/// Throws ApiError (cudaErrorInvalidValue) for an attribute that cannot be set, or a value the chip has not.
+/// Throws ApiError (cudaErrorInvalidValue) for an attribute that cannot be set, or a value that the chip does not have.
 void set_function_attribute(State& state, Function& function, cudaFuncAttribute attribute, int value);
 
 /// Blocks that fit on one multiprocessor at the same time.
 int resident_blocks(State& state, Function& function, int block_size, size_t dynamic_shared_bytes);
-/// Dynamic shared memory each of `blocks` blocks can have when they are to fit on one multiprocessor together.
+/// Dynamic shared memory each of `blocks` blocks can have when all of them must fit on one multiprocessor.
 size_t available_shared_bytes(State& state, Function& function, int blocks, int block_size);
 /// Blocks in the largest cluster with which the configuration can be launched.
 int largest_cluster(State& state, Function& function, const LaunchConfiguration& configuration);

@@ -1,4 +1,4 @@
-// What the settings want to be recorded of a launch, and where it is told.
+// The recordings that the settings ask for: bank conflicts and the timeline of a launch.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,10 @@ class Recording {
  public:
   explicit Recording(const Settings& settings) : settings_(settings) {}
 
-  /// Adds the observers that are wanted.
+  /// Adds the observers that the settings ask for.
   void join(std::vector<machine::Observer*>& observers);
-  /// After the launch: counters and a text timeline with the reports, others to their file. `launch` counts from 0.
+  /// Writes the recordings after the launch: counters and a text timeline with the reports, a timeline with a file name
+  /// to that file. `launch` counts from 0.
   void tell(Reporter& reporter, uint64_t launch) const;
 
  private:

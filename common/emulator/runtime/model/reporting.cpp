@@ -64,10 +64,11 @@ void Reporter::refuse(std::string_view function, std::string_view message, std::
 }
 
 void Reporter::write(const std::string& text) {
-  // What the kernel printed before belongs before its report.
+  // The text that the kernel printed comes before its report.
   std::fflush(stdout);
   if (!file_.empty()) {
-    // Opened anew each time: the file is complete whatever becomes of the process, and a fork does not share it.
+    // The file is opened for each report, so that it is complete however the process ends, and a fork does not share
+    // it.
     if (const auto file = open_to_append(file_)) {
       std::fwrite(text.data(), 1, text.size(), file.get());
       return;

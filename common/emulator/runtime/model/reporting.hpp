@@ -1,4 +1,4 @@
-// Where findings and refused calls are told.
+// Writes findings and refused calls where the settings say.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,18 @@ namespace stagecraft::emulator::runtime {
 /// Writes reports as the settings ask: text for people, or one JSON object per line for tools; to stderr or to a file.
 class Reporter {
  public:
-  /// Until this is called, text to stderr. Throws std::invalid_argument when the report file cannot be opened.
+  /// Until this is called, reports go to stderr as text. Throws std::invalid_argument when the report file cannot be
+  /// opened.
   void configure(const Settings& settings);
 
-  /// What was found in an earlier launch of the kernel, where findings let the program go on, only counts.
+  /// Writes the diagnostic. Where findings are no errors, one that an earlier launch of the kernel had is only counted.
   void report(const machine::Diagnostic& diagnostic);
-  /// How often findings came again; nothing when none did.
+  /// Reports how often findings were repeated, if any were.
   void tell_repetitions();
-  /// A call of the API that was refused: `stagecraft: cudaMalloc: <message> [cudaErrorInvalidValue]`.
+  /// Reports a call of the API that was refused: `stagecraft: cudaMalloc: <message> [cudaErrorInvalidValue]`.
   void refuse(std::string_view function, std::string_view message, std::string_view error);
 
-  /// What was counted, or drawn: no diagnostic. In the format of the reports.
+  /// Writes something that is no diagnostic, such as counters, in the format of the reports.
   void tell(const std::string& text, const nlohmann::json& json);
 
   /// Diagnostics of kernels so far; where findings are no errors, without those that the chip tolerates.

@@ -32,7 +32,7 @@ struct Limits {
   uint64_t persisting_l2_bytes = 11796480;
 };
 
-/// What cudaMemAdvise and cudaMemPrefetchAsync have told of a managed allocation. It changes nothing but the answers.
+/// What cudaMemAdvise and cudaMemPrefetchAsync have said about a managed allocation. Only queries use it.
 struct MemoryAdvice {
   bool read_mostly = false, accessed_by_device = false, accessed_by_host = false;
   cudaMemLocation preferred{cudaMemLocationTypeInvalid, 0};
@@ -41,12 +41,13 @@ struct MemoryAdvice {
 
 class State {
  public:
-  /// The one of the process. Made on first use and never destroyed: programs free device memory in static destructors.
+  /// The one object of the process. It is made on first use and never destroyed: programs free device memory in static
+  /// destructors.
   static State& instance();
 
   std::recursive_mutex mutex;  ///< held during every function of the API except while host callbacks run
 
-  /// Throws ApiError when the environment's settings are illegal; told once.
+  /// Throws ApiError when the environment's settings are illegal; the message is printed once.
   const Settings& settings();
   const machine::Architecture& architecture() { return *settings().architecture; }
   /// The chip; started on first use. Throws ApiError.
@@ -71,8 +72,9 @@ class State {
   uint64_t thread_instructions = 0;  ///< of all kernels so far, counted per active lane
   double seconds_in_kernels = 0;     ///< that the host took to emulate them
 
-  /// A kernel was stopped: every later call that touches the device gives this, until cudaDeviceReset. (On a chip even
-  /// that does not help, only a new process does. Here it does, so that one test program can show several faults.)
+  /// Records that a kernel was stopped: every later call that touches the device returns this error, until
+  /// cudaDeviceReset. (On a chip only a new process helps. Here the reset does, so that one test program can show
+  /// several faults.)
   void set_fault(cudaError_t error) {
     if (!fault_) fault_ = error;
   }

@@ -14,7 +14,7 @@ constexpr uint64_t kLegacyId = 1, kPerThreadId = 2;
 
 void remove(std::vector<Stream*>& streams, const Stream* stream) { std::erase(streams, stream); }
 
-/// Adds what is not there yet.
+/// Adds the nodes that are not in the list yet.
 void add_all(std::vector<GraphNode*>& nodes, const std::vector<GraphNode*>& more) {
   for (GraphNode* node : more) {
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);

@@ -1,9 +1,9 @@
-// Streams and events: who they are, when their work ends on the virtual clock, and what is captured from them.
+// Streams and events: what they are, when their work ends on the virtual clock, and what is captured from them.
 //
-// Work is done when it is asked for, in the order of the calls. That is one of the orders that every stream permits, so
-// nothing here waits. What streams decide is the virtual time at which their work ends, as events tell it: work of one
-// stream is in order, the legacy default stream keeps the order with all but the non-blocking ones, kernels follow each
-// other, and copies to and from the host have an engine each.
+// Each call does its work before it returns, which is an order that all streams permit, so nothing here waits. Streams
+// decide only the virtual time at which their work ends, which events report: work of one stream is in order, the
+// legacy default stream is in order with all but the non-blocking streams, kernels follow each other, and copies to the
+// device and from it have an engine each.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +30,10 @@ struct Stream {
   uint64_t id = 0;
   unsigned flags = 0;
   int priority = 0;
-  double done_at = 0;  ///< virtual nanoseconds; when all its work so far has ended
+  double done_at = 0;  ///< virtual nanoseconds; the end of all its work so far
 
-  Capture* capture = nullptr;                     ///< what its work goes into instead of being done
-  std::vector<GraphNode*> captured_front;         ///< what the next captured work comes after
+  Capture* capture = nullptr;                     ///< its work is added to this instead of being done
+  std::vector<GraphNode*> captured_front;         ///< the nodes that the next captured work depends on
   std::vector<cudaGraphEdgeData> captured_edges;  ///< of the front, for cudaStreamGetCaptureInfo; all are plain
 
   std::map<int, cudaLaunchAttributeValue> attributes;  ///< set with cudaStreamSetAttribute; they only tune
@@ -49,21 +49,22 @@ struct Event {
   std::vector<GraphNode*> captured_front;  ///< the nodes whose completion it then stands for
 };
 
-/// A graph that is being made of what streams are asked to do.
+/// A graph that is being made of the work of streams.
 struct Capture {
   uint64_t id = 0;
   Stream* origin = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
-  std::thread::id thread;  ///< that began it
+  std::thread::id thread;  ///< the thread that began it
   Graph* graph = nullptr;
-  std::shared_ptr<Graph> made;  ///< the same, unless it goes into a graph of the program's
+  std::shared_ptr<Graph> made;  ///< the same, unless the program passed the graph
   bool is_invalid = false;      ///< something forbidden was done; it can only be ended
   std::vector<Stream*> streams;
-  std::vector<GraphNode*> ends;  ///< of streams that were destroyed
+  std::vector<GraphNode*> ends;  ///< the last nodes of streams that were destroyed
 };
 
-/// While one lives, a null stream is that of the calling thread instead of the legacy one: during the functions of
-/// programs that were compiled with `nvcc --default-stream per-thread`.
+/// While an object of this class exists, a null stream means that of the calling thread instead of the legacy one. The
+/// functions that programs compiled with `nvcc --default-stream per-thread` call have one
+/// (exports/per_thread_stream.hpp).
 class PerThreadDefault {
  public:
   PerThreadDefault() { ++depth(); }
@@ -76,15 +77,15 @@ class PerThreadDefault {
   static unsigned& depth();
 };
 
-/// Parts of the chip that work side by side.
+/// Parts of the chip that work at the same time.
 enum class Engine : uint8_t { compute, to_device, to_host };
-/// What a piece of work takes on the virtual clock.
+/// The time that a piece of work takes on the virtual clock.
 struct Cost {
   Engine engine = Engine::compute;
   double nanoseconds = 0;
 };
 
-/// Owner of all streams, events and captures, and of the virtual clock. "Throws" is ApiError.
+/// Owner of all streams, events and captures, and of the virtual clock. Every function that throws throws ApiError.
 class Streams {
  public:
   Streams();
@@ -94,7 +95,7 @@ class Streams {
   /// The stream of a handle; null and cudaStreamLegacy are the legacy default stream (but see PerThreadDefault),
   /// cudaStreamPerThread is the calling thread's own. Throws (cudaErrorInvalidResourceHandle) when there is none.
   Stream& require(cudaStream_t stream);
-  /// The same for a stream that is given work. Throws (cudaErrorStreamCaptureImplicit) when that would order captured
+  /// Does the same for a stream that gets work. Throws (cudaErrorStreamCaptureImplicit) when that would order captured
   /// work with other work: the legacy stream while a blocking stream is captured. Throws when its capture is invalid.
   Stream& require_for_work(cudaStream_t stream);
   /// Throws for the default streams.
@@ -106,37 +107,38 @@ class Streams {
   void destroy_event(cudaEvent_t event);
   /// Records the event in the stream, or in its capture.
   void record(Event& event, Stream& stream);
-  /// What follows in the stream comes after the event; so a stream joins the capture in which the event was recorded.
+  /// Orders later work of the stream after the event; so a stream joins the capture in which the event was recorded.
   void wait(Stream& stream, const Event& event);
 
   // ---- The virtual clock ----
-  /// Lets the engine work for the stream, as soon as both are free.
+  /// Books the engine for work of the stream, as soon as both are free.
   void work(Stream& stream, Cost cost);
-  /// Has the host wait for what the stream was asked to do so far.
+  /// Moves the host's time to the end of the stream's work so far.
   void host_waits_for(const Stream& stream) { host_waits_until(stream.done_at); }
   void host_waits_until(double time) { host_time_ = std::max(host_time_, time); }
   void host_waits_for_all();
 
   // ---- Captures ----
-  /// Work goes into a new graph, or into `into`, behind `front`. Throws.
+  /// Captures the stream into a new graph, or into `into` after the nodes of `front`. Throws.
   void begin_capture(Stream& stream, cudaStreamCaptureMode mode, Graph* into, std::vector<GraphNode*> front);
-  /// The graph, owned unless it was given. Throws; the capture has ended even then, except where the stream has none.
+  /// Ends the capture and returns its graph, unless the program passed that. Throws; the capture has ended even then,
+  /// if the stream had one.
   std::shared_ptr<Graph> end_capture(Stream& stream, Graph*& graph);
   /// Adds work that was checked to the graph that the stream is captured into.
   GraphNode& capture(Stream& stream, Work work);
   bool is_capturing(uint64_t capture) const;
   /// Throws (cudaErrorStreamCaptureUnsupported), and makes the capture invalid, when the stream is captured.
   void forbid_capture_of(Stream& stream, const char* what);
-  /// The same for a call that concerns all streams.
+  /// Does the same for a call that concerns all streams.
   void forbid_any_capture(const char* what);
-  /// The same for a call that is unsafe while streams are captured, as far as their modes and the thread's forbid it.
+  /// Does the same for a call that is unsafe while streams are captured, if their modes and the thread's forbid it.
   void forbid_unsafe_call(const char* what);
-  /// Throws (cudaErrorCapturedEvent) when the event stands for captured work, which nobody can wait for.
+  /// Throws (cudaErrorCapturedEvent) when the event stands for captured work, which cannot be waited for.
   void forbid_captured(const Event& event);
   /// Throws as require_for_work does.
   void forbid_implicit_order(const Stream& stream);
 
-  /// Each thread's answer to unsafe calls; set by cudaThreadExchangeStreamCaptureMode.
+  /// The mode of this thread for unsafe calls, set by cudaThreadExchangeStreamCaptureMode.
   static cudaStreamCaptureMode& thread_capture_mode();
 
   void reset();

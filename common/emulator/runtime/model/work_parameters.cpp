@@ -21,7 +21,7 @@ cudaPitchedPtr pitched(const void* pointer, Layout layout, Box box) {
 
 }  // namespace
 
-// Extents and places count in the texels of an array that takes part, and in bytes for memory.
+// The unit of extents and places is a texel where an array takes part, and a byte otherwise.
 CopyWork copy_work(const cudaMemcpy3DParms& what) {
   Arrays& arrays = State::instance().arrays;
   const Array* const to = what.dstArray == nullptr ? nullptr : &arrays.require(what.dstArray);

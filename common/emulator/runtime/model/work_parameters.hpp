@@ -1,4 +1,4 @@
-// Between the structures of the API that describe work and Work itself.
+// Conversions between Work and the structures by which the API describes it.
 #pragma once
 
 #include "emulator/runtime/model/graphs.hpp"
@@ -16,12 +16,13 @@ cudaMemsetParams parameters_of(const FillWork& work);
 /// `attributes` are those of the launch. Throws ApiError.
 KernelWork kernel_work(State& state, const cudaKernelNodeParams& parameters,
                        const std::vector<cudaLaunchAttribute>& attributes);
-/// The arguments belong to the node, which has a kernel.
+/// Of a node that launches a kernel; the array of arguments belongs to the node.
 cudaKernelNodeParams kernel_parameters_of(State& state, GraphNode& node);
 
 AllocateWork allocate_work(State& state, cudaMemAllocNodeParams& parameters);
 
-/// Any node's work but that of a kernel's attributes, which `before` has. Throws ApiError for what there is not.
+/// Work of any type. The attributes of a launch, which `parameters` does not have, are those of `before`. Throws
+/// ApiError for types that are not supported.
 Work work_of(State& state, cudaGraphNodeParams& parameters, const Work* before = nullptr);
 
 }  // namespace stagecraft::emulator::runtime
