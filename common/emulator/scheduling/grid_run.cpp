@@ -419,7 +419,7 @@ void GridRun::report_endless(Cluster& cluster) {
     }
   }
   if (looping > kMostPlaces) finding.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
-  for (Observer* observer : grid_.observers) observer->cluster_repeats(cluster, finding);
+  for (Observer* observer : grid_.observers) observer->cluster_repeated(cluster, finding);
   finding.details.push_back("no thread that still runs does anything that could end it");
   result_.stop = {FaultKind::deadlock, cluster.now, std::move(finding)};
 }

@@ -67,12 +67,12 @@ uint32_t fewest_wavefronts(LaneMask lanes, uint32_t bytes) {
   return sum;
 }
 
-void BankConflicts::grid_started(machine::Grid& grid) {
+void BankConflicts::grid_started(const machine::Grid& grid) {
   kernel_ = grid.kernel;
   by_pc_.clear();
 }
 
-void BankConflicts::access(const machine::MemoryAccess& access) {
+void BankConflicts::memory_accessed(const machine::MemoryAccess& access) {
   if (access.shared == nullptr || access.kind == machine::AccessKind::update) return;
   Traffic& traffic = by_pc_[access.pc];
   ++traffic.requests;

@@ -44,8 +44,8 @@ struct LineTraffic {
 class BankConflicts : public machine::Observer {
  public:
   bool wants_memory_events() const override { return true; }
-  void grid_started(machine::Grid& grid) override;
-  void access(const machine::MemoryAccess& access) override;
+  void grid_started(const machine::Grid& grid) override;
+  void memory_accessed(const machine::MemoryAccess& access) override;
 
   /// Of the last launch, in the order of the code.
   std::vector<LineTraffic> lines() const;

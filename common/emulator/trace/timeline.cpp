@@ -43,7 +43,7 @@ std::string WarpRow::label(bool with_block) const {
   return text;
 }
 
-void Timeline::grid_started(machine::Grid& grid) {
+void Timeline::grid_started(const machine::Grid& grid) {
   kernel_ = grid.kernel;
   cluster_ = nullptr;
   blocks_ = static_cast<uint32_t>(grid.request->cluster.count());
@@ -54,7 +54,7 @@ void Timeline::grid_started(machine::Grid& grid) {
   multiplications_.assign(blocks_, {});
 }
 
-void Timeline::block_started(machine::Block& block) {
+void Timeline::block_started(const machine::Block& block) {
   const bool first = block.cluster->first_block == machine::Extent3{0, 0, 0};
   if (!first) return;
   cluster_ = block.cluster;
@@ -67,7 +67,7 @@ void Timeline::block_started(machine::Block& block) {
   }
 }
 
-void Timeline::block_finished(machine::Block& block) {
+void Timeline::block_finished(const machine::Block& block) {
   for (const machine::Warp& warp : block.warps) {
     WarpRow* row = row_of(warp);
     if (row == nullptr) continue;
@@ -78,7 +78,7 @@ void Timeline::block_finished(machine::Block& block) {
   if (block.cluster == cluster_ && block.cluster->live_blocks == 0) cluster_ = nullptr;
 }
 
-void Timeline::grid_finished(machine::Grid& grid) {
+void Timeline::grid_finished(const machine::Grid& grid) {
   // What is still there did not end: it hangs, or was stopped.
   for (const auto& cluster : grid.resident) {
     if (cluster.get() != cluster_) continue;
@@ -99,10 +99,10 @@ WarpRow* Timeline::row_of(const machine::Warp& warp) {
   return &warps_[size_t{warp.block->rank} * warps_per_block_ + warp.index];
 }
 
-void Timeline::fragment_blocked(machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
+void Timeline::fragment_blocked(const machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
 
 // The last lanes that ran may exit while others of their warp wait.
-void Timeline::fragment_exited(machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
+void Timeline::fragment_exited(const machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
 
 void Timeline::begin_wait_if_idle(const machine::Warp& warp) {
   WarpRow* row = row_of(warp);
@@ -121,7 +121,7 @@ void Timeline::begin_wait_if_idle(const machine::Warp& warp) {
   waiting_[index] = true;
 }
 
-void Timeline::fragment_woken(machine::Fragment& fragment) {
+void Timeline::fragment_woken(const machine::Fragment& fragment) {
   if (WarpRow* row = row_of(*fragment.warp)) end_wait(*row, fragment.warp->clock);
 }
 
@@ -133,7 +133,7 @@ void Timeline::end_wait(WarpRow& row, Cycle now) {
   if (row.waits.back().end == row.waits.back().begin) row.waits.pop_back();
 }
 
-void Timeline::issued(const machine::AsyncOperation& operation) {
+void Timeline::operation_issued(const machine::AsyncOperation& operation) {
   WarpRow* row = row_of(*operation.fragment->warp);
   if (row == nullptr) return;
   const bool tensor_core = operation.completion == machine::AsyncCompletion::tensor_pipe ||
@@ -151,7 +151,7 @@ void Timeline::issued(const machine::AsyncOperation& operation) {
   if (operation.of_pair) add(row->block ^ 1);  // the units of both blocks are at it
 }
 
-void Timeline::tensor(const machine::TensorEvent& event) {
+void Timeline::tensor_memory_changed(const machine::TensorEvent& event) {
   if (event.kind != machine::TensorEventKind::load) return;
   if (WarpRow* row = row_of(*event.fragment->warp)) row->loads_tensor_memory = true;
 }

@@ -36,15 +36,15 @@ struct UnitRow {
 class Timeline : public machine::Observer {
  public:
   bool wants_memory_events() const override { return true; }
-  void grid_started(machine::Grid& grid) override;
-  void grid_finished(machine::Grid& grid) override;
-  void block_started(machine::Block& block) override;
-  void block_finished(machine::Block& block) override;
-  void fragment_blocked(machine::Fragment& fragment) override;
-  void fragment_woken(machine::Fragment& fragment) override;
-  void fragment_exited(machine::Fragment& fragment) override;
-  void issued(const machine::AsyncOperation& operation) override;
-  void tensor(const machine::TensorEvent& event) override;
+  void grid_started(const machine::Grid& grid) override;
+  void grid_finished(const machine::Grid& grid) override;
+  void block_started(const machine::Block& block) override;
+  void block_finished(const machine::Block& block) override;
+  void fragment_blocked(const machine::Fragment& fragment) override;
+  void fragment_woken(const machine::Fragment& fragment) override;
+  void fragment_exited(const machine::Fragment& fragment) override;
+  void operation_issued(const machine::AsyncOperation& operation) override;
+  void tensor_memory_changed(const machine::TensorEvent& event) override;
 
   const machine::Kernel* kernel() const { return kernel_; }
   uint32_t blocks() const { return blocks_; }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/reporting/place.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
@@ -14,42 +15,21 @@ namespace stagecraft::emulator::checks {
 
 using machine::Block;
 using machine::Cluster;
-using machine::Fragment;
 using machine::Kernel;
 using machine::Wait;
 using machine::WaitKind;
 
-namespace {
-
-machine::Place place_of(const Fragment& fragment) {
-  const Kernel& kernel = *fragment.grid().kernel;
-  machine::Place place;
-  place.kernel = kernel.display_name;
-  place.source_file = kernel.source_file();
-  place.has_block = place.has_warp = true;
-  place.block_x = fragment.block().index.x;
-  place.block_y = fragment.block().index.y;
-  place.block_z = fragment.block().index.z;
-  place.warp = fragment.warp->index;
-  place.lanes = fragment.mask;
-  place.source = kernel.describe_source(fragment.pc);
-  place.instruction = kernel.describe_instruction(fragment.pc);
-  return place;
-}
-
-}  // namespace
-
-void DeadlockCheck::cluster_stuck(Cluster& cluster, machine::Diagnostic& report) {
+void DeadlockCheck::cluster_stuck(const Cluster& cluster, machine::Diagnostic& report) {
   const Sleepers sleepers(cluster, histories_);
   const std::vector<Group>& groups = sleepers.groups();
   if (groups.empty()) return;
   const Kernel& kernel = *cluster.grid->kernel;
   report.place = place_of(*groups.front().first);
   report.message = describe_wait(*groups.front().first);
-  std::set<uint32_t> told;  // shared addresses, with rank
+  std::set<uint32_t> described;  // shared addresses, with rank
   for (const Group& group : groups) {
     const Wait& wait = group.first->wait;
-    if (wait.kind != WaitKind::mbarrier || !told.insert(wait.address).second) continue;
+    if (wait.kind != WaitKind::mbarrier || !described.insert(wait.address).second) continue;
     const Block* block = cluster.block_of(wait.address);
     const auto found = block->mbarriers.live.find(wait.address & machine::kSharedOffsetMask);
     if (found == block->mbarriers.live.end()) continue;
@@ -65,7 +45,7 @@ void DeadlockCheck::cluster_stuck(Cluster& cluster, machine::Diagnostic& report)
   report.likely_cause = groups.front().cause.text;
 }
 
-void DeadlockCheck::cluster_repeats(Cluster& cluster, machine::Diagnostic& report) {
+void DeadlockCheck::cluster_repeated(const Cluster& cluster, machine::Diagnostic& report) {
   const Sleepers sleepers(cluster, histories_);
   for (const Group& group : sleepers.groups()) report.details.push_back(describe_group(group));
 }

@@ -12,10 +12,10 @@ namespace stagecraft::emulator::checks {
 /// That is decided by the machine, exactly; this observer only explains it.
 class DeadlockCheck : public machine::Observer {
  public:
-  void grid_started(machine::Grid&) override { histories_.clear(); }
-  void barrier(const machine::BarrierEvent& event) override { record(histories_, event); }
-  void cluster_stuck(machine::Cluster& cluster, machine::Diagnostic& report) override;
-  void cluster_repeats(machine::Cluster& cluster, machine::Diagnostic& report) override;
+  void grid_started(const machine::Grid&) override { histories_.clear(); }
+  void barrier_changed(const machine::BarrierEvent& event) override { record(histories_, event); }
+  void cluster_stuck(const machine::Cluster& cluster, machine::Diagnostic& report) override;
+  void cluster_repeated(const machine::Cluster& cluster, machine::Diagnostic& report) override;
 
  private:
   BarrierHistories histories_;

@@ -47,7 +47,7 @@ void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneM
                            &fragment,
                            lanes,
                            relaxed};
-  for (Observer* observer : fragment.grid().observers) observer->barrier(event);
+  for (Observer* observer : fragment.grid().observers) observer->barrier_changed(event);
 }
 
 /// The lanes whose phase has ended; the barriers of the others go to `open`, each with its first lane.

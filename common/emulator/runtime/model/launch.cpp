@@ -8,8 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "emulator/checks/deadlock/deadlock.hpp"
-#include "emulator/checks/race/race.hpp"
+#include "emulator/checks/checks.hpp"
 #include "emulator/runtime/model/graphs.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
@@ -184,8 +183,8 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
   return {buffer, buffer + kernel.parameter_bytes};
 }
 
-/// What the race check finds begins in shared memory: barriers are there, copies go there, and so does the address of
-/// tensor memory. It would only slow down a kernel that has none.
+/// Whether the checks of memory can find anything. All that they find begins in shared memory: barriers are there, copies
+/// go there, and so does the address of tensor memory. They would only slow down a kernel without it.
 bool has_shared_memory(const machine::LaunchRequest& request) {
   return request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
 }
@@ -197,15 +196,9 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   Recording recording(state.settings());
   recording.join(observers);
   // Checks are made for each part of the grid that runs by itself; what is recorded is all of it.
-  const auto checks = [&] {
-    std::vector<std::unique_ptr<machine::Observer>> made;
-    if (state.settings().checks.race && has_shared_memory(request)) {
-      made.push_back(std::make_unique<checks::RaceCheck>());
-    }
-    made.push_back(std::make_unique<checks::DeadlockCheck>());
-    return made;
-  };
-  const machine::Division divided{.observers = checks, .threads = state.settings().threads};
+  const bool memory = state.settings().checks.race && has_shared_memory(request);
+  const auto make_checks = [memory] { return checks::make_checks(memory); };
+  const machine::Division divided{.observers = make_checks, .threads = state.settings().threads};
   const auto begin = std::chrono::steady_clock::now();
   state.machine().memory().limit_heap(state.limits.heap_bytes);
   const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);

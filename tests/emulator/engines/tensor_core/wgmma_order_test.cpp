@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "emulator/checks/checks.hpp"
 #include "emulator/checks/deadlock/deadlock.hpp"
-#include "emulator/checks/race/race.hpp"
 #include "wgmma_fixture.hpp"
 
 namespace stagecraft::emulator::machine::testing {
@@ -119,8 +119,8 @@ TEST(WgmmaOrder, TwoWarpgroupsWorkApart) {
 std::string races_of(const std::string& body) {
   KernelRun kernel(machine::h200());
   kernel.announce_memory_events();
-  checks::RaceCheck check;
-  return KernelRun::report(kernel.run(start() + multiply() + kCommit + body, {}, {.threads = kThreads}, {&check}));
+  const auto check = checks::make_memory_checks();
+  return KernelRun::report(kernel.run(start() + multiply() + kCommit + body, {}, {.threads = kThreads}, {check.get()}));
 }
 
 TEST(WgmmaOrder, ARefillBeforeTheWaitIsARace) {
@@ -146,9 +146,9 @@ TEST(WgmmaOrder, OperandsThatItsOwnWarpsHaveWrittenAreOnlyTolerated) {
   const auto tolerated = [](const std::string& text, uint32_t threads) {
     KernelRun kernel(machine::h200());
     kernel.announce_memory_events();
-    checks::RaceCheck check;
+    const auto check = checks::make_memory_checks();
     std::vector<bool> all;
-    for (const machine::Diagnostic& found : kernel.run(text, {}, {.threads = threads}, {&check}).diagnostics) {
+    for (const machine::Diagnostic& found : kernel.run(text, {}, {.threads = threads}, {check.get()}).diagnostics) {
       all.push_back(!found.tolerated.empty());
     }
     return all;
