@@ -6,7 +6,7 @@
 
 using namespace stagecraft;
 
-// ---- 1: who am I? -------------------------------------------------------------------------------------------------
+// ---- 1: who am I? ---------------------------------------------------------------------------------------------------
 
 /// Every thread writes its place: 100 * (its warp in the block) + (its lane in the warp).
 __global__ void write_places(int* places) {
@@ -18,7 +18,7 @@ __global__ void write_places(int* places) {
 
 /// Each warp adds one to `count`.
 __global__ void count_warps(int* count) {
-  // TODO 2: let one lane of the warp do this, whichever it is: see elect_one() in stagecraft/warp.hpp.
+  // TODO 2: let one lane of the warp do this, no matter which: see elect_one() in stagecraft/warp.hpp.
   atomicAdd(count, 1);
 }
 
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const int* limits, int* 
     __barrier_sync_count(1, kThreads);  // barrier 1: the table is ready when all 96 threads are here
   } else {
     const int reader = warp_index() - 1;
-    // TODO 3: run the test, read the report of the hang, and find the thread that never comes to the barrier.
+    // TODO 3: run the test, read the report of the hang, and find the thread that never reaches the barrier.
     const int limit = limits[reader];
     if (limit == 0) {
       if (elect_one()) sums[reader] = 0;
@@ -51,8 +51,7 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const int* limits, int* 
   }
 }
 
-// ---- What the test calls
-// -------------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_write_places(int* places, int threads) { write_places<<<1, threads>>>(places); }
 

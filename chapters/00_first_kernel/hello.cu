@@ -1,4 +1,4 @@
-// A first program: every lane tells where it is. Nothing here is to be changed; the exercise is first_kernel.cu.
+// A first program: one lane of each warp prints which threads the warp has. The exercise is first_kernel.cu.
 #include <cuda_runtime.h>
 
 #include <cstdio>

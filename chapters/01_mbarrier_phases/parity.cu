@@ -1,5 +1,5 @@
-// One thread plays with one barrier and asks it for both parities after each move. Nothing here is to be changed; the
-// exercise is phases.cu.
+// One thread moves one barrier on, and asks it for both parities after each move. Do not change it; the exercise is
+// phases.cu.
 #include <cstdio>
 
 #include "stagecraft/mbarrier.hpp"
@@ -7,7 +7,7 @@
 
 using namespace stagecraft;
 
-__device__ void tell(const char* move, MbarPtr barrier) {
+__device__ void show(const char* move, MbarPtr barrier) {
   printf("%-28s wait(parity 0) would %-8s wait(parity 1) would %s\n", move,
          try_wait(barrier, 0, 1) ? "pass," : "block,", try_wait(barrier, 1, 1) ? "pass" : "block");
 }
@@ -16,15 +16,15 @@ __global__ void ask_for_parity() {
   //! [moves]
   __shared__ uint64_t barrier;
   init_barrier(&barrier, /*arrive_count=*/2);
-  tell("fresh, two arrivals a phase:", &barrier);
+  show("fresh, two arrivals a phase:", &barrier);
   arrive(&barrier);
-  tell("one has arrived:", &barrier);
+  show("one has arrived:", &barrier);
   arrive(&barrier);
-  tell("both have: phase 0 is over:", &barrier);
+  show("both have: phase 0 is over:", &barrier);
   arrive(&barrier);
-  tell("one has arrived again:", &barrier);
+  show("one has arrived again:", &barrier);
   arrive(&barrier);
-  tell("both have: phase 1 is over:", &barrier);
+  show("both have: phase 1 is over:", &barrier);
   //! [moves]
 }
 

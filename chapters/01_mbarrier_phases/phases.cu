@@ -8,8 +8,7 @@ using namespace stagecraft;
 
 constexpr int kThreads = 2 * kWarpSize;
 
-// ---- 1 to 3: two warps and one phase
-// -----------------------------------------------------------------------------------
+// ---- 1 to 3: two warps and one phase --------------------------------------------------------------------------------
 
 /// Warp 0 writes a table, warp 1 reads it backwards.
 __global__ void __launch_bounds__(kThreads) mirror(const uint32_t* in, uint32_t* out) {
@@ -21,7 +20,7 @@ __global__ void __launch_bounds__(kThreads) mirror(const uint32_t* in, uint32_t*
     init_barrier(&written, /*arrive_count=*/2);
     fence_barrier_init();
   }
-  __syncthreads();  // nobody touches a barrier that is not there yet
+  __syncthreads();  // no thread touches a barrier that is not initialised yet
 
   if (warp_index() == 0) {
     table[lane_index()] = in[lane_index()];
@@ -32,10 +31,9 @@ __global__ void __launch_bounds__(kThreads) mirror(const uint32_t* in, uint32_t*
   }
 }
 
-// ---- 4 and 5: a warp and the copy engine
-// --------------------------------------------------------------------------------
+// ---- 4 and 5: a warp and the copy engine ----------------------------------------------------------------------------
 
-/// The copy engine brings a row, and the warp adds it up.
+/// The copy engine brings a row, and a warp adds it up.
 __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_t* sum) {
   __shared__ alignas(128) uint32_t tile[kRow];
   __shared__ uint64_t full;
@@ -51,7 +49,7 @@ __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_
     (void)in;
   }
   __syncwarp();
-  // TODO 5: all lanes wait until the row has come.
+  // TODO 5: all lanes wait until the row has arrived.
 
   uint32_t mine = 0;
   for (int i = lane_index(); i < kRow; i += kWarpSize) mine += tile[i];
@@ -59,10 +57,9 @@ __global__ void __launch_bounds__(kWarpSize) sum_row(const uint32_t* in, uint32_
   if (elect_one()) *sum = all;
 }
 
-// ---- 6: the same barrier, again and again
-// --------------------------------------------------------------------------------
+// ---- 6: the same barrier, again and again ---------------------------------------------------------------------------
 
-/// Warp 0 has one row after the other copied into the same tile, warp 1 adds them up.
+/// Warp 0 asks for a copy of one row after the other into the same tile, warp 1 adds them up.
 __global__ void __launch_bounds__(kThreads) sum_rows(const uint32_t* in, int rows, uint32_t* sums) {
   __shared__ alignas(128) uint32_t tile[kRow];
   __shared__ uint64_t full;
@@ -91,8 +88,7 @@ __global__ void __launch_bounds__(kThreads) sum_rows(const uint32_t* in, int row
   }
 }
 
-// ---- What the test calls
-// -------------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_mirror(const uint32_t* in, uint32_t* out) { mirror<<<1, kThreads>>>(in, out); }
 

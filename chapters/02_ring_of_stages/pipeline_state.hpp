@@ -1,4 +1,4 @@
-// Where somebody is in a ring of stages: the stage in hand, and the parity to wait for there.
+// A role's position in a ring of stages: the stage in hand, and the parity to wait for there.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ class PipelineState {
   __host__ __device__ constexpr uint32_t index() const { return index_; }
   __host__ __device__ constexpr uint32_t phase() const { return phase_; }
 
-  /// Goes on to the next stage: after the last one comes stage 0 again, in the next phase.
+  /// Goes on to the next stage: after the last one follows stage 0 again, in the next phase.
   __host__ __device__ constexpr void step() {
-    // TODO 1: move index_ on, and turn phase_ when the ring begins anew.
+    // TODO 1: advance index_, and flip phase_ when the ring begins again.
   }
 
  private:

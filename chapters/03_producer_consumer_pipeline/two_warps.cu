@@ -7,6 +7,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// The sum of a row in shared memory, in every lane. Called by a whole warp; all its reads are over when it returns.
 __device__ float sum_of_row(const float* row) {
   float sum = 0;
@@ -43,29 +49,34 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_rows(ring, tile, in, rows);
-  } else {
-    for (int row = 0; row < rows; ++row) {
-      ring.wait_producer();
-      const float sum = sum_of_row(tile[ring.consumer_stage()]);
-      arrive(ring.consumer_mbar(ring.consumer_stage()));
-      ring.consumer_step();
-      if (lane_index() == 0) sums[row] = sum;
-    }
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_rows(ring, tile, in, rows);
+      break;
+
+    case Role::consume:
+      for (int row = 0; row < rows; ++row) {
+        ring.wait_producer();
+        const float sum = sum_of_row(tile[ring.consumer_stage()]);
+        arrive(ring.consumer_mbar(ring.consumer_stage()));
+        ring.consumer_step();
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      break;
   }
 }
 
 // ---- 2. Ask, do other work, then wait if needed ---------------------------------------------------------------------
 
-/// Squares 32 of the numbers. Called by a whole warp; each lane looks after its own number.
+/// Squares 32 of the numbers. Called by a whole warp; each lane squares its own number.
 __device__ void square_piece(float* numbers, int piece) {
   float& number = numbers[piece * kWarpSize + lane_index()];
   number *= number;
 }
 
-/// As sum_rows, but the second warp has another job: to square `pieces` pieces of `numbers`. It works on that whenever
-/// the next row is not there yet, and does what is left at the end. *while_waiting tells how many pieces came for free.
+/// As sum_rows, but the second warp has a second job: to square `pieces` pieces of `numbers`. It works on that whenever
+/// the next row is not there yet, and does what is left at the end. *while_waiting becomes the number of
+/// pieces that it squared before the last row had arrived.
 __global__ void __launch_bounds__(2 * kWarpSize)
     two_jobs(const float* in, float* sums, int rows, float* numbers, int pieces, int* while_waiting) {
   __shared__ alignas(128) float tile[kStages][kRow];
@@ -78,28 +89,32 @@ __global__ void __launch_bounds__(2 * kWarpSize)
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_rows(ring, tile, in, rows);
-  } else {
-    int piece = 0;  // the next to square
-    for (int row = 0; row < rows; ++row) {
-      // TODO 2: ask whether the row is there; if it is not, square one piece, if one is left; then wait if needed.
-      ring.wait_producer();
-      const float sum = sum_of_row(tile[ring.consumer_stage()]);
-      arrive(ring.consumer_mbar(ring.consumer_stage()));
-      ring.consumer_step();
-      if (lane_index() == 0) sums[row] = sum;
-    }
-    if (lane_index() == 0) *while_waiting = piece;
-    while (piece < pieces) square_piece(numbers, piece++);
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_rows(ring, tile, in, rows);
+      break;
+
+    case Role::consume:
+      int piece = 0;  // the next to square
+      for (int row = 0; row < rows; ++row) {
+        // TODO 2: ask whether the row is there; if it is not, square one piece, if one is left; then wait if needed.
+        ring.wait_producer();
+        const float sum = sum_of_row(tile[ring.consumer_stage()]);
+        arrive(ring.consumer_mbar(ring.consumer_stage()));
+        ring.consumer_step();
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      if (lane_index() == 0) *while_waiting = piece;
+      while (piece < pieces) square_piece(numbers, piece++);
+      break;
   }
 }
 
 // ---- 3. A throttle --------------------------------------------------------------------------------------------------
 
-/// Two warps walk `steps` steps, one quickly, one slowly, and the quick one shall never be more than kLead steps ahead.
+/// Two warps walk `steps` steps, one quickly, one slowly, and the quick one must never be more than kLead steps ahead.
 ///
-/// leads[step] becomes the steps that the quick warp has begun less those that the slow one has ended.
+/// leads[step] becomes the steps that the quick warp has begun, minus those that the slow one has ended.
 __global__ void __launch_bounds__(2 * kWarpSize) walk_together(int* leads, int steps) {
   __shared__ uint64_t barriers[2 * kLead];
   __shared__ int ended;  // by the slow warp
@@ -112,21 +127,25 @@ __global__ void __launch_bounds__(2 * kWarpSize) walk_together(int* leads, int s
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      for (int step = 0; step < steps; ++step) {
-        // TODO 3: hold the quick warp back, here, with one call on `throttle`.
-        leads[step] = step + 1 - atomicAdd(&ended, 0);
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        for (int step = 0; step < steps; ++step) {
+          // TODO 3: hold the quick warp back, here, with one call on `throttle`.
+          leads[step] = step + 1 - atomicAdd(&ended, 0);
+        }
       }
-    }
-  } else {
-    if (elect_one()) {
-      for (int step = 0; step < steps; ++step) {
-        __nanosleep(kSlowStepNanoseconds);
-        atomicAdd(&ended, 1);
-        // TODO 3: and let the slow warp allow it the next step.
+      break;
+
+    case Role::consume:
+      if (elect_one()) {
+        for (int step = 0; step < steps; ++step) {
+          __nanosleep(kSlowStepNanoseconds);
+          atomicAdd(&ended, 1);
+          // TODO 3: and let the slow warp allow it the next step.
+        }
       }
-    }
+      break;
   }
 }
 

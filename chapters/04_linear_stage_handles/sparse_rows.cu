@@ -7,6 +7,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// A ring, the tiles of its stages, and the rows that go through it.
 struct SparseRows {
   ProducerConsumerPipeline<kStages> ring;
@@ -15,7 +21,7 @@ struct SparseRows {
   const int* lengths;
 };
 
-/// Adds up over the warp, so that every lane has the sum. Takes its time: five shuffles.
+/// Adds up over the warp, so that every lane has the sum. It is slow: five shuffles.
 __device__ __forceinline__ float add_over_warp(float sum) {
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
   return sum;
@@ -26,7 +32,7 @@ __device__ __forceinline__ float add_over_warp(float sum) {
 /// Called by one lane.
 __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
   auto& ring = rows.ring;
-  // TODO 1: take the stage as a handle, and see what the compiler says; then mend it, with a function that takes it.
+  // TODO 1: take the stage as a handle, and see what the compiler says; then fix it, with a function that takes it.
   // The function is fill(ProducerStage<kStages> stage, SparseRows& rows, int row), and ends the stage on each path.
   for (int row = 0; row < count; ++row) {
     ring.wait_consumer();
@@ -45,7 +51,7 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 __device__ __forceinline__ void sum_rows(SparseRows& rows, float* sums, int count) {
   auto& ring = rows.ring;
   // TODO 2: take the stage as a handle here, too: on each path one lane arrives for the warp, and all lanes step.
-  // Where there is something to add up, give the stage back before the shuffles.
+  // Where there is something to add up, free the stage before the shuffles.
   for (int row = 0; row < count; ++row) {
     ring.wait_producer();
     const uint32_t index = ring.consumer_stage();
@@ -85,10 +91,12 @@ __global__ void __launch_bounds__(2 * kWarpSize)
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_rows(rows, count);
-  } else {
-    sum_rows(rows, sums, count);
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_rows(rows, count);
+      break;
+
+    case Role::consume: sum_rows(rows, sums, count); break;
   }
 }
 

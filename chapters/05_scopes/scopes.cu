@@ -8,6 +8,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// The sum of a row in shared memory, in every lane. Called by a whole warp; all its reads are over when it returns.
 __device__ float sum_of_row(const float* row) {
   float sum = 0;
@@ -30,19 +36,23 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      for (int row = 0; row < rows; ++row) {
-        // TODO 1: produce a stage with this row of `in`; use produce() with a lambda. It announces bytes and copies.
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        for (int row = 0; row < rows; ++row) {
+          // TODO 1: produce a stage with this row of `in`; use produce() with a lambda. It announces bytes and copies.
+        }
       }
-    }
-  } else {
-    for (int row = 0; row < rows; ++row) {
-      // TODO 2: this reads whatever is in stage 0. Consume a stage, in a scope that ends before the sum is stored.
-      // A row that begins with a number below 0 has the sum 0; leave it by `continue`.
-      const float sum = sum_of_row(tile[0]);
-      if (lane_index() == 0) sums[row] = sum;
-    }
+      break;
+
+    case Role::consume:
+      for (int row = 0; row < rows; ++row) {
+        // TODO 2: this reads whatever is in stage 0. Consume a stage, in a scope that ends before the sum is stored.
+        // A row that begins with a number below 0 has the sum 0; leave it by `continue`.
+        const float sum = sum_of_row(tile[0]);
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      break;
   }
 }
 
@@ -58,7 +68,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
     expect_bytes(stage.mbar(), sizeof tile[0]);
     copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
                         kAllBlocks);
-  }
+  }  // steps: stage full when the slices of all blocks have arrived
 }
 
 /// A cluster: each block copies its slice of every row to all blocks, and each block adds up all the rows.
@@ -73,18 +83,22 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
                     /*consumer_arrive_count=*/kClusterSize);  // one lane of the adding warp of each block
     fence_barrier_init();
   }
-  sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
+  sync_cluster();  // no block may copy into another, or arrive there, before its barriers are ready
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_slices(ring, tile, in, rows);
-  } else {
-    for (int row = 0; row < rows; ++row) {
-      // TODO 3: consume a stage here, and tell every block of the cluster when this one is done: lane b tells block b.
-      const float sum = sum_of_row(tile[0]);
-      if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
-    }
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_slices(ring, tile, in, rows);
+      break;
+
+    case Role::consume:
+      for (int row = 0; row < rows; ++row) {
+        // TODO 3: consume a stage here, and when this block is done with it, signal to every block: lane b to block b.
+        const float sum = sum_of_row(tile[0]);
+        if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
+      }
+      break;
   }
-  sync_cluster();  // a block stays until the last arrival from another block has come
+  sync_cluster();  // a block stays until the last arrival from another block has been made
 }
 
 // ---- What the test calls --------------------------------------------------------------------------------------------

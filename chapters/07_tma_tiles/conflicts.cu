@@ -1,5 +1,5 @@
-// A warp reads a tile whose rows are 128 bytes, one row in each lane: so in each step it reads down a column. It does
-// so in a tile that lies row by row and in one that is swizzled, in pieces of 4 bytes and of 16.
+// A warp reads a tile whose rows are 128 bytes, one row in each lane: so with each read it goes down a column. It does
+// so in a tile that is stored row by row and in one that is swizzled, in pieces of 4 bytes and of 16.
 #include <cmath>
 #include <cstdio>
 #include <exception>
@@ -89,7 +89,7 @@ int main() {
       return 1;
     }
     std::printf("four ways, the same sums\n");
-    if (emulated) return 0;  // whose cycles say nothing about speed
+    if (emulated) return 0;  // emulated cycles say nothing about speed
     const std::vector<long long> took = cycles.to_host();
     std::printf("cycles on %s\n                 row by row   swizzled\n", device.c_str());
     std::printf("  32 reads of 4     %8lld   %8lld\n   8 reads of 16    %8lld   %8lld\n", took[0], took[1], took[2],

@@ -14,7 +14,8 @@
 using namespace stagecraft;
 
 // ---- 1. A box -------------------------------------------------------------------------------------------------------
-/// Tells the copy engine of a row-major matrix of floats, and of the box that each copy brings.
+
+/// Describes to the copy engine a row-major matrix of floats, and the box that each copy brings.
 CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns, uint32_t box_rows,
                             uint32_t box_columns) {
   // TODO 1: how many elements has each dimension, how far is one row from the next, and how large is the box?
@@ -23,6 +24,7 @@ CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns
   (void)rows, (void)columns;
   return make_tensor_map(matrix, {along_a_row, down_the_rows});
 }
+
 /// Asks for a copy of the box that begins at (row, column) of the map's matrix. Called by one thread.
 /// @param to  a multiple of 128, in shared memory.
 __device__ void copy_box(void* to, const CUtensorMap* map, int row, int column, MbarPtr barrier) {
@@ -41,17 +43,18 @@ __global__ void __launch_bounds__(kWarpSize)
     fence_barrier_init();
   }
   __syncwarp();
-  // TODO 3: announce the bytes of the box, have it copied, and wait until it has come. Which of these are for one lane?
+  // TODO 3: announce the bytes of the box, ask for its copy, wait for it. Which of these are for one lane?
 
   for (int r = 0; r < kBoxRows; ++r) out[r * kBoxColumns + lane_index()] = box[r][lane_index()];
 }
 
 // ---- 2. A swizzled tile ---------------------------------------------------------------------------------------------
 
-/// What a lane reads at once.
+/// The bytes that a lane reads at once.
 struct alignas(16) Chunk {
   uint32_t words[4];
 };
+
 /// Chunk `chunk` of row `row` of a tile whose rows are 128 bytes long and swizzled by 128 bytes.
 /// @param tile  begins at a multiple of 1024.
 __device__ Chunk chunk_at(const void* tile, int row, int chunk) {
@@ -80,14 +83,21 @@ __global__ void __launch_bounds__(kWarpSize) read_rows(const __grid_constant__ C
 }
 
 // ---- 3. Tiles of two matrices in the stages of a ring ---------------------------------------------------------------
+
 constexpr int kStages = 3;
 using ATile = Tile<__nv_bfloat16, kTileM, kTileK, Swizzle::bytes_128>;
 using BTile = Tile<__nv_bfloat16, kTileN, kTileK, Swizzle::bytes_128>;
 using Payload = StandardTilePayload<ATile, BTile, kStages>;
 
-/// Four warps multiply, one row of the tile in each of their lanes; a fifth has the tiles copied.
+/// Four warps multiply, one row of the tile in each of their lanes; a fifth asks for the copies of tiles.
 constexpr int kRowWarps = kTileM / kWarpSize;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
+
+/// What a warp does.
+enum class Role { multiply, copy };
+
+/// The calling warp's role: the last warp asks for the copies of tiles, the others multiply. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == kRowWarps ? Role::copy : Role::multiply; }
 
 /// The sum of the products of two times eight numbers.
 __device__ float dot(const Chunk& a, const Chunk& b) {
@@ -128,30 +138,34 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
 
-  if (warp_index() == kRowWarps) {
-    if (elect_one()) {
+  switch (warp_role()) {
+    case Role::copy:
+      if (elect_one()) {
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          auto stage = ring.acquire_producer();
+          const auto [a, b] = payload.tile(stage.index());
+          // TODO 6: announce the bytes of the stage's tiles, and have the tile of A and that of B copied.
+          (void)a, (void)b;
+          std::move(stage).release();  // steps: stage full when the bytes have arrived
+        }
+      }
+      break;
+
+    case Role::multiply:
+      const int row = threadIdx.x;
+      float sums[kTileN] = {};
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-        auto stage = ring.acquire_producer();
+        auto stage = ring.acquire_consumer();
         const auto [a, b] = payload.tile(stage.index());
-        // TODO 6: announce what the stage's tiles take, and have the tile of A and that of B copied.
-        (void)a, (void)b;
-        std::move(stage).release();
+        for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
+        std::move(stage).release();  // arrives: stage empty for this lane; not before the last read above
       }
-    }
-  } else {
-    const int row = threadIdx.x;
-    float sums[kTileN] = {};
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      auto stage = ring.acquire_consumer();
-      const auto [a, b] = payload.tile(stage.index());
-      for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
-      std::move(stage).release();  // not before the last read above
-    }
-    for (int column = 0; column < kTileN; ++column) {
-      if (first_row + row < m && first_column + column < n) {
-        c[static_cast<int64_t>(first_row + row) * n + first_column + column] = sums[column];
+      for (int column = 0; column < kTileN; ++column) {
+        if (first_row + row < m && first_column + column < n) {
+          c[static_cast<int64_t>(first_row + row) * n + first_column + column] = sums[column];
+        }
       }
-    }
+      break;
   }
 }
 

@@ -14,26 +14,30 @@ using namespace stagecraft;
 
 constexpr int kThreads = 4 * kWarpSize;
 
-// ---- 1. Tensor memory: take it, use it, give it back ----------------------------------------------------------------
-/// __syncthreads() for tcgen05 instructions as well: those before it, in all threads, come before those after it.
+// ---- 1. Tensor memory: allocate it, use it, deallocate it -----------------------------------------------------------
+
+/// __syncthreads() for tcgen05 instructions as well: it orders those before it, in all threads, before those after it.
 __device__ void sync_block() {
   cuda::ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
   cuda::ptx::tcgen05_fence_after_thread_sync();
 }
-/// Takes tensor memory for the block and tells every thread its address. Called by all threads.
+
+/// Allocates tensor memory for the block and returns its address to every thread. Called by all threads.
 template <int Columns>
 __device__ uint32_t allocate(const TmemAllocation<Columns>& memory) {
   // TODO 1: one warp allocates and releases the lock. When is the address there for the others?
   (void)memory;
   return 0;
 }
-/// Gives it back. Called by all threads, each after its last use of it.
+
+/// Deallocates it. Called by all threads, each after its last use of it.
 template <int Columns>
 __device__ void deallocate(const TmemAllocation<Columns>& memory) {
-  // TODO 2: the warp that has allocated gives it back. When is nobody using it any more?
+  // TODO 2: the warp that has allocated deallocates. When does no warp use it any more?
   (void)memory;
 }
+
 /// The address of column `column`, in the first of the 32 lanes that the calling warp can reach.
 __device__ uint32_t own_part(uint32_t address, uint32_t column) {
   return address + column;  // TODO 3: in which lane does the warp's part begin?
@@ -60,6 +64,7 @@ __global__ void __launch_bounds__(kThreads) remember(const uint32_t* in, uint32_
 
 using ATile = Tile<__nv_bfloat16, kM, kK, Swizzle::bytes_128>;
 using BTile = Tile<__nv_bfloat16, kN, kK, Swizzle::bytes_128>;
+
 /// The word by which the tensor core finds a tile: rows of 128 bytes, swizzled by 128 bytes.
 /// @param address  of its first byte, in the window of shared memory.
 __device__ uint64_t describe(uint32_t address) {
@@ -70,6 +75,7 @@ __device__ uint64_t describe(uint32_t address) {
   }
       .encode();
 }
+
 /// What one MMA computes: D (128 x 128) = A (128 x 16) times B (128 x 16) transposed (+ D).
 constexpr Mma kMma{.kind = MmaKind::f16,
                    .m = kM,
@@ -86,6 +92,7 @@ __device__ void multiply(uint32_t accumulator, const ATile& a, const BTile& b, M
   // TODO 5: one issue_mma<kMma> for each slice of kMma.k() columns; then let the tensor core arrive.
   (void)accumulator, (void)a_descriptor, (void)b_descriptor, (void)done, (void)kMma;
 }
+
 /// Waits for the product and writes it to `d`: each thread the row that its lane of tensor memory holds. Called by four
 /// warps.
 __device__ void store_product(uint32_t accumulator, float* d, MbarPtr done) {
@@ -99,7 +106,7 @@ __device__ void store_product(uint32_t accumulator, float* d, MbarPtr done) {
   }
 }
 
-/// One thread has the tiles copied and multiplied; four warps write the product.
+/// One thread asks for the copies and the MMAs; four warps write the product.
 __global__ void __launch_bounds__(kThreads)
     multiply_tile(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float* d) {
   __shared__ ATile a;
@@ -130,7 +137,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- 3. An operand that threads write -------------------------------------------------------------------------------
 
-/// As multiply_tile, but the threads bring A: they round it to bf16 and write it where the tensor core looks for it.
+/// As multiply_tile, but the threads write A: they round it to bf16 and store it where the tensor core reads it.
 __global__ void __launch_bounds__(kThreads)
     multiply_rounded(const float* a_there, const __grid_constant__ CUtensorMap b_map, float* d) {
   __shared__ ATile a;
@@ -151,7 +158,7 @@ __global__ void __launch_bounds__(kThreads)
     a.at(i / kK, i % kK) = __float2bfloat16_rn(a_there[i]);
   }
   // TODO 7: the tensor core is about to read what threads have written.
-  const uint32_t accumulator = allocate(memory);  // in which all threads meet
+  const uint32_t accumulator = allocate(memory);  // which is a barrier for all threads
 
   if (warp_index() == 0 && elect_one()) {
     wait(&loaded, /*parity=*/0);

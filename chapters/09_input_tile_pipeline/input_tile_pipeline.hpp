@@ -32,29 +32,29 @@ class InputTilePipeline {
   using Consumer = InputConsumer<Payload, NumGroupStages, KGroupSize>;
 
   /// Bytes that fill a stage. `expect_bytes()` of a producer's stage announces as many.
-  // TODO 1: how many? Payload::bytes_per_tile are for the tiles of one step of K.
+  // TODO 1: how many? Payload::bytes_per_tile are for the tiles of one k-tile.
   static constexpr uint32_t bytes_per_stage = 0;
 
   __device__ __forceinline__ InputTilePipeline(BarrierArray& barriers, Payload payload)
       : pipeline_(barriers), payload_(payload) {}
 
   /// Initialises all barriers. One thread of the block.
-  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arv_count, int32_t consumer_arv_count) {
-    Pipeline{storage}.init_mbars(producer_arv_count, consumer_arv_count);
+  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arrive_count, int32_t consumer_arrive_count) {
+    Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
   /// The tiles of all stages.
   __device__ __forceinline__ const Payload& payload() const { return payload_; }
 
-  /// The tiles of step `k` (0 to KGroupSize - 1) of a stage.
+  /// The tiles of k-tile `k` (0 to KGroupSize - 1) of a stage.
   __device__ __forceinline__ typename Payload::Tiles tile(uint32_t stage, int k = 0) const {
-    // TODO 1: the tiles of a stage stand side by side in the payload; which is this one?
+    // TODO 1: the tiles of a stage are side by side in the payload; which is this one?
     return payload_.tile(0);
   }
 
   /// The *producer* asks: is its current stage free? Never blocks.
   __device__ __forceinline__ bool try_acquire_producer() const {
-    // TODO 3: pipeline_ can tell. Its methods are named for whom they wait for, this one for who asks.
+    // TODO 3: pipeline_ knows. Its methods are named for the role that they wait for, this one for the role that asks.
     return false;
   }
 
@@ -99,7 +99,7 @@ class InputTilePipeline {
 
   /// Waits until every stage that was filled is free again. The producer, after its last stage.
   __device__ __forceinline__ void drain_producer() {
-    // TODO 4: the stages come free in the order in which they were filled.
+    // TODO 4: the stages become free in the order in which they were filled.
   }
 
  private:
@@ -132,7 +132,7 @@ class InputProducer {
   Pipeline* pipeline_;
 };
 
-/// What the consumer sees. It cannot drain: nobody waits for it at the end.
+/// What the consumer sees. It cannot drain: no role waits for it at the end.
 template <TilePayload Payload, int NumGroupStages, int KGroupSize>
 class InputConsumer {
  public:

@@ -1,7 +1,7 @@
 // From tensor memory to C: what each of the four storing warps does with its part of a tile.
 #pragma once
 
-#include "parts.cuh"
+#include "problem.cuh"
 
 namespace stagecraft {
 

@@ -11,7 +11,7 @@ namespace stagecraft::harness {
 /// A CUDA call that failed.
 class CudaError : public std::runtime_error {
  public:
-  /// @param message  what() gives it.
+  /// @param message  what() returns it.
   CudaError(cudaError_t code, const std::string& message) : std::runtime_error(message), code_(code) {}
 
   /// What the call returned.

@@ -15,8 +15,8 @@ namespace stagecraft::harness {
 
 /// Waits for the kernel that was launched last. Throws CudaError when it could not start or did not end well.
 ///
-/// The emulated GPU finds a hang by itself and reports it. A chip does not, and a hanging kernel cannot be taken from
-/// it: after `limit` the program says so and ends with status 1.
+/// The emulated GPU finds a hang on its own and reports it. A chip does not, and a hanging kernel cannot be removed
+/// from it: after `limit` the program says so and ends with status 1.
 /// @param kernel  its name, for messages.
 inline void finish_kernel(const std::string& kernel, std::chrono::seconds limit = std::chrono::seconds(10)) {
   check(cudaGetLastError(), "launch " + kernel);

@@ -1,4 +1,4 @@
-// The blocks of a cluster: which one am I, where all of them meet, and an arrival in another block's shared memory.
+// The blocks of a cluster: the rank of a block, a barrier for all of them, an arrival in another block's shared memory.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace stagecraft {
 /// Source: PTX ISA, "%cluster_ctarank".
 __device__ inline uint32_t block_rank() { return cuda::ptx::get_sreg_cluster_ctarank(); }
 
-/// Waits until all threads of all blocks of the cluster have come here.
+/// Waits until all threads of all blocks of the cluster have called it.
 ///
 /// Called by every thread of the cluster. What they wrote before is then visible to all of them.
 /// Source: PTX ISA, "barrier.cluster" (arrive releases, wait acquires).
@@ -23,10 +23,14 @@ __device__ inline void sync_cluster() {
 
 /// Counts one arrival on the same barrier in another block of the cluster, or in this one.
 ///
-/// Called by each thread that the arrive count of the barrier over there includes. What it wrote before is visible, in
-/// the whole cluster, to who waits for the phase. The other block must not have exited.
-/// @param barrier  this block's barrier; the one meant lies at the same place in the other block's shared memory.
-/// @param rank     the other block's, as `block_rank()` counts.
+/// Called by each thread that the arrive count of that barrier includes. The arrival releases, for the whole cluster,
+/// what the thread did before it. The other block must not have exited.
+///
+/// By the memory model, a wait for an arrival from another block must acquire for the cluster too, and `wait` acquires
+/// for the block only. CUTLASS asks for less still: neither its waits nor its remote arrivals name a scope, so that
+/// both have the block's (cutlass/arch/barrier.h). We follow its wait, so that one `wait` serves all barriers.
+/// @param barrier  this block's barrier; the other block's is at the same offset in its shared memory.
+/// @param rank     the other block's `block_rank()`.
 /// Source: PTX ISA, "mapa", "mbarrier.arrive" (`.shared::cluster`).
 __device__ inline void arrive_at_block(MbarPtr barrier, uint32_t rank) {
   const MbarPtr there = static_cast<MbarPtr>(__cluster_map_shared_rank(barrier, rank));

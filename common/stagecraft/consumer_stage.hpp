@@ -1,5 +1,5 @@
-// A stage that is being used up, as a handle that cannot be forgotten. ProducerConsumerPipeline::acquire_consumer()
-// gives it. Chapter 04 builds it.
+// A stage that is being consumed, as a handle that cannot be forgotten. ProducerConsumerPipeline::acquire_consumer()
+// returns it. Chapter 04 builds it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class ProducerConsumerPipeline;
 
 /// The stage that the calling thread reads now: filled since the handle was acquired, and the thread's until the exit.
 ///
-/// Linear, as ProducerStage is, with two exits: `release()`, and `release_without_signal()` after arriving oneself.
+/// Linear, as ProducerStage is, with two exits: `release()`, and `release_without_signal()` after an explicit arrival.
 /// Source: chapters/04_linear_stage_handles.
 template <int NumStages>
 class ConsumerStage {
@@ -45,7 +45,7 @@ class ConsumerStage {
 
   /// The empty barrier of the stage, for arrivals of another kind: a remote one in a cluster, or `tcgen05.commit`.
   ///
-  /// Called by any holder; who arrives here leaves by `release_without_signal()`.
+  /// Called by any holder; a thread that arrives here exits by `release_without_signal()`.
   __device__ __forceinline__ MbarPtr mbar() const {
     obligation_.use();
     return mbar_;
@@ -54,8 +54,8 @@ class ConsumerStage {
   /// Counts one arrival on the empty barrier: the calling thread has read what it needs.
   ///
   /// Called by those threads that the consumer arrive count includes, such as one lane of a warp after `__syncwarp()`,
-  /// and followed by `release_without_signal()` in all. What the thread read before stays before what the producer
-  /// writes next. Source: PTX ISA, "mbarrier.arrive" (release, at the scope of the block).
+  /// and followed by `release_without_signal()` in all threads. The thread's reads before are ordered before the
+  /// producer's next writes. Source: PTX ISA, "mbarrier.arrive" (release, at the scope of the block).
   __device__ __forceinline__ void arrive() const {
     obligation_.use();
     stagecraft::arrive(mbar_);
@@ -76,8 +76,8 @@ class ConsumerStage {
 
   /// Ends the handle: the consumer goes on to its next stage and signals nothing.
   ///
-  /// Called by every consuming thread, when the arrivals were made through `arrive()` or `mbar()`. Waits for nothing
-  /// and orders nothing; those arrivals do.
+  /// Called by every consuming thread, when the arrivals were made through `arrive()` or `mbar()`. Waits for nothing;
+  /// those arrivals order, this does not.
   __device__ __forceinline__ void release_without_signal() && {
     obligation_.fulfil();
     pipeline_->consumer_step();

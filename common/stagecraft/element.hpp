@@ -9,17 +9,17 @@
 #include <concepts>
 #include <cstdint>
 
-struct __nv_fp4_e2m1;  // of cuda_fp4.h, which only those need who make values of it
+struct __nv_fp4_e2m1;  // defined in cuda_fp4.h, which a program needs only to make values of it
 
 namespace stagecraft {
 
-/// An f32 of which the tensor core uses the upper 19 bits: sign, 8 bits of exponent, 10 of mantissa. What a matrix of
-/// `float` is multiplied as; it has the size and the bits of a float.
+/// An f32 of which the tensor core uses the upper 19 bits: sign, 8 bits of exponent, 10 of mantissa. A matrix of
+/// `float` is multiplied as this type, which has the size and the bits of a float.
 struct tf32 {
   float value;  ///< the tensor core ignores its lowest 13 bits; the copy engine rounds them away on the way
 
   tf32() = default;
-  /// Keeps all bits: rounding is the copy engine's.
+  /// Keeps all bits: the copy engine rounds.
   __host__ __device__ constexpr explicit tf32(float from) : value(from) {}
   /// The value with all its bits.
   __host__ __device__ constexpr explicit operator float() const { return value; }

@@ -1,5 +1,5 @@
-// Using up one stage as a scope that only steps: the arrivals are made by hand, by some lanes, or by other means.
-// ProducerConsumerPipeline::consume_explicit() gives it. Chapter 05 builds it.
+// Consuming one stage as a scope that only steps: the arrivals are explicit, by some lanes, or by other means.
+// ProducerConsumerPipeline::consume_explicit() returns it. Chapter 05 builds it.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace stagecraft {
 ///     ...                                        // the last read
 ///     if (lane_index() < kClusterSize) stage.arrive();
 ///
-/// It ends with the enclosing braces by any way, and does not arrive. Whoever leaves it must have seen to it that the
-/// barrier gets the arrivals that it counts, or the producer waits for ever one round later.
+/// It ends with the enclosing braces, on every exit, and does not arrive. The body must see to it that the barrier gets
+/// the arrivals that it counts, or the producer waits for ever one round later.
 /// Source: chapters/05_scopes.
 template <int NumStages>
 class [[nodiscard(

@@ -1,5 +1,5 @@
 // A group of tiles that is being filled, and one that is being multiplied, as handles that cannot be forgotten.
-// InputTilePipeline::acquire_producer() and acquire_consumer() give them. Chapter 09 builds them.
+// InputTilePipeline::acquire_producer() and acquire_consumer() return them. Chapter 09 builds them.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class InputTilePipeline;
 template <TilePayload Payload, int NumGroupStages, int KGroupSize>
 class InputProducerStage {
  public:
-  /// The pipeline that gives such handles.
+  /// The pipeline that returns such handles.
   using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;
 
   /// Made by `acquire_producer()`, after its wait.
@@ -44,7 +44,7 @@ class InputProducerStage {
   /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
   __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1: where the copies go. Called by any holder.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1: where the copies go. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
     return held_.pipeline().tile(held_.index(), k);
   }
@@ -55,13 +55,13 @@ class InputProducerStage {
   /// Announces `bytes` that the copies will bring, and counts one arrival on the full barrier.
   ///
   /// Called by one thread, before or after the copies; with a producer arrive count of 1, it is the arrival.
-  /// @param bytes  what all copies of the group bring together; unless told, that of all its tiles. What lies beyond an
-  ///               edge of the tensor counts as well.
+  /// @param bytes  what all copies of the group bring together; by default the bytes of all its tiles. Elements beyond
+  ///               an edge of the tensor count as well.
   __device__ __forceinline__ void expect_bytes(uint32_t bytes = Pipeline::bytes_per_stage) const {
     stagecraft::expect_bytes(barrier(), bytes);
   }
 
-  /// Ends the handle: the producer goes on to its next group stage. It does not signal: the copies on their way do.
+  /// Ends the handle: the producer goes on to its next group stage. It does not signal: the copies in flight do.
   ///
   /// Called by every producing thread. Waits for nothing and orders nothing.
   __device__ __forceinline__ void release() && { held_.let_go().producer_step(); }
@@ -88,14 +88,14 @@ class InputProducerStage {
 
 /// The group stage whose tiles the calling thread multiplies now: filled since the handle was acquired.
 ///
-/// Linear, as InputProducerStage is. Its `release()` only steps: who frees the tiles is the tensor core, when it has
-/// read them, and it does so through the commit that the thread makes to `mbar()` before. A consumer that reads the
-/// tiles itself arrives on `mbar()` instead.
+/// Linear, as InputProducerStage is. Its `release()` only steps: the tensor core frees the tiles when it has read them,
+/// through the commit that the thread makes to `mbar()` before. A consumer that reads the tiles itself arrives on
+/// `mbar()` instead.
 /// Source: chapters/09_input_tile_pipeline.
 template <TilePayload Payload, int NumGroupStages, int KGroupSize>
 class InputConsumerStage {
  public:
-  /// The pipeline that gives such handles.
+  /// The pipeline that returns such handles.
   using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;
 
   /// Made by `acquire_consumer()`, after its wait.
@@ -109,7 +109,7 @@ class InputConsumerStage {
   /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
   __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1. Called by any holder.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
     return held_.pipeline().tile(held_.index(), k);
   }

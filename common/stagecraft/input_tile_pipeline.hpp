@@ -1,4 +1,4 @@
-// The ring through which tiles come from the copy engine to the tensor core: a ProducerConsumerPipeline, what its
+// The ring that carries tiles from the copy engine to the tensor core: a ProducerConsumerPipeline, what its
 // stages hold, and a view of it for each of the two warps. Chapter 09 builds it.
 #pragma once
 
@@ -18,7 +18,7 @@ class InputProducer;
 template <TilePayload Payload, int NumGroupStages, int KGroupSize>
 class InputConsumer;
 
-/// Tiles in a ring of `NumGroupStages` stages of `KGroupSize` steps of K each.
+/// Tiles in a ring of `NumGroupStages` stages of `KGroupSize` k-tiles each.
 ///
 /// A stage has one full and one empty barrier for all its tiles together: with a larger group, the same shared memory
 /// has fewer barriers to wait for. Group stage s holds tiles s * KGroupSize to s * KGroupSize + KGroupSize - 1 of the
@@ -28,9 +28,9 @@ class InputConsumer;
 /// MMAs; the tensor core frees a stage when it has read it, by the commit to `consumer_mbar(stage)`. Every thread of
 /// both constructs its own object over the same barriers and tiles.
 ///
-/// Beware of the names, which are the seed's: `try_acquire_producer()` is asked by the producer and tells whether the
-/// *consumer* has freed the stage, so that it goes with `wait_consumer_if_needed()`; `try_acquire_consumer()` goes with
-/// `wait_producer_if_needed()`.
+/// The names are those of the Mojo library whose design this follows, and they cross: the producer calls
+/// `try_acquire_producer()`, which answers whether the *consumer* has freed the stage, so that it goes with
+/// `wait_consumer_if_needed()`; `try_acquire_consumer()` goes with `wait_producer_if_needed()`.
 /// Source: chapters/09_input_tile_pipeline.
 template <TilePayload Payload, int NumGroupStages, int KGroupSize = 1>
 class InputTilePipeline {
@@ -50,7 +50,7 @@ class InputTilePipeline {
   using Consumer = InputConsumer<Payload, NumGroupStages, KGroupSize>;            ///< the multiplying warp's view
 
   static constexpr int num_group_stages = NumGroupStages;                            ///< stages of the ring
-  static constexpr int k_group_size = KGroupSize;                                    ///< steps of K in a stage
+  static constexpr int k_group_size = KGroupSize;                                    ///< k-tiles in a stage
   static constexpr uint32_t bytes_per_stage = KGroupSize * Payload::bytes_per_tile;  ///< that fill a stage
 
   /// Made by every thread of both roles, over the same barriers and tiles; each has its own position.
@@ -63,27 +63,27 @@ class InputTilePipeline {
   ///
   /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
   /// @param storage             the barriers: a BarrierArray in shared memory.
-  /// @param producer_arv_count  arrivals that fill a stage; announcing bytes counts as one.
-  /// @param consumer_arv_count  arrivals that free it; a `tcgen05.commit` counts as one.
-  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arv_count, int32_t consumer_arv_count) {
-    Pipeline{storage}.init_mbars(producer_arv_count, consumer_arv_count);
+  /// @param producer_arrive_count  arrivals that fill a stage; announcing bytes counts as one.
+  /// @param consumer_arrive_count  arrivals that free it; a `tcgen05.commit` counts as one.
+  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arrive_count, int32_t consumer_arrive_count) {
+    Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
-  // ---- Asking and waiting ------------------------------------------------------------------------------------------
+  // ---- Asking and waiting -------------------------------------------------------------------------------------------
 
-  /// Whether the producer's current stage is free, at once: the *producer* asks, and the answer is the consumer's.
+  /// Whether the producer's current stage is free, at once: the *producer* asks whether the consumer has freed it.
   ///
   /// Ask early, do something else, then wait by `wait_consumer_if_needed(answer)`: the same barrier. (Not by
   /// `wait_producer_if_needed`, which waits on the other one.) Called by every thread that will wait.
   __device__ __forceinline__ bool try_acquire_producer() const { return pipeline_.try_wait_consumer(); }
 
-  /// Whether the consumer's current stage is filled, at once: the *consumer* asks, and the answer is the producer's.
+  /// Whether the consumer's current stage is filled, at once: the *consumer* asks whether the producer has filled it.
   ///
   /// Ask early, do something else, then wait by `wait_producer_if_needed(answer)`. Called by every thread that will
   /// wait.
   __device__ __forceinline__ bool try_acquire_consumer() const { return pipeline_.try_wait_producer(); }
 
-  /// The consumer waits until its current stage is filled, unless it knows already.
+  /// The consumer waits until its current stage is filled, unless it already knows that it is.
   ///
   /// Called by every consuming thread; does not advance.
   /// @param already_ready  what `try_acquire_consumer()` has answered at this same stage.
@@ -91,7 +91,8 @@ class InputTilePipeline {
     pipeline_.wait_producer_if_needed(already_ready);
   }
 
-  /// The producer waits until its current stage is free, unless it knows already. In the first round, all are.
+  /// The producer waits until its current stage is free, unless it already knows that it is. In the first round, all
+  /// stages are.
   ///
   /// Called by every producing thread; does not advance.
   /// @param already_ready  what `try_acquire_producer()` has answered at this same stage.
@@ -99,7 +100,7 @@ class InputTilePipeline {
     pipeline_.wait_consumer_if_needed(already_ready);
   }
 
-  // ---- Where things are --------------------------------------------------------------------------------------------
+  // ---- Where things are ---------------------------------------------------------------------------------------------
 
   /// The stage that the producer fills next, 0 to NumGroupStages - 1. By a producing thread: it is the thread's own.
   __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
@@ -118,7 +119,8 @@ class InputTilePipeline {
   /// The tiles of all stages. Any thread.
   __device__ __forceinline__ const Payload& payload() const { return payload_; }
 
-  /// The tiles of step `k` (0 to KGroupSize - 1) of a stage: number stage * KGroupSize + k of the payload. Any thread.
+  /// The tiles of k-tile `k` (0 to KGroupSize - 1) of a stage: number stage * KGroupSize + k of the payload. Any
+  /// thread.
   __device__ __forceinline__ typename Payload::Tiles tile(uint32_t stage, int k = 0) const {
     return payload_.tile(stage * KGroupSize + k);
   }
@@ -129,7 +131,7 @@ class InputTilePipeline {
   /// The consumer goes on to its next stage. Called by every consuming thread, after the commit.
   __device__ __forceinline__ void consumer_step() { pipeline_.consumer_step(); }
 
-  // ---- The two warps' views ----------------------------------------------------------------------------------------
+  // ---- The two warps' views -----------------------------------------------------------------------------------------
 
   /// The view of the copying warp: it has nothing that only a consumer may call. By every producing thread.
   __device__ __forceinline__ Producer producer() { return Producer(*this); }
@@ -137,9 +139,10 @@ class InputTilePipeline {
   /// The view of the multiplying warp: it has nothing that only a producer may call. By every consuming thread.
   __device__ __forceinline__ Consumer consumer() { return Consumer(*this); }
 
-  // ---- Handles that must be released -------------------------------------------------------------------------------
+  // ---- Handles that must be released --------------------------------------------------------------------------------
 
-  /// Waits until the producer's current stage is free, and gives it as a handle whose `release()` cannot be forgotten.
+  /// Waits until the producer's current stage is free, and returns it as a handle whose `release()` cannot be
+  /// forgotten.
   ///
   /// Called by every producing thread; one handle at a time, because the position moves with its release.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
@@ -151,7 +154,7 @@ class InputTilePipeline {
     return {*this, acquired_at};
   }
 
-  /// Waits until the consumer's current stage is filled, and gives it as a handle whose `release()` cannot be
+  /// Waits until the consumer's current stage is filled, and returns it as a handle whose `release()` cannot be
   /// forgotten.
   ///
   /// Called by every consuming thread; one handle at a time. Parameters as for `acquire_producer`.
@@ -167,7 +170,7 @@ class InputTilePipeline {
   ///
   /// Called by every producing thread after its last stage, before the block may end or reuse the shared memory: the
   /// tensor core, of this block or of its pair, may still be reading, and its last commits still have to arrive on
-  /// barriers that exist. The producer stands where it stood, one round on.
+  /// barriers that exist. Leaves the producer at the same stage, one round later.
   __device__ __forceinline__ void drain_producer() {
 #pragma unroll 1
     for (int stage = 0; stage < NumGroupStages; ++stage) {
@@ -207,7 +210,7 @@ class InputProducer {
     return std::forward<Body>(body)(tiles);
   }
 
-  /// Waits until the current stage is free, and gives it as a handle that must be released. Parameters as for
+  /// Waits until the current stage is free, and returns it as a handle that must be released. Parameters as for
   /// `acquire`.
   [[nodiscard(
       "an InputProducerStage must be kept and released: auto tiles = producer.acquire_stage(); ... "
@@ -261,7 +264,7 @@ class InputConsumer {
     return std::forward<Body>(body)(tiles);
   }
 
-  /// Waits until the current stage is filled, and gives it as a handle that must be released. Parameters as for
+  /// Waits until the current stage is filled, and returns it as a handle that must be released. Parameters as for
   /// `acquire`.
   [[nodiscard(
       "an InputConsumerStage must be kept and released: auto tiles = consumer.acquire_stage(); ... "

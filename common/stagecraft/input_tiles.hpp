@@ -1,5 +1,5 @@
-// The group stages of an InputTilePipeline as scopes: they wait on entry and step on leaving, by whatever way.
-// InputProducer::acquire() and InputConsumer::acquire() give them. Chapter 09 builds them.
+// The group stages of an InputTilePipeline as scopes: they wait on entry and step on every exit.
+// InputProducer::acquire() and InputConsumer::acquire() return them. Chapter 09 builds them.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace stagecraft {
 
 /// The scope in which the calling thread fills a group stage: `auto tiles = producer.acquire();`.
 ///
-/// It ends with the enclosing braces by any way, and steps then. It signals nothing: the copies do, through
+/// It ends with the enclosing braces, on every exit, and steps then. It signals nothing: the copies do, through
 /// `barrier()`.
 template <TilePayload Payload, int NumGroupStages, int KGroupSize>
 class [[nodiscard(
@@ -35,7 +35,7 @@ class [[nodiscard(
   /// The group stage, 0 to NumGroupStages - 1.
   __device__ __forceinline__ uint32_t stage() const { return stage_.stage(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1: where the copies go.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1: where the copies go.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const { return stage_.tile(k); }
 
   /// The full barrier of the group stage, for the copies to signal.
@@ -52,8 +52,8 @@ class [[nodiscard(
 
 /// The scope in which the calling thread multiplies the tiles of a group stage: `auto tiles = consumer.acquire();`.
 ///
-/// It ends with the enclosing braces by any way, and only steps then: the MMAs must have been committed to `mbar()`, or
-/// the producer waits for ever one round later.
+/// It ends with the enclosing braces, on every exit, and only steps then: the MMAs must have been committed to
+/// `mbar()`, or the producer waits for ever one round later.
 template <TilePayload Payload, int NumGroupStages, int KGroupSize>
 class [[nodiscard(
     "the tiles are read until the scope ends, so that the scope needs a name: "
@@ -76,7 +76,7 @@ class [[nodiscard(
   /// The group stage, 0 to NumGroupStages - 1.
   __device__ __forceinline__ uint32_t stage() const { return stage_.stage(); }
 
-  /// The tiles of step `k` of the group, 0 to KGroupSize - 1.
+  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const { return stage_.tile(k); }
 
   /// The empty barrier of the group stage: commit the MMAs that read its tiles to it.

@@ -34,7 +34,7 @@ struct SourceLine {
   }
 };
 
-/// Something that must be done exactly once before the object goes out of scope: the last member of a linear handle.
+/// What must be done exactly once before the object goes out of scope: the last member of a linear handle.
 ///
 /// It moves with the handle, so that the moves of a handle can be defaulted: what was moved from owes nothing more and
 /// must not be used again. Assigning to an obligation that is still open drops it.
@@ -125,7 +125,7 @@ class StageInHand {
     return index_;
   }
 
-  /// The handle's exit: nothing is owed any more. Gives the pipeline, to step in.
+  /// The handle's exit: nothing is owed any more. Returns the pipeline, whose position the caller steps.
   __device__ __forceinline__ Pipeline& let_go() {
     obligation_.fulfil();
     return *pipeline_;

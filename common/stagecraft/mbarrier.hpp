@@ -27,7 +27,7 @@ __device__ inline void fence_barrier_init() {
   cuda::ptx::fence_mbarrier_init(cuda::ptx::sem_release, cuda::ptx::scope_cluster);
 }
 
-/// Counts one arrival; what the calling thread wrote before is visible to who waits for this phase.
+/// Counts one arrival; a thread that waits for this phase then sees what the calling thread wrote before.
 ///
 /// Called by each thread that the barrier's arrive count includes, once per phase. Source: PTX ISA, "mbarrier.arrive".
 __device__ inline void arrive(MbarPtr barrier) { cuda::ptx::mbarrier_arrive(barrier); }
@@ -42,8 +42,8 @@ __device__ inline void expect_bytes(MbarPtr barrier, uint32_t bytes) {
                                        bytes);
 }
 
-/// Whether the phase of this parity has completed. It may briefly suspend the thread first, and may answer false too
-/// often, never true.
+/// Whether the phase of this parity has completed. It may briefly suspend the thread first, and may answer false
+/// although the phase has completed, but never true although it has not.
 ///
 /// Called by every thread that needs the answer; with true, it sees what was written before the arrivals.
 /// @param parity  0 or 1: the parity of the phase asked for, which must be the current or the preceding one.
@@ -66,7 +66,8 @@ __device__ inline bool test_wait(MbarPtr barrier, uint32_t parity) {
 /// Waits until the phase of this parity has completed. A fresh barrier counts its phase of parity 1 as complete.
 ///
 /// Called by every thread that goes on to use what the phase guards: it sees what was written before the arrivals, and
-/// what the copies brought. Parameters as for `try_wait`.
+/// what the copies brought. It acquires at the scope of the block; for arrivals from other blocks, `arrive_at_block`
+/// says more. Parameters as for `try_wait`.
 /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity; acquire, at the scope of the block).
 __device__ inline void wait(MbarPtr barrier, uint32_t parity, uint32_t hint = 0) {
   while (!try_wait(barrier, parity, hint)) {

@@ -1,4 +1,4 @@
-// What the MMA warp's one thread has the tensor core do: multiply tiles. How it learns of the end is in commit.hpp.
+// What one thread of the MMA warp asks of the tensor core: to multiply tiles. commit.hpp signals when it is done.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ namespace stagecraft {
 
 /// Issues one MMA, D = A * B (+ D), and returns at once.
 ///
-/// Called by one thread, of a pair of blocks by one of the pair; every thread that executes it issues one. The operands
-/// must not change before the commit of this thread that follows has arrived. MMAs of one thread on one accumulator
-/// follow each other in order.
+/// Called by one thread (for a pair of blocks, one thread of the pair); every thread that executes it issues one MMA.
+/// The operands must not change before the commit of this thread that follows has arrived. MMAs of one thread on one
+/// accumulator follow each other in order.
 /// @tparam Instruction  of one of the kinds f16, tf32, f8f6f4.
 /// @param d           address of the accumulator in tensor memory.
 /// @param a, b        descriptors of the operands in shared memory.
@@ -71,7 +71,7 @@ __device__ __forceinline__ void multiply_tiles(const TmemTensor<M, N, CtaGroup>&
   constexpr Mma mma = mma_of<ATile, BTile, CtaGroup>();
   static_assert(mma.m == M && mma.n == N,
                 "multiply_tiles: the accumulator must have as many rows as the tile of A and as many columns as the "
-                "tile of B has rows; of a pair of blocks, twice as many of both");
+                "tile of B has rows; for a pair of blocks, twice as many of both");
   const uint64_t a_descriptor = describe_tile(a);
   const uint64_t b_descriptor = describe_tile(b);
 #pragma unroll

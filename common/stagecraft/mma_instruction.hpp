@@ -34,14 +34,14 @@ enum class ScaleFormat : uint8_t { ue4m3 = 0, ue8m0 = 1 };
 ///
 /// Source: PTX ISA, "Tensorcore 5th Generation Instructions: instruction descriptor".
 struct Mma {
-  MmaKind kind = MmaKind::f16;                             ///< what sorts of operands
-  int m = 0;                                               ///< rows of D: 64 or 128; of a pair of blocks 128 or 256
-  int n = 0;                                               ///< columns of D: 8 to 256 in steps of 8 or more, see below
-  ElementFormat a = ElementFormat::bf16;                   ///< format of A's elements
-  ElementFormat b = ElementFormat::bf16;                   ///< format of B's elements
+  MmaKind kind = MmaKind::f16;            ///< what sorts of operands
+  int m = 0;                              ///< rows of D: 64 or 128; of a pair of blocks 128 or 256
+  int n = 0;                              ///< columns of D: 8 to 256, a multiple of 8 or more, see below
+  ElementFormat a = ElementFormat::bf16;  ///< format of A's elements
+  ElementFormat b = ElementFormat::bf16;  ///< format of B's elements
   AccumulatorFormat accumulator = AccumulatorFormat::f32;  ///< format of D's elements
-  Major a_major = Major::k;                                ///< how A lies in shared memory
-  Major b_major = Major::k;                                ///< how B lies in shared memory
+  Major a_major = Major::k;                                ///< layout of A in shared memory
+  Major b_major = Major::k;                                ///< layout of B in shared memory
   bool negate_a = false;                                   ///< A's elements change their sign
   bool negate_b = false;                                   ///< B's elements change their sign
   int cta_group = 1;                                       ///< blocks that compute together: 1 or 2
@@ -69,7 +69,8 @@ struct Mma {
 
 namespace detail {
 
-/// The number by which the descriptor knows a format, which depends on the kind; -1 for one that the kind has not.
+/// The number by which the descriptor knows a format, which depends on the kind; -1 for one that the kind does not
+/// have.
 __host__ __device__ constexpr int format_code(MmaKind kind, ElementFormat format) {
   switch (kind) {
     case MmaKind::f16: return format == ElementFormat::f16 ? 0 : format == ElementFormat::bf16 ? 1 : -1;
@@ -88,7 +89,7 @@ __host__ __device__ constexpr int format_code(MmaKind kind, ElementFormat format
   }
 }
 
-/// Whether a format may lie with M or N contiguous: those of whole bytes.
+/// Whether a format may have M or N contiguous: true for formats of whole bytes.
 __host__ __device__ constexpr bool may_be_mn_major(ElementFormat format) {
   return format != ElementFormat::e2m3 && format != ElementFormat::e3m2 && format != ElementFormat::e2m1;
 }
@@ -97,8 +98,8 @@ __host__ __device__ constexpr bool is_8_bit(ElementFormat format) {
   return format == ElementFormat::e4m3 || format == ElementFormat::e5m2;
 }
 
-/// Smallest step of N.
-__host__ __device__ constexpr int step_of_n(const Mma& mma) {
+/// What N must be a multiple of.
+__host__ __device__ constexpr int granularity_of_n(const Mma& mma) {
   const int of_transposed_bytes = mma.b_major == Major::mn && is_8_bit(mma.b) ? 16 * mma.cta_group : 0;
   const int of_shape = mma.cta_group == 2 || (mma.m == 128 && !mma.is_scaled()) ? 16 : 8;
   return of_transposed_bytes > of_shape ? of_transposed_bytes : of_shape;
@@ -112,9 +113,9 @@ __host__ __device__ constexpr bool is_legal_scale_id(const Mma& mma, int id) {
 
 }  // namespace detail
 
-/// The word by which `tcgen05.mma` knows what to compute. An MMA that the tensor core has not does not compile.
+/// The word that says to `tcgen05.mma` what to compute. An MMA that the tensor core does not have does not compile.
 ///
-/// Source: PTX ISA, "Tensorcore 5th Generation Instructions: instruction descriptor"; the steps of N are CUTLASS's
+/// Source: PTX ISA, "Tensorcore 5th Generation Instructions: instruction descriptor"; the multiples of N are CUTLASS's
 /// (cute/arch/mma_sm100_umma.hpp), stricter than the manual's where M is 128.
 template <Mma Instruction>
 consteval uint32_t instruction_descriptor() {
@@ -130,11 +131,11 @@ consteval uint32_t instruction_descriptor() {
   static_assert(mma.cta_group == 1 || mma.m == 128 || mma.m == 256,
                 "tcgen05.mma of a pair of CTAs: M must be 128 or 256");
   if constexpr (mma.cta_group == 1) {
-    static_assert(mma.n >= 8 && mma.n <= 256 && mma.n % (detail::step_of_n(mma) == 16 ? 16 : 8) == 0,
+    static_assert(mma.n >= 8 && mma.n <= 256 && mma.n % (detail::granularity_of_n(mma) == 16 ? 16 : 8) == 0,
                   "tcgen05.mma of one CTA: N must be 16, 32, ..., 256 for M = 128 and 8, 16, ..., 256 for M = 64; 8, "
                   "16, ..., 256 if block-scaled; and 16, 32, ..., 256 where B is of 8-bit elements contiguous along N");
   } else {
-    static_assert(mma.n >= 16 && mma.n <= 256 && mma.n % detail::step_of_n(mma) == 0,
+    static_assert(mma.n >= 16 && mma.n <= 256 && mma.n % detail::granularity_of_n(mma) == 0,
                   "tcgen05.mma of a pair of CTAs: N must be 16, 32, ..., 256; and 32, 64, ..., 256 where B is of 8-bit "
                   "elements contiguous along N");
   }
@@ -167,7 +168,7 @@ consteval uint32_t instruction_descriptor() {
   }
 }
 
-/// The same MMA with scale factors from other bytes of their cells: the next step along K.
+/// The same MMA with scale factors from other bytes of their cells: the next slice along K.
 /// @param descriptor      of a block-scaled kind.
 /// @param sfa_id, sfb_id  as in Mma.
 __host__ __device__ constexpr uint32_t with_scale_factor_ids(uint32_t descriptor, uint32_t sfa_id, uint32_t sfb_id) {
@@ -175,7 +176,7 @@ __host__ __device__ constexpr uint32_t with_scale_factor_ids(uint32_t descriptor
   return (descriptor & ~kIds) | sfa_id << 29 | sfb_id << 4;
 }
 
-// ---- From tiles ----------------------------------------------------------------------------------------------------
+// ---- From tiles -----------------------------------------------------------------------------------------------------
 
 /// The format of an element type as an operand.
 template <TileElement Element>

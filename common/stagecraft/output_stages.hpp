@@ -1,5 +1,5 @@
-// An accumulator that is being summed up, and one that is being stored, as handles that cannot be forgotten.
-// OutputTilePipeline::acquire_mma() and acquire_epilogue() give them.
+// An accumulator that is being summed, and one that is being stored, as handles that cannot be forgotten.
+// OutputTilePipeline::acquire_mma() and acquire_epilogue() return them.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class MmaStage {
   /// The accumulator stage, 0 to NumStages - 1. Called by any holder.
   __device__ __forceinline__ uint32_t index() const { return held_.index(); }
 
-  /// Where to sum. Called by any holder.
+  /// The accumulator that the MMAs sum in. Called by any holder.
   __device__ __forceinline__ typename Pipeline::Accumulator accumulator() const {
     return held_.pipeline().accumulator(held_.index());
   }
@@ -82,8 +82,8 @@ class MmaStage {
 /// The accumulator that the calling warp loads and stores: summed up since the handle was acquired.
 ///
 /// Linear, as ConsumerStage is, with two exits: `release()`, and `release_without_signal()` after arriving oneself.
-/// Either only after `wait_for_tmem_loads()` (which `TmemTensor::load` includes): a load under way reads whatever the
-/// next MMA writes.
+/// Call either only after `wait_for_tmem_loads()` (which `TmemTensor::load` includes): a load in flight reads whatever
+/// the next MMA writes.
 /// @tparam Pipeline  an OutputTilePipeline.
 template <typename Pipeline>
 class EpilogueStage {
@@ -96,18 +96,19 @@ class EpilogueStage {
   /// The accumulator stage, 0 to NumStages - 1. Called by any holder.
   __device__ __forceinline__ uint32_t index() const { return held_.index(); }
 
-  /// What to load. Called by any holder.
+  /// The accumulator to load. Called by any holder.
   __device__ __forceinline__ typename Pipeline::Accumulator accumulator() const {
     return held_.pipeline().accumulator(held_.index());
   }
 
-  /// The empty barrier of the stage. Called by any holder; who arrives here leaves by `release_without_signal()`.
+  /// The empty barrier of the stage. Called by any holder; a thread that arrives here exits by
+  /// `release_without_signal()`.
   __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().consumer_mbar(held_.index()); }
 
-  /// Counts one arrival on the empty barrier: what the calling thread has loaded, an MMA may overwrite.
+  /// Counts one arrival on the empty barrier: an MMA may overwrite what the calling thread has loaded.
   ///
   /// Called by those threads that the consumer arrive count includes, such as one lane of a warp after `__syncwarp()`,
-  /// and followed by `release_without_signal()` in all. Orders the loads before by
+  /// and followed by `release_without_signal()` in all. Orders the loads before it by
   /// `tcgen05.fence::before_thread_sync`.
   __device__ __forceinline__ void arrive() const { held_.pipeline().signal_mma(held_.index()); }
 
@@ -147,10 +148,10 @@ class EpilogueStage {
   StageInHand<Pipeline, Messages> held_;
 };
 
-// ---- As scopes -----------------------------------------------------------------------------------------------------
+// ---- As scopes ------------------------------------------------------------------------------------------------------
 
 /// The scope in which a thread's MMAs sum in an accumulator: `auto stage = producer.acquire();`. It ends with the
-/// enclosing braces by any way, and commits and steps then.
+/// enclosing braces, on every exit, and commits and steps then.
 template <typename Pipeline>
 class [[nodiscard(
     "the accumulator is summed until the scope ends, so that the scope needs a name: "
@@ -166,9 +167,9 @@ class [[nodiscard(
 
   /// The accumulator stage, 0 to NumStages - 1.
   __device__ __forceinline__ uint32_t index() const { return stage_.index(); }
-  /// Where to sum.
+  /// The accumulator that the MMAs sum in.
   __device__ __forceinline__ typename Pipeline::Accumulator accumulator() const { return stage_.accumulator(); }
-  /// The full barrier of the stage, to look at: the scope commits to it by itself.
+  /// The full barrier of the stage, for inspection: the scope commits to it at its end.
   __device__ __forceinline__ MbarPtr mbar() const { return stage_.mbar(); }
 
  private:
@@ -176,7 +177,7 @@ class [[nodiscard(
 };
 
 /// The scope in which a warp loads an accumulator: `auto stage = consumer.acquire();`. It ends with the enclosing
-/// braces by any way; every thread then arrives and steps.
+/// braces, on every exit; every thread then arrives and steps.
 template <typename Pipeline>
 class [[nodiscard(
     "the accumulator is read until the scope ends, so that the scope needs a name: "
@@ -192,9 +193,9 @@ class [[nodiscard(
 
   /// The accumulator stage, 0 to NumStages - 1.
   __device__ __forceinline__ uint32_t index() const { return stage_.index(); }
-  /// What to load.
+  /// The accumulator to load.
   __device__ __forceinline__ typename Pipeline::Accumulator accumulator() const { return stage_.accumulator(); }
-  /// The empty barrier of the stage, to look at: the scope arrives on it by itself.
+  /// The empty barrier of the stage, for inspection: the scope arrives on it at its end.
   __device__ __forceinline__ MbarPtr mbar() const { return stage_.mbar(); }
 
  private:

@@ -1,5 +1,5 @@
-// The ring through which accumulators go from the tensor core to the warps that store them: a ProducerConsumerPipeline
-// whose stages lie in tensor memory.
+// The ring that carries accumulators from the tensor core to the warps that store them: a ProducerConsumerPipeline
+// whose stages are in tensor memory.
 #pragma once
 
 #include <bit>
@@ -25,8 +25,8 @@ class OutputConsumer;
 ///
 /// The producer is the thread that issues MMAs; the tensor core arrives on a stage's full barrier, through a commit.
 /// The consumers are the warps of the epilogue; they arrive on its empty barrier when they have loaded what they need.
-/// Waiting for a stage includes the `tcgen05.fence::after_thread_sync`, freeing it the `before_thread_sync`, without
-/// which what one thread does in tensor memory is not ordered with what another does, mbarrier or not.
+/// Waiting for a stage includes `tcgen05.fence::after_thread_sync`, and freeing it includes `before_thread_sync`:
+/// without them an mbarrier does not order what one thread does in tensor memory with what another does.
 /// @tparam AccumulatorType  a TmemTensor, which also says how many blocks' tensor cores work together.
 /// @tparam NumStages        accumulators; 2 let the epilogue of one tile overlap with the MMAs of the next.
 /// Source: chapters/10_warp_specialized_gemm.
@@ -47,10 +47,10 @@ class OutputTilePipeline {
 
   static constexpr int num_stages = NumStages;                  ///< accumulators
   static constexpr int cta_group = AccumulatorType::cta_group;  ///< blocks whose tensor cores work together
-  /// Columns to allocate: what the accumulators take, rounded up to a power of two that can be had.
+  /// Columns to allocate: what the accumulators take, rounded up to a legal power of two.
   static constexpr int tmem_columns = static_cast<int>(std::bit_ceil(
       static_cast<unsigned>(NumStages * Accumulator::tmem_columns < 32 ? 32 : NumStages * Accumulator::tmem_columns)));
-  using Allocation = TmemAllocation<tmem_columns, cta_group>;  ///< what takes them
+  using Allocation = TmemAllocation<tmem_columns, cta_group>;  ///< what allocates them
 
   /// @param barriers  in shared memory.
   /// @param address   of the first accumulator in tensor memory: `Allocation::address()`.
@@ -61,19 +61,19 @@ class OutputTilePipeline {
   ///
   /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
   /// @param storage             the barriers: a BarrierArray in shared memory.
-  /// @param producer_arv_count  arrivals that hand over an accumulator: 1, the commit.
-  /// @param consumer_arv_count  arrivals that free it: the threads of the epilogue, or its warps.
-  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arv_count, int32_t consumer_arv_count) {
-    Pipeline{storage}.init_mbars(producer_arv_count, consumer_arv_count);
+  /// @param producer_arrive_count  arrivals that hand over an accumulator: 1, the commit.
+  /// @param consumer_arrive_count  arrivals that free it: the threads of the epilogue, or its warps.
+  __device__ static void init_barriers(MbarPtr storage, int32_t producer_arrive_count, int32_t consumer_arrive_count) {
+    Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
-  // ---- Asking and waiting ------------------------------------------------------------------------------------------
+  // ---- Asking and waiting -------------------------------------------------------------------------------------------
 
   /// Whether the next accumulator is free, at once. Asked by the MMA thread, and answered by the epilogue's arrivals;
   /// go on by `wait_epilogue_if_needed(answer)`.
   __device__ __forceinline__ bool try_acquire_mma() const { return pipeline_.try_wait_consumer(); }
 
-  /// Whether the next accumulator is summed up, at once. Asked by each thread of the epilogue, and answered by the
+  /// Whether the next accumulator is summed, at once. Asked by each thread of the epilogue, and answered by the
   /// tensor core; go on by `wait_mma_if_needed(answer)`.
   __device__ __forceinline__ bool try_acquire_epilogue() const { return pipeline_.try_wait_producer(); }
 
@@ -89,7 +89,7 @@ class OutputTilePipeline {
     cuda::ptx::tcgen05_fence_after_thread_sync();
   }
 
-  // ---- Where things are --------------------------------------------------------------------------------------------
+  // ---- Where things are ---------------------------------------------------------------------------------------------
 
   /// The stage that the MMA thread sums in next, 0 to NumStages - 1. By that thread: the position is its own.
   __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
@@ -111,7 +111,7 @@ class OutputTilePipeline {
     return Accumulator(tmem_offset(address_, 0, stage * Accumulator::tmem_columns));
   }
 
-  // ---- Signals and steps, which the handles make -------------------------------------------------------------------
+  // ---- Signals and steps, which the handles make --------------------------------------------------------------------
 
   /// The tensor core hands stage `stage` to the epilogue, when the MMAs of the calling thread are done. By that thread.
   __device__ __forceinline__ void signal_epilogue(uint32_t stage) const {
@@ -130,9 +130,9 @@ class OutputTilePipeline {
   /// The epilogue goes on to its next stage. Called by each of its threads.
   __device__ __forceinline__ void consumer_step() { pipeline_.consumer_step(); }
 
-  // ---- Handles that must be released -------------------------------------------------------------------------------
+  // ---- Handles that must be released --------------------------------------------------------------------------------
 
-  /// Waits until the next accumulator is free, and gives it as a handle whose `release()` cannot be forgotten.
+  /// Waits until the next accumulator is free, and returns it as a handle whose `release()` cannot be forgotten.
   ///
   /// Called by the one thread that issues the MMAs.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
@@ -144,7 +144,7 @@ class OutputTilePipeline {
     return {*this, acquired_at};
   }
 
-  /// Waits until the next accumulator is summed up, and gives it as a handle whose exit cannot be forgotten.
+  /// Waits until the next accumulator is summed, and returns it as a handle whose exit cannot be forgotten.
   ///
   /// Called by every thread of the epilogue's warps. Parameters as for `acquire_mma`.
   [[nodiscard(
@@ -158,7 +158,7 @@ class OutputTilePipeline {
   /// Waits until the epilogue has freed every accumulator that was handed to it.
   ///
   /// Called by the MMA thread after its last stage, where nothing else (such as MmaWarp) waits for the epilogue before
-  /// tensor memory is given back.
+  /// tensor memory is deallocated.
   __device__ __forceinline__ void drain_producer() {
 #pragma unroll 1
     for (int stage = 0; stage < NumStages; ++stage) {
@@ -167,7 +167,7 @@ class OutputTilePipeline {
     }
   }
 
-  // ---- The roles' views --------------------------------------------------------------------------------------------
+  // ---- The roles' views ---------------------------------------------------------------------------------------------
 
   /// The view of the thread that issues MMAs.
   __device__ __forceinline__ OutputProducer<OutputTilePipeline> producer() {
@@ -179,8 +179,8 @@ class OutputTilePipeline {
     return OutputConsumer<OutputTilePipeline>(*this);
   }
 
-  /// The view of a kernel in which each step of K has an accumulator of its own: it goes hand in hand with the tiles
-  /// that `input` brings, and the epilogue sees both.
+  /// The view of a kernel in which each k-tile has an accumulator of its own: the accumulators go together with the
+  /// tiles that `input` brings, and the epilogue sees both.
   template <typename InputPipeline>
   __device__ __forceinline__ PerKViews<InputPipeline, OutputTilePipeline> per_k(InputPipeline& input) {
     return PerKViews<InputPipeline, OutputTilePipeline>(input, *this);
@@ -204,7 +204,7 @@ class OutputProducer {
     return MmaScope<Pipeline>(acquire_stage(acquired_at));
   }
 
-  /// Waits until the next accumulator is free, and gives it as a handle that must be released. Parameters as for
+  /// Waits until the next accumulator is free, and returns it as a handle that must be released. Parameters as for
   /// `acquire`.
   [[nodiscard(
       "an MmaStage must be kept and released: auto stage = producer.acquire_stage(); ... "
@@ -237,7 +237,7 @@ class OutputConsumer {
   /// Made by `OutputTilePipeline::consumer()`.
   __device__ __forceinline__ explicit OutputConsumer(Pipeline& pipeline) : pipeline_(&pipeline) {}
 
-  /// Waits until the next accumulator is summed up; the scope that it returns arrives and steps when it ends.
+  /// Waits until the next accumulator is summed; the scope that it returns arrives and steps when it ends.
   ///
   /// Called by every thread of the epilogue, when the consumer arrive count includes each.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
@@ -245,7 +245,7 @@ class OutputConsumer {
     return EpilogueScope<Pipeline>(acquire_stage(acquired_at));
   }
 
-  /// Waits until the next accumulator is summed up, and gives it as a handle that must be released. Parameters as for
+  /// Waits until the next accumulator is summed, and returns it as a handle that must be released. Parameters as for
   /// `acquire`.
   [[nodiscard(
       "an EpilogueStage must be kept and released: auto stage = consumer.acquire_stage(); ... "

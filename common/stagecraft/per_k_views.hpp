@@ -1,7 +1,7 @@
-// Both pipelines of a kernel in step: each group of input tiles has an accumulator of its own, and the epilogue, which
-// adds the accumulators up, sees the tiles beside it. For scales that the tensor core cannot apply, as of blockwise
-// FP8: the epilogue multiplies each step's sums by the scales that came with its tiles. OutputTilePipeline::per_k()
-// gives it.
+// Both pipelines of a kernel together: each group of input tiles has an accumulator of its own, and the epilogue, which
+// adds the accumulators up, sees the tiles as well. It serves scales that the tensor core cannot apply, as those of
+// blockwise FP8: the epilogue multiplies the sums of each group by the scales that arrived with its tiles.
+// OutputTilePipeline::per_k() returns it.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@
 
 namespace stagecraft {
 
-/// The scope in which the MMA thread multiplies one group of tiles into an accumulator of its own. At its end, by
-/// whatever way, the tensor core frees the tiles for its part and hands over the accumulator, through two commits.
+/// The scope in which the MMA thread multiplies one group of tiles into an accumulator of its own. On every
+/// exit, two commits make the tensor core free the tiles for its part and hand over the accumulator.
 template <typename InputPipeline, typename OutputPipeline>
 class [[nodiscard(
-    "the step lasts until the scope ends, so that the scope needs a name: auto step = per_k.mma();")]] MmaKStage {
+    "the stage is held until the scope ends, so that the scope needs a name: auto stage = per_k.mma();")]] MmaKStage {
  public:
   /// Made by `PerKViews::mma()`, which has waited for both.
   __device__ __forceinline__ MmaKStage(typename InputPipeline::ConsumerStage && input,
@@ -33,9 +33,9 @@ class [[nodiscard(
     std::move(output_).release();
   }
 
-  /// The tiles of step `k` of the group.
+  /// The tiles of k-tile `k` of the group.
   __device__ __forceinline__ auto tile(int k = 0) const { return input_.tile(k); }
-  /// Where to sum; what it held before is nobody's any more, so that the first MMA overwrites it.
+  /// The accumulator to sum in; its old values are not needed, so that the first MMA overwrites them.
   __device__ __forceinline__ typename OutputPipeline::Accumulator accumulator() const { return output_.accumulator(); }
 
  private:
@@ -43,11 +43,11 @@ class [[nodiscard(
   typename OutputPipeline::ProducerStage output_;
 };
 
-/// The scope in which a thread of the epilogue loads one step's accumulator, and reads what else came with its tiles.
-/// At its end, by whatever way, it arrives on the empty barriers of both.
+/// The scope in which a thread of the epilogue loads the accumulator of one group, and reads what else arrived with its
+/// tiles. On every exit it arrives on the empty barriers of both.
 template <typename InputPipeline, typename OutputPipeline>
 class [[nodiscard(
-    "the step lasts until the scope ends, so that the scope needs a name: auto step = "
+    "the stage is held until the scope ends, so that the scope needs a name: auto stage = "
     "per_k.epilogue();")]] EpilogueKStage {
  public:
   /// Made by `PerKViews::epilogue()`, which has waited for both.
@@ -64,9 +64,9 @@ class [[nodiscard(
     std::move(output_).release();
   }
 
-  /// The tiles of step `k` of the group, of which the epilogue reads the scales.
+  /// The tiles of k-tile `k` of the group, of which the epilogue reads the scales.
   __device__ __forceinline__ auto tile(int k = 0) const { return input_.tile(k); }
-  /// What to load.
+  /// The accumulator to load.
   __device__ __forceinline__ typename OutputPipeline::Accumulator accumulator() const { return output_.accumulator(); }
 
  private:
@@ -74,8 +74,8 @@ class [[nodiscard(
   typename OutputPipeline::ConsumerStage output_;
 };
 
-/// The two pipelines of a kernel that sums each step of K by itself. It refers to both, and moves the calling thread's
-/// positions in both.
+/// The two pipelines of a kernel that sums each group of k-tiles separately. It refers to both, and moves the calling
+/// thread's positions in both.
 ///
 /// Both the tensor core and the epilogue read the tiles, so that the input pipeline's consumer arrive count is 1 (the
 /// commit) and the threads of the epilogue; the output pipeline's is the threads of the epilogue.
@@ -86,7 +86,7 @@ class PerKViews {
   __device__ __forceinline__ PerKViews(InputPipeline& input, OutputPipeline& output)
       : input_(&input), output_(&output) {}
 
-  /// The MMA thread waits for an accumulator to be free and for the next tiles: `auto step = per_k.mma();`.
+  /// The MMA thread waits for an accumulator to be free and for the next tiles: `auto stage = per_k.mma();`.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
   __device__ __forceinline__ MmaKStage<InputPipeline, OutputPipeline> mma(SourceLine acquired_at = SourceLine::here()) {
     auto output = output_->acquire_mma(acquired_at);
@@ -94,8 +94,8 @@ class PerKViews {
     return {std::move(input), std::move(output)};
   }
 
-  /// A thread of the epilogue waits for the next accumulator, and for its tiles, which came before:
-  /// `auto step = per_k.epilogue();`. Called by each thread of the epilogue's warps. Parameters as for `mma`.
+  /// A thread of the epilogue waits for the next accumulator, and for its tiles, which arrived before:
+  /// `auto stage = per_k.epilogue();`. Called by each thread of the epilogue's warps. Parameters as for `mma`.
   __device__ __forceinline__ EpilogueKStage<InputPipeline, OutputPipeline> epilogue(
       SourceLine acquired_at = SourceLine::here()) {
     auto output = output_->acquire_epilogue(acquired_at);

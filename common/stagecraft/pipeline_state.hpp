@@ -1,4 +1,4 @@
-// Where somebody is in a ring of stages: the stage in hand, and how often the ring has gone round, modulo two.
+// A role's position in a ring of stages: the stage in hand, and the number of rounds through the ring, modulo two.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,8 +17,8 @@ class PipelineState {
 
  public:
   /// @param index  the first stage to use, 0 to NumStages - 1.
-  /// @param phase  the parity to wait for there: 0 for "until somebody has filled it", 1 for "until it is free",
-  ///               which a fresh barrier already is.
+  /// @param phase  the parity to wait for there: 0 for "until the producer has filled it", 1 for "until it is free",
+  ///               which holds at once for a fresh barrier.
   __host__ __device__ constexpr explicit PipelineState(uint32_t index = 0, uint32_t phase = 0)
       : index_(index), phase_(phase) {}
 

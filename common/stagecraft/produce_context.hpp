@@ -1,5 +1,5 @@
-// Filling one stage as a scope: waits on entry, steps on leaving, by whatever way. ProducerConsumerPipeline::produce()
-// gives it. Chapter 05 builds it.
+// Filling one stage as a scope: it waits on entry and steps on every exit. ProducerConsumerPipeline::produce() returns
+// it. Chapter 05 builds it.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,8 @@ namespace stagecraft {
 
 /// The scope in which the calling thread fills a stage: `auto stage = ring.produce();`.
 ///
-/// It ends with the enclosing braces, also by `continue`, `break` or `return`, so that nothing can be forgotten, and
-/// nothing can be ended early or handed on: where that is wanted, acquire a ProducerStage.
-/// Source: chapters/05_scopes.
+/// It ends with the enclosing braces, also by `continue`, `break` or `return`, so that nothing can be forgotten. It
+/// cannot be ended early or handed on: acquire a ProducerStage for that. Source: chapters/05_scopes.
 template <int NumStages>
 class [[nodiscard(
     "the stage is produced until the scope ends, so that the scope needs a name: "
@@ -30,7 +29,7 @@ class [[nodiscard(
   /// The stage, 0 to NumStages - 1. Called in the scope, any number of times, as `mbar()` is.
   __device__ __forceinline__ uint32_t index() const { return stage_.index(); }
 
-  /// The full barrier of the stage: arrive on it, announce bytes to it, give it to copies or to `tcgen05.commit`.
+  /// The full barrier of the stage: arrive on it, announce bytes to it, pass it to copies or to `tcgen05.commit`.
   __device__ __forceinline__ MbarPtr mbar() const { return stage_.mbar(); }
 
  private:

@@ -1,5 +1,6 @@
-// A ring of stages between two roles: the producer fills a stage and turns its full barrier, the consumer uses it up
-// and turns its empty barrier. Chapter 02 builds the ring by hand; this type is what chapter 03 makes of it.
+// A ring of stages between two roles: the producer fills a stage and completes a phase of its full barrier, the
+// consumer uses it up and completes a phase of its empty barrier. Chapter 02 builds the ring by hand; chapter 03 builds
+// this type.
 #pragma once
 
 #include <concepts>
@@ -20,7 +21,7 @@ namespace stagecraft {
 ///
 /// Every thread of the block constructs one over the same barriers; the barriers are shared, the positions are the
 /// thread's. A producer uses only the producer half of the methods (and waits for the consumer), a consumer the other.
-/// The type knows nothing of what a stage holds. What is not said to wait or to order memory does neither.
+/// The type knows nothing about what a stage holds. A method waits or orders memory only where its comment says so.
 /// Source: chapters/03_producer_consumer_pipeline.
 template <int NumStages>
 class ProducerConsumerPipeline {
@@ -51,7 +52,7 @@ class ProducerConsumerPipeline {
     }
   }
 
-  // ---- Waiting -----------------------------------------------------------------------------------------------------
+  // ---- Waiting ------------------------------------------------------------------------------------------------------
 
   /// The consumer waits until the producer has filled the consumer's current stage.
   ///
@@ -66,8 +67,8 @@ class ProducerConsumerPipeline {
   /// The producer waits until the consumers have freed the producer's current stage.
   ///
   /// Called by every thread that will write the stage, or have it written: the consumers' reads before their arrivals
-  /// stay before that. Does not advance. The first `NumStages` calls return at once, because the producer starts on
-  /// phase 1 and a fresh barrier counts its phase 1 as complete.
+  /// are ordered before those writes. Does not advance. The first `NumStages` calls return at once, because the
+  /// producer starts on phase 1 and a fresh barrier counts its phase 1 as complete.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
   __device__ void wait_consumer(uint32_t hint = 0) const {
@@ -106,7 +107,7 @@ class ProducerConsumerPipeline {
     if (!already_ready) wait_consumer(hint);
   }
 
-  // ---- Barriers and positions --------------------------------------------------------------------------------------
+  // ---- Barriers and positions ---------------------------------------------------------------------------------------
 
   /// The full barrier of a stage: the producer, or the copy engine on its behalf, arrives here. Called by any thread.
   __device__ MbarPtr producer_mbar(uint32_t stage) const { return full_ + stage; }
@@ -127,9 +128,10 @@ class ProducerConsumerPipeline {
   /// The consumer goes on to its next stage. Called by every consuming thread, after the stage was freed.
   __device__ void consumer_step() { consumer_.step(); }
 
-  // ---- Handles that must be released -------------------------------------------------------------------------------
+  // ---- Handles that must be released --------------------------------------------------------------------------------
 
-  /// Waits until the producer's current stage is free, and gives it as a handle whose `release()` cannot be forgotten.
+  /// Waits until the producer's current stage is free, and returns it as a handle whose `release()` cannot be
+  /// forgotten.
   ///
   /// Called by every producing thread; one handle at a time, because the position moves with its release. Orders as
   /// `wait_consumer()` does.
@@ -143,7 +145,7 @@ class ProducerConsumerPipeline {
     return {*this, producer_stage(), producer_mbar(producer_stage()), acquired_at};
   }
 
-  /// Waits until the consumer's current stage is filled, and gives it as a handle whose exit cannot be forgotten.
+  /// Waits until the consumer's current stage is filled, and returns it as a handle whose exit cannot be forgotten.
   ///
   /// Called by every consuming thread; one handle at a time, because the position moves with its release. Orders as
   /// `wait_producer()` does. Parameters as for `acquire_producer`.
@@ -155,7 +157,7 @@ class ProducerConsumerPipeline {
     return {*this, consumer_stage(), consumer_mbar(consumer_stage()), acquired_at};
   }
 
-  // ---- Scopes ------------------------------------------------------------------------------------------------------
+  // ---- Scopes -------------------------------------------------------------------------------------------------------
 
   /// Waits until the producer's current stage is free; the scope that it returns steps when it ends.
   ///
@@ -175,8 +177,8 @@ class ProducerConsumerPipeline {
     return ConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
   }
 
-  /// Waits until the consumer's current stage is filled; the scope that it returns only steps when it ends, so that
-  /// somebody arrives inside it.
+  /// Waits until the consumer's current stage is filled; the scope that it returns only steps when it ends: the
+  /// arrivals are made inside it.
   ///
   /// Called by every consuming thread: `auto stage = ring.consume_explicit();`. Orders as `wait_producer()` does.
   /// Parameters as for `acquire_producer`.
@@ -207,7 +209,7 @@ class ProducerConsumerPipeline {
     return std::forward<Body>(body)(stage);
   }
 
-  // ---- Both at once ------------------------------------------------------------------------------------------------
+  // ---- Both at once -------------------------------------------------------------------------------------------------
 
   /// Waits until the current stage is free, arrives on its full barrier, steps: a producer that only counts.
   ///

@@ -1,5 +1,5 @@
 // A stage that is being filled, as a handle that cannot be forgotten. ProducerConsumerPipeline::acquire_producer()
-// gives it. Chapter 04 builds it.
+// returns it. Chapter 04 builds it.
 #pragma once
 
 #include <cstdint>
@@ -45,10 +45,9 @@ class ProducerStage {
     return index_;
   }
 
-  /// The full barrier of the stage: arrive on it, announce bytes to it, give it to copies or to `tcgen05.commit`.
+  /// The full barrier of the stage: arrive on it, announce bytes to it, pass it to copies or to `tcgen05.commit`.
   ///
-  /// Called by any holder; the phase completes after as many arrivals as `init_mbars` was told, and all announced
-  /// bytes.
+  /// Called by any holder; the phase completes after as many arrivals as `init_mbars` set, and all announced bytes.
   __device__ __forceinline__ MbarPtr mbar() const {
     obligation_.use();
     return mbar_;

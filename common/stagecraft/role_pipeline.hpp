@@ -11,7 +11,7 @@
 
 namespace stagecraft {
 
-/// What the methods of a RolePipeline require: the compiler names these where one calls the other role's method.
+/// What the methods of a RolePipeline require: the compiler names these where a program calls the other role's method.
 template <bool IsProducer>
 concept only_producers_may_call_this = IsProducer;
 template <bool IsProducer>
@@ -23,7 +23,7 @@ concept only_consumers_may_call_this = !IsProducer;
 /// object. A stage may have several barriers, one per sub-stage, when its parts are filled or freed one by one: there
 /// are NumberOfStages * ProducerSubStages producer barriers (full) and NumberOfStages * ConsumerSubStages consumer
 /// barriers (empty), those of one stage side by side. The producer starts on phase 1, so that its first round does not
-/// wait. What is not said to wait or to order memory does neither.
+/// wait. A method waits or orders memory only where its comment says so.
 /// @tparam CtaGroup  blocks whose tensor cores work together, 1 or 2: for `commit_mma`.
 /// Source: chapters/06_role_pipeline.
 template <int NumberOfStages, bool IsProducer = true, int ProducerSubStages = 1, int ConsumerSubStages = 1,
@@ -79,13 +79,13 @@ class RolePipeline {
     return consumer_mbar_base_ + state_.index() * ConsumerSubStages + SubStage;
   }
 
-  // ---- The producer ------------------------------------------------------------------------------------------------
+  // ---- The producer -------------------------------------------------------------------------------------------------
 
   /// Waits until the consumers have freed the current stage, or this sub-stage of it; in the first round, returns at
   /// once.
   ///
-  /// Called by every thread that will write there, or have it written: the consumers' reads before their arrivals stay
-  /// before that. Does not step.
+  /// Called by every thread that will write there, or have it written: the consumers' reads before their arrivals are
+  /// ordered before those writes. Does not step.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
   template <int SubStage = 0>
@@ -95,14 +95,14 @@ class RolePipeline {
 
   /// Counts one arrival on the full barrier (of sub-stage 0) and steps: what the thread wrote is there.
   ///
-  /// Called by each thread that the producer arrive count includes. What it wrote before is visible to who waits.
+  /// Called by each thread that the producer arrive count includes. A thread that waits sees what it wrote before.
   /// Source: PTX ISA, "mbarrier.arrive" (release, at the scope of the block).
   __device__ __forceinline__ void commit() requires only_producers_may_call_this<IsProducer> {
     arrive(producer_mbar());
     step();
   }
 
-  /// Lets the tensor core arrive on the full barrier when the MMAs issued so far are done. Does not step.
+  /// Makes the tensor core arrive on the full barrier when the MMAs issued so far are done. Does not step.
   ///
   /// Called by a whole converged warp; its elected lane commits, and must be the one that issued the MMAs. sm_100 only.
   /// Source: PTX ISA, "tcgen05.commit".
@@ -118,7 +118,7 @@ class RolePipeline {
     if (elect != 0) commit_mmas<CtaGroup>(producer_mbar());
   }
 
-  // ---- The consumer ------------------------------------------------------------------------------------------------
+  // ---- The consumer -------------------------------------------------------------------------------------------------
 
   /// Waits until the producer has filled the current stage (its sub-stage 0). Does not step.
   ///
@@ -149,9 +149,9 @@ class RolePipeline {
     arrive(consumer_mbar<SubStage>());
   }
 
-  // ---- Both --------------------------------------------------------------------------------------------------------
+  // ---- Both ---------------------------------------------------------------------------------------------------------
 
-  /// Goes on to the next stage. Called by all threads of the role: by a producer after `commit_mma()` or after giving
+  /// Goes on to the next stage. Called by all threads of the role: by a producer after `commit_mma()` or after passing
   /// `producer_mbar()` to copies; by a consumer after freeing all sub-stages without a step.
   __device__ __forceinline__ void step() { state_.step(); }
 

@@ -8,12 +8,12 @@
 
 namespace stagecraft {
 
-/// Chunks of shared memory change places so that a column of a tile meets all banks.
+/// Permutes chunks of shared memory so that a column of a tile is spread over all banks.
 ///
-/// Of an address, bytes_32 exchanges bit 4 with bit 7 by exclusive or, bytes_64 bits 5:4 with 8:7, bytes_128 bits 6:4
-/// with 9:7: chunks of 16 bytes. bytes_128_atom_32 moves chunks of 32 bytes, bits 6:5 with 8:7, for tf32 operands that
-/// are contiguous along M or N; only sm_100 has it. The numbers are those of the driver.
-/// Source: CUDA driver API, CUtensorMapSwizzle; PTX ISA, "Swizzling modes".
+/// In the address, bytes_32 replaces bit 4 by its exclusive or with bit 7, bytes_64 bits 5:4 by that with 8:7,
+/// bytes_128 bits 6:4 by that with 9:7: they move chunks of 16 bytes. bytes_128_atom_32 moves chunks of 32 bytes, bits
+/// 6:5 with 8:7, for tf32 operands that are contiguous along M or N; only sm_100 has it. The numbers are those of the
+/// driver. Source: CUDA driver API, CUtensorMapSwizzle; PTX ISA, "Swizzling modes".
 enum class Swizzle : uint8_t { none = 0, bytes_32 = 1, bytes_64 = 2, bytes_128 = 3, bytes_128_atom_32 = 4 };
 
 /// Bytes of one row of a tile under this swizzle; 16 without one, where a row is a single chunk.
@@ -26,7 +26,7 @@ __host__ __device__ constexpr uint32_t swizzle_span(Swizzle swizzle) {
   }
 }
 
-/// Bytes that one chunk holds: what stays together.
+/// Bytes of one chunk, which the swizzle moves as a whole.
 __host__ __device__ constexpr uint32_t swizzle_atom(Swizzle swizzle) {
   return swizzle == Swizzle::bytes_128_atom_32 ? 32 : 16;
 }
@@ -36,9 +36,9 @@ __host__ __device__ constexpr uint32_t swizzle_rows(Swizzle swizzle) {
   return swizzle == Swizzle::bytes_128_atom_32 ? 4 : 8;
 }
 
-/// Where a byte that belongs at shared-memory address `address` of an unswizzled tile lies in the swizzled one.
+/// The address, in a swizzled tile, of the byte that an unswizzled tile has at shared-memory address `address`.
 ///
-/// It permutes absolute addresses: the start of the tile plays no part. Applied twice, it gives the address back.
+/// It permutes absolute addresses: the start of the tile plays no part. Applied twice, it returns the original address.
 __host__ __device__ constexpr uint32_t swizzled(uint32_t address, Swizzle swizzle) {
   const uint32_t atom = swizzle_atom(swizzle);
   const uint32_t chunks = swizzle_span(swizzle) / atom - 1;

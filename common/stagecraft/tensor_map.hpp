@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-/// Why there is no tensor map: the rule that its description breaks, or what the driver lacks.
+/// The reason why a tensor map cannot be made: the rule that its description breaks, or what the driver lacks.
 ///
 /// Every kernel file with tiles includes this header, and the strings of the standard exceptions would cost a second of
 /// each compilation.
@@ -42,12 +42,12 @@ class TensorMapError : public std::exception {
 /// One dimension of a tensor map, innermost first.
 struct TensorMapDimension {
   uint64_t extent = 1;     ///< elements, 1 to 2^32
-  uint64_t stride = 0;     ///< bytes from one index to the next, a multiple of 16; of no meaning for the innermost
+  uint64_t stride = 0;     ///< bytes from one index to the next, a multiple of 16; ignored for the innermost
   uint32_t box = 1;        ///< indices that a box spans, 1 to 256
-  uint32_t traversal = 1;  ///< take every so many of them, 1 to 8; of no meaning for the innermost
+  uint32_t traversal = 1;  ///< distance between the indices that are taken, 1 to 8; ignored for the innermost
 };
 
-/// What reads beyond the tensor give.
+/// The values that reads beyond the tensor return.
 enum class OutOfBounds : uint8_t { zero, nan };
 
 namespace detail {
@@ -155,20 +155,20 @@ CUtensorMap make_tensor_map(const T* address, std::initializer_list<TensorMapDim
   return make_tensor_map(address, dimensions.begin(), dimensions.size(), swizzle, out_of_bounds);
 }
 
-// ---- From tiles ----------------------------------------------------------------------------------------------------
+// ---- From tiles -----------------------------------------------------------------------------------------------------
 
 /// The type of the matrix elements from which a tile of `Element` is copied: float for tf32, else its own.
 template <TileElement Element>
 using matrix_element = std::conditional_t<std::is_same_v<Element, tf32>, float, Element>;
 
 /// The tensor map by which `copy_tile` fills tiles of type `T` from a matrix: element type, box, swizzle and the order
-/// of the dimensions are the tile's, so that what the tensor core then reads is what was meant. The map remembers the
-/// tile, so that a kernel cannot copy another by it.
+/// of the dimensions are the tile's, so that the tensor core reads what was meant. The map's type names the tile, so
+/// that a kernel cannot copy another tile by it.
 ///
-/// A matrix of a tile that is contiguous along K (Major::k) is row-major: rows x columns. One of a tile that is
-/// contiguous along M or N (Major::mn) is column-major: its columns lie one after the other.
+/// The matrix is row-major (rows x columns) for a tile that is contiguous along K (Major::k), and column-major, with
+/// one column after the other, for a tile that is contiguous along M or N (Major::mn).
 /// @param address        device address of element (0, 0), 16-byte aligned.
-/// @param rows, columns  of the whole matrix, along M or N and along K. What a tile has beyond them reads as zero.
+/// @param rows, columns  of the whole matrix, along M or N and along K. Elements of a tile beyond them read as zero.
 /// @param stride         bytes from one row (of Major::mn: column) to the next; 0 if there is no gap.
 /// @throws as `make_tensor_map`.
 template <typename T>

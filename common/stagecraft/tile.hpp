@@ -1,5 +1,5 @@
-// Tiles in shared memory whose type says all there is to know about them: element, shape, swizzle, which index is
-// contiguous. The tensor map, the copy and the descriptor are all made from the type, so that they cannot disagree.
+// Tiles in shared memory whose type says everything about them: element, shape, swizzle, which index is contiguous. The
+// tensor map, the copy and the descriptor are all made from the type, so that they cannot disagree.
 #pragma once
 
 #include <cuda.h>
@@ -20,8 +20,8 @@ inline constexpr uint32_t kSharedBytesPerBlock = 227 * 1024;
 /// Which index of an operand runs through contiguous memory: k (its columns), or m of A and n of B (its rows).
 enum class Major : uint8_t { k = 0, mn = 1 };
 
-/// Bytes to which a tile must be aligned: as far as its swizzle's pattern repeats, and no less than the 128 bytes that
-/// the copy engine wants.
+/// Bytes to which a tile must be aligned: the period of its swizzle's pattern, and at least the 128 bytes that the copy
+/// engine needs.
 __host__ __device__ constexpr uint32_t tile_alignment(Swizzle swizzle) { return 8 * swizzle_span(swizzle); }
 
 /// A matrix of `Rows` x `Columns` elements in shared memory, laid out as the copy engine writes it and the tensor core
@@ -62,15 +62,15 @@ struct alignas(tile_alignment(TileSwizzle)) Tile {
                 "of 8, the lines that the tensor core takes together");
   static_assert(lines <= 256, "Tile: a box has at most 256 lines (Rows for Major::k, Columns for Major::mn)");
 
-  /// Where element (row, column) would lie without the swizzle, in bytes from the start of the tile: what descriptors
-  /// count in, because the tensor core swizzles the addresses that it computes.
+  /// The offset of element (row, column) without the swizzle, in bytes from the start of the tile: descriptors use it,
+  /// because the tensor core swizzles the addresses that it computes.
   __host__ __device__ static constexpr uint32_t linear_offset_of(int row, int column) {
     const uint32_t index = TileMajor == Major::k ? column : row;
     const uint32_t line = TileMajor == Major::k ? row : column;
     return index / box_elements * bytes_per_box + line * swizzle_span(TileSwizzle) + index % box_elements * bits / 8;
   }
 
-  /// Where element (row, column) lies, in bytes from the start of the tile; of 4-bit elements, the byte that it shares.
+  /// The offset of element (row, column), in bytes from the start of the tile; for 4-bit elements, of the shared byte.
   __host__ __device__ static constexpr uint32_t offset_of(int row, int column) {
     return swizzled(linear_offset_of(row, column), TileSwizzle);
   }
@@ -86,7 +86,8 @@ struct alignas(tile_alignment(TileSwizzle)) Tile {
   unsigned char storage[bytes];  ///< the boxes
 };
 
-/// A row-major matrix in shared memory without swizzle: scales per row, biases, what no MMA reads. One copy brings it.
+/// A row-major matrix in shared memory without swizzle, for what no MMA reads: scales per row, biases. One copy fills
+/// it.
 template <TileElement Element, int Rows, int Columns>
 struct alignas(128) PlainTile {
   using element_type = Element;                                 ///< what the matrix is made of
@@ -97,9 +98,9 @@ struct alignas(128) PlainTile {
 
   static_assert(Rows >= 1 && Rows <= 256 && Columns >= 1 && Columns <= 256,
                 "PlainTile: Rows and Columns must be 1 to 256, what one copy can bring");
-  static_assert(Columns * bits % 128 == 0, "PlainTile: a row must be a multiple of 16 bytes, as the copy engine wants");
+  static_assert(Columns * bits % 128 == 0, "PlainTile: a row must be a multiple of 16 bytes, as the copy engine needs");
 
-  /// Where element (row, column) lies, in bytes from the start of the tile.
+  /// The offset of element (row, column), in bytes from the start of the tile.
   __host__ __device__ static constexpr uint32_t offset_of(int row, int column) {
     return (row * Columns + column) * bits / 8;
   }
@@ -118,7 +119,7 @@ struct alignas(128) PlainTile {
 /// Scale factors of a block-scaled operand in shared memory, one byte per row and block of K, in the order in which
 /// `tcgen05.cp` (.32x128b.warpx4) spreads them over tensor memory.
 ///
-/// They come in atoms of 128 rows x 4 blocks = 512 bytes, those along K one after the other.
+/// They are stored in atoms of 128 rows x 4 blocks = 512 bytes, those along K one after the other.
 /// @tparam Scale   `__nv_fp8_e8m0` (ue8m0), or `__nv_fp8_e4m3` for ue4m3.
 /// @tparam Rows    rows of A or B, a multiple of 128: pad B's.
 /// @tparam Blocks  blocks of 32 or 16 elements along K, a multiple of 4.
@@ -138,7 +139,7 @@ struct alignas(512) ScaleFactorTile {
   static_assert(Blocks >= 4 && Blocks % 4 == 0,
                 "ScaleFactorTile: Blocks must be a multiple of 4, the scale factors in one cell of tensor memory");
 
-  /// Where the scale factor of a row and a block lies, in bytes from the start of the tile.
+  /// The offset of the scale factor of a row and a block, in bytes from the start of the tile.
   __host__ __device__ static constexpr uint32_t offset_of(int row, int block) {
     const uint32_t atom = row / 128 * (Blocks / 4) + block / 4;
     return atom * bytes_per_atom + row % 32 * 16 + row % 128 / 32 * 4 + block % 4;
@@ -167,7 +168,7 @@ struct TileMap {
   using tile_type = T;  ///< what it was made for
   CUtensorMap map;      ///< what the copy engine takes
 
-  /// The map alone, which no longer knows its tile: for instructions, and for kernels that take any map.
+  /// The map alone, without the type of its tile: for instructions, and for kernels that take any map.
   __host__ __device__ operator const CUtensorMap&() const { return map; }
 };
 

@@ -29,10 +29,10 @@ __device__ __forceinline__ void for_each_box(T& tile, int row, int column, Copy 
 
 /// Asks for the tile of a matrix that starts at (row, column), and returns at once.
 ///
-/// Called by one thread. When the bytes (`bytes` of the tile, whatever lies beyond the matrix included) have come, the
-/// copy engine takes them off what was announced to `barrier`; who waits for that phase sees them.
-/// @param map          of the tile's type. From a bare CUtensorMap nobody sees that; from a TileMap, below, one does.
-/// @param row, column  of the matrix; the contiguous one a multiple of 16 bytes. What lies outside reads as zero.
+/// Called by one thread. When the bytes (`bytes` of the tile, including those beyond the matrix) have arrived, the copy
+/// engine subtracts them from what was announced to `barrier`; a thread that waits for that phase sees them.
+/// @param map          of the tile's type. A bare CUtensorMap cannot be checked for that; a TileMap, below, is.
+/// @param row, column  of the matrix; the contiguous one a multiple of 16 bytes. Elements outside read as zero.
 /// Source: PTX ISA, "cp.async.bulk.tensor".
 template <TileElement Element, int Rows, int Columns, Swizzle TileSwizzle, Major TileMajor>
 __device__ __forceinline__ void copy_tile(Tile<Element, Rows, Columns, TileSwizzle, TileMajor>& to,
@@ -42,8 +42,8 @@ __device__ __forceinline__ void copy_tile(Tile<Element, Rows, Columns, TileSwizz
   });
 }
 
-/// The same, for several blocks of a cluster at once: the tile comes to the same place in the shared memory of each,
-/// and counts at the barrier at the same place there.
+/// The same, for several blocks of a cluster at once: the tile goes to the same offset in the shared memory of each,
+/// and counts at the barrier at the same offset there.
 /// @param blocks  bit i: the block of rank i in the cluster gets the copy.
 template <TileElement Element, int Rows, int Columns, Swizzle TileSwizzle, Major TileMajor>
 __device__ __forceinline__ void copy_tile_to_blocks(Tile<Element, Rows, Columns, TileSwizzle, TileMajor>& to,
@@ -72,7 +72,7 @@ __device__ __forceinline__ void copy_tile(ScaleFactorTile<Scale, Rows, Blocks>& 
   cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_cluster, cuda::ptx::space_global, to.storage, &map, at, barrier);
 }
 
-// ---- By maps that know their tile ----------------------------------------------------------------------------------
+// ---- By maps that know their tile -----------------------------------------------------------------------------------
 
 /// Asks for a tile of any kind, as above, by a map that knows what it was made for: another tile does not compile.
 template <typename T, typename MappedTile>

@@ -1,5 +1,5 @@
 // What the stages of an InputTilePipeline hold: tiles of A and B, and scale factors where the kind of MMA has them. A
-// payload knows where tiles lie and how many bytes fill them, and nothing of barriers.
+// payload knows where its tiles are and how many bytes fill them, and nothing about barriers.
 #pragma once
 
 #include <concepts>
@@ -13,8 +13,9 @@ namespace stagecraft {
 /// The tiles of a ring in shared memory, as a value that a thread carries: a type that InputTilePipeline can be made
 /// of.
 ///
-/// `Storage` is what to declare in shared memory and to make the payload from. `tile(number)` gives the tiles of one
-/// step of K, as a structure `Tiles` of references, `num_tiles` of them; copies fill each with `bytes_per_tile` bytes.
+/// `Storage` is the type to declare in shared memory and to make the payload from. `tile(number)` returns the tiles of
+/// one k-tile, as a structure `Tiles` of references, and there are `num_tiles` of them; copies fill each with
+/// `bytes_per_tile` bytes.
 template <typename Payload>
 concept TilePayload = std::is_trivially_copyable_v<Payload> && requires(const Payload& payload, uint32_t number) {
   typename Payload::Storage;
@@ -24,8 +25,8 @@ concept TilePayload = std::is_trivially_copyable_v<Payload> && requires(const Pa
   { payload.tile(number) } -> std::same_as<typename Payload::Tiles>;
 };
 
-/// A tile of A and one of B for each step of K.
-/// @tparam NumTiles  steps of K in shared memory: NumGroupStages * KGroupSize of the pipeline.
+/// A tile of A and one of B for each k-tile.
+/// @tparam NumTiles  k-tiles in shared memory: NumGroupStages * KGroupSize of the pipeline.
 template <SharedTile ATileType, SharedTile BTileType, int NumTiles>
 class StandardTilePayload {
   static_assert(NumTiles >= 1, "StandardTilePayload: NumTiles must be at least 1");
@@ -34,7 +35,7 @@ class StandardTilePayload {
   using ATile = ATileType;  ///< of A: M x K
   using BTile = BTileType;  ///< of B: N x K
 
-  /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
+  /// What is in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
     ATile a[NumTiles];  ///< tiles of A
     BTile b[NumTiles];  ///< tiles of B
@@ -43,19 +44,19 @@ class StandardTilePayload {
                 "StandardTilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; use "
                 "fewer stages, a smaller k-group or smaller tiles");
 
-  /// The tiles of one step of K.
+  /// The tiles of one k-tile.
   struct Tiles {
     ATile& a;  ///< tile of A
     BTile& b;  ///< tile of B
   };
 
-  static constexpr int num_tiles = NumTiles;                               ///< steps of K in shared memory
-  static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes;  ///< that the copies of one step of K bring
+  static constexpr int num_tiles = NumTiles;                               ///< k-tiles in shared memory
+  static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes;  ///< of one k-tile, which its copies bring
 
   /// @param storage  in shared memory.
   __device__ __forceinline__ explicit StandardTilePayload(Storage& storage) : storage_(&storage) {}
 
-  /// The tiles of step `number` of K, 0 to num_tiles - 1. Any thread.
+  /// The tiles of k-tile `number`, 0 to num_tiles - 1. Any thread.
   __device__ __forceinline__ Tiles tile(uint32_t number) const { return {storage_->a[number], storage_->b[number]}; }
 
  private:
@@ -63,7 +64,7 @@ class StandardTilePayload {
 };
 
 /// A tile of A, one of B, and the scale factors of both, for the block-scaled kinds of MMA (MXFP8, MXFP4, NVFP4).
-/// @tparam NumTiles  steps of K in shared memory: NumGroupStages * KGroupSize of the pipeline.
+/// @tparam NumTiles  k-tiles in shared memory: NumGroupStages * KGroupSize of the pipeline.
 template <SharedTile ATileType, SharedTile BTileType, SharedTile SfaTileType, SharedTile SfbTileType, int NumTiles>
 class BlockScaledTilePayload {
   static_assert(NumTiles >= 1, "BlockScaledTilePayload: NumTiles must be at least 1");
@@ -80,7 +81,7 @@ class BlockScaledTilePayload {
   using SfaTile = SfaTileType;  ///< of A's scale factors: M x blocks of K
   using SfbTile = SfbTileType;  ///< of B's scale factors: N x blocks of K
 
-  /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
+  /// What is in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
     ATile a[NumTiles];      ///< tiles of A
     BTile b[NumTiles];      ///< tiles of B
@@ -91,7 +92,7 @@ class BlockScaledTilePayload {
                 "BlockScaledTilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; "
                 "use fewer stages, a smaller k-group or smaller tiles");
 
-  /// The tiles of one step of K.
+  /// The tiles of one k-tile.
   struct Tiles {
     ATile& a;      ///< tile of A
     BTile& b;      ///< tile of B
@@ -99,14 +100,14 @@ class BlockScaledTilePayload {
     SfbTile& sfb;  ///< tile of B's scale factors
   };
 
-  static constexpr int num_tiles = NumTiles;  ///< steps of K in shared memory
-  /// That the copies of one step of K bring.
+  static constexpr int num_tiles = NumTiles;  ///< k-tiles in shared memory
+  /// Bytes of one k-tile, which its copies bring.
   static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes + SfaTile::bytes + SfbTile::bytes;
 
   /// @param storage  in shared memory.
   __device__ __forceinline__ explicit BlockScaledTilePayload(Storage& storage) : storage_(&storage) {}
 
-  /// The tiles of step `number` of K, 0 to num_tiles - 1. Any thread.
+  /// The tiles of k-tile `number`, 0 to num_tiles - 1. Any thread.
   __device__ __forceinline__ Tiles tile(uint32_t number) const {
     return {storage_->a[number], storage_->b[number], storage_->sfa[number], storage_->sfb[number]};
   }
@@ -115,10 +116,10 @@ class BlockScaledTilePayload {
   Storage* storage_;
 };
 
-/// A tile of A, one of B, and one f32 scale for each row of A: FP8 whose sums the epilogue scales after each step of K,
-/// because the tensor core knows no f32 scales.
+/// A tile of A, one of B, and one f32 scale for each row of A: FP8 whose sums the epilogue scales after each k-tile,
+/// because the tensor core cannot apply f32 scales.
 /// @tparam AScalesTileType  1 x (rows of A), f32.
-/// @tparam NumTiles         steps of K in shared memory: NumGroupStages * KGroupSize of the pipeline.
+/// @tparam NumTiles         k-tiles in shared memory: NumGroupStages * KGroupSize of the pipeline.
 template <SharedTile ATileType, SharedTile BTileType, SharedTile AScalesTileType, int NumTiles>
 class BlockwiseFp8TilePayload {
   static_assert(NumTiles >= 1, "BlockwiseFp8TilePayload: NumTiles must be at least 1");
@@ -134,7 +135,7 @@ class BlockwiseFp8TilePayload {
   using BTile = BTileType;              ///< of B: N x K
   using AScalesTile = AScalesTileType;  ///< of A's scales: 1 x M
 
-  /// What lies in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
+  /// What is in shared memory: `__shared__ Payload::Storage tiles;`, or a reference into dynamic shared memory.
   struct Storage {
     ATile a[NumTiles];               ///< tiles of A
     BTile b[NumTiles];               ///< tiles of B
@@ -144,21 +145,21 @@ class BlockwiseFp8TilePayload {
                 "BlockwiseFp8TilePayload: the tiles do not fit in the 227 KiB of shared memory that a block can have; "
                 "use fewer stages, a smaller k-group or smaller tiles");
 
-  /// The tiles of one step of K.
+  /// The tiles of one k-tile.
   struct Tiles {
     ATile& a;               ///< tile of A
     BTile& b;               ///< tile of B
     AScalesTile& a_scales;  ///< tile of A's scales
   };
 
-  static constexpr int num_tiles = NumTiles;  ///< steps of K in shared memory
-  /// That the copies of one step of K bring.
+  static constexpr int num_tiles = NumTiles;  ///< k-tiles in shared memory
+  /// Bytes of one k-tile, which its copies bring.
   static constexpr uint32_t bytes_per_tile = ATile::bytes + BTile::bytes + AScalesTile::bytes;
 
   /// @param storage  in shared memory.
   __device__ __forceinline__ explicit BlockwiseFp8TilePayload(Storage& storage) : storage_(&storage) {}
 
-  /// The tiles of step `number` of K, 0 to num_tiles - 1. Any thread.
+  /// The tiles of k-tile `number`, 0 to num_tiles - 1. Any thread.
   __device__ __forceinline__ Tiles tile(uint32_t number) const {
     return {storage_->a[number], storage_->b[number], storage_->a_scales[number]};
   }

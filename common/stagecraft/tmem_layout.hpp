@@ -1,4 +1,4 @@
-// Where things lie in tensor memory: maps from the rows and columns of an accumulator, or from the registers of a warp,
+// Where things are in tensor memory: maps from the rows and columns of an accumulator, or from the registers of a warp,
 // to cells. The library, its tests and the figures of the lessons all take them from here.
 #pragma once
 
@@ -31,7 +31,7 @@ __host__ __device__ constexpr uint32_t tmem_offset(uint32_t address, uint32_t la
   return address + tmem_address({lanes, columns});
 }
 
-// ---- Accumulators --------------------------------------------------------------------------------------------------
+// ---- Accumulators ---------------------------------------------------------------------------------------------------
 
 /// How the elements of D are spread over tensor memory. The letters are the PTX ISA's.
 /// Source: PTX ISA, "tcgen05: data path layout organization".
@@ -48,12 +48,12 @@ __host__ __device__ constexpr AccumulatorLayout accumulator_layout(int m, int ct
   return m == 128 ? AccumulatorLayout::d : AccumulatorLayout::f;
 }
 
-/// Columns of tensor memory that D takes, of N columns itself.
+/// Columns of tensor memory that D occupies; D itself has `n`.
 __host__ __device__ constexpr int accumulator_columns(AccumulatorLayout layout, int n) {
   return layout == AccumulatorLayout::b ? n / 2 : n;
 }
 
-/// Where an element of D is: in the block of the pair (0, or 1 for the odd one), in a cell relative to D's address.
+/// The place of an element of D: the block of the pair, and the cell relative to D's address.
 struct AccumulatorPlace {
   uint32_t cta = 0;  ///< 0, or 1 in the odd block of a pair
   TmemCell cell;     ///< relative to the address of D
@@ -75,7 +75,7 @@ __host__ __device__ constexpr AccumulatorPlace accumulator_place(AccumulatorLayo
   return {};
 }
 
-/// The row of D that a lane holds, of the block number `cta` of the pair; -1 for a lane that holds none.
+/// The row of D that a lane of block number `cta` of the pair holds; -1 for a lane that holds none.
 __host__ __device__ constexpr int accumulator_row(AccumulatorLayout layout, uint32_t lane, uint32_t cta = 0) {
   switch (layout) {
     case AccumulatorLayout::a: return static_cast<int>(cta * 128 + lane);
@@ -92,7 +92,7 @@ __host__ __device__ constexpr int accumulator_column(AccumulatorLayout layout, u
   return static_cast<int>(layout == AccumulatorLayout::b ? lane / 64 * (n / 2) + column : column);
 }
 
-// ---- What a warp loads and stores ----------------------------------------------------------------------------------
+// ---- What a warp loads and stores -----------------------------------------------------------------------------------
 
 /// The shapes of `tcgen05.ld` and `tcgen05.st`: lanes x bits that one repetition covers.
 enum class FragmentShape : uint8_t { lanes_32x32b, lanes_16x64b, lanes_16x128b, lanes_16x256b };
@@ -135,7 +135,7 @@ __host__ __device__ constexpr TmemCell fragment_cell(FragmentShape shape, uint32
 }
 
 /// The cell, relative to the address, of the scale factors of row `row` (of A, or column of B) for the lanes of quarter
-/// `quarter` (0 to 3): each quarter has its own copy. Which byte of the cell, the instruction descriptor says.
+/// `quarter` (0 to 3): each quarter has its own copy. The instruction descriptor says which byte of the cell.
 /// Source: CUTLASS, cute/atom/mma_traits_sm100_frag.hpp (tmem_sf_frg).
 __host__ __device__ constexpr TmemCell scale_factor_cell(uint32_t row, uint32_t quarter) {
   return {row % 32 + quarter * 32, row / 32};

@@ -20,7 +20,7 @@ struct SharedMemoryDescriptor {
   uint32_t leading_byte_offset = 0;  ///< bytes, multiple of 16; not used for swizzled K-major tiles
   uint32_t stride_byte_offset = 0;   ///< bytes, multiple of 16; K-major: from one group of eight rows to the next
   uint32_t base_offset = 0;          ///< 0 to 7; 0 for whatever the copy engine has placed
-  Swizzle swizzle = Swizzle::none;   ///< how the tile's bytes lie, as the copy that brought it was told
+  Swizzle swizzle = Swizzle::none;   ///< permutation of the tile's bytes, the same as that of the copy that brought it
 
   /// The word that `tcgen05.mma` takes. It checks nothing; where all fields are constants,
   /// `shared_memory_descriptor()` does.
@@ -73,9 +73,9 @@ __host__ __device__ constexpr uint64_t advance_descriptor(uint64_t descriptor, u
   return descriptor + (bytes >> 4);
 }
 
-// ---- From tiles ----------------------------------------------------------------------------------------------------
+// ---- From tiles -----------------------------------------------------------------------------------------------------
 
-/// A tile that an MMA can read: one whose type tells swizzle and major.
+/// A tile that an MMA can read: one whose type has a swizzle and a major.
 template <typename T>
 concept OperandTile = SharedTile<T> && requires {
   { T::swizzle } -> std::convertible_to<Swizzle>;
@@ -109,7 +109,7 @@ consteval uint64_t tile_descriptor() {
     // Leading: to the next line's width along M or N. Stride: to the next 8 (or 4) of K.
     return shared_memory_descriptor<0, T::bytes_per_box, kRows, 0, T::swizzle>();
   } else {
-    // Here the two change their roles: leading is to the next 8 of K, stride to the next 16 bytes along M or N.
+    // Here the two exchange their meanings: leading is to the next 8 of K, stride to the next 16 bytes along M or N.
     return shared_memory_descriptor<0, kRows, T::bytes_per_box, 0, T::swizzle>();
   }
 }

@@ -1,4 +1,4 @@
-// Who am I: the warp's number in its block, the lane's number in its warp, and the one lane that speaks for the warp.
+// Who a thread is: its warp's number in the block, its lane's number in the warp, and the one lane that acts for it.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ __device__ inline uint32_t lane_index() { return threadIdx.x % kWarpSize; }
 /// True in exactly one lane: the one that issues what a warp issues once (copies, MMAs, commits).
 ///
 /// Called by a whole converged warp, and before the loop rather than inside it: `tcgen05.commit` covers only the MMAs
-/// of the thread that commits, so that the lane must not change on the way.
+/// of the thread that commits, so that the lane must not change in between.
 __device__ inline bool elect_one() { return ptx::elect_sync(); }
 
 }  // namespace stagecraft

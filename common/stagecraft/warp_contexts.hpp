@@ -1,5 +1,5 @@
-// The life of tensor memory, shared out between the two roles that use it: the MMA warp takes and gives it back, the
-// epilogue's warps use it in between. What must happen in which order is in the constructors and destructors.
+// The life of tensor memory, divided between the two roles that use it: the MMA warp allocates and deallocates it, the
+// epilogue's warps use it in between. The constructors and destructors keep the order that this needs.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace stagecraft {
 
-/// What MmaWarp and EpilogueWarp tell each other through shared memory: declare it `__shared__`.
+/// What MmaWarp and EpilogueWarp share: the address, and a barrier in each direction. Declare it `__shared__`.
 struct TmemHandshake {
   uint64_t published;  ///< one phase: the address is there
-  uint64_t finished;   ///< one phase: the epilogue uses it no more
+  uint64_t finished;   ///< one phase: the epilogue no longer uses it
   uint32_t address;    ///< of the columns
 
   /// Called by one thread of the block, once, followed by `fence_barrier_init()` and a block-wide barrier.
@@ -38,7 +38,7 @@ struct TmemHandshake {
 template <typename Allocation>
 class MmaWarp {
  public:
-  /// Takes the columns (waits while other blocks hold them), tells the epilogue where they are, and lets other blocks
+  /// Allocates the columns (waits while other blocks hold them), publishes their address, and lets other blocks
   /// allocate. Called by all lanes.
   __device__ explicit MmaWarp(TmemHandshake& handshake) : handshake_(&handshake), allocation_(&handshake.address) {
     allocation_.allocate();
@@ -46,23 +46,23 @@ class MmaWarp {
     cuda::ptx::tcgen05_fence_before_thread_sync();
     __syncwarp();
     if (lane_index() == 0) arrive(&handshake_->published);
-    wait(&handshake_->published, 0);  // the address was written on behalf of the warp: each lane has yet to see it
+    wait(&handshake_->published, 0);  // the address was written for the warp: only this wait shows it to each lane
     cuda::ptx::tcgen05_fence_after_thread_sync();
     address_ = allocation_.address();
   }
   MmaWarp(const MmaWarp&) = delete;
   MmaWarp& operator=(const MmaWarp&) = delete;
 
-  /// Waits until every thread of the epilogue has left its EpilogueWarp, and gives the columns back. Called by all
+  /// Waits until every thread of the epilogue has left its EpilogueWarp, and deallocates the columns. Called by all
   /// lanes.
   __device__ ~MmaWarp() {
-    __syncwarp();  // the lane that issued MMAs comes later than the others
+    __syncwarp();  // the lane that issued MMAs arrives later than the others
     wait(&handshake_->finished, 0);
     cuda::ptx::tcgen05_fence_after_thread_sync();
     allocation_.deallocate();
   }
 
-  /// The first column, at lane 0. Any lane.
+  /// The address of the first column, at lane 0. Any lane.
   __device__ uint32_t address() const { return address_; }
 
  private:
@@ -71,10 +71,10 @@ class MmaWarp {
   uint32_t address_;
 };
 
-/// A warp of the epilogue's part in the life of tensor memory, as a scope: waits for the address on entry; on leaving,
-/// tells the MMA warp that it uses it no more.
+/// What a warp of the epilogue does in the life of tensor memory, as a scope: waits for the address on entry; on
+/// leaving, signals to the MMA warp that it no longer uses the columns.
 ///
-/// Made by every thread of the epilogue; the handshake is initialised for so many.
+/// Made by every thread of the epilogue, as many as the handshake was initialised for.
 class EpilogueWarp {
  public:
   /// Waits until the MMA warp has published the address. Called by all lanes.
@@ -92,7 +92,7 @@ class EpilogueWarp {
     arrive(&handshake_->finished);
   }
 
-  /// The first column, at lane 0. Any lane.
+  /// The address of the first column, at lane 0. Any lane.
   __device__ uint32_t address() const { return address_; }
 
  private:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Builds the site with Doxygen, and fails when it warns.
 
-build_site.py OUTPUT [--doxygen DOXYGEN] [--no-graphs]   the site, in OUTPUT/html
-build_site.py OUTPUT --only-descriptions                 no site: fails when a public name of the library is not described
+build_site.py OUTPUT [--doxygen DOXYGEN] [--no-graphs]   writes the site to OUTPUT/html
+build_site.py OUTPUT --only-descriptions                 writes no site; fails when a public name of the library is not described
 """
 
 import argparse
@@ -16,7 +16,7 @@ import pages  # noqa: E402
 import site_filter  # noqa: E402
 
 ROOT = pages.ROOT
-# Debian's package doxygen-awesome-css; without it the site looks as Doxygen makes it.
+# Debian's package doxygen-awesome-css is in one of these; without it the site has Doxygen's own look.
 LOOKS = [pathlib.Path("/usr/share/doxygen-awesome-css"), pathlib.Path("/usr/local/share/doxygen-awesome-css")]
 STYLE = ["doxygen-awesome.css", "doxygen-awesome-sidebar-only.css"]
 
@@ -26,12 +26,12 @@ def quoted(paths):
 
 
 def figures():
-    """Folders with pictures, for Doxygen to find them in."""
+    """Returns the folders in which Doxygen finds pictures."""
     return sorted({ROOT / path.parent for ending in (".svg", ".png") for path in pages.files(ending)})
 
 
 def render(output):
-    """Writes every page and header as Doxygen shall see it; all at once, because a filter in Python takes long to start."""
+    """Writes every page and header as Doxygen must see it, all at once because a Python filter for each file starts slowly."""
     for path in [*pages.pages(), *pages.files(".hpp")]:
         copy = output / "filtered" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ def render(output):
 
 
 def settings(options, output):
-    """What is added to docs/Doxyfile."""
+    """Returns the settings that are added to those of docs/Doxyfile."""
     common = {
         "OUTPUT_DIRECTORY": f'"{output}"',
         "WARN_LOGFILE": f'"{output / "warnings.txt"}"',
@@ -69,8 +69,8 @@ def main():
     parser.add_argument("--only-descriptions", action="store_true")
     options = parser.parse_args()
     if not options.doxygen:
-        print("Doxygen is not there. On Debian and Ubuntu: sudo apt-get install --yes doxygen graphviz doxygen-awesome-css")
-        return 77  # Meson's word for a test that is skipped
+        print("Doxygen is not installed. On Debian and Ubuntu: sudo apt-get install --yes doxygen graphviz doxygen-awesome-css")
+        return 77  # Meson counts the test as skipped
 
     output = options.output.resolve()
     shutil.rmtree(output / "html", ignore_errors=True)
@@ -87,7 +87,7 @@ def main():
     warnings = [line for line in dict.fromkeys(text.split("\n")) if line]  # Doxygen repeats itself
     print(done.stdout, *(f"{line}\n" for line in warnings), sep="", end="")
     if done.returncode != 0 or warnings:
-        print("The site must be made without a warning; those above are FILE:LINE: WHAT.")
+        print("The site must build without a warning; the warnings above are FILE:LINE: WHAT.")
         return 1
     if options.only_descriptions:
         return 0

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks what the Markdown pages of the repository promise.
 
-check_pages.py                      links lead somewhere, and code shown in a lesson is that of the file it names
+check_pages.py                      links lead somewhere, code shown in a lesson is that of the file it names, pictures have room
+                                    for their words in any font
 check_pages.py --console BUILD      consoles marked as checked show what their commands print, run in the folder BUILD
 check_pages.py [--console BUILD] --update [PAGE...]   puts the right text in place, then look at `git diff`
 
@@ -10,8 +11,8 @@ Above a fenced block, alone on its line:
   <!-- snippet: FILE -->        or all of it
   <!-- diff: FILE#A FILE#B -->  the block is how the second part differs from the first
   <!-- sketch: WHY -->          code of a lesson that is not compiled, and why
-  <!-- checked -->              a console block: each line `$ COMMAND` prints the lines below it; a line `...` stands for any number
-  <!-- checked: COMMAND -->     the same, but COMMAND is run in place of the one shown (the reader's own file cannot be)
+  <!-- checked -->              a console block: each line `$ COMMAND` prints the lines below it; a line `...` matches any lines
+  <!-- checked: COMMAND -->     the same, but COMMAND is run in place of the one shown (which needs the reader's own file)
 """
 
 import argparse
@@ -21,16 +22,19 @@ import pathlib
 import re
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import pages as markdown  # noqa: E402
 import site_filter  # noqa: E402
 
 CODE_LANGUAGES = {"cuda", "cpp", "c++", "cu"}
-# What no two runs have in common: wall-clock times and rates.
+# Wall-clock times and rates differ between any two runs.
 TIMING = re.compile(r"\d[\d.,]*(e[+-]?\d+)?(?= ?(?:µs|ms|s|sec|seconds|min|[kMGT]?FLOPS?|[kMGT]?FLOP/s|[kMGT]?i?B/s)\b)|"
                     r"(?<=per second: )\d[\d.,]*(e[+-]?\d+)?")
 TIMEOUT = 120  # seconds for one command
+# No common font is wider on average, in units of its size: the widest words here have 0.64 in DejaVu Sans.
+ADVANCE = 0.65
 
 
 class Problem(Exception):
@@ -42,7 +46,7 @@ class Unbuilt(Exception):
 
 
 def part(wish, root):
-    """The text that FILE or FILE#NAME stands for."""
+    """Returns the text that FILE or FILE#NAME names."""
     file, _, name = wish.partition("#")
     path = root / file
     if not path.is_file():
@@ -99,7 +103,7 @@ def check_links(page, text, root):
 
 
 def right_code(page, block, root):
-    """What a block that names its source should show; None where it names none."""
+    """Returns what a block that names its source should show, or None where it names none."""
     if found := markdown.SHOWS.match(block.note):
         return part(found["part"], root)
     if found := markdown.COMPARES.match(block.note):
@@ -111,10 +115,53 @@ def right_code(page, block, root):
     return None
 
 
+# ---- Pictures -----------------------------------------------------------------------------------------------------------
+
+def boxes_and_words(element, left=0.0, top=0.0):
+    """Yields (element, x, y) for each rectangle and text of an SVG; a group may be moved with `translate`."""
+    if moved := re.fullmatch(r"translate\(([\d.-]+)[ ,]+([\d.-]+)\)", element.get("transform", "")):
+        left, top = left + float(moved[1]), top + float(moved[2])
+    if element.tag.rpartition("}")[2] in ("rect", "text"):
+        yield element, left + float(element.get("x", 0)), top + float(element.get("y", 0))
+    for child in element:
+        yield from boxes_and_words(child, left, top)
+
+
+def check_picture(text):
+    """Yields what is wrong with an SVG: its colours, and words that leave their box or the picture where the font is wide."""
+    if "color-scheme: light dark" not in text:
+        yield "without `:root { color-scheme: light dark; }` in its style, it has a white background on the dark site"
+    picture = ElementTree.fromstring(text)
+    # The first rule of a class counts: later ones are those of the dark theme, which changes only colours.
+    styles = dict(reversed(re.findall(r"\.(\w+) \{([^}]*)\}", text)))
+    left, top, width, height = (float(number) for number in picture.get("viewBox", "0 0 0 0").split())
+    boxes, words = [(left, top, left + width, top + height)], []
+    for element, x, y in boxes_and_words(picture):
+        if element.tag.endswith("rect"):
+            boxes.append((x, y, x + float(element.get("width")), y + float(element.get("height"))))
+        else:
+            words.append((element, x, y))
+    for element, x, y in words:
+        style = "".join(styles.get(name, "") for name in element.get("class", "").split())
+        own_size, anchor = re.search(r"font-size: ([\d.]+)px", style), re.search(r"text-anchor: (\w+)", style)
+        size = float(own_size[1] if own_size else picture.get("font-size", 16))
+        word = "".join(element.itertext())
+        length = ADVANCE * size * len(word)
+        begin = x - length * {"start": 0, "middle": 0.5, "end": 1}[anchor[1] if anchor else "start"]
+        around = [box for box in boxes if box[0] <= x <= box[2] and box[1] <= y <= box[3]]
+        if not around:
+            yield f'"{word}" is outside of the picture'
+            continue
+        left, _, right, _ = min(around, key=lambda box: (box[2] - box[0]) * (box[3] - box[1]))
+        over = max(left - begin, begin + length - right)
+        if over > 0:
+            yield f'"{word}" leaves its box where the font is wide: it takes {length:.0f} pixels, {over:.0f} too many'
+
+
 # ---- Consoles -----------------------------------------------------------------------------------------------------------
 
 def translate(command, build):
-    """How a command that a reader would type is run here, without setting up or building anything."""
+    """Returns the command that is run in place of the one that a reader would type; it sets up and builds nothing."""
     command = re.sub(r"^\./stagecraft gemm\b", "build/gemm", command)
     emulator = f"{build}/common/emulator"
     command = re.sub(r"^\./stagecraft run ",
@@ -143,7 +190,7 @@ def same(line):
 
 
 def matches(expected, actual):
-    """Whether the lines are the same but for timings, where a line `...` stands for any number of lines."""
+    """Returns whether the lines are the same except for timings, where a line `...` matches any number of lines."""
     if not expected:
         return not actual
     if expected[0].strip() == "...":
@@ -152,9 +199,9 @@ def matches(expected, actual):
 
 
 def right_console(block, build, root):
-    """What a checked console should show; its own text where that is right but for timings."""
+    """Returns what a checked console should show; that is its own text where only timings differ."""
     found = markdown.CHECKED.match(block.note)
-    sessions = []  # [line `$ COMMAND`, lines below it]
+    sessions = []  # each is [line `$ COMMAND`, lines below it]
     for line in block.text().split("\n"):
         if line.startswith("$ "):
             sessions.append([line, []])
@@ -163,7 +210,7 @@ def right_console(block, build, root):
         else:
             sessions[-1][1].append(line)
     if found["command"] and len(sessions) != 1:
-        raise Problem("<!-- checked: COMMAND --> stands above one `$` line")
+        raise Problem("<!-- checked: COMMAND --> must be above a single `$` line")
     lines = []
     for prompt, expected in sessions:
         while expected and not expected[-1].strip():
@@ -192,13 +239,13 @@ def first_difference(right, shown):
 
 
 def check_page(page, root, build, update):
-    """Gives (problems as (line, text), programs that are not built)."""
+    """Returns (problems as (line, text), programs that are not built)."""
     text = (root / page).read_text(encoding="utf-8")
     problems = [] if build else list(check_links(page, text, root))
     if not build and not markdown.title(text):
         problems.append((1, "a page begins with its title: `# TITLE`"))
     unbuilt = []
-    for block in reversed(markdown.blocks(text)):  # from below, so that an update moves no block still to come
+    for block in reversed(markdown.blocks(text)):  # in reverse, so that an update moves no later block
         try:
             if build:
                 right = right_console(block, build, root) if markdown.CHECKED.match(block.note) else None
@@ -241,10 +288,10 @@ def main():
         if other != picture:
             print(f"{picture.as_posix()}: {other.as_posix()} has the same name, and the site puts them into one folder")
             count += 1
-        if picture.suffix == ".svg" and "color-scheme: light dark" not in (root / picture).read_text(encoding="utf-8"):
-            print(f"{picture.as_posix()}: without `:root {{ color-scheme: light dark; }}` in its style, it stands on white on "
-                  "the dark site")
-            count += 1
+        if picture.suffix == ".svg":
+            for problem in check_picture((root / picture).read_text(encoding="utf-8")):
+                print(f"{picture.as_posix()}: {problem}")
+                count += 1
     for page in wanted:
         problems, unbuilt = check_page(page, root, build, options.update)
         count += len(problems)

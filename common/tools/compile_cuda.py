@@ -20,7 +20,7 @@ RESOURCE_LINE = re.compile(r"^ptxas info|^\s+\d+ bytes (stack frame|spill)|^\s*F
 
 def main() -> int:
     report, command = sys.argv[1], sys.argv[2:]
-    if "-G" in command:  # which brings the lines of the source by itself, and is refused beside -lineinfo
+    if "-G" in command:  # which includes the lines of the source, and is refused together with -lineinfo
         command = [argument for argument in command if argument != "-lineinfo"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     lines = done.stdout.splitlines(keepends=True)

@@ -1,6 +1,6 @@
 # Read by ./stagecraft: what this machine has, and what will run where. Changes nothing.
 
-# Prints one line of the report: what, and what about it.
+# Prints one line of the report: a subject and its state.
 line() { printf '  %-11s %s\n' "$1" "$2"; }
 
 processor_line() {
@@ -70,5 +70,5 @@ line emulator 'everything, on a B200 (sm_100a) by default'
 if [[ -n $runs_on_chip ]]; then
   line chip 'see above: meson setup build-gpu -Dgpu_backend=gpu && meson compile -C build-gpu'
 else
-  line chip 'nothing: tcgen05 needs a data-centre Blackwell (B200, B300), the rest at least a Hopper (H100, H200)'
+  line chip 'nothing: programs with tcgen05 need a B200 or B300, the others at least a Hopper (H100, H200)'
 fi

@@ -1,4 +1,4 @@
-"""What the site and its checks know of the Markdown pages of this repository: which there are, and what is in them."""
+"""Finds the Markdown pages of this repository and takes them apart, for the site and its checks."""
 
 import os
 import pathlib
@@ -7,14 +7,14 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAIN_PAGE = "docs/README.md"
 
-# [text](target) and ![text](target); the text may hold code and one level of brackets.
+# LINK matches [text](target) and ![text](target); the text may contain code and one level of brackets.
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]*)(?P<title>\s+\"[^\"]*\")?\)")
 HEADING = re.compile(r"^(?P<level>#{1,6}) +(?P<text>.*?)(?: *\{#(?P<label>[\w-]+)\})? *#*$")
 FENCE = re.compile(r"^(?P<indent> {0,3})(?P<marks>`{3,}|~{3,}) *(?P<language>[^`]*)$")
 SNIPPET = re.compile(r"^\s*[@\\]snippet(?P<options>\{[^}]*\})? +(?P<path>\S+) +(?P<name>\S.*?) *$")
 INCLUDE = re.compile(r"^\s*[@\\]include(?:lineno|doc)?(?:\{[^}]*\})? +(?P<path>\S+) *$")
-# Above a fenced block: what it shows (FILE or FILE#MARKER), what it compares, that it is no code that runs, or that it was
-# printed by its own command or by the one named.
+# A note above a fenced block says which part of a file it shows (FILE or FILE#MARKER), which two parts it compares, that its
+# code is not compiled, or that its own command or the one named printed it.
 SHOWS = re.compile(r"^<!-- snippet: (?P<part>\S.*?) -->$")
 COMPARES = re.compile(r"^<!-- diff: (?P<old>\S+) (?P<new>\S+) -->$")
 SKETCH = re.compile(r"^<!-- sketch(?:: .+)? -->$")
@@ -22,7 +22,7 @@ CHECKED = re.compile(r"^<!-- checked(?:: (?P<command>.+?))? -->$")
 
 
 def files(ending, root=ROOT):
-    """The files of the repository with this ending, as paths relative to the root; not those of build folders."""
+    """Returns the files with this ending as paths relative to the root, without those of build folders."""
     found = []
     for folder, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not name.startswith((".", "build", "__pycache__"))]
@@ -31,7 +31,7 @@ def files(ending, root=ROOT):
 
 
 def pages(root=ROOT):
-    """The pages, as paths relative to the root, in the order of the site."""
+    """Returns the pages as paths relative to the root, in the order of the site."""
     found = files(".md", root)
     folders = ["docs", "chapters", "solutions", "common", "tests"]
 
@@ -43,26 +43,37 @@ def pages(root=ROOT):
     return sorted(found, key=order)
 
 
+def lessons(root=ROOT):
+    """Returns the lessons in the order in which they are read, which is that of their folders' numbers."""
+    return [page for page in pages(root) if page.match("chapters/*/README.md")]
+
+
 def parent(page, all_pages):
-    """The page under which this one stands in the site: the README above it."""
+    """Returns the page above this one in the sidebar: the README of a folder above it, or the main page.
+
+    READMEs that only describe a folder of the repository are below the README of the root, so that the sidebar does not mix
+    them with the lessons.
+    """
     if page.as_posix() == MAIN_PAGE:
         return None
     folder = page.parent if page.name != "README.md" else page.parent.parent
-    while folder != pathlib.Path("."):
+    while folder not in (pathlib.Path("."), pathlib.Path("docs")):
         if folder / "README.md" in all_pages:
             return folder / "README.md"
         folder = folder.parent
-    return pathlib.Path(MAIN_PAGE)
+    top = pathlib.Path("README.md")
+    describes_folder = page.name == "README.md" and page not in (top, pathlib.Path("chapters/README.md"))
+    return top if describes_folder and top in all_pages else pathlib.Path(MAIN_PAGE)
 
 
 def slug(heading):
-    """The anchor that Git hosts give a heading."""
+    """Returns the anchor that Git hosts generate for a heading."""
     text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.lower())
     return re.sub(r"[^\w\- ]", "", text).strip().replace(" ", "-")
 
 
 def title(text):
-    """The first heading of a page, or nothing."""
+    """Returns the first heading of a page, or an empty string."""
     for _, line in prose(text):
         heading = HEADING.match(line)
         if heading:
@@ -71,7 +82,7 @@ def title(text):
 
 
 class Block:
-    """A fenced block: `lines` between the fences, the first of them at the 1-based line `first`."""
+    """A fenced block. `lines` are those between its fences; `first` is the 1-based number of the first of them."""
 
     def __init__(self, language, note, indent, first):
         self.language, self.note, self.indent, self.first, self.lines = language, note, indent, first, []
@@ -105,7 +116,7 @@ def walk(text):
 
 
 def prose(text):
-    """The lines outside fenced blocks, with their numbers."""
+    """Returns the lines outside fenced blocks, with their numbers."""
     return [(number, line) for kind, number, line in walk(text) if kind == "prose"]
 
 
@@ -117,7 +128,7 @@ MARKER = re.compile(r"^\s*//! ?\[(\w[\w .-]*)\]\s*$")
 
 
 def marked_part(text, name):
-    """The lines between two `//! [name]` markers, without other markers and common indentation; None if not there."""
+    """Returns the lines between two `//! [name]` markers, without other markers and common indentation, or None."""
     inside, lines, closed = False, [], False
     for line in text.split("\n"):
         found = MARKER.match(line)

@@ -1,7 +1,7 @@
 """Rewrites pages and headers as Doxygen needs them, line by line, so that its warnings name the right line.
 
-Lessons are written for readers of the repository, so their links lead to files. On the site they lead to pages. A file that
-is no page of the site is copied beside it; `copied_files()` tells build_site.py which.
+Lessons are written for readers of the repository, so their links lead to files. On the site they lead to pages. A linked file
+that is not a page is copied into the site; `copied_files()` lists those for build_site.py.
 """
 
 import os
@@ -17,7 +17,7 @@ LANGUAGES = {"cuda": ".cpp", "cpp": ".cpp", "c++": ".cpp", "cu": ".cpp", "c": ".
 
 
 def identifier(page):
-    """The name of a page, from which Doxygen makes the name of its HTML file."""
+    """Returns the name of a page, from which Doxygen derives the name of its HTML file."""
     if page.as_posix() == markdown.MAIN_PAGE:
         return "mainpage"
     words = [*page.parts[:-1], *([] if page.name == "README.md" else [page.stem])]
@@ -29,19 +29,19 @@ def anchor(page, heading):
 
 
 def file_anchor(path):
-    """The name by which the site's page on a header is found; file names alone are ambiguous."""
+    """Returns the anchor of the site's page on a header; file names alone are ambiguous."""
     return "file_" + re.sub(r"\W", "_", path.as_posix())
 
 
 def has_own_page(path, root):
-    """Whether the site has a page of its own on a source file: see documented_header."""
+    """Returns whether the site has a page on this source file: see documented_header."""
     if path.parts[:1] != ("common",) or path.suffix != ".hpp" or not (root / path).exists():
         return False
     return file_anchor(path) in documented_header(path, (root / path).read_text(encoding="utf-8"))
 
 
 def resolve(page, target, root):
-    """What a link of a page leads to: (path relative to the root, anchor), or (None, target) outside the repository."""
+    """Returns where a link of a page leads: (path relative to the root, anchor), or (None, target) outside the repository."""
     if re.match(r"[a-z][a-z+.-]*:", target):
         return None, target
     file, _, fragment = target.partition("#")
@@ -94,7 +94,7 @@ class Page:
             if any(start < found.start() < end for start, end in spans):
                 continue
             before, link, last = text[last:found.start()], self.link(found), found.end()
-            # A reference stands in one line; the line breaks of its text go where there is a space, to keep the count.
+            # A reference must be on one line; the line breaks of its text move to a space, so that lines keep their numbers.
             breaks = "\n" * (found[0].count("\n") - link.count("\n"))
             if breaks and before.endswith(" "):
                 before = before[:-1] + breaks
@@ -107,7 +107,7 @@ class Page:
         return re.sub(r"</?(?:details|summary)(?: open)?>", r"\\htmlonly\g<0>\\endhtmlonly", text)
 
     def snippet(self, line):
-        """Names of files in @snippet and @include may be relative to the page."""
+        """Resolves the file named by @snippet or @include, which may be relative to the page."""
         found = markdown.SNIPPET.match(line) or markdown.INCLUDE.match(line)
         if not found or (self.root / found["path"]).exists():
             return line
@@ -137,25 +137,43 @@ class Page:
             flush()
             if kind == "open":
                 fence = markdown.FENCE.match(item)
-                language = LANGUAGES.get(fence["language"].strip(), ".unparsed")
-                out.append(f"{fence['indent']}{fence['marks']}{{{language}}}")
+                language = fence["language"].strip()
+                if language == "console":  # A fence must begin its line, so a <div> can only precede @code.
+                    close = "@endcode</div>"
+                    out.append('<div class="console">@code{.unparsed}')
+                else:
+                    close = None
+                    out.append(f"{fence['indent']}{fence['marks']}{{{LANGUAGES.get(language, '.unparsed')}}}")
             elif kind == "block":
                 out.extend(item.lines)
             else:
-                out.append(item)
+                out.append(close or item)
         flush()
-        if self.children:  # pages that no sentence leads to
-            names = [f'@subpage {identifier(child)} "{markdown.title(self.read(child)) or child.as_posix()}"'
-                     for child in self.children]
-            out.append("\nBelow this page: " + ", ".join(name.replace("`", "") for name in names) + ".\n")
-        return "\n".join(out)
+        if self.children:  # pages to which no sentence links
+            out.append("\nBelow this page: " + ", ".join(self.reference(child, "subpage") for child in self.children) + ".\n")
+        return "\n".join([*out, *self.neighbours()])
+
+    def reference(self, page, command="ref"):
+        """Returns a link to another page, with its title as the text."""
+        title = markdown.title(self.read(page)) or page.as_posix()
+        return f'@{command} {identifier(page)} "{title.replace("`", "")}"'
+
+    def neighbours(self):
+        """Returns the links to the lessons before and after this one, which are put at its end."""
+        lessons = markdown.lessons(self.root)
+        if self.page not in lessons:
+            return []
+        place = lessons.index(self.page)
+        sides = {"previous": lessons[:place][-1:], "next": lessons[place + 1:][:1]}
+        return ['\n<div class="neighbours">',
+                *(f'<div class="{side}">{self.reference(page)}</div>' for side, found in sides.items() for page in found), "</div>"]
 
     def read(self, page):
         return (self.root / page).read_text(encoding="utf-8")
 
 
 def copied_files(root=markdown.ROOT):
-    """The files that pages link to and that are no pages of the site."""
+    """Returns the files that pages link to and that are not pages themselves."""
     found = set()
     for path in markdown.pages(root):
         page = Page(path, root)
@@ -165,9 +183,11 @@ def copied_files(root=markdown.ROOT):
 
 
 def documented_header(path, text):
-    """A header's leading comment becomes Doxygen's description of the file; `#pragma once` gives its line for that.
+    """Returns a header's text in which its leading comment is Doxygen's description of the file.
 
-    The markers of parts that lessons show are no descriptions."""
+    The line of `#pragma once` is used for the command that says so. The markers of parts that lessons show are removed, because
+    they are not descriptions.
+    """
     lines = ["" if markdown.MARKER.match(line) else line for line in text.split("\n")]
     for number, line in enumerate(lines):
         if line.startswith("//"):
@@ -180,6 +200,6 @@ def documented_header(path, text):
 
 
 def filtered(path, root=markdown.ROOT):
-    """The text of a page or header, given by its path relative to the root, for Doxygen."""
+    """Returns the text that Doxygen sees of a page or header, whose path is relative to the root."""
     text = (root / path).read_text(encoding="utf-8")
     return Page(path, root).render(text) if path.suffix == ".md" else documented_header(path, text)

@@ -6,7 +6,7 @@
 
 using namespace stagecraft;
 
-// ---- 1: who am I? -------------------------------------------------------------------------------------------------
+// ---- 1: who am I? ---------------------------------------------------------------------------------------------------
 
 //! [places]
 /// Every thread writes its place: 100 * (its warp in the block) + (its lane in the warp).
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const int* limits, int* 
     __barrier_sync_count(1, kThreads);  // barrier 1: the table is ready when all 96 threads are here
   } else {
     const int reader = warp_index() - 1;
-    __barrier_sync_count(1, kThreads);  // before anybody may leave: the barrier counts every reader
+    __barrier_sync_count(1, kThreads);  // before any reader may leave: the barrier counts every reader
     const int limit = limits[reader];
     if (limit == 0) {
       if (elect_one()) sums[reader] = 0;
@@ -52,8 +52,7 @@ __global__ void __launch_bounds__(kThreads) sum_squares(const int* limits, int* 
   }
 }
 
-// ---- What the test calls
-// -------------------------------------------------------------------------------------------------
+// ---- What the test calls --------------------------------------------------------------------------------------------
 
 void launch_write_places(int* places, int threads) { write_places<<<1, threads>>>(places); }
 

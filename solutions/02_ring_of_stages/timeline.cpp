@@ -1,4 +1,4 @@
-// Draws who holds each stage of the ring when, for rings of one, two and four stages.
+// Draws which role holds each stage of the ring at which time, for rings of one, two and four stages.
 #include <algorithm>
 #include <cstdio>
 #include <exception>

@@ -1,11 +1,17 @@
 // Chapter 04: rows of different lengths, of which some are empty and some are spoilt, so that both roles have paths on
-// which there is little to do. The handles see to it that no path forgets its stage.
+// which there is little to do. The handles make sure that no path forgets its stage.
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"
 #include "stagecraft/producer_consumer_pipeline.hpp"
 #include "stagecraft/warp.hpp"
 
 using namespace stagecraft;
+
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
 
 /// A ring, the tiles of its stages, and the rows that go through it.
 struct SparseRows {
@@ -15,7 +21,7 @@ struct SparseRows {
   const int* lengths;
 };
 
-/// Adds up over the warp, so that every lane has the sum. Takes its time: five shuffles.
+/// Adds up over the warp, so that every lane has the sum. It is slow: five shuffles.
 __device__ __forceinline__ float add_over_warp(float sum) {
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffff, sum, distance);
   return sum;
@@ -23,17 +29,17 @@ __device__ __forceinline__ float add_over_warp(float sum) {
 
 // ---- 1. The producer ------------------------------------------------------------------------------------------------
 
-/// Fills one stage with a row, which may be empty. Called by one lane, which gives the stage away with it.
+/// Fills one stage with a row, which may be empty. Called by one lane, which hands over the stage.
 __device__ __forceinline__ void fill(ProducerStage<kStages> stage, SparseRows& rows, int row) {
   const uint32_t bytes = rows.lengths[row] * sizeof(float);
   if (bytes == 0) {
-    arrive(stage.mbar());
-    std::move(stage).release();
+    arrive(stage.mbar());        // full: no bytes will follow
+    std::move(stage).release();  // steps only
     return;
   }
   expect_bytes(stage.mbar(), bytes);
   copy_bulk(rows.tile[stage.index()], rows.in + row * kRowPitch, bytes, stage.mbar());
-  std::move(stage).release();
+  std::move(stage).release();  // steps: stage full when the bytes have arrived
 }
 
 /// Called by one lane.
@@ -45,12 +51,12 @@ __device__ __forceinline__ void copy_rows(SparseRows& rows, int count) {
 
 /// One lane arrives for the warp, which has read what it needs, and the whole warp steps.
 __device__ __forceinline__ void give_back(ConsumerStage<kStages> stage) {
-  __syncwarp();  // the other lanes' reads come before this lane's arrival
-  if (elect_one()) stage.arrive();
-  std::move(stage).release_without_signal();
+  __syncwarp();                               // the other lanes' reads come before this lane's arrival
+  if (elect_one()) stage.arrive();            // stage empty
+  std::move(stage).release_without_signal();  // steps only
 }
 
-/// The sum of a row that has something in it. The stage is given back before the slow part.
+/// The sum of a row that has something in it. The stage is freed before the slow part.
 __device__ __forceinline__ float sum_and_give_back(ConsumerStage<kStages> stage, SparseRows& rows, int row) {
   const float* numbers = rows.tile[stage.index()];
   float sum = 0;
@@ -94,10 +100,12 @@ __global__ void __launch_bounds__(2 * kWarpSize)
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_rows(rows, count);
-  } else {
-    sum_rows(rows, sums, count);
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_rows(rows, count);
+      break;
+
+    case Role::consume: sum_rows(rows, sums, count); break;
   }
 }
 

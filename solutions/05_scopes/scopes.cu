@@ -8,6 +8,12 @@
 
 using namespace stagecraft;
 
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
+
 /// The sum of a row in shared memory, in every lane. Called by a whole warp; all its reads are over when it returns.
 __device__ float sum_of_row(const float* row) {
   float sum = 0;
@@ -30,28 +36,32 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_positive_rows(const float* 
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      for (int row = 0; row < rows; ++row) {
-        ring.produce([&](auto& stage) {
-          expect_bytes(stage.mbar(), sizeof tile[0]);
-          copy_bulk(tile[stage.index()], in + row * kRow, sizeof tile[0], stage.mbar());
-        });
-      }
-    }
-  } else {
-    for (int row = 0; row < rows; ++row) {
-      float sum = 0;
-      {
-        auto stage = ring.consume();
-        if (tile[stage.index()][0] < 0) {
-          if (lane_index() == 0) sums[row] = 0;
-          continue;
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        for (int row = 0; row < rows; ++row) {
+          ring.produce([&](auto& stage) {
+            expect_bytes(stage.mbar(), sizeof tile[0]);
+            copy_bulk(tile[stage.index()], in + row * kRow, sizeof tile[0], stage.mbar());
+          });  // steps: stage full when the bytes have arrived
         }
-        sum = sum_of_row(tile[stage.index()]);
       }
-      if (lane_index() == 0) sums[row] = sum;
-    }
+      break;
+
+    case Role::consume:
+      for (int row = 0; row < rows; ++row) {
+        float sum = 0;
+        {
+          auto stage = ring.consume();
+          if (tile[stage.index()][0] < 0) {
+            if (lane_index() == 0) sums[row] = 0;
+            continue;
+          }
+          sum = sum_of_row(tile[stage.index()]);
+        }  // arrives: stage empty for this lane
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      break;
   }
 }
 
@@ -68,7 +78,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
     expect_bytes(stage.mbar(), sizeof tile[0]);
     copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
                         kAllBlocks);
-  }
+  }  // steps: stage full when the slices of all blocks have arrived
 }
 //! [copy_slices]
 
@@ -84,20 +94,24 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
                     /*consumer_arrive_count=*/kClusterSize);  // one lane of the adding warp of each block
     fence_barrier_init();
   }
-  sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
+  sync_cluster();  // no block may copy into another, or arrive there, before its barriers are ready
 
-  if (warp_index() == 0) {
-    if (elect_one()) copy_slices(ring, tile, in, rows);
-  } else {
-    for (int row = 0; row < rows; ++row) {
-      auto stage = ring.consume_explicit();
-      const float sum = sum_of_row(tile[stage.index()]);
-      __syncwarp();  // all lanes have read, before some arrive for them
-      if (lane_index() < kClusterSize) arrive_at_block(stage.mbar(), lane_index());
-      if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
-    }
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) copy_slices(ring, tile, in, rows);
+      break;
+
+    case Role::consume:
+      for (int row = 0; row < rows; ++row) {
+        auto stage = ring.consume_explicit();
+        const float sum = sum_of_row(tile[stage.index()]);
+        __syncwarp();  // all lanes have read, before some arrive for them
+        if (lane_index() < kClusterSize) arrive_at_block(stage.mbar(), lane_index());
+        if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
+      }  // steps: stage empty when a lane of each block has arrived
+      break;
   }
-  sync_cluster();  // a block stays until the last arrival from another block has come
+  sync_cluster();  // a block stays until the last arrival from another block has been made
 }
 
 // ---- What the test calls --------------------------------------------------------------------------------------------

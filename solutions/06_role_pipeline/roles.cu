@@ -1,4 +1,4 @@
-// Chapter 06: the role in the type. A warp that writes, a stage that is freed by halves, and a tensor core that
+// Chapter 06: the role in the type. A warp that writes, a stage that is freed in halves, and a tensor core that
 // arrives.
 #include "launches.hpp"
 #include "stagecraft/bulk_copy.hpp"
@@ -6,6 +6,12 @@
 #include "stagecraft/warp.hpp"
 
 using namespace stagecraft;
+
+/// What a warp does.
+enum class Role { produce, consume };
+
+/// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
 
 /// The sum of `count` floats in shared memory, in every lane. Called by a whole warp.
 __device__ float sum_of(const float* numbers, int count) {
@@ -33,34 +39,39 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_squares(const float* in, fl
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    Producer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      ring.acquire();
-      for (int i = lane_index(); i < kRow; i += kWarpSize) {
-        const float number = in[row * kRow + i];
-        tile[ring.index()][i] = number * number;
+  switch (warp_role()) {
+    case Role::produce: {
+      Producer ring{full, empty};
+      for (int row = 0; row < rows; ++row) {
+        ring.acquire();
+        for (int i = lane_index(); i < kRow; i += kWarpSize) {
+          const float number = in[row * kRow + i];
+          tile[ring.index()][i] = number * number;
+        }
+        ring.commit();
       }
-      ring.commit();
+      break;
     }
-  } else {
-    Consumer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      ring.wait();
-      const float sum = sum_of(tile[ring.index()], kRow);
-      ring.release();
-      if (lane_index() == 0) sums[row] = sum;
-    }
+
+    case Role::consume:
+      Consumer ring{full, empty};
+      for (int row = 0; row < rows; ++row) {
+        ring.wait();
+        const float sum = sum_of(tile[ring.index()], kRow);
+        ring.release();
+        if (lane_index() == 0) sums[row] = sum;
+      }
+      break;
   }
 }
 
-// ---- 2. A stage that is freed by halves -----------------------------------------------------------------------------
+// ---- 2. A stage that is freed in halves -----------------------------------------------------------------------------
 
 using HalvesProducer = RolePipeline<1, /*IsProducer=*/true, /*ProducerSubStages=*/1, /*ConsumerSubStages=*/2>;
 using HalvesConsumer = RolePipeline<1, /*IsProducer=*/false, /*ProducerSubStages=*/1, /*ConsumerSubStages=*/2>;
 
 /// One block with a single stage: a lane copies rows, a warp adds them up, the second halves slowly. The copy of the
-/// next row's first half need not wait for that.
+/// next row's first half does not have to wait for that.
 __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, float* sums, int* began, int rows) {
   __shared__ alignas(128) float tile[2][kHalf];
   __shared__ uint64_t full[HalvesProducer::num_producer_mbars];
@@ -74,40 +85,44 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_by_halves(const float* in, 
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    if (elect_one()) {
-      HalvesProducer ring{full, empty};
+  switch (warp_role()) {
+    case Role::produce:
+      if (elect_one()) {
+        HalvesProducer ring{full, empty};
+        for (int row = 0; row < rows; ++row) {
+          ring.acquire<0>();
+          atomicAdd(&halves_begun, 1);
+          expect_bytes(ring.producer_mbar(), sizeof tile);  // both halves: there is one full barrier
+          copy_bulk(tile[0], in + row * kRow, sizeof tile[0], ring.producer_mbar());
+          ring.acquire<1>();
+          atomicAdd(&halves_begun, 1);
+          copy_bulk(tile[1], in + row * kRow + kHalf, sizeof tile[1], ring.producer_mbar());
+          ring.step();
+        }
+      }
+      break;
+
+    case Role::consume:
+      HalvesConsumer ring{full, empty};
       for (int row = 0; row < rows; ++row) {
-        ring.acquire<0>();
-        atomicAdd(&halves_begun, 1);
-        expect_bytes(ring.producer_mbar(), sizeof tile);  // both halves: there is one full barrier
-        copy_bulk(tile[0], in + row * kRow, sizeof tile[0], ring.producer_mbar());
-        ring.acquire<1>();
-        atomicAdd(&halves_begun, 1);
-        copy_bulk(tile[1], in + row * kRow + kHalf, sizeof tile[1], ring.producer_mbar());
-        ring.step();
+        ring.wait();
+        float sum = sum_of(tile[0], kHalf);
+        ring.release_no_step<0>();
+        __nanosleep(kSlowNanoseconds);
+        sum += sum_of(tile[1], kHalf);
+        if (lane_index() == 0) {
+          sums[row] = sum;
+          began[row] = atomicAdd(&halves_begun, 0);
+        }
+        ring.release<1>();
       }
-    }
-  } else {
-    HalvesConsumer ring{full, empty};
-    for (int row = 0; row < rows; ++row) {
-      ring.wait();
-      float sum = sum_of(tile[0], kHalf);
-      ring.release_no_step<0>();
-      __nanosleep(kSlowNanoseconds);
-      sum += sum_of(tile[1], kHalf);
-      if (lane_index() == 0) {
-        sums[row] = sum;
-        began[row] = atomicAdd(&halves_begun, 0);
-      }
-      ring.release<1>();
-    }
+      break;
   }
 }
 
 // ---- 3. The tensor core arrives -------------------------------------------------------------------------------------
 
-/// One block: in each round a warp lets the tensor core arrive, as it would after the MMAs of a tile; a warp counts.
+/// One block: in each round a warp makes the tensor core arrive, as it would after the MMAs of a tile; a warp counts.
 __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int rounds) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
   __shared__ uint64_t full[Producer::num_producer_mbars];
@@ -120,24 +135,29 @@ __global__ void __launch_bounds__(2 * kWarpSize) commit_rounds(int* seen, int ro
   }
   __syncthreads();
 
-  if (warp_index() == 0) {
-    Producer ring{full, empty};
-    const bool elected = elect_one();
-    for (int round = 0; round < rounds; ++round) {
-      ring.acquire();
-      // Here the elected lane issues the MMAs of a tile: chapter 08.
-      ring.commit_mma(elected);
-      ring.step();
+  switch (warp_role()) {
+    case Role::produce: {
+      Producer ring{full, empty};
+      const bool elected = elect_one();
+      for (int round = 0; round < rounds; ++round) {
+        ring.acquire();
+        // Here the elected lane issues the MMAs of a tile: chapter 08.
+        ring.commit_mma(elected);
+        ring.step();
+      }
+      break;
     }
-  } else {
-    Consumer ring{full, empty};
-    int count = 0;
-    for (int round = 0; round < rounds; ++round) {
-      ring.wait();
-      ++count;
-      ring.release();
-    }
-    if (lane_index() == 0) *seen = count;
+
+    case Role::consume:
+      Consumer ring{full, empty};
+      int count = 0;
+      for (int round = 0; round < rounds; ++round) {
+        ring.wait();
+        ++count;
+        ring.release();
+      }
+      if (lane_index() == 0) *seen = count;
+      break;
   }
 #endif
 }

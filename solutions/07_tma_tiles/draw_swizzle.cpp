@@ -1,5 +1,5 @@
-// Draws the picture of chapter 07 from the layout functions of the library: where the chunks of a tile lie, without a
-// swizzle and with one.
+// This program draws the picture of chapter 07 from the layout functions of the library: where the chunks of a tile
+// are, without a swizzle and with one.
 //   draw_swizzle         prints the picture
 //   draw_swizzle FILE    fails when FILE is not the picture
 #include <cstdio>
@@ -19,7 +19,7 @@ constexpr int kRows = 8, kChunks = 8, kFloatsPerChunk = 4, kBytesPerChunk = 16;
 constexpr int kMarked = 2;  // the chunk of each row that the picture follows
 constexpr int kWide = 40, kHigh = 24, kTop = 78;
 
-/// One grid: line by line what lies in shared memory. `offset_of(row, column)` gives an element's place in bytes.
+/// Draws a grid of what is in shared memory, line by line. `offset_of(row, column)` gives an element's place in bytes.
 template <typename OffsetOf>
 void draw_grid(std::ostream& out, int left, const std::string& title, const OffsetOf& offset_of) {
   int chunk_at[kRows][kChunks] = {};
@@ -50,8 +50,8 @@ void draw_grid(std::ostream& out, int left, const std::string& title, const Offs
 
 std::string draw() {
   std::ostringstream out;
-  out << R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 790 320" width="790" height="320" role="img" font-family="sans-serif" font-size="13">
-  <title>Eight rows of eight chunks of 16 bytes in shared memory. Without a swizzle chunk 2 of all rows lies in banks 8 to 11; with the swizzle of 128 bytes it lies in other banks in each row</title>
+  out << R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 830 334" width="830" height="334" role="img" font-family="sans-serif" font-size="13">
+  <title>Eight rows of eight chunks of 16 bytes in shared memory. Without a swizzle chunk 2 of all rows is in banks 8 to 11; with the swizzle of 128 bytes it is in other banks in each row</title>
   <style>
     :root { color-scheme: light dark; }
     text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; }
@@ -66,9 +66,9 @@ std::string draw() {
   draw_grid(out, 450, "128-byte swizzle: in other banks in each row",
             [](int row, int column) { return Tile<float, kRows, 32>::offset_of(row, column); });
   out << "  <text x=\"60\" y=\"" << kTop + kRows * kHigh + 28
-      << "\" class=\"quiet\">The number in a cell is the chunk of its row that lies there. A cell is 16 bytes, four "
-         "banks; "
-         "a line is 128 bytes, all 32.</text>\n";
+      << "\" class=\"quiet\">The number in a cell says which chunk of its row is there.</text>\n";
+  out << "  <text x=\"60\" y=\"" << kTop + kRows * kHigh + 46
+      << "\" class=\"quiet\">A cell is 16 bytes, four banks; a line is 128 bytes, all 32.</text>\n";
   out << "</svg>\n";
   return out.str();
 }
@@ -84,6 +84,6 @@ int main(int argc, char** argv) {
   std::ifstream file(argv[1]);
   const std::string there{std::istreambuf_iterator<char>(file), {}};
   if (there == picture) return 0;
-  std::printf("%s is not what the layout functions say; %s > %s draws it anew\n", argv[1], argv[0], argv[1]);
+  std::printf("%s is not what the layout functions say; %s > %s redraws it\n", argv[1], argv[0], argv[1]);
   return 1;
 }

@@ -16,7 +16,7 @@ using namespace stagecraft;
 // ---- 1. A box -------------------------------------------------------------------------------------------------------
 
 //! [describe]
-/// Tells the copy engine of a row-major matrix of floats, and of the box that each copy brings.
+/// Describes to the copy engine a row-major matrix of floats, and the box that each copy brings.
 CUtensorMap describe_matrix(const float* matrix, uint64_t rows, uint64_t columns, uint32_t box_rows,
                             uint32_t box_columns) {
   const TensorMapDimension along_a_row{.extent = columns, .box = box_columns};
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kWarpSize)
 
   //! [copy]
   if (elect_one()) {
-    expect_bytes(&full, sizeof box);  // all of the box, also what lies outside of the matrix
+    expect_bytes(&full, sizeof box);  // all of the box, also the part outside the matrix
     copy_box(box, &map, row, column, &full);
   }
   wait(&full, /*parity=*/0);
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kWarpSize)
 
 // ---- 2. A swizzled tile ---------------------------------------------------------------------------------------------
 
-/// What a lane reads at once.
+/// The bytes that a lane reads at once.
 struct alignas(16) Chunk {
   uint32_t words[4];
 };
@@ -101,9 +101,15 @@ using BTile = Tile<__nv_bfloat16, kTileN, kTileK, Swizzle::bytes_128>;
 using Payload = StandardTilePayload<ATile, BTile, kStages>;
 //! [payload]
 
-/// Four warps multiply, one row of the tile in each of their lanes; a fifth has the tiles copied.
+/// Four warps multiply, one row of the tile in each of their lanes; a fifth asks for the copies of tiles.
 constexpr int kRowWarps = kTileM / kWarpSize;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
+
+/// What a warp does.
+enum class Role { multiply, copy };
+
+/// The calling warp's role: the last warp asks for the copies of tiles, the others multiply. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == kRowWarps ? Role::copy : Role::multiply; }
 
 /// The sum of the products of two times eight numbers.
 __device__ float dot(const Chunk& a, const Chunk& b) {
@@ -144,35 +150,39 @@ __global__ void __launch_bounds__(kThreads)
   }
   __syncthreads();
 
-  if (warp_index() == kRowWarps) {
-    //! [producer]
-    if (elect_one()) {
+  switch (warp_role()) {
+    case Role::copy:
+      //! [producer]
+      if (elect_one()) {
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          auto stage = ring.acquire_producer();
+          const auto [a, b] = payload.tile(stage.index());
+          expect_bytes(stage.mbar(), Payload::bytes_per_tile);
+          copy_tile(a, a_map, first_row, k_tile * kTileK, stage.mbar());
+          copy_tile(b, b_map, first_column, k_tile * kTileK, stage.mbar());
+          std::move(stage).release();  // steps: stage full when the bytes have arrived
+        }
+      }
+      //! [producer]
+      break;
+
+    case Role::multiply:
+      //! [consumer]
+      const int row = threadIdx.x;
+      float sums[kTileN] = {};
       for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-        auto stage = ring.acquire_producer();
+        auto stage = ring.acquire_consumer();
         const auto [a, b] = payload.tile(stage.index());
-        expect_bytes(stage.mbar(), Payload::bytes_per_tile);
-        copy_tile(a, a_map, first_row, k_tile * kTileK, stage.mbar());
-        copy_tile(b, b_map, first_column, k_tile * kTileK, stage.mbar());
-        std::move(stage).release();
+        for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
+        std::move(stage).release();  // arrives: stage empty for this lane; not before the last read above
       }
-    }
-    //! [producer]
-  } else {
-    //! [consumer]
-    const int row = threadIdx.x;
-    float sums[kTileN] = {};
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      auto stage = ring.acquire_consumer();
-      const auto [a, b] = payload.tile(stage.index());
-      for (int chunk = 0; chunk < 8; ++chunk) add_products(sums, chunk_at(&a, row, chunk), b, chunk);
-      std::move(stage).release();  // not before the last read above
-    }
-    //! [consumer]
-    for (int column = 0; column < kTileN; ++column) {
-      if (first_row + row < m && first_column + column < n) {
-        c[static_cast<int64_t>(first_row + row) * n + first_column + column] = sums[column];
+      //! [consumer]
+      for (int column = 0; column < kTileN; ++column) {
+        if (first_row + row < m && first_column + column < n) {
+          c[static_cast<int64_t>(first_row + row) * n + first_column + column] = sums[column];
+        }
       }
-    }
+      break;
   }
 }
 

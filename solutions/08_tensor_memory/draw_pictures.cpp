@@ -1,5 +1,5 @@
-// Draws the pictures of chapter 08 from what the library says: the fields of the descriptors, and where an accumulator
-// lies in tensor memory.
+// This program draws the pictures of chapter 08 from what the library says: the fields of the descriptors, and where an
+// accumulator is in tensor memory.
 //   draw_pictures descriptor|accumulator         prints a picture
 //   draw_pictures descriptor|accumulator FILE    fails when FILE is not the picture
 #include <cstdint>
@@ -155,7 +155,7 @@ std::string draw_accumulator() {
   constexpr AccumulatorLayout kLayout = accumulator_layout(/*m=*/128, /*cta_group=*/1);
   std::ostringstream out;
   out << begin(
-      776, 370,
+      800, 384,
       "Tensor memory: 128 lanes by 512 columns. The accumulator of 128 x 128 takes 128 columns; row m is in lane "
       "m, and each of four warps reaches a quarter of the lanes");
   out << "  <text x=\"" << kX << "\" y=\"24\">tensor memory of one multiprocessor: " << kTmemLanes << " lanes, "
@@ -183,8 +183,9 @@ std::string draw_accumulator() {
         << std::hex << tmem_address({static_cast<uint32_t>(lane), 0}) << std::dec << "</text>\n";
   }
   out << "  <text x=\"" << kX << "\" y=\"" << kTop + 128 * kRow + 28
-      << "\" class=\"quiet\">An address is lane &lt;&lt; 16 | column. A warp reaches a quarter of the lanes, by its "
-         "number modulo 4.</text>\n</svg>\n";
+      << "\" class=\"quiet\">An address is lane &lt;&lt; 16 | column.</text>\n";
+  out << "  <text x=\"" << kX << "\" y=\"" << kTop + 128 * kRow + 46
+      << "\" class=\"quiet\">A warp reaches a quarter of the lanes, by its number modulo 4.</text>\n</svg>\n";
   return out.str();
 }
 
@@ -204,6 +205,6 @@ int main(int argc, char** argv) {
   std::ifstream file(argv[2]);
   const std::string there{std::istreambuf_iterator<char>(file), {}};
   if (there == picture) return 0;
-  std::printf("%s is not what the library says; %s %s > %s draws it anew\n", argv[2], argv[0], argv[1], argv[2]);
+  std::printf("%s is not what the library says; %s %s > %s redraws it\n", argv[2], argv[0], argv[1], argv[2]);
   return 1;
 }

@@ -14,10 +14,10 @@ using namespace stagecraft;
 
 constexpr int kThreads = 4 * kWarpSize;
 
-// ---- 1. Tensor memory: take it, use it, give it back ----------------------------------------------------------------
+// ---- 1. Tensor memory: allocate it, use it, deallocate it -----------------------------------------------------------
 
 //! [sync_block]
-/// __syncthreads() for tcgen05 instructions as well: those before it, in all threads, come before those after it.
+/// __syncthreads() for tcgen05 instructions as well: it orders those before it, in all threads, before those after it.
 __device__ void sync_block() {
   cuda::ptx::tcgen05_fence_before_thread_sync();
   __syncthreads();
@@ -26,7 +26,7 @@ __device__ void sync_block() {
 //! [sync_block]
 
 //! [allocate]
-/// Takes tensor memory for the block and tells every thread its address. Called by all threads.
+/// Allocates tensor memory for the block and returns its address to every thread. Called by all threads.
 template <int Columns>
 __device__ uint32_t allocate(const TmemAllocation<Columns>& memory) {
   if (warp_index() == 0) {
@@ -39,10 +39,10 @@ __device__ uint32_t allocate(const TmemAllocation<Columns>& memory) {
 //! [allocate]
 
 //! [deallocate]
-/// Gives it back. Called by all threads, each after its last use of it.
+/// Deallocates it. Called by all threads, each after its last use of it.
 template <int Columns>
 __device__ void deallocate(const TmemAllocation<Columns>& memory) {
-  sync_block();  // all warps have loaded what they wanted
+  sync_block();  // all warps have loaded what they need
   if (warp_index() == 0) memory.deallocate();
 }
 //! [deallocate]
@@ -132,7 +132,7 @@ __device__ void store_product(uint32_t accumulator, float* d, MbarPtr done) {
 }
 //! [store_product]
 
-/// One thread has the tiles copied and multiplied; four warps write the product.
+/// One thread asks for the copies and the MMAs; four warps write the product.
 __global__ void __launch_bounds__(kThreads)
     multiply_tile(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float* d) {
   __shared__ ATile a;
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // ---- 3. An operand that threads write -------------------------------------------------------------------------------
 
-/// As multiply_tile, but the threads bring A: they round it to bf16 and write it where the tensor core looks for it.
+/// As multiply_tile, but the threads write A: they round it to bf16 and store it where the tensor core reads it.
 __global__ void __launch_bounds__(kThreads)
     multiply_rounded(const float* a_there, const __grid_constant__ CUtensorMap b_map, float* d) {
   __shared__ ATile a;
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kThreads)
     a.at(i / kK, i % kK) = __float2bfloat16_rn(a_there[i]);
   }
   cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // each thread, for what it has written
-  const uint32_t accumulator = allocate(memory);          // in which all threads meet
+  const uint32_t accumulator = allocate(memory);          // which is a barrier for all threads
   //! [written]
 
   if (warp_index() == 0 && elect_one()) {

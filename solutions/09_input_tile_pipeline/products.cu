@@ -24,12 +24,18 @@ template <int GroupStages, int KGroupSize, typename Element = float>
 using PipelineOf = InputTilePipeline<PayloadOf<GroupStages, KGroupSize, Element>, GroupStages, KGroupSize>;
 //! [types]
 
-/// Four warps have a row of the tile of C in each of their threads; a fifth has tiles copied.
+/// Four warps hold a row of the tile of C in each of their threads; a fifth asks for the copies of tiles.
 constexpr int kRowWarps = 4;
 constexpr int kCopyWarp = kRowWarps;
 constexpr int kThreads = (kRowWarps + 1) * kWarpSize;
 
-/// The matrices, and which tile of C a block makes.
+/// What a warp does.
+enum class Role { copy, multiply, store };
+
+/// The calling warp's role where threads multiply, and each stores its own row. Called by a whole warp.
+__device__ Role warp_role() { return warp_index() == kCopyWarp ? Role::copy : Role::multiply; }
+
+/// The matrices, and which tile of C a block computes.
 struct Problem {
   const CUtensorMap& a_map;
   const CUtensorMap& b_map;
@@ -37,48 +43,48 @@ struct Problem {
   int first_column;  // of C: the first row of B
 };
 
-/// Groups of `KGroupSize` tiles along K; what they have beyond its end reads as zero.
+/// Groups of `KGroupSize` tiles along K; elements beyond its end read as zero.
 template <int KGroupSize>
 __device__ int groups_of(int k) {
   return (k + KGroupSize * kTileK - 1) / (KGroupSize * kTileK);
 }
 
-/// Writes a row of the block's tile of C. What lies beyond the edges of C is left out.
+/// Writes a row of the block's tile of C, without the elements beyond the edges of C.
 __device__ void store_row(float* c, const float (&sums)[kTileN], int row, int first_column, int m, int n) {
   for (int column = 0; column < kTileN; ++column) {
     if (row < m && first_column + column < n) c[static_cast<int64_t>(row) * n + first_column + column] = sums[column];
   }
 }
 
-// ---- 1. A group of tiles comes --------------------------------------------------------------------------------------
+// ---- 1. A group of tiles arrives ------------------------------------------------------------------------------------
 
-/// Has the tiles of one group copied: those of the steps group * KGroupSize and following of K. Called by one thread.
-/// @param tiles  the stage that they go to, in the hands of the producer.
+/// Asks for the copies of one group: k-tiles group * KGroupSize and following. Called by one thread.
+/// @param tiles  the stage that they go to, as the producer holds it.
 template <int KGroupSize, typename Stage>
 __device__ void copy_group(const Stage& tiles, const Problem& problem, int group) {
   tiles.expect_bytes();  // of all the group: one phase of the barrier is for all its tiles
-  for (int step = 0; step < KGroupSize; ++step) {
-    const auto [a, b] = tiles.tile(step);
-    const int column = (group * KGroupSize + step) * kTileK;
+  for (int k_tile = 0; k_tile < KGroupSize; ++k_tile) {
+    const auto [a, b] = tiles.tile(k_tile);
+    const int column = (group * KGroupSize + k_tile) * kTileK;
     copy_tile(a, problem.a_map, problem.first_row, column, tiles.barrier());
     copy_tile(b, problem.b_map, problem.first_column, column, tiles.barrier());
   }
 }
 
 //! [copy_groups]
-/// Has all groups copied. Called by one thread.
+/// Asks for the copies of all groups. Called by one thread.
 template <int KGroupSize, typename Producer>
 __device__ void copy_groups(Producer& producer, const Problem& problem, int groups) {
   for (int group = 0; group < groups; ++group) {
-    auto tiles = producer.acquire();  // waits until the stage is free; the end of the scope steps
+    auto tiles = producer.acquire();  // waits until the stage is free
     copy_group<KGroupSize>(tiles, problem, group);
-  }
+  }  // steps: stage full when the bytes have arrived
 }
 //! [copy_groups]
 
 // ---- 2. Threads multiply it -----------------------------------------------------------------------------------------
 
-/// Adds to a row of C what one step of K gives. Called by each thread for its row.
+/// Adds the products of one k-tile to a row of C. Called by each thread for its row.
 __device__ void add_products(float (&sums)[kTileN], ATile<float>& a, BTile<float>& b) {
 #pragma unroll 4
   for (int i = 0; i < kTileK; ++i) {
@@ -88,20 +94,20 @@ __device__ void add_products(float (&sums)[kTileN], ATile<float>& a, BTile<float
   }
 }
 
-/// Makes a row of C of all groups. Called by each thread of the row warps.
+/// Computes a row of C from all groups. Called by each thread of the row warps.
 template <int KGroupSize, typename Consumer>
 __device__ void multiply_groups(float (&sums)[kTileN], Consumer& consumer, int groups) {
   for (int group = 0; group < groups; ++group) {
     auto tiles = consumer.acquire();
-    for (int step = 0; step < KGroupSize; ++step) {
-      const auto [a, b] = tiles.tile(step);
+    for (int k_tile = 0; k_tile < KGroupSize; ++k_tile) {
+      const auto [a, b] = tiles.tile(k_tile);
       add_products(sums, a, b);
     }
-    arrive(tiles.mbar());  // each thread, after its last read; the end of the scope only steps
+    arrive(tiles.mbar());  // stage empty when every thread has arrived, each after its last read
   }
 }
 
-/// One block makes a tile of C; block x goes down the rows of C, block y along its columns.
+/// One block computes a tile of C; block x goes down the rows of C, block y along its columns.
 template <int GroupStages, int KGroupSize>
 __global__ void __launch_bounds__(kThreads)
     multiply(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map, float* c, int m,
@@ -113,8 +119,8 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ typename Pipeline::BarrierArray barriers;
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1,  // the copying thread, which announces the bytes
-                            /*consumer_arv_count=*/kRowWarps * kWarpSize);  // every thread that has read the tiles
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1,  // the copying thread, which announces the bytes
+                            /*consumer_arrive_count=*/kRowWarps * kWarpSize);  // every thread that has read the tiles
     fence_barrier_init();
   }
   __syncthreads();
@@ -123,14 +129,19 @@ __global__ void __launch_bounds__(kThreads)
 
   const Problem problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM, static_cast<int>(blockIdx.y) * kTileN};
   const int groups = groups_of<KGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) copy_groups<KGroupSize>(producer, problem, groups);
-  } else {
-    auto consumer = pipeline.consumer();
-    float sums[kTileN] = {};
-    multiply_groups<KGroupSize>(sums, consumer, groups);
-    store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
+  switch (warp_role()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) copy_groups<KGroupSize>(producer, problem, groups);
+      break;
+    }
+
+    case Role::multiply:
+      auto consumer = pipeline.consumer();
+      float sums[kTileN] = {};
+      multiply_groups<KGroupSize>(sums, consumer, groups);
+      store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
+      break;
   }
 }
 
@@ -155,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ Pipeline::BarrierArray barriers;
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/kRowWarps * kWarpSize);
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/kRowWarps * kWarpSize);
     fence_barrier_init();
   }
   __syncthreads();
@@ -163,26 +174,31 @@ __global__ void __launch_bounds__(kThreads)
 
   const Problem problem{a_map, b_map, 0, 0};
   const int groups = groups_of<kGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) {
-      uint32_t total = 0;
-      int piece = 0;  // the next to add up
-      for (int group = 0; group < groups; ++group) {
-        const bool is_free = producer.try_acquire();
-        if (!is_free && piece < pieces) total += sum_of_piece(numbers, piece++);
-        auto tiles = producer.acquire_if_needed(is_free);
-        copy_group<kGroupSize>(tiles, problem, group);
+  switch (warp_role()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) {
+        uint32_t total = 0;
+        int piece = 0;  // the next to add up
+        for (int group = 0; group < groups; ++group) {
+          const bool is_free = producer.try_acquire();
+          if (!is_free && piece < pieces) total += sum_of_piece(numbers, piece++);
+          auto tiles = producer.acquire_if_needed(is_free);
+          copy_group<kGroupSize>(tiles, problem, group);
+        }  // steps: stage full when the bytes have arrived
+        *while_waiting = piece;
+        while (piece < pieces) total += sum_of_piece(numbers, piece++);
+        *sum = total;
       }
-      *while_waiting = piece;
-      while (piece < pieces) total += sum_of_piece(numbers, piece++);
-      *sum = total;
+      break;
     }
-  } else {
-    auto consumer = pipeline.consumer();
-    float sums[kTileN] = {};
-    multiply_groups<kGroupSize>(sums, consumer, groups);
-    store_row(c, sums, threadIdx.x, 0, m, n);
+
+    case Role::multiply:
+      auto consumer = pipeline.consumer();
+      float sums[kTileN] = {};
+      multiply_groups<kGroupSize>(sums, consumer, groups);
+      store_row(c, sums, threadIdx.x, 0, m, n);
+      break;
   }
 }
 
@@ -191,8 +207,9 @@ __global__ void __launch_bounds__(kThreads)
 /// Half of a tile of B, as one of the two blocks brings it.
 using HalfOfB = Tile<float, kTileN / kClusterSize, kTileK, Swizzle::bytes_64>;
 
-/// A pair of blocks makes two tiles of C, one below the other. Both need the same tiles of B: each has half of every
-/// tile copied, to both. So each writes into its neighbour, and may do so when the threads of both have read.
+/// A pair of blocks computes two tiles of C, one below the other. Both need the same tiles of B: each asks for half of
+/// every tile, to be copied to both. So each writes into its neighbour, and may do so when the threads of both have
+/// read.
 __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
     multiply_in_pairs(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap half_of_b_map,
                       float* c, int m, int n, int k) {
@@ -204,59 +221,71 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
   const uint32_t rank = block_rank();
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1,
-                            /*consumer_arv_count=*/kClusterSize * kRowWarps);  // a lane of each row warp of the pair
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1,
+                            /*consumer_arrive_count=*/kClusterSize * kRowWarps);  // a lane of each row warp of the pair
     fence_barrier_init();
   }
-  sync_cluster();  // nobody may copy into a block, or arrive there, before its barriers are ready
+  sync_cluster();  // no block may copy into another, or arrive there, before its barriers are ready
   Pipeline pipeline{barriers, Payload{tiles}};
 
   const int first_row = blockIdx.x * kTileM;
   const int first_column = blockIdx.y * kTileN;
   const int groups = groups_of<kGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) {
-      for (int group = 0; group < groups; ++group) {
-        auto tiles = producer.acquire();  // free in *both* blocks
-        tiles.expect_bytes();             // both halves of B: one of them comes from the neighbour
-        for (int step = 0; step < kGroupSize; ++step) {
-          const auto [a, b] = tiles.tile(step);
-          const int column = (group * kGroupSize + step) * kTileK;
-          HalfOfB& half = reinterpret_cast<HalfOfB*>(&b)[rank];
-          copy_tile(a, a_map, first_row, column, tiles.barrier());
-          copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.barrier(),
-                              /*blocks=*/0b11);
+  switch (warp_role()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) {
+        for (int group = 0; group < groups; ++group) {
+          auto tiles = producer.acquire();  // free in *both* blocks
+          tiles.expect_bytes();             // stage full when the neighbour's half of B has arrived as well
+          for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+            const auto [a, b] = tiles.tile(k_tile);
+            const int column = (group * kGroupSize + k_tile) * kTileK;
+            HalfOfB& half = reinterpret_cast<HalfOfB*>(&b)[rank];
+            copy_tile(a, a_map, first_row, column, tiles.barrier());
+            copy_tile_to_blocks(half, half_of_b_map, first_column + rank * HalfOfB::rows, column, tiles.barrier(),
+                                /*blocks=*/0b11);
+          }
         }
+        producer.drain();  // the neighbour may still have to arrive here: this block must not have exited
       }
-      producer.drain();  // the neighbour may still have to arrive here: this block must not be gone
+      break;
     }
-  } else {
-    auto consumer = pipeline.consumer();
-    float sums[kTileN] = {};
-    for (int group = 0; group < groups; ++group) {
-      auto tiles = consumer.acquire();
-      if (rank == 1) __nanosleep(kSlowNanoseconds);  // one of the two is always later than the other
-      for (int step = 0; step < kGroupSize; ++step) {
-        const auto [a, b] = tiles.tile(step);
-        add_products(sums, a, b);
-      }
-      __syncwarp();  // all lanes have read, before some arrive for them
-      if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
-    }
-    store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
+
+    case Role::multiply:
+      auto consumer = pipeline.consumer();
+      float sums[kTileN] = {};
+      for (int group = 0; group < groups; ++group) {
+        auto tiles = consumer.acquire();
+        if (rank == 1) __nanosleep(kSlowNanoseconds);  // one of the two is always later than the other
+        for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+          const auto [a, b] = tiles.tile(k_tile);
+          add_products(sums, a, b);
+        }
+        __syncwarp();  // all lanes have read, before some arrive for them
+        if (lane_index() < kClusterSize) arrive_at_block(tiles.mbar(), lane_index());
+      }  // steps: stage empty when a lane of each row warp of both blocks has arrived
+      store_row(c, sums, first_row + threadIdx.x, first_column, m, n);
+      break;
   }
 }
 
 // ---- 5. The tensor core multiplies ----------------------------------------------------------------------------------
 
-/// As multiply, with the same copying thread; but a sixth warp has the tensor core multiply, and the four row warps
-/// only store what it has made.
+constexpr int kMultiplyWarp = kCopyWarp + 1;
+
+/// The calling warp's role where the tensor core multiplies: the row warps only store. Called by a whole warp.
+__device__ Role role_beside_tensor_core() {
+  const uint32_t warp = warp_index();
+  return warp == kCopyWarp ? Role::copy : warp == kMultiplyWarp ? Role::multiply : Role::store;
+}
+
+/// As multiply, with the same copying thread; but a sixth warp asks the tensor core to multiply, and the four row
+/// warps only store what it has computed.
 __global__ void __launch_bounds__(kThreads + kWarpSize)
     multiply_on_tensor_core(const __grid_constant__ CUtensorMap a_map, const __grid_constant__ CUtensorMap b_map,
                             float* c, int m, int n, int k) {
 #ifdef __CUDA_ARCH_FEAT_SM100_ALL
-  constexpr int kMultiplyWarp = kCopyWarp + 1;
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize, tf32>;
   using Pipeline = PipelineOf<kGroupStages, kGroupSize, tf32>;
@@ -267,9 +296,9 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
   const TmemAllocation<32> memory{&published};
 
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1,  // the copying thread, as ever
-                            /*consumer_arv_count=*/1);           // the tensor core, once for each group
-    init_barrier(&done, /*arrive_count=*/1);                     // the tensor core, once
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1,  // the copying thread, as before
+                            /*consumer_arrive_count=*/1);           // the tensor core, once for each group
+    init_barrier(&done, /*arrive_count=*/1);                        // the tensor core, once
     fence_barrier_init();
   }
   __syncwarp();
@@ -285,37 +314,45 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
 
   const Problem problem{a_map, b_map, static_cast<int>(blockIdx.x) * kTileM, static_cast<int>(blockIdx.y) * kTileN};
   const int groups = groups_of<kGroupSize>(k);
-  if (warp_index() == kCopyWarp) {
-    auto producer = pipeline.producer();
-    if (elect_one()) {
-      copy_groups<kGroupSize>(producer, problem, groups);
-      producer.drain();  // the last commits still have to arrive on barriers that are there
-    }
-  } else if (warp_index() == kMultiplyWarp) {
-    auto consumer = pipeline.consumer();
-    if (elect_one()) {
-      for (int group = 0; group < groups; ++group) {
-        auto tiles = consumer.acquire_stage();
-        cuda::ptx::tcgen05_fence_after_thread_sync();
-        for (int step = 0; step < kGroupSize; ++step) {
-          const auto [a, b] = tiles.tile(step);
-          multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || step > 0);
-        }
-        commit_mmas(tiles.mbar());  // the tensor core frees the stage, when it has read all of the group
-        std::move(tiles).release();
+  switch (role_beside_tensor_core()) {
+    case Role::copy: {
+      auto producer = pipeline.producer();
+      if (elect_one()) {
+        copy_groups<kGroupSize>(producer, problem, groups);
+        producer.drain();  // the last commits still have to arrive on barriers that exist
       }
-      commit_mmas(&done);
+      break;
     }
-  } else {
-    wait(&done, /*parity=*/0);
-    cuda::ptx::tcgen05_fence_after_thread_sync();
-    float sums[kTileN];
-    accumulator.load(sums, warp_index(), /*column=*/0);
-    store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
-    cuda::ptx::tcgen05_fence_before_thread_sync();
+
+    case Role::multiply: {
+      auto consumer = pipeline.consumer();
+      if (elect_one()) {
+        for (int group = 0; group < groups; ++group) {
+          auto tiles = consumer.acquire_stage();
+          cuda::ptx::tcgen05_fence_after_thread_sync();
+          for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
+            const auto [a, b] = tiles.tile(k_tile);
+            multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || k_tile > 0);
+          }
+          commit_mmas(tiles.mbar());   // stage empty when the tensor core has read all of the group
+          std::move(tiles).release();  // steps only
+        }
+        commit_mmas(&done);
+      }
+      break;
+    }
+
+    case Role::store:
+      wait(&done, /*parity=*/0);
+      cuda::ptx::tcgen05_fence_after_thread_sync();
+      float sums[kTileN];
+      accumulator.load(sums, warp_index(), /*column=*/0);
+      store_row(c, sums, problem.first_row + threadIdx.x, problem.first_column, m, n);
+      cuda::ptx::tcgen05_fence_before_thread_sync();
+      break;
   }
   __syncwarp();
-  __syncthreads();  // nobody needs tensor memory any more
+  __syncthreads();  // no warp needs tensor memory any more
   cuda::ptx::tcgen05_fence_after_thread_sync();
   if (warp_index() == kMultiplyWarp) memory.deallocate();
 #endif

@@ -1,10 +1,10 @@
-// C = A * B transposed on the tensor cores of an SM100, told as the story of three roles: one warp loads tiles, one
-// warp multiplies them, four warps store the sums.
+// C = A * B transposed on the tensor cores of an SM100, by three roles: one warp loads tiles, one warp multiplies them,
+// four warps store the sums.
 #pragma once
 
 #include <store_quarter.cuh>
 
-#include "parts.cuh"
+#include "problem.cuh"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
 #include "stagecraft/warp_contexts.hpp"
@@ -14,8 +14,8 @@ namespace stagecraft {
 inline constexpr int kGemmThreads = (2 + kStoreWarps) * kWarpSize;
 
 //! [kernel]
-/// @tparam Stages        steps of K that lie in shared memory.
-/// @tparam Accumulators  tiles of C that lie in tensor memory: with two, one is summed while the other is stored.
+/// @tparam Stages        k-tiles that fit in shared memory.
+/// @tparam Accumulators  tiles of C that fit in tensor memory: with two, one is summed while the other is stored.
 template <TileElement Element, int Stages, int Accumulators>
 __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Problem<Element> problem) {
   //! [shared]
@@ -25,17 +25,17 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   __shared__ typename Output::BarrierArray output_barriers;
   __shared__ TmemHandshake handshake;
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
-                         /*producer_arv_count=*/1,   // the loading lane, which announces the bytes
-                         /*consumer_arv_count=*/1);  // the tensor core, by a commit
+                         /*producer_arrive_count=*/1,   // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/1);  // the tensor core, by a commit
     Output::init_barriers(output_barriers,
-                          /*producer_arv_count=*/1,                         // the tensor core, by a commit
-                          /*consumer_arv_count=*/kStoreWarps * kWarpSize);  // all who have read it
+                          /*producer_arrive_count=*/1,                         // the tensor core, by a commit
+                          /*consumer_arrive_count=*/kStoreWarps * kWarpSize);  // every thread that has read it
     handshake.init(/*epilogue_threads=*/kStoreWarps * kWarpSize);
     fence_barrier_init();
   }
@@ -43,43 +43,46 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   //! [shared]
 
   //! [roles]
-  switch (warp) {
-    case 0:  // loads
+  switch (role) {
+    case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
-          }
+            copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
+          }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();
       }
       break;
-    case 1: {  // multiplies
+
+    case Role::multiply: {
       MmaWarp<typename Output::Allocation> tensor_memory{handshake};
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           auto sums = output.producer().acquire();
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
-            multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
-            commit_mmas(stage.mbar());
+            multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
+            commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
           }
-        }
+        }  // commits: accumulator full
       }
       break;
-    }
-    default: {  // store
+    }  // waits until no thread uses tensor memory, then deallocates
+
+    case Role::store: {
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         auto sums = output.consumer().acquire();
         store_quarter(problem, tile, sums.accumulator());
-      }
-    }
+      }  // arrives: accumulator empty for this thread
+      break;
+    }  // arrives: tensor memory used no more by this thread
   }
   //! [roles]
 }

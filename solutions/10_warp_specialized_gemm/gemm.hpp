@@ -14,11 +14,11 @@
 
 namespace stagecraft {
 
-/// What a product of this type of operands is called and gives. Sums are kept in f32, whatever the operands.
+/// The name of a product of this type of operands, and the type of its result. Sums are kept in f32 for all operands.
 ///
-/// C is rounded to the operands' type where that is what the next product takes: bf16, f16. Products of tf32 stay f32,
-/// because tf32 is no type to store. Those of fp8 stay f32 too: what is stored in fp8 is scaled, and only the caller
-/// knows by how much; a sum that was rounded before it is scaled cannot be mended.
+/// C is rounded to the operands' type where the next product takes that type: bf16, f16. Products of tf32 stay f32,
+/// because tf32 is not a type to store. Those of fp8 stay f32 too: a matrix that is stored in fp8 is scaled, and only
+/// the caller knows by how much; a sum that was rounded before it is scaled cannot be corrected.
 template <typename Element>
 struct GemmType;
 template <>

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "harness/cuda_error.hpp"
-#include "parts.cuh"
+#include "problem.cuh"
 #include "stagecraft/tensor_map.hpp"
 
 namespace stagecraft {

@@ -34,12 +34,12 @@ struct Task {
   uint64_t seed;
 };
 
-/// Refuses what the host could not even hold, before it is asked to.
+/// Throws when the host does not have the memory, before it allocates any.
 template <typename Element>
 void require_host_memory(const Task& task) {
   const double m = static_cast<double>(task.m), n = static_cast<double>(task.n), k = static_cast<double>(task.k);
   const double needed = sizeof(Element) * (m * k + n * k) + sizeof(GemmOutput<Element>) * m * n +
-                        sizeof(double) * (n * k + m * n);  // the reference's copy of B, and the reference
+                        sizeof(double) * (m * k + n * k + m * n);  // the reference and its copies of A and B
   const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (needed <= present) return;
   char message[200];

@@ -1,9 +1,9 @@
-// Step 1: one warp loads and multiplies, in turns. All four store.
+// Version 1: one warp loads and multiplies, in turns. All four store.
 #pragma once
 
 #include <store_quarter.cuh>
 
-#include "parts.cuh"
+#include "problem.cuh"
 #include "stagecraft/mbarrier.hpp"
 
 namespace stagecraft {
@@ -17,17 +17,17 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   __shared__ uint32_t tensor_memory_address;
   const auto [a, b] = tiles_in_shared_memory<Element, 1>().tile(0);
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     init_barrier(&input_full, /*arrive_count=*/1);   // the elected lane, which announces the bytes
     init_barrier(&input_empty, /*arrive_count=*/1);  // the tensor core, by a commit
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp == 0) {
+  if (role == Role::load) {
     tensor_memory.allocate();
     tensor_memory.release_lock();
   }
@@ -38,23 +38,23 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   //! [roles]
   uint32_t phase = 0;
   for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-    if (warp == 0 && elected) {
-      for (int step = 0; step < steps; ++step) {
+    if (role == Role::load && elected) {  // the loading warp multiplies as well
+      for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
         expect_bytes(&input_full, Payload<Element, 1>::bytes_per_tile);
-        copy_tile(a, problem.a, tile.row(), step * kTileK<Element>, &input_full);
-        copy_tile(b, problem.b, tile.column(), step * kTileK<Element>, &input_full);
+        copy_tile(a, problem.a, tile.row(), k_tile * kTileK<Element>, &input_full);
+        copy_tile(b, problem.b, tile.column(), k_tile * kTileK<Element>, &input_full);
         wait(&input_full, phase);
-        multiply_tiles(accumulator, a, b, /*accumulate=*/step > 0);
-        commit_mmas(&input_empty);
+        multiply_tiles(accumulator, a, b, /*accumulate=*/k_tile > 0);
+        commit_mmas(&input_empty);  // tiles read, and their sums in the accumulator
         wait(&input_empty, phase);
         phase ^= 1;
       }
     }
-    sync_block();  // the elected lane has seen the last MMA end: the accumulator is complete
+    sync_block();  // the elected lane has seen that the last MMA is done: the accumulator is complete
     store_quarter(problem, tile, accumulator);
-    sync_block();  // all have read it: it may be overwritten
+    sync_block();  // all warps have read it: it may be overwritten
   }
-  if (warp == 0) tensor_memory.deallocate();
+  if (role == Role::load) tensor_memory.deallocate();
   //! [roles]
 }
 //! [kernel]

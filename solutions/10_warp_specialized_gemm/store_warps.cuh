@@ -1,9 +1,9 @@
-// Step 3: a warp loads, a warp multiplies, and four others store, while the next tiles come in.
+// Version 3: a warp loads, a warp multiplies, and four others store, while the next tiles arrive.
 #pragma once
 
 #include <store_quarter.cuh>
 
-#include "parts.cuh"
+#include "problem.cuh"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/mbarrier.hpp"
 
@@ -20,20 +20,20 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
   __shared__ uint32_t tensor_memory_address;
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
-                         /*producer_arv_count=*/1,        // the loading lane, which announces the bytes
-                         /*consumer_arv_count=*/1);       // the tensor core, by a commit
+                         /*producer_arrive_count=*/1,     // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/1);    // the tensor core, by a commit
     init_barrier(&accumulator_full, /*arrive_count=*/1);  // the tensor core, by a commit
-    init_barrier(&accumulator_empty, /*arrive_count=*/kStoreWarps * kWarpSize);  // all who have read it
+    init_barrier(&accumulator_empty, /*arrive_count=*/kStoreWarps * kWarpSize);  // every thread that has read it
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp == 0) {
+  if (role == Role::load) {
     tensor_memory.allocate();
     tensor_memory.release_lock();
   }
@@ -42,37 +42,39 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
   //! [shared]
 
   //! [roles]
-  switch (warp) {
-    case 0:  // loads
+  switch (role) {
+    case Role::load:
       if (elected) {
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.producer().acquire();
             stage.expect_bytes();
-            copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
-            copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
-          }
+            copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
+          }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();
       }
       break;
-    case 1:  // multiplies
+
+    case Role::multiply:
       if (elected) {
         uint32_t phase = 1;  // a producer's: at first, the accumulator is free
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           wait(&accumulator_empty, phase);
           cuda::ptx::tcgen05_fence_after_thread_sync();
           phase ^= 1;
-          for (int step = 0; step < steps; ++step) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
-            multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
-            commit_mmas(stage.mbar());
+            multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
+            commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
           }
-          commit_mmas(&accumulator_full);
+          commit_mmas(&accumulator_full);  // accumulator full when the last MMA is done
         }
       }
       break;
-    default: {  // store
+
+    case Role::store: {
       uint32_t phase = 0;
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
         wait(&accumulator_full, phase);
@@ -80,12 +82,13 @@ __global__ void __launch_bounds__((2 + kStoreWarps) * kWarpSize)
         phase ^= 1;
         store_quarter(problem, tile, accumulator);
         cuda::ptx::tcgen05_fence_before_thread_sync();
-        arrive(&accumulator_empty);
+        arrive(&accumulator_empty);  // accumulator empty for this thread
       }
+      break;
     }
   }
   sync_block();
-  if (warp == 0) tensor_memory.deallocate();
+  if (role == Role::load) tensor_memory.deallocate();
   //! [roles]
 }
 //! [kernel]

@@ -1,9 +1,9 @@
-// Step 2: a warp loads and a warp multiplies, with a ring of tiles between them. All four store.
+// Version 2: a warp loads and a warp multiplies, with a ring of tiles between them. All four store.
 #pragma once
 
 #include <store_quarter.cuh>
 
-#include "parts.cuh"
+#include "problem.cuh"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/mbarrier.hpp"
 
@@ -20,19 +20,19 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   __shared__ uint32_t tensor_memory_address;
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const TmemAllocation<kTileN> tensor_memory{&tensor_memory_address};
-  const uint32_t warp = warp_index();
+  const Role role = warp_role();
   const bool elected = elect_one();
-  const int steps = problem.steps();
+  const int k_tiles = problem.k_tiles();
 
-  if (warp == 0 && elected) {
+  if (role == Role::load && elected) {
     Input::init_barriers(input_barriers,
-                         /*producer_arv_count=*/1,        // the loading lane, which announces the bytes
-                         /*consumer_arv_count=*/1);       // the tensor core, by a commit
+                         /*producer_arrive_count=*/1,     // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/1);    // the tensor core, by a commit
     init_barrier(&accumulator_full, /*arrive_count=*/1);  // the tensor core, by a commit
     fence_barrier_init();
   }
   __syncwarp();
-  if (warp == 0) {
+  if (role == Role::load) {
     tensor_memory.allocate();
     tensor_memory.release_lock();
   }
@@ -43,30 +43,39 @@ __global__ void __launch_bounds__(kStoreWarps* kWarpSize)
   //! [roles]
   uint32_t phase = 0;
   for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-    if (warp == 0 && elected) {
-      for (int step = 0; step < steps; ++step) {
-        auto stage = input.producer().acquire();
-        stage.expect_bytes();
-        copy_tile(stage.tile().a, problem.a, tile.row(), step * kTileK<Element>, stage.barrier());
-        copy_tile(stage.tile().b, problem.b, tile.column(), step * kTileK<Element>, stage.barrier());
-      }
-    }
-    if (warp == 1 && elected) {
-      for (int step = 0; step < steps; ++step) {
-        auto stage = input.consumer().acquire();
-        multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/step > 0);
-        commit_mmas(stage.mbar());
-      }
-      commit_mmas(&accumulator_full);
+    switch (role) {
+      case Role::load:
+        if (elected) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+            auto stage = input.producer().acquire();
+            stage.expect_bytes();
+            copy_tile(stage.tile().a, problem.a, tile.row(), k_tile * kTileK<Element>, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.column(), k_tile * kTileK<Element>, stage.barrier());
+          }  // steps: stage full when the bytes have arrived
+        }
+        break;
+
+      case Role::multiply:
+        if (elected) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+            auto stage = input.consumer().acquire();
+            multiply_tiles(accumulator, stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
+            commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
+          }
+          commit_mmas(&accumulator_full);  // accumulator full when the last MMA is done
+        }
+        break;
+
+      case Role::store: break;  // as all four warps do next
     }
     wait(&accumulator_full, phase);  // the tensor core has done its last MMA: the accumulator is complete
     cuda::ptx::tcgen05_fence_after_thread_sync();
     phase ^= 1;
     __syncwarp();
     store_quarter(problem, tile, accumulator);
-    sync_block();  // all have read it: it may be overwritten
+    sync_block();  // all warps have read it: it may be overwritten
   }
-  if (warp == 0) tensor_memory.deallocate();
+  if (role == Role::load) tensor_memory.deallocate();
   //! [roles]
 }
 //! [kernel]

@@ -14,7 +14,7 @@
 namespace stagecraft {
 
 /// `size` values within [-1, 1] that Element represents exactly, so that they have one exact product only: the bits of
-/// an f32 that tf32 has not are zero.
+/// an f32 that tf32 does not have are zero.
 template <typename Element>
 std::vector<GemmOperand<Element>> random_operand(size_t size, uint64_t seed) {
   auto values = harness::random_values<GemmOperand<Element>>(size, seed);

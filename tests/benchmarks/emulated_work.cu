@@ -1,4 +1,4 @@
-// One block each, so that one core does the work.
+// Each kernel has one block, so that one core does the work.
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -24,7 +24,7 @@ constexpr int kThreads = 128, kStages = 4, kRounds = 64, kK = 64, kN = 256;
 template <int M>
 using Operands = StandardTilePayload<Tile<Element, M, kK>, Tile<Element, kN, kK>, kStages>;
 
-/// Fills all stages with tiles that lie one after the other along K. Called by all threads.
+/// Fills all stages with tiles that follow each other along K. Called by all threads.
 template <int M>
 __device__ void fetch(const Operands<M>& payload, const CUtensorMap& a_map, const CUtensorMap& b_map,
                       MbarPtr all_there) {

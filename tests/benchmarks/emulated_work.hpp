@@ -1,4 +1,4 @@
-// Work for the emulated GPU whose rate is compared with what the host's processor does by itself.
+// Work for the emulated GPU whose rate is compared with that of the host's processor.
 #pragma once
 
 #include "side_by_side.hpp"

@@ -1,4 +1,4 @@
-// What all checks cost, and what cores give, with and without checks.
+// Measures what all checks cost, and what further cores gain, with and without checks.
 #include <algorithm>
 #include <string>
 #include <thread>

@@ -1,4 +1,5 @@
-// What the emulator inside this program has executed so far. Apart, so that nvcc need not read the emulator's headers.
+// Counts what the emulator inside this program has executed. It is a header of its own so that nvcc does not have to
+// read the emulator's headers.
 #pragma once
 
 #include <cstdint>

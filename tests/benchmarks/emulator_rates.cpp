@@ -1,4 +1,4 @@
-// What the emulated units do in a second, beside what the host's processor does by itself on one core.
+// Measures what the emulated engines do in a second, and what the host's processor does on one core.
 #include <benchmark/benchmark.h>
 #include <cblas.h>
 

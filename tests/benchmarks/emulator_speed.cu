@@ -1,4 +1,4 @@
-// How fast the emulated GPU executes ordinary instructions, beside the same product in C++ on the same core.
+// Measures how fast the emulated GPU executes ordinary instructions, and the same product in C++ on the same core.
 #include <benchmark/benchmark.h>
 #include <cuda_runtime.h>
 

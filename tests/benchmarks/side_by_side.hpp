@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-/// What was done, without what was prepared for it.
+/// The amount of work done, without its preparation.
 struct Work {
   double amount = 0;   ///< floating-point operations, bytes, or runs
   double seconds = 0;  ///< of the host's clock, in kernels

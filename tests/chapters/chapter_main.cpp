@@ -1,5 +1,6 @@
 // The main function of every chapter's test. It stops at the first failure and prints little, so that the report of the
-// emulated GPU stands out. When the exercise still has TODOs, it says that a failure is expected, and where they are.
+// emulated GPU stands out. When the exercise still has TODOs, it says that a failure is expected, and where the TODOs
+// are.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -38,7 +39,7 @@ size_t list_open_todos() {
 }
 
 /// Prints as GoogleTest does, less what a learner need not read: the tests after the first failure, which are skipped,
-/// and the summary. An exception of the harness is told in its own words.
+/// and the summary. An exception of the harness is printed in its own words.
 class ShortPrinter : public testing::EmptyTestEventListener {
  public:
   /// @param printer  GoogleTest's own.
@@ -108,8 +109,8 @@ int main(int argc, char** argv) {
   }
   const std::string again = "./stagecraft test " + std::string(stagecraft::chapters::kChapter, 2);
   if (list_open_todos() > 0) {
-    std::cout << "Do the first of them, take its TODO comment away (that is how this list knows), and run " << again
-              << " again.\nThe lesson, with a hint for each, is chapters/" << stagecraft::chapters::kChapter
+    std::cout << "Do the first of them, delete its TODO comment (this list is made from those comments), and run "
+              << again << " again.\nThe lesson, with a hint for each, is chapters/" << stagecraft::chapters::kChapter
               << "/README.md.\n";
   } else {
     std::cout << "\nNo TODO is left, so this is about your code. The lesson's \"What goes wrong\" shows what the usual "

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when an exercise gives its solution away, or when a chapter lacks a part.
+"""Fails when an exercise shows its solution, or when a chapter lacks a part.
 
 usage: check_chapters.py SOURCE_ROOT CHAPTER:FILE,FILE:ANSWER,ANSWER...
 
@@ -29,7 +29,7 @@ def solution_text(root: pathlib.Path, path: pathlib.Path) -> str:
     return text
 
 
-def given_away(exercise: str, solution: str) -> list[str]:
+def shown_solution(exercise: str, solution: str) -> list[str]:
     """Lines that the solution adds and that the exercise has in its comments or in code that is switched off."""
     added = collections.Counter(code_lines(solution)) - collections.Counter(code_lines(exercise))
     hidden = "".join("".join(re.findall(r"//(.*)", exercise)).split())
@@ -46,21 +46,21 @@ def check(root: pathlib.Path, chapter: str, files: list[str], answers: list[str]
     added_somewhere = False
     for name in files:
         exercise, solution = root / "chapters" / chapter / name, root / "solutions" / chapter / name
-        found = given_away(exercise.read_text(encoding="utf-8"), solution_text(root, solution))
+        found = shown_solution(exercise.read_text(encoding="utf-8"), solution_text(root, solution))
         if found != ["(the solution adds nothing to the exercise)"]:
             added_somewhere = True
-            problems += [f"{exercise.relative_to(root)} gives its solution away: {line}" for line in found]
+            problems += [f"{exercise.relative_to(root)} shows its solution: {line}" for line in found]
         if "TODO" in solution.read_text(encoding="utf-8"):
             problems.append(f"{solution.relative_to(root)} still has a TODO")
     if not added_somewhere:
         problems.append(f"chapters/{chapter}: the solution adds nothing to the exercise")
     if len(answers) < 3:
         problems.append(f"chapter {chapter} has {len(answers)} wrong answers, and needs at least three")
-    there = {path.name for path in (root / "tests/chapters" / chapter / "wrong").iterdir() if path.is_dir()}
+    there = {path.stem for path in (root / "tests/chapters" / chapter / "wrong").glob("*.patch")}
     problems += [f"tests/chapters/{chapter}/wrong/{name} is not listed in its meson.build" for name in there - set(answers)]
     lesson = root / "chapters" / chapter / "README.md"
     text = lesson.read_text(encoding="utf-8") if lesson.exists() else ""
-    for heading in ("What goes wrong", "Questions", "On the chip", "Where to read on", "Exercise"):
+    for heading in ("What goes wrong", "Questions", "On the chip", "Further reading", "Exercise"):
         if not re.search(rf"^## .*{heading}", text, re.MULTILINE):
             problems.append(f"{lesson.relative_to(root)} has no section '{heading}'")
     if "<details>" not in text:

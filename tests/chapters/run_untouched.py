@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Passes when the test of an exercise that nobody has solved fails within seconds and says that this is expected.
+"""Passes when the test of an unsolved exercise fails within seconds and says that this is expected.
 
 usage: run_untouched.py SOURCE_ROOT CHAPTER PROGRAM EXERCISE_FILE...
 

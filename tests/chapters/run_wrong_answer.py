@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Passes when a wrong answer is refused, soon, and for the right reason.
 
-usage: run_wrong_answer.py EXPECT COMMAND...   COMMAND runs the chapter's test on the answer, or compiles the answer
+usage: run_wrong_answer.py PATCH COMMAND...   COMMAND runs the chapter's test on the answer, or compiles the answer
 
-COMMAND must fail within seconds, and its output contain each regular expression of the file EXPECT; see meson.build.
+COMMAND must fail within seconds, and its output contain each regular expression that PATCH expects; see answer_patch.py.
 """
 
 import pathlib
@@ -12,19 +12,11 @@ import subprocess
 import sys
 import textwrap
 
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import answer_patch  # noqa: E402
+
 SECONDS = 30  # far above what any of them takes: a wrong answer that runs into this was not diagnosed
 SKIPPED = 77
-
-
-def read_expectation(path: str) -> tuple[list[str], str]:
-    """The patterns, and the reason for which the test may be skipped."""
-    patterns, pending = [], ""
-    for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines():
-        if line.startswith("pending:"):
-            pending = line.removeprefix("pending:").strip()
-        elif line.strip() and not line.startswith("#"):
-            patterns.append(line)
-    return patterns, pending
 
 
 def find_fault(patterns: list[str], command: list[str]) -> tuple[str, str]:
@@ -35,7 +27,7 @@ def find_fault(patterns: list[str], command: list[str]) -> tuple[str, str]:
     except subprocess.TimeoutExpired as late:
         return f"no verdict after {SECONDS} s", (late.stdout or b"").decode(errors="replace")
     if done.returncode == 0:
-        return "the wrong answer was accepted", done.stdout
+        return "the wrong answer was accepted (does its patch change code of the host, without `host: changed`?)", done.stdout
     missing = [pattern for pattern in patterns if not re.search(pattern, done.stdout)]
     if missing:
         return "refused, but the output does not contain\n  " + "\n  ".join(missing), done.stdout
@@ -43,7 +35,8 @@ def find_fault(patterns: list[str], command: list[str]) -> tuple[str, str]:
 
 
 def main() -> int:
-    patterns, pending = read_expectation(sys.argv[1])
+    answer = answer_patch.Answer(pathlib.Path(sys.argv[1])).read()
+    patterns, pending = answer.values("expect"), " ".join(answer.values("pending"))
     if not patterns:
         print(f"{sys.argv[1]} expects nothing: name what the report must contain")
         return 1

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Shows that the warp that drives the tensor core does nothing else: what its main loop consists of, in machine code.
+"""Shows what the main loop of the warp that drives the tensor core consists of, in machine code, and that it does nothing else.
 
 usage: check_mma_loop.py NVCC SOURCE.cu INCLUDE_FOLDER...
 
@@ -30,7 +30,7 @@ NAMES = {
     0x09C: "UPLOP3", 0x0A4: "UIMAD", 0x0CA: "R2UR", 0x1C3: "S2UR",
     0x118: "NOP", 0x146: "YIELD",
 }
-# Instructions of each kernel's loop with nvcc 13.0. A smaller number is good news: record it. A larger one wants a reason.
+# Instructions of each kernel's loop with nvcc 13.0. A smaller number is good news: record it. A larger one needs a reason.
 RECORDED_WITH = "13.0"
 RECORDED = {"bf16": 49, "f16": 49, "tf32": 49, "e4m3": 49, "e5m2": 49}
 TYPES = {"__nv_bfloat16": "bf16", "__half": "f16", "tf32": "tf32", "__nv_fp8_e4m3": "e4m3", "__nv_fp8_e5m2": "e5m2"}
@@ -49,7 +49,7 @@ def element_type(kernel: str) -> str:
 
 
 def sort(loop: list[Instruction]) -> tuple[dict[str, int], list[str]]:
-    """How many instructions of which sort there are, and those that have no business in the loop."""
+    """How many instructions of which sort there are, and those that do not belong in the loop."""
     counts, foreign = {"wait": 0, "MMA": 0, "commit": 0, "index arithmetic": 0, "branch": 0}, []
     for at in loop:
         if at.opcode == MMA:
@@ -69,7 +69,7 @@ def sort(loop: list[Instruction]) -> tuple[dict[str, int], list[str]]:
 
 
 def misnamed(disassembler: str, cubin: pathlib.Path) -> list[str]:
-    """Opcodes that the disassembler calls otherwise than NAMES."""
+    """Opcodes that the disassembler names differently from NAMES."""
     text = subprocess.run([disassembler, "-hex", cubin], stdout=subprocess.PIPE, text=True, check=True).stdout
     pattern = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*(\w+)[^;]*;\s*/\* 0x([0-9a-f]{16}) \*/", re.MULTILINE)
     found = {(name, int(word, 16) & 0x1FF) for name, word in pattern.findall(text)}

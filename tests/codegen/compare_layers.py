@@ -55,7 +55,7 @@ def measure(source: str, nvcc: str, architecture: str) -> dict[str, tuple[int, i
 
 
 def false_lines_of_lessons(tables: list[list[str]], nvcc: str) -> list[str]:
-    """The lines of the lessons' tables that say otherwise than `tables`, each of which begins with its two lines of heads."""
+    """The lines of the lessons' tables that differ from `tables`, each of which begins with its two lines of heads."""
     def words(line: str) -> str:
         return " ".join(line.split())
 

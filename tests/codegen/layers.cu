@@ -35,8 +35,7 @@ __device__ __forceinline__ float sum_row(const float* row) {
   return sum;
 }
 
-// ---- What each layer makes of the two roles: `put` fills a stage for each row, `take` uses it up.
-// ------------------------
+// ---- What each layer makes of the two roles: `put` fills a stage for each row, `take` uses it up. -------------------
 
 template <int Stages>
 struct Ring {
@@ -237,8 +236,7 @@ struct Roles {
   }
 };
 
-// ---- The kernels
-// ---------------------------------------------------------------------------------------------------------
+// ---- The kernels ----------------------------------------------------------------------------------------------------
 
 template <template <int> class Layer, int Stages, bool Copied>
 __device__ __forceinline__ void sum_rows(const float* in, float* out, int rows) {

@@ -2,7 +2,7 @@
 // compare_layers.py to weigh.
 //
 // Tensor maps bring tiles of A and B in groups of two. `read` sums them up by a warp; `multiplied`, of sm_100a alone,
-// gives them to the tensor core, whose commits free the stages. Kernels are named KERNEL_LAYER_STAGES.
+// passes them to the tensor core, whose commits free the stages. Kernels are named KERNEL_LAYER_STAGES.
 #include <cuda.h>
 
 #include "stagecraft/input_tile_pipeline.hpp"
@@ -21,7 +21,7 @@ using PayloadOf = StandardTilePayload<TileType, TileType, Stages * kGroup>;
 template <int Stages>
 using PipelineOf = InputTilePipeline<PayloadOf<Stages>, Stages, kGroup>;
 
-// ---- What each layer makes of the two roles: `put` fills a group of tiles, `take` uses it up. ----------------------
+// ---- What each layer makes of the two roles: `put` fills a group of tiles, `take` uses it up. -----------------------
 
 template <int Stages>
 struct Ring {
@@ -168,7 +168,7 @@ struct Scopes {
   }
 };
 
-// ---- The kernels ---------------------------------------------------------------------------------------------------
+// ---- The kernels ----------------------------------------------------------------------------------------------------
 
 template <template <int> class Layer, int Stages, bool Multiplied>
 __device__ __forceinline__ void run(const CUtensorMap& a_map, const CUtensorMap& b_map, float* out,

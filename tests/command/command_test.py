@@ -39,7 +39,7 @@ class TemporaryFolderTest(unittest.TestCase):
 
 class CommandTest(TemporaryFolderTest):
     def skip_unless_set_up_by_the_command(self):
-        """Calling the command on a folder that was configured by hand would set it up anew, in the middle of a test."""
+        """Calling the command on a folder that was configured by hand would set it up again, in the middle of a test."""
         record = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "tools" / "configure.done"
         if not record.exists():
             self.skipTest("this build folder was configured by hand, not by ./stagecraft")
@@ -66,7 +66,9 @@ class CommandTest(TemporaryFolderTest):
     def test_a_chapter_that_is_not_there_is_an_error(self):
         done = stagecraft("test", "99")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("there is no chapter 99; there is: ", done.stderr)
+        listed = done.stderr.partition("there is no chapter 99; there is: ")[2].split()
+        self.assertEqual(listed, sorted(folder.name for folder in ROOT.glob("chapters/[0-9][0-9]_*")))
+        self.assertGreater(len(listed), 1)
 
     def test_a_chapter_that_is_no_number_is_an_error(self):
         done = stagecraft("test", "rings")

@@ -1,5 +1,5 @@
-// Approximations, whose bits the manual does not fix: compared within a few units in the last place, on arguments where
-// the function is well conditioned. Also the library functions that are made of them.
+// These approximations have no bits that the manual fixes: they are compared within a few units in the last place, on
+// arguments where the function is well conditioned. So are the library functions that are made of them.
 #include <cuda_fp16.h>
 
 #include <cmath>
@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
     run_function<pow_>(report, 0.1, 100, 4);
     run_function<half_exp2>(report, 0.1, 10, 2);
     run_function<half_reciprocal>(report, 0.01, 100, 2);
-    // Of large arguments much is lost, but the same on each chip.
+    // Large arguments lose much precision, but every chip loses the same.
     run_function<sine_and_two>(report, 1e2, 1e9, 8);
     run_function<cosine_and_two>(report, 1e2, 1e9, 8);
     run_special<rcp_approx>(report);

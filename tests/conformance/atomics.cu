@@ -1,5 +1,5 @@
-// Atomic operations on shared and global memory: what is returned where every thread has a word of its own, and what is
-// left where all share a few and the order does not matter.
+// Atomic operations on shared and global memory: the values that they return where every thread has a word of its own,
+// and the sums that remain where all threads share a few words and the order does not matter.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -77,7 +77,7 @@ __global__ void add_generic(const float* start, const float* values, float* left
   if (i % 2 == 0) left[i] = *word;
 }
 
-/// All threads on eight words, with operations that commute; the results are dropped, which makes `red` of them.
+/// All threads on eight words, with operations that commute; the results are unused, so the compiler emits `red`.
 template <bool Shared>
 __global__ void contended(const unsigned* values, unsigned* left) {
   __shared__ unsigned words[8];
@@ -104,7 +104,7 @@ __global__ void contended(const unsigned* values, unsigned* left) {
   if (Shared && threadIdx.x < 8) left[8 * blockIdx.x + threadIdx.x] = words[threadIdx.x];
 }
 
-/// Every thread takes a ticket: which one is chance, that all were given is not.
+/// Every thread takes a ticket. Which thread gets which one is chance; that all are taken is not.
 __global__ void tickets(unsigned* counter, unsigned* taken) {
   const unsigned ticket = atomicAdd(counter, 1);
   taken[ticket] += 1;

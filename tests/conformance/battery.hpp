@@ -51,7 +51,7 @@ void launch(const void* a, const void* b, const void* c, void* result) {
 
 }  // namespace stagecraft::conformance
 
-// Inline assembly wants literal text and literal constraints, so only macros can make a list of instructions.
+// Inline assembly needs literal text and literal constraints, so only macros can make a list of instructions.
 #define CONSTRAINT_i16 "h"
 #define CONSTRAINT_i32 "r"
 #define CONSTRAINT_i64 "l"

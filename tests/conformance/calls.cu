@@ -56,7 +56,7 @@ __global__ void call(const uint32_t* in, uint32_t* out) {
   Vector v = combine({1.5f * (value % 7), 2, 3, static_cast<short>(value)},
                      {4, 0.25f, static_cast<float>(value % 11), 7}, value % 2 != 0 ? 1 : -1);
   out[2] = __float_as_uint(v.x) + __float_as_uint(v.y) * 3 + __float_as_uint(v.z) * 5 + v.tag;
-  out[3] = functions[value % 3](value);  // the lanes of a warp go different ways
+  out[3] = functions[value % 3](value);  // the lanes of a warp diverge
   const Square square_shape(value % 100);
   const Rectangle rectangle(value % 13, value % 17);
   const Shape* shape = value % 2 != 0 ? static_cast<const Shape*>(&square_shape) : &rectangle;

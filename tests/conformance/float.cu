@@ -244,7 +244,7 @@ UNARY(bf16x2, bf16x2, "abs.bf16x2")
 UNARY(bf16x2, bf16x2, "neg.bf16x2")
 BINARY(bf16x2, bf16x2, bf16x2, "set.lt.bf16x2.bf16x2")
 
-// A product and a sum without rounding modifiers are rounded once where the product is needed for nothing else.
+// A product and a sum without rounding modifiers are rounded once where nothing else uses the product.
 #define TWO_STEPS(KIND, REGISTER, NAME, TEXT) \
   OPERATION(KIND, KIND, KIND, KIND, NAME, "{\n\t.reg ." REGISTER " t, u;\n\t" TEXT "\n\t}")
 TWO_STEPS(f32, "f32", "mul.f32, add.f32", "mul.f32 t, %1, %2;\n\tadd.f32 %0, t, %3;")

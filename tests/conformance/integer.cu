@@ -100,7 +100,7 @@ OPERATION(i32, i32, i32, i32, "mad.lo.cc.u32, madc.hi.u32",
           "{\n\t.reg .b32 t;\n\tmad.lo.cc.u32 t, %1, %2, %3;\n\tmadc.hi.u32 %0, %1, %2, %3;\n\t}")
 OPERATION(i32, i32, i32, i32, "addc.cc.u32, addc.u32",
           "{\n\t.reg .b32 t;\n\tadd.cc.u32 t, %1, %2;\n\taddc.cc.u32 t, %2, %3;\n\taddc.u32 %0, %1, t;\n\t}")
-// The flag of a subtraction is that of an addition of the complement.
+// A subtraction sets the flag as an addition of the complement does.
 OPERATION(i32, i32, i32, i32, "sub.cc.u32, addc.u32",
           "{\n\t.reg .b32 t;\n\tsub.cc.u32 t, %1, %2;\n\taddc.u32 %0, %3, 0;\n\t}")
 OPERATION(i32, i32, i32, i32, "add.cc.u32, subc.cc.u32, addc.u32",

@@ -10,7 +10,7 @@
 
 namespace stagecraft::conformance {
 
-/// An element type by its PTX name, as codes of `bits` bits; f64 not.
+/// An element type by its PTX name, as codes of `bits` bits. f64 is not among them.
 struct ElementCodes {
   std::string type;
   int bits = 16;

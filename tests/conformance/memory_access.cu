@@ -54,7 +54,7 @@ __global__ void cache_hints(const uint32_t* in, uint32_t* out) {
 __constant__ uint32_t kConstant[4] = {7, 8, 9, 10};
 __device__ uint32_t global_word;
 
-/// Generic pointers know where they point.
+/// Generic pointers reach whatever space they point to.
 __global__ void address_spaces(uint32_t* out) {
   __shared__ uint32_t shared[kThreads];
   uint32_t local[2] = {threadIdx.x, threadIdx.x * 3};

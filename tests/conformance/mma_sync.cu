@@ -1,5 +1,5 @@
-// mma.sync in every dense shape and type: which element of a matrix is in which register of which lane, and what comes
-// out. Sums are of small integers and exact; sums that are rounded follow in sections of their own.
+// mma.sync in every dense shape and type: which element of a matrix is in which register of which lane, and what the
+// product is. Sums of small integers are exact; sums that are rounded follow in sections of their own.
 #include "matrix_codes.hpp"
 #include "report.hpp"
 

@@ -70,7 +70,7 @@ __global__ void early_exit(uint32_t* out) {
   out[threadIdx.x] = total;
 }
 
-/// Lanes come to the barrier apart, some of each warp leave for good between, before and after the others have come.
+/// Lanes reach the barrier one by one; some lanes of each warp exit in between, before and after the others arrive.
 __global__ void lanes_leave(const uint32_t* in, uint32_t* out) {
   __shared__ uint32_t values[kThreads];
   const uint32_t value = in[threadIdx.x];

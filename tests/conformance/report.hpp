@@ -20,8 +20,8 @@ using harness::Random;
 
 /// The output of one program: sections of numbers in hexadecimal.
 ///
-/// A section shows its first values, and of all of them, 32 at a time, a checksum, so that a difference is narrowed
-/// down without megabytes of text.
+/// A section shows its first values, and a checksum of each 32 values, so that a difference is narrowed down without
+/// megabytes of text.
 class Report {
  public:
   explicit Report(uint64_t seed) : seed_(seed) {}

@@ -1,6 +1,6 @@
-// The video instructions: bytes and half-words of registers, one at a time or two or four. Left out is what the
-// emulated GPU refuses, because ptxas 13.0 for sm_90a was seen to make something else of it than PTX says: .sat of
-// shifts and into parts of the destination, .min and .max of types of both signs, the scaling of vmad.
+// The video instructions: bytes and half-words of registers, one, two or four at a time. Some forms are left out
+// because the emulated GPU refuses them: ptxas 13.0 for sm_90a compiles them to something else than PTX says. They are
+// .sat of shifts and into parts of the destination, .min and .max of types of both signs, and the scaling of vmad.
 #include "battery.hpp"
 
 using namespace stagecraft::conformance;

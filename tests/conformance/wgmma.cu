@@ -1,5 +1,5 @@
 // wgmma.mma_async: which bytes of shared memory and which registers each type and layout takes for its operands, and
-// what comes out. Shared memory is full of small integers, so that sums are exact; a descriptor may then point
+// what the product is. Shared memory is full of small integers, so that sums are exact; a descriptor may then point
 // anywhere.
 #include <tuple>
 

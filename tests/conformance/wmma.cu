@@ -51,7 +51,7 @@ __global__ void multiply(const void* a, const void* b, const void* c, void* by_r
   }
 }
 
-/// Bits of an element as it lies in memory.
+/// Bits of an element in memory.
 template <typename T>
 constexpr uint32_t kBits = 8 * sizeof(T);
 template <>

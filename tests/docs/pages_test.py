@@ -62,6 +62,29 @@ class PictureTest(RepositoryTest):
         self.write("a.svg", "<svg><style>:root { color-scheme: light dark; }</style></svg>")
         self.assertEqual(self.check().returncode, 0)
 
+    def check_picture(self, *elements: str) -> str:
+        self.write("README.md", "# A")
+        self.write("a.svg", '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 50" font-size="10">',
+                   "<style>:root { color-scheme: light dark; } .small { font-size: 5px; } .middle { text-anchor: middle; }</style>",
+                   *elements, "</svg>")
+        return self.check().stdout
+
+    def test_words_have_room_in_a_wide_font(self):
+        self.assertIn("0 problems", self.check_picture('<text x="20" y="10">twelve chars</text>'))
+        self.assertIn('a.svg: "twelve chars" leaves its box where the font is wide: it takes 78 pixels, 3 too many',
+                      self.check_picture('<text x="25" y="10">twelve chars</text>'))
+        self.assertIn("0 problems", self.check_picture('<text class="small middle" x="25" y="10">twelve chars</text>'))
+        self.assertIn("78 pixels, 14 too many", self.check_picture('<text class="middle" x="25" y="10">twelve chars</text>'))
+        self.assertIn('"below" is outside of the picture', self.check_picture('<text x="5" y="60">below</text>'))
+
+    def test_words_stay_in_the_innermost_box_around_them(self):
+        box = '<rect x="0" y="0" width="30" height="20"/>'
+        self.assertIn("0 problems", self.check_picture(box, '<text x="2" y="30">below it</text>'))
+        self.assertIn('"inside" leaves its box where the font is wide: it takes 39 pixels, 11 too many',
+                      self.check_picture(box, '<text x="2" y="10">inside</text>'))
+        self.assertIn("39 pixels, 16 too many",
+                      self.check_picture('<g transform="translate(5, 0)">', '<text x="2" y="10">inside</text>', "</g>", box))
+
 
 class CodeTest(RepositoryTest):
     LESSON = ["# A", "", "<!-- snippet: s/a.cu#add -->", "```cuda", "c = a - b;", "```"]
@@ -156,6 +179,12 @@ class SiteTest(RepositoryTest):
         lines = self.render("docs/README.md").split("\n")
         self.assertEqual(lines[1:3], ["text", '@subpage page_docs_b "over two". Lines'])
         self.assertTrue(lines[6].startswith("## Last"))
+
+    def test_a_console_keeps_its_lines(self):
+        self.write("docs/README.md", "# A", "```console", "$ true", "an `@end` and ```", "```", "text", "```cuda", "f();", "```")
+        self.assertEqual(self.render("docs/README.md").split("\n")[1:],
+                         ['<div class="console">@code{.unparsed}', "$ true", "an `@end` and ```", "@endcode</div>", "text",
+                          "```{.cpp}", "f();", "```", ""])
 
 
 if __name__ == "__main__":

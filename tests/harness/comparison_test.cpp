@@ -3,6 +3,7 @@
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -36,15 +37,17 @@ struct Product {
 };
 
 TEST(ReferenceProductTest, AgreesWithTheDefinitionForSizesThatNoBlockDivides) {
-  const Product product(7, 13, 24);
-  for (size_t row = 0; row < 7; ++row) {
-    for (size_t column = 0; column < 13; ++column) {
-      double sum = 0;
-      for (size_t i = 0; i < 24; ++i) {
-        sum += static_cast<double>(static_cast<float>(product.a[row * 24 + i])) *
-               static_cast<double>(static_cast<float>(product.b[column * 24 + i]));
+  for (const auto& [m, n, k] : {std::array<size_t, 3>{7, 13, 24}, {1, 1, 1}, {600, 5, 24}, {3, 700, 8}}) {
+    const Product product(m, n, k);
+    for (size_t row = 0; row < m; ++row) {
+      for (size_t column = 0; column < n; ++column) {
+        double sum = 0;
+        for (size_t i = 0; i < k; ++i) {
+          sum += static_cast<double>(static_cast<float>(product.a[row * k + i])) *
+                 static_cast<double>(static_cast<float>(product.b[column * k + i]));
+        }
+        ASSERT_DOUBLE_EQ(product.reference[row * n + column], sum) << m << " x " << n << ": " << row << ", " << column;
       }
-      EXPECT_DOUBLE_EQ(product.reference[row * 13 + column], sum) << row << ", " << column;
     }
   }
 }

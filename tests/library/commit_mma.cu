@@ -1,5 +1,5 @@
-// RolePipeline with the tensor core as the one who signals: tcgen05.commit arrives on the full barrier when the MMAs
-// issued so far are done, and not before.
+// RolePipeline with the tensor core as the producer that signals: tcgen05.commit arrives on the full barrier when the
+// MMAs issued so far are done, and not before.
 #include <cuda_bf16.h>
 
 #include <cuda/ptx>

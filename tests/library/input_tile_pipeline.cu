@@ -16,9 +16,9 @@ namespace {
 // A and B differ in shape and in layout, so that nothing can be taken for the other.
 using ATile = Tile<float, 8, 8, Swizzle::bytes_32>;
 using BTile = Tile<float, 16, 8, Swizzle::bytes_64, Major::mn>;
-constexpr int kStepColumns = 8;
+constexpr int kTileColumns = 8;
 
-/// A pipeline of these tiles and what goes through it: the copying thread fetches steps of K, the reading warp adds
+/// A pipeline of these tiles and what goes through it: the copying thread fetches k-tiles, the reading warp adds
 /// each one's number to its elements and writes them out.
 template <int GroupStages, int KGroupSize>
 struct Transport {
@@ -39,19 +39,19 @@ struct Transport {
   template <typename Stage>
   __device__ void copy_announced(const Stage& tiles, int group) const {
     for (int k = 0; k < KGroupSize; ++k) {
-      const int column = (group * KGroupSize + k) * kStepColumns;
+      const int column = (group * KGroupSize + k) * kTileColumns;
       copy_tile(tiles.tile(k).a, a_map, 0, column, tiles.barrier());
       copy_tile(tiles.tile(k).b, b_map, 0, column, tiles.barrier());
     }
   }
   /// By the whole warp; its first lane arrives for it.
   __device__ void read(typename Payload::Tiles tiles, int group, int k) const {
-    const int step = group * KGroupSize + k;
+    const int k_tile = group * KGroupSize + k;
     for (int i = lane_index(); i < ATile::rows * 8; i += kWarpSize) {
-      a[step * ATile::rows * 8 + i] = tiles.a.at(i / 8, i % 8) + step;
+      a[k_tile * ATile::rows * 8 + i] = tiles.a.at(i / 8, i % 8) + k_tile;
     }
     for (int i = lane_index(); i < BTile::rows * 8; i += kWarpSize) {
-      b[step * BTile::rows * 8 + i] = tiles.b.at(i / 8, i % 8) + step;
+      b[k_tile * BTile::rows * 8 + i] = tiles.b.at(i / 8, i % 8) + k_tile;
     }
   }
   template <typename Stage>
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ typename T::Payload::Storage tiles;
   __shared__ typename Pipeline::BarrierArray barriers;
   if (threadIdx.x == 0) {
-    Pipeline::init_barriers(barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
+    Pipeline::init_barriers(barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/1);
     fence_barrier_init();
   }
   __syncthreads();
@@ -238,12 +238,13 @@ __global__ void __launch_bounds__(kThreads)
 
 template <typename Method, int GroupStages, int KGroupSize>
 void expect_tiles_arrive(int groups = 7) {
-  const int steps = groups * KGroupSize;
-  const int columns = steps * kStepColumns - 4;  // the last tile hangs over the edge
-  const auto a = harness::random_values<float>(ATile::rows * columns, 3 * steps + GroupStages);  // row-major
-  const auto b = harness::random_values<float>(BTile::rows * columns, 5 * steps + GroupStages);  // column-major
+  const int k_tiles = groups * KGroupSize;
+  const int columns = k_tiles * kTileColumns - 4;  // the last tile hangs over the edge
+  const auto a = harness::random_values<float>(ATile::rows * columns, 3 * k_tiles + GroupStages);  // row-major
+  const auto b = harness::random_values<float>(BTile::rows * columns, 5 * k_tiles + GroupStages);  // column-major
   const harness::DeviceBuffer<float> device_a(a, "A"), device_b(b, "B");
-  harness::DeviceBuffer<float> out_a(steps * ATile::rows * 8, "A's tiles"), out_b(steps * BTile::rows * 8, "B's tiles");
+  harness::DeviceBuffer<float> out_a(k_tiles * ATile::rows * 8, "A's tiles"),
+      out_b(k_tiles * BTile::rows * 8, "B's tiles");
   out_a.poison();
   out_b.poison();
   send_tiles<Method, GroupStages, KGroupSize><<<1, kThreads>>>(
@@ -251,16 +252,16 @@ void expect_tiles_arrive(int groups = 7) {
       make_tile_map<BTile>(device_b.data(), BTile::rows, columns), out_a.data(), out_b.data(), groups);
   harness::check(cudaDeviceSynchronize(), "send tiles");
   const auto arrived_a = out_a.to_host(), arrived_b = out_b.to_host();
-  for (int step = 0; step < steps; ++step) {
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     for (int i = 0; i < BTile::rows * 8; ++i) {
-      const int row = i / 8, column = step * kStepColumns + i % 8;
+      const int row = i / 8, column = k_tile * kTileColumns + i % 8;
       const bool inside = column < columns;
       if (row < ATile::rows) {
-        ASSERT_EQ(arrived_a[step * ATile::rows * 8 + i], (inside ? a[row * columns + column] : 0) + step)
-            << "A: step " << step << ", row " << row << ", column " << column;
+        ASSERT_EQ(arrived_a[k_tile * ATile::rows * 8 + i], (inside ? a[row * columns + column] : 0) + k_tile)
+            << "A: k-tile " << k_tile << ", row " << row << ", column " << column;
       }
-      ASSERT_EQ(arrived_b[step * BTile::rows * 8 + i], (inside ? b[column * BTile::rows + row] : 0) + step)
-          << "B: step " << step << ", row " << row << ", column " << column;
+      ASSERT_EQ(arrived_b[k_tile * BTile::rows * 8 + i], (inside ? b[column * BTile::rows + row] : 0) + k_tile)
+          << "B: k-tile " << k_tile << ", row " << row << ", column " << column;
     }
   }
 }
@@ -276,7 +277,7 @@ TYPED_TEST(InputTilePipelineTest, BringsGroupsOfTwo) { expect_tiles_arrive<TypeP
 TYPED_TEST(InputTilePipelineTest, BringsGroupsOfThreeThroughOneStage) { expect_tiles_arrive<TypeParam, 1, 3>(); }
 TYPED_TEST(InputTilePipelineTest, DrainsARingThatWasNeverFull) { expect_tiles_arrive<TypeParam, 4, 2>(2); }
 
-// ---- What single methods say and do ------------------------------------------------------------------------------
+// ---- What single methods say and do ---------------------------------------------------------------------------------
 
 /// What one thread sees that plays both roles in a pipeline of 2 stages of 3 tiles.
 struct Observation {

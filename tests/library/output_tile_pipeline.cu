@@ -224,8 +224,8 @@ __global__ void __launch_bounds__(kProductThreads)
   __shared__ TmemHandshake handshake;
 
   if (threadIdx.x == 0) {
-    Input::init_barriers(input_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/1);
-    Output::init_barriers(output_barriers, /*producer_arv_count=*/1, /*consumer_arv_count=*/kEpilogueThreads);
+    Input::init_barriers(input_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/1);
+    Output::init_barriers(output_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/kEpilogueThreads);
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kPairThreads = 128;
 
-/// What a block of a pair holds of one step along K: half the rows of each operand.
+/// What a block of a pair holds of one k-tile: half the rows of each operand.
 template <typename Element, int M, int N>
 struct HalfTiles {
   static constexpr int k = 128 / sizeof(Element);  // a line of the 128-byte swizzle
@@ -56,7 +56,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kPairThreads)
   using Tiles = HalfTiles<Element, M, N>;
   extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
   Tiles& tiles = *reinterpret_cast<Tiles*>(dynamic_shared_memory);
-  __shared__ uint64_t barriers[2];  // in the even block: the tiles of both have come; in each: they have been read
+  __shared__ uint64_t barriers[2];  // in the even block: the tiles of both have arrived; in each: they have been read
   __shared__ uint32_t published;
   const TmemAllocation<256, 2> tensor_memory{&published};
   const uint32_t rank = cuda::ptx::get_sreg_cluster_ctarank();
@@ -73,7 +73,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kPairThreads)
     tensor_memory.release_lock();
   }
   cuda::ptx::tcgen05_fence_before_thread_sync();
-  meet_cluster();  // nobody signals a barrier of the other block before it is initialised
+  meet_cluster();  // no thread signals a barrier of the other block before it is initialised
   cuda::ptx::tcgen05_fence_after_thread_sync();
 
   const TmemTensor<M, N, 2> accumulator(tensor_memory.address());

@@ -11,7 +11,7 @@
 namespace stagecraft::tests {
 namespace {
 
-/// What is sent: the producer's warp puts a row of `in` into a stage, the consumer's takes it out to `out`.
+/// What is sent: the producer's warp puts a row of `in` into a stage, the consumer's warp copies it to `out`.
 struct Rows {
   const uint32_t* in;
   uint32_t* out;
@@ -26,7 +26,7 @@ struct Rows {
     cuda::ptx::cp_async_bulk(cuda::ptx::space_shared, cuda::ptx::space_global, tile[stage], in + row * kRow, bytes,
                              mbar);
   }
-  /// Each lane takes what another has put, so that it is the barrier that makes it visible.
+  /// Each lane reads what another has written, so that only the barrier makes it visible.
   __device__ void take(int row, uint32_t stage) const {
     for (uint32_t i = lane_index(); i < kRow; i += kWarpSize) {
       const uint32_t other = kRow - 1 - i;
@@ -35,8 +35,7 @@ struct Rows {
   }
 };
 
-// ---- The methods
-// -----------------------------------------------------------------------------------------------------
+// ---- The methods ----------------------------------------------------------------------------------------------------
 
 struct WarpsArrive {
   static constexpr int producer_arrivals = kWarpSize;
@@ -308,8 +307,7 @@ TYPED_TEST(PipelineRowsTest, ArriveInARingOfThreeStages) { expect_rows_arrive(se
 TYPED_TEST(PipelineRowsTest, ArriveInARingOfFourStages) { expect_rows_arrive(send_rows<TypeParam, 4>); }
 TYPED_TEST(PipelineRowsTest, ArriveWhenThereAreFewerThanStages) { expect_rows_arrive(send_rows<TypeParam, 4>, 2); }
 
-// ---- What single methods say and do
-// ----------------------------------------------------------------------------------
+// ---- What single methods say and do ---------------------------------------------------------------------------------
 
 /// What one thread sees that plays both roles.
 struct Observation {
@@ -338,7 +336,7 @@ __global__ void observe(Observation* seen, int count) {
     }
     o.is_filled = ring.try_wait_producer();
     { auto stage = ring.consume(); }
-    // The stage that comes Stages later is this one: with one stage, it must be free again.
+    // The stage that follows Stages later is this one: with one stage, it must be free again.
     o.is_free_again = ring.try_wait_consumer();
   }
 }

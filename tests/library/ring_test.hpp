@@ -25,7 +25,7 @@ void expect_rows_arrive(Kernel kernel, int rows = kRows) {
   std::vector<uint32_t> words(static_cast<size_t>(rows) * kRow);
   for (uint32_t& word : words) word = static_cast<uint32_t>(random.bits());
   const harness::DeviceBuffer<uint32_t> in(words, "the rows");
-  harness::DeviceBuffer<uint32_t> out(words.size(), "the rows that came through");
+  harness::DeviceBuffer<uint32_t> out(words.size(), "the rows that arrived");
   out.poison();
   kernel<<<1, kThreads>>>(in.data(), out.data(), rows);
   harness::check(cudaDeviceSynchronize(), "run the kernel");

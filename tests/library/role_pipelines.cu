@@ -122,7 +122,7 @@ TEST(RolePipelineTest, FreesHalfAStageEarly) {
   EXPECT_EQ(filled_early.to_host()[0], 1);
 }
 
-/// Where the barriers of each step lie, in words from the first.
+/// Where the barriers of each stage are, in words from the first.
 __global__ void find_barriers(int* offsets) {
   __shared__ uint64_t barriers[16];
   RolePipeline<2, true, 3, 2> producer{barriers, barriers + 6};

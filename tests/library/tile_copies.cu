@@ -1,5 +1,5 @@
-// Tiles from matrices in global memory, through the tensor map of their type: every element must come to where the
-// type says that it lies, under every swizzle, whichever index is contiguous, in every size of element.
+// Tiles from matrices in global memory, through the tensor map of their type: every element must be where the
+// type says, under every swizzle, whichever index is contiguous, in every size of element.
 #include <cstring>
 
 #include "harness/device.hpp"

@@ -1,6 +1,6 @@
-// What make_tile_map() tells the driver, field by field, read back from the maps that the emulated driver encodes:
+// What make_tile_map() passes to the driver, field by field, read back from the maps that the emulated driver encodes:
 // every value below was worked out by hand from the tile's type. And where the library puts things, against the
-// emulator's tensor core, which was written from the ISA by itself.
+// emulator's tensor core, which was written independently, from the ISA.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -92,7 +92,7 @@ TEST_F(TileMapTest, DescribesMatricesContiguousAlongMOrN) {
             (Fields{0x10000, TensorElement::tf32, TensorSwizzle::span_128_atom_32, {304, 200}, {1216}, {32, 32}}));
 }
 
-/// What the driver is told of a matrix of 256 x 200 or 200 x 256 elements of a type.
+/// What the driver receives about a matrix of 256 x 200 or 200 x 256 elements of a type.
 struct TypeInMaps {
   TensorElement element;
   uint64_t line_bytes;             ///< of 256 elements
@@ -158,7 +158,7 @@ TEST_F(TileMapTest, DescribesPlainTilesAndScaleFactors) {
             (Fields{0x10000, TensorElement::u16, TensorSwizzle::none, {256, 3, 3}, {512, 1536}, {256, 2, 2}}));
 }
 
-// ---- Against the emulator ------------------------------------------------------------------------------------------
+// ---- Against the emulator -------------------------------------------------------------------------------------------
 
 constexpr machine::Swizzle theirs(Swizzle swizzle) {
   switch (swizzle) {
@@ -171,7 +171,7 @@ constexpr machine::Swizzle theirs(Swizzle swizzle) {
   return machine::Swizzle::none;
 }
 
-/// The tensor core, told by the tile's descriptor, must look for each element of each slice where the tile has it.
+/// By the tile's descriptor, the tensor core must look for each element of each slice where the tile has it.
 template <typename T>
 void expect_tensor_core_to_find_elements() {
   const uint64_t descriptor = tile_descriptor<T>();

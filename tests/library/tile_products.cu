@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kProductThreads = 128;
 
-/// Takes tensor memory and initialises `barriers`, in a block of four warps.
+/// Allocates tensor memory and initialises `barriers`, in a block of four warps.
 template <typename Allocation>
 __device__ void begin(const Allocation& tensor_memory, MbarPtr barriers, int count) {
   if (threadIdx.x == 0) {
@@ -36,7 +36,7 @@ __device__ void begin(const Allocation& tensor_memory, MbarPtr barriers, int cou
   cuda::ptx::tcgen05_fence_after_thread_sync();
 }
 
-/// Waits for the product, writes it out, and gives tensor memory back.
+/// Waits for the product, writes it out, and deallocates tensor memory.
 template <typename Allocation, typename Accumulator>
 __device__ void finish(const Allocation& tensor_memory, const Accumulator& accumulator, MbarPtr done, float* c) {
   wait(done, 0);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kProductThreads)
   using Payload = StandardTilePayload<ATile, BTile, 1>;
   extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
   const Payload payload(*reinterpret_cast<typename Payload::Storage*>(dynamic_shared_memory));
-  __shared__ uint64_t barriers[2];  // the tiles have come; the product is done
+  __shared__ uint64_t barriers[2];  // the tiles have arrived; the product is done
   __shared__ uint32_t published;
   const TmemAllocation<256> tensor_memory{&published};
   begin(tensor_memory, barriers, 2);
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kProductThreads)
   finish(tensor_memory, accumulator, &barriers[1], c);
 }
 
-/// Random values in the order of rows and columns, and as the tile's matrix wants them.
+/// Random values in the order of rows and columns, and in the order of the tile's matrix.
 template <typename T>
 struct Operand {
   using Source = matrix_element<typename T::element_type>;
@@ -195,7 +195,7 @@ TEST_F(TileProductTest, IsRightForEveryShape) {
   expect_product<Tile<__nv_bfloat16, 128, 16, Swizzle::bytes_32>, Tile<__nv_bfloat16, 16, 16, Swizzle::bytes_32>>();
 }
 
-// ---- Block scaling -------------------------------------------------------------------------------------------------
+// ---- Block scaling --------------------------------------------------------------------------------------------------
 
 /// Scale factors go from shared memory to tensor memory by copies of the tensor core, four columns for each atom.
 template <typename ATile, typename BTile, typename SfaTile, typename SfbTile>

@@ -6,7 +6,7 @@ using namespace stagecraft;
 
 __global__ void fill_one(uint64_t* barriers) {
   ProducerConsumerPipeline<2> ring{barriers};
-#ifdef MENDED
+#ifdef FIXED
   ring.acquire_producer().release();
 #else
   ring.acquire_producer();  // here

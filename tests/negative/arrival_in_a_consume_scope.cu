@@ -1,4 +1,4 @@
-// The scope of consume() arrives by itself.
+// The scope of consume() arrives when it ends.
 // expect: to arrive yourself, use consume_explicit\(\)
 #include "stagecraft/producer_consumer_pipeline.hpp"
 
@@ -6,7 +6,7 @@ using namespace stagecraft;
 
 __global__ void sum_one(const float* tile, float* out, uint64_t* barriers) {
   ProducerConsumerPipeline<2> ring{barriers};
-#ifdef MENDED
+#ifdef FIXED
   auto stage = ring.consume_explicit();
 #else
   auto stage = ring.consume();

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles a program that must not compile, and its mended twin, and checks what the build says.
+"""Compiles a program that must not compile, and its fixed twin, and checks what the build says.
 
 usage: check_negative.py SOURCE.cu NVCC   a mistake: must be refused with its words, at its line
        check_negative.py --legal SOURCE.cu NVCC ARCHITECTURE [NVCC ARGUMENTS...]   must be accepted, without a warning
@@ -49,10 +49,10 @@ def main() -> int:
     name = re.escape(source.name)
     problems += [f"the build does not name line {line}" for line in marked
                  if not re.search(rf"{name}(\({line}\)|:{line}):? |line {line}( of \S*{name})?\b", output)]
-    accepted, output = compile_source(source, nvcc, architecture, "-DMENDED")
+    accepted, output = compile_source(source, nvcc, architecture, "-DFIXED")
     if not accepted:
-        problems.append(f"the mended program does not compile either:\n{output}")
-    print("\n".join(problems) or "refused with the right words; accepted when mended")
+        problems.append(f"the fixed program does not compile either:\n{output}")
+    print("\n".join(problems) or "refused with the right words; accepted when fixed")
     return 1 if problems else 0
 
 

@@ -7,7 +7,7 @@ using namespace stagecraft;
 
 __global__ void kernel(uint64_t* full, uint64_t* empty) {
   RolePipeline<2> producer{full, empty};
-#ifdef MENDED
+#ifdef FIXED
   producer.commit();
 #else
   producer.commit_mma();  // here

@@ -7,7 +7,7 @@ using namespace stagecraft;
 __global__ void fill_one(float* tile, uint64_t* barriers) {
   ProducerConsumerPipeline<2> ring{barriers};
   auto stage = ring.acquire_producer();
-#ifdef MENDED
+#ifdef FIXED
   auto other = std::move(stage);
 #else
   auto other = stage;  // here

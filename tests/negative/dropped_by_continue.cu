@@ -10,7 +10,7 @@ __global__ void skip_empty_rows(float* tile, uint64_t* barriers, const int* leng
   for (int row = 0; row < rows; ++row) {
     auto stage = ring.acquire_producer();
     if (lengths[row] == 0) {
-#ifdef MENDED
+#ifdef FIXED
       arrive(stage.mbar());
       std::move(stage).release();
 #endif

@@ -11,7 +11,7 @@ __global__ void sum_until_negative(const float* tile, float* out, uint64_t* barr
     auto stage = ring.acquire_consumer();
     const float value = tile[stage.index()];
     if (value < 0) {
-#ifdef MENDED
+#ifdef FIXED
       std::move(stage).release_without_signal();
 #endif
       return;  // here

@@ -7,7 +7,7 @@ using namespace stagecraft;
 __device__ void fill(ProducerStage<2> stage, float* tile, float value) {
   tile[stage.index()] = value;
   arrive(stage.mbar());
-#ifdef MENDED
+#ifdef FIXED
   std::move(stage).release();
 #endif
 }

@@ -11,7 +11,7 @@ __global__ void interpret(const int* commands, int* out, uint64_t* barriers, int
     switch (commands[stage.index()]) {
       case 0: std::move(stage).release(); break;
       case 1: out[0] += 1;
-#ifdef MENDED
+#ifdef FIXED
         std::move(stage).release();
 #endif
         break;

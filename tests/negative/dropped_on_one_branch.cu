@@ -14,7 +14,7 @@ __global__ void sum_odd(const float* tile, float* out, uint64_t* barriers, int r
       sum += value;
       std::move(stage).release();
     } else {
-#ifdef MENDED
+#ifdef FIXED
       std::move(stage).release();
 #endif
       sum -= 1;

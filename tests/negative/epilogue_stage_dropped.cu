@@ -14,7 +14,7 @@ __global__ void store(float* out, int tiles) {
     float values[32];
     stage.accumulator().load(values, warp_index(), 0);
     for (int i = 0; i < 32; ++i) out[threadIdx.x * 32 + i] = values[i];
-#ifdef MENDED
+#ifdef FIXED
     std::move(stage).release();
 #endif
   }  // here

@@ -17,7 +17,7 @@ constexpr Swizzle kAtom32 = Swizzle::bytes_128_atom_32;
 constexpr Major kMn = Major::mn;
 
 // clang-format off
-// ---- Tiles ---------------------------------------------------------------------------------------------------------
+// ---- Tiles ----------------------------------------------------------------------------------------------------------
 template struct stagecraft::Tile<Bf16, 128, 64>;
 template struct stagecraft::Tile<Bf16, 128, 0>;                  // refused: Rows and Columns must be at least 1
 template struct stagecraft::Tile<Bf16, 128, 48>;                 // refused: must fill whole lines of the swizzle
@@ -34,7 +34,7 @@ template struct stagecraft::ScaleFactorTile<Scale, 64, 8>;       // refused: Row
 template struct stagecraft::ScaleFactorTile<Scale, 128, 6>;      // refused: Blocks must be a multiple of 4
 template struct stagecraft::ScaleFactorTile<__half, 128, 4>;     // refused: scale factors are one byte
 
-// ---- Shared memory descriptors ---------------------------------------------------------------------------------------
+// ---- Shared memory descriptors --------------------------------------------------------------------------------------
 constexpr uint64_t s0 = shared_memory_descriptor<16, 16, 16, 7, k128>();
 constexpr uint64_t s1 = shared_memory_descriptor<8, 0, 0, 0, kNone>();            // refused: the start address must be a multiple of 16
 constexpr uint64_t s2 = shared_memory_descriptor<16, 0, 0, 0, kAtom32>();         // refused: and of 32 where the swizzle moves chunks of 32
@@ -54,7 +54,7 @@ constexpr uint64_t t6 = tile_descriptor<Tile<Bf16, 64, 16, kAtom32, kMn>>();    
 constexpr uint64_t t7 = tile_descriptor<Tile<float, 128, 32>>();                  // refused: a matrix of float is multiplied as tf32
 constexpr uint64_t t8 = tile_descriptor<Tile<Fp4, 256, 64, k128, kMn>>();         // refused: operands of 4- and 6-bit elements must be contiguous along K
 
-// ---- Instruction descriptors -----------------------------------------------------------------------------------------
+// ---- Instruction descriptors ----------------------------------------------------------------------------------------
 template <Mma Instruction>
 constexpr uint32_t word = instruction_descriptor<Instruction>();
 constexpr MmaKind kTf32 = MmaKind::tf32, kF8 = MmaKind::f8f6f4, kMx8 = MmaKind::mxf8f6f4, kMx4 = MmaKind::mxf4, kNv4 = MmaKind::mxf4nvf4;
@@ -99,7 +99,7 @@ constexpr Mma m5 = scaled_mma_of<Fp8, Fp8, ScaleFactorTile<Scale, 128, 4>>();
 constexpr Mma m6 = scaled_mma_of<Packed, Packed, ScaleFactorTile<Scale, 128, 4>>();  // refused: a scale factor is for 32 elements along K
 constexpr Mma m7 = scaled_mma_of<Packed, Tile<E4m3, 128, 256>, ScaleFactorTile<Scale, 128, 8>>();  // refused: A and B must both be of 8 bits
 
-// ---- Tensor memory ---------------------------------------------------------------------------------------------------
+// ---- Tensor memory --------------------------------------------------------------------------------------------------
 template class stagecraft::TmemAllocation<64>;
 template class stagecraft::TmemAllocation<16>;                                    // refused: tensor memory comes in 32, 64, 128, 256 or 512 columns
 template class stagecraft::TmemAllocation<64, 4>;                                 // refused: CtaGroup must be 1 or 2
@@ -124,7 +124,7 @@ __global__ void multiply(TmemTensor<128, 64> d, const A& a, const B& b) {
   issue_scaled_mma<m0>(0, 0, 0, 0, 0, 0, 0, false);                               // refused: only the kinds mxf8f6f4, mxf4 and mxf4nvf4 take scales
 }
 
-// ---- Copies ----------------------------------------------------------------------------------------------------------
+// ---- Copies ---------------------------------------------------------------------------------------------------------
 __global__ void copy(const __grid_constant__ TileMap<A> a_map, const __grid_constant__ TileMap<Tile<Bf16, 128, 64, k128, kMn>> column_map, uint64_t* barrier) {
   __shared__ A a;
   __shared__ B b;
@@ -134,7 +134,7 @@ __global__ void copy(const __grid_constant__ TileMap<A> a_map, const __grid_cons
   copy_tile_to_blocks(b, a_map, 0, 0, barrier, 3);                                // refused: the tensor map was made for tiles of another type
 }
 
-// ---- Payloads and pipelines ------------------------------------------------------------------------------------------
+// ---- Payloads and pipelines -----------------------------------------------------------------------------------------
 using Sf = ScaleFactorTile<Scale, 128, 4>;
 using Floats = PlainTile<float, 1, 128>;
 template class stagecraft::StandardTilePayload<A, B, 4>;

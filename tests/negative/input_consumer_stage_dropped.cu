@@ -13,7 +13,7 @@ __global__ void read(int* out, int groups) {
   for (int group = 0; group < groups; ++group) {
     auto tiles = pipeline.acquire_consumer();
     if (out[group] < 0) {
-#ifdef MENDED
+#ifdef FIXED
       std::move(tiles).release();
 #endif
       return;  // here

@@ -14,7 +14,7 @@ __global__ void copy(const int* skip, int groups) {
   for (int group = 0; group < groups; ++group) {
     auto tiles = producer.acquire_stage();
     if (skip[group] != 0) {
-#ifdef MENDED
+#ifdef FIXED
       std::move(tiles).release();
 #endif
       continue;  // here

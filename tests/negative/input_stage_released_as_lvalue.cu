@@ -13,7 +13,7 @@ __global__ void copy() {
   Pipeline pipeline{barriers, Payload{storage}};
   auto tiles = pipeline.acquire_producer();
   tiles.expect_bytes();
-#ifdef MENDED
+#ifdef FIXED
   std::move(tiles).release();
 #else
   tiles.release();  // here

@@ -12,7 +12,7 @@ __global__ void read(int groups) {
   Pipeline pipeline{barriers, Payload{storage}};
   for (int group = 0; group < groups; ++group) {
     auto tiles = pipeline.acquire_consumer();
-#ifdef MENDED
+#ifdef FIXED
     arrive(tiles.mbar());
     std::move(tiles).release();
 #else

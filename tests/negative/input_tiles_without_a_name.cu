@@ -1,4 +1,4 @@
-// A scope without a name ends at once, and the copies go to a stage that is nobody's.
+// A scope without a name ends at once, and the copies go to a stage that no thread holds.
 // expect: the tiles are filled until the scope ends, so that the scope needs a name
 #include "stagecraft/input_tile_pipeline.hpp"
 
@@ -11,7 +11,7 @@ __global__ void copy() {
   __shared__ Pipeline::BarrierArray barriers;
   Pipeline pipeline{barriers, Payload{storage}};
   auto producer = pipeline.producer();
-#ifdef MENDED
+#ifdef FIXED
   auto tiles = producer.acquire();
 #else
   producer.acquire();  // here

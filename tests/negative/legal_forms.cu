@@ -64,7 +64,7 @@ __device__ void finish(ProducerStage<2> stage) {
   std::move(stage).release();
 }
 
-/// Through functions, by value and back.
+/// Through functions, passed by value and returned.
 __global__ void through_functions(int* out, uint64_t* barriers, int rows) {
   ProducerConsumerPipeline<2> ring{barriers};
   for (int row = 0; row < rows; ++row) finish(fill(ring.acquire_producer(), out));

@@ -11,7 +11,7 @@ __global__ void multiply(const int* empty, int tiles) {
   for (int tile = 0; tile < tiles; ++tile) {
     auto stage = output.acquire_mma();
     if (empty[tile] != 0) {
-#ifdef MENDED
+#ifdef FIXED
       std::move(stage).release_without_signal();
 #endif
       break;  // here

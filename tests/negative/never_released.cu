@@ -1,4 +1,4 @@
-// Nobody ever thinks of the release.
+// The release is missing altogether.
 // expect: this ProducerStage \(acquired at \S+:\d+\) is dropped without release\(\) on some path
 #include "stagecraft/producer_consumer_pipeline.hpp"
 
@@ -9,7 +9,7 @@ __global__ void fill_one(float* tile, uint64_t* barriers) {
   auto stage = ring.acquire_producer();
   tile[stage.index()] = 1;
   arrive(stage.mbar());  // here
-#ifdef MENDED
+#ifdef FIXED
   std::move(stage).release();
 #endif
 }

@@ -12,7 +12,7 @@ __global__ void store(float* out, int tiles) {
   for (int tile = 0; tile < tiles; ++tile) {
     auto stage = output.acquire_epilogue();
     float values[32];
-#ifdef MENDED
+#ifdef FIXED
     stage.accumulator().load(values, warp_index(), 0);
     std::move(stage).release();
 #else

@@ -1,4 +1,4 @@
-// Both exits of a consumer take the handle away.
+// Both exits of a consumer consume the handle.
 // expect: write std::move\(stage\)\.release_without_signal\(\)
 #include "stagecraft/producer_consumer_pipeline.hpp"
 
@@ -9,7 +9,7 @@ __global__ void sum_one(const float* tile, float* out, uint64_t* barriers) {
   auto stage = ring.acquire_consumer();
   *out = tile[stage.index()];
   stage.arrive();
-#ifdef MENDED
+#ifdef FIXED
   std::move(stage).release_without_signal();
 #else
   stage.release_without_signal();  // here

@@ -1,4 +1,4 @@
-// A consumer waits until the stage is free that it wants filled.
+// A consumer waits until a stage is free, where it needs one that is filled.
 // expect: only_producers_may_call_this
 #include "stagecraft/role_pipeline.hpp"
 
@@ -6,7 +6,7 @@ using namespace stagecraft;
 
 __global__ void kernel(uint64_t* full, uint64_t* empty) {
   RolePipeline<2, /*IsProducer=*/false> consumer{full, empty};
-#ifdef MENDED
+#ifdef FIXED
   consumer.wait();
   consumer.release();
 #else

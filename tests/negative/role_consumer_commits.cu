@@ -6,7 +6,7 @@ using namespace stagecraft;
 
 __global__ void kernel(uint64_t* full, uint64_t* empty) {
   RolePipeline<2, /*IsProducer=*/false> consumer{full, empty};
-#ifdef MENDED
+#ifdef FIXED
   consumer.release();
 #else
   consumer.commit();  // here

@@ -1,4 +1,4 @@
-// A consumer lets the tensor core signal that there is data.
+// A consumer makes the tensor core signal that there is data.
 // expect: only_producers_may_call_this
 #include "stagecraft/role_pipeline.hpp"
 
@@ -6,7 +6,7 @@ using namespace stagecraft;
 
 __global__ void kernel(uint64_t* full, uint64_t* empty) {
   RolePipeline<2, /*IsProducer=*/false> consumer{full, empty};
-#ifdef MENDED
+#ifdef FIXED
   consumer.release();
 #else
   consumer.commit_mma();  // here

@@ -7,7 +7,7 @@ using namespace stagecraft;
 __global__ void fill_halves(uint64_t* full, uint64_t* empty) {
   RolePipeline<2, /*IsProducer=*/true, /*ProducerSubStages=*/2> producer{full, empty};
   producer.acquire();
-#ifdef MENDED
+#ifdef FIXED
   arrive(producer.producer_mbar<1>());
 #else
   arrive(producer.producer_mbar<-1>());  // here

@@ -6,7 +6,7 @@ using namespace stagecraft;
 
 __global__ void kernel(uint64_t* full, uint64_t* empty) {
   RolePipeline<2, /*IsProducer=*/true> producer{full, empty};
-#ifdef MENDED
+#ifdef FIXED
   producer.acquire();
   producer.commit();
 #else

@@ -8,7 +8,7 @@ __global__ void free_halves(uint64_t* full, uint64_t* empty) {
   RolePipeline<2, /*IsProducer=*/false, /*ProducerSubStages=*/1, /*ConsumerSubStages=*/2> consumer{full, empty};
   consumer.wait();
   consumer.release_no_step<0>();
-#ifdef MENDED
+#ifdef FIXED
   consumer.release<1>();
 #else
   consumer.release<2>();  // here

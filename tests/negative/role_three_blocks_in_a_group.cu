@@ -4,7 +4,7 @@
 
 using namespace stagecraft;
 
-#ifdef MENDED
+#ifdef FIXED
 constexpr int kCtaGroup = 2;
 #else
 constexpr int kCtaGroup = 3;

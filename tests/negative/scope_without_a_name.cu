@@ -6,7 +6,7 @@ using namespace stagecraft;
 
 __global__ void sum_one(const float* tile, float* out, uint64_t* barriers) {
   ProducerConsumerPipeline<2> ring{barriers};
-#ifdef MENDED
+#ifdef FIXED
   auto stage = ring.consume();
 #else
   ring.consume();  // here

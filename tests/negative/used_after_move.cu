@@ -10,7 +10,7 @@ __global__ void fill_one(float* tile, uint64_t* barriers) {
   ProducerConsumerPipeline<2> ring{barriers};
   auto stage = ring.acquire_producer();
   tile[stage.index()] = 1;
-#ifdef MENDED
+#ifdef FIXED
   arrive(stage.mbar());
   finish(std::move(stage));
 #else

@@ -8,7 +8,7 @@ using namespace stagecraft;
 __global__ void sum_one(const float* tile, float* out, uint64_t* barriers) {
   ProducerConsumerPipeline<2> ring{barriers};
   auto stage = ring.acquire_consumer();
-#ifdef MENDED
+#ifdef FIXED
   *out = tile[stage.index()];
   std::move(stage).release();
 #else

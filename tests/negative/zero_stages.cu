@@ -4,7 +4,7 @@
 
 using namespace stagecraft;
 
-#ifdef MENDED
+#ifdef FIXED
 constexpr int kStages = 1;
 #else
 constexpr int kStages = 0;

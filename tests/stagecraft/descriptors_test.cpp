@@ -37,7 +37,7 @@ TEST(PipelineStateTest, TurnsItsPhaseAtEveryStepOfARingOfOne) {
   }
 }
 
-// ---- Shared memory descriptors -------------------------------------------------------------------------------------
+// ---- Shared memory descriptors --------------------------------------------------------------------------------------
 
 TEST(SharedMemoryDescriptorTest, PutsEveryFieldInItsPlace) {
   constexpr uint64_t kConstantOne = uint64_t{1} << 46;
@@ -114,7 +114,7 @@ TYPED_TEST(TileDescriptorOf, EverySwizzle) {
   EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, kColumns, k128>>()), 0x4000'4040'0000'0000);
 }
 
-// The same along M or N, of 64 columns. tf32 has a swizzle of its own there, and 4-bit elements cannot lie so.
+// The same along M or N, of 64 columns. tf32 has a swizzle of its own there, and 4-bit elements cannot be stored so.
 template <typename Element>
 class MnMajorTileDescriptorOf : public testing::Test {};
 using MnMajorTypes = testing::Types<Bf16, __half, E4m3, E5m2>;
@@ -128,8 +128,8 @@ TYPED_TEST(MnMajorTileDescriptorOf, EverySwizzle) {
   EXPECT_EQ((tile_descriptor<Tile<TypeParam, 128, 64, k128, kMn>>()), 0x4000'4040'0200'0000);
 }
 
-// One MMA takes 32 bytes of K: in a swizzled line beside each other, without one two boxes of 16 bytes on; and 16, 8,
-// 32 or 64 lines on where they run along K.
+// One MMA takes 32 bytes of K: side by side in a swizzled line, two boxes of 16 bytes apart without a swizzle; and 16,
+// 8, 32 or 64 lines on where they run along K.
 TEST(TileDescriptorTest, FindsEverySliceOfK) {
   const auto offsets = []<typename T>(T*) {
     return std::vector<uint32_t>{slice_offset<T>(0), slice_offset<T>(1), slice_offset<T>(2), slice_offset<T>(3)};
@@ -150,7 +150,7 @@ TEST(TileDescriptorTest, FindsEverySliceOfK) {
   EXPECT_EQ(offsets((Tile<tf32, 64, 32, kAtom32, kMn>*)nullptr), (Offsets{0, 1024, 2048, 3072}));
 }
 
-// ---- Instruction descriptors ---------------------------------------------------------------------------------------
+// ---- Instruction descriptors ----------------------------------------------------------------------------------------
 
 // D: f32 0x10. A: bits 9:7, B: 12:10. Negations 0x2000 and 0x4000, majors 0x8000 and 0x10000. N / 8 from bit 17, M / 16
 // from bit 24.

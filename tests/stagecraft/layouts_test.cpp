@@ -1,4 +1,4 @@
-// Where things lie: every map of the library is one-to-one, fills what it should, and agrees with single places that
+// Where things are: every map of the library is one-to-one, fills what it should, and agrees with single places that
 // were worked out by hand from the tables of the PTX ISA.
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-// ---- Swizzles ------------------------------------------------------------------------------------------------------
+// ---- Swizzles -------------------------------------------------------------------------------------------------------
 
 constexpr Swizzle kSwizzles[] = {Swizzle::none, Swizzle::bytes_32, Swizzle::bytes_64, Swizzle::bytes_128,
                                  Swizzle::bytes_128_atom_32};
@@ -60,7 +60,7 @@ TEST(SwizzleTest, TellsItsSizes) {
   }
 }
 
-// ---- Tiles ---------------------------------------------------------------------------------------------------------
+// ---- Tiles ----------------------------------------------------------------------------------------------------------
 
 /// Every byte of the tile belongs to one element; of elements of 4 bits, to two.
 template <typename T>
@@ -155,7 +155,7 @@ TEST(TileTest, KnowsItsBoxes) {
   EXPECT_EQ(Columns::bytes, 1024u);
 }
 
-// ---- Tensor memory -------------------------------------------------------------------------------------------------
+// ---- Tensor memory --------------------------------------------------------------------------------------------------
 
 /// Each element of D has a cell of its own, the inverse finds it again, and D takes as many columns as it should.
 void expect_accumulator(AccumulatorLayout layout, uint32_t m, uint32_t n, uint32_t ctas, uint32_t lanes) {

@@ -65,7 +65,7 @@ __global__ void follow_one_stage(int* answers) {
   *answers++ = ring.try_wait_producer();  // filled
   ring.producer_step();
   ring.producer_step();
-  *answers++ = ring.try_wait_consumer();  // round again, and nobody has freed the stage
+  *answers++ = ring.try_wait_consumer();  // one round later, and no role has freed the stage
   arrive(ring.consumer_mbar(ring.consumer_stage()));
   *answers++ = ring.try_wait_consumer();  // one of two arrivals
   arrive(ring.consumer_mbar(ring.consumer_stage()));

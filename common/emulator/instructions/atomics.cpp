@@ -11,6 +11,7 @@
 #include "emulator/engines/copies/store_async.hpp"
 #include "emulator/instructions/memory_access.hpp"
 #include "emulator/numerics/atomic_values.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {

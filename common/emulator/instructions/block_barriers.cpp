@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
+#include "emulator/state/waiting.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {

@@ -8,6 +8,7 @@
 
 #include "emulator/instructions/calls.hpp"
 #include "emulator/instructions/device_printf.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {

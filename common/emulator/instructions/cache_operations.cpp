@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "emulator/instructions/memory_access.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <map>
 
+#include "emulator/instructions/exit_lanes.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "emulator/instructions/calls.hpp"
+#include "emulator/instructions/exit_lanes.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 

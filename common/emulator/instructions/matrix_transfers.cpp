@@ -8,6 +8,7 @@
 
 #include "emulator/instructions/memory_access.hpp"
 #include "emulator/scheduling/execution.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {

@@ -339,10 +339,4 @@ void locate_carefully(Fragment& fragment, const AccessDetail& access, LaneMask m
   throw Fault(first.kind, std::move(first.message), std::move(first.details), bad);
 }
 
-std::byte* shared_bytes(Fragment& fragment, uint32_t address, uint32_t bytes, bool cluster_wide, const char* what) {
-  SharedResult result = find_shared(fragment, address, {what, AccessVerb::updates, bytes, cluster_wide});
-  if (result.pointer == nullptr) throw Fault(result.kind, std::move(result.message), std::move(result.details));
-  return result.pointer;
-}
-
 }  // namespace stagecraft::emulator::machine

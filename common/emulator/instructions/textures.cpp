@@ -14,6 +14,7 @@
 #include "emulator/instructions/texture_instructions.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 #include "emulator/state/device_memory.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/texture.hpp"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "emulator/machine/machine.hpp"
+#include "emulator/scheduling/launch_result.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {

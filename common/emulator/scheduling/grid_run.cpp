@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "emulator/scheduling/warp_start.hpp"
+#include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -29,11 +30,6 @@ std::byte* allocate_bytes(size_t size) {
 
 void free_bytes(std::byte* bytes) { ::operator delete (bytes, std::align_val_t{kAlignment}); }
 
-Extent3 position(uint64_t number, const Extent3& size) {
-  return {static_cast<uint32_t>(number % size.x), static_cast<uint32_t>(number / size.x % size.y),
-          static_cast<uint32_t>(number / size.x / size.y)};
-}
-
 std::string_view name_of(FaultKind kind) {
   switch (kind) {
     case FaultKind::illegal_address: return "illegal address";
@@ -50,14 +46,6 @@ std::string_view name_of(FaultKind kind) {
 }
 
 }  // namespace
-
-std::optional<Extent3> take_next_cluster(Grid& grid) {
-  if (grid.next_cluster >= grid.cluster_count) return std::nullopt;
-  const Extent3 &shape = grid.request->cluster, &whole = grid.request->grid;
-  const Extent3 index = position(std::exchange(grid.next_cluster, grid.next_cluster + grid.cluster_step),
-                                 {whole.x / shape.x, whole.y / shape.y, whole.z / shape.z});
-  return Extent3{index.x * shape.x, index.y * shape.y, index.z * shape.z};
-}
 
 uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
   return round_up(machine_registers * kWarpSize, 256) * warps;

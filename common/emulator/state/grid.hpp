@@ -238,91 +238,19 @@ struct Grid : GridConstants {
   uint64_t cluster_count = 0;
 };
 
-/// The next cluster that has not started is not to start any more, or to start now: %ctaid of its block of rank 0.
-/// Nullopt when all have started.
+/// The place of item `number` in a grid of this size, x fastest.
+Extent3 position(uint64_t number, const Extent3& size);
+/// Takes the next cluster that has not started off the list of those to start, whether it starts now or never.
+/// @return %ctaid of its block of rank 0; nullopt when all have started.
 std::optional<Extent3> take_next_cluster(Grid& grid);
-
-/// Of what is executed in the cluster just now.
+/// The virtual time of what is executed in the cluster now.
 Cycle time_of(const Cluster& cluster);
-/// Makes a blocked fragment ready at its cluster's present time. The instruction it sleeps in is executed again.
-void wake(Fragment& fragment);
-/// Wakes all who wait for tensor memory of a multiprocessor, in the order of their coming: some of it became free at
-/// that time. They may be of other clusters, and ask again.
-void wake_for_tensor_memory(Sm& sm, Cycle at);
-/// As `wake`, but the instruction is done: the fragment goes on with the next one.
-void resume_after(Fragment& fragment);
-/// Puts a fragment to sleep; the handler then returns Outcome::blocked.
-void sleep(Fragment& fragment, Wait wait);
-/// As `sleep`, but wakes with `timed_out` set after `limit` cycles: for polls that may give up.
-void sleep_at_most(Fragment& fragment, Wait wait, Cycle limit);
-/// What happens then.
-void end_sleep(Fragment& fragment);
-
-/// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
-/// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns
-/// Outcome::blocked. For `.sync` operations over a member mask; faults when a lane of `mask` is not in `wanted`, unless
-/// the chip is known to carry on.
-LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted);
-/// Executes a .sync operation of a warp, `body(lanes)`, for lanes whose member masks may differ: tiles of a warp that
-/// each execute it among themselves. Where not all of them are here, those of one mask go on as `converge` has it, and
-/// the others become fragments that execute the instruction on their own.
-template <typename Body>
-Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body);
-/// The same for `.aligned` instructions, which the whole warp must execute.
-LaneMask converge_warp(Fragment& fragment, LaneMask mask);
-/// Moves lanes into another fragment that goes on at `pc`: the one that is ready there, or a new one.
-Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
-/// The lanes of `mask` that have the member mask of the lowest one.
-LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members);
-/// Ends lanes of a fragment. A fragment without lanes is in state `exited` and is removed by the execution loop.
-void exit_lanes(Fragment& fragment, LaneMask lanes);
-
-template <typename Body>
-Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body) {
-  const auto wanted = [&](LaneMask group) {
-    return lanes_at<LaneMask>(fragment.registers, members)[first_lane(group)];
-  };
-  LaneMask group = lanes_of_first_group(fragment, mask, members);
-  if (group != mask) {
-    bool complete = true;
-    for (LaneMask rest = mask; rest != 0 && complete; rest &= ~group) {
-      group = lanes_of_first_group(fragment, rest, members);
-      complete = (wanted(group) & fragment.warp->live) == group;
-    }
-    if (complete) {
-      for (LaneMask rest = mask; rest != 0; rest &= ~group) {
-        group = lanes_of_first_group(fragment, rest, members);
-        body(group);
-      }
-      return Outcome::next;
-    }
-    group = lanes_of_first_group(fragment, mask, members);
-    split_off(fragment, mask & ~group, fragment.pc);
-  }
-  group = converge(fragment, group, wanted(group));
-  if (group == 0) return Outcome::blocked;
-  body(group);
-  return Outcome::next;
-}
-
-/// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
-[[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {
-  fragment.idle_poll_pc = Fragment::kEffect;
-  ++*fragment.effects;
-}
-
-/// Number of a lane's thread in its block.
-inline uint32_t thread_of(const Fragment& fragment, uint32_t lane);
 
 inline Block& Fragment::block() const { return *warp->block; }
 inline Cluster& Fragment::cluster() const { return *warp->block->cluster; }
 inline Grid& Fragment::grid() const { return *warp->grid; }
+/// Number of a lane's thread in its block.
 inline uint32_t thread_of(const Fragment& fragment, uint32_t lane) { return fragment.warp->index * kWarpSize + lane; }
-
-/// The byte of shared memory behind a 32-bit shared address, checked: throws Fault when the address has another
-/// block's rank but `cluster_wide` is false, names no block of the cluster, a block that has exited, or leaves the
-/// block's shared memory within `bytes`. `what` names the access in the message: "mbarrier.init", "st.shared".
-std::byte* shared_bytes(Fragment& fragment, uint32_t address, uint32_t bytes, bool cluster_wide, const char* what);
 
 /// A generic address, told apart.
 struct Located {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "emulator/state/grid.hpp"
+#include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -49,7 +49,7 @@ uint32_t sum_of_row(const std::vector<uint32_t>& words, int row) {
   return std::accumulate(words.begin() + row * kRow, words.begin() + (row + 1) * kRow, uint32_t{0});
 }
 
-/// Which mistake gives a row the sum `got`, which is not its own.
+/// Which mistake gives a row the wrong sum `got`.
 std::string explain_sum(const std::vector<uint32_t>& words, int rows, uint32_t got) {
   for (int other = 0; other < rows; ++other) {
     if (got == sum_of_row(words, other)) {
@@ -60,7 +60,7 @@ std::string explain_sum(const std::vector<uint32_t>& words, int rows, uint32_t g
   return "was its stage read before the row had come, or overwritten or wiped before it was added up?";
 }
 
-/// Sends `rows` random rows through the ring and checks what comes out.
+/// Sends `rows` random rows through the ring and checks the result.
 void check_ring(int stages, int rows, int work, bool wipe) {
   const std::vector<uint32_t> words = random_words(size_t{kRow} * rows, 100 * stages + rows);
   const DeviceBuffer<uint32_t> in(words, "the rows");
@@ -111,7 +111,7 @@ TEST(Chapter02, MoreThanOneStageHidesTheCopies) {
   for (const int stages : {2, 4}) {
     EXPECT_LT(cycles[stages], cycles[1])
         << "with " << stages << " stages the rows took " << cycles[stages] << " cycles, with one " << cycles[1]
-        << ": the copies do not run ahead. Does somebody wait at another stage than his own, or free another?";
+        << ": the copies do not run ahead. Does a role wait at a stage that is not its own, or free another?";
   }
 }
 

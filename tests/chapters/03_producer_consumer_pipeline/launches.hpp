@@ -22,7 +22,7 @@ inline constexpr int kQuestions = 5;
 void launch_ask_after_each_move(int* filled, int* free);
 
 /// TODO 2. As launch_sum_rows, and 32 * pieces numbers are squared; *while_waiting: how many pieces before the last row
-/// came.
+/// had arrived.
 void launch_two_jobs(const float* in, float* sums, int rows, float* numbers, int pieces, int* while_waiting);
 
 /// TODO 3. As launch_ask_after_each_move, but the moves are producer_signal_and_step() and consumer_signal_and_step().

@@ -23,7 +23,7 @@ using stagecraft::harness::reference_product;
 
 namespace {
 
-/// Another one in each run; a failing test tells it.
+/// The seed differs in each run; a failing test prints it.
 uint64_t fresh_seed() {
   static const uint64_t seed = std::random_device{}();
   return seed;
@@ -39,7 +39,7 @@ std::string name_of(float value, const std::vector<float>& matrix, int columns) 
   for (size_t i = 0; i < matrix.size(); ++i) {
     if (matrix[i] == value) return element(static_cast<int>(i) / columns, static_cast<int>(i) % columns);
   }
-  return value == 0 ? "0" : "nothing that stands in the matrix";
+  return value == 0 ? "0" : "nothing that is in the matrix";
 }
 
 /// Brings one box and checks each of its elements.
@@ -59,7 +59,7 @@ void check_box(const std::vector<float>& matrix, int rows, int columns, int row,
       if (is == expected) continue;
       FAIL() << "element [" << r << "][" << c << "] of the box at row " << row << ", column " << column
              << " of a matrix of " << rows << " x " << columns << " should be "
-             << (inside ? element(from_row, from_column) : "0, for it lies outside") << "; it is "
+             << (inside ? element(from_row, from_column) : "0, because it is outside") << "; it is "
              << name_of(is, matrix, columns);
     }
   }
@@ -104,8 +104,8 @@ TEST(Chapter07, Todo4EachLaneReadsARowOfASwizzledTile) {
   }
 }
 
-/// Whether C[row][column] is right where row and column agree modulo 8, and wrong nearly everywhere else. So it comes
-/// out when the chunks of both tiles lie elsewhere than they are looked for: rows alike are then mixed up alike.
+/// Whether C[row][column] is right where row and column agree modulo 8, and wrong nearly everywhere else. That
+/// is the result when the chunks of both tiles are not where the kernel reads them: rows alike are then mixed up alike.
 bool only_rows_alike_agree(const std::vector<float>& got, const std::vector<double>& expected, int columns) {
   size_t wrong_alike = 0, wrong = 0, others = 0;
   for (size_t i = 0; i < got.size(); ++i) {

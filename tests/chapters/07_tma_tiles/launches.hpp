@@ -12,7 +12,7 @@ constexpr int kBoxColumns = 32;
 /// TODO 1 to 3. out[r][c] becomes matrix[row + r][column + c] for the kBoxRows x kBoxColumns elements of a box, and 0
 /// where the matrix (rows x columns) has no such element.
 /// @param column  a multiple of 4; it and `row` may be negative.
-/// @throws TensorMapError  when the copy engine cannot be told of such a matrix.
+/// @throws TensorMapError  when a tensor map cannot describe such a matrix.
 void launch_copy_box(const float* matrix, int rows, int columns, int row, int column, float* out);
 
 /// Rows of the tiles that TODO 4 reads, each of 128 bytes.

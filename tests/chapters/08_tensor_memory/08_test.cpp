@@ -13,6 +13,7 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "tcgen05_test.hpp"
 
 using stagecraft::harness::Comparison;
 using stagecraft::harness::DeviceBuffer;
@@ -24,14 +25,15 @@ using stagecraft::harness::reference_product;
 namespace {
 
 using Element = __nv_bfloat16;
+using Chapter08 = stagecraft::chapters::Tcgen05Test;
 
-/// Another one in each run; a failing test tells it.
+/// The seed differs in each run; a failing test prints it.
 uint64_t fresh_seed() {
   static const uint64_t seed = std::random_device{}();
   return seed;
 }
 
-TEST(Chapter08, Todo1To3TensorMemoryKeepsWhatIsPutThere) {
+TEST_F(Chapter08, Todo1To3TensorMemoryKeepsWhatIsPutThere) {
   for (const int blocks : {1, 3}) {
     Random random(fresh_seed());
     std::vector<uint32_t> words(blocks * kLanes * kWords);
@@ -49,7 +51,7 @@ TEST(Chapter08, Todo1To3TensorMemoryKeepsWhatIsPutThere) {
   }
 }
 
-TEST(Chapter08, Todo4TheDescriptorSaysWhereTheTileIs) {
+TEST_F(Chapter08, Todo4TheDescriptorSaysWhereTheTileIs) {
   DeviceBuffer<Described> there(1, "the descriptor");
   there.poison();
   launch_describe(there.data());
@@ -81,7 +83,7 @@ std::vector<double> product_of(const std::vector<Element>& a, const std::vector<
   return product;
 }
 
-/// Checks every element of a product; two mistakes that leave their mark on all of them are told by name.
+/// Checks every element of a product; two mistakes that affect all of them are named.
 void check_product(const std::vector<float>& got, const std::vector<Element>& a, const std::vector<Element>& b) {
   const auto compare_with = [&](const std::vector<double>& reference) {
     return stagecraft::harness::compare<float>(got, reference, {.k = kK, .output_epsilon = 0x1p-24});
@@ -101,7 +103,7 @@ void check_product(const std::vector<float>& got, const std::vector<Element>& a,
          << expected[found.worst] << " (seed " << fresh_seed() << ")";
 }
 
-TEST(Chapter08, Todo4To6ATileOnTheTensorCore) {
+TEST_F(Chapter08, Todo4To6ATileOnTheTensorCore) {
   const auto a = random_values<Element>(kM * kK, fresh_seed()), b = random_values<Element>(kN * kK, fresh_seed() + 1);
   const DeviceBuffer<Element> a_there(a, "A"), b_there(b, "B");
   DeviceBuffer<float> d(kM * kN, "D");
@@ -111,7 +113,7 @@ TEST(Chapter08, Todo4To6ATileOnTheTensorCore) {
   check_product(d.to_host(), a, b);
 }
 
-TEST(Chapter08, Todo7AnOperandThatThreadsWrite) {
+TEST_F(Chapter08, Todo7AnOperandThatThreadsWrite) {
   const auto a = random_values<float>(kM * kK, fresh_seed() + 2);
   const auto b = random_values<Element>(kN * kK, fresh_seed() + 3);
   const DeviceBuffer<float> a_there(a, "A");

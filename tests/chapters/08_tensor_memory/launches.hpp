@@ -17,7 +17,7 @@ constexpr int kM = 128;
 constexpr int kN = 128;
 constexpr int kK = 64;
 
-/// What describe() makes of a tile of A, and where that lies in shared memory.
+/// What describe() makes of a tile of A, and the tile's address in shared memory.
 struct Described {
   uint64_t descriptor;
   uint32_t address;

@@ -17,14 +17,16 @@
 #include "launches.hpp"
 
 using stagecraft::harness::Comparison;
+using stagecraft::harness::current_device;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::Random;
+using stagecraft::harness::reason_without_tcgen05;
 using stagecraft::harness::reference_product;
 
 namespace {
 
-/// Another one in each run; a failing test tells it.
+/// The seed differs in each run; a failing test prints it.
 uint64_t fresh_seed() {
   static const uint64_t seed = std::random_device{}();
   return seed;
@@ -69,7 +71,7 @@ class Product {
   const float* b() const { return b_there_.data(); }
   float* c() const { return c_.data(); }
 
-  /// Every element, after the kernel; mistakes that leave their mark on all elements are told by name.
+  /// Every element, after the kernel; mistakes that affect all elements are named.
   void check() const {
     const std::vector<float> got = c_.to_host();
     const std::vector<double> expected = reference_product<float>(a_, b_, m_, n_, k_);
@@ -159,7 +161,7 @@ TEST(Chapter09, Todo3AsksWorksAndThenWaitsIfNeeded) {
     launch_multiply_and_add(product.a(), product.b(), product.c(), kTileM, kTileN, k, numbers_there.data(), pieces,
                             sum.data(), while_waiting.data());
     finish_kernel("multiply_and_add");
-    SCOPED_TRACE(testing::Message() << k / kTileK << " steps of K, and " << pieces << " pieces to add up");
+    SCOPED_TRACE(testing::Message() << k / kTileK << " k-tiles, and " << pieces << " pieces to add up");
     product.check();
     if (HasFatalFailure()) return;
     ASSERT_EQ(sum.to_host()[0], expected) << "each piece must be added, once";
@@ -185,9 +187,7 @@ TEST(Chapter09, Todo4ABlockStaysUntilItsNeighbourHasRead) {
 }
 
 TEST(Chapter09, Todo5TheTensorCoreFreesTheStages) {
-  if (stagecraft::harness::current_device().major != 10) {
-    GTEST_SKIP() << "tcgen05 is only on chips of compute capability 10.x: run it for sm_100";
-  }
+  if (const std::string reason = reason_without_tcgen05(current_device()); !reason.empty()) GTEST_SKIP() << reason;
   for (const auto& [m, n, k] : {std::array{kTileM, kTileN, 12 * kTileK}, {1, 1, 4}, {130, 33, 200}}) {
     const Product product(m, n, k, 2);
     launch_multiply_on_tensor_core(product.a(), product.b(), product.c(), m, n, k);

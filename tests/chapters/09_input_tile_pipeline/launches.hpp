@@ -4,14 +4,14 @@
 
 #include <cstdint>
 
-/// Elements of the tiles of one step of K: A has kTileM x kTileK of them, B kTileN x kTileK.
+/// Elements of the tiles of one k-tile: A has kTileM x kTileK of them, B kTileN x kTileK.
 constexpr int kTileM = 128;
 constexpr int kTileN = 16;
 constexpr int kTileK = 16;
 
 /// Blocks that share the tiles of B in launch_multiply_in_pairs.
 constexpr int kClusterSize = 2;
-/// How much longer than the first the second block of a pair takes for a group of tiles.
+/// How much longer the second block of a pair takes for a group of tiles than the first.
 constexpr unsigned kSlowNanoseconds = 3000;
 /// Numbers that are added up at a time in launch_multiply_and_add.
 constexpr int kPiece = 64;
@@ -21,7 +21,7 @@ constexpr int kPiece = 64;
 void launch_multiply(const float* a, const float* b, float* c, int m, int n, int k, int k_group_size);
 
 /// TODO 3. C (one tile, or less) and, by the copying thread, *sum of `pieces` pieces of `numbers`, modulo 2^32.
-/// *while_waiting becomes how many pieces were added while the stage that it wanted to fill was not free.
+/// *while_waiting becomes how many pieces were added while the stage that it had to fill next was not free.
 void launch_multiply_and_add(const float* a, const float* b, float* c, int m, int n, int k, const uint32_t* numbers,
                              int pieces, uint32_t* sum, int* while_waiting);
 

@@ -13,14 +13,16 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "tcgen05_test.hpp"
 
 using namespace stagecraft::harness;
 
 namespace {
 
 using Element = __nv_bfloat16;
+using Chapter10 = stagecraft::chapters::Tcgen05Test;
 
-TEST(Chapter10, Todo1EachWarpStoresTheRowsThatItReaches) {
+TEST_F(Chapter10, Todo1EachWarpStoresTheRowsThatItReaches) {
   for (const auto& [m, n] : {std::pair{128, 128}, {128, 96}, {70, 33}, {1, 1}}) {
     DeviceBuffer<float> c(size_t(m) * n, "C");
     c.poison();
@@ -57,17 +59,17 @@ void expect_product(int64_t m, int64_t n, int64_t k, int blocks) {
          << (std::isnan(worst) ? " (a NaN is what C and tensor memory hold before anybody writes there)" : "");
 }
 
-TEST(Chapter10, Todo2To5ATileOfCInOneStepOfK) { expect_product(128, 128, 64, 1); }
+TEST_F(Chapter10, Todo2To5ATileOfCInOneStepOfK) { expect_product(128, 128, 64, 1); }
 
-TEST(Chapter10, Todo3And4TheRingOfTilesGoesRound) {
+TEST_F(Chapter10, Todo3And4TheRingOfTilesGoesRound) {
   for (const int64_t steps : {2, 4, 5, 11}) ASSERT_NO_FATAL_FAILURE(expect_product(128, 128, 64 * steps, 1));
 }
 
-TEST(Chapter10, Todo5TheRingOfAccumulatorsGoesRound) {
+TEST_F(Chapter10, Todo5TheRingOfAccumulatorsGoesRound) {
   for (const int64_t tiles : {2, 3, 5}) ASSERT_NO_FATAL_FAILURE(expect_product(128 * tiles, 128, 192, 1));
 }
 
-TEST(Chapter10, EveryTileOfCIsSomeBlocks) {
+TEST_F(Chapter10, EveryTileOfCIsSomeBlocks) {
   ASSERT_NO_FATAL_FAILURE(expect_product(1, 1, 8, 1));
   ASSERT_NO_FATAL_FAILURE(expect_product(300, 300, 72, 2));
   ASSERT_NO_FATAL_FAILURE(expect_product(257, 130, 328, 4));

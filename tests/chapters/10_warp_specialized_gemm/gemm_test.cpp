@@ -1,4 +1,4 @@
-// The finished kernel and the steps to it, over shapes that no tile divides, for every type of operands.
+// The finished kernel and its earlier versions, over shapes that no tile divides, for every type of operands.
 #include "gemm.hpp"
 
 #include <gtest/gtest.h>
@@ -16,8 +16,9 @@
 #include "harness/cuda_error.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/reference_product.hpp"
-#include "steps.hpp"
+#include "tcgen05_test.hpp"
 #include "verification.hpp"
+#include "versions.hpp"
 
 namespace stagecraft {
 namespace {
@@ -30,7 +31,7 @@ struct Shape {
   int blocks = 0;
 };
 
-/// What a kernel makes of A and B, in a C that lies between poisoned guards. `launch(a, b, c)` starts it.
+/// What a kernel makes of A and B, in a C between poisoned guards. `launch(a, b, c)` starts it.
 template <typename Element, typename Launch>
 std::vector<GemmOutput<Element>> multiply(std::span<const GemmOperand<Element>> a,
                                           std::span<const GemmOperand<Element>> b, int64_t elements, Launch launch) {
@@ -85,7 +86,7 @@ const Shape kShapes[] = {
     {33, 31, 3},
     {257, 3, 25},
     {130, 250, 41},
-    // Fewer steps along K than stages, as many, and more: the ring is not filled, filled, and goes round.
+    // Fewer k-tiles than stages, as many, and more: the ring is not filled, filled, and goes round.
     {64, 64, 24},
     {64, 64, 32},
     {64, 64, 33},
@@ -104,7 +105,7 @@ const Shape kShapes[] = {
 };
 
 template <typename Element>
-class GemmTypes : public testing::Test {};
+class GemmTypes : public chapters::Tcgen05Test {};
 using Elements = testing::Types<__nv_bfloat16, __half, tf32, __nv_fp8_e4m3, __nv_fp8_e5m2>;
 struct ElementName {
   template <typename Element>
@@ -132,15 +133,17 @@ TYPED_TEST(GemmTypes, GiveTheSameBitsTwice) {
   EXPECT_EQ(std::memcmp(first.data(), by_one_block.data(), first.size() * sizeof first[0]), 0);
 }
 
-// The bits that tf32 has not are gone before the product: the copy engine rounds.
-TEST(GemmTest, MultipliesFloatsAsTf32) {
+using GemmProducts = chapters::Tcgen05Test;
+
+// The bits that tf32 does not have are removed before the product: the copy engine rounds.
+TEST_F(GemmProducts, MultiplyFloatsAsTf32) {
   const int64_t k = 4;
   const std::vector<float> a{1 + 0x1p-11f + 0x1p-20f, 1 + 0x1p-13f, 0, 0}, b{1, 1, 1, 1};
   const auto c = multiply<tf32>(a, b, 1, [&](auto* a, auto* b, auto* c) { launch_gemm<tf32>(a, b, c, 1, 1, k); });
   EXPECT_EQ(c[0], (1 + 0x1p-10f) + 1);
 }
 
-TEST(GemmTest, LetsAnInfinityReachItsRowAlone) {
+TEST_F(GemmProducts, LetAnInfinityReachItsRowAlone) {
   using Element = __nv_bfloat16;
   const int64_t m = 10, n = 12, k = 16;
   std::vector<Element> a = random_operand<Element>(m * k, 7);
@@ -151,32 +154,32 @@ TEST(GemmTest, LetsAnInfinityReachItsRowAlone) {
   for (int64_t i = 0; i < m * n; ++i) EXPECT_EQ(std::isinf(static_cast<float>(c[i])), i / n == 3) << i;
 }
 
-// ---- The steps ------------------------------------------------------------------------------------------------------
+// ---- The versions ---------------------------------------------------------------------------------------------------
 
-class GemmSteps : public testing::TestWithParam<GemmStep> {};
+class GemmVersions : public chapters::Tcgen05Test, public testing::WithParamInterface<GemmVersion> {};
 
-TEST_P(GemmSteps, AgreeWithTheReferenceInEveryElement) {
+TEST_P(GemmVersions, AgreeWithTheReferenceInEveryElement) {
   for (const Shape& shape : kShapes) {
-    expect_agreement<__nv_bfloat16>(shape, [](auto... arguments) { launch_step(GetParam(), arguments...); });
+    expect_agreement<__nv_bfloat16>(shape, [](auto... arguments) { launch_version(GetParam(), arguments...); });
   }
 }
 
-const char* name_of(const testing::TestParamInfo<GemmStep>& info) {
+const char* name_of(const testing::TestParamInfo<GemmVersion>& info) {
   switch (info.param) {
-    case GemmStep::one_warp: return "OneWarp";
-    case GemmStep::two_warps: return "TwoWarps";
-    case GemmStep::store_warps: return "StoreWarps";
-    case GemmStep::two_accumulators: return "TwoAccumulators";
+    case GemmVersion::one_warp: return "OneWarp";
+    case GemmVersion::two_warps: return "TwoWarps";
+    case GemmVersion::store_warps: return "StoreWarps";
+    case GemmVersion::two_accumulators: return "TwoAccumulators";
   }
   return "";
 }
-INSTANTIATE_TEST_SUITE_P(Chapter10, GemmSteps,
-                         testing::Values(GemmStep::one_warp, GemmStep::two_warps, GemmStep::store_warps,
-                                         GemmStep::two_accumulators),
+INSTANTIATE_TEST_SUITE_P(Chapter10, GemmVersions,
+                         testing::Values(GemmVersion::one_warp, GemmVersion::two_warps, GemmVersion::store_warps,
+                                         GemmVersion::two_accumulators),
                          name_of);
 
-/// What the device takes for three tiles of C, of eight steps of K each, by one block.
-float milliseconds(GemmStep step) {
+/// What the device takes for three tiles of C, of eight k-tiles each, by one block.
+float milliseconds(GemmVersion version) {
   const int64_t m = 384, n = 128, k = 512;
   const DeviceBuffer<__nv_bfloat16> a(random_operand<__nv_bfloat16>(m * k, 1), "A"),
       b(random_operand<__nv_bfloat16>(n * k, 2), "B");
@@ -185,7 +188,7 @@ float milliseconds(GemmStep step) {
   check(cudaEventCreate(&start), "create an event");
   check(cudaEventCreate(&end), "create an event");
   check(cudaEventRecord(start), "record an event");
-  launch_step(step, a.data(), b.data(), c.data(), m, n, k, 1);
+  launch_version(version, a.data(), b.data(), c.data(), m, n, k, 1);
   check(cudaEventRecord(end), "record an event");
   check(cudaEventSynchronize(end), "finish the kernel");
   float elapsed = 0;
@@ -195,10 +198,12 @@ float milliseconds(GemmStep step) {
   return elapsed;
 }
 
-// The second accumulator takes a wait away; where the copies are what takes the time, it changes nothing of that.
-TEST(GemmStepsTest, RolesTakeLessTime) {
-  EXPECT_LT(milliseconds(GemmStep::two_warps), milliseconds(GemmStep::one_warp));
-  EXPECT_LT(milliseconds(GemmStep::store_warps), milliseconds(GemmStep::two_warps));
+using GemmVersionsTest = chapters::Tcgen05Test;
+
+// The second accumulator removes a wait; where the copies take the time, it changes nothing about that.
+TEST_F(GemmVersionsTest, RolesTakeLessTime) {
+  EXPECT_LT(milliseconds(GemmVersion::two_warps), milliseconds(GemmVersion::one_warp));
+  EXPECT_LT(milliseconds(GemmVersion::store_warps), milliseconds(GemmVersion::two_warps));
 }
 
 // ---- What is refused ------------------------------------------------------------------------------------------------

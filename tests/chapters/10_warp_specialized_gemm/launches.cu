@@ -1,4 +1,4 @@
-// Starts the answer's kernel, and its store_quarter by itself.
+// Starts the answer's kernel, and its store_quarter on its own.
 #include <gemm.cuh>
 #include <store_quarter.cuh>
 

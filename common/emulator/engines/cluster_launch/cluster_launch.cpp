@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/engines/copies/bulk_engine.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
 

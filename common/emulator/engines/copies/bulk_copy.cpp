@@ -6,6 +6,7 @@
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/engines/copies/bulk_reduction.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -7,7 +7,8 @@
 #include <cstring>
 
 #include "emulator/engines/mbarrier/mbarrier.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emulator/engines/lane_operand.hpp"
+#include "emulator/state/announcements.hpp"
 #include "emulator/state/bulk_groups.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "emulator/engines/copies/bulk_engine.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
+#include "emulator/state/waiting.hpp"
 #include "emulator/state/warp_copies.hpp"
 
 namespace stagecraft::emulator::machine {

@@ -7,8 +7,9 @@
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/instructions/memory_access.hpp"
-#include "emulator/instructions/observation.hpp"
 #include "emulator/numerics/atomic_values.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 namespace {

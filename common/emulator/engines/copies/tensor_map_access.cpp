@@ -7,6 +7,7 @@
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/engines/lane_operand.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {

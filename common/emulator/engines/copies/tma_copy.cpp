@@ -8,7 +8,8 @@
 #include "emulator/engines/copies/bulk_reduction.hpp"
 #include "emulator/engines/copies/tensor_map_access.hpp"
 #include "emulator/engines/copies/tma_box.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 

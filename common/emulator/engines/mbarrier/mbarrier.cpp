@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/engines/lane_operand.hpp"
+#include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
 

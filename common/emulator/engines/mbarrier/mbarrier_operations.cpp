@@ -7,7 +7,8 @@
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/engines/mbarrier/mbarrier.hpp"
 #include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
 

@@ -7,7 +7,9 @@
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/engines/mbarrier/mbarrier.hpp"
 #include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
+#include "emulator/state/announcements.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/state/waiting.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {

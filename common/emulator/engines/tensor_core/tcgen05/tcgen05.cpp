@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include "emulator/engines/tensor_core/warp_mma/mma_sync.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
 

@@ -12,7 +12,8 @@
 
 #include "emulator/engines/tensor_core/tcgen05/tcgen05.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_fragment.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {

@@ -11,8 +11,10 @@
 
 #include "emulator/engines/lane_operand.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
 

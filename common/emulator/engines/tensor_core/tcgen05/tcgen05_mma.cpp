@@ -15,6 +15,7 @@
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_copy.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_mma_operation.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_queue.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {

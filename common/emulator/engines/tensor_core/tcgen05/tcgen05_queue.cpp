@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "emulator/engines/mbarrier/mbarrier.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
 
 namespace stagecraft::emulator::machine {
 

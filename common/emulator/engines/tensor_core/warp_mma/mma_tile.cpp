@@ -12,6 +12,7 @@
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/engines/tensor_core/register_fragments.hpp"
 #include "emulator/engines/tensor_core/warp_mma/warp_mma_kernels.hpp"
+#include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
 

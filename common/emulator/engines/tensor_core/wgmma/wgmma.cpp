@@ -15,8 +15,10 @@
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/engines/tensor_core/register_fragments.hpp"
 #include "emulator/engines/tensor_core/warp_mma/mma_sync.hpp"
-#include "emulator/instructions/observation.hpp"
+#include "emulator/state/announcements.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
 

@@ -1,0 +1,21 @@
+// Announces events to the observers that want memory events. Where an event costs time to describe, ask
+// `observes_memory` first.
+#pragma once
+
+#include "emulator/state/grid.hpp"
+
+namespace stagecraft::emulator::machine {
+
+inline bool observes_memory(const Fragment& fragment) { return !fragment.grid().memory_observers.empty(); }
+
+/// An access that an instruction makes beside AccessDetail, one address for one lane.
+void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes);
+/// Gives the operation its number and announces it. Returns the number.
+uint64_t announce_operation(AsyncOperation operation);
+void announce_group(const GroupEvent& event);
+void announce_warpgroup_issue(const WarpgroupIssue& event);
+void announce_warpgroup_wait(const WarpgroupWait& event);
+void announce_rendezvous(const Rendezvous& event);
+void announce_tensor(const TensorEvent& event);
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,141 @@
+#include "emulator/state/fragments.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/state/waiting.hpp"
+
+namespace stagecraft::emulator::machine {
+
+void absorb(Fragment& fragment, Fragment& other) {
+  fragment.mask |= other.mask;
+  fragment.held_back = fragment.held_back && other.held_back;
+  const bool effect = fragment.idle_poll_pc == Fragment::kEffect || other.idle_poll_pc == Fragment::kEffect;
+  fragment.idle_poll_pc = effect ? Fragment::kEffect : Fragment::kNoPoll;
+  other.mask = 0;
+  other.state = FragmentState::exited;
+}
+
+Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
+  // Where lanes leave a loop one after the other, they gather in one fragment behind it.
+  for (const auto& other : fragment.warp->fragments) {
+    if (other->pc != pc || other.get() == &fragment || other->state != FragmentState::ready ||
+        other->local_frame != fragment.local_frame || other->return_stack != fragment.return_stack) {
+      continue;
+    }
+    fragment.mask &= ~lanes;
+    other->mask |= lanes;
+    if (other->idle_poll_pc != Fragment::kEffect) other->idle_poll_pc = Fragment::kNoPoll;
+    return *other;
+  }
+  auto part = std::make_unique<Fragment>();
+  part->registers = fragment.registers;
+  part->warp = fragment.warp;
+  part->effects = fragment.effects;
+  part->pc = pc;
+  part->mask = lanes;
+  part->return_stack = fragment.return_stack;
+  part->local_frame = fragment.local_frame;
+  part->local_top = fragment.local_top;
+  part->sequence = fragment.cluster().next_sequence++;
+  fragment.mask &= ~lanes;
+  fragment.warp->fragments.push_back(std::move(part));
+  return *fragment.warp->fragments.back();
+}
+
+namespace {
+
+constexpr const char* kMembersAdvice =
+    "every lane that executes it must be in the mask: pass the mask of the lanes that are active here";
+
+std::string left_out(LaneMask wanted) {
+  return fmt::format("lanes execute a .sync operation whose member mask {:#010x} leaves them out", wanted);
+}
+
+/// Takes note of lanes outside of their member mask, which do not stop the kernel; once for an instruction.
+void tell_left_out(const Fragment& fragment, LaneMask strangers, LaneMask wanted) {
+  Cluster& cluster = fragment.cluster();
+  std::vector<Finding>& findings = cluster.grid->findings;
+  std::string identity = fmt::format("member mask: instruction {}", fragment.pc);
+  const auto is_this = [&](const Finding& finding) { return finding.diagnostic.identity == identity; };
+  if (findings.size() >= kMostFindings || std::any_of(findings.begin(), findings.end(), is_this)) return;
+  const Kernel& kernel = *cluster.grid->kernel;
+  const Extent3& block = fragment.block().index;
+  Diagnostic diagnostic;
+  diagnostic.kind = "wrong member mask";
+  diagnostic.message = left_out(wanted);
+  diagnostic.place = {kernel.display_name,
+                      kernel.source_file(),
+                      true,
+                      block.x,
+                      block.y,
+                      block.z,
+                      true,
+                      fragment.warp->index,
+                      strangers,
+                      kernel.describe_source(fragment.pc),
+                      kernel.describe_instruction(fragment.pc)};
+  diagnostic.details.emplace_back(kMembersAdvice);
+  diagnostic.tolerated = "an H200 lets all lanes of a warp that is together take part";
+  diagnostic.identity = std::move(identity);
+  findings.push_back({std::move(diagnostic), time_of(cluster), {}});
+}
+
+}  // namespace
+
+LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
+  Warp& warp = *fragment.warp;
+  if (const LaneMask strangers = mask & ~wanted; strangers != 0) {
+    // Measured on an H200, 2026-11-22: when all 32 lanes execute it with one mask that holds some of them, all take
+    // part, as if the mask were full (shfl, vote, match, redux, bar.warp). When the others are elsewhere, or each lane
+    // has a mask of its own, it is an illegal instruction.
+    if (mask != kAllLanes || wanted == 0) {
+      throw Fault(FaultKind::illegal_instruction, left_out(wanted), {kMembersAdvice}, strangers);
+    }
+    tell_left_out(fragment, strangers, wanted);
+    return mask;
+  }
+  const LaneMask needed = wanted & warp.live;
+  if (mask == needed) return mask;
+  LaneMask present = mask;
+  const auto is_waiting_here = [&](const Fragment& other) {
+    return other.state == FragmentState::blocked && other.wait.kind == WaitKind::warp_sync &&
+           other.wait.value == wanted && same_place(fragment, other);
+  };
+  for (const auto& other : warp.fragments) {
+    if (is_waiting_here(*other)) present |= other->mask;
+  }
+  if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
+  if ((present & needed) != needed) {
+    sleep(fragment, {WaitKind::warp_sync, fragment.pc, wanted});
+    return 0;
+  }
+  for (const auto& other : warp.fragments) {
+    if (other.get() != &fragment && is_waiting_here(*other)) absorb(fragment, *other);
+  }
+  // The absorbed ones are removed by the loop, which sees more than one fragment.
+  return fragment.mask;
+}
+
+LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members) {
+  const auto* masks = lanes_at<LaneMask>(fragment.registers, members);
+  const LaneMask wanted = masks[first_lane(mask)];
+  // Nearly always all have the same, which the compiler's vector code sees at once.
+  LaneMask differences = 0;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) differences |= (masks[lane] ^ wanted) & (0u - (mask >> lane & 1));
+  if (differences == 0) return mask;
+  LaneMask group = 0;
+  for_each_lane(mask, [&](uint32_t lane) { group |= (masks[lane] == wanted ? 1u : 0u) << lane; });
+  return group;
+}
+
+LaneMask converge_warp(Fragment& fragment, LaneMask mask) {
+  return converge(fragment, mask, fragment.warp->live | mask);
+}
+
+}  // namespace stagecraft::emulator::machine

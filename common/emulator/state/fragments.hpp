@@ -1,0 +1,64 @@
+// The lanes of a warp as fragments: how they part, meet again and wait for each other.
+#pragma once
+
+#include "emulator/state/grid.hpp"
+
+namespace stagecraft::emulator::machine {
+
+/// Whether two fragments of a warp are at the same instruction of the same call.
+inline bool same_place(const Fragment& left, const Fragment& right) {
+  return left.pc == right.pc && left.local_frame == right.local_frame && left.return_stack == right.return_stack;
+}
+/// Moves all lanes of `other` into `fragment`. `other` is left in state `exited`; the execution loop removes it.
+void absorb(Fragment& fragment, Fragment& other);
+/// Moves lanes into another fragment that goes on at `pc`: the one that is ready there, or a new one.
+Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
+
+/// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
+/// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns
+/// Outcome::blocked. For `.sync` operations over a member mask; faults when a lane of `mask` is not in `wanted`, unless
+/// the chip is known to carry on.
+LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted);
+/// Does the same for `.aligned` instructions, which the whole warp must execute.
+LaneMask converge_warp(Fragment& fragment, LaneMask mask);
+/// The lanes of `mask` that have the member mask of the lowest one.
+LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members);
+
+/// Executes a .sync operation of a warp, `body(lanes)`, for lanes whose member masks may differ: tiles of a warp that
+/// each execute it among themselves. Where not all of them are here, those of one mask go on as `converge` has it, and
+/// the others become fragments that execute the instruction on their own.
+template <typename Body>
+Outcome among_members(Fragment& fragment, LaneMask mask, RegisterOffset members, Body body) {
+  const auto wanted = [&](LaneMask group) {
+    return lanes_at<LaneMask>(fragment.registers, members)[first_lane(group)];
+  };
+  LaneMask group = lanes_of_first_group(fragment, mask, members);
+  if (group != mask) {
+    bool complete = true;
+    for (LaneMask rest = mask; rest != 0 && complete; rest &= ~group) {
+      group = lanes_of_first_group(fragment, rest, members);
+      complete = (wanted(group) & fragment.warp->live) == group;
+    }
+    if (complete) {
+      for (LaneMask rest = mask; rest != 0; rest &= ~group) {
+        group = lanes_of_first_group(fragment, rest, members);
+        body(group);
+      }
+      return Outcome::next;
+    }
+    group = lanes_of_first_group(fragment, mask, members);
+    split_off(fragment, mask & ~group, fragment.pc);
+  }
+  group = converge(fragment, group, wanted(group));
+  if (group == 0) return Outcome::blocked;
+  body(group);
+  return Outcome::next;
+}
+
+/// To be called by every instruction whose effect others can see (stores, atomics, arrivals, asynchronous issues).
+[[gnu::always_inline]] static inline void note_effect(Fragment& fragment) {
+  fragment.idle_poll_pc = Fragment::kEffect;
+  ++*fragment.effects;
+}
+
+}  // namespace stagecraft::emulator::machine

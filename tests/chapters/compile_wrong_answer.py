@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Compiles one source of a wrong answer.
+
+usage: compile_wrong_answer.py PATCH FOLDER SOURCE SOLUTION_OBJECT OBJECT NVCC ARGUMENTS...
+
+The answer's files are written to FOLDER. A wrong answer is wrong in its kernels, so only they are compiled: what the host
+does is the solution's, whose object gets the answer's kernels in place of its own. That takes half the time. Where a
+patch changes what the host does, it says `host: changed`, and everything is compiled. With "-" for SOLUTION_OBJECT, the
+command is only run, to see the compiler refuse the answer. The files that were read go to OBJECT.d, for Ninja.
+"""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+from answer_patch import CHAPTERS, ROOT, Answer, Misfit, write_answer  # noqa: E402
+
+
+def main() -> int:
+    patch, folder, source, solution_object, output = sys.argv[1:6]
+    answer = Answer(pathlib.Path(patch)).read()
+    write_answer(answer, pathlib.Path(folder))
+    names = [name for name, _ in answer.files.values()]
+    is_patched = pathlib.Path(source).name in names
+    command = [*sys.argv[6:], f"-I{folder}", f"-I{ROOT}/solutions/{answer.chapter}", f"-I{CHAPTERS}/{answer.chapter}",
+               f"-I{ROOT}/common", f"{folder}/{pathlib.Path(source).name}" if is_patched else source]
+
+    if solution_object == "-":
+        return subprocess.run([*command, "-o", output]).returncode
+    if not is_patched and all(name.endswith(".cu") for name in names):
+        shutil.copyfile(solution_object, output)  # this source includes nothing that is patched
+        write_dependencies(output, [solution_object])
+        return 0
+
+    listed = f"{output}.nvcc.d"
+    command += ["-MD", "-MF", listed, "-MT", "object"]
+    if answer.values("host") == ["changed"]:
+        done = subprocess.run([*command, "-c", "-o", output])
+    else:
+        kernels = f"{output}.fatbin"
+        done = subprocess.run([*command, "-fatbin", "-o", kernels])
+        if done.returncode == 0:
+            done = subprocess.run(["objcopy", f"--update-section=.nv_fatbin={kernels}", solution_object, output])
+    if done.returncode == 0:
+        included = pathlib.Path(listed).read_text(encoding="utf-8").partition(" : ")[2].replace("\\\n", " ").split()
+        # The patched files are made here, from these:
+        patched = [f"{ROOT}/{changed}" for changed in answer.files]
+        write_dependencies(output, patched + [file for file in included if not file.startswith(f"{folder}/")])
+    return done.returncode
+
+
+def write_dependencies(output: str, files: list[str]) -> None:
+    pathlib.Path(f"{output}.d").write_text(f"{output}: {' '.join(files)}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Misfit as misfit:
+        sys.exit(str(misfit))
