@@ -1,10 +1,12 @@
 #include "emulator/checks/checks.hpp"
 
-#include "emulator/checks/barriers/barrier_check.hpp"
-#include "emulator/checks/deadlock/deadlock.hpp"
+#include "emulator/checks/deadlock/deadlock_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
 #include "emulator/checks/proxies/proxy_check.hpp"
 #include "emulator/checks/race/race_check.hpp"
+#include "emulator/checks/synchronisation/barrier_check.hpp"
+#include "emulator/checks/synchronisation/member_mask_check.hpp"
+#include "emulator/checks/tensor_memory/leak_check.hpp"
 #include "emulator/checks/tensor_memory/tensor_memory_check.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -24,6 +26,8 @@ std::unique_ptr<machine::Observer> make_memory_checks() { return std::make_uniqu
 
 std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory) {
   std::vector<std::unique_ptr<machine::Observer>> made;
+  made.push_back(std::make_unique<MemberMaskCheck>());
+  made.push_back(std::make_unique<LeakCheck>());
   if (memory) made.push_back(make_memory_checks());
   made.push_back(std::make_unique<DeadlockCheck>());
   return made;

@@ -14,9 +14,9 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-constexpr uint32_t kMostBytes = 32;  // of one lane in one access
+constexpr uint32_t kMostBytes = 32;  // for one lane in one access
 
-/// Of all lanes, those that take part and the others: so it is a loop that the compiler turns into vector code.
+/// Adds for all lanes, also those that do not take part: so the compiler turns the loop into vector code.
 template <typename Value, typename Address>
 void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* __restrict sums) {
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -26,7 +26,7 @@ void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* _
   }
 }
 
-/// The addresses of all lanes. Those of shared memory have 32 bits.
+/// Computes the addresses of all lanes. Addresses of shared memory have 32 bits.
 template <typename Address>
 [[gnu::always_inline]] inline void find_addresses(const Fragment& fragment, const AccessDetail& access,
                                                   Address* addresses) {
@@ -45,7 +45,7 @@ template <typename Address>
   }
 }
 
-/// The lanes whose generic addresses lie in one of the windows of 4 GiB.
+/// The lanes whose generic addresses are in one of the windows of 4 GiB.
 LaneMask lanes_within(const uint64_t* addresses, uint64_t window) {
   LaneMask lanes = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
@@ -62,7 +62,7 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   uint32_t overlaps = 0;
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) overlaps |= addresses[lane] < ends[lane] ? 1u : 0u;
   if (overlaps == 0) return false;
-  // Or they lie in different elements, whose numbers a small table can tell apart.
+  // Or they are in different elements, whose numbers a small table can distinguish.
   std::array<uint64_t, 16> elements{};
   bool apart = std::has_single_bit(bytes);
   const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
@@ -83,7 +83,7 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
   return false;
 }
 
-/// What each lane stores: the instruction's own moves, into a buffer in place of memory.
+/// Collects what each lane stores: the instruction's own moves write to a buffer in place of memory.
 void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMask lanes, std::byte* values) {
   std::array<uint64_t, kWarpSize> pointers{};
   for_each_lane(lanes, [&](uint32_t lane) { pointers[lane] = reinterpret_cast<uint64_t>(values + lane * kMostBytes); });
@@ -93,7 +93,7 @@ void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMa
   }
 }
 
-/// Whether shared memory holds already what each lane stores. That the addresses are legal is not known yet.
+/// Whether shared memory already holds what each lane stores. It is not known yet that the addresses are legal.
 bool is_there(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes,
               const std::byte* values) {
   bool there = true;
@@ -119,7 +119,7 @@ AccessKind kind_of(AccessVerb verb) {
   return AccessKind::update;
 }
 
-void tell(const Grid& grid, const MemoryAccess& event) {
+void announce_to(const Grid& grid, const MemoryAccess& event) {
   for (Observer* observer : grid.memory_observers) observer->memory_accessed(event);
 }
 
@@ -163,12 +163,12 @@ class ObservedAccess {
                        nullptr,
                        overlapping_ ? values_.data() : nullptr,
                        changes_nothing_};
-    if (shared_lanes_ != 0) tell(fragment.grid(), event);
+    if (shared_lanes_ != 0) announce_to(fragment.grid(), event);
     if (global_lanes_ == 0) return;
     event.lanes = global_lanes_;
     event.shared = nullptr;
     event.global = global_.data();
-    tell(fragment.grid(), event);
+    announce_to(fragment.grid(), event);
   }
 
  private:
@@ -202,12 +202,12 @@ Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
   const uint32_t pc = fragment.pc;
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome == Outcome::blocked) return outcome;
-  tell(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
-              static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
+  announce_to(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
+                     static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
   return outcome;
 }
 
-/// One that orders accesses.
+/// An instruction that orders accesses.
 Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
   const Grid& grid = fragment.grid();
   const ObservedOp& plain = grid.kernel->observed[fragment.pc];
@@ -296,7 +296,7 @@ void observe(Kernel& kernel) {
       if (may_be_shared(access->space) || strong_global) plain.access = access;
       plain.order = static_cast<uint8_t>(order);
     }
-    // Of an instruction that became several Ops, the last is the one with effects.
+    // Where an instruction became several Ops, the last is the one with effects.
     const bool last = pc + 1 == kernel.code.size() || kernel.places[pc + 1].function != place.function ||
                       kernel.places[pc + 1].instruction != place.instruction;
     plain.synchronises = last && synchronises(instruction);

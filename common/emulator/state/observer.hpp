@@ -237,6 +237,9 @@ class Observer {
   /// All lanes of the fragment have exited; others of its warp may continue.
   virtual void fragment_exited(const Fragment&) {}
   virtual void barrier_changed(const BarrierEvent&) {}
+  /// `lanes` of the fragment execute a .sync operation whose member mask, `members`, leaves them out, and the chip
+  /// carries on.
+  virtual void lanes_left_out(const Fragment&, [[maybe_unused]] LaneMask lanes, [[maybe_unused]] LaneMask members) {}
 
   /// Whether the observer wants memory events, the hooks from here to the next comment. A kernel that is to announce
   /// them must have been translated for that (Machine::translate); a kernel that is not to pays nothing for them.

@@ -58,9 +58,11 @@ class TensorMemory {
   /// The block gives up its right to allocate.
   void relinquish(const Block& block);
 
-  /// To be called when a block ends: one sentence for each thing it left behind (allocations, operations in flight).
-  /// Frees the columns and forgets the block. Whoever calls it must then wake `Sm::waiting_for_tensor_memory`.
-  std::vector<std::string> leaks(const Block& block);
+  /// One sentence for each thing that a block which ends leaves behind: allocations, operations in flight.
+  std::vector<std::string> leaks(const Block& block) const;
+  /// Frees the columns of a block that has ended, and forgets it. The caller must then wake
+  /// `Sm::waiting_for_tensor_memory`.
+  void forget(const Block& block);
 
   /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has
   /// allocated those columns. `what` is the access: "tcgen05.ld", "tcgen05.mma, accumulator".

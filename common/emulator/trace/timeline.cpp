@@ -74,12 +74,12 @@ void Timeline::block_finished(const machine::Block& block) {
     end_wait(*row, warp.clock);
     row->end = warp.clock;
   }
-  // Another cluster may come to lie where this one was.
+  // Another cluster may be created at the same address.
   if (block.cluster == cluster_ && block.cluster->live_blocks == 0) cluster_ = nullptr;
 }
 
 void Timeline::grid_finished(const machine::Grid& grid) {
-  // What is still there did not end: it hangs, or was stopped.
+  // A cluster that is still there did not end: it hangs, or was stopped.
   for (const auto& cluster : grid.resident) {
     if (cluster.get() != cluster_) continue;
     for (const auto& block : cluster->blocks) {
@@ -109,7 +109,7 @@ void Timeline::begin_wait_if_idle(const machine::Warp& warp) {
   if (row == nullptr || row->waits.size() >= kMostSpans) return;
   const size_t index = static_cast<size_t>(row - warps_.data());
   if (waiting_[index]) return;
-  // Of several, the one that does not wait for another says what it is about.
+  // If several wait, one that does not wait for other lanes says what the warp waits for.
   const machine::Fragment* waits = nullptr;
   for (const auto& each : warp.fragments) {
     if (each->state == FragmentState::ready) return;
@@ -148,7 +148,7 @@ void Timeline::operation_issued(const machine::AsyncOperation& operation) {
     spans.push_back({operation.begin, operation.end, operation.what, operation.fragment->pc});
   };
   add(row->block);
-  if (operation.of_pair) add(row->block ^ 1);  // the units of both blocks are at it
+  if (operation.of_pair) add(row->block ^ 1);  // the units of both blocks work on it
 }
 
 void Timeline::tensor_memory_changed(const machine::TensorEvent& event) {

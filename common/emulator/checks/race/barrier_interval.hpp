@@ -27,7 +27,7 @@ namespace stagecraft::emulator::checks {
 
 /// An access whose check is deferred.
 struct DeferredAccess {
-  PastAccess access;  ///< `lanes` as in histories, but for a scattered one the number of its offsets
+  PastAccess access;  ///< `lanes` as in histories, or for a scattered one the number of its offsets
   uint32_t begin;     ///< address of its first lane
   uint32_t bytes;     ///< of each lane
   machine::LaneMask lanes;

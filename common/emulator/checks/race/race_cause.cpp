@@ -106,7 +106,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
     const uint32_t other = warp == now.warp ? before.agent : now.warp;
     if (std::string cause = in_stale_waits(warp, other); !cause.empty()) return cause;
   }
-  // Given away by an arrival of this round, that is, since the last wait?
+  // Was it released by an arrival of this round, that is, since the last wait?
   const auto arrivals_before_last_wait = [&](const PastAccess& access) {
     uint64_t arrivals = 0;
     for (const auto& [index, note] : order_.warp(access.agent).waits) {
@@ -249,7 +249,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
             ? std::string()
             : fmt::format("; the last wait before,{}, was for {}", line(last->pc), name(order_.barrier(last_barrier))));
   }
-  // Was the slot given back by an arrival, after the wait, that the copy's thread has learnt of?
+  // Was the slot released by an arrival, after the wait, that the copy's thread has learnt of?
   std::string cause = in_arrivals(thread, copy.warp, copy_first ? nullptr : &known, &copy,
                                   found != warp.waits.end() ? found->second.arrivals : 0);
   if (!cause.empty()) return cause;
@@ -265,9 +265,9 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
   const std::map<uint32_t, WaitNote>& waits = order_.warp(other_warp).waits;
   for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
     if (note.number <= since) continue;
-    if (copy != nullptr && note.barrier == copy->barrier) continue;  // that announces the copy, and gives nothing back
+    if (copy != nullptr && note.barrier == copy->barrier) continue;  // that announces the copy, and releases nothing
     const BarrierOrder& barrier = order_.barrier(note.barrier);
-    // Between threads: an arrival that the other side has listened to, and that did not announce a copy.
+    // Between threads, only an arrival counts that the other side has waited for, and that did not announce a copy.
     if (copy == nullptr && (barrier.is_for_copies || waits.find(note.barrier) == waits.end())) continue;
     const uint32_t lane = machine::first_lane(note.lanes);
     if (known != nullptr && known->at(access.agent * machine::kWarpSize + lane) < note.time) continue;

@@ -34,6 +34,9 @@ class FindingLog {
   /// Does the same for one instruction, even if others are on the same line.
   std::optional<std::string> claim(std::string_view kind, uint32_t pc);
 
+  /// Does the same for a kind that is reported once for each grid.
+  std::optional<std::string> claim_kind(std::string kind) { return claim(std::move(kind)); }
+
   /// Adds a finding that was claimed, made at virtual time `at`. Returns its number.
   size_t add(machine::Cycle at, std::string identity, machine::Diagnostic finding);
   /// Adds a finding at the cluster's present time.

@@ -85,7 +85,7 @@ Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict
   return finding;
 }
 
-/// The arrival by which `user` gave tensor memory back before it used it, as far as a thread that knows `known` has
+/// The arrival by which `user` released tensor memory before it used it, as far as a thread that knows `known` has
 /// learnt of it; empty: none.
 std::string early_arrival(const ClusterRecord& cluster, const TensorAccess& user, const VectorClock& known) {
   const WarpOrder& warp = cluster.order().warp(user.warp);

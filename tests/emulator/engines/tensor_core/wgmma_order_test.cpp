@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "emulator/checks/checks.hpp"
-#include "emulator/checks/deadlock/deadlock.hpp"
 #include "wgmma_fixture.hpp"
 
 namespace stagecraft::emulator::machine::testing {
@@ -166,10 +165,9 @@ TEST(WgmmaOrder, OperandsThatItsOwnWarpsHaveWrittenAreOnlyTolerated) {
 
 TEST(WgmmaOrder, AMissingWarpIsADeadlock) {
   KernelRun kernel(machine::h200());
-  checks::DeadlockCheck check;
   std::string body =
       start() + "setp.ge.u32 %p1, %r0, 96;\n@%p1 bra last;\n" + multiply() + kCommit + wait(0) + "last:\n";
-  expect_fault(kernel.run(body + store(), {}, {.threads = kThreads}, {&check}), machine::FaultKind::deadlock,
+  expect_fault(kernel.run(body + store(), {}, {.threads = kThreads}), machine::FaultKind::deadlock,
                "all four warps of the warpgroup");
 }
 

@@ -1,4 +1,4 @@
-#include "emulator/checks/barriers/barrier_check.hpp"
+#include "emulator/checks/synchronisation/barrier_check.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// Says why nothing goes on: who sleeps, on what, and who could have ended it.
+// Explains why nothing in a cluster can continue: which threads sleep, on what, and which could have woken them.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,10 @@
 
 namespace stagecraft::emulator::checks {
 
-/// Diagnoses a cluster in which every warp that has not exited sleeps and no asynchronous operation is under way.
-/// That is decided by the machine, exactly; this observer only explains it.
-class DeadlockCheck : public machine::Observer {
+/// Explains a deadlock: every warp of a cluster that has not exited sleeps, and no asynchronous operation is under way.
+/// It explains an endless loop, too: the warps that do not sleep repeat themselves. The machine decides, exactly, that
+/// it is one or the other; this observer writes the report.
+class DeadlockCheck final : public machine::Observer {
  public:
   void grid_started(const machine::Grid&) override { histories_.clear(); }
   void barrier_changed(const machine::BarrierEvent& event) override { record(histories_, event); }

@@ -1,4 +1,4 @@
-#include "emulator/checks/deadlock/deadlock.hpp"
+#include "emulator/checks/deadlock/deadlock_check.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 
 #include "emulator/checks/deadlock/sleepers.hpp"
 #include "emulator/checks/reporting/place.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
@@ -46,8 +47,29 @@ void DeadlockCheck::cluster_stuck(const Cluster& cluster, machine::Diagnostic& r
 }
 
 void DeadlockCheck::cluster_repeated(const Cluster& cluster, machine::Diagnostic& report) {
+  constexpr size_t kMostPlaces = 8;
+  size_t looping = 0;
+  for (const auto& block : cluster.blocks) {
+    if (block->exited) continue;
+    for (const machine::Warp& warp : block->warps) {
+      for (const auto& fragment : warp.fragments) {
+        if (!machine::continues_alone(*fragment)) continue;
+        const machine::Place place = place_of(*fragment);
+        if (looping++ == 0) {
+          report.place = place;
+        } else if (looping <= kMostPlaces) {
+          report.details.push_back(fmt::format("so does block ({},{},{}) warp {}{}", place.block_x, place.block_y,
+                                               place.block_z, place.warp,
+                                               place.source.empty() ? std::string() : " at " + place.source));
+        }
+      }
+    }
+  }
+  if (looping > kMostPlaces) report.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
   const Sleepers sleepers(cluster, histories_);
   for (const Group& group : sleepers.groups()) report.details.push_back(describe_group(group));
+  report.details.push_back("no thread that still runs does anything that could end it");
+  report.likely_cause = "the loop polls memory or barriers that nobody will change any more";
 }
 
 }  // namespace stagecraft::emulator::checks
