@@ -13,7 +13,7 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-constexpr uint32_t kMostBytes = 32;  // of one lane in one access
+constexpr uint32_t kMostBytes = 32;  // for one lane in one access
 
 /// Adds for all lanes, whether they take part or not: the compiler turns such a loop into vector code.
 template <typename Value, typename Address>
@@ -119,7 +119,7 @@ AccessKind kind_of(AccessVerb verb) {
 }
 
 void announce_to(const Grid& grid, const MemoryAccess& event) {
-  for (Observer* observer : grid.memory_observers) observer->access(event);
+  for (Observer* observer : grid.memory_observers) observer->memory_accessed(event);
 }
 
 /// An access of shared memory, or a strong one of global memory. It takes the addresses before the instruction is
@@ -223,7 +223,7 @@ Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
     }
   }
   if (const auto kind = static_cast<FenceKind>(plain.fence); kind != FenceKind::other) {
-    for (Observer* observer : grid.memory_observers) observer->fence(fragment, mask, kind);
+    for (Observer* observer : grid.memory_observers) observer->fence_executed(fragment, mask, kind);
   }
   return outcome;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emulator/state/fragments.hpp"
+
 namespace stagecraft::emulator::machine {
 
 namespace {
@@ -14,11 +16,6 @@ size_t register_bytes_of(const Warp& warp) { return warp.block->cluster->grid->k
 size_t local_bytes_of(const Warp& warp) { return size_t{warp.local_stride} * kWarpSize; }
 
 }  // namespace
-
-bool EndlessLoopDetector::goes_on_by_itself(const Fragment& fragment) {
-  return fragment.state == FragmentState::ready ||
-         (fragment.state == FragmentState::blocked && (fragment.limited || fragment.wait.kind == WaitKind::sleep));
-}
 
 bool EndlessLoopDetector::repeats(const Cluster& cluster, const Warp& warp, uint64_t effects) {
   if (effects != effects_) [[likely]] {
@@ -41,7 +38,7 @@ bool EndlessLoopDetector::repeats(const Cluster& cluster, const Warp& warp, uint
   return std::all_of(cluster.blocks.begin(), cluster.blocks.end(), [&](const auto& block) {
     return block->exited || std::all_of(block->warps.begin(), block->warps.end(), [&](const Warp& each) {
              const bool sleeps = std::none_of(each.fragments.begin(), each.fragments.end(),
-                                              [](const auto& fragment) { return goes_on_by_itself(*fragment); });
+                                              [](const auto& fragment) { return continues_alone(*fragment); });
              if (sleeps) return true;
              const auto found = warps_.find(&each);
              return found != warps_.end() && found->second.repeated;

@@ -25,9 +25,6 @@ class EndlessLoopDetector {
   /// cluster has come back to an earlier state since the count last changed, or sleeps until another one wakes it.
   bool repeats(const Cluster& cluster, const Warp& warp, uint64_t effects);
 
-  /// Whether the fragment will go on without the help of others: it is ready, or sleeps for a limited time.
-  static bool goes_on_by_itself(const Fragment& fragment);
-
  private:
   struct FragmentRecord {
     uint32_t pc = 0;

@@ -126,7 +126,6 @@ void GridRun::run() {
     report(fault, *current);
   }
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
-  result_.findings = std::move(grid_.findings);
   for (Observer* observer : grid_.observers) {
     for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
   }
@@ -265,29 +264,8 @@ void GridRun::finish_block(Block& block) {
   sm.free_at = std::max(sm.free_at, end);
   for (Observer* observer : grid_.observers) observer->block_finished(block);
   if (sm.tensor_memory == nullptr) return;
-  report_leaks(block, end);
+  sm.tensor_memory->forget(block);
   wake_for_tensor_memory(sm, end);
-}
-
-void GridRun::report_leaks(const Block& block, Cycle at) {
-  const std::vector<std::string> leaks = block.sm->tensor_memory->leaks(block);
-  constexpr const char* kKind = "tensor memory leak";
-  const auto is_leak = [&](const Finding& finding) { return finding.diagnostic.identity == kKind; };
-  if (leaks.empty() || std::any_of(grid_.findings.begin(), grid_.findings.end(), is_leak)) return;
-  Place place;
-  place.kernel = grid_.kernel->display_name;
-  place.source_file = grid_.kernel->source_file();
-  place.has_block = true;
-  place.block_x = block.index.x, place.block_y = block.index.y, place.block_z = block.index.z;
-  grid_.findings.push_back({{kKind,
-                             leaks.front(),
-                             place,
-                             {leaks.begin() + 1, leaks.end()},
-                             "tcgen05.dealloc is missing on the way out of the kernel",
-                             {},
-                             kKind},
-                            at,
-                            {}});
 }
 
 void GridRun::finish_blocks(Cluster& cluster) {
@@ -380,44 +358,26 @@ void GridRun::report(const Fault& fault, const Cluster& cluster) {
                    place_of(cluster, fault), fault.details, fault.likely_cause}};
 }
 
-void GridRun::report_endless(Cluster& cluster) {
-  constexpr size_t kMostPlaces = 8;
-  Diagnostic finding{"endless loop",
-                     "the same instructions are executed again and again, with the same values in all registers",
-                     {},
-                     {},
-                     "the loop polls memory or barriers that nobody will change any more"};
-  size_t looping = 0;
-  for (const auto& block : cluster.blocks) {
-    if (block->exited) continue;
-    for (Warp& warp : block->warps) {
-      for (const auto& fragment : warp.fragments) {
-        if (!EndlessLoopDetector::goes_on_by_itself(*fragment)) continue;
-        cluster.running = fragment.get();
-        const Place place = place_of(cluster, Fault(FaultKind::deadlock, {}));
-        cluster.running = nullptr;
-        if (looping++ == 0) {
-          finding.place = place;
-        } else if (looping <= kMostPlaces) {
-          finding.details.push_back(fmt::format("so does block ({},{},{}) warp {}{}", place.block_x, place.block_y,
-                                                place.block_z, place.warp,
-                                                place.source.empty() ? std::string() : " at " + place.source));
-        }
-      }
-    }
-  }
-  if (looping > kMostPlaces) finding.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
-  for (Observer* observer : grid_.observers) observer->cluster_repeats(cluster, finding);
-  finding.details.push_back("no thread that still runs does anything that could end it");
-  result_.stop = {FaultKind::deadlock, cluster.now, std::move(finding)};
+Diagnostic GridRun::new_report(const char* kind, const char* message) const {
+  Diagnostic report;
+  report.kind = kind;
+  report.message = message;
+  report.place.kernel = grid_.kernel->display_name;
+  report.place.source_file = grid_.kernel->source_file();
+  return report;
 }
 
-void GridRun::report_stuck(Cluster& cluster, Cycle at) {
-  Diagnostic finding{"deadlock", "nothing in a cluster can go on", {}, {}, {}};
-  finding.place.kernel = grid_.kernel->display_name;
-  finding.place.source_file = grid_.kernel->source_file();
-  for (Observer* observer : grid_.observers) observer->cluster_stuck(cluster, finding);
-  result_.stop = {FaultKind::deadlock, at, std::move(finding)};
+void GridRun::report_endless(const Cluster& cluster) {
+  Diagnostic report = new_report(
+      "endless loop", "the same instructions are executed again and again, with the same values in all registers");
+  for (Observer* observer : grid_.observers) observer->cluster_repeated(cluster, report);
+  result_.stop = {FaultKind::deadlock, cluster.now, std::move(report)};
+}
+
+void GridRun::report_stuck(const Cluster& cluster, Cycle at) {
+  Diagnostic report = new_report("deadlock", "nothing in a cluster can go on");
+  for (Observer* observer : grid_.observers) observer->cluster_stuck(cluster, report);
+  result_.stop = {FaultKind::deadlock, at, std::move(report)};
 }
 
 }  // namespace stagecraft::emulator::machine

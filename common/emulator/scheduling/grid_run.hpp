@@ -58,9 +58,10 @@ class GridRun {
   std::vector<Sm*> find_room() const;
   bool has_room(const Sm& sm, uint32_t blocks) const;
   void report(const Fault& fault, const Cluster& cluster);
-  void report_stuck(Cluster& cluster, Cycle at);
-  void report_endless(Cluster& cluster);
-  void report_leaks(const Block& block, Cycle at);
+  /// A report that observers complete.
+  Diagnostic new_report(const char* kind, const char* message) const;
+  void report_stuck(const Cluster& cluster, Cycle at);
+  void report_endless(const Cluster& cluster);
   bool nothing_can_end() const;
   Place place_of(const Cluster& cluster, const Fault& fault) const;
 

@@ -10,18 +10,18 @@ void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_
   addresses[lane] = shared_address;
   const MemoryAccess event{&fragment, fragment.pc,      1u << lane, kind,   AccessOrder::weak,
                            bytes,     addresses.data(), nullptr,    nullptr};
-  for (Observer* observer : fragment.grid().memory_observers) observer->access(event);
+  for (Observer* observer : fragment.grid().memory_observers) observer->memory_accessed(event);
 }
 
 uint64_t announce_operation(AsyncOperation operation) {
   Grid& grid = operation.fragment->grid();
   operation.number = ++grid.operations;
-  for (Observer* observer : grid.memory_observers) observer->issued(operation);
+  for (Observer* observer : grid.memory_observers) observer->operation_issued(operation);
   return operation.number;
 }
 
 void announce_group(const GroupEvent& event) {
-  for (Observer* observer : event.fragment->grid().memory_observers) observer->group(event);
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->group_changed(event);
 }
 
 void announce_warpgroup_issue(const WarpgroupIssue& event) {
@@ -33,11 +33,11 @@ void announce_warpgroup_wait(const WarpgroupWait& event) {
 }
 
 void announce_rendezvous(const Rendezvous& event) {
-  for (Observer* observer : event.cluster->grid->memory_observers) observer->rendezvous(event);
+  for (Observer* observer : event.cluster->grid->memory_observers) observer->threads_met(event);
 }
 
 void announce_tensor(const TensorEvent& event) {
-  for (Observer* observer : event.fragment->grid().memory_observers) observer->tensor(event);
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->tensor_memory_changed(event);
 }
 
 }  // namespace stagecraft::emulator::machine

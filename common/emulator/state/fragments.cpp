@@ -48,45 +48,14 @@ Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
   return *fragment.warp->fragments.back();
 }
 
-namespace {
-
-constexpr const char* kMembersAdvice =
-    "every lane that executes it must be in the mask: pass the mask of the lanes that are active here";
-
-std::string left_out(LaneMask wanted) {
-  return fmt::format("lanes execute a .sync operation whose member mask {:#010x} leaves them out", wanted);
+std::string describe_left_out(LaneMask members) {
+  return fmt::format("lanes execute a .sync operation whose member mask {:#010x} leaves them out", members);
 }
 
-/// Takes note of lanes outside of their member mask, which do not stop the kernel; once for an instruction.
-void tell_left_out(const Fragment& fragment, LaneMask strangers, LaneMask wanted) {
-  Cluster& cluster = fragment.cluster();
-  std::vector<Finding>& findings = cluster.grid->findings;
-  std::string identity = fmt::format("member mask: instruction {}", fragment.pc);
-  const auto is_this = [&](const Finding& finding) { return finding.diagnostic.identity == identity; };
-  if (findings.size() >= kMostFindings || std::any_of(findings.begin(), findings.end(), is_this)) return;
-  const Kernel& kernel = *cluster.grid->kernel;
-  const Extent3& block = fragment.block().index;
-  Diagnostic diagnostic;
-  diagnostic.kind = "wrong member mask";
-  diagnostic.message = left_out(wanted);
-  diagnostic.place = {kernel.display_name,
-                      kernel.source_file(),
-                      true,
-                      block.x,
-                      block.y,
-                      block.z,
-                      true,
-                      fragment.warp->index,
-                      strangers,
-                      kernel.describe_source(fragment.pc),
-                      kernel.describe_instruction(fragment.pc)};
-  diagnostic.details.emplace_back(kMembersAdvice);
-  diagnostic.tolerated = "an H200 lets all lanes of a warp that is together take part";
-  diagnostic.identity = std::move(identity);
-  findings.push_back({std::move(diagnostic), time_of(cluster), {}});
+bool continues_alone(const Fragment& fragment) {
+  return fragment.state == FragmentState::ready ||
+         (fragment.state == FragmentState::blocked && (fragment.limited || fragment.wait.kind == WaitKind::sleep));
 }
-
-}  // namespace
 
 LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
   Warp& warp = *fragment.warp;
@@ -95,9 +64,9 @@ LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
     // part, as if the mask were full (shfl, vote, match, redux, bar.warp). When the other lanes are elsewhere, or each
     // lane has a mask of its own, it is an illegal instruction.
     if (mask != kAllLanes || wanted == 0) {
-      throw Fault(FaultKind::illegal_instruction, left_out(wanted), {kMembersAdvice}, strangers);
+      throw Fault(FaultKind::illegal_instruction, describe_left_out(wanted), {kMembersAdvice}, strangers);
     }
-    tell_left_out(fragment, strangers, wanted);
+    for (Observer* observer : fragment.grid().observers) observer->lanes_left_out(fragment, strangers, wanted);
     return mask;
   }
   const LaneMask needed = wanted & warp.live;

@@ -1,6 +1,8 @@
 // How the lanes of a warp split into fragments, meet again and wait for each other.
 #pragma once
 
+#include <string>
+
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -13,6 +15,14 @@ inline bool same_place(const Fragment& left, const Fragment& right) {
 void absorb(Fragment& fragment, Fragment& other);
 /// Moves lanes into another fragment that goes on at `pc`: one that is ready there, or a new one.
 Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc);
+
+/// Whether a fragment will continue without the help of others: it is ready, or sleeps for a limited time.
+bool continues_alone(const Fragment& fragment);
+
+/// What is wrong when lanes execute a .sync operation with these members and are not among them, and what to do.
+std::string describe_left_out(LaneMask members);
+inline constexpr const char* kMembersAdvice =
+    "every lane that executes it must be in the mask: pass the mask of the lanes that are active here";
 
 /// Waits until all lanes of `wanted` that have not exited execute this instruction, and makes them one fragment.
 /// Returns their mask, to be used instead of the handler's; 0 when some are missing: the handler then returns

@@ -229,7 +229,6 @@ struct Grid : GridConstants {
   std::vector<Observer*> observers;
   std::vector<Observer*> memory_observers;  ///< those that observe memory events
   uint64_t operations = 0;                  ///< asynchronous operations announced to them
-  std::vector<Finding> findings;            ///< of the machine itself, which do not stop the kernel
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t effects = 0;       ///< actions that others can see; does not grow while all only wait and compute

@@ -1,4 +1,7 @@
-// Typed events of a run. The machine announces them; checks and traces listen. A run without observers announces none.
+// Typed events of a run. The machine announces them; checks and traces observe. A run without observers announces none.
+//
+// Events are named for what has happened: a subject and a past participle. Observers see the state of the machine, and
+// do not change it.
 #pragma once
 
 #include <cstddef>
@@ -29,30 +32,30 @@ struct Place {
   std::string instruction;  ///< "st.global.f32"
 };
 
-/// A finding about a program, for people and for tools.
+/// A report about a program, for people and for tools.
 struct Diagnostic {
   std::string kind;     ///< "deadlock", "illegal address", "tensor memory leak", ...
   std::string message;  ///< one line: what happened
   Place place;
   std::vector<std::string> details;  ///< what is legal, what was found nearby
-  std::string likely_cause;          ///< empty when nothing can be said
+  std::string likely_cause;          ///< empty when it is not known
   std::string tolerated{};           ///< what is known to work on the chip in spite of it; mostly empty
-  /// Of a finding: its kind and lines. Empty for what stops a kernel.
+  /// What makes a finding the same as another one: its kind and lines. Empty for what stops a kernel.
   std::string identity{};
 };
 
 /// Something found about a kernel that did not stop it.
 struct Finding {
-  Diagnostic diagnostic;  ///< what has the same identity, in this cluster or another, is told once
+  Diagnostic diagnostic;  ///< findings with one identity, in this cluster or others, are reported once
   uint64_t at = 0;        ///< virtual time
   struct Detail {
     uint64_t at;
     std::string text;
   };
-  std::vector<Detail> later;  ///< details that came to light after it
+  std::vector<Detail> later;  ///< details that were found out after it
 };
 
-/// Findings of one launch that are told; who has so many to mend starts with the first.
+/// Most findings of one launch that are reported; a user with so many to fix starts with the first.
 inline constexpr size_t kMostFindings = 32;
 
 /// What happens to an mbarrier.
@@ -60,14 +63,14 @@ enum class BarrierEventKind : uint8_t { init, invalidate, arrive, expect_tx, com
 
 struct BarrierEvent {
   BarrierEventKind kind;
-  Block* block;        ///< that holds the barrier
-  uint32_t offset;     ///< of the barrier in the block's shared memory
-  uint64_t phase;      ///< phases completed before the event
-  uint32_t amount;     ///< arrivals or bytes
-  Fragment* fragment;  ///< who did it; null for an asynchronous engine
+  const Block* block;        ///< the block that holds the barrier
+  uint32_t offset;           ///< offset of the barrier in the block's shared memory
+  uint64_t phase;            ///< phases completed before the event
+  uint32_t amount;           ///< arrivals or bytes
+  const Fragment* fragment;  ///< the threads that did it; null for an asynchronous engine
   LaneMask lanes;
   bool relaxed = false;    ///< an arrival or a wait that orders no memory
-  uint64_t operation = 0;  ///< of an asynchronous engine: the number of its AsyncOperation
+  uint64_t operation = 0;  ///< for an asynchronous engine: the number of its AsyncOperation
 };
 
 /// How an access orders others (.sem); `weak` for the plain ones.
@@ -76,17 +79,17 @@ enum class AccessKind : uint8_t { read, write, update };
 
 /// An access of shared memory by an instruction, or a strong one (volatile, relaxed, atomic, ...) of global memory.
 struct MemoryAccess {
-  Fragment* fragment;
-  uint32_t pc;     ///< of the instruction
+  const Fragment* fragment;
+  uint32_t pc;     ///< the instruction
   LaneMask lanes;  ///< each accesses `bytes` bytes at its address
   AccessKind kind;
   AccessOrder order;
   uint32_t bytes;
   const uint32_t* shared;  ///< shared addresses with rank, by lane; null for an access of global memory
   const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
-  /// Weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
+  /// For weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
   const std::byte* values;
-  /// Weak writes of one lane, or of lanes that overlap, which leave shared memory as it was.
+  /// For weak writes of one lane, or of lanes that overlap: they leave shared memory as it was.
   bool changes_nothing = false;
 };
 
@@ -95,7 +98,7 @@ struct SharedRange {
   uint32_t bytes = 0;
 };
 
-/// How the rows of a tile are swizzled in shared memory, by who wrote it or in the eyes of who reads it.
+/// How the rows of a tile are swizzled in shared memory: as it was written, or as it is read.
 enum class SharedLayout : uint8_t {
   unknown,
   linear,
@@ -107,13 +110,13 @@ enum class SharedLayout : uint8_t {
   swizzle_128_atom_64,
 };
 
-/// A matrix in shared memory as a descriptor has it.
+/// A matrix in shared memory as a descriptor describes it.
 struct MatrixRead {
   const char* name = "";  ///< "A"
   SharedLayout layout = SharedLayout::unknown;
   uint32_t start = 0;        ///< the descriptor's address: an offset in the block's shared memory
   uint32_t base_offset = 0;  ///< the descriptor's, in lines of 128 bytes
-  size_t first = 0;          ///< of its ranges among AsyncOperation::reads; the next matrix begins where they end
+  size_t first = 0;          ///< its first range in AsyncOperation::reads; the next matrix begins where its ranges end
 };
 
 /// A rectangle of tensor memory.
@@ -122,7 +125,7 @@ struct TensorRange {
   uint32_t lanes = 0;  ///< bit i: lanes 16 * i to 16 * i + 15
 };
 
-/// What says that an asynchronous operation has ended.
+/// What shows that an asynchronous operation has ended.
 enum class AsyncCompletion : uint8_t {
   mbarrier,       ///< a BarrierEvent (complete_tx) with its number
   bulk_group,     ///< cp.async.bulk.wait_group of its thread
@@ -133,10 +136,10 @@ enum class AsyncCompletion : uint8_t {
   warpgroup,      ///< a WarpgroupWait of a warp of its warpgroup
 };
 
-/// Announced when it is issued. It reads and writes at an unknown time between that and its completion.
+/// An operation that is issued. It reads and writes at an unknown time between that and its completion.
 struct AsyncOperation {
   uint64_t number = 0;  ///< from 1 on, in the grid
-  Fragment* fragment = nullptr;
+  const Fragment* fragment = nullptr;
   uint32_t lane = 0;
   const char* what = "";  ///< "cp.async.bulk"
   AsyncCompletion completion = AsyncCompletion::mbarrier;
@@ -144,16 +147,16 @@ struct AsyncOperation {
   bool has_barrier = false;
   uint32_t barrier = 0;  ///< shared address of the mbarrier that it completes on, if it does
   std::vector<SharedRange> reads{}, writes{};
-  bool generic_proxy = false;                   ///< accesses shared memory as the threads' loads and stores do
-  SharedLayout layout = SharedLayout::unknown;  ///< of what it writes
+  bool generic_proxy = false;                   ///< it accesses shared memory as the threads' loads and stores do
+  SharedLayout layout = SharedLayout::unknown;  ///< layout of what it writes
   std::vector<MatrixRead> matrices{};           ///< what `reads` are, where that is known
   std::vector<TensorRange> tensor_reads{}, tensor_writes{};
-  bool of_pair = false;         ///< of two blocks (cta_group::2): in tensor memory it touches the same ranges in both
-  bool accumulates = false;     ///< adds to what `tensor_writes` hold
+  bool of_pair = false;         ///< by two blocks (cta_group::2): in tensor memory it touches the same ranges in both
+  bool accumulates = false;     ///< it adds to what `tensor_writes` hold
   uint64_t begin = 0, end = 0;  ///< virtual time at which it is under way
 };
 
-/// What happens to tensor memory beside the asynchronous operations.
+/// What happens to tensor memory other than asynchronous operations.
 enum class TensorEventKind : uint8_t {
   allocate,
   deallocate,
@@ -166,10 +169,10 @@ enum class TensorEventKind : uint8_t {
 };
 struct TensorEvent {
   TensorEventKind kind;
-  Fragment* fragment;
+  const Fragment* fragment;
   LaneMask lanes;
   std::vector<TensorRange> ranges{};
-  uint32_t address = 0;  ///< of a load or a store, as the program gives it
+  uint32_t address = 0;  ///< for a load or a store: the address that the program gives
 };
 
 enum class GroupEventKind : uint8_t { commit, wait };
@@ -177,8 +180,8 @@ enum class GroupEventKind : uint8_t { commit, wait };
 /// `read_only`, also written).
 struct GroupEvent {
   GroupEventKind kind;
-  bool bulk;  ///< cp.async.bulk groups, else those of the non-bulk cp.async
-  Fragment* fragment;
+  bool bulk;  ///< whether it is a group of cp.async.bulk; else of the non-bulk cp.async
+  const Fragment* fragment;
   uint32_t lane;
   uint32_t keep = 0;
   bool read_only = false;
@@ -187,13 +190,13 @@ struct GroupEvent {
 /// A warp issues its part of a wgmma.mma_async of its warpgroup: the `number`-th of that warp, from 1 on. The last of
 /// the four is followed by the AsyncOperation.
 struct WarpgroupIssue {
-  Fragment* fragment;
+  const Fragment* fragment;
   uint64_t number;
 };
 
 /// A warp learns that the first `ended` wgmma.mma_async of its warpgroup have ended.
 struct WarpgroupWait {
-  Fragment* fragment;
+  const Fragment* fragment;
   uint64_t ended;
 };
 
@@ -201,18 +204,18 @@ struct WarpgroupWait {
 enum class RendezvousKind : uint8_t {
   arrive,
   arrive_relaxed,
-  complete,  ///< all have come; those who wait pass next
+  complete,  ///< all have come; those that wait pass next
   pass,
-  exit,  ///< of lanes that come to no barrier any more
+  exit,  ///< the lanes exit, and come to no barrier any more
 };
 struct Rendezvous {
   RendezvousKind kind;
-  Cluster* cluster;
-  Block* block;     ///< null for barrier.cluster
-  uint32_t number;  ///< of a block's barrier
-  Fragment* fragment;
+  const Cluster* cluster;
+  const Block* block;        ///< null for barrier.cluster
+  uint32_t number;           ///< number of a block's barrier
+  const Fragment* fragment;  ///< null for `complete`
   LaneMask lanes;
-  bool of_all = false;  ///< complete: of all threads that had not exited, so that it saw the others exit
+  bool of_all = false;  ///< complete: the barrier is one of all threads that had not exited, so it saw the others exit
 };
 
 enum class FenceKind : uint8_t {
@@ -225,38 +228,40 @@ enum class FenceKind : uint8_t {
 class Observer {
  public:
   virtual ~Observer() = default;
-  virtual void grid_started(Grid&) {}
-  virtual void grid_finished(Grid&) {}
-  virtual void block_started(Block&) {}
-  virtual void block_finished(Block&) {}
-  virtual void fragment_blocked(Fragment&) {}
-  virtual void fragment_woken(Fragment&) {}
-  /// All lanes of the fragment have exited; others of its warp may go on.
-  virtual void fragment_exited(Fragment&) {}
-  virtual void barrier(const BarrierEvent&) {}
+  virtual void grid_started(const Grid&) {}
+  virtual void grid_finished(const Grid&) {}
+  virtual void block_started(const Block&) {}
+  virtual void block_finished(const Block&) {}
+  virtual void fragment_blocked(const Fragment&) {}
+  virtual void fragment_woken(const Fragment&) {}
+  /// All lanes of the fragment have exited; others of its warp may continue.
+  virtual void fragment_exited(const Fragment&) {}
+  virtual void barrier_changed(const BarrierEvent&) {}
+  /// `lanes` of the fragment execute a .sync operation whose member mask, `members`, leaves them out, and the chip
+  /// carries on.
+  virtual void lanes_left_out(const Fragment&, [[maybe_unused]] LaneMask lanes, [[maybe_unused]] LaneMask members) {}
 
-  /// Whether the events below are wanted. Asked before the launch: a kernel that is to announce them is translated
-  /// for it (Machine::translate), and one that is not pays nothing for them.
+  /// Whether the observer wants memory events, the hooks from here to the next comment. A kernel that is to announce
+  /// them must have been translated for that (Machine::translate); a kernel that is not to pays nothing for them.
   virtual bool wants_memory_events() const { return false; }
-  virtual void access(const MemoryAccess&) {}
+  virtual void memory_accessed(const MemoryAccess&) {}
   /// Lanes of a warp have met in bar.warp.sync, which orders their accesses to memory.
-  virtual void warp_synchronised(Fragment&, LaneMask) {}
-  virtual void fence(Fragment&, LaneMask, FenceKind) {}
-  virtual void rendezvous(const Rendezvous&) {}
-  virtual void issued(const AsyncOperation&) {}
-  virtual void group(const GroupEvent&) {}
-  virtual void tensor(const TensorEvent&) {}
-
-  /// Nothing in the cluster can go on, and nothing outside it will change that, which is about to be reported: what the
-  /// observer knows of it may be added.
-  virtual void cluster_stuck(Cluster&, Diagnostic&) {}
-  /// The same where all that still runs in the cluster is loops that cannot end.
-  virtual void cluster_repeats(Cluster&, Diagnostic&) {}
-  /// What the observer has found wrong, asked for once when the grid has ended.
-  virtual std::vector<Finding> findings() { return {}; }
-  /// Among the events of memory.
+  virtual void warp_synchronised(const Fragment&, LaneMask) {}
+  virtual void fence_executed(const Fragment&, LaneMask, FenceKind) {}
+  virtual void threads_met(const Rendezvous&) {}
+  virtual void operation_issued(const AsyncOperation&) {}
+  virtual void group_changed(const GroupEvent&) {}
+  virtual void tensor_memory_changed(const TensorEvent&) {}
   virtual void warpgroup_issued(const WarpgroupIssue&) {}
   virtual void warpgroup_waited(const WarpgroupWait&) {}
+
+  /// Nothing in the cluster can continue, and nothing outside it will change that. This is about to be reported: the
+  /// observer may add to the report what it knows about it.
+  virtual void cluster_stuck(const Cluster&, Diagnostic&) {}
+  /// The same where all that still runs in the cluster is loops that cannot end.
+  virtual void cluster_repeated(const Cluster&, Diagnostic&) {}
+  /// Returns what the observer has found wrong. It is asked once, when the grid has ended.
+  virtual std::vector<Finding> findings() { return {}; }
 };
 
 }  // namespace stagecraft::emulator::machine

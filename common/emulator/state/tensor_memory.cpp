@@ -96,7 +96,7 @@ void TensorMemory::release(const Block& block, uint32_t address, uint32_t column
 
 void TensorMemory::relinquish(const Block& block) { use_of(block).relinquished = true; }
 
-std::vector<std::string> TensorMemory::leaks(const Block& block) {
+std::vector<std::string> TensorMemory::leaks(const Block& block) const {
   std::vector<std::string> result;
   const auto found = uses_.find(&block);
   if (found == uses_.end()) return result;
@@ -105,7 +105,6 @@ std::vector<std::string> TensorMemory::leaks(const Block& block) {
         fmt::format("{} columns of tensor memory ({}) were still allocated when the block ended: "
                     "tcgen05.dealloc is missing",
                     allocation.columns, describe(allocation)));
-    set_owner(allocation, nullptr);
   }
   if (found->second.pipe.in_flight != 0) {
     result.push_back(
@@ -113,8 +112,14 @@ std::vector<std::string> TensorMemory::leaks(const Block& block) {
                     "mbarrier and wait for it",
                     found->second.pipe.in_flight));
   }
-  uses_.erase(found);
   return result;
+}
+
+void TensorMemory::forget(const Block& block) {
+  const auto found = uses_.find(&block);
+  if (found == uses_.end()) return;
+  for (const Allocation& allocation : found->second.allocations) set_owner(allocation, nullptr);
+  uses_.erase(found);
 }
 
 bool TensorMemory::owns(const Block& block, uint32_t column, uint32_t columns) const {

@@ -59,9 +59,11 @@ class TensorMemory {
   /// Ends the block's right to allocate.
   void relinquish(const Block& block);
 
-  /// Must be called when a block ends. Returns one sentence for everything that it left behind (allocations, operations
-  /// in flight), frees its columns and forgets it. The caller must then wake `Sm::waiting_for_tensor_memory`.
-  std::vector<std::string> leaks(const Block& block);
+  /// One sentence for each thing that a block which ends leaves behind: allocations, operations in flight.
+  std::vector<std::string> leaks(const Block& block) const;
+  /// Frees the columns of a block that has ended, and forgets it. The caller must then wake
+  /// `Sm::waiting_for_tensor_memory`.
+  void forget(const Block& block);
 
   /// Throws Fault unless lanes [cell.lane, +lanes) and columns [cell.column, +columns) exist and the block has
   /// allocated those columns. `what` is the access: "tcgen05.ld", "tcgen05.mma, accumulator".

@@ -15,7 +15,7 @@ using machine::LaneMask;
 
 namespace {
 
-/// Lanes that are served together.
+/// Number of lanes that are served together.
 uint32_t group_of(uint32_t bytes) { return bytes <= kBankBytes ? kWarpSize : kWarpSize * kBankBytes / bytes; }
 
 LaneMask mask_of(uint32_t first, uint32_t count) {
@@ -40,7 +40,7 @@ uint32_t passes_of_group(const uint32_t* addresses, LaneMask lanes, uint32_t byt
   return most;
 }
 
-/// Whether each even lane wants what the next one wants.
+/// Whether each even lane accesses what the next one does.
 bool are_pairs(const uint32_t* addresses, LaneMask lanes) {
   constexpr LaneMask kEven = 0x55555555;
   bool same = ((lanes ^ lanes >> 1) & kEven) == 0;
@@ -67,12 +67,12 @@ uint32_t fewest_wavefronts(LaneMask lanes, uint32_t bytes) {
   return sum;
 }
 
-void BankConflicts::grid_started(machine::Grid& grid) {
+void BankConflicts::grid_started(const machine::Grid& grid) {
   kernel_ = grid.kernel;
   by_pc_.clear();
 }
 
-void BankConflicts::access(const machine::MemoryAccess& access) {
+void BankConflicts::memory_accessed(const machine::MemoryAccess& access) {
   if (access.shared == nullptr || access.kind == machine::AccessKind::update) return;
   Traffic& traffic = by_pc_[access.pc];
   ++traffic.requests;

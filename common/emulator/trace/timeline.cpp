@@ -43,7 +43,7 @@ std::string WarpRow::label(bool with_block) const {
   return text;
 }
 
-void Timeline::grid_started(machine::Grid& grid) {
+void Timeline::grid_started(const machine::Grid& grid) {
   kernel_ = grid.kernel;
   cluster_ = nullptr;
   blocks_ = static_cast<uint32_t>(grid.request->cluster.count());
@@ -54,7 +54,7 @@ void Timeline::grid_started(machine::Grid& grid) {
   multiplications_.assign(blocks_, {});
 }
 
-void Timeline::block_started(machine::Block& block) {
+void Timeline::block_started(const machine::Block& block) {
   const bool first = block.cluster->first_block == machine::Extent3{0, 0, 0};
   if (!first) return;
   cluster_ = block.cluster;
@@ -67,19 +67,19 @@ void Timeline::block_started(machine::Block& block) {
   }
 }
 
-void Timeline::block_finished(machine::Block& block) {
+void Timeline::block_finished(const machine::Block& block) {
   for (const machine::Warp& warp : block.warps) {
     WarpRow* row = row_of(warp);
     if (row == nullptr) continue;
     end_wait(*row, warp.clock);
     row->end = warp.clock;
   }
-  // Another cluster may come to lie where this one was.
+  // Another cluster may be created at the same address.
   if (block.cluster == cluster_ && block.cluster->live_blocks == 0) cluster_ = nullptr;
 }
 
-void Timeline::grid_finished(machine::Grid& grid) {
-  // What is still there did not end: it hangs, or was stopped.
+void Timeline::grid_finished(const machine::Grid& grid) {
+  // A cluster that is still there did not end: it hangs, or was stopped.
   for (const auto& cluster : grid.resident) {
     if (cluster.get() != cluster_) continue;
     for (const auto& block : cluster->blocks) {
@@ -99,17 +99,17 @@ WarpRow* Timeline::row_of(const machine::Warp& warp) {
   return &warps_[size_t{warp.block->rank} * warps_per_block_ + warp.index];
 }
 
-void Timeline::fragment_blocked(machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
+void Timeline::fragment_blocked(const machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
 
 // The last lanes that ran may exit while others of their warp wait.
-void Timeline::fragment_exited(machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
+void Timeline::fragment_exited(const machine::Fragment& fragment) { begin_wait_if_idle(*fragment.warp); }
 
 void Timeline::begin_wait_if_idle(const machine::Warp& warp) {
   WarpRow* row = row_of(warp);
   if (row == nullptr || row->waits.size() >= kMostSpans) return;
   const size_t index = static_cast<size_t>(row - warps_.data());
   if (waiting_[index]) return;
-  // Of several, the one that does not wait for another says what it is about.
+  // If several wait, one that does not wait for other lanes says what the warp waits for.
   const machine::Fragment* waits = nullptr;
   for (const auto& each : warp.fragments) {
     if (each->state == FragmentState::ready) return;
@@ -121,7 +121,7 @@ void Timeline::begin_wait_if_idle(const machine::Warp& warp) {
   waiting_[index] = true;
 }
 
-void Timeline::fragment_woken(machine::Fragment& fragment) {
+void Timeline::fragment_woken(const machine::Fragment& fragment) {
   if (WarpRow* row = row_of(*fragment.warp)) end_wait(*row, fragment.warp->clock);
 }
 
@@ -133,7 +133,7 @@ void Timeline::end_wait(WarpRow& row, Cycle now) {
   if (row.waits.back().end == row.waits.back().begin) row.waits.pop_back();
 }
 
-void Timeline::issued(const machine::AsyncOperation& operation) {
+void Timeline::operation_issued(const machine::AsyncOperation& operation) {
   WarpRow* row = row_of(*operation.fragment->warp);
   if (row == nullptr) return;
   const bool tensor_core = operation.completion == machine::AsyncCompletion::tensor_pipe ||
@@ -148,10 +148,10 @@ void Timeline::issued(const machine::AsyncOperation& operation) {
     spans.push_back({operation.begin, operation.end, operation.what, operation.fragment->pc});
   };
   add(row->block);
-  if (operation.of_pair) add(row->block ^ 1);  // the units of both blocks are at it
+  if (operation.of_pair) add(row->block ^ 1);  // the units of both blocks work on it
 }
 
-void Timeline::tensor(const machine::TensorEvent& event) {
+void Timeline::tensor_memory_changed(const machine::TensorEvent& event) {
   if (event.kind != machine::TensorEventKind::load) return;
   if (WarpRow* row = row_of(*event.fragment->warp)) row->loads_tensor_memory = true;
 }

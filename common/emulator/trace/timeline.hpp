@@ -1,4 +1,4 @@
-// Who ran, who waited, and what the asynchronous units were at, in virtual time: a record of a launch's first cluster.
+// Which warp ran or waited, and what the asynchronous units did, in virtual time: a record of a launch's first cluster.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ struct Span {
 struct WarpRow {
   uint32_t block = 0, warp = 0;  ///< rank in the cluster, number in the block
   machine::Cycle begin = 0, end = 0;
-  std::vector<Span> waits;  ///< in between it ran
+  std::vector<Span> waits;  ///< between them it ran
   bool copies = false, multiplies = false, loads_tensor_memory = false;
   /// "warp 1, multiplies"
   std::string label(bool with_block) const;
 };
 
-/// What a unit of a block had to do, by the time at which it was issued. Copies overlap.
+/// The work of a unit of a block, in the order of issue. Copies overlap.
 struct UnitRow {
   uint32_t block = 0;
   std::vector<Span> spans;
@@ -36,26 +36,26 @@ struct UnitRow {
 class Timeline : public machine::Observer {
  public:
   bool wants_memory_events() const override { return true; }
-  void grid_started(machine::Grid& grid) override;
-  void grid_finished(machine::Grid& grid) override;
-  void block_started(machine::Block& block) override;
-  void block_finished(machine::Block& block) override;
-  void fragment_blocked(machine::Fragment& fragment) override;
-  void fragment_woken(machine::Fragment& fragment) override;
-  void fragment_exited(machine::Fragment& fragment) override;
-  void issued(const machine::AsyncOperation& operation) override;
-  void tensor(const machine::TensorEvent& event) override;
+  void grid_started(const machine::Grid& grid) override;
+  void grid_finished(const machine::Grid& grid) override;
+  void block_started(const machine::Block& block) override;
+  void block_finished(const machine::Block& block) override;
+  void fragment_blocked(const machine::Fragment& fragment) override;
+  void fragment_woken(const machine::Fragment& fragment) override;
+  void fragment_exited(const machine::Fragment& fragment) override;
+  void operation_issued(const machine::AsyncOperation& operation) override;
+  void tensor_memory_changed(const machine::TensorEvent& event) override;
 
   const machine::Kernel* kernel() const { return kernel_; }
   uint32_t blocks() const { return blocks_; }
   const std::vector<WarpRow>& warps() const { return warps_; }
   const std::vector<UnitRow>& copies() const { return copies_; }
   const std::vector<UnitRow>& multiplications() const { return multiplications_; }
-  /// The last moment of all rows.
+  /// The end of the last row.
   machine::Cycle end() const;
 
  private:
-  static constexpr size_t kMostSpans = 200'000;  // of a row; what comes later is left out
+  static constexpr size_t kMostSpans = 200'000;  // in a row; later ones are not recorded
 
   WarpRow* row_of(const machine::Warp& warp);
   void begin_wait_if_idle(const machine::Warp& warp);

@@ -21,7 +21,7 @@ class TimelineTest : public machine::KernelTest {
     request.parameters.resize(kernel.parameter_bytes);
     const uint64_t out = allocate<uint32_t>(4096);
     std::memcpy(request.parameters.data(), &out, sizeof out);
-    return machine.launch(request, {&deadlock_check, &timeline}, [](std::string_view) {});
+    return machine.launch(request, {&timeline}, [](std::string_view) {});
   }
   // Warp 0 copies 3200 bytes, which takes 700 + 100 cycles; warp 1 waits for them.
   static inline const std::string kCopy = R"(mov.u32 %r0, %tid.x;

@@ -1,4 +1,4 @@
-// What has happened to the mbarriers of a grid, as far as it tells who is missing when nothing goes on.
+// What has happened to the mbarriers of a grid, as far as it shows which arrival is missing when nothing continues.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,28 @@
 
 namespace stagecraft::emulator::checks {
 
-/// Of one mbarrier, since its initialisation.
+/// The history of one mbarrier since its initialisation.
 struct BarrierHistory {
-  /// A warp that has arrived, itself or by an operation that it issued.
+  /// A warp that has arrived, or issued an operation that did.
   struct Arriver {
     const machine::Block* block = nullptr;
     uint32_t warp = 0;
     machine::LaneMask lanes = 0;
-    uint64_t phase = 0;  ///< that it arrived in last
+    uint64_t phase = 0;  ///< the phase that it arrived in last
   };
   std::vector<Arriver> arrivers;
   bool was_waited_for = false;       ///< a wait has passed
-  bool passed_before_first = false;  ///< somebody has waited for the phase before the first, as a producer does
-  /// The instruction that arrived last: its lanes come one after the other when they end a phase.
+  bool passed_before_first = false;  ///< a thread has waited for the phase before the first, as a producer does
+  /// The instruction that arrived last. Its lanes arrive one after the other when they end a phase.
   const machine::Warp* warp = nullptr;
   machine::Cycle clock = 0;
   uint32_t pc = 0;
   machine::LaneMask lanes = 0;
   uint64_t first_phase = 0;
-  /// More lanes than a phase has arrivals; none: that has not been.
+  /// Lanes of one instruction that were more than a phase waits for; none: that did not happen.
   machine::LaneMask overrun_lanes = 0;
   uint32_t overrun_pc = 0;
-  uint64_t overrun_phases = 0;  ///< that they ended
+  uint64_t overrun_phases = 0;  ///< phases that they ended
 
   /// Whether this is another event of that instruction.
   bool is_same_instruction(const machine::Fragment& fragment) const {
@@ -40,7 +40,7 @@ struct BarrierHistory {
   }
 };
 
-/// Of all, by block and offset in its shared memory.
+/// The histories of all mbarriers, by block and offset in its shared memory.
 using BarrierHistories = std::map<std::pair<const machine::Block*, uint32_t>, BarrierHistory>;
 
 /// Takes note of an event.

@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
 
-/// "its peer, block (1,0,0)", of a fragment that waits for it.
+/// "its peer, block (1,0,0)": what a fragment waits for.
 std::string name_of_peer(const Fragment& fragment) {
   const Block& peer = *machine::peer_of(fragment.block());
   return fmt::format("its peer, block ({},{},{}),", peer.index.x, peer.index.y, peer.index.z);
@@ -151,7 +151,7 @@ const BarrierHistory& Sleepers::history_of(const Fragment& fragment) const {
   return found == histories_.end() ? kNone : found->second;
 }
 
-/// Adds the groups of the sleeping fragments that `wanted` names.
+/// Adds the groups that have a fragment for which `wanted` is true.
 template <typename Wanted>
 void Sleepers::need(Group& group, const Wanted& wanted) {
   for (size_t index = 0; index < groups_.size(); ++index) {
@@ -168,7 +168,7 @@ void Sleepers::find_needs(Group& group) {
   const Wait& wait = first.wait;
   switch (wait.kind) {
     case WaitKind::mbarrier: {
-      // Whoever has arrived here before may do so again; of others nothing is known.
+      // A warp that has arrived here before may do so again; nothing is known about others.
       const machine::Mbarrier* barrier = barrier_of(first);
       const BarrierHistory& history = history_of(first);
       if (barrier == nullptr || barrier->pending == 0 || history.overrun_lanes != 0) return;
@@ -204,8 +204,8 @@ void Sleepers::find_needs(Group& group) {
   }
 }
 
-/// Roots are the groups that all which they need, directly or not, needs in turn: those who need nobody that sleeps,
-/// and rings of groups that wait for each other.
+/// A root is a group that is needed in turn by every group that it needs, directly or not. So it needs no group that
+/// sleeps, or is part of a ring of groups that wait for each other.
 void Sleepers::find_roots() {
   std::vector<std::vector<bool>> reached(groups_.size(), std::vector<bool>(groups_.size(), false));
   for (size_t start = 0; start < groups_.size(); ++start) {
@@ -239,7 +239,7 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const machine::Mbarrier& b
   const std::string name = name_of(first);
   const BarrierHistory& history = history_of(first);
   if (barrier.pending == 0 && barrier.transaction > 0) {
-    // What was announced was right in an earlier phase: then whoever brings the rest may be held up elsewhere.
+    // Where the announced bytes came in an earlier phase, the thread that brings the rest may wait elsewhere.
     return {barrier.phase == 0 ? 9 : 4,
             fmt::format("expect_tx announced {} bytes for {}, and {} of them never came: do the copies that signal it "
                         "bring fewer bytes than were announced?",
@@ -362,7 +362,7 @@ Cause Sleepers::cause_of(const Group& group) const {
       return {4, "a wgmma.mma_async begins when all four warps of the warpgroup have issued it: does each come to it?"};
     case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};
     case WaitKind::warp_sync: {
-      // To blame itself, unless one of the lanes is held up by something else.
+      // It is itself the mistake, unless one of the lanes waits for something else.
       const bool among_themselves =
           !group.needs.empty() && std::all_of(group.needs.begin(), group.needs.end(), [&](size_t index) {
             return groups_[index].first->wait.kind == WaitKind::warp_sync;

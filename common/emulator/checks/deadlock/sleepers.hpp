@@ -1,8 +1,8 @@
-// All that sleeps in a cluster in which nothing can go on, and who waits for whom.
+// All that sleeps in a cluster in which nothing can continue, and what waits for what.
 //
-// A wait is followed to those who could end it: the lanes that have not come to a barrier of the warp, the block or the
-// cluster, and the warps that have arrived at an mbarrier before. Where such a chain ends is the mistake: at a wait
-// that nobody who sleeps elsewhere could end, or in a ring of waits for each other.
+// A wait is followed to the threads that could end it: the lanes that have not come to a barrier of the warp, the block
+// or the cluster, and the warps that have arrived at an mbarrier before. The mistake is where such a chain ends: at a
+// wait that no thread which sleeps elsewhere could end, or in a ring of waits for each other.
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,20 @@
 
 namespace stagecraft::emulator::checks {
 
-/// What one wait says about the mistake, and how much that is worth: a barrier whose bytes do not add up is to blame
-/// itself, while one that nobody has come to may only wait for somebody who waits elsewhere.
+/// What one wait says about the mistake, and how much that is worth: a barrier whose bytes do not add up is itself the
+/// mistake, while one that nobody has come to may only wait for a thread that waits elsewhere.
 struct Cause {
   int worth = 0;
   std::string text;
 };
 
-/// Fragments of one block that sleep at the same place on the same thing, told in one line.
+/// Fragments of one block that sleep at the same place on the same thing; a report has one line for them.
 struct Group {
   const machine::Fragment* first;
   std::vector<const machine::Fragment*> all;
   std::vector<uint32_t> warps;  ///< numbers in the block, in order
   bool whole_warps = true;
-  std::vector<size_t> needs{};  ///< while causes are looked for: groups of which one must go on before this one can
+  std::vector<size_t> needs{};  ///< while causes are searched: groups one of which must continue before this one can
   bool is_root = false;         ///< the chain ends here
   Cause cause{};
 };
@@ -40,14 +40,13 @@ std::string name_of_barrier(const machine::Kernel& kernel, uint32_t address);
 std::string describe_wait(const machine::Fragment& fragment);
 /// "block (0,0,0) warps 1, 3-5 [all lanes]"
 std::string describe_warps(const Group& group);
-/// The same with the place and the wait.
+/// Describes a group with its place and its wait.
 std::string describe_group(const Group& group);
 
-/// All that sleeps in a cluster, and who waits for whom.
 class Sleepers {
  public:
   Sleepers(const machine::Cluster& cluster, const BarrierHistories& histories);
-  /// Roots first, and among them the wait that says most about the mistake.
+  /// Groups with roots first, and among these the wait that says most about the mistake.
   const std::vector<Group>& groups() const { return groups_; }
 
  private:

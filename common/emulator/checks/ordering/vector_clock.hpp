@@ -1,11 +1,11 @@
-// What a thread knows to have happened.
+// Vector clocks: what a thread knows to have happened.
 //
-// A vector clock has a component per thread of a cluster, and further ones for what is not a thread: each mbarrier (the
-// phases it has ended), the tensor operations and the copies of a thread (how many of them have ended). Component c of
-// a thread's clock is the latest time of c that is ordered before what the thread does next.
+// A vector clock has one component for each thread of a cluster, and further ones for what is not a thread: each
+// mbarrier (how many phases have ended), and the tensor operations and the copies of a thread (how many of them have
+// ended). Component c of a thread's clock is the latest time of c that is ordered before what the thread does next.
 //
-// Of the lanes of a warp one nearly always knows the same, because they come to a barrier together. So a clock has one
-// time for a warp, and the times of its lanes only where they differ.
+// The same is nearly always known about all lanes of a warp, because they come to a barrier together. So a clock has
+// one time for a warp, and the times of its lanes only where they differ.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using Time = uint32_t;
 
 class VectorClock {
  public:
-  /// Components from here on are no threads; below, component `warp * kWarpSize + lane` is one.
+  /// Components from here on are not threads. Below, component `warp * kWarpSize + lane` is a thread.
   static constexpr uint32_t kFirstOther = 1u << 20;
 
   Time at(uint32_t component) const {
@@ -36,7 +36,7 @@ class VectorClock {
     }
     return of_warp(warp);
   }
-  /// The earliest of a warp's lanes.
+  /// The earliest time of a warp's lanes.
   Time of_warp(uint32_t warp) const { return warp < warps_.size() ? warps_[warp] : 0; }
 
   void raise(uint32_t component, Time time) {
@@ -48,7 +48,7 @@ class VectorClock {
     if (other >= others_.size()) others_.resize(other + 1, 0);
     others_[other] = std::max(others_[other], time);
   }
-  /// Of some lanes of a warp.
+  /// Raises the times of some lanes of a warp.
   void raise(uint32_t warp, machine::LaneMask lanes, Time time);
   void join(const VectorClock& other);
   /// Whether `other` knows all that this one knows.
@@ -65,17 +65,17 @@ class VectorClock {
                                         [](const Lanes& lanes, uint32_t number) { return lanes.warp < number; });
     return found != apart_.end() && found->warp == warp ? &*found : nullptr;
   }
-  /// The times of a warp's lanes one by one; made when it has but one time.
+  /// Returns the times of a warp's lanes one by one; they are created if it has only one time.
   Lanes& take_apart(uint32_t warp);
-  /// Takes note of the earliest of these lanes; whether all are the same.
+  /// Sets the warp's time to the earliest of these lanes. Returns whether all have the same.
   bool settle(const Lanes& lanes);
 
   std::vector<Time> warps_;   ///< the earliest of their lanes
-  std::vector<Lanes> apart_;  ///< of the warps whose lanes differ, in order
+  std::vector<Lanes> apart_;  ///< the warps whose lanes differ, in ascending order
   std::vector<Time> others_;
 };
 
-/// Many lanes know the same: a clock that is shared is never changed.
+/// A clock that many lanes share. It is never changed.
 using SharedClock = std::shared_ptr<const VectorClock>;
 
 }  // namespace stagecraft::emulator::checks

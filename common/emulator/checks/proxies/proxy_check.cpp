@@ -1,12 +1,13 @@
-// What asynchronous operations need beside order: that threads' writes were made visible to their proxy, that there is
-// a barrier where they complete, and that the tensor core sees a tile as the copy engine has laid it out.
+#include "emulator/checks/proxies/proxy_check.hpp"
+
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
 
-#include "emulator/checks/race/race.hpp"
+#include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/reporting/report.hpp"
-#include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -21,7 +22,7 @@ using machine::SharedRange;
 namespace {
 
 constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
-constexpr size_t kRangesOfOneLayout = 16;  // of which one is looked at: a tile comes by few copies
+constexpr size_t kRangesOfOneLayout = 16;  // one of so many is compared: a tile is brought by few copies
 
 std::string_view spell(SharedLayout layout) {
   switch (layout) {
@@ -48,183 +49,180 @@ uint32_t period_of(SharedLayout layout) {
   }
 }
 
+bool has_layout(const MatrixRead* matrix) { return matrix != nullptr && matrix->layout != SharedLayout::unknown; }
+
+/// Whether the first range of a matrix was written by copies with the layout of its descriptor. The copy engine takes
+/// the pattern from the bits of the address, wherever in it a tile begins (PTX ISA, "Swizzling modes": the base offset
+/// of a copy follows from its destination), as the tensor core does with base offset 0.
+bool is_copied_as_read(const ClusterRecord& cluster, const AsyncOperation& operation, const MatrixRead& matrix) {
+  const SharedRange& first = operation.reads[matrix.first];
+  bool copied = false;
+  cluster.memory[first.address >> machine::kSharedRankShift].for_each_write(
+      first.address & machine::kSharedOffsetMask, 1, [&](const PastAccess& write, uint32_t) {
+        copied = write.is_asynchronous() && cluster.order().operation(write.operation()).layout == matrix.layout;
+      });
+  return copied;
+}
+
 }  // namespace
 
-machine::Place RaceCheck::place_of(const ClusterState& state, const AsyncOperation& operation) const {
-  return place_of(state, state.order.warp_number(*operation.fragment), 1u << operation.lane, operation.fragment->pc);
+void ProxyCheck::cluster_started(ClusterRecord& cluster) {
+  states_.start(cluster, static_cast<uint32_t>(cluster.memory.size()) * cluster.order().warps_per_block());
 }
 
-void RaceCheck::note_fence(ClusterState& state, machine::Fragment& fragment, LaneMask lanes, FenceKind kind) {
-  const uint32_t warp = state.order.warp_number(fragment);
-  if (kind == FenceKind::proxy_async) {
-    state.proxy_fences.fence(state.order, warp, lanes, fragment.pc);
-    if (const auto late = state.awaited_fences.find(warp); late != state.awaited_fences.end()) {
-      findings_.add_detail(
-          late->second, *state.cluster,
-          fmt::format(
-              "the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
-              line_of(fragment.pc)));
-      state.awaited_fences.erase(late);
-    }
-  }
+void ProxyCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
+                                FenceKind kind) {
+  if (kind != FenceKind::proxy_async) return;
+  State& state = states_[cluster];
+  const uint32_t warp = cluster.order().warp_number(fragment);
+  state.fences.add(cluster.order(), warp, lanes, fragment.pc);
+  const auto late = state.missing.find(warp);
+  if (late == state.missing.end()) return;
+  findings_.add_detail(
+      late->second, cluster.cluster(),
+      fmt::format("the next fence.proxy.async of this warp{} comes after the operation, where it is of no use to it",
+                  line_of(cluster, fragment.pc)));
+  state.missing.erase(late);
 }
 
-void RaceCheck::check_proxies(ClusterState& state, const AsyncOperation& operation) {
-  if (operation.generic_proxy) return;  // asynchronous, but through the threads' own proxy
-  if (operation.has_barrier) check_initialised(state, operation);
-  check_alignment(state, operation);
-  const uint32_t warp = state.order.warp_number(*operation.fragment);
-  const VectorClock& known = *state.order.known(warp, operation.lane);
-  const auto look_at = [&](const SharedRange& range, const MatrixRead* matrix, bool writes) {
-    const uint32_t rank = range.address >> machine::kSharedRankShift;
-    if (rank >= state.shadows.size()) return;
-    const uint32_t base = rank << machine::kSharedRankShift;
-    const uint32_t offset = range.address & machine::kSharedOffsetMask;
-    // Where only copies have written, there is nothing to look at but their layout, which is the same for many ranges.
-    bool by_threads = false;
-    for (uint32_t at = offset; at < offset + range.bytes; at = (at / kPageBytes + 1) * kPageBytes) {
-      by_threads = by_threads || state.shadows[rank].is_written_by_threads(at);
-    }
-    if (!by_threads && matrix == nullptr) return;
-    state.shadows[rank].for_each_write(
-        offset, by_threads ? range.bytes : 1, [&](const PastAccess& write, uint32_t place) {
-          if (write.is_asynchronous()) {
-            const Operation& writer = state.order.operation(write.operation());
-            if (!writer.generic_proxy) {
-              const bool differ = matrix != nullptr && matrix->layout != SharedLayout::unknown &&
-                                  writer.layout != SharedLayout::unknown && writer.layout != matrix->layout;
-              if (differ) report_layout(state, write, operation, *matrix, base + place);
-              return;
-            }
-          }
-          // Where not even the threads are ordered there is a race, which says so.
-          if (!state.order.knows(write, warp, 1u << operation.lane, known)) return;
-          if (state.proxy_fences.cover(state.order, write, warp, operation.lane)) return;
-          report_proxy(state, write, operation, base + place, writes);
-        });
-  };
+void ProxyCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {
+  const AsyncOperation& operation = issued.event;
+  if (operation.generic_proxy) return;  // it is asynchronous, but accesses memory through the threads' own proxy
+  check_alignment(cluster, operation);
   size_t matrix = 0;
   for (size_t i = 0; i < operation.reads.size(); ++i) {
     while (matrix < operation.matrices.size() && operation.matrices[matrix].first <= i) ++matrix;
     const bool looks = matrix != 0 && (i - operation.matrices[matrix - 1].first) % kRangesOfOneLayout == 0;
-    look_at(operation.reads[i], looks ? &operation.matrices[matrix - 1] : nullptr, false);
+    check_range(cluster, operation, operation.reads[i], looks ? &operation.matrices[matrix - 1] : nullptr, false);
   }
-  for (const SharedRange& range : operation.writes) look_at(range, nullptr, true);
+  for (const SharedRange& range : operation.writes) check_range(cluster, operation, range, nullptr, true);
 }
 
-void RaceCheck::report_proxy(ClusterState& state, const PastAccess& before, const AsyncOperation& operation,
-                             uint32_t address, bool writes) {
+void ProxyCheck::check_range(const ClusterRecord& cluster, const AsyncOperation& operation, const SharedRange& range,
+                             const MatrixRead* matrix, bool writes) {
+  const ClusterOrder& order = cluster.order();
+  const uint32_t rank = range.address >> machine::kSharedRankShift;
+  if (rank >= cluster.memory.size()) return;
+  const ShadowMemory& memory = cluster.memory[rank];
+  const uint32_t base = rank << machine::kSharedRankShift;
+  const uint32_t offset = range.address & machine::kSharedOffsetMask;
+  // Where only copies have written, nothing but their layout is compared, which is the same for many ranges.
+  bool by_threads = false;
+  for (uint32_t at = offset; at < offset + range.bytes; at = (at / kPageBytes + 1) * kPageBytes) {
+    by_threads = by_threads || memory.is_written_by_threads(at);
+  }
+  if (!by_threads && matrix == nullptr) return;
+  const uint32_t warp = order.warp_number(*operation.fragment);
+  const VectorClock& known = *order.known(warp, operation.lane);
+  const ProxyFences& fences = states_[cluster].fences;
+  memory.for_each_write(offset, by_threads ? range.bytes : 1, [&](const PastAccess& write, uint32_t place) {
+    if (write.is_asynchronous()) {
+      const Operation& writer = order.operation(write.operation());
+      if (!writer.generic_proxy) {
+        const bool differ =
+            has_layout(matrix) && writer.layout != SharedLayout::unknown && writer.layout != matrix->layout;
+        if (differ) report_layout(cluster, write, operation, *matrix, base + place);
+        return;
+      }
+    }
+    // Where not even the threads are ordered there is a race, which is reported as such.
+    if (!order.knows(write, warp, 1u << operation.lane, known)) return;
+    if (fences.cover(order, write, warp, operation.lane)) return;
+    report_fence(cluster, write, operation, base + place, writes);
+  });
+}
+
+void ProxyCheck::report_fence(const ClusterRecord& cluster, const PastAccess& before, const AsyncOperation& operation,
+                              uint32_t address, bool writes) {
+  State& state = states_[cluster];
   const auto identity = findings_.claim("proxy", before.pc(), operation.fragment->pc);
   if (!identity) return;
-  const machine::Kernel& kernel = *grid_->kernel;
+  const machine::Kernel& kernel = cluster.kernel();
   Diagnostic finding;
   finding.kind = "missing proxy fence";
-  finding.place = place_of(state, operation);
+  finding.place = place_of(cluster, operation);
   finding.message = fmt::format(
       "the {} issued here {} {} in shared memory, which a thread has written, and no fence.proxy.async stands between "
       "the two",
       operation.what, writes ? "overwrites" : "reads",
       kernel.name_of_shared_byte(address & machine::kSharedOffsetMask));
-  finding.details.push_back(describe(state, before));
+  finding.details.push_back(describe(cluster, before));
   finding.details.push_back(
       "a barrier orders the threads; but the copy engine and the tensor core access shared memory through the "
       "asynchronous proxy, and what threads write is visible there only after the fence");
   const std::string order = before.is_asynchronous() ? "after its wait for the copy" : "after its last write";
-  const ProxyFences::Fence* partial = state.proxy_fences.partial(before);
+  const ProxyFences::Fence* partial = state.fences.partial(before);
   if (partial != nullptr) {
     finding.likely_cause = fmt::format(
         "the fence.proxy.async{} is executed by {} only, and speaks for what those lanes have written or know of: let "
         "every thread that writes execute it, before the barrier",
-        line_of(partial->pc), describe_lanes(partial->lanes));
+        line_of(cluster, partial->pc), describe_lanes(partial->lanes));
   } else {
     finding.likely_cause = fmt::format(
         "fence.proxy.async is missing: every thread that writes must execute it {}, before the barrier that hands the "
         "bytes to the thread that issues the {}",
         order, operation.what);
   }
-  const size_t number = findings_.add(*state.cluster, *identity, std::move(finding));
-  const uint32_t warp = state.order.warp_number(*operation.fragment);
+  const size_t number = findings_.add(cluster.cluster(), *identity, std::move(finding));
+  const uint32_t warp = cluster.order().warp_number(*operation.fragment);
   for (const uint32_t each : {warp, before.is_asynchronous() ? warp : before.agent}) {
-    state.awaited_fences.emplace(each, number);
+    state.missing.emplace(each, number);
   }
 }
 
-void RaceCheck::report_layout(ClusterState& state, const PastAccess& before, const AsyncOperation& operation,
-                              const MatrixRead& matrix, uint32_t address) {
+void ProxyCheck::report_layout(const ClusterRecord& cluster, const PastAccess& before, const AsyncOperation& operation,
+                               const MatrixRead& matrix, uint32_t address) {
   const auto identity = findings_.claim("layout", before.pc(), operation.fragment->pc);
   if (!identity) return;
-  const machine::Kernel& kernel = *grid_->kernel;
-  const Operation& writer = state.order.operation(before.operation());
+  const machine::Kernel& kernel = cluster.kernel();
+  const Operation& writer = cluster.order().operation(before.operation());
   Diagnostic finding;
   finding.kind = "swizzle mismatch";
-  finding.place = place_of(state, operation);
+  finding.place = place_of(cluster, operation);
   finding.message = fmt::format(
       "the {} issued here reads {} at {} in shared memory with {}, as its descriptor says; but it was written with {}",
       operation.what, matrix.name, kernel.name_of_shared_byte(address & machine::kSharedOffsetMask),
       spell(matrix.layout), spell(writer.layout));
-  finding.details.push_back(describe(state, before));
+  finding.details.push_back(describe(cluster, before));
   finding.details.push_back("the elements arrive, but each in the place of another");
   finding.likely_cause =
       "the tensor map (cuTensorMapEncodeTiled, its swizzle) and the matrix descriptor (bits 63:61) must name the same "
       "swizzle: take both from one constant";
-  findings_.add(*state.cluster, *identity, std::move(finding));
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
-/// The copy engine takes the pattern from the bits of the address, wherever in it a tile begins (PTX ISA, "Swizzling
-/// modes": the base offset of a copy follows from its destination), as the tensor core does with base offset 0.
-bool RaceCheck::is_copied_with(ClusterState& state, const AsyncOperation& operation, const MatrixRead& matrix) {
-  const SharedRange& first = operation.reads[matrix.first];
-  bool copied = false;
-  state.shadows[first.address >> machine::kSharedRankShift].for_each_write(
-      first.address & machine::kSharedOffsetMask, 1, [&](const PastAccess& write, uint32_t) {
-        copied = write.is_asynchronous() && state.order.operation(write.operation()).layout == matrix.layout;
-      });
-  return copied;
-}
-
-void RaceCheck::check_alignment(ClusterState& state, const AsyncOperation& operation) {
+void ProxyCheck::check_alignment(const ClusterRecord& cluster, const AsyncOperation& operation) {
   for (const MatrixRead& matrix : operation.matrices) {
     const uint32_t period = period_of(matrix.layout);
     if (period == 0 || matrix.base_offset != 0) continue;
-    // A tile that begins where the pattern does has no bits between a line of 128 bytes and the period, wherever in its
-    // first line an instruction begins.
+    // In the start of a tile that begins where the pattern does, the bits between a line of 128 bytes and the period
+    // are zero, wherever in the tile's first line an instruction begins.
     const uint32_t beyond = matrix.start % period / 128 * 128;
-    if (beyond == 0 || is_copied_with(state, operation, matrix)) continue;
-    const auto identity = findings_.claim(matrix.name, operation.fragment->pc, operation.fragment->pc);
-    if (!identity) continue;
-    const machine::Kernel& kernel = *grid_->kernel;
-    Diagnostic finding;
-    finding.kind = "misaligned tile";
-    finding.place = place_of(state, operation);
-    finding.message =
-        fmt::format("the {} issued here reads {} from {}, shared address 0x{:x}, with {}", operation.what, matrix.name,
-                    kernel.name_of_shared_byte(matrix.start), matrix.start, spell(matrix.layout));
-    finding.details.push_back(fmt::format(
-        "the pattern of this swizzle begins anew every {} bytes, and the tile begins {} bytes behind that: with base "
-        "offset 0 (bits 51:49 of the descriptor) a tile must begin where the pattern does",
-        period, beyond));
-    finding.likely_cause = fmt::format(
-        "the tile is not aligned: declare it alignas({}), and where it lies in dynamic shared memory, align the start "
-        "of that too",
-        period);
-    findings_.add(*state.cluster, *identity, std::move(finding));
+    if (beyond == 0 || is_copied_as_read(cluster, operation, matrix)) continue;
+    report_misaligned(cluster, operation, matrix, period, beyond);
   }
 }
 
-/// The barrier is accessed in the generic proxy (PTX ISA, "cp.async.bulk": "This instruction accesses its mbarrier
-/// operand using generic-proxy"; tcgen05.commit and the others alike), so that order is enough.
-void RaceCheck::check_initialised(ClusterState& state, const AsyncOperation& operation) {
-  const uint32_t index = state.order.find_barrier(operation.barrier >> machine::kSharedRankShift,
-                                                  operation.barrier & machine::kSharedOffsetMask);
-  if (index == ClusterOrder::kNoBarrier) return;
-  const BarrierOrder& barrier = state.order.barrier(index);
-  const uint32_t warp = state.order.warp_number(*operation.fragment);
-  const LaneMask lane = 1u << operation.lane;
-  if (barrier.initialised.agent == PastAccess::kNobody ||
-      state.order.knows(barrier.initialised, warp, lane, *state.order.known(warp, operation.lane))) {
-    return;
-  }
-  report_uninitialised(state, *operation.fragment, lane, barrier);
+void ProxyCheck::report_misaligned(const ClusterRecord& cluster, const AsyncOperation& operation,
+                                   const MatrixRead& matrix, uint32_t period, uint32_t beyond) {
+  const auto identity = findings_.claim(matrix.name, operation.fragment->pc, operation.fragment->pc);
+  if (!identity) return;
+  const machine::Kernel& kernel = cluster.kernel();
+  Diagnostic finding;
+  finding.kind = "misaligned tile";
+  finding.place = place_of(cluster, operation);
+  finding.message =
+      fmt::format("the {} issued here reads {} from {}, shared address 0x{:x}, with {}", operation.what, matrix.name,
+                  kernel.name_of_shared_byte(matrix.start), matrix.start, spell(matrix.layout));
+  finding.details.push_back(fmt::format(
+      "the pattern of this swizzle begins anew every {} bytes, and the tile begins {} bytes behind that: with base "
+      "offset 0 (bits 51:49 of the descriptor) a tile must begin where the pattern does",
+      period, beyond));
+  finding.likely_cause = fmt::format(
+      "the tile is not aligned: declare it alignas({}), and where it lies in dynamic shared memory, align the start "
+      "of that too",
+      period);
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
 }  // namespace stagecraft::emulator::checks

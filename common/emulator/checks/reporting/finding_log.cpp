@@ -31,9 +31,9 @@ std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t pc)
   return claim(fmt::format("{}: instruction {}", kind, pc));
 }
 
-size_t FindingLog::add(const machine::Cluster& cluster, std::string identity, machine::Diagnostic finding) {
+size_t FindingLog::add(machine::Cycle at, std::string identity, machine::Diagnostic finding) {
   finding.identity = std::move(identity);
-  findings_.push_back({std::move(finding), cluster.now, {}});
+  findings_.push_back({std::move(finding), at, {}});
   return findings_.size() - 1;
 }
 

@@ -1,4 +1,4 @@
-// What a check has found in a grid, each thing once.
+// What the checks have found in a grid, each finding once.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "emulator/state/grid.hpp"
@@ -14,31 +15,42 @@
 
 namespace stagecraft::emulator::checks {
 
-/// Told once is what has the same kind and the same lines. A flaw comes again with every element of a tile, in every
-/// cluster; and where a grid runs in parts, in every part (machine/findings.hpp), for which each finding has its
-/// identity with it.
+/// Several flaws of how one instruction uses a barrier are one finding, which has this kind.
+inline constexpr std::string_view kBarrierMisuse = "barrier misuse";
+
+/// Findings of the same kind on the same source lines count as one. A flaw occurs again with every element of a tile
+/// and in every cluster; and where a grid runs in parts, in every part. So each finding carries an identity, by which
+/// those of several parts are merged (scheduling/findings.hpp).
 class FindingLog {
  public:
-  /// Begins anew.
+  /// Forgets all findings; the next ones are about this kernel.
   void start(const machine::Kernel& kernel);
 
-  /// The identity of a finding of this kind between two instructions. Nothing when it is one that has been told, or
-  /// when enough have been.
+  /// Returns the identity of a finding of this kind between two instructions, to be passed to `add`. Nothing when it
+  /// was claimed before, or when there are enough findings.
   std::optional<std::string> claim(std::string_view kind, uint32_t before_pc, uint32_t now_pc);
-  /// The same where it does not matter which of the two comes first.
+  /// Does the same where it does not matter which of the two comes first.
   std::optional<std::string> claim_pair(std::string_view kind, uint32_t one_pc, uint32_t other_pc);
-  /// Of one instruction, even if others stand in its line.
+  /// Does the same for one instruction, even if others are on the same line.
   std::optional<std::string> claim(std::string_view kind, uint32_t pc);
 
-  /// Adds what was claimed, as of the cluster's present time. Returns its number.
-  size_t add(const machine::Cluster& cluster, std::string identity, machine::Diagnostic finding);
-  /// Adds to a finding what has come to light now.
+  /// Does the same for a kind that is reported once for each grid.
+  std::optional<std::string> claim_kind(std::string kind) { return claim(std::move(kind)); }
+
+  /// Adds a finding that was claimed, made at virtual time `at`. Returns its number.
+  size_t add(machine::Cycle at, std::string identity, machine::Diagnostic finding);
+  /// Adds a finding at the cluster's present time.
+  size_t add(const machine::Cluster& cluster, std::string identity, machine::Diagnostic finding) {
+    return add(cluster.now, std::move(identity), std::move(finding));
+  }
+  /// Adds to a finding a detail that was found out now.
   void add_detail(size_t number, const machine::Cluster& cluster, std::string detail);
 
+  /// Returns all findings and forgets them.
   std::vector<machine::Finding> take();
 
  private:
-  /// False when this has been asked before: to tell lines takes long.
+  /// Returns false when this has been asked before. It saves the search for source lines, which takes long.
   bool ask(std::string_view kind, uint32_t before_pc, uint32_t now_pc);
   std::string line(uint32_t pc) const;
   std::optional<std::string> claim(std::string identity);

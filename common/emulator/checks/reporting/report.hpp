@@ -1,4 +1,4 @@
-// How a finding is told: to people as an indented text, to tools as JSON.
+// How a finding is reported: to people as an indented text, to tools as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -19,7 +19,7 @@ std::string describe_lanes(machine::LaneMask lanes);
 ///       likely cause: ...
 std::string render_text(const machine::Diagnostic& diagnostic);
 
-/// An object with the fields of Diagnostic; those that are unknown are left out.
+/// An object with the fields of Diagnostic; unknown fields are omitted.
 nlohmann::json render_json(const machine::Diagnostic& diagnostic);
 
 }  // namespace stagecraft::emulator::checks

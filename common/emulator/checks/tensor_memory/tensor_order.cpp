@@ -20,7 +20,7 @@ TensorRange common_part(const TensorRange& a, const TensorRange& b) {
   return {first, end > first ? end - first : 0, a.lanes & b.lanes};
 }
 
-/// The parts of `range` that `inner`, which lies in it, leaves.
+/// The parts of `range` outside `inner`, which is inside it.
 std::array<TensorRange, 3> rest_of(const TensorRange& range, const TensorRange& inner) {
   const uint32_t end = inner.column + inner.columns;
   return {TensorRange{range.column, range.columns, range.lanes & ~inner.lanes},
@@ -42,8 +42,8 @@ Time TensorOrder::end_of(const TensorAccess& access) const {
   return found == waits.end() ? 0 : found->time;
 }
 
-/// Whether `holds` for what each lane knew at its last fence::after_thread_sync; when only for what it knows, the
-/// fence is missing.
+/// Asks whether `holds` for what each lane knew at its last fence::after_thread_sync. Where it holds only for what the
+/// lane knows now, the fence is missing.
 template <typename Holds>
 std::optional<TensorFlaw> TensorOrder::require(const ClusterOrder& order, const TensorAccess& now, TensorFlaw otherwise,
                                                Holds holds) const {
@@ -75,7 +75,7 @@ std::optional<TensorFlaw> TensorOrder::flaw_between(const ClusterOrder& order, c
     }
     if (before.warp == now.warp) return std::nullopt;
     return require(order, now, TensorFlaw::unordered, [&](const VectorClock& known) {
-      // They are operations of the whole warp, and so are their ends: any lane behind the wait can tell of them.
+      // They are operations of the whole warp, and so are their ends: any lane can pass them on after the wait.
       bool any = false;
       for_each_lane(before.lanes, [&](uint32_t lane) { any = any || known.at(before.warp * kWarpSize + lane) >= end; });
       return any;
@@ -85,7 +85,7 @@ std::optional<TensorFlaw> TensorOrder::flaw_between(const ClusterOrder& order, c
   const auto has_ended = [&](const VectorClock& known) { return known.at(operation.component) >= operation.time; };
   if (now.kind != TensorAccessKind::operation) return require(order, now, TensorFlaw::not_ended, has_ended);
 
-  // The tensor unit keeps the order in which it is told, by one thread or by several that tell one another.
+  // The tensor unit executes operations in the order of issue, by one thread or by several that hand over.
   if (before.warp == now.warp && before.lanes == now.lanes) return std::nullopt;
   const uint32_t component = before.warp * kWarpSize + machine::first_lane(before.lanes);
   const auto was_handed_over = [&](const VectorClock& known) {
@@ -116,7 +116,7 @@ void TensorOrder::access(const ClusterOrder& order, uint32_t rank, const TensorR
     if (now.writes) {
       for (const TensorAccess& read : regions[i].reads) look_at(read, inner);
     }
-    // What is outside becomes regions of its own, like this one.
+    // The parts outside become regions of their own, with the same accesses.
     for (const TensorRange& outer : rest_of(regions[i].range, inner)) {
       if (is_empty(outer)) continue;
       Region part = regions[i];
@@ -140,12 +140,13 @@ void TensorOrder::access(const ClusterOrder& order, uint32_t rank, const TensorR
   if (now.kind != TensorAccessKind::release) regions.push_back({range, now, {}});
 }
 
-std::vector<TensorConflict> TensorOrder::event(ClusterOrder& order, const machine::TensorEvent& event) {
+std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const machine::TensorEvent& event) {
   const uint32_t number = order.warp_number(*event.fragment);
   const uint32_t rank = event.fragment->block().rank;
   WarpState& warp = warps_[number];
   std::vector<TensorConflict> conflicts;
-  TensorAccess now{.warp = number, .lanes = event.lanes, .pc = event.fragment->pc, .known = {}};
+  const Time time = order.warp(number).time;
+  TensorAccess now{.warp = number, .lanes = event.lanes, .time = time, .pc = event.fragment->pc, .known = {}};
   switch (event.kind) {
     case TensorEventKind::allocate:
       for (const TensorRange& range : event.ranges) regions_[rank].push_back({range, {}, {}});
@@ -163,25 +164,22 @@ std::vector<TensorConflict> TensorOrder::event(ClusterOrder& order, const machin
       now.writes = true;
       now.number = ++warp.stores;
       break;
-    case TensorEventKind::wait_load: warp.load_waits.push_back({warp.loads, order.mark(number)}); return conflicts;
-    case TensorEventKind::wait_store: warp.store_waits.push_back({warp.stores, order.mark(number)}); return conflicts;
-    case TensorEventKind::fence_before:
-      warp.fences_before.emplace_back(order.hand_over(number, event.lanes), event.lanes);
-      return conflicts;
+    case TensorEventKind::wait_load: warp.load_waits.push_back({warp.loads, time}); return conflicts;
+    case TensorEventKind::wait_store: warp.store_waits.push_back({warp.stores, time}); return conflicts;
+    case TensorEventKind::fence_before: warp.fences_before.emplace_back(time, event.lanes); return conflicts;
     case TensorEventKind::fence_after:
       for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known_executed(number, lane); });
       return conflicts;
   }
-  order.warp(number).accessed = true;
-  now.time = order.warp(number).time;
   now.known = order.known(number, machine::first_lane(event.lanes));
   for (const TensorRange& range : event.ranges) access(order, rank, range, now, conflicts);
   const bool unfenced = std::any_of(conflicts.begin(), conflicts.end(), [](const TensorConflict& conflict) {
     return conflict.flaw == TensorFlaw::fence_after;
   });
-  // Told once; what follows would be the same again.
-  if (unfenced)
+  // A missing fence is reported once; later instructions are treated as if it were there.
+  if (unfenced) {
     for_each_lane(event.lanes, [&](uint32_t lane) { warp.fenced[lane] = order.known_executed(number, lane); });
+  }
   return conflicts;
 }
 
@@ -202,19 +200,18 @@ void TensorOrder::operate(const ClusterOrder& order, uint32_t rank, const machin
   }
 }
 
-std::vector<TensorConflict> TensorOrder::issued(ClusterOrder& order, const machine::AsyncOperation& operation,
-                                                uint32_t index) {
+std::vector<TensorConflict> TensorOrder::issue(const ClusterOrder& order, const IssuedOperation& issued) {
+  const machine::AsyncOperation& operation = issued.event;
   std::vector<TensorConflict> conflicts;
   if (operation.tensor_reads.empty() && operation.tensor_writes.empty()) return conflicts;
   const uint32_t number = order.warp_number(*operation.fragment);
   const uint32_t rank = operation.fragment->block().rank;
-  order.warp(number).accessed = true;
   const TensorAccess now{.kind = TensorAccessKind::operation,
                          .warp = number,
                          .lanes = 1u << operation.lane,
                          .time = order.warp(number).time,
                          .pc = operation.fragment->pc,
-                         .number = index,
+                         .number = issued.index,
                          .known = order.known(number, operation.lane)};
   operate(order, rank, operation, now, conflicts);
   if (operation.of_pair) operate(order, rank ^ 1, operation, now, conflicts);

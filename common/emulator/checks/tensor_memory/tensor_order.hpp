@@ -1,15 +1,15 @@
-// Who accessed which part of tensor memory last, and what stands between two accesses.
+// Who accessed which part of tensor memory last, and what is missing between two accesses.
 //
 // Rules (PTX ISA, "tcgen05 memory consistency model"):
-//   - tcgen05.mma and cp of a thread are carried out in the order of issue; of several threads, when one hands over to
-//     the next. They have ended for whoever observes the arrival of a commit behind them.
+//   - tcgen05.mma and cp of one thread are executed in the order of issue; those of several threads are if one thread
+//     hands over to the next. They have ended for a thread that observes the arrival of a commit after them.
 //   - tcgen05.ld and st of a warp have ended at its next wait::ld or wait::st. All of these are operations of the whole
-//     warp: any of its lanes can tell others that they have ended.
-//   - What a thread learns by barriers from others counts for its tcgen05 instructions once it has executed
+//     warp: any of its lanes can pass on to others that they have ended.
+//   - What a thread learns from others by barriers counts for its tcgen05 instructions once it has executed
 //     fence::after_thread_sync. On the side that hands over, wait::ld, wait::st and commit need nothing more; what has
 //     only been issued needs fence::before_thread_sync before the barrier.
-// A value that a load has put in a register may be used without a wait: such dependencies are respected. What the wait
-// is for is to tell others that tensor memory has been read.
+// A value that a load has put in a register may be used without a wait: such dependencies are respected. The wait is
+// there to let others know that tensor memory has been read.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ enum class TensorAccessKind : uint8_t {
   nothing,
   load,
   store,
-  operation,  ///< of the tensor unit: mma, cp
+  operation,  ///< by the tensor unit: mma, cp
   release,    ///< tcgen05.dealloc
 };
 
@@ -35,10 +35,10 @@ struct TensorAccess {
   bool writes = false;
   uint32_t warp = 0;
   machine::LaneMask lanes = 0;
-  Time time = 0;  ///< of the warp
+  Time time = 0;  ///< time of the warp
   uint32_t pc = 0;
-  uint32_t number = 0;      ///< of an operation: its index; else among the loads or the stores of the warp, from 1 on
-  SharedClock known;        ///< to its issuer
+  uint32_t number = 0;      ///< index of the operation; else number among the warp's loads or stores, from 1 on
+  SharedClock known;        ///< what its issuer knew
   bool of_nothing = false;  ///< a read of what nobody has written
 };
 
@@ -48,7 +48,7 @@ enum class TensorFlaw : uint8_t {
   not_ended,     ///< the first is an operation whose commit was not observed
   unordered,     ///< the first has ended, but the second's threads do not know
   fence_after,   ///< fence::after_thread_sync is missing before the second
-  fence_before,  ///< fence::before_thread_sync is missing behind the first
+  fence_before,  ///< fence::before_thread_sync is missing after the first
   unwritten,     ///< there is no first: the second adds to what nobody has written
 };
 
@@ -64,16 +64,16 @@ class TensorOrder {
  public:
   TensorOrder(uint32_t blocks, uint32_t warps) : regions_(blocks), warps_(warps) {}
 
-  /// Takes note of what happens; what it conflicts with.
-  std::vector<TensorConflict> event(ClusterOrder& order, const machine::TensorEvent& event);
-  /// The same for an operation of the tensor unit, with its index.
-  std::vector<TensorConflict> issued(ClusterOrder& order, const machine::AsyncOperation& operation, uint32_t index);
+  /// Takes note of an event, which the order has been fed with. Returns what it conflicts with.
+  std::vector<TensorConflict> change(const ClusterOrder& order, const machine::TensorEvent& event);
+  /// Does the same for an operation of the tensor unit.
+  std::vector<TensorConflict> issue(const ClusterOrder& order, const IssuedOperation& operation);
 
  private:
   struct Region {
     machine::TensorRange range;
     TensorAccess write;
-    std::vector<TensorAccess> reads;  ///< since then; the latest of each warp, or thread
+    std::vector<TensorAccess> reads;  ///< since then: the latest of each warp or thread
   };
   struct Wait {
     uint32_t count;  ///< loads or stores before it
@@ -98,7 +98,7 @@ class TensorOrder {
                                     Holds holds) const;
   Time end_of(const TensorAccess& load_or_store) const;
 
-  std::vector<std::vector<Region>> regions_;  ///< by rank; those of a block do not overlap
+  std::vector<std::vector<Region>> regions_;  ///< by rank; regions of a block do not overlap
   std::vector<WarpState> warps_;
 };
 

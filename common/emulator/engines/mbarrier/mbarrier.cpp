@@ -71,7 +71,7 @@ void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t
   const BarrierEvent event{
       kind,           reference.block, reference.offset, reference.barrier->phase, static_cast<uint32_t>(amount),
       actor.fragment, actor.lanes,     actor.relaxed,    actor.operation};
-  for (Observer* observer : grid.observers) observer->barrier(event);
+  for (Observer* observer : grid.observers) observer->barrier_changed(event);
 }
 
 void store_word(const BarrierReference& reference) {

@@ -49,7 +49,7 @@ void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneM
                            &fragment,
                            lanes,
                            relaxed};
-  for (Observer* observer : fragment.grid().observers) observer->barrier(event);
+  for (Observer* observer : fragment.grid().observers) observer->barrier_changed(event);
 }
 
 /// A barrier whose phase has not ended, and the first lane that waits for it.

@@ -8,8 +8,7 @@
 #include <cstring>
 #include <memory>
 
-#include "emulator/checks/deadlock/deadlock.hpp"
-#include "emulator/checks/race/race.hpp"
+#include "emulator/checks/checks.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
 
@@ -183,7 +182,7 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
   return {buffer, buffer + kernel.parameter_bytes};
 }
 
-/// All that the race check finds involves shared memory, which holds the barriers, the targets of copies and the
+/// All that the checks of memory find involves shared memory, which holds the barriers, the targets of copies and the
 /// address of tensor memory. A kernel without shared memory would only be slowed down.
 bool has_shared_memory(const machine::LaunchRequest& request) {
   return request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
@@ -196,15 +195,9 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   Recording recording(state.settings());
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
-  const auto checks = [&] {
-    std::vector<std::unique_ptr<machine::Observer>> made;
-    if (state.settings().checks.race && has_shared_memory(request)) {
-      made.push_back(std::make_unique<checks::RaceCheck>());
-    }
-    made.push_back(std::make_unique<checks::DeadlockCheck>());
-    return made;
-  };
-  const machine::Division divided{.observers = checks, .threads = state.settings().threads};
+  const bool memory = state.settings().checks.race && has_shared_memory(request);
+  const auto make_checks = [memory] { return checks::make_checks(memory); };
+  const machine::Division divided{.observers = make_checks, .threads = state.settings().threads};
   const auto begin = std::chrono::steady_clock::now();
   state.machine().memory().limit_heap(state.limits.heap_bytes);
   const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);

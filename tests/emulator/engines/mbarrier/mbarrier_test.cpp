@@ -432,7 +432,7 @@ TEST(MbarrierTest, RefusesFormsThatPtxDoesNotHave) {
 
 class Recorder : public machine::Observer {
  public:
-  void barrier(const machine::BarrierEvent& event) override {
+  void barrier_changed(const machine::BarrierEvent& event) override {
     using Kind = machine::BarrierEventKind;
     switch (event.kind) {
       case Kind::init: text += "init "; break;

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "emulator/checks/deadlock/deadlock.hpp"
-#include "emulator/checks/race/race.hpp"
+#include "emulator/checks/checks.hpp"
 #include "wgmma_fixture.hpp"
 
 namespace stagecraft::emulator::machine::testing {
@@ -119,8 +118,8 @@ TEST(WgmmaOrder, TwoWarpgroupsWorkApart) {
 std::string races_of(const std::string& body) {
   KernelRun kernel(machine::h200());
   kernel.announce_memory_events();
-  checks::RaceCheck check;
-  return KernelRun::report(kernel.run(start() + multiply() + kCommit + body, {}, {.threads = kThreads}, {&check}));
+  const auto check = checks::make_memory_checks();
+  return KernelRun::report(kernel.run(start() + multiply() + kCommit + body, {}, {.threads = kThreads}, {check.get()}));
 }
 
 TEST(WgmmaOrder, ARefillBeforeTheWaitIsARace) {
@@ -147,9 +146,9 @@ TEST(WgmmaOrder, OperandsThatItsOwnWarpsHaveWrittenAreOnlyTolerated) {
   const auto tolerated = [](const std::string& text, uint32_t threads) {
     KernelRun kernel(machine::h200());
     kernel.announce_memory_events();
-    checks::RaceCheck check;
+    const auto check = checks::make_memory_checks();
     std::vector<bool> all;
-    for (const machine::Diagnostic& found : kernel.run(text, {}, {.threads = threads}, {&check}).diagnostics) {
+    for (const machine::Diagnostic& found : kernel.run(text, {}, {.threads = threads}, {check.get()}).diagnostics) {
       all.push_back(!found.tolerated.empty());
     }
     return all;
@@ -167,10 +166,9 @@ TEST(WgmmaOrder, OperandsThatItsOwnWarpsHaveWrittenAreOnlyTolerated) {
 
 TEST(WgmmaOrder, AMissingWarpIsADeadlock) {
   KernelRun kernel(machine::h200());
-  checks::DeadlockCheck check;
   std::string body =
       start() + "setp.ge.u32 %p1, %r0, 96;\n@%p1 bra last;\n" + multiply() + kCommit + wait(0) + "last:\n";
-  expect_fault(kernel.run(body + store(), {}, {.threads = kThreads}, {&check}), machine::FaultKind::deadlock,
+  expect_fault(kernel.run(body + store(), {}, {.threads = kThreads}), machine::FaultKind::deadlock,
                "all four warps of the warpgroup");
 }
 

@@ -1,4 +1,4 @@
-#include "emulator/checks/deadlock/deadlock.hpp"
+#include "emulator/checks/deadlock/deadlock_check.hpp"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/reporting/place.hpp"
+#include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
@@ -14,42 +16,21 @@ namespace stagecraft::emulator::checks {
 
 using machine::Block;
 using machine::Cluster;
-using machine::Fragment;
 using machine::Kernel;
 using machine::Wait;
 using machine::WaitKind;
 
-namespace {
-
-machine::Place place_of(const Fragment& fragment) {
-  const Kernel& kernel = *fragment.grid().kernel;
-  machine::Place place;
-  place.kernel = kernel.display_name;
-  place.source_file = kernel.source_file();
-  place.has_block = place.has_warp = true;
-  place.block_x = fragment.block().index.x;
-  place.block_y = fragment.block().index.y;
-  place.block_z = fragment.block().index.z;
-  place.warp = fragment.warp->index;
-  place.lanes = fragment.mask;
-  place.source = kernel.describe_source(fragment.pc);
-  place.instruction = kernel.describe_instruction(fragment.pc);
-  return place;
-}
-
-}  // namespace
-
-void DeadlockCheck::cluster_stuck(Cluster& cluster, machine::Diagnostic& report) {
+void DeadlockCheck::cluster_stuck(const Cluster& cluster, machine::Diagnostic& report) {
   const Sleepers sleepers(cluster, histories_);
   const std::vector<Group>& groups = sleepers.groups();
   if (groups.empty()) return;
   const Kernel& kernel = *cluster.grid->kernel;
   report.place = place_of(*groups.front().first);
   report.message = describe_wait(*groups.front().first);
-  std::set<uint32_t> told;  // shared addresses, with rank
+  std::set<uint32_t> described;  // shared addresses, with rank
   for (const Group& group : groups) {
     const Wait& wait = group.first->wait;
-    if (wait.kind != WaitKind::mbarrier || !told.insert(wait.address).second) continue;
+    if (wait.kind != WaitKind::mbarrier || !described.insert(wait.address).second) continue;
     const Block* block = cluster.block_of(wait.address);
     const auto found = block->mbarriers.live.find(wait.address & machine::kSharedOffsetMask);
     if (found == block->mbarriers.live.end()) continue;
@@ -65,9 +46,30 @@ void DeadlockCheck::cluster_stuck(Cluster& cluster, machine::Diagnostic& report)
   report.likely_cause = groups.front().cause.text;
 }
 
-void DeadlockCheck::cluster_repeats(Cluster& cluster, machine::Diagnostic& report) {
+void DeadlockCheck::cluster_repeated(const Cluster& cluster, machine::Diagnostic& report) {
+  constexpr size_t kMostPlaces = 8;
+  size_t looping = 0;
+  for (const auto& block : cluster.blocks) {
+    if (block->exited) continue;
+    for (const machine::Warp& warp : block->warps) {
+      for (const auto& fragment : warp.fragments) {
+        if (!machine::continues_alone(*fragment)) continue;
+        const machine::Place place = place_of(*fragment);
+        if (looping++ == 0) {
+          report.place = place;
+        } else if (looping <= kMostPlaces) {
+          report.details.push_back(fmt::format("so does block ({},{},{}) warp {}{}", place.block_x, place.block_y,
+                                               place.block_z, place.warp,
+                                               place.source.empty() ? std::string() : " at " + place.source));
+        }
+      }
+    }
+  }
+  if (looping > kMostPlaces) report.details.push_back(fmt::format("and {} more", looping - kMostPlaces));
   const Sleepers sleepers(cluster, histories_);
   for (const Group& group : sleepers.groups()) report.details.push_back(describe_group(group));
+  report.details.push_back("no thread that still runs does anything that could end it");
+  report.likely_cause = "the loop polls memory or barriers that nobody will change any more";
 }
 
 }  // namespace stagecraft::emulator::checks

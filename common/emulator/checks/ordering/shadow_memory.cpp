@@ -1,4 +1,4 @@
-#include "emulator/checks/race/shadow_memory.hpp"
+#include "emulator/checks/ordering/shadow_memory.hpp"
 
 #include <utility>
 
@@ -10,7 +10,7 @@ using machine::LaneMask;
 namespace {
 
 constexpr uint32_t kUntouched = 0;             // history
-constexpr uint32_t kNeverAlone = 0x80000000u;  // of whose cells there are always more
+constexpr uint32_t kNeverAlone = 0x80000000u;  // a count of cells that is never reached, so that it stays shared
 
 bool is_same_row(const PastAccess& one, const PastAccess& other) {
   constexpr uint32_t kWidth = 7u << PastAccess::kRowShift;
@@ -127,7 +127,7 @@ uint32_t ShadowMemory::own_resolved(const Cells& cells) {
   };
   resolve(history.write);
   for (PastAccess& read : history.reads) resolve(read);
-  // Those of one instruction at one time become one.
+  // Accesses of one instruction at one time become one.
   size_t kept = 0;
   for (size_t i = 0; i < history.reads.size(); ++i) {
     const PastAccess read = history.reads[i];
@@ -162,7 +162,7 @@ void ShadowMemory::add_resolved_read(uint32_t number, const PastAccess& read) {
       before.lanes |= read.lanes;
       return;
     }
-    // Who is ordered after a thread's later read is so after its earlier ones.
+    // What is ordered after a thread's later read is also ordered after its earlier ones.
     if (!before.writes()) before.lanes &= ~read.lanes;
   }
   std::erase_if(history.reads, [](const PastAccess& before) { return before.lanes == 0; });

@@ -1,6 +1,6 @@
 // Clocks that keep one time for a warp, and histories that bytes share: that they say of each lane and byte what lists
 // of single ones would.
-#include "emulator/checks/race/shadow_memory.hpp"
+#include "emulator/checks/ordering/shadow_memory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,36 @@
+#include "emulator/checks/checks.hpp"
+
+#include "emulator/checks/deadlock/deadlock_check.hpp"
+#include "emulator/checks/memory_checks.hpp"
+#include "emulator/checks/proxies/proxy_check.hpp"
+#include "emulator/checks/race/race_check.hpp"
+#include "emulator/checks/synchronisation/barrier_check.hpp"
+#include "emulator/checks/synchronisation/member_mask_check.hpp"
+#include "emulator/checks/tensor_memory/leak_check.hpp"
+#include "emulator/checks/tensor_memory/tensor_memory_check.hpp"
+
+namespace stagecraft::emulator::checks {
+
+namespace {
+
+/// In the order in which they see an event, and report what they find at one time. The race check comes last: it adds
+/// the event to the history of memory accesses, which the others see as it was before.
+using AllMemoryChecks = MemoryChecks<BarrierCheck,       //
+                                     ProxyCheck,         //
+                                     TensorMemoryCheck,  //
+                                     RaceCheck>;
+
+}  // namespace
+
+std::unique_ptr<machine::Observer> make_memory_checks() { return std::make_unique<AllMemoryChecks>(); }
+
+std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory) {
+  std::vector<std::unique_ptr<machine::Observer>> made;
+  made.push_back(std::make_unique<MemberMaskCheck>());
+  made.push_back(std::make_unique<LeakCheck>());
+  if (memory) made.push_back(make_memory_checks());
+  made.push_back(std::make_unique<DeadlockCheck>());
+  return made;
+}
+
+}  // namespace stagecraft::emulator::checks

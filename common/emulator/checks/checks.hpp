@@ -1,0 +1,18 @@
+// All checks of a launch: where a new one is registered.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "emulator/state/observer.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// The checks over the shared record of memory accesses and their order (memory_checks.hpp), as one observer.
+std::unique_ptr<machine::Observer> make_memory_checks();
+
+/// The observers that diagnose a launch, or one part of a grid that runs in parts.
+/// @param memory  whether the checks of memory are among them, which cost time
+std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory);
+
+}  // namespace stagecraft::emulator::checks

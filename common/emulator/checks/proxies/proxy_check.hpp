@@ -1,0 +1,46 @@
+// Finds what asynchronous operations need in addition to order:
+//
+//   - what threads have written was made visible to the operation's proxy by a fence (missing proxy fence);
+//   - the tensor core sees a tile as the copy engine has laid it out (swizzle mismatch, misaligned tile).
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "emulator/checks/ordering/memory_check.hpp"
+#include "emulator/checks/proxies/proxy_fences.hpp"
+
+namespace stagecraft::emulator::checks {
+
+class ProxyCheck final : public MemoryCheck {
+ public:
+  using MemoryCheck::MemoryCheck;
+
+  void cluster_started(ClusterRecord& cluster) override;
+  void fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
+                      machine::FenceKind kind) override;
+  void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
+
+ private:
+  struct State {
+    explicit State(uint32_t warps) : fences(warps) {}
+    ProxyFences fences;
+    std::map<uint32_t, size_t> missing;  ///< warp that lacks a fence: number of the finding that says so
+  };
+
+  /// Compares what an operation accesses with the last writes there.
+  /// @param matrix  what the range is part of, if its layout is to be compared as well; else null
+  void check_range(const ClusterRecord& cluster, const machine::AsyncOperation& operation,
+                   const machine::SharedRange& range, const machine::MatrixRead* matrix, bool writes);
+  void check_alignment(const ClusterRecord& cluster, const machine::AsyncOperation& operation);
+  void report_fence(const ClusterRecord& cluster, const PastAccess& before, const machine::AsyncOperation& operation,
+                    uint32_t address, bool writes);
+  void report_layout(const ClusterRecord& cluster, const PastAccess& before, const machine::AsyncOperation& operation,
+                     const machine::MatrixRead& matrix, uint32_t address);
+  void report_misaligned(const ClusterRecord& cluster, const machine::AsyncOperation& operation,
+                         const machine::MatrixRead& matrix, uint32_t period, uint32_t beyond);
+
+  PerCluster<State> states_;
+};
+
+}  // namespace stagecraft::emulator::checks

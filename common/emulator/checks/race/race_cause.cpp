@@ -1,0 +1,315 @@
+#include "emulator/checks/race/race_cause.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/race/stale_wait.hpp"
+#include "emulator/checks/reporting/report.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::AsyncCompletion;
+using machine::LaneMask;
+
+namespace {
+
+bool is_copy_into_shared(const Operation& operation) { return operation.completion == AsyncCompletion::mbarrier; }
+
+}  // namespace
+
+std::string RaceCause::line(uint32_t pc) const { return line_of(cluster_, pc); }
+
+std::string RaceCause::name(const BarrierOrder& barrier) const { return name_of(cluster_, barrier); }
+
+std::string RaceCause::of(const PastAccess& before, const PresentAccess& now) {
+  for (const uint32_t pc : {before.pc(), now.record.pc()}) {
+    if (!cluster_.kernel().describe_instruction(pc).starts_with("tcgen05.alloc")) continue;
+    return "the address of tensor memory is there once tcgen05.alloc has stored it: a __syncthreads() must stand "
+           "between that and the first read";
+  }
+  if (before.is_asynchronous()) return after_operation(before, order_.operation(before.operation()), now);
+  if (now.record.is_asynchronous()) return before_operation(before, now);
+  return between_threads(before, now);
+}
+
+std::string RaceCause::after_operation(const PastAccess& before, const Operation& first, const PresentAccess& now) {
+  switch (first.completion) {
+    case AsyncCompletion::mbarrier:
+      return now.record.is_asynchronous() ? after_copy(before, first, now)
+                                          : with_copy(now.record, first, true, *now.known);
+    case AsyncCompletion::bulk_group:
+      return first.warp == now.warp && (now.lanes >> first.lane & 1) != 0
+                 ? fmt::format(
+                       "the copy may not have read its source yet: the thread must commit it and wait with "
+                       "cp.async.bulk.wait_group.read before the bytes are used again; a wait for N groups leaves "
+                       "the youngest N pending")
+                 : fmt::format(
+                       "the copy may not have read its source yet: only the thread that issued it can wait for that, "
+                       "with cp.async.bulk.wait_group.read, and then tell the others by a barrier");
+    case AsyncCompletion::copy_group:
+      return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
+             "behind that";
+    case AsyncCompletion::warpgroup:
+      return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
+             "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
+    default: {
+      if (const std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;
+      return fmt::format(
+          "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "
+          "a tcgen05.commit after the {} arrives on",
+          first.what);
+    }
+  }
+}
+
+/// For a second operation after a copy that completes on an mbarrier.
+std::string RaceCause::after_copy(const PastAccess& before, const Operation& first, const PresentAccess& now) {
+  const Operation& second = order_.operation(now.record.operation());
+  if (before.writes() && now.record.writes() && is_copy_into_shared(second)) {
+    if (const std::string cause = between_copies(first, second); !cause.empty()) return cause;
+  }
+  if (const std::string cause = in_bytes(first, now.warp); !cause.empty()) return cause;
+  const BarrierOrder& barrier = order_.barrier(first.barrier);
+  if (barrier.rank != now.warp / order_.warps_per_block()) {
+    return fmt::format(
+        "a second operation is issued on the same bytes before its thread knows that the first has ended: only "
+        "{} of the block of rank {} tells that, so a thread which has waited for it must arrive on a barrier "
+        "that the issuing thread waits for",
+        name(barrier), barrier.rank);
+  }
+  return fmt::format(
+      "a second operation is issued on the same bytes before its thread knows that the first has ended: wait for "
+      "{}, or for a barrier that is arrived on after it",
+      name(barrier));
+}
+
+std::string RaceCause::before_operation(const PastAccess& before, const PresentAccess& now) {
+  const Operation& second = order_.operation(now.record.operation());
+  if (now.record.writes() && is_copy_into_shared(second)) {
+    return with_copy(before, second, false, *now.known);
+  }
+  return fmt::format(
+      "the {} is issued before its thread knows that the {} is over: hand the bytes over by a barrier, after the "
+      "last {}",
+      second.what, before.writes() ? "write" : "read", before.writes() ? "write" : "read");
+}
+
+std::string RaceCause::between_threads(const PastAccess& before, const PresentAccess& now) {
+  if (before.agent == now.warp) {
+    return "lanes of one warp need not run in step: put a __syncwarp() between the two";
+  }
+  for (const uint32_t warp : {now.warp, before.agent}) {
+    const uint32_t other = warp == now.warp ? before.agent : now.warp;
+    if (std::string cause = in_stale_waits(warp, other); !cause.empty()) return cause;
+  }
+  // Was it released by an arrival of this round, that is, since the last wait?
+  const auto arrivals_before_last_wait = [&](const PastAccess& access) {
+    uint64_t arrivals = 0;
+    for (const auto& [index, note] : order_.warp(access.agent).waits) {
+      if (note.time <= access.time) arrivals = std::max(arrivals, note.arrivals);
+    }
+    return arrivals;
+  };
+  for (const bool first : {true, false}) {
+    const PastAccess& access = first ? before : now.record;
+    const uint32_t other = first ? now.warp : before.agent;
+    std::string cause =
+        in_arrivals(access, other, first ? now.known : nullptr, nullptr, arrivals_before_last_wait(access));
+    if (!cause.empty()) return cause;
+  }
+  const uint32_t warps = order_.warps_per_block();
+  if (before.agent / warps != now.warp / warps) {
+    return "the two blocks of the cluster are not synchronised: put a cluster barrier (cluster.sync()) between the two";
+  }
+  const Time last = now.known->of_warp(before.agent);
+  return last == 0 && order_.warp(now.warp).waits.empty()
+             ? "no __syncthreads() or other barrier stands between the two"
+             : fmt::format(
+                   "the last barrier that the two threads shared stands before the {}, not between the two: a "
+                   "__syncthreads() or an mbarrier is missing",
+                   before.writes() ? "write" : "read");
+}
+
+std::string RaceCause::in_stale_waits(uint32_t warp, uint32_t other) {
+  for (const auto& [index, note] : order_.warp(warp).waits) {
+    const std::vector<ArrivalNote>& arrivals = order_.warp(other).arrivals;
+    const bool from_other =
+        std::any_of(arrivals.begin(), arrivals.end(),
+                    [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
+    if (!note.repeated && !(note.repeated_after_meeting && from_other)) continue;
+    const BarrierOrder& barrier = order_.barrier(index);
+    report_stale_wait(findings_, cluster_, warp, note, barrier);
+    return fmt::format(
+        "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was not flipped",
+        line(note.pc), name(barrier), note.phases - 1);
+  }
+  return {};
+}
+
+std::string RaceCause::in_bytes(const Operation& copy, uint32_t waiting_warp) const {
+  const auto& waits = order_.warp(waiting_warp).waits;
+  const auto found = waits.find(copy.barrier);
+  if (found == waits.end() || found->second.phases <= copy.phase) return {};
+  return fmt::format(
+      "the wait{} for {} passed before the bytes of this copy had come, although it was issued in the phase that ended "
+      "then: are fewer bytes announced than the copies of a phase bring?",
+      line(found->second.pc), name(order_.barrier(copy.barrier)));
+}
+
+std::string RaceCause::between_copies(const Operation& first, const Operation& second) const {
+  const BarrierOrder &one = order_.barrier(first.barrier), &other = order_.barrier(second.barrier);
+  if (one.rank != other.rank) return {};
+  if (first.barrier != second.barrier) {
+    return fmt::format(
+        "the two copies bring the same bytes for different barriers, {} and {}: where each barrier stands for a slot "
+        "of its own, two slots overlap, so look at how their addresses are computed; where the bytes are meant to be "
+        "filled again, wait for {} before",
+        name(one), name(other), name(one));
+  }
+  const bool same_phase = first.time == 0 || one.ends < first.time;
+  if (!same_phase) return {};
+  return fmt::format(
+      "the two copies bring the same bytes for the same phase of {}: two tiles of one slot overlap, so look at how "
+      "their addresses are computed; or the second comes a round too early, because its thread does not wait until "
+      "the slot is free",
+      name(one));
+}
+
+std::string RaceCause::in_commits(const Operation& read, uint32_t waiting_warp) const {
+  const auto& waits = order_.warp(waiting_warp).waits;
+  const auto last = std::max_element(waits.begin(), waits.end(),
+                                     [](const auto& a, const auto& b) { return a.second.time < b.second.time; });
+  if (last == waits.end() || last->second.phases == 0) return {};
+  const Operation* commit = order_.commit_of(last->first, last->second.phases - 1);
+  if (commit == nullptr || commit->warp != read.warp || commit->lane != read.lane || commit->time >= read.time) {
+    return {};
+  }
+  return fmt::format(
+      "the wait{} for {} was let pass by the tcgen05.commit{}, which came before this {} and speaks only for what came "
+      "before it: commit once, after the last {} that reads the slot; or is the wait for another slot?",
+      line(last->second.pc), name(order_.barrier(last->first)), line(commit->pc), read.what, read.what);
+}
+
+std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy, bool copy_first,
+                                 const VectorClock& known) {
+  const BarrierOrder& barrier = order_.barrier(copy.barrier);
+  const std::string barrier_name = name(barrier);
+  if (thread.is_asynchronous()) {
+    return fmt::format(
+        "the copy is issued before its thread knows that the {} is over: wait for the barrier that "
+        "frees the slot before the copy into it",
+        order_.operation(thread.operation()).what);
+  }
+  const WarpOrder& warp = order_.warp(thread.agent);
+  const char* access = thread.writes() ? "write" : "read";
+  const auto found = warp.waits.find(copy.barrier);
+  const WaitNote* wait =
+      found != warp.waits.end() && (found->second.lanes & thread.lanes) != 0 ? &found->second : nullptr;
+  if (wait != nullptr && wait->phases == 0) {
+    return fmt::format(
+        "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: a "
+        "consumer begins with parity 0",
+        line(wait->pc), barrier_name);
+  }
+  if (wait != nullptr && (wait->repeated || wait->repeated_after_meeting)) {
+    report_stale_wait(findings_, cluster_, thread.agent, *wait, barrier);
+    return fmt::format(
+        "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was not flipped, so it "
+        "does not wait for the copy",
+        line(wait->pc), barrier_name, wait->phases - 1);
+  }
+  if (wait != nullptr && copy_first) {
+    if (std::string cause = in_bytes(copy, thread.agent); !cause.empty()) return cause;
+  }
+  const uint32_t lane = machine::first_lane(thread.lanes);
+  const bool issue_known = copy_first && ClusterOrder::knows_issue(copy, thread, known);
+  const bool knows_a_phase = warp.known(lane)->at(barrier.component) > 0;
+  if (issue_known && wait != nullptr) {
+    return fmt::format(
+        "nothing makes the {} wait for the copy: the last wait{} for {} was for phase {}, and the copy comes after it",
+        access, line(wait->pc), barrier_name, wait->phases - 1);
+  }
+  if (issue_known || (found == warp.waits.end() && !knows_a_phase && !thread.writes())) {
+    const WaitNote* last = nullptr;
+    uint32_t last_barrier = 0;
+    for (const auto& [index, note] : warp.waits) {
+      if (note.time > thread.time || (last != nullptr && note.time < last->time)) continue;
+      last = &note;
+      last_barrier = index;
+    }
+    return fmt::format(
+        "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "
+        "whoever uses {} must wait for it{}",
+        access, barrier_name, thread.writes() ? "the memory again" : "them",
+        last == nullptr
+            ? std::string()
+            : fmt::format("; the last wait before,{}, was for {}", line(last->pc), name(order_.barrier(last_barrier))));
+  }
+  // Was the slot released by an arrival, after the wait, that the copy's thread has learnt of?
+  std::string cause = in_arrivals(thread, copy.warp, copy_first ? nullptr : &known, &copy,
+                                  found != warp.waits.end() ? found->second.arrivals : 0);
+  if (!cause.empty()) return cause;
+  return fmt::format(
+      "the thread that issues the copy does not wait until the {}s of the slot are over: it must wait "
+      "for a barrier that they arrive on afterwards",
+      access);
+}
+
+std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
+                                   const Operation* copy, uint64_t since) const {
+  const char* verb = access.writes() ? "write" : "read";
+  const std::map<uint32_t, WaitNote>& waits = order_.warp(other_warp).waits;
+  for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
+    if (note.number <= since) continue;
+    if (copy != nullptr && note.barrier == copy->barrier) continue;  // that announces the copy, and releases nothing
+    const BarrierOrder& barrier = order_.barrier(note.barrier);
+    // Between threads, only an arrival counts that the other side has waited for, and that did not announce a copy.
+    if (copy == nullptr && (barrier.is_for_copies || waits.find(note.barrier) == waits.end())) continue;
+    const uint32_t lane = machine::first_lane(note.lanes);
+    if (known != nullptr && known->at(access.agent * machine::kWarpSize + lane) < note.time) continue;
+    const std::string arrival = fmt::format("arrival on {}{}", name(barrier), line(note.pc));
+    if (note.time < access.time) {
+      const std::string sibling = unused_sibling(barrier, other_warp);
+      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,
+                         sibling.empty()
+                             ? std::string()
+                             : fmt::format(", or wait for {} as well before the slot is filled again", sibling));
+    }
+    if (const LaneMask silent = access.lanes & ~arrived_since(access, note.barrier); silent != 0) {
+      return fmt::format(
+          "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
+          "before it",
+          arrival, describe_lanes(note.lanes), describe_lanes(silent));
+    }
+    break;
+  }
+  return {};
+}
+
+LaneMask RaceCause::arrived_since(const PastAccess& access, uint32_t barrier) const {
+  LaneMask lanes = 0;
+  for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
+    if (note.barrier == barrier && note.time >= access.time) lanes |= note.lanes;
+  }
+  return lanes;
+}
+
+std::string RaceCause::unused_sibling(const BarrierOrder& barrier, uint32_t waiting_warp) const {
+  const auto array_of = [](const std::string& element) { return element.substr(0, element.find('[')); };
+  const std::string array = array_of(name(barrier));
+  const std::map<uint32_t, WaitNote>& waits = order_.warp(waiting_warp).waits;
+  for (uint32_t index = 0; index < order_.barrier_count(); ++index) {
+    const BarrierOrder& other = order_.barrier(index);
+    if (&other == &barrier || other.rank != barrier.rank || other.is_for_copies) continue;
+    const std::string sibling = name(other);
+    if (sibling.find('[') != std::string::npos && array_of(sibling) == array && waits.find(index) == waits.end())
+      return sibling;
+  }
+  return {};
+}
+
+}  // namespace stagecraft::emulator::checks

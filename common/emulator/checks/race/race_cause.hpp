@@ -1,0 +1,59 @@
+// What is probably the reason for a race, as a sentence for the report.
+//
+// It is derived from what the two sides did at barriers: a wait with a stale parity, an arrival that came too early, an
+// arrival by one lane for others, a copy that nobody waited for, a barrier that is not there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "emulator/checks/ordering/ordering_record.hpp"
+#include "emulator/checks/race/present_access.hpp"
+#include "emulator/checks/reporting/finding_log.hpp"
+
+namespace stagecraft::emulator::checks {
+
+class RaceCause {
+ public:
+  /// @param findings  where a stale wait that is the reason is reported as well
+  RaceCause(FindingLog& findings, const ClusterRecord& cluster)
+      : findings_(findings), cluster_(cluster), order_(cluster.order()) {}
+
+  std::string of(const PastAccess& before, const PresentAccess& now);
+
+ private:
+  std::string after_operation(const PastAccess& before, const Operation& first, const PresentAccess& now);
+  std::string after_copy(const PastAccess& before, const Operation& first, const PresentAccess& now);
+  std::string before_operation(const PastAccess& before, const PresentAccess& now);
+  std::string with_copy(const PastAccess& thread, const Operation& copy, bool copy_first, const VectorClock& known);
+  std::string between_threads(const PastAccess& before, const PresentAccess& now);
+  /// A stale wait of one of the two warps that lets it come too early; empty: there is none.
+  std::string in_stale_waits(uint32_t warp, uint32_t other);
+  /// For an access by a warp that has waited for a copy's barrier and still came before its bytes; empty when it has
+  /// not waited.
+  std::string in_bytes(const Operation& copy, uint32_t waiting_warp) const;
+  /// For two copies to the same bytes; empty when their barriers and phases explain nothing.
+  std::string between_copies(const Operation& first, const Operation& second) const;
+  /// For a copy into what the tensor core reads: how a commit that came before the read let the copy's thread continue;
+  /// empty when none did.
+  std::string in_commits(const Operation& read, uint32_t waiting_warp) const;
+  /// For a thread that releases the bytes too early, or for itself alone; empty when nothing shows that.
+  /// @param access  the access of that thread
+  /// @param known   what the other side had learnt when it took the bytes; null when that is not known any more
+  /// @param copy    what it took them for, if that was a copy; else null
+  /// @param since   number of arrivals that do not count, because they came before
+  std::string in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
+                          const Operation* copy, uint64_t since) const;
+  /// The lanes of the warp that made the access and have arrived at the barrier after it.
+  machine::LaneMask arrived_since(const PastAccess& access, uint32_t barrier) const;
+  /// A barrier of the same array that no copy completes on and that this warp has never waited for; empty: none.
+  std::string unused_sibling(const BarrierOrder& barrier, uint32_t waiting_warp) const;
+  std::string line(uint32_t pc) const;
+  std::string name(const BarrierOrder& barrier) const;
+
+  FindingLog& findings_;
+  const ClusterRecord& cluster_;
+  const ClusterOrder& order_;
+};
+
+}  // namespace stagecraft::emulator::checks

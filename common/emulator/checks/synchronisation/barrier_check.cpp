@@ -1,0 +1,130 @@
+#include "emulator/checks/synchronisation/barrier_check.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/state/mbarrier_table.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::BarrierEventKind;
+using machine::LaneMask;
+
+namespace {
+
+/// Where the barrier was initialised: " at ring.cu:41", or nothing.
+std::string line_of_initialisation(const ClusterRecord& cluster, const BarrierOrder& barrier) {
+  return line_of(cluster, barrier.initialised.pc());
+}
+
+}  // namespace
+
+void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (event.fragment == nullptr) return;
+  if (event.kind != BarrierEventKind::init) check_initialised(cluster, event);
+  if (event.kind == BarrierEventKind::arrive) check_overrun(cluster, event);
+}
+
+/// The operation accesses the barrier in the generic proxy (PTX ISA, "cp.async.bulk": "This instruction accesses its
+/// mbarrier operand using generic-proxy"; the same holds for tcgen05.commit and the others), so that order is enough.
+void BarrierCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) {
+  const machine::AsyncOperation& event = operation.event;
+  if (event.generic_proxy || !event.has_barrier) return;
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index =
+      order.find_barrier(event.barrier >> machine::kSharedRankShift, event.barrier & machine::kSharedOffsetMask);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const BarrierOrder& barrier = order.barrier(index);
+  const uint32_t warp = order.warp_number(*event.fragment);
+  const LaneMask lane = 1u << event.lane;
+  if (barrier.initialised.agent == PastAccess::kNobody ||
+      order.knows(barrier.initialised, warp, lane, *order.known(warp, event.lane))) {
+    return;
+  }
+  report_uninitialised(cluster, *event.fragment, lane, barrier);
+}
+
+void BarrierCheck::check_initialised(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index = order.find_barrier(event.block->rank, event.offset);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const BarrierOrder& barrier = order.barrier(index);
+  if (barrier.initialised.agent == PastAccess::kNobody || event.lanes == 0) return;
+  const uint32_t warp = order.warp_number(*event.fragment);
+  bool known = true;
+  machine::for_each_lane(event.lanes, [&](uint32_t lane) {
+    known = known && order.knows(barrier.initialised, warp, 1u << lane, *order.known(warp, lane));
+  });
+  if (!known) report_uninitialised(cluster, *event.fragment, event.lanes, barrier);
+}
+
+void BarrierCheck::check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  // Lanes that arrive in one instruction do so at once: when some of them end the phase, nobody can have waited for it
+  // before the others arrive.
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index = order.find_barrier(event.block->rank, event.offset);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const BarrierOrder& barrier = order.barrier(index);
+  const bool same_instruction = barrier.arrival_clock == event.fragment->warp->clock &&
+                                barrier.arrival_pc == event.fragment->pc &&
+                                barrier.arrival_warp == order.warp_number(*event.fragment);
+  if (!same_instruction || barrier.ends == barrier.arrival_ends || barrier.arrival_clock == 0) return;
+  report_overrun(cluster, event, barrier);
+}
+
+void BarrierCheck::report_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event,
+                                  const BarrierOrder& barrier) {
+  const auto identity = findings_.claim(kBarrierMisuse, event.fragment->pc);
+  if (!identity) return;
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.place =
+      place_of(cluster, cluster.order().warp_number(*event.fragment), event.fragment->mask, event.fragment->pc);
+  finding.message =
+      fmt::format("more lanes arrive at {} in one instruction than its phase waits for", name_of(cluster, barrier));
+  const auto found = event.block->mbarriers.live.find(event.offset);
+  if (found != event.block->mbarriers.live.end()) {
+    finding.details.push_back(fmt::format("it was initialised{} for {} arrival{} per phase",
+                                          line_of_initialisation(cluster, barrier), found->second.expected,
+                                          found->second.expected == 1 ? "" : "s"));
+  }
+  finding.details.push_back("the rest count for phases to come, before anyone can have waited for this one");
+  finding.likely_cause = fmt::format(
+      "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
+      "arrive",
+      name_of(cluster, barrier));
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
+void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
+                                        const BarrierOrder& barrier) {
+  const auto identity = findings_.claim(kBarrierMisuse, fragment.pc);
+  if (!identity) return;
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  const uint32_t warp = cluster.order().warp_number(fragment);
+  finding.place = place_of(cluster, warp, lanes, fragment.pc);
+  finding.message =
+      fmt::format("uses {}, and nothing orders its initialisation before that", name_of(cluster, barrier));
+  const uint32_t warps = cluster.order().warps_per_block();
+  finding.details.push_back(fmt::format("{} initialises it{}",
+                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
+                                        line_of_initialisation(cluster, barrier)));
+  finding.likely_cause =
+      barrier.initialised.agent / warps == warp / warps
+          ? "a __syncthreads() is missing between mbarrier.init and the first use by other threads"
+          : "fence.mbarrier_init and a cluster barrier are missing between mbarrier.init and the first use by other "
+            "blocks";
+  if (cluster.order().has_met_initialiser(warp, barrier)) {
+    finding.likely_cause =
+        "the cluster barrier between the two is arrived at with .relaxed, and no fence.mbarrier_init stands between "
+        "the initialisation and the arrival";
+    finding.tolerated = "kernels of CUTLASS for sm_100 initialise some barriers behind that fence";
+  }
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
+}  // namespace stagecraft::emulator::checks

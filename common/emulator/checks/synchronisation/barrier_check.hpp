@@ -1,0 +1,30 @@
+// Finds mbarriers that are used wrongly, where the kernel goes on in spite of it:
+//
+//   - an mbarrier is used, by a thread or by an asynchronous operation, and nothing orders its initialisation before
+//     that;
+//   - the lanes of one instruction arrive at an mbarrier more often than one of its phases waits for.
+//
+// A wait with a stale parity is reported where a race or a deadlock results from it (../race/stale_wait.hpp). All other
+// misuse stops the kernel where it happens (../../engines/mbarrier/mbarrier.cpp).
+#pragma once
+
+#include "emulator/checks/ordering/memory_check.hpp"
+
+namespace stagecraft::emulator::checks {
+
+class BarrierCheck final : public MemoryCheck {
+ public:
+  using MemoryCheck::MemoryCheck;
+
+  void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
+  void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
+
+ private:
+  void check_initialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  void check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  void report_uninitialised(const ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
+                            const BarrierOrder& barrier);
+  void report_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event, const BarrierOrder& barrier);
+};
+
+}  // namespace stagecraft::emulator::checks

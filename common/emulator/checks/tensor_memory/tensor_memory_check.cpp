@@ -1,0 +1,247 @@
+#include "emulator/checks/tensor_memory/tensor_memory_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/reporting/report.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::Diagnostic;
+using machine::kWarpSize;
+using machine::TensorRange;
+
+namespace {
+
+std::string spell(const TensorRange& range) {
+  constexpr uint32_t kGroup = 16;  // lanes for each bit
+  const auto first = static_cast<uint32_t>(std::countr_zero(range.lanes));
+  const uint32_t last = 31 - static_cast<uint32_t>(std::countl_zero(range.lanes));
+  const std::string columns = range.columns == 1
+                                  ? fmt::format("column {}", range.column)
+                                  : fmt::format("columns {} to {}", range.column, range.column + range.columns - 1);
+  return fmt::format("{} (lanes {} to {}) of tensor memory", columns, first * kGroup, last * kGroup + kGroup - 1);
+}
+
+const char* verb_of(const TensorAccess& access) {
+  if (access.kind == TensorAccessKind::release) return "frees";
+  return access.writes ? "writes" : "reads";
+}
+
+std::string describe(const ClusterRecord& cluster, const TensorAccess& access) {
+  const machine::Place place = place_of(cluster, access.warp, access.lanes, access.pc);
+  const bool asynchronous = access.kind != TensorAccessKind::release;
+  return fmt::format("the {} {} block ({},{},{}) warp {} [{}]{} {} them", place.instruction,
+                     asynchronous ? "issued by" : "of", place.block_x, place.block_y, place.block_z, place.warp,
+                     describe_lanes(access.lanes), line_of(cluster, access.pc), verb_of(access));
+}
+
+/// What is wrong, without a likely cause.
+Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict) {
+  const TensorAccess &before = conflict.before, &now = conflict.now;
+  Diagnostic finding;
+  finding.place = place_of(cluster, now.warp, now.lanes, now.pc);
+  std::string range = spell(conflict.range);
+  if (conflict.rank != now.warp / cluster.order().warps_per_block()) range += " of the peer block";
+  switch (conflict.flaw) {
+    case TensorFlaw::unwritten:
+      finding.kind = "uninitialised accumulator";
+      finding.message = fmt::format("adds to {}, which nothing has written since they were allocated", range);
+      finding.details.emplace_back("what tensor memory holds after tcgen05.alloc is not defined, and not zero");
+      break;
+    case TensorFlaw::fence_after:
+      finding.kind = "missing tcgen05 fence";
+      finding.message = fmt::format("{} {} without a tcgen05.fence::after_thread_sync", verb_of(now), range);
+      finding.details.push_back(describe(cluster, before));
+      finding.details.emplace_back(
+          "a barrier has told this thread that this is over; for its tcgen05 instructions that counts only after "
+          "the fence");
+      finding.tolerated = "CUTLASS's kernels for sm_100 leave this fence out";
+      break;
+    case TensorFlaw::fence_before:
+      finding.kind = "missing tcgen05 fence";
+      finding.message = fmt::format(
+          "{} {}, and no tcgen05.fence::before_thread_sync stands behind what was issued "
+          "for them before",
+          verb_of(now), range);
+      finding.details.push_back(describe(cluster, before));
+      finding.details.emplace_back(
+          "it has only been issued: a barrier hands its place in the order on to another thread only when the fence "
+          "stands between the two");
+      break;
+    default:
+      finding.kind = "race";
+      finding.message = fmt::format("race: {} {}", verb_of(now), range);
+      finding.details.push_back(describe(cluster, before));
+      finding.details.emplace_back(conflict.flaw == TensorFlaw::not_ended
+                                       ? "nothing tells this thread that it has ended"
+                                   : conflict.flaw == TensorFlaw::not_waited ? "nobody has waited for its end"
+                                                                             : "nothing orders the two");
+  }
+  return finding;
+}
+
+/// The arrival by which `user` released tensor memory before it used it, as far as a thread that knows `known` has
+/// learnt of it; empty: none.
+std::string early_arrival(const ClusterRecord& cluster, const TensorAccess& user, const VectorClock& known) {
+  const WarpOrder& warp = cluster.order().warp(user.warp);
+  uint64_t waited = 0;
+  for (const auto& [index, note] : warp.waits) waited = std::max(waited, note.arrivals);
+  for (auto note = warp.arrivals.rbegin(); note != warp.arrivals.rend(); ++note) {
+    if (known.at(user.warp * kWarpSize + machine::first_lane(note->lanes)) < note->time) continue;
+    if (note->time >= user.time || note->number <= waited) return {};
+    return fmt::format("arrival on {}{}", name_of(cluster, cluster.order().barrier(note->barrier)),
+                       line_of(cluster, note->pc));
+  }
+  return {};
+}
+
+std::string cause_of(const ClusterRecord& cluster, const TensorConflict& conflict) {
+  const TensorAccess &before = conflict.before, &now = conflict.now;
+  switch (conflict.flaw) {
+    case TensorFlaw::unwritten:
+      return "the first tcgen05.mma of a tile must overwrite its accumulator: enable-input-d (the last operand) is 0 "
+             "for it, and 1 for those that follow";
+    case TensorFlaw::fence_after:
+      return "put tcgen05.fence::after_thread_sync between the wait and the first tcgen05 instruction that relies on "
+             "it";
+    case TensorFlaw::fence_before:
+      return "put tcgen05.fence::before_thread_sync between the last tcgen05 instruction and the arrival at the "
+             "barrier";
+    default: break;
+  }
+  if (now.kind == TensorAccessKind::release) {
+    return "tensor memory is freed before its last use is over: wait for the last commit and for the last loads, and "
+           "let all warps meet at a barrier before tcgen05.dealloc";
+  }
+  if (before.kind == TensorAccessKind::operation && now.kind != TensorAccessKind::operation) {
+    if (before.known != nullptr) {
+      if (const std::string arrival = early_arrival(cluster, now, *before.known); !arrival.empty()) {
+        return fmt::format("the accumulator is given back before this {}, by the {}: arrive after tcgen05.wait::ld",
+                           now.writes ? "store" : "load", arrival);
+      }
+    }
+    return "the tensor core works on after the instruction is issued: wait for an mbarrier that a tcgen05.commit after "
+           "the last tcgen05.mma arrives on";
+  }
+  if (before.kind == TensorAccessKind::operation) {
+    return "two threads issue operations on the same tensor memory: one must hand over to the other by a barrier, with "
+           "tcgen05.fence::before_thread_sync before and after_thread_sync behind it";
+  }
+  const bool load = before.kind == TensorAccessKind::load;
+  if (before.of_nothing && now.kind == TensorAccessKind::operation) {
+    return "the load does not wait for the tensor core: it must wait for an mbarrier that a tcgen05.commit after the "
+           "last tcgen05.mma arrives on";
+  }
+  if (before.warp != now.warp && now.known != nullptr) {
+    if (const std::string arrival = early_arrival(cluster, before, *now.known); !arrival.empty()) {
+      return fmt::format("the accumulator is given back before the {}, by the {}: arrive after tcgen05.wait::{}",
+                         load ? "load" : "store", arrival, load ? "ld" : "st");
+    }
+  }
+  if (conflict.flaw == TensorFlaw::not_waited) {
+    return load
+               ? "tcgen05.wait::ld is missing: the load may still be reading when its instruction has passed; the wait "
+                 "must stand before the arrival that gives the accumulator back"
+               : "tcgen05.wait::st is missing: the store may still be writing when its instruction has passed; the "
+                 "wait must stand before the barrier that tells others of it";
+  }
+  return load ? "who overwrites the accumulator must wait for a barrier that the loading warps arrive on after "
+                "tcgen05.wait::ld"
+              : "a barrier must stand between the store, with its tcgen05.wait::st, and this";
+}
+
+}  // namespace
+
+void TensorMemoryCheck::cluster_started(ClusterRecord& cluster) {
+  const auto blocks = static_cast<uint32_t>(cluster.memory.size());
+  states_.start(cluster, blocks, blocks * cluster.order().warps_per_block());
+}
+
+void TensorMemoryCheck::tensor_memory_changed(ClusterRecord& cluster, const machine::TensorEvent& event) {
+  State& state = states_[cluster];
+  check_quarter(cluster, event);
+  report(cluster, state, state.accesses.change(cluster.order(), event));
+}
+
+void TensorMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) {
+  State& state = states_[cluster];
+  report(cluster, state, state.accesses.issue(cluster.order(), operation));
+  const machine::AsyncOperation& event = operation.event;
+  const std::pair thread(cluster.order().warp_number(*event.fragment), event.lane);
+  if (event.completion == machine::AsyncCompletion::tensor_arrive) {
+    state.uncommitted.erase(thread);
+  } else if (event.completion == machine::AsyncCompletion::tensor_pipe) {
+    Uncommitted& uncommitted = state.uncommitted[thread];
+    ++uncommitted.operations;
+    uncommitted.pc = event.fragment->pc;
+  }
+}
+
+/// A warp may access its own quarter of the lanes. On the chip, the quarter follows from the warp whatever the address
+/// says; PTX does not promise that.
+void TensorMemoryCheck::check_quarter(const ClusterRecord& cluster, const machine::TensorEvent& event) {
+  using machine::TensorEventKind;
+  if (event.kind != TensorEventKind::load && event.kind != TensorEventKind::store) return;
+  const uint32_t lane = event.address >> 16, warp = event.fragment->warp->index, first = warp % 4 * kWarpSize;
+  if (lane / kWarpSize * kWarpSize == first) return;
+  const uint32_t pc = event.fragment->pc;
+  const auto identity = findings_.claim("quarter", pc, pc);
+  if (!identity) return;
+  const char* what = event.kind == TensorEventKind::load ? "tcgen05.ld" : "tcgen05.st";
+  Diagnostic finding;
+  finding.kind = "illegal address";
+  finding.place = place_of(cluster, cluster.order().warp_number(*event.fragment), event.lanes, pc);
+  finding.message =
+      fmt::format("{}: address 0x{:x} is in lane {}, which warp {} may not access", what, event.address, lane, warp);
+  finding.details.push_back(fmt::format("warp {} may access lanes {} to {} (its number modulo 4 gives the quarter)",
+                                        warp, first, first + kWarpSize - 1));
+  finding.likely_cause = "add (warp % 4) * 32 << 16 to the allocation's address";
+  finding.tolerated = "the epilogues of DeepGEMM give all warps the first quarter's address";
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
+void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
+                               const std::vector<TensorConflict>& conflicts) {
+  for (const TensorConflict& conflict : conflicts) {
+    const TensorAccess &before = conflict.before, &now = conflict.now;
+    const bool nobody = conflict.flaw == TensorFlaw::unwritten;
+    const bool race = conflict.flaw == TensorFlaw::not_waited || conflict.flaw == TensorFlaw::not_ended ||
+                      conflict.flaw == TensorFlaw::unordered;
+    // What races with another access races with the release as well.
+    if (now.kind == TensorAccessKind::release && state.racing.contains(before.pc)) continue;
+    if (race) state.racing.insert({before.pc, now.pc});
+    // A fence that is missing before an instruction is missing once, however many others it would follow.
+    const uint32_t first = nobody || conflict.flaw == TensorFlaw::fence_after ? now.pc : before.pc;
+    const std::string kind = race ? "tensor race" : fmt::format("tensor {}", static_cast<int>(conflict.flaw));
+    const auto identity = race ? findings_.claim_pair(kind, first, now.pc) : findings_.claim(kind, first, now.pc);
+    if (!identity) continue;
+    Diagnostic finding = describe(cluster, conflict);
+    finding.likely_cause = cause_of(cluster, conflict);
+    findings_.add(cluster.cluster(), *identity, std::move(finding));
+  }
+}
+
+/// In a cluster that hangs, these are operations whose end nobody will ever learn of.
+void TensorMemoryCheck::cluster_stuck(ClusterRecord& cluster) {
+  for (const auto& [thread, uncommitted] : states_[cluster].uncommitted) {
+    const auto identity = findings_.claim("uncommitted", uncommitted.pc, uncommitted.pc);
+    if (!identity) continue;
+    Diagnostic finding;
+    finding.kind = "missing commit";
+    finding.place = place_of(cluster, thread.first, 1u << thread.second, uncommitted.pc);
+    finding.message = fmt::format("no tcgen05.commit follows the last {} operation{} of this thread",
+                                  uncommitted.operations, uncommitted.operations == 1 ? "" : "s");
+    finding.details.emplace_back("without it no mbarrier learns that the tensor core has done with them");
+    finding.likely_cause =
+        "tcgen05.commit is missing after the last tcgen05.mma, or another thread executes it: a commit covers what its "
+        "own thread has issued";
+    findings_.add(cluster.cluster(), *identity, std::move(finding));
+  }
+}
+
+}  // namespace stagecraft::emulator::checks
