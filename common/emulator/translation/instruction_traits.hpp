@@ -12,9 +12,8 @@ namespace stagecraft::emulator::machine {
 /// How far the effects of an instruction go.
 enum class Reach : uint8_t {
   /// Other clusters of the grid neither notice it nor change what it does. Plain accesses of global memory count here:
-  /// where two clusters access the same bytes with
-  /// nothing else, and one of them writes, the program has a race, and any result is right (PTX ISA, "Memory
-  /// Consistency Model").
+  /// where two clusters access the same bytes with nothing else, and one of them writes, the program has a race and any
+  /// result is right (PTX ISA, "Memory Consistency Model").
   own_cluster,
   /// It depends on how far other clusters have come, or concerns them: atomic and strong accesses of memory that they
   /// reach, clocks, taking over clusters. The clusters of a grid that has such an instruction run on one thread.
