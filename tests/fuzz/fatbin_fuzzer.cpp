@@ -1,4 +1,4 @@
-// Reads bytes as a fat binary, as the runtime does with what a program registers, and as machine code inside one.
+// Reads bytes as a fat binary, as the runtime reads one that a program registers, and as machine code inside one.
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace stagecraft::emulator;
 
-/// Runs `read`, which may refuse its input, but only with the error that it documents: others end the fuzzer.
+/// Runs `read`, which may refuse its input, but only with the error that it documents; any other ends the fuzzer.
 template <typename Read>
 void may_refuse(Read&& read) {
   try {

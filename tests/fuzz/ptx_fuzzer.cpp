@@ -1,8 +1,8 @@
 // Reads bytes as PTX text, places the module in device memory and makes each of its kernels executable, as the runtime
-// does before a first launch. No kernel is run: a program may loop forever, which is not the reader's fault.
+// does before a first launch. No kernel is run: a program may loop forever, which is no error of the reader.
 //
 // Text without `.version` is the body of a kernel, so that the corpus can hold instructions without their surroundings,
-// and most of what the fuzzer makes up reaches the translators.
+// and most of what the fuzzer generates reaches the translators.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 
 using namespace stagecraft::emulator;
 
-/// One of each chip; which one a text is for, its target says.
+/// One of each chip; the target of a text says which one it is for.
 struct Machines {
   machine::Machine b200{machine::b200()}, h200{machine::h200()};
 
@@ -62,11 +62,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!function.is_entry || function.is_declaration) continue;
       try {
         (void)machine.translate(image, function);
-      } catch (const ptx::Error&) {  // of this kernel; others may still be right
+      } catch (const ptx::Error&) {  // of this kernel; the others may be valid
       }
     }
   } catch (const ptx::Error&) {
-  } catch (const std::bad_alloc&) {  // variables that exceed the device's memory; the host's would end the fuzzer
+  } catch (const std::bad_alloc&) {  // the variables exceed the device's memory; running out of the host's would end
+                                     // the fuzzer
   }
   return 0;
 }

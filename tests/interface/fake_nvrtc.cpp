@@ -1,4 +1,4 @@
-// Stands in for libnvrtc.so.13, which is not on every machine: a program is its PTX.
+// An imitation of libnvrtc.so.13, which is not on every machine. A program is its own PTX.
 #include <cstddef>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// A program that loads the machine code which NVRTC made gets, and can run, the PTX.
+// A program that loads machine code made by NVRTC gets the PTX instead, and can run it.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Wrong programs: each must get the CUDA error a real driver gives, and a report that names the place and the way out.
+// Wrong programs: each must get the CUDA error of a real driver, and a report that names the place and a remedy.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>
@@ -245,7 +245,7 @@ TEST_F(BadInputTest, IllegalTensorMap) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // The faults are wanted, so the exit status is to be that of the tests.
+  // Faults are part of the tests, so the exit status must be that of the tests.
   setenv("STAGECRAFT_EXIT_STATUS", "program", 1);
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -19,7 +19,7 @@ __device__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-/// Asks for a block that has not started; `barrier` learns of the answer.
+/// Asks for a block that has not started; `barrier` completes when the answer is there.
 __device__ void request_work(uint4* response, uint64_t* barrier) {
   asm volatile(
       "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%1], 16;\n\t"
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads) take_over(uint32_t* done, uint32_t* 
     wait(&barrier, round & 1);
     if (!get_work(&response, work)) break;
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-    __syncthreads();  // all have read the response that the next one overwrites
+    __syncthreads();  // all have read the response that the next request overwrites
   }
 }
 

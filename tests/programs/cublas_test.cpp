@@ -1,4 +1,4 @@
-// The stand-in for cuBLAS (common/emulator/cublas), used as programs do that compare with it.
+// The stand-in for cuBLAS (common/emulator/cublas), used like programs that compare with it.
 #include <cublas_v2.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -205,7 +205,7 @@ TEST_F(Cublas, RefusesAStreamThatIsBeingCaptured) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(cublasSscal(handle_, 1, &two, x, 1), CUBLAS_STATUS_NOT_SUPPORTED);
   ASSERT_EQ(cublasSetPointerMode(handle_, CUBLAS_POINTER_MODE_DEVICE), CUBLAS_STATUS_SUCCESS);
-  EXPECT_EQ(cublasSscal(handle_, 1, x, x, 1), CUBLAS_STATUS_NOT_SUPPORTED);  // and the capture goes on
+  EXPECT_EQ(cublasSscal(handle_, 1, x, x, 1), CUBLAS_STATUS_NOT_SUPPORTED);  // and the capture continues
   EXPECT_NE(testing::internal::GetCapturedStderr().find("is being captured"), std::string::npos);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);

@@ -136,7 +136,7 @@ TEST_F(CublasLt, MultipliesByRowsAndByColumnsTransposedAndPlain) {
 
 constexpr int kM = 8, kN = 5, kK = 16;
 
-/// op(A) is transposed, as cuBLASLt wants 8-bit floats.
+/// op(A) is transposed, as cuBLASLt requires for 8-bit floats.
 template <typename A, typename B>
 std::vector<float> product_of(const std::vector<A>& a, const std::vector<B>& b) {
   std::vector<float> result(kM * kN);
@@ -302,9 +302,10 @@ TEST_F(CublasLt, RefusesWithItsNameAndWhy) {
                                       nullptr, nullptr),
               CUBLAS_STATUS_NOT_SUPPORTED);
   }
-  EXPECT_EQ(testing::internal::GetCapturedStderr(),
-            "stagecraft: cublasLtMatrixTransform: the stand-in for cuBLAS, which computes on the host, does not have it "
-            "[CUBLAS_STATUS_NOT_SUPPORTED]\n");
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "stagecraft: cublasLtMatrixTransform: the stand-in for cuBLAS, which computes on the host, does not have it "
+      "[CUBLAS_STATUS_NOT_SUPPORTED]\n");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Right programs: what the runtime offers, used from kernels that nvcc built.
+// Correct programs: the runtime's functions, used with kernels that nvcc built.
 #include <cooperative_groups.h>
 #include <cuda_runtime.h>
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ class ContainerBuilder {
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
-/// An ELF image that tells the registers of each kernel in `.nv.info`, as ptxas writes it.
+/// An ELF image with the registers of each kernel in `.nv.info`, as ptxas writes it.
 inline std::string make_cubin(const std::map<std::string, uint32_t>& registers) {
   std::string info, names(1, '\0'), symbols(sizeof(Elf64_Sym), '\0');
   append_number<uint32_t>(info, 0x00001b03);  // an attribute of another format

@@ -22,7 +22,7 @@ std::string long_text() {
   return text;
 }
 
-/// What an Error says, or the empty string when `body` does not throw.
+/// The message of the Error that `body` throws, or the empty string when it throws none.
 template <typename Body>
 std::string error_of(Body&& body) {
   try {
@@ -49,7 +49,7 @@ TEST_P(ContainerCompressionTest, SurvivesEveryTruncation) {
                                 .add(EntryKind::ptx, kSm100a, long_text(), GetParam())
                                 .build();
   for (size_t size = 0; size < bytes.size(); ++size) {
-    // A copy of exactly this size, so that a sanitizer sees a read behind it.
+    // A copy of exactly this size, so that a sanitizer sees a read past its end.
     const std::vector<std::byte> cut(bytes_of(bytes).begin(), bytes_of(bytes).begin() + static_cast<ptrdiff_t>(size));
     EXPECT_THROW(read_container(cut), Error) << size;
     if (size < 16) continue;

@@ -28,7 +28,7 @@ class ContextTest : public RuntimeTest {
     RuntimeTest::SetUp();
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
   }
-  /// In a thread of its own, which begins without a context.
+  /// Runs in a thread of its own, which begins without a context.
   static void run(const std::function<void()>& body) { std::thread(body).join(); }
 };
 
@@ -51,7 +51,7 @@ TEST_F(ContextTest, AreAStackOfEachThread) {
     EXPECT_EQ(cuCtxPopCurrent(&popped), CUDA_SUCCESS);
     EXPECT_EQ(popped, first);
     EXPECT_EQ(current(), second);
-    EXPECT_EQ(cuCtxDestroy(second), CUDA_SUCCESS);  // takes it off the stack
+    EXPECT_EQ(cuCtxDestroy(second), CUDA_SUCCESS);  // removes it from the stack
     EXPECT_EQ(current(), first);
     EXPECT_EQ(cuCtxPushCurrent(nullptr), CUDA_ERROR_INVALID_VALUE);
     EXPECT_EQ(cuCtxDestroy(nullptr), CUDA_ERROR_INVALID_VALUE);
@@ -67,7 +67,7 @@ TEST_F(ContextTest, ReplacesTheCurrentOneOnRequest) {
   run([] {
     CUcontext primary = nullptr, own = nullptr, popped = nullptr;
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&primary, 0), CUDA_SUCCESS);
-    EXPECT_EQ(current(), nullptr);  // to retain is not to make current
+    EXPECT_EQ(current(), nullptr);  // retaining does not make it current
     ASSERT_EQ(cuCtxCreate(&own, nullptr, 0, 0), CUDA_SUCCESS);
     EXPECT_EQ(cuCtxSetCurrent(primary), CUDA_SUCCESS);
     EXPECT_EQ(cuCtxPopCurrent(&popped), CUDA_SUCCESS);

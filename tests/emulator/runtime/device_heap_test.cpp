@@ -9,7 +9,8 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// Asks for `size` bytes `count` times; writes how often it got some. `then` is done with each address, in %rd4.
+/// Asks for `size` bytes `count` times and writes how often it got memory. `then` is PTX that uses each address, in
+/// %rd4.
 std::string kernel_that_allocates(const std::string& then = {}) {
   return R"(
     .extern .func (.param .b64 address) malloc(.param .b64 size);
@@ -48,7 +49,7 @@ class DeviceHeapTest : public RuntimeTest {
 TEST_F(DeviceHeapTest, HasEightMebibytesAtFirst) {
   const Program program(Program::with_ptx(kernel_that_allocates()));
   EXPECT_EQ(allocations(program, 1 << 20, 20), 8u);
-  EXPECT_EQ(allocations(program, 1 << 20, 1), 0u);  // what was not freed stays taken
+  EXPECT_EQ(allocations(program, 1 << 20, 1), 0u);  // memory that was not freed stays allocated
 }
 
 TEST_F(DeviceHeapTest, GrowsByItsLimitBeforeItIsUsed) {

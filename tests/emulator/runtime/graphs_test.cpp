@@ -10,7 +10,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// *where += what
+/// Does *where += what.
 const char* const kAdd = R"(
 .visible .entry kernel(.param .u64 where, .param .u32 what) {
   .reg .b64 %rd<2>; .reg .b32 %r<2>;
@@ -19,7 +19,7 @@ const char* const kAdd = R"(
   ret;
 })";
 
-/// *where -= 1; the condition is what is left
+/// Does *where -= 1; the condition is the result.
 const char* const kCountDown = R"(
 .extern .func cudaGraphSetConditional (.param .b64 handle, .param .b32 value);
 .visible .entry kernel(.param .u64 where, .param .u64 handle) {
@@ -70,7 +70,7 @@ class GraphTest : public RuntimeTest {
 };
 
 TEST_F(GraphTest, RunsItsNodesInTheOrderOfTheirDependencies) {
-  // Made in the wrong order: the kernel first, the fill that it depends on later.
+  // The nodes are made in the wrong order: first the kernel, then the fill that it depends on.
   const cudaGraphNode_t kernel = add_kernel(adding(value, 5));
   const cudaMemsetParams fill{value, 0, 100, 4, 1, 1};
   cudaGraphNode_t filled = nullptr, copied = nullptr, called = nullptr;
@@ -94,7 +94,7 @@ TEST_F(GraphTest, RunsItsNodesInTheOrderOfTheirDependencies) {
     EXPECT_EQ(value[2], 105u);
     value[2] = 0;
   }
-  // In a circle it could not run.
+  // With a circle the graph could not run.
   ASSERT_EQ(cudaGraphAddDependencies(graph, &called, &filled, nullptr, 1), cudaSuccess);
   cudaGraphExec_t none = nullptr;
   EXPECT_EQ(cudaGraphInstantiate(&none, graph, 0), cudaErrorInvalidValue);
@@ -151,7 +151,7 @@ TEST_F(GraphTest, CapturesSeveralStreams) {
   add(value + 1, 2, second);
   add(value + 2, 3, first);
   ASSERT_EQ(cudaEventRecord(join, second), cudaSuccess);
-  ASSERT_EQ(cudaStreamDestroy(second), cudaSuccess);  // its work is waited for below
+  ASSERT_EQ(cudaStreamDestroy(second), cudaSuccess);  // the program waits for its work below
   ASSERT_EQ(cudaStreamWaitEvent(first, join, 0), cudaSuccess);
   ASSERT_EQ(cudaMemcpyAsync(value + 3, value + 1, 4, cudaMemcpyDefault, first), cudaSuccess);
   EXPECT_EQ(value[0], 0u);

@@ -217,7 +217,7 @@ TEST_F(LaunchTest, CountsResidentBlocks) {
             cudaErrorCooperativeLaunchTooLarge);
 }
 
-// The function is reached by nothing but an address that another kernel of the module has stored.
+// The function can be reached only through an address that another kernel of the module has stored.
 TEST_F(LaunchTest, CallsFunctionsThatAnotherKernelTookTheAddressOf) {
   const Program program(Program::with_ptx(R"(
     .visible .global .align 8 .u64 variable[2];

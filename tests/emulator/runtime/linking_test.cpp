@@ -11,7 +11,7 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 const std::string kHead = ".version 9.0\n.target sm_100a\n.address_size 64\n";
-/// Writes what `answer`, which another module has, returns.
+/// Writes what `answer`, a function of another module, returns.
 const std::string kCaller = R"(
 .extern .func (.param .b32 result) answer();
 .visible .entry kernel(.param .u64 pointer) {
@@ -30,7 +30,7 @@ const std::string kAnswer = R"(
   ret;
 })";
 
-/// What nvcc -rdc=true makes: a wrapper that lists the containers of the objects.
+/// The result of nvcc -rdc=true: a wrapper that lists the containers of the objects.
 class LinkedProgram {
  public:
   explicit LinkedProgram(std::vector<std::string> containers) : containers_(std::move(containers)) {
@@ -83,7 +83,7 @@ class LinkingTest : public RuntimeTest {
   int* number_ = nullptr;
 };
 
-/// The device runtime's object holds PTX for later chips alone.
+/// The device runtime's object holds PTX for later chips only.
 std::string device_runtime() {
   return fatbin::ContainerBuilder()
       .add(fatbin::EntryKind::ptx, {121, fatbin::TargetKind::generic}, ".version 9.0\n.target sm_121\n")

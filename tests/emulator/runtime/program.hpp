@@ -35,7 +35,7 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Holds this PTX for sm_100a, and machine code with this many registers if any are given.
+  /// Holds this PTX for sm_100a, and machine code with this many registers unless that is 0.
   static std::string with_ptx(const std::string& body, uint32_t registers = 0) {
     fatbin::ContainerBuilder builder;
     builder.add(fatbin::EntryKind::ptx, kSm100a, ".version 9.0\n.target sm_100a\n.address_size 64\n" + body,
@@ -59,10 +59,10 @@ class Program {
   void** handle_ = nullptr;
 };
 
-/// The faults are wanted, so the exit status is to be that of the tests. Set before anything can read it.
+/// Faults are part of the tests, so the exit status must be that of the tests. This runs before anything can read it.
 inline const int keep_exit_status = setenv("STAGECRAFT_EXIT_STATUS", "program", 1);
 
-/// Starts every test on a fresh device without errors, and reads what the emulator says on stderr.
+/// Starts every test on a fresh device without errors, and captures what the emulator prints on stderr.
 class RuntimeTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -75,7 +75,7 @@ class RuntimeTest : public testing::Test {
     if (is_capturing_) testing::internal::GetCapturedStderr();
     cudaDeviceReset();
   }
-  /// What was said since the last call.
+  /// What was printed since the last call.
   std::string said() {
     std::string text = testing::internal::GetCapturedStderr();
     testing::internal::CaptureStderr();

@@ -7,7 +7,7 @@
 namespace stagecraft::emulator::runtime {
 namespace {
 
-/// How many of a plain finding and one that the chip tolerates count.
+/// How many are counted of a plain finding and of one that the chip tolerates.
 uint64_t counted(bool findings_are_errors) {
   Settings settings;
   settings.findings_are_errors = findings_are_errors;

@@ -8,7 +8,7 @@
 #include "emulator/runtime/exports/driver_functions.hpp"
 #include "program.hpp"
 
-// What nvcc --default-stream per-thread has programs call.
+// The functions that programs call when built with nvcc --default-stream per-thread.
 extern "C" {
 cudaError_t cudaMemcpyAsync_ptsz(void*, const void*, size_t, cudaMemcpyKind, cudaStream_t);
 cudaError_t cudaMemcpy_ptds(void*, const void*, size_t, cudaMemcpyKind);
@@ -185,7 +185,7 @@ TEST_F(StreamTest, ACaptureIsJoinedBeforeItEnds) {
 }
 
 TEST_F(StreamTest, AHostFunctionMayWaitForAnotherThread) {
-  // Through the driver, too: neither may hold the lock that the other thread needs.
+  // The driver's function does the same; neither may hold the lock that the other thread needs.
   const auto function = [](void* result) {
     std::thread([&] { *static_cast<cudaError_t*>(result) = cudaStreamQuery(nullptr); }).join();
   };
@@ -223,7 +223,7 @@ TEST_F(StreamTest, GivesThreadsTheirOwnStreamThroughTheDriverToo) {
             cudaSuccess);
   ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuStreamGetId", &plain, 12000, cudaEnableDefault, nullptr), cudaSuccess);
   EXPECT_NE(own, plain);
-  // A function that has no stream has one form.
+  // A function without a stream has one form.
   EXPECT_EQ(find_driver_function("cuMemAlloc", 13000, true), find_driver_function("cuMemAlloc", 13000));
 }
 
@@ -237,7 +237,7 @@ TEST_F(StreamTest, OrdersTheThreadsOwnStreamWithTheLegacyOneAndNoOther) {
   };
   const cudaEvent_t start = recorded_in_own();
   copy_up(other);
-  EXPECT_EQ(between(start, recorded_in_own()), 0);  // the other's copy is none of its business
+  EXPECT_EQ(between(start, recorded_in_own()), 0);  // the copy of the other thread does not delay it
   EXPECT_EQ(cudaMemcpyAsync_ptsz(host, device, kBytes, cudaMemcpyDeviceToHost, nullptr), cudaSuccess);
   const cudaEvent_t copied = recorded_in_own();
   EXPECT_GT(between(start, copied), 0);

@@ -1,4 +1,4 @@
-// Memory of the program's own making: pools, advice, mapped memory; and code that is loaded while it runs.
+// Pools, advice and mapped memory, and code that is loaded while the program runs.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -50,7 +50,7 @@ TEST_F(PoolTest, ManagedMemoryRemembersItsAdvice) {
   EXPECT_EQ(value, 0);
   EXPECT_EQ(cudaMemRangeGetAttribute(&value, 4, cudaMemRangeAttributePreferredLocation, managed, 4096), cudaSuccess);
   EXPECT_EQ(value, cudaInvalidDeviceId);
-  // As pages of the host.
+  // Managed memory holds zeros, as pages of the host do.
   EXPECT_EQ(*static_cast<int*>(managed), 0);
 }
 
@@ -81,7 +81,7 @@ TEST_F(VirtualMemoryTest, MapsOnePieceTwice) {
   EXPECT_EQ(cuMemsetD8(range, 1, 1), CUDA_ERROR_INVALID_VALUE);  // not accessible yet
   const CUmemAccessDesc access{properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   ASSERT_EQ(cuMemSetAccess(range, 2 * granularity, &access, 1), CUDA_SUCCESS);
-  // One piece for a copy across the seam, and the same bytes on both sides of it.
+  // A copy across the seam sees one piece, with the same bytes on both sides of the seam.
   ASSERT_EQ(cuMemsetD8(range + granularity - 4, 7, 8), CUDA_SUCCESS);
   char ends[2] = {};
   ASSERT_EQ(cuMemcpyDtoH(&ends[0], range + 3, 1), CUDA_SUCCESS);

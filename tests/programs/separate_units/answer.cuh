@@ -1,4 +1,4 @@
-// What answer.cu has for kernels of other units.
+// The functions and variables that answer.cu has for kernels of other units.
 #pragma once
 
 #include <cstdint>

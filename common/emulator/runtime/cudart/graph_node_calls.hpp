@@ -44,7 +44,7 @@ Kind& work_of_kind(GraphNode& node) {
   } else {
     auto* work = std::get_if<Kind>(&node.work);
     if (work == nullptr) {
-      throw ApiError(cudaErrorInvalidValue, fmt::format("the node is none that {}", kPurpose<Kind>));
+      throw ApiError(cudaErrorInvalidValue, fmt::format("the node is not one that {}", kPurpose<Kind>));
     }
     return *work;
   }

@@ -22,7 +22,7 @@ thread_local std::vector<CallConfiguration> call_configurations;
 Module* module_of(State& state, void** handle) {
   auto* module = reinterpret_cast<Module*>(handle);
   if (!state.modules.contains(module)) {
-    throw ApiError(cudaErrorInvalidResourceHandle, "the fat binary's handle is none that registration returned");
+    throw ApiError(cudaErrorInvalidResourceHandle, "the fat binary's handle is not one that registration returned");
   }
   return module;
 }

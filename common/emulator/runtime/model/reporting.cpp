@@ -47,7 +47,8 @@ void Reporter::report(const machine::Diagnostic& diagnostic) {
 
 void Reporter::tell_repetitions() {
   if (repeated_ == 0) return;
-  tell(fmt::format("stagecraft: findings that were told once came again in later launches, {} times\n", repeated_),
+  tell(fmt::format("stagecraft: findings that were reported once were repeated in later launches, {} times\n",
+                   repeated_),
        {{"kind", "repeated findings"}, {"count", repeated_}});
 }
 
