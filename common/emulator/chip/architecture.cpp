@@ -72,9 +72,9 @@ const Architecture* find_architecture(std::string_view name) {
 
 std::vector<std::string> architecture_names() { return {"b200", "h200"}; }
 
-const Latencies& latencies_of(const Architecture&) {
-  static const Latencies latencies;
-  return latencies;
+const Latencies& latencies_of(const Architecture& architecture) {
+  static const Latencies blackwell, hopper{.mma_macs_per_cycle = 2048};
+  return architecture.major < 10 ? hopper : blackwell;
 }
 
 }  // namespace stagecraft::emulator::machine
