@@ -1,5 +1,5 @@
-// The headers of other libraries that most sources of the emulator include, precompiled. Without this a build from nothing
-// takes half as long again. Sources still include what they use.
+// The headers of other libraries that most sources of the emulator include, precompiled. Without this a build from
+// nothing takes half as long again. Sources still include what they use.
 #include <fmt/format.h>
 
 #include <algorithm>

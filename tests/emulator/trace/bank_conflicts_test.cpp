@@ -91,7 +91,7 @@ class BankConflictsKernelTest : public machine::KernelTest {
 };
 
 TEST_F(BankConflictsKernelTest, AddsUpWhatEachLineDoes) {
-  // Twice, a column of a matrix of 32 columns, and its transpose; once an atomic, which is not counted.
+  // The kernel reads a column of a matrix of 32 columns twice, and its transpose; one atomic is not counted.
   run(R"(mov.u32 %r0, %tid.x; and.b32 %r0, %r0, 31; mov.u32 %r1, tile; mov.u32 %r4, 0;
     mad.lo.u32 %r2, %r0, 128, %r1; mad.lo.u32 %r3, %r0, 4, %r1;
     AGAIN:

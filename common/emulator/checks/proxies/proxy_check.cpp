@@ -215,7 +215,7 @@ void ProxyCheck::report_misaligned(const ClusterRecord& cluster, const AsyncOper
       fmt::format("the {} issued here reads {} from {}, shared address 0x{:x}, with {}", operation.what, matrix.name,
                   kernel.name_of_shared_byte(matrix.start), matrix.start, spell(matrix.layout));
   finding.details.push_back(fmt::format(
-      "the pattern of this swizzle begins anew every {} bytes, and the tile begins {} bytes behind that: with base "
+      "the pattern of this swizzle repeats every {} bytes, and the tile begins {} bytes after such a point: with base "
       "offset 0 (bits 51:49 of the descriptor) a tile must begin where the pattern does",
       period, beyond));
   finding.likely_cause = fmt::format(

@@ -52,7 +52,7 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
                        "with cp.async.bulk.wait_group.read, and then tell the others by a barrier");
     case AsyncCompletion::copy_group:
       return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
-             "behind that";
+             "that follows it";
     case AsyncCompletion::warpgroup:
       return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
              "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";

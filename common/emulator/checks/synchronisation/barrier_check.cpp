@@ -122,7 +122,7 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
     finding.likely_cause =
         "the cluster barrier between the two is arrived at with .relaxed, and no fence.mbarrier_init stands between "
         "the initialisation and the arrival";
-    finding.tolerated = "kernels of CUTLASS for sm_100 initialise some barriers behind that fence";
+    finding.tolerated = "kernels of CUTLASS for sm_100 initialise some barriers after that fence";
   }
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }

@@ -71,8 +71,8 @@ void check_stream_attribute(cudaLaunchAttributeID attribute) {
     case cudaLaunchAttributeMemSyncDomain: return;
     default:
       throw ApiError(cudaErrorInvalidValue, fmt::format("attribute {} is none of a stream; those are access policy "
-                                                        "window, synchronization policy, priority and memory "
-                                                        "synchronization domains",
+                                                        "window, synchronisation policy, priority and memory "
+                                                        "synchronisation domains",
                                                         static_cast<int>(attribute)));
   }
 }

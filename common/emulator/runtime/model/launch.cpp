@@ -358,7 +358,7 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
       default:
         throw ApiError(cudaErrorNotSupported,
                        fmt::format("launch attribute {} is not supported by the emulated GPU; supported are cluster "
-                                   "dimension, cooperative, programmatic stream serialization and those that only tune",
+                                   "dimension, cooperative, programmatic stream serialisation and those that only tune",
                                    static_cast<int>(attribute.id)));
     }
   }

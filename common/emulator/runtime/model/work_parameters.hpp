@@ -16,7 +16,7 @@ cudaMemsetParams parameters_of(const FillWork& work);
 /// `attributes` are those of the launch. Throws ApiError.
 KernelWork kernel_work(State& state, const cudaKernelNodeParams& parameters,
                        const std::vector<cudaLaunchAttribute>& attributes);
-/// Of a node that launches a kernel; the array of arguments belongs to the node.
+/// The parameters of a node that launches a kernel. The array of arguments belongs to the node.
 cudaKernelNodeParams kernel_parameters_of(State& state, GraphNode& node);
 
 AllocateWork allocate_work(State& state, cudaMemAllocNodeParams& parameters);

@@ -1,4 +1,4 @@
-// Which wait a deadlock is blamed on, and with what words, when several sleep.
+// Tests which of several waits a deadlock is blamed on, and with which words.
 #include "emulator/checks/reporting/report.hpp"
 #include "fixtures/kernel_fixture.hpp"
 
@@ -10,8 +10,8 @@ using machine::LaunchResult;
 
 class DeadlockTest : public machine::KernelTest {
  protected:
-  /// Runs `body` after thread 0 has initialised eight mbarriers with these counts; %r1 is the thread, %r2 its warp. The
-  /// text of the one report, after it was seen to be of a deadlock.
+  /// Runs `body` after thread 0 has initialised eight mbarriers with these counts; %r1 is the thread, %r2 its warp.
+  /// Expects one report, of a deadlock, and returns its text.
   std::string report_of(const std::string& body, uint32_t threads, const std::vector<uint32_t>& counts) {
     std::string text = "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; setp.eq.u32 %p0, %r1, 0;\n";
     for (size_t i = 0; i < counts.size(); ++i) {
@@ -42,7 +42,7 @@ class DeadlockTest : public machine::KernelTest {
 
 TEST_F(DeadlockTest, BlamesTheMbarrierAndNotTheClusterBarrierThatItsWaiterDoesNotReach) {
   cluster = {2, 1, 1};
-  // Lane 0 of each block waits for a slot that nobody gives back; the others are at the cluster barrier already.
+  // Lane 0 of each block waits for a slot that nobody releases; the others are at the cluster barrier already.
   const std::string text = report_of("@!%p0 bra LAST;\n" + wait(2, 1, "FIRST") + wait(2, 0, "SECOND") +
                                          "LAST: barrier.cluster.arrive; barrier.cluster.wait;\n",
                                      64, {1, 1, 1});
@@ -65,7 +65,7 @@ TEST_F(DeadlockTest, FollowsAChainOfWaitsToItsEnd) {
 }
 
 TEST_F(DeadlockTest, BlamesTheSlotOfWhoBringsTheOtherHalfOfTheBytes) {
-  // Warps 1 and 2 bring half of each round's bytes; warp 2 waits for a slot of its own, which nobody gives back.
+  // Warps 1 and 2 bring half of each round's bytes; warp 2 waits for a slot of its own, which nobody releases.
   const auto half = [](const std::string& announce) {
     return "setp.eq.u32 %p3, %r4, 0;\n" + announce +
            "@%p3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n";
@@ -98,7 +98,7 @@ TEST_F(DeadlockTest, SaysThatTheOtherSideHasEndedARoundEarly) {
 }
 
 TEST_F(DeadlockTest, FollowsAnArrivalThatAnOperationMade) {
-  // Warp 0 arrives through cp.async, then waits for what nobody gives; warp 1 waits for its next arrival.
+  // Warp 0 arrives through cp.async, then waits for an arrival that nobody makes; warp 1 waits for its next arrival.
   const std::string text =
       report_of(if_warp(0, "cp.async.mbarrier.arrive.noinc.shared.b64 [bar];\n" + wait(1, 1, "A") + wait(1, 0, "B")) +
                     wait(0, 0, "C") + wait(0, 1, "D") + "END:\n",
@@ -114,7 +114,7 @@ TEST_F(DeadlockTest, BlamesTheBarrierThatOneLaneOfAWarpWaitsFor) {
 }
 
 TEST_F(DeadlockTest, BlamesAnElectionInABranchThatOneLaneTakes) {
-  // The lanes of warp 0 meet at two places; warp 1 waits for an arrival that would come behind them.
+  // The lanes of warp 0 meet at two places; warp 1 waits for an arrival that would follow them.
   const std::string text = report_of(
       if_warp(0, "@!%p0 bra MEET;\nelect.sync _|%p3, 0xffffffff;\nMEET: bar.warp.sync 0xffffffff;\n" + arrive(0)) +
           wait(0, 0, "A") + "END:\n",
@@ -140,7 +140,7 @@ TEST_F(DeadlockTest, AsksForParityOneWhereBothSidesWaitForTheFirstArrival) {
 }
 
 TEST_F(DeadlockTest, SaysThatAPhaseEndedBeforeAnybodyWaitedForIt) {
-  // Warp 0 gives back a slot that was never filled; warp 1 has yet to take it for the first time, with parity 1.
+  // Warp 0 releases a slot that was never filled; warp 1 has yet to take it for the first time, with parity 1.
   expect_words(
       report_of(if_warp(0, arrive(0) + "bar.sync 0;\n") + "bar.sync 0;\n" + wait(0, 1, "A") + "END:\n", 64, {32}),
       {"waits for bar[0] to complete phase 1", "bar[0] completed phase 0 before anybody waited for it",

@@ -1,5 +1,5 @@
-// Clocks that keep one time for a warp, and histories that bytes share: that they say of each lane and byte what lists
-// of single ones would.
+// Clocks keep one time for a warp, and bytes share histories. These tests compare them with lists for each single lane
+// and byte.
 #include "emulator/checks/ordering/shadow_memory.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(ShadowMemoryTest, KeepsBytesTogetherUntilTheyAreAccessedApart) {
   const PastAccess first{0, 1, 1, PastAccess::kWrites}, second{1, 1, 1, PastAccess::kWrites};
   EXPECT_EQ(write(shadow, 2048, 512, 512, first), (std::vector<RunOfCells>{{2048, 32, 16}}));
   EXPECT_EQ(write(shadow, 2052, 2, 2, second), (std::vector<RunOfCells>{{2052, 1, 2}}));
-  // A third sees the three parts that this has made of the row.
+  // A third range sees the three parts into which this has divided the row.
   EXPECT_EQ(write(shadow, 2048, 16, 16, first), (std::vector<RunOfCells>{{2048, 2, 2}, {2052, 1, 2}, {2054, 5, 2}}));
 }
 

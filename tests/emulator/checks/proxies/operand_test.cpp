@@ -1,4 +1,4 @@
-// The operands of the tensor core in shared memory: who writes them, and how they lie there.
+// The operands of the tensor core in shared memory: which threads or copies write them, and in which layout.
 #include "emulator/engines/copies/tensor_map.hpp"
 #include "fixtures/tensor_core_fixture.hpp"
 
@@ -14,7 +14,7 @@ class OperandTest : public TensorCoreTest {
                "mov.u32 %r3, a; mad.lo.u32 %r3, %thread, 4, %r3; st.shared.u32 [%r3], %thread;\nfence.proxy.async;\n") +
            "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;
   }
-  /// All threads write B, which `b` describes and which begins `offset` bytes behind `b`; thread 0 multiplies.
+  /// All threads write B, which `b` describes and which begins `offset` bytes after `b`; thread 0 multiplies.
   static std::string multiply_written_b(uint64_t b, uint32_t offset) {
     return start(1, 1,
                  fmt::format("mov.u32 %r3, b; mad.lo.u32 %r3, %thread, 16, %r3; st.shared.v4.u32 [%r3+{}], {{%thread, "
@@ -101,7 +101,7 @@ TEST_F(OperandTest, MustNotBeOverwrittenBeforeTheCommitIsObserved) {
 }
 
 TEST_F(OperandTest, AreNotFreedByAnArrivalOfTheThreadThatMultiplies) {
-  // In place of the commit the thread arrives itself, which says nothing of the tensor core.
+  // In place of the commit the thread arrives itself, which says nothing about the tensor core.
   const std::string refill = wait(1, 0, "FREE") + kCopy;
   const std::string wrong =
       with(multiply_copied(refill), commit(1), "mbarrier.arrive.shared.b64 _, [bar+8];\n") + "nanosleep.u32 10000;\n";
@@ -162,7 +162,7 @@ TEST_F(OperandTest, MustBeginWhereTheirSwizzleDoesWhenThreadsWriteThem) {
 }
 
 TEST_F(OperandTest, MayBeginAnywhereInTheSwizzleOfTheirCopy) {
-  // Which takes the pattern from the address, as the tensor core does.
+  // The copy takes the pattern from the address, as the tensor core does.
   use_map(3, 128);
   expect_silence(run(multiply_tensor(swizzled_operand(2), 128, 384), kTwoWarps));
   use_map(2, 64);

@@ -1,4 +1,4 @@
-// What threads write, and asynchronous units read or overwrite: the fences between the proxies.
+// Tests the fences between the proxies: threads write, and asynchronous engines read or overwrite.
 #include "fixtures/race_fixture.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -55,7 +55,7 @@ TEST_F(ProxyTest, DoesNotTakeOneLanesFenceForThoseOfTheOthers) {
   const std::string elected = "setp.eq.u32 %p1, %lane, 0;\n@%p1 fence.proxy.async;\n";
   expect_one(run(with(kStore, kFence, elected)), "missing proxy fence",
              {"tile+0x4", "the fence.proxy.async at f.cu:3 is executed by lane 0 only", "every thread that writes"});
-  // Unless that lane knows what the others have written.
+  // It is right when that lane knows what the others have written.
   expect_silence(run(with(kStore, kFence, "bar.warp.sync 0xffffffff;\n" + elected)));
 }
 
@@ -88,7 +88,7 @@ ld.shared.u32 %r1, [%own];
 }
 
 TEST_F(ProxyTest, AsksForNoFenceBetweenReadsAndTheNextCopy) {
-  // What consumers have read is refilled once they have arrived: the order is enough.
+  // A stage is refilled after its consumers have arrived: the order is enough.
   const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 1;
 @%first mbarrier.init.shared.b64 [bar+8], 32;
 @%first fence.mbarrier_init.release.cluster;
@@ -135,7 +135,8 @@ DONE:
              {"cp.async issued by", "f.cu:2", "f.cu:6", "after its wait for the copy"});
 }
 
-// The units access a barrier in the generic proxy: its initialisation must come before, and needs no proxy fence.
+// The engines access a barrier through the generic proxy: its initialisation must come before, and needs no proxy
+// fence.
 TEST_F(ProxyTest, FindsABarrierWhoseInitialisationIsNotOrderedBeforeACopy) {
   const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 1;
 @%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;

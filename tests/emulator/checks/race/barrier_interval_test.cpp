@@ -1,4 +1,4 @@
-// Accesses that are put off until another one may race with them.
+// Tests the accesses that the race check defers until another one may race with them.
 #include "emulator/checks/race/page_ledger.hpp"
 #include "fixtures/race_fixture.hpp"
 
@@ -34,7 +34,7 @@ std::string rounds(uint32_t count, const std::string& work, const std::string& e
 constexpr uint32_t kMoreThanFit = 10000;
 
 TEST_F(BarrierIntervalTest, RemembersMoreReadsThanItPutsOff) {
-  // What warp 1 writes at the end has been read in early rounds only.
+  // Warp 1 writes at the end what was read in early rounds only.
   const std::string read = R"(min.u32 %r4, %r1, 200; add.u32 %r4, %r4, %lane; mad.lo.u32 %r4, %r4, 4, %r9;
     ld.shared.u32 %r5, [%r4];)";
   expect_silence(run(rounds(kMoreThanFit, read, "st.shared.u32 [%own+1024], %lane;")));
@@ -45,7 +45,7 @@ TEST_F(BarrierIntervalTest, RemembersMoreReadsThanItPutsOff) {
 }
 
 TEST_F(BarrierIntervalTest, RemembersWhichBytesWereRead) {
-  // Of each word the first byte.
+  // Reads the first byte of each word.
   const std::string read = R"(min.u32 %r4, %r1, 200; add.u32 %r4, %r4, %lane; mad.lo.u32 %r4, %r4, 4, %r9;
     ld.shared.u8 %r5, [%r4];)";
   expect_silence(run(rounds(kMoreThanFit, read, "st.shared.u8 [%own+1], %lane;")));
@@ -60,7 +60,7 @@ TEST_F(BarrierIntervalTest, RemembersWhoAddedWhere) {
   expect_one(run(body), "race", {"reads tile+0xc", "warp 0 [all lanes] writes it", line_of(body, "red.shared")});
 }
 
-/// Warp 0 works in its own half of the tile, warp 1 in the other; `between` stands between two uses of a word by
+/// Warp 0 works in its own half of the tile, warp 1 in the other; `between` is put between two uses of a word by
 /// different lanes of a warp.
 std::string own_halves(const std::string& between) {
   return fmt::format(R"(mul.lo.u32 %r4, %warp, 2048; add.u32 %r4, %r4, %own; mov.u32 %r6, 0;
@@ -87,15 +87,15 @@ TEST_F(BarrierIntervalTest, LetsWarpsWorkOnWhatIsTheirOwn) {
 }
 
 TEST_F(BarrierIntervalTest, StillKnowsWhatWasInOrderWhenItMustLookAtIt) {
-  // The last line has all looked at that was put off, and races with one of it.
+  // The last line makes the check look at all deferred accesses, and races with one of them.
   const std::string body = own_halves("bar.warp.sync 0xffffffff;") + "\nld.shared.u32 %r5, [%r4+8];\n";
   expect_silence(run(body));
   expect_one(run(body + "st.shared.u32 [%r4], %lane;"), "race", {"f.cu:14", "f.cu:13"});
 }
 
 TEST_F(BarrierIntervalTest, KnowsWhatWasInOrderInTheMiddleOfAnAccess) {
-  // The lanes read in three pages, of which the second has what others of them have written before; the last line has
-  // that looked at.
+  // The lanes read in three pages. Other lanes have written in the second one before; the last line makes the check
+  // look at that.
   expect_silence(run(R"(st.shared.u32 [%own+1024], %thread;
     bar.warp.sync 0xffffffff;
     mov.u32 %r1, tile; mad.lo.u32 %r1, %thread, 96, %r1;
@@ -148,7 +148,7 @@ class PageLedgerTest : public testing::Test {
   static constexpr uint32_t kPage = 1024, kWords = 2;  // log2 of the bytes of a word
 
   PageLedgerTest() { ledger_.begin(kPage, kWords); }
-  /// By lanes that lie `step` bytes apart, from `begin` on.
+  /// Makes an access by lanes that are `step` bytes apart, from `begin` on.
   bool access(bool writes, uint32_t begin, uint32_t step, LedgerEntry entry, machine::LaneMask lanes = 0xffffffffu,
               uint32_t bytes = 4) {
     std::array<uint32_t, machine::kWarpSize> addresses;

@@ -1,4 +1,4 @@
-// The checks of a grid that runs in parts: on one thread or many they tell the same, in the same order.
+// Tests the checks of a grid that runs in parts: on one thread or many, the reports are the same, in the same order.
 #include <atomic>
 
 #include "fixtures/race_fixture.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 class PartsTest : public RaceTest {
  protected:
-  /// What is told of a launch of so many blocks, in parts on 1, 2 and 4 threads: that must all be the same.
+  /// Launches so many blocks, in parts on 1, 2 and 4 threads. The reports must all be the same.
   machine::LaunchResult run_in_parts(const std::string& body, uint32_t blocks, uint32_t block_threads = 64) {
     machine::LaunchResult first;
     for (const uint32_t count : {1u, 2u, 4u}) {
@@ -46,12 +46,12 @@ setp.eq.u32 %p0, %warp, 0;
 @%p0 st.shared.u32 [%other], %r2;
 @!%p0 ld.shared.u32 %r3, [%other];
 )";
-/// A loop of so many rounds of 3 instructions.
+/// Returns a loop of so many rounds of 3 instructions.
 std::string loop(uint32_t rounds, const std::string& name) {
   return fmt::format("mov.u32 %r4, {0}; {1}: sub.u32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra {1};\n", rounds,
                      name);
 }
-/// Only of the block with this number.
+/// Makes only the block with this number execute `body`.
 std::string only_of(uint32_t block, const std::string& name) {
   return fmt::format("mov.u32 %r5, %ctaid.x; setp.ne.u32 %p2, %r5, {}; @%p2 bra {};\n", block, name);
 }
@@ -64,7 +64,7 @@ TEST_F(PartsTest, HaveChecksOfTheirOwn) {
   threads = 2;
   run(kRace, {.blocks = kBlocks});
   EXPECT_EQ(parts_with_checks, 16u);
-  // A grid whose blocks may wait for each other has them once.
+  // A grid whose blocks may wait for each other has one set of checks.
   parts_with_checks = 0;
   run(kRace + "atom.global.add.u32 %r6, [%out], 1;\n", {.blocks = kBlocks});
   EXPECT_EQ(parts_with_checks, 1u);
@@ -76,7 +76,7 @@ TEST_F(PartsTest, TellOnceWhatEachOfThemFinds) {
 }
 
 TEST_F(PartsTest, TellWhatTheyFindInTheOrderOfVirtualTime) {
-  // Block 0 comes to its race last, block 30 first.
+  // Block 0 reaches its race last, block 30 first.
   std::string body;
   const auto race_of = [&](uint32_t block, uint32_t rounds) {
     const std::string label = fmt::format("NOT_{}", block);
@@ -89,8 +89,8 @@ TEST_F(PartsTest, TellWhatTheyFindInTheOrderOfVirtualTime) {
 }
 
 TEST_F(PartsTest, DoNotTellWhatWasFoundAfterAnotherWasStopped) {
-  // On one thread block 0 runs to its end before block 9 begins, which in virtual time is stopped long before. What
-  // block 20 finds is earlier still.
+  // On one thread block 0 runs to its end before block 9 begins, which in virtual time is stopped long before. The
+  // finding of block 20 is earlier still.
   const std::string trap = only_of(9, "NOT_9") + loop(3000, "AGAIN_9") + "trap;\nNOT_9:\n";
   const std::string late = only_of(0, "NOT_0") + loop(20000, "AGAIN_0") + kRace + "NOT_0:\n";
   const std::string early = only_of(20, "NOT_20") + kRace + "NOT_20:\n";
@@ -100,7 +100,7 @@ TEST_F(PartsTest, DoNotTellWhatWasFoundAfterAnotherWasStopped) {
   EXPECT_EQ(sources_of(result), (std::vector{fmt::format("f.cu:{}", lines - 1), line_of(body, "trap;")}))
       << text_of(result);
   EXPECT_TRUE(result.stopped);
-  // Without the trap all is told.
+  // Without the trap, everything is reported.
   EXPECT_EQ(run_in_parts(without(body, "trap;\n"), kBlocks).diagnostics.size(), 2u);
 }
 

@@ -94,7 +94,7 @@ TEST_F(RaceTest, NamesTheLanesThatNobodySpokeForWhereAllReadTheSame) {
 }
 
 TEST_F(RaceTest, FindsAProducerThatDoesNotWait) {
-  // It waits for its own copy, so that nothing but the reads is in the way of the next.
+  // It waits for its own copy, so that only the reads can conflict with the next.
   const auto result = run(slot("", wait(0, "%r6", "C") + kRead, 1) + "\n" + "@!%first bra OUT;\n" + wait(0, "0", "W") +
                           kCopy + wait(0, "1", "V") + "OUT:\n");
   expect_one(result, "race", {"does not wait until the reads of the slot are over"});
@@ -152,7 +152,7 @@ TEST_F(RaceTest, FindsAMissingWaitGroupBeforeReuse) {
 }
 
 TEST_F(RaceTest, TakesTheYoungestGroupsForPending) {
-  // Two stores from two places; all but one have read, and the first place is written again.
+  // Two stores from two places: all stores but one have read, and the first place is written again.
   const std::string body =
       "@!%first bra DONE;\n"
       "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n"
@@ -171,7 +171,7 @@ TEST_F(RaceTest, FindsAStoreThatItsBlockDoesNotOutlive) {
   const auto run_with = [&](const char* wait) { return run(fmt::format(fmt::runtime(body), wait)); };
   expect_silence(run_with("cp.async.bulk.wait_group.read 0;\n"));
   expect_one(run_with(""), "missing wait", {"f.cu:2", "has read its shared memory", "wait_group.read 0"});
-  // However long the block goes on.
+  // It is missing however long the block runs.
   expect_one(run_with("cp.async.bulk.wait_group.read 1;\nnanosleep.u32 100000;\n"), "missing wait", {"f.cu:4"});
 }
 
@@ -272,7 +272,7 @@ TEST_F(RaceTest, ReportsMisusedBarriersByName) {
 }
 
 TEST_F(RaceTest, SaysThatTooFewBytesAreAnnounced) {
-  // Two copies bring 128 bytes each; warp 1 reads those of the second.
+  // Two copies bring 128 bytes each; warp 1 reads the bytes of the second.
   const auto read_after = [](uint32_t announced) {
     return kInit + "setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra END;\n" +
            fmt::format("mbarrier.arrive.expect_tx.shared.b64 _, [bar], {};\n", announced) +

@@ -1,4 +1,4 @@
-// Kernels made at random, and what of them races found by comparing every access with every other.
+// Compares the race check with a comparison of every access with every other, on random kernels.
 #include <map>
 #include <random>
 #include <regex>
@@ -94,8 +94,8 @@ struct Access {
   bool writes, strong;
 };
 
-/// Of the threads of one warp that access a byte in one instruction: whether they are several, and all wrote it in an
-/// earlier instruction, each to go on with what it wrote.
+/// Whether several threads of one warp access a byte in one instruction, and all of them wrote it in an earlier one,
+/// each to go on with what it wrote.
 bool wrote_it(const std::vector<Access>& together, const std::vector<Access>& before, uint64_t executed) {
   return together.size() > 1 && std::all_of(together.begin(), together.end(), [&](const Access& now) {
            return std::any_of(before.begin(), before.end(), [&](const Access& access) {
@@ -104,8 +104,8 @@ bool wrote_it(const std::vector<Access>& together, const std::vector<Access>& be
          });
 }
 
-/// Two accesses of a byte race unless both read or both are strong, one thread makes them, or a barrier of the block,
-/// or of their warp, stands between.
+/// Two accesses of a byte race unless both read or both are strong, one thread makes them, or a barrier of the block
+/// or of their warp separates them.
 Pairs races_of(const Program& program) {
   Pairs races;
   std::map<uint32_t, std::vector<Access>> bytes;  // since the last barrier of the block

@@ -4,7 +4,7 @@
 namespace stagecraft::emulator::checks {
 namespace {
 
-/// Each thread writes its word and reads that of the thread `distance` further; `between` stands between the two.
+/// Each thread writes its word and reads that of the thread `distance` further; `between` is put between the two.
 std::string exchange(uint32_t distance, const std::string& between) {
   return fmt::format(
       "st.shared.u32 [%own], %thread;\n{}\nxor.b32 %other, %thread, {};\nmov.u32 %r1, tile;\n"
@@ -39,7 +39,7 @@ TEST_F(RaceTest, TakesNoOtherMeetingOfLanesForASyncwarp) {
 }
 
 TEST_F(RaceTest, OrdersTheLanesOfEachTileThatSynchronises) {
-  // In one instruction, with a mask for each half of the warp.
+  // The halves synchronise in one instruction, with a mask for each.
   const std::string tiles = "setp.lt.u32 %p1, %lane, 16; selp.b32 %r4, 0x0000ffff, 0xffff0000, %p1; bar.warp.sync %r4;";
   expect_silence(run(exchange(1, tiles)));
   expect_one(run(exchange(16, tiles)), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
@@ -86,7 +86,7 @@ TEST_F(RaceTest, TellsOfWarpsThatWriteTheSameValueThatTheChipToleratesIt) {
     EXPECT_EQ(tolerated(who + "mov.u32 %r1, 7;\n@%p1 st.shared.u32 [tile], %r1;"), "both write the same value");
     EXPECT_EQ(tolerated(who + "@%p1 st.shared.u32 [tile], %warp;"), "");
   }
-  // What is read may depend on who comes first elsewhere, so that is told as ever.
+  // What is read may depend on who comes first elsewhere, so that is reported as always.
   EXPECT_EQ(tolerated("mov.u32 %r1, 7;\n@%first st.shared.u32 [tile], %r1;\nbar.sync 0;\nsetp.eq.u32 %p1, %warp, 0;\n"
                       "@%p1 ld.shared.u32 %r2, [tile];\n@!%p1 st.shared.u32 [tile], %r1;\n"),
             "");
@@ -216,7 +216,7 @@ TEST_F(RaceTest, TakesAnExitForAnArrivalAtABarrierOfAllThreads) {
       "setp.eq.u32 %p1, %warp, 0;\n@%p1 bra READ;\nst.shared.u32 [%own], %thread;\nret;\nREAD:\nbar.sync 0;\n"
       "ld.shared.u32 %r1, [%own+128];\n";
   expect_silence(run(body));
-  // A barrier with a count waits for those who come.
+  // A barrier with a count waits for the threads that arrive.
   expect_one(run(with(body, "bar.sync 0;", "bar.sync 0, 32;")), "race", {"f.cu:3", "f.cu:7"});
   expect_silence(run(with(body, "bar.sync 0;", "barrier.cluster.arrive;\nbarrier.cluster.wait;")));
 }

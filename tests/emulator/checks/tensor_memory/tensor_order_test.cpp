@@ -1,4 +1,4 @@
-// Accesses to tensor memory: what must be waited for, and what must be fenced.
+// Tests accesses to tensor memory: which must be waited for, and which must be fenced.
 #include "fixtures/tensor_core_fixture.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -14,8 +14,8 @@ class TensorOrderTest : public TensorCoreTest {
   static inline const std::string kAfter = "tcgen05.fence::after_thread_sync;\n";
   static inline const std::string kArrive = "mbarrier.arrive.shared.b64 _, [bar+8];\n";
 
-  /// The last warp multiplies twice into one accumulator; four warps load what it holds each time. Barrier 0 tells that
-  /// it is full, barrier 1, which all loading threads arrive on, that it is free.
+  /// The last warp multiplies twice into one accumulator; four warps load what it holds each time. Barrier 0 says that
+  /// it is full; barrier 1, which all loading threads arrive on, says that it is free.
   static std::string two_rounds() {
     return start(1, 128) + "setp.lt.u32 %p1, %warp, 4;\n@%p1 bra LOAD;\nsetp.ne.u32 %p1, %lane, 0;\n@%p1 bra DONE;\n" +
            descriptors() + multiply() + commit(0) + wait(1, 0, "FREE") +
@@ -31,7 +31,7 @@ TEST_F(TensorOrderTest, IsSilentWhenAnAccumulatorIsHandedToAndFro) {
     expect_silence(run(two_rounds(), kFiveWarps, seed_of_run));
 }
 
-// As ThunderKittens' attention does it: tcgen05.ld, st and their waits are operations of the warp as a whole.
+// ThunderKittens' attention relies on this: tcgen05.ld, st and their waits are operations of the warp as a whole.
 TEST_F(TensorOrderTest, LetsOneLaneTellOfTheLoadsOfItsWarp) {
   std::string one = with(two_rounds(), kArrive, "setp.eq.u32 %p2, %lane, 0;\n@%p2 " + kArrive);
   one = with(one, "[bar+8], 128;", "[bar+8], 4;");
@@ -106,7 +106,7 @@ TEST_F(TensorOrderTest, FollowsRelaxedBarriersBetweenTheFencesOfTcgen05) {
              {"reads columns 0 to 3"});
 }
 
-// As the blocks of a pair end in DeepGEMM.
+// The blocks of a pair end like this in DeepGEMM.
 TEST_F(TensorOrderTest, FollowsARelaxedClusterBarrierToTheDeallocation) {
   const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";
   const std::string right = start(1, 1) + kLoad + kWaitLoad + before +
@@ -272,7 +272,7 @@ ld.shared.u32 %r15, [address];
   expect_one(run(wrong, kTwoWarps), "race",
              {"reads address", line_of(wrong, "// unordered"), line_of(wrong, "tcgen05.alloc"),
               "the address of tensor memory is there once tcgen05.alloc has stored it"});
-  // And one that reads too early.
+  // Here it reads too early.
   const std::string early = "ld.shared.u32 %r15, [address];\n" + kLoad;
   expect_one_fault(run(early, {.threads = 32}), "illegal address",
                    {"this looks like a word of shared memory that was not written yet"});

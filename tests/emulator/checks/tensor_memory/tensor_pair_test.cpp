@@ -1,4 +1,4 @@
-// Two blocks whose tensor cores work together (cta_group::2), under the checks: what is theirs is watched in both.
+// Two blocks whose tensor cores work together (cta_group::2), under the checks: both blocks are checked.
 #include <array>
 
 #include "emulator/trace/timeline.hpp"
@@ -27,7 +27,7 @@ class TensorPairTest : public TensorCoreTest {
     const std::string text = with(of_pairs(start(1, 1)), "bar.sync 0;\n", kMeet) + descriptors();
     return with(text, fmt::format("%r14, {};", alone.bits()), fmt::format("%r14, {};", pair.bits()));
   }
-  /// One thread of the block of this rank goes on; the others of both blocks go to WAIT.
+  /// Lets one thread of the block of this rank continue; all others of both blocks go to WAIT.
   static std::string one_thread_of(uint32_t rank) {
     return fmt::format("setp.ne.u32 %p1, %rank, {}; @%p1 bra WAIT;\n@!%first bra WAIT;\n", rank);
   }
