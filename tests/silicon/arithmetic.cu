@@ -112,9 +112,40 @@ void measure(const std::string& name, const char* text, double lanes) {
   const double published = lanes == 0 ? 0 : 128 / lanes;
   report(name + " issue, 1 warp", cycles_per_step<Independent<Operation>>(32), "cycles per warp instruction",
          std::string(text) + ", 8 independent chains, one warp");
-  report(name + " issue, 4 warps a sub-partition", scaled(cycles_per_step<Independent<Operation>>(512), 0.25),
-         "cycles per warp instruction and sub-partition", std::string(text) + ", 8 independent chains, 16 warps of one SM",
-         published);
+  for (const int warps : {1, 2, 4})
+    report(name + " issue, " + std::to_string(warps) + (warps == 1 ? " warp" : " warps") + " a sub-partition",
+           scaled(sm_cycles_per_step<Independent<Operation>>(warps * 128), 4),
+           "cycles per warp instruction and sub-partition",
+           std::string(text) + ", 8 independent chains, all sub-partitions of one SM busy", published);
+}
+
+/// Two operations in turn, each on chains of its own: do their pipes work at the same time?
+template <typename First, typename Second>
+struct Mixed {
+  Independent<First> first;
+  Independent<Second> second;
+  __device__ Mixed(uint32_t seed, uint8_t* shared) : first(seed, shared), second(seed, shared) {}
+  __device__ void step(int i) {
+    if (i % 2 == 0) first.step(i / 2);
+    else second.step(i / 2);
+  }
+  __device__ uint32_t result() { return first.result() + second.result(); }
+};
+template <typename First, typename Second>
+void mix(const char* name) {
+  report(std::string("issue of ") + name + " in turn, 4 warps a sub-partition",
+         scaled(sm_cycles_per_step<Mixed<First, Second>>(512), 4), "cycles per warp instruction and sub-partition",
+         "8 independent chains of each");
+}
+BENCHMARK(mixes) {
+  mix<FmaF32, Lop3>("fma.f32 and lop3");
+  mix<FmaF32, MadLo>("fma.f32 and mad.lo.u32");
+  mix<FmaF32, FmaF64>("fma.f32 and fma.f64");
+  mix<FmaF32, FmaF16x2>("fma.f32 and fma.f16x2");
+  mix<FmaF32, Ex2>("fma.f32 and ex2");
+  mix<MadLo, Lop3>("mad.lo.u32 and lop3");
+  mix<Popc, Ex2>("popc and ex2");
+  mix<ShflBfly, Lop3>("shfl and lop3");
 }
 
 BENCHMARK(integer) {
@@ -260,6 +291,21 @@ __global__ void switch_ways(Span* spans, uint32_t* sink, int ways, int rounds) {
   if (x == 0x12345678) sink[0] = x;
 }
 
+/// All lanes make the same number of turns.
+__global__ void uniform_loop(Span* spans, uint32_t* sink, int turns) {
+  uint32_t x = threadIdx.x;
+  uint64_t start = 0, stop = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    start = cycles();
+#pragma unroll 1
+    for (int turn = 0; turn < turns; ++turn) asm volatile("mad.lo.u32 %0, %0, %0, 7;" : "+r"(x));
+    stop = cycles();
+  }
+  if (lane() == 0) spans[0] = {start, stop};
+  if (x == 0x12345678) sink[0] = x;
+}
+
 BENCHMARK(branches) {
   report("path of 12 mads", cycles_per_step<Branches<Branch::kNone>, 4, 12>(32), "cycles", "dependent, no branch");
   report("if and else around 12 mads, all lanes agree", cycles_per_step<Branches<Branch::kUniform>, 4, 12>(32), "cycles",
@@ -271,6 +317,13 @@ BENCHMARK(branches) {
   DeviceArray<Span> spans(1);
   DeviceArray<uint32_t> sink(32);
   const int rounds = 256;
+  std::vector<double> uniform;
+  for (int i = 0; i < 21; ++i) {
+    uniform_loop<<<1, 32>>>(spans.data(), sink.data(), 1024);
+    finish_kernel("uniform_loop");
+    uniform.push_back(span_cycles(spans.to_host(), 1) / 1024);
+  }
+  report("loop with one mad", uniform, "cycles per turn", "all lanes make the same number of turns");
   for (const int groups : {1, 2, 4, 8, 16, 32}) {
     std::vector<double> samples;
     for (int i = 0; i < 21; ++i) {
@@ -323,8 +376,10 @@ BENCHMARK(mma_sync) {
   const char* how = "mma.sync m16n8k16 bf16 to f32";
   report("mma.sync m16n8k16 latency", cycles_per_step<MmaSync<1>>(32), "cycles", std::string(how) + ", accumulated");
   report("mma.sync m16n8k16 issue, 1 warp", cycles_per_step<MmaSync<8>>(32), "cycles per warp instruction", how);
-  report("mma.sync m16n8k16 issue, 4 warps a sub-partition", scaled(cycles_per_step<MmaSync<8>>(512), 0.25),
-         "cycles per warp instruction and sub-partition", how, 2);
+  for (const int warps : {1, 2, 4})
+    report("mma.sync m16n8k16 issue, " + std::to_string(warps) + (warps == 1 ? " warp" : " warps") + " a sub-partition",
+           scaled(sm_cycles_per_step<MmaSync<4>>(warps * 128), 4), "cycles per warp instruction and sub-partition",
+           std::string(how) + ", 4 accumulators; published is the dense rate of 512 multiply-adds a cycle and sub-partition", 4);
 }
 
 int main(int argc, char** argv) { return silicon::main(argc, argv); }

@@ -14,7 +14,7 @@ struct Init {
 struct Arrive {
   uint32_t barrier;
   __device__ Arrive(uint32_t, uint8_t* shared) : barrier(shared_address(shared)) {
-    if (threadIdx.x == 0) mbarrier_init(barrier, 1);
+    if (threadIdx.x == 0) mbarrier_init(barrier, blockDim.x);
     __syncthreads();
   }
   __device__ void step(int) { mbarrier_arrive(barrier); }
@@ -24,7 +24,7 @@ struct Arrive {
 struct ArriveAndWait {
   uint32_t barrier, phase = 0;
   __device__ ArriveAndWait(uint32_t, uint8_t* shared) : barrier(shared_address(shared)) {
-    if (threadIdx.x == 0) mbarrier_init(barrier, 1);
+    if (threadIdx.x == 0) mbarrier_init(barrier, blockDim.x);
     __syncthreads();
   }
   __device__ void step(int) {
@@ -38,7 +38,7 @@ struct ArriveWithState {
   uint32_t barrier;
   uint64_t state = 0;
   __device__ ArriveWithState(uint32_t, uint8_t* shared) : barrier(shared_address(shared)) {
-    if (threadIdx.x == 0) mbarrier_init(barrier, 1);
+    if (threadIdx.x == 0) mbarrier_init(barrier, blockDim.x);
     __syncthreads();
   }
   __device__ void step(int) {
@@ -51,7 +51,7 @@ struct ArriveWithState {
 struct Expect {
   uint32_t barrier;
   __device__ Expect(uint32_t, uint8_t* shared) : barrier(shared_address(shared)) {
-    if (threadIdx.x == 0) mbarrier_init(barrier, 1);
+    if (threadIdx.x == 0) mbarrier_init(barrier, blockDim.x);
     __syncthreads();
   }
   __device__ void step(int) { mbarrier_expect(barrier, 0); }
@@ -62,7 +62,7 @@ template <bool Try>
 struct ReadyWait {
   uint32_t barrier, count = 0;
   __device__ ReadyWait(uint32_t, uint8_t* shared) : barrier(shared_address(shared)) {
-    if (threadIdx.x == 0) mbarrier_init(barrier, 1);
+    if (threadIdx.x == 0) mbarrier_init(barrier, blockDim.x);
     __syncthreads();
   }
   __device__ void step(int) {
@@ -75,7 +75,7 @@ struct ReadyWait {
 struct UnreadyTest {
   uint32_t barrier;
   __device__ UnreadyTest(uint32_t, uint8_t* shared) : barrier(shared_address(shared)) {
-    if (threadIdx.x == 0) mbarrier_init(barrier, 1);
+    if (threadIdx.x == 0) mbarrier_init(barrier, blockDim.x);
     __syncthreads();
   }
   __device__ void step(int) { barrier = mbarrier_test_wait(barrier, 0) ? barrier + 8 : barrier; }
@@ -125,9 +125,9 @@ BENCHMARK(mbarrier_instructions) {
     const std::string how = std::to_string(lanes) + (lanes == 1 ? " lane" : " lanes") + " of one warp";
     report("mbarrier.init, " + how, cycles_per_step<Init>(lanes, 1024), "cycles", "one after the other");
     report("mbarrier.arrive, no state, " + how, cycles_per_step<Arrive>(lanes, 1024), "cycles",
-           "one after the other, on one barrier with count 1");
+           "one after the other, on one barrier; the lanes together complete a phase");
     report("mbarrier.arrive.expect_tx 0, " + how, cycles_per_step<Expect>(lanes, 1024), "cycles",
-           "one after the other, on one barrier with count 1");
+           "one after the other, on one barrier; the lanes together complete a phase");
     report("mbarrier.arrive with state, " + how, cycles_per_step<ArriveWithState>(lanes, 1024), "cycles",
            "chain through the state");
     report("mbarrier.try_wait on a complete phase, " + how, cycles_per_step<ReadyWait<true>>(lanes, 1024), "cycles",
@@ -254,7 +254,7 @@ __global__ void suspend_time(Span* spans, int attempts) {
   for (int i = 0; i < attempts; ++i) {
     const uint64_t start = cycles();
     const bool done = mbarrier_try_wait(shared_address(&word), 0);
-    spans[i] = {start, cycles() + done};
+    spans[i] = {start, cycles_after(done)};
   }
 }
 BENCHMARK(time_limit_of_try_wait) {
@@ -282,14 +282,25 @@ void launch_cluster(Kernel* kernel, int cluster, int threads, Arguments... argum
   check(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
   finish_kernel("cluster kernel");
 }
+template <bool Relaxed>
 __global__ void cluster_barrier(int rounds, Span* spans) {
   cluster_sync();
   const uint64_t start = cycles();
 #pragma unroll 4
-  for (int i = 0; i < rounds; ++i) cluster_sync();
+  for (int i = 0; i < rounds; ++i) {
+    if constexpr (Relaxed) asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    else cluster_sync();
+  }
   const uint64_t stop = cycles();
   if (threadIdx.x == 0) spans[blockIdx.x] = {start, stop};
 }
+template <bool Relaxed>
+__device__ void arrive_at(uint32_t mapped_barrier) {
+  if constexpr (Relaxed)
+    asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(mapped_barrier) : "memory");
+  else remote_arrive(mapped_barrier);
+}
+template <bool Relaxed>
 __global__ void remote_ping_pong(int rounds, uint32_t partner, Span* span) {
   __shared__ uint64_t word;
   const uint32_t rank = cluster_rank();
@@ -302,9 +313,9 @@ __global__ void remote_ping_pong(int rounds, uint32_t partner, Span* span) {
 #pragma unroll 1
     for (int i = 0; i < rounds; ++i) {
       if (i == 1) start = cycles();
-      if (rank == 0) remote_arrive(remote);
+      if (rank == 0) arrive_at<Relaxed>(remote);
       mbarrier_wait(shared_address(&word), i & 1);
-      if (rank != 0) remote_arrive(remote);
+      if (rank != 0) arrive_at<Relaxed>(remote);
     }
     if (rank == 0) *span = {start, cycles()};
   }
@@ -345,12 +356,12 @@ __global__ void remote_loads(int steps, int lanes, Span* span, uint32_t* sink) {
   words[lane()] = own_as_remote;
   cluster_sync();
   if (rank == 0 && static_cast<int>(lane()) < lanes) {
-    const auto follow = [&] { asm volatile("ld.shared::cluster.b32 %0, [%0];" : "+r"(address)::"memory"); };
+    const auto follow = [&] { asm volatile("ld.volatile.shared::cluster.b32 %0, [%0];" : "+r"(address)::"memory"); };
     follow();
-    const uint64_t start = cycles() + (address == 1);
+    const uint64_t start = cycles_after(address);
 #pragma unroll 4
     for (int i = 0; i < steps; ++i) follow();
-    const uint64_t stop = cycles() + (address == 1);
+    const uint64_t stop = cycles_after(address);
     if (lane() == 0) *span = {start, stop};
     sink[lane()] = address;
   }
@@ -367,13 +378,13 @@ __global__ void remote_load_rate(int rounds, Span* spans, uint32_t* sink) {
 #pragma unroll 4
   for (int i = 0; i < rounds; ++i) {
     uint32_t v[4];
-    asm volatile("ld.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
+    asm volatile("ld.volatile.shared::cluster.v4.b32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
                  : "r"(address)
                  : "memory");
     sum += v[0] ^ v[1] ^ v[2] ^ v[3];
   }
-  const uint64_t stop = cycles() + (sum == 1);
+  const uint64_t stop = cycles_after(sum);
   if (lane() == 0 && rank == 0) spans[threadIdx.x / 32] = {start, stop};
   if (sum == 0x12345678) *sink = sum;
   cluster_sync();
@@ -391,14 +402,24 @@ BENCHMARK(clusters) {
     report(name, samples, unit, how);
   };
   for (const int size : {1, 2, 4, 8, 16})
-    for (const int threads : {32, 256})
-      repeat("cluster barrier, " + std::to_string(size) + " blocks of " + std::to_string(threads / 32) + " warps",
-             "barrier.cluster.arrive.aligned and wait, one after the other", "cycles", rounds,
-             [&] { launch_cluster(cluster_barrier, size, threads, rounds, spans.data()); });
-  for (const auto& [size, partner] : {std::pair{2, 1}, std::pair{4, 3}, std::pair{8, 7}})
-    repeat("hand-over by remote mbarrier arrival, cluster of " + std::to_string(size),
-           "half a round trip between two blocks, one lane each", "cycles", 2. * (rounds - 1),
-           [&] { launch_cluster(remote_ping_pong, size, 1, rounds, static_cast<uint32_t>(partner), spans.data()); });
+    for (const int threads : {32, 256}) {
+      const std::string what = std::to_string(size) + " blocks of " + std::to_string(threads / 32) + " warps";
+      repeat("cluster barrier, " + what, "barrier.cluster.arrive.aligned and wait, one after the other", "cycles", rounds,
+             [&] { launch_cluster(cluster_barrier<false>, size, threads, rounds, spans.data()); });
+      repeat("cluster barrier, relaxed, " + what, "barrier.cluster.arrive.relaxed.aligned and wait, one after the other",
+             "cycles", rounds, [&] { launch_cluster(cluster_barrier<true>, size, threads, rounds, spans.data()); });
+    }
+  for (const auto& [size, partner] : {std::pair{2, 1u}, std::pair{4, 3u}, std::pair{8, 7u}}) {
+    const std::string what = "cluster of " + std::to_string(size);
+    const int blocks = size;
+    const uint32_t other = partner;
+    repeat("hand-over by remote mbarrier arrival, release, " + what, "half a round trip between two blocks, one lane each",
+           "cycles", 2. * (rounds - 1),
+           [&] { launch_cluster(remote_ping_pong<false>, blocks, 1, rounds, other, spans.data()); });
+    repeat("hand-over by remote mbarrier arrival, relaxed, " + what, "half a round trip between two blocks, one lane each",
+           "cycles", 2. * (rounds - 1),
+           [&] { launch_cluster(remote_ping_pong<true>, blocks, 1, rounds, other, spans.data()); });
+  }
   repeat("hand-over by st.async", "half a round trip of 8 bytes", "cycles", 2. * (rounds - 1),
          [&] { launch_cluster(store_async_ping_pong, 2, 1, rounds, spans.data()); });
   for (const int lanes : {1, 32})
@@ -445,7 +466,7 @@ BENCHMARK(registers) {
         (warp < 4 ? dec : inc).push_back(double(host[warp].stop - host[warp].start));
         (warp < 4 ? last_dec : last_inc) = std::max(warp < 4 ? last_dec : last_inc, host[warp].stop);
       }
-      after.push_back(double(last_inc) - double(last_dec));
+      after.push_back(double(static_cast<int64_t>(last_inc - last_dec)));
     }
     const std::string when = delay == 0 ? "at the same time" : "the other warpgroup releases after 5000 ns";
     report("setmaxnreg.dec 24, " + when, dec, "cycles", "one warpgroup of three");

@@ -18,10 +18,10 @@ __global__ void chase(const uint64_t* first, int steps, int warm_steps, Span* sp
   };
 #pragma unroll 1
   for (int i = 0; i < warm_steps; ++i) follow();
-  const uint64_t start = cycles() + (pointer == 1);  // the clock is not read before the last pointer has arrived
+  const uint64_t start = cycles_after(static_cast<uint32_t>(pointer));
 #pragma unroll 8
   for (int i = 0; i < steps; ++i) follow();
-  const uint64_t stop = cycles() + (pointer == 1);
+  const uint64_t stop = cycles_after(static_cast<uint32_t>(pointer));
   *span = {start, stop};
   *sink = pointer;
 }
@@ -44,10 +44,11 @@ std::string size_text(size_t bytes) {
   return std::to_string(bytes) + " bytes";
 }
 
-/// Latency of a chase through `bytes`.
+/// Latency of a chase through `bytes`. The ring is walked once before, or everything else is written to L2 in between.
 template <bool ThroughL1>
-std::vector<double> chase_latency(size_t bytes, size_t stride, int repeats) {
+std::vector<double> chase_latency(size_t bytes, size_t stride, int repeats, bool warm = true) {
   DeviceArray<uint64_t> memory(bytes / 8);
+  DeviceArray<uint8_t> flush(warm ? 1 : size_t{512} << 20);
   DeviceArray<Span> span(1);
   DeviceArray<uint64_t> sink(1);
   memory.from_host(ring(reinterpret_cast<uint64_t>(memory.data()), bytes, stride, 1));
@@ -55,25 +56,30 @@ std::vector<double> chase_latency(size_t bytes, size_t stride, int repeats) {
   const int steps = std::min(count, 4096);
   std::vector<double> samples;
   for (int i = 0; i < repeats; ++i) {
-    chase<ThroughL1><<<1, 1>>>(memory.data(), steps, count, span.data(), sink.data());
+    if (!warm) check(cudaMemset(flush.data(), i, flush.size()), "cudaMemset");
+    chase<ThroughL1><<<1, 1>>>(memory.data(), steps, warm ? count : 0, span.data(), sink.data());
     finish_kernel("chase");
     samples.push_back(span_cycles(span.to_host(), 1) / steps);
   }
   return samples;
 }
 
-BENCHMARK(latency_by_size) {
+BENCHMARK(latency_of_l1) {
   for (const size_t kib : {4, 16, 64, 128, 192, 224, 256})
     report("load latency, L1, " + size_text(kib << 10), chase_latency<true>(kib << 10, kLine, 11), "cycles",
-           "one thread follows a random ring of lines; ld.global.ca");
-  for (const size_t kib : {4, 64, 256, 1024, 4096, 16384, 24576, 32768, 40960, 49152, 65536})
-    report("load latency, L2, " + size_text(kib << 10), chase_latency<false>(kib << 10, kib > 4096 ? 1024 : kLine, 7),
-           "cycles", "one thread follows a random ring; ld.global.cg");
+           "one thread follows a random ring of lines, once around before the clock; ld.global.ca");
+}
+BENCHMARK(latency_by_size) {
+  for (const size_t mib : {1, 4, 16, 24, 28, 32, 40, 48, 56, 64, 96, 128})
+    report("load latency, ring of " + size_text(mib << 20), chase_latency<false>(mib << 20, kLine, 3), "cycles",
+           "one thread follows a random ring of lines, once around before the clock; ld.global.cg");
 }
 BENCHMARK(latency_of_dram) {
-  for (const size_t mib : {128, 512, 2048})
-    report("load latency, DRAM, " + size_text(mib << 20), chase_latency<false>(mib << 20, 16384, 5), "cycles",
-           "one thread follows a random ring of lines 16 KiB apart, once around before the clock");
+  for (const size_t mib : {2, 16, 64, 256, 1024})
+    report("load latency, DRAM, " + size_text(mib << 20),
+           chase_latency<false>(mib << 20, std::max<size_t>(kLine, (mib << 20) / 8192), 7, false), "cycles",
+           "one thread follows a random ring of at most 8192 places in so much memory, after 512 MiB were written elsewhere; "
+           "misses of the TLB included");
 }
 
 /// Latency of each of `count` lines, from every multiprocessor in turn; each line is loaded once before, so it is in L2.
@@ -82,12 +88,13 @@ __global__ void line_latencies(const uint8_t* memory, int count, int stride, uin
   if (static_cast<int>(blockIdx.x) != wanted_block) return;
   for (int i = 0; i < count; ++i) {
     uint32_t best = ~0u;
+#pragma unroll 1
     for (int again = 0; again < 4; ++again) {
-      uint64_t pointer = reinterpret_cast<uint64_t>(memory + static_cast<size_t>(i) * stride);
+      const uint64_t pointer = reinterpret_cast<uint64_t>(memory + static_cast<size_t>(i) * stride);
       uint32_t value;
       const uint64_t start = cycles();
-      asm volatile("ld.global.cg.b32 %0, [%1];" : "=r"(value) : "l"(pointer) : "memory");
-      const uint64_t stop = cycles() + (value == 1);
+      asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];" : "=r"(value) : "l"(pointer) : "memory");
+      const uint64_t stop = cycles_after(value);
       if (again > 0) best = min(best, static_cast<uint32_t>(stop - start));
     }
     latencies[i] = best;
@@ -227,9 +234,9 @@ struct L1Loads {
   __device__ uint32_t result() { return sum; }
 };
 BENCHMARK(rate_of_l1) {
-  report("ld.global 4 bytes rate, L1 hit", scaled(cycles_per_step<L1Loads<4>>(512), 1. / 16),
+  report("ld.global 4 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<4>>(512),
          "cycles per warp instruction and SM", "16 warps", 1);
-  report("ld.global 16 bytes rate, L1 hit", scaled(cycles_per_step<L1Loads<16>>(512), 1. / 16),
+  report("ld.global 16 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<16>>(512),
          "cycles per warp instruction and SM", "16 warps; published is 128 bytes a cycle", 4);
 }
 
@@ -263,10 +270,10 @@ __global__ void atomic_loop(uint8_t* memory, size_t stride, int rounds, Span* sp
   uint8_t* address = memory + (blockIdx.x * size_t{blockDim.x} + threadIdx.x) * stride;
   uint32_t value = 1;
   apply<Kind>(address, value);
-  const uint64_t start = cycles() + (value == 0xdeadbeef);
+  const uint64_t start = cycles_after(value);
 #pragma unroll 4
   for (int i = 0; i < rounds; ++i) apply<Kind>(address, value);
-  const uint64_t stop = cycles() + (value == 0xdeadbeef);
+  const uint64_t stop = cycles_after(value);
   if (threadIdx.x == 0) spans[blockIdx.x] = {start, stop};
   if (value == 0x12345678) *sink = value;
 }
@@ -318,7 +325,7 @@ BENCHMARK(atomics) {
       address = word + threadIdx.x;                                                                           \
     }                                                                                                         \
     __device__ void step(int) {                                                                               \
-      asm volatile("st.relaxed.gpu.global.b32 [%1], %0; " TEXT : "+r"(value) : "l"(address) : "memory");      \
+      asm volatile("st.volatile.global.b32 [%1], %0; " TEXT : "+r"(value) : "l"(address) : "memory");      \
     }                                                                                                         \
     __device__ uint32_t result() { return value; }                                                            \
   };

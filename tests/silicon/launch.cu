@@ -144,8 +144,8 @@ BENCHMARK(gaps) {
             first_start = std::min(first_start, now[i].start);
             last_start = std::max(last_start, now[i].start);
           }
-          gaps.push_back(double(first_start) - double(last_stop));
-          skews.push_back(double(last_start) - double(first_start));
+          gaps.push_back(double(static_cast<int64_t>(first_start - last_stop)));
+          skews.push_back(double(last_start - first_start));
         }
       }
       const std::string what = std::string(programmatic ? "programmatic dependent launch" : "stream order") +
@@ -184,7 +184,7 @@ BENCHMARK(turnover) {
       for (int i = 0; i < blocks; ++i) by_sm[sm[i]].push_back(span[i]);
       for (auto& list : by_sm) {
         std::sort(list.begin(), list.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
-        for (size_t i = 1; i < list.size(); ++i) samples.push_back(double(list[i].start) - double(list[i - 1].stop));
+        for (size_t i = 1; i < list.size(); ++i) samples.push_back(double(static_cast<int64_t>(list[i].start - list[i - 1].stop)));
       }
     }
     report("next block on the same SM, " + std::to_string(threads) + " threads", samples, "cycles",

@@ -190,9 +190,9 @@ void conflicts() {
   const std::string ways = std::to_string(Ways) + (Ways == 1 ? " way" : " ways");
   report("ld.shared 4 bytes latency, " + ways, cycles_per_step<LoadChain<4, Ways>>(32, kBytes), "cycles",
          ways + " in each bank that is used");
-  report("ld.shared 4 bytes rate, " + ways, scaled(cycles_per_step<Loads<4, Ways>>(512, kBytes), 1. / 16),
+  report("ld.shared 4 bytes rate, " + ways, sm_cycles_per_step<Loads<4, Ways>>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps", Ways);
-  report("st.shared 4 bytes rate, " + ways, scaled(cycles_per_step<Stores<4, Ways>>(512, kBytes), 1. / 16),
+  report("st.shared 4 bytes rate, " + ways, sm_cycles_per_step<Stores<4, Ways>>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps", Ways);
 }
 BENCHMARK(bank_conflicts) {
@@ -206,20 +206,20 @@ BENCHMARK(bank_conflicts) {
 template <int Width>
 void rates() {
   const std::string width = std::to_string(Width) + " bytes";
-  report("ld.shared " + width + " rate", scaled(cycles_per_step<Loads<Width>>(512, kBytes), 1. / 16),
+  report("ld.shared " + width + " rate", sm_cycles_per_step<Loads<Width>>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, no conflicts; published is 128 bytes a cycle", Width / 4);
   report("ld.shared " + width + " rate, 1 warp", cycles_per_step<Loads<Width>>(32, kBytes),
          "cycles per warp instruction", "no conflicts");
-  report("st.shared " + width + " rate", scaled(cycles_per_step<Stores<Width>>(512, kBytes), 1. / 16),
+  report("st.shared " + width + " rate", sm_cycles_per_step<Stores<Width>>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, no conflicts; published is 128 bytes a cycle", Width / 4);
 }
 BENCHMARK(access_rate) {
   rates<4>();
   rates<8>();
   rates<16>();
-  report("ld.shared 4 bytes rate, one word", scaled(cycles_per_step<Loads<4, -1>>(512, kBytes), 1. / 16),
+  report("ld.shared 4 bytes rate, one word", sm_cycles_per_step<Loads<4, -1>>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, all lanes at one word", 1);
-  report("ld.shared 16 bytes rate, one address", scaled(cycles_per_step<Loads<16, -1>>(512, kBytes), 1. / 16),
+  report("ld.shared 16 bytes rate, one address", sm_cycles_per_step<Loads<16, -1>>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, all lanes at one address");
 }
 BENCHMARK(matrices) {
@@ -227,17 +227,17 @@ BENCHMARK(matrices) {
   report("ldmatrix.x2 latency", cycles_per_step<LdmatrixChain<2>>(32, kBytes), "cycles", "chain");
   report("ldmatrix.x4 latency", cycles_per_step<LdmatrixChain<4>>(32, kBytes), "cycles", "chain");
   const auto rate = [](const char* name, std::vector<double> samples, const char* how, double published) {
-    report(name, scaled(std::move(samples), 1. / 16), "cycles per warp instruction and SM", how, published);
+    report(name, std::move(samples), "cycles per warp instruction and SM", how, published);
   };
-  rate("ldmatrix.x1 rate", cycles_per_step<Ldmatrix<1, 16>>(512, kBytes), "16 warps, no conflicts", 1);
-  rate("ldmatrix.x2 rate", cycles_per_step<Ldmatrix<2, 16>>(512, kBytes), "16 warps, no conflicts", 2);
-  rate("ldmatrix.x4 rate", cycles_per_step<Ldmatrix<4, 16>>(512, kBytes), "16 warps, no conflicts", 4);
-  rate("ldmatrix.x4.trans rate", cycles_per_step<Ldmatrix<4, 16, true>>(512, kBytes), "16 warps, no conflicts", 4);
-  rate("ldmatrix.x4 rate, rows 128 bytes apart", cycles_per_step<Ldmatrix<4, 128>>(512, kBytes),
+  rate("ldmatrix.x1 rate", sm_cycles_per_step<Ldmatrix<1, 16>>(512, kBytes), "16 warps, no conflicts", 1);
+  rate("ldmatrix.x2 rate", sm_cycles_per_step<Ldmatrix<2, 16>>(512, kBytes), "16 warps, no conflicts", 2);
+  rate("ldmatrix.x4 rate", sm_cycles_per_step<Ldmatrix<4, 16>>(512, kBytes), "16 warps, no conflicts", 4);
+  rate("ldmatrix.x4.trans rate", sm_cycles_per_step<Ldmatrix<4, 16, true>>(512, kBytes), "16 warps, no conflicts", 4);
+  rate("ldmatrix.x4 rate, rows 128 bytes apart", sm_cycles_per_step<Ldmatrix<4, 128>>(512, kBytes),
        "16 warps, 8 rows in the same banks", 32);
-  rate("stmatrix.x1 rate", cycles_per_step<Stmatrix<1, 16>>(512, kBytes), "16 warps, no conflicts", 1);
-  rate("stmatrix.x4 rate", cycles_per_step<Stmatrix<4, 16>>(512, kBytes), "16 warps, no conflicts", 4);
-  rate("stmatrix.x4 rate, rows 128 bytes apart", cycles_per_step<Stmatrix<4, 128>>(512, kBytes),
+  rate("stmatrix.x1 rate", sm_cycles_per_step<Stmatrix<1, 16>>(512, kBytes), "16 warps, no conflicts", 1);
+  rate("stmatrix.x4 rate", sm_cycles_per_step<Stmatrix<4, 16>>(512, kBytes), "16 warps, no conflicts", 4);
+  rate("stmatrix.x4 rate, rows 128 bytes apart", sm_cycles_per_step<Stmatrix<4, 128>>(512, kBytes),
        "16 warps, 8 rows in the same banks", 32);
   report("stmatrix.x1 then ld.shared", cycles_per_step<StmatrixThenLoad>(32, kBytes), "cycles", "words just stored");
 }
@@ -246,9 +246,9 @@ void atomic(const std::string& name) {
   report(name + " latency", cycles_per_step<Atomic<false>, 16, 48>(32, kBytes), "cycles", "chain, a word for each lane");
   report(name + " latency, one word", cycles_per_step<Atomic<true>, 16, 48>(32, kBytes), "cycles",
          "chain, 32 lanes at one word");
-  report(name + " rate", scaled(cycles_per_step<Atomic<false>, 16, 48>(512, kBytes), 1. / 16),
+  report(name + " rate", sm_cycles_per_step<Atomic<false>, 16, 48>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, a word for each thread");
-  report(name + " rate, one word", scaled(cycles_per_step<Atomic<true>, 16, 48>(512, kBytes), 1. / 16),
+  report(name + " rate, one word", sm_cycles_per_step<Atomic<true>, 16, 48>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, all at one word");
 }
 BENCHMARK(atomics) {

@@ -16,6 +16,7 @@
 #include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace silicon {
@@ -61,6 +62,10 @@ inline void report(const std::string& name, std::vector<double> samples, const c
                    double published = 0) {
   if (samples.empty()) {
     std::printf("{\"name\": \"%s\", \"error\": \"no samples\"}\n", name.c_str());
+    return;
+  }
+  if (std::any_of(samples.begin(), samples.end(), [](double sample) { return !std::isfinite(sample); })) {
+    std::printf("{\"name\": \"%s\", \"error\": \"a sample is not a number\"}\n", name.c_str());
     return;
   }
   std::sort(samples.begin(), samples.end());
@@ -128,6 +133,13 @@ __device__ inline uint64_t cycles() {
   return value;
 }
 
+/// Reads the clock not before `value` is there: a volatile store needs it, and instructions issue in order.
+__device__ inline uint64_t cycles_after(uint32_t value) {
+  __shared__ volatile uint32_t settled[32];
+  settled[threadIdx.x & 31] = value;
+  return cycles();
+}
+
 __device__ inline uint64_t nanoseconds() {
   uint64_t value;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value)::"memory");
@@ -159,6 +171,7 @@ class DeviceArray {
     check(cudaMalloc(&data_, count * sizeof(T)), "cudaMalloc");
     check(cudaMemset(data_, 0, count * sizeof(T)), "cudaMemset");
   }
+  DeviceArray(DeviceArray&& other) noexcept : data_(std::exchange(other.data_, nullptr)), count_(other.count_) {}
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() { cudaFree(data_); }
@@ -215,8 +228,8 @@ inline double span_cycles(const std::vector<Span>& spans, int warps) {
 /// itself cancel. One block runs alone.
 template <typename Body, int Short = 32, int Long = 96>
 std::vector<double> cycles_per_step(int threads, int shared_bytes = 0, int repeats = 31, int iterations = 32) {
-  static DeviceArray<Span> spans(32);
-  static DeviceArray<uint32_t> sink(1024);
+  DeviceArray<Span> spans(32);
+  DeviceArray<uint32_t> sink(1024);
   const auto time = [&](auto kernel) {
     kernel<<<1, threads, shared_bytes>>>(spans.data(), sink.data(), iterations, 1);
     finish_kernel("timed_loop");
@@ -232,6 +245,60 @@ std::vector<double> cycles_per_step(int threads, int shared_bytes = 0, int repea
   for (int i = -1; i < repeats; ++i) {
     const double shorter = time(timed_loop<Body, Short>), longer = time(timed_loop<Body, Long>);
     if (i >= 0) samples.push_back((longer - shorter) / (static_cast<double>(iterations) * (Long - Short)));
+  }
+  return samples;
+}
+
+/// Executes a Body's step `Unroll` times in a loop that ends by the clock, so that all warps are at work until the end.
+template <typename Body, int Unroll>
+__global__ void __launch_bounds__(1024)
+    timed_window(Span* spans, uint32_t* counts, uint32_t* sink, uint32_t duration, uint32_t seed) {
+  extern __shared__ __align__(1024) uint8_t shared[];
+  Body body(seed, shared);
+  uint64_t start = 0, stop = 0;
+  uint32_t count = 0;
+#pragma unroll 1
+  for (int pass = 0; pass < 2; ++pass) {
+    __syncthreads();
+    start = cycles();
+    count = 0;
+#pragma unroll 1
+    do {
+#pragma unroll
+      for (int step = 0; step < Unroll; ++step) body.step(step);
+      ++count;
+      stop = cycles();
+    } while (stop - start < duration);
+  }
+  if (lane() == 0) {
+    spans[threadIdx.x / 32] = {start, stop};
+    counts[threadIdx.x / 32] = count;
+  }
+  const uint32_t result = body.result();
+  if (result == 0x12345678) sink[threadIdx.x] = result;  // never taken; it keeps the results alive
+}
+
+/// Cycles of the multiprocessor for one more step of one warp, while all warps of the block are at work: the inverse of
+/// the sum of the warps' rates. As above, a loop of `Long` steps less a loop of `Short` steps.
+template <typename Body, int Short = 32, int Long = 96>
+std::vector<double> sm_cycles_per_step(int threads, int shared_bytes = 0, int repeats = 21, uint32_t duration = 30000) {
+  DeviceArray<Span> spans(32);
+  DeviceArray<uint32_t> counts(32), sink(1024);
+  const auto cycles_per_iteration = [&](auto kernel) {
+    kernel<<<1, threads, shared_bytes>>>(spans.data(), counts.data(), sink.data(), duration, 1);
+    finish_kernel("timed_window");
+    const auto span = spans.to_host();
+    const auto count = counts.to_host();
+    double rate = 0;
+    for (int warp = 0; warp < (threads + 31) / 32; ++warp)
+      rate += count[warp] / static_cast<double>(span[warp].stop - span[warp].start);
+    return 1 / rate;
+  };
+  std::vector<double> samples;
+  for (int i = -1; i < repeats; ++i) {
+    const double shorter = cycles_per_iteration(timed_window<Body, Short>);
+    const double longer = cycles_per_iteration(timed_window<Body, Long>);
+    if (i >= 0) samples.push_back((longer - shorter) / (Long - Short));
   }
   return samples;
 }
