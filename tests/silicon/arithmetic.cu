@@ -5,12 +5,12 @@
 using namespace silicon;
 
 // An operation replaces `x` by a function of `x` and `y`. The instruction is text, so a macro makes a type of each.
-#define OPERATION(NAME, TYPE, CONSTRAINT, TEXT)                                 \
-  struct NAME {                                                                 \
-    using Value = TYPE;                                                         \
-    static __device__ void apply(TYPE& x, TYPE y, TYPE c) {                     \
-      asm volatile(TEXT : "+" CONSTRAINT(x) : CONSTRAINT(y), CONSTRAINT(c));    \
-    }                                                                           \
+#define OPERATION(NAME, TYPE, CONSTRAINT, TEXT)                              \
+  struct NAME {                                                              \
+    using Value = TYPE;                                                      \
+    static __device__ void apply(TYPE& x, TYPE y, TYPE c) {                  \
+      asm volatile(TEXT : "+" CONSTRAINT(x) : CONSTRAINT(y), CONSTRAINT(c)); \
+    }                                                                        \
   };
 OPERATION(AddU32, uint32_t, "r", "add.u32 %0, %0, %1;")
 OPERATION(MadLo, uint32_t, "r", "mad.lo.u32 %0, %0, %2, %1;")
@@ -42,7 +42,8 @@ OPERATION(Tanh, float, "f", "tanh.approx.f32 %0, %0;")
 OPERATION(CvtF32S32, float, "f", "{.reg .s32 i; cvt.rni.s32.f32 i, %0; cvt.rn.f32.s32 %0, i;}")
 OPERATION(CvtF16F32, float, "f", "{.reg .b16 h; cvt.rn.f16.f32 h, %0; cvt.f32.f16 %0, h;}")
 OPERATION(PackBf16, float, "f", "{.reg .b32 h; cvt.rn.bf16x2.f32 h, %0, %1; mov.b32 %0, h;}")
-OPERATION(PackE4m3, float, "f", "{.reg .b16 h; .reg .b32 w; cvt.rn.satfinite.e4m3x2.f32 h, %0, %1; cvt.u32.u16 w, h; mov.b32 %0, w;}")
+OPERATION(PackE4m3, float, "f",
+          "{.reg .b16 h; .reg .b32 w; cvt.rn.satfinite.e4m3x2.f32 h, %0, %1; cvt.u32.u16 w, h; mov.b32 %0, w;}")
 OPERATION(ShflIdx, uint32_t, "r", "shfl.sync.idx.b32 %0, %0, %0, 31, -1;")
 OPERATION(ShflBfly, uint32_t, "r", "shfl.sync.bfly.b32 %0, %0, 1, 31, -1;")
 OPERATION(Ballot, uint32_t, "r", "{.reg .pred p; setp.ne.u32 p, %0, %2; vote.sync.ballot.b32 %0, p, -1;}")
@@ -59,8 +60,10 @@ OPERATION(SmidRead, uint32_t, "r", "{.reg .u32 t; mov.u32 t, %%smid; xor.b32 %0,
 OPERATION(Nanosleep0, uint32_t, "r", "nanosleep.u32 0; add.u32 %0, %0, %1;")
 template <typename Value>
 __device__ uint32_t bits_of(Value value) {
-  if constexpr (sizeof(Value) == 8) return static_cast<uint32_t>(__builtin_bit_cast(uint64_t, value) >> 7);
-  else return __builtin_bit_cast(uint32_t, value);
+  if constexpr (sizeof(Value) == 8)
+    return static_cast<uint32_t>(__builtin_bit_cast(uint64_t, value) >> 7);
+  else
+    return __builtin_bit_cast(uint32_t, value);
 }
 
 /// Each step needs the result of the step before: x of y, then y of x, so that no two fuse into one.
@@ -70,8 +73,10 @@ struct Chain {
   Value x, y, c;
   __device__ Chain(uint32_t seed, uint8_t*) : x(Value(seed + lane())), y(Value(seed + 1)), c(Value(seed + 2)) {}
   __device__ void step(int i) {
-    if (i % 2 == 0) Operation::apply(x, y, c);
-    else Operation::apply(y, x, c);
+    if (i % 2 == 0)
+      Operation::apply(x, y, c);
+    else
+      Operation::apply(y, x, c);
   }
   __device__ uint32_t result() { return bits_of(x) + bits_of(y); }
 };
@@ -104,7 +109,8 @@ struct Independent {
   }
 };
 
-/// @param lanes  published results a cycle and multiprocessor (CUDA programming guide, arithmetic throughput); 0 is none.
+/// @param lanes  published results a cycle and multiprocessor (CUDA programming guide, arithmetic throughput); 0 is
+/// none.
 template <typename Operation, bool Unary = false>
 void measure(const std::string& name, const char* text, double lanes) {
   using Latency = std::conditional_t<Unary, SelfChain<Operation>, Chain<Operation>>;
@@ -126,8 +132,10 @@ struct Mixed {
   Independent<Second> second;
   __device__ Mixed(uint32_t seed, uint8_t* shared) : first(seed, shared), second(seed, shared) {}
   __device__ void step(int i) {
-    if (i % 2 == 0) first.step(i / 2);
-    else second.step(i / 2);
+    if (i % 2 == 0)
+      first.step(i / 2);
+    else
+      second.step(i / 2);
   }
   __device__ uint32_t result() { return first.result() + second.result(); }
 };
@@ -211,7 +219,8 @@ BENCHMARK(special_registers) {
   measure<SmidRead, true>("read of smid and xor", "two instructions", 0);
 }
 
-// ---- Branches ---------------------------------------------------------------------------------------------------------
+// ---- Branches
+// ---------------------------------------------------------------------------------------------------------
 
 enum class Branch { kNone, kUniform, kDiverged, kCall };
 
@@ -279,8 +288,8 @@ __global__ void switch_ways(Span* spans, uint32_t* sink, int ways, int rounds) {
 #pragma unroll 1
     for (int round = 0; round < rounds; ++round) {
       // Each case is a chain of 8 dependent instructions with another constant.
-#define CASE(K) \
-  case K:       \
+#define CASE(K)                                                                                     \
+  case K:                                                                                           \
     for (int i = 0; i < 8; ++i) asm volatile("mad.lo.u32 %0, %0, %0, " #K ";" : "+r"(x)::"memory"); \
     break;
       switch (way) { CASE(0) CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) }
@@ -308,10 +317,10 @@ __global__ void uniform_loop(Span* spans, uint32_t* sink, int turns) {
 
 BENCHMARK(branches) {
   report("path of 12 mads", cycles_per_step<Branches<Branch::kNone>, 4, 12>(32), "cycles", "dependent, no branch");
-  report("if and else around 12 mads, all lanes agree", cycles_per_step<Branches<Branch::kUniform>, 4, 12>(32), "cycles",
-         "each path has 12 dependent mads");
-  report("if and else around 12 mads, odd lanes differ", cycles_per_step<Branches<Branch::kDiverged>, 4, 12>(32), "cycles",
-         "each path has 12 dependent mads; both are executed");
+  report("if and else around 12 mads, all lanes agree", cycles_per_step<Branches<Branch::kUniform>, 4, 12>(32),
+         "cycles", "each path has 12 dependent mads");
+  report("if and else around 12 mads, odd lanes differ", cycles_per_step<Branches<Branch::kDiverged>, 4, 12>(32),
+         "cycles", "each path has 12 dependent mads; both are executed");
   report("call of a function of 12 mads", cycles_per_step<Branches<Branch::kCall>, 4, 12>(32), "cycles",
          "12 dependent mads in it");
   DeviceArray<Span> spans(1);
@@ -346,14 +355,16 @@ BENCHMARK(branches) {
   }
 }
 
-// ---- mma.sync ---------------------------------------------------------------------------------------------------------
+// ---- mma.sync
+// ---------------------------------------------------------------------------------------------------------
 
 struct MmaBf16 {
   static __device__ void apply(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
   }
 };
 template <int Chains>
@@ -379,7 +390,9 @@ BENCHMARK(mma_sync) {
   for (const int warps : {1, 2, 4})
     report("mma.sync m16n8k16 issue, " + std::to_string(warps) + (warps == 1 ? " warp" : " warps") + " a sub-partition",
            scaled(sm_cycles_per_step<MmaSync<4>>(warps * 128), 4), "cycles per warp instruction and sub-partition",
-           std::string(how) + ", 4 accumulators; published is the dense rate of 512 multiply-adds a cycle and sub-partition", 4);
+           std::string(how) +
+               ", 4 accumulators; published is the dense rate of 512 multiply-adds a cycle and sub-partition",
+           4);
 }
 
 int main(int argc, char** argv) { return silicon::main(argc, argv); }

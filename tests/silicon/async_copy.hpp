@@ -63,8 +63,8 @@ __device__ inline void copy_bulk(uint32_t to, const void* from, uint32_t bytes, 
 __device__ inline void copy_bulk_multicast(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier,
                                            uint16_t mask) {
   asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;" ::
-          "r"(to),
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
+      "%4;" ::"r"(to),
       "l"(from), "r"(bytes), "r"(barrier), "h"(mask)
       : "memory");
 }
@@ -75,7 +75,8 @@ __device__ inline void store_bulk(void* to, uint32_t from, uint32_t bytes) {
 }
 __device__ inline void copy_tile(uint32_t to, const CUtensorMap* map, int x, int y, uint32_t barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+          to),
       "l"(map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
@@ -89,7 +90,8 @@ __device__ inline void copy_tile_multicast(uint32_t to, const CUtensorMap* map, 
 }
 __device__ inline void store_tile(const CUtensorMap* map, int x, int y, uint32_t from) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3]; cp.async.bulk.commit_group;" ::"l"(map),
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3]; cp.async.bulk.commit_group;" ::"l"(
+          map),
       "r"(x), "r"(y), "r"(from)
       : "memory");
 }

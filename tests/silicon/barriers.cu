@@ -3,7 +3,8 @@
 
 using namespace silicon;
 
-// ---- One warp, one lane: what each instruction costs ------------------------------------------------------------------
+// ---- One warp, one lane: what each instruction costs
+// ------------------------------------------------------------------
 
 struct Init {
   uint32_t barrier;
@@ -81,12 +82,12 @@ struct UnreadyTest {
   __device__ void step(int) { barrier = mbarrier_test_wait(barrier, 0) ? barrier + 8 : barrier; }
   __device__ uint32_t result() { return barrier; }
 };
-#define PLAIN(NAME, TEXT)                                       \
-  struct NAME {                                                 \
-    uint32_t value;                                             \
-    __device__ NAME(uint32_t seed, uint8_t*) : value(seed) {}   \
+#define PLAIN(NAME, TEXT)                                          \
+  struct NAME {                                                    \
+    uint32_t value;                                                \
+    __device__ NAME(uint32_t seed, uint8_t*) : value(seed) {}      \
     __device__ void step(int) { asm volatile(TEXT ::: "memory"); } \
-    __device__ uint32_t result() { return value; }              \
+    __device__ uint32_t result() { return value; }                 \
   };
 PLAIN(FenceProxyShared, "fence.proxy.async.shared::cta;")
 PLAIN(FenceProxyAll, "fence.proxy.async;")
@@ -153,7 +154,8 @@ void block_barriers_of() {
   report("bar.sync 0, " + how, cycles_per_step<SyncThreads, 8, 24>(Warps * 32), "cycles", "one after the other");
   report("bar.sync id, count, " + how, cycles_per_step<NamedBarrier<Warps * 32>, 8, 24>(Warps * 32), "cycles",
          "one after the other");
-  report("bar.red.popc, " + how, cycles_per_step<ReduceBarrier, 8, 24>(Warps * 32), "cycles", "chain through the result");
+  report("bar.red.popc, " + how, cycles_per_step<ReduceBarrier, 8, 24>(Warps * 32), "cycles",
+         "chain through the result");
 }
 BENCHMARK(block_barriers) {
   block_barriers_of<1>();
@@ -170,7 +172,8 @@ BENCHMARK(sleep) {
   report("nanosleep 10000", cycles_per_step<Nanosleep10000, 8, 24>(32, 0, 11, 8), "cycles", "one warp alone");
 }
 
-// ---- Hand-over between two warps of a block ---------------------------------------------------------------------------
+// ---- Hand-over between two warps of a block
+// ---------------------------------------------------------------------------
 
 enum class Via { kTryWait, kTestWait, kNamedBarrier, kSharedFlag };
 
@@ -180,8 +183,10 @@ __device__ void hand_to(uint32_t barrier, volatile int* flag, int named, int tur
   if constexpr (Way == Via::kNamedBarrier) {
     asm volatile("bar.arrive %0, 64;" ::"r"(named) : "memory");
   } else if (lane() == 0) {
-    if constexpr (Way == Via::kSharedFlag) *flag = turn;
-    else mbarrier_arrive(barrier);
+    if constexpr (Way == Via::kSharedFlag)
+      *flag = turn;
+    else
+      mbarrier_arrive(barrier);
   }
 }
 template <Via Way>
@@ -236,8 +241,8 @@ void hand_over(const std::string& name) {
       finish_kernel("ping_pong");
       samples.push_back(span_cycles(span.to_host(), 1) / (rounds - 1) / 2);
     }
-    report("hand-over by " + name + (partner == 4 ? ", same sub-partition" : ", other sub-partition"), samples, "cycles",
-           "half a round trip between two warps of a block; all lanes wait, one arrives");
+    report("hand-over by " + name + (partner == 4 ? ", same sub-partition" : ", other sub-partition"), samples,
+           "cycles", "half a round trip between two warps of a block; all lanes wait, one arrives");
   }
 }
 BENCHMARK(hand_overs) {
@@ -266,7 +271,8 @@ BENCHMARK(time_limit_of_try_wait) {
   report("mbarrier.try_wait until it gives up", samples, "cycles", "default time limit, a phase that never completes");
 }
 
-// ---- Clusters ---------------------------------------------------------------------------------------------------------
+// ---- Clusters
+// ---------------------------------------------------------------------------------------------------------
 
 template <typename Kernel, typename... Arguments>
 void launch_cluster(Kernel* kernel, int cluster, int threads, Arguments... arguments) {
@@ -278,7 +284,8 @@ void launch_cluster(Kernel* kernel, int cluster, int threads, Arguments... argum
   attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
   config.attrs = &attribute;
   config.numAttrs = 1;
-  if (cluster > 8) check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "cudaFuncSetAttribute");
+  if (cluster > 8)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "cudaFuncSetAttribute");
   check(cudaLaunchKernelEx(&config, kernel, arguments...), "cudaLaunchKernelEx");
   finish_kernel("cluster kernel");
 }
@@ -288,8 +295,10 @@ __global__ void cluster_barrier(int rounds, Span* spans) {
   const uint64_t start = cycles();
 #pragma unroll 4
   for (int i = 0; i < rounds; ++i) {
-    if constexpr (Relaxed) asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
-    else cluster_sync();
+    if constexpr (Relaxed)
+      asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;" ::: "memory");
+    else
+      cluster_sync();
   }
   const uint64_t stop = cycles();
   if (threadIdx.x == 0) spans[blockIdx.x] = {start, stop};
@@ -298,7 +307,8 @@ template <bool Relaxed>
 __device__ void arrive_at(uint32_t mapped_barrier) {
   if constexpr (Relaxed)
     asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(mapped_barrier) : "memory");
-  else remote_arrive(mapped_barrier);
+  else
+    remote_arrive(mapped_barrier);
 }
 template <bool Relaxed>
 __global__ void remote_ping_pong(int rounds, uint32_t partner, Span* span) {
@@ -331,8 +341,8 @@ __global__ void store_async_ping_pong(int rounds, Span* span) {
   cluster_sync();
   const uint32_t remote = map_to_rank(barrier, rank ^ 1), remote_data = map_to_rank(shared_address(&data), rank ^ 1);
   const auto send = [&] {
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %2, [%1];" ::"r"(remote_data), "r"(remote),
-                 "l"(uint64_t{5})
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %2, [%1];" ::"r"(remote_data),
+                 "r"(remote), "l"(uint64_t{5})
                  : "memory");
   };
   uint64_t start = cycles();
@@ -404,20 +414,21 @@ BENCHMARK(clusters) {
   for (const int size : {1, 2, 4, 8, 16})
     for (const int threads : {32, 256}) {
       const std::string what = std::to_string(size) + " blocks of " + std::to_string(threads / 32) + " warps";
-      repeat("cluster barrier, " + what, "barrier.cluster.arrive.aligned and wait, one after the other", "cycles", rounds,
-             [&] { launch_cluster(cluster_barrier<false>, size, threads, rounds, spans.data()); });
-      repeat("cluster barrier, relaxed, " + what, "barrier.cluster.arrive.relaxed.aligned and wait, one after the other",
-             "cycles", rounds, [&] { launch_cluster(cluster_barrier<true>, size, threads, rounds, spans.data()); });
+      repeat("cluster barrier, " + what, "barrier.cluster.arrive.aligned and wait, one after the other", "cycles",
+             rounds, [&] { launch_cluster(cluster_barrier<false>, size, threads, rounds, spans.data()); });
+      repeat("cluster barrier, relaxed, " + what,
+             "barrier.cluster.arrive.relaxed.aligned and wait, one after the other", "cycles", rounds,
+             [&] { launch_cluster(cluster_barrier<true>, size, threads, rounds, spans.data()); });
     }
   for (const auto& [size, partner] : {std::pair{2, 1u}, std::pair{4, 3u}, std::pair{8, 7u}}) {
     const std::string what = "cluster of " + std::to_string(size);
     const int blocks = size;
     const uint32_t other = partner;
-    repeat("hand-over by remote mbarrier arrival, release, " + what, "half a round trip between two blocks, one lane each",
-           "cycles", 2. * (rounds - 1),
+    repeat("hand-over by remote mbarrier arrival, release, " + what,
+           "half a round trip between two blocks, one lane each", "cycles", 2. * (rounds - 1),
            [&] { launch_cluster(remote_ping_pong<false>, blocks, 1, rounds, other, spans.data()); });
-    repeat("hand-over by remote mbarrier arrival, relaxed, " + what, "half a round trip between two blocks, one lane each",
-           "cycles", 2. * (rounds - 1),
+    repeat("hand-over by remote mbarrier arrival, relaxed, " + what,
+           "half a round trip between two blocks, one lane each", "cycles", 2. * (rounds - 1),
            [&] { launch_cluster(remote_ping_pong<true>, blocks, 1, rounds, other, spans.data()); });
   }
   repeat("hand-over by st.async", "half a round trip of 8 bytes", "cycles", 2. * (rounds - 1),
@@ -431,10 +442,12 @@ BENCHMARK(clusters) {
     launch_cluster(remote_load_rate, 2, 1024, 64, spans.data(), sink.data());
     samples.push_back(64. * 1024 * 16 / span_cycles(spans.to_host(), 32));
   }
-  report("ld.shared::cluster rate", samples, "bytes per cycle and SM", "both blocks read the other's, 32 warps, 16 bytes a lane");
+  report("ld.shared::cluster rate", samples, "bytes per cycle and SM",
+         "both blocks read the other's, 32 warps, 16 bytes a lane");
 }
 
-// ---- setmaxnreg -------------------------------------------------------------------------------------------------------
+// ---- setmaxnreg
+// -------------------------------------------------------------------------------------------------------
 
 /// Warpgroup 0 releases registers, warpgroups 1 and 2 take them, from 168 at the start. They take at once, or after a
 /// sleep of `delay` nanoseconds the releasing one follows.
@@ -471,7 +484,8 @@ BENCHMARK(registers) {
     const std::string when = delay == 0 ? "at the same time" : "the other warpgroup releases after 5000 ns";
     report("setmaxnreg.dec 24, " + when, dec, "cycles", "one warpgroup of three");
     report("setmaxnreg.inc 240, " + when, inc, "cycles", "two warpgroups of three; waits until there are enough");
-    report("setmaxnreg.inc after the last dec, " + when, after, "cycles", "last warp that takes less last warp that releases");
+    report("setmaxnreg.inc after the last dec, " + when, after, "cycles",
+           "last warp that takes less last warp that releases");
   }
 }
 

@@ -17,8 +17,8 @@ CUtensorMap encode(void* memory, uint64_t width, uint64_t height, uint32_t box_w
   const cuuint64_t sizes[] = {width, height}, strides[] = {width * 2};
   const cuuint32_t box[] = {box_width, box_height}, steps[] = {1, 1};
   const CUresult result = reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry)(
-      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, memory, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, swizzle,
-      CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+      &map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, memory, sizes, strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_128B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   check(result == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidValue, "cuTensorMapEncodeTiled");
   return map;
 }
@@ -64,7 +64,8 @@ __global__ void load_latency(const __grid_constant__ CUtensorMap map, Place plac
   }
 }
 
-/// `count` copies issued in a row, each on its own part of shared memory; the time between two clock readings is the gap.
+/// `count` copies issued in a row, each on its own part of shared memory; the time between two clock readings is the
+/// gap.
 template <bool Tiles>
 __global__ void issue_gap(const __grid_constant__ CUtensorMap map, Place place, int count, int rounds, Span* spans) {
   extern __shared__ __align__(1024) uint8_t shared[];
@@ -115,7 +116,8 @@ __global__ void load_rate(const __grid_constant__ CUtensorMap map, Place place, 
 }
 
 template <bool Tiles>
-__global__ void store_latency(const __grid_constant__ CUtensorMap map, Place place, int copies, Span* read, Span* done) {
+__global__ void store_latency(const __grid_constant__ CUtensorMap map, Place place, int copies, Span* read,
+                              Span* done) {
   extern __shared__ __align__(1024) uint8_t shared[];
   asm volatile("fence.proxy.async;" ::: "memory");
   for (int i = 0; i < copies; ++i) {
@@ -130,13 +132,15 @@ __global__ void store_latency(const __grid_constant__ CUtensorMap map, Place pla
 }
 
 template <bool Tiles>
-__global__ void store_rate(const __grid_constant__ CUtensorMap map, Place place, int count, uint32_t region, Span* spans) {
+__global__ void store_rate(const __grid_constant__ CUtensorMap map, Place place, int count, uint32_t region,
+                           Span* spans) {
   extern __shared__ __align__(1024) uint8_t shared[];
   if (threadIdx.x != 0) return;
   asm volatile("fence.proxy.async;" ::: "memory");
   const uint64_t start = cycles();
   for (int i = 0; i < count; ++i) {
-    store<Tiles>(place, &map, (i * gridDim.x + blockIdx.x) & (region - 1), shared_address(shared) + (i & 3) * place.bytes);
+    store<Tiles>(place, &map, (i * gridDim.x + blockIdx.x) & (region - 1),
+                 shared_address(shared) + (i & 3) * place.bytes);
     wait_stores_read<3>();
   }
   wait_stores<0>();
@@ -144,8 +148,8 @@ __global__ void store_rate(const __grid_constant__ CUtensorMap map, Place place,
 }
 
 /// Pairs of blocks: each block loads half of every stage and the copy engine delivers it to both.
-__global__ void __cluster_dims__(2, 1, 1)
-    multicast_rate(const uint8_t* memory, uint32_t bytes, int stages, int count, uint32_t region, int multicast, Span* spans) {
+__global__ void __cluster_dims__(2, 1, 1) multicast_rate(const uint8_t* memory, uint32_t bytes, int stages, int count,
+                                                         uint32_t region, int multicast, Span* spans) {
   extern __shared__ __align__(1024) uint8_t shared[];
   __shared__ uint64_t full[kMaxStages], empty[kMaxStages];
   const uint32_t rank = cluster_rank();
@@ -164,8 +168,10 @@ __global__ void __cluster_dims__(2, 1, 1)
       const uint32_t barrier = shared_address(full + at), to = shared_address(shared) + at * bytes;
       mbarrier_expect(barrier, bytes);
       const uint8_t* from = memory + uint64_t{index & (region - 1)} * bytes;
-      if (multicast) copy_bulk_multicast(to + half, from + half, bytes / 2, barrier, 3);
-      else copy_bulk(to, from, bytes, barrier);
+      if (multicast)
+        copy_bulk_multicast(to + half, from + half, bytes / 2, barrier, 3);
+      else
+        copy_bulk(to, from, bytes, barrier);
       index += pairs;
     };
     for (int i = 0; i < stages; ++i) issue(i);
@@ -176,9 +182,11 @@ __global__ void __cluster_dims__(2, 1, 1)
         if (multicast) {
           // Both blocks must have the stage before either overwrites it.
           asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-              map_to_rank(shared_address(empty + stage), 0)) : "memory");
+                           map_to_rank(shared_address(empty + stage), 0))
+                       : "memory");
           asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(
-              map_to_rank(shared_address(empty + stage), 1)) : "memory");
+                           map_to_rank(shared_address(empty + stage), 1))
+                       : "memory");
           mbarrier_wait(shared_address(empty + stage), phase);
         }
         issue(stage);
@@ -220,12 +228,14 @@ __global__ void __cluster_dims__(2, 1, 1) shared_to_shared(uint32_t bytes, int r
   mbarrier_init(barrier, 1);
   fence_barrier_init();
   cluster_sync();
-  const uint32_t remote = map_to_rank(shared_address(shared) + 65536, rank ^ 1), remote_barrier = map_to_rank(barrier, rank ^ 1);
+  const uint32_t remote = map_to_rank(shared_address(shared) + 65536, rank ^ 1),
+                 remote_barrier = map_to_rank(barrier, rank ^ 1);
   uint64_t start = cycles();
   const auto send = [&] {
-    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(remote),
-                 "r"(shared_address(shared)), "r"(bytes), "r"(remote_barrier)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(remote),
+        "r"(shared_address(shared)), "r"(bytes), "r"(remote_barrier)
+        : "memory");
   };
   for (int i = 0; i < rounds; ++i) {
     mbarrier_expect(barrier, bytes);
@@ -241,7 +251,8 @@ __global__ void __cluster_dims__(2, 1, 1) shared_to_shared(uint32_t bytes, int r
   cluster_sync();
 }
 
-// ---- Host -------------------------------------------------------------------------------------------------------------
+// ---- Host
+// -------------------------------------------------------------------------------------------------------------
 
 int log2_of(uint64_t value) {
   int log = 0;
@@ -334,8 +345,8 @@ void report_gap(const std::string& name, Source<Tiles>& source) {
     const auto a = time(few), b = time(many);
     std::vector<double> samples;
     for (size_t i = 2; i < a.size(); ++i) samples.push_back((b[i] - a[i]) / (many - few));
-    report(name + " issue gap, copies " + std::to_string(few + 1) + " to " + std::to_string(many), samples, "cycles per copy",
-           "one thread issues one after the other, from L2");
+    report(name + " issue gap, copies " + std::to_string(few + 1) + " to " + std::to_string(many), samples,
+           "cycles per copy", "one thread issues one after the other, from L2");
   }
 }
 BENCHMARK(issue_gaps) {
@@ -360,7 +371,8 @@ void report_load_rate(const std::string& name, Source<Tiles>& source, Reach reac
   allow_shared(load_rate<Tiles>);
   const auto times = event_milliseconds(
       [&] {
-        load_rate<Tiles><<<blocks, 32, kMaxShared>>>(source.map, source.place, stages, count, source.copies, spans.data());
+        load_rate<Tiles>
+            <<<blocks, 32, kMaxShared>>>(source.map, source.place, stages, count, source.copies, spans.data());
       },
       7);
   const double moved = double(count) * source.place.bytes;
@@ -427,7 +439,10 @@ void report_stores(const std::string& name, Source<Tiles>& source) {
   }
   report(name + " store rate, one SM", one, "bytes per cycle", "up to 4 stores under way, into 16 MiB");
   for (double ms : event_milliseconds(
-           [&] { store_rate<Tiles><<<sms, 32, kMaxShared>>>(source.map, source.place, count, source.copies, spans.data()); }, 7))
+           [&] {
+             store_rate<Tiles><<<sms, 32, kMaxShared>>>(source.map, source.place, count, source.copies, spans.data());
+           },
+           7))
     all.push_back(double(count) * source.place.bytes * sms / ms * 1e-6);
   report(name + " store rate, whole chip", all, "GB/s", "up to 4 stores under way on each SM, into 16 MiB");
 }
@@ -465,20 +480,21 @@ BENCHMARK(multicast) {
       std::vector<double> one, all;
       for (int i = 0; i < 7; ++i) {
         multicast_rate<<<2, 32, kMaxShared>>>(memory.data(), bytes, stages, count, (16 << 20) / bytes, multicast,
-                                               rate_spans.data());
+                                              rate_spans.data());
         finish_kernel("multicast_rate");
         one.push_back(double(count) * bytes / durations(rate_spans.to_host())[0]);
       }
       for (double ms : event_milliseconds(
                [&] {
-                 multicast_rate<<<sms / 2 * 2, 32, kMaxShared>>>(memory.data(), bytes, stages, count, (16 << 20) / bytes,
-                                                                 multicast, rate_spans.data());
+                 multicast_rate<<<sms / 2 * 2, 32, kMaxShared>>>(memory.data(), bytes, stages, count,
+                                                                 (16 << 20) / bytes, multicast, rate_spans.data());
                },
                7))
         all.push_back(double(count) * bytes * (sms / 2 * 2) / ms * 1e-6);
       const std::string which = multicast ? ", halves by multicast" : ", each block its own copy";
       const std::string rate_name = "pair of blocks, the same " + std::to_string(bytes) + " bytes" + which;
-      report(rate_name + ", one pair", one, "bytes per cycle and SM", "bytes that arrive; with multicast both blocks wait for both");
+      report(rate_name + ", one pair", one, "bytes per cycle and SM",
+             "bytes that arrive; with multicast both blocks wait for both");
       report(rate_name + ", whole chip", all, "GB/s", "bytes that arrive; 16 MiB of source, in L2");
     }
   }

@@ -13,8 +13,10 @@ template <bool ThroughL1>
 __global__ void chase(const uint64_t* first, int steps, int warm_steps, Span* span, uint64_t* sink) {
   uint64_t pointer = reinterpret_cast<uint64_t>(first);
   const auto follow = [&] {
-    if constexpr (ThroughL1) asm volatile("ld.global.ca.b64 %0, [%0];" : "+l"(pointer)::"memory");
-    else asm volatile("ld.global.cg.b64 %0, [%0];" : "+l"(pointer)::"memory");
+    if constexpr (ThroughL1)
+      asm volatile("ld.global.ca.b64 %0, [%0];" : "+l"(pointer)::"memory");
+    else
+      asm volatile("ld.global.cg.b64 %0, [%0];" : "+l"(pointer)::"memory");
   };
 #pragma unroll 1
   for (int i = 0; i < warm_steps; ++i) follow();
@@ -78,11 +80,13 @@ BENCHMARK(latency_of_dram) {
   for (const size_t mib : {2, 16, 64, 256, 1024})
     report("load latency, DRAM, " + size_text(mib << 20),
            chase_latency<false>(mib << 20, std::max<size_t>(kLine, (mib << 20) / 8192), 7, false), "cycles",
-           "one thread follows a random ring of at most 8192 places in so much memory, after 512 MiB were written elsewhere; "
+           "one thread follows a random ring of at most 8192 places in so much memory, after 512 MiB were written "
+           "elsewhere; "
            "misses of the TLB included");
 }
 
-/// Latency of each of `count` lines, from every multiprocessor in turn; each line is loaded once before, so it is in L2.
+/// Latency of each of `count` lines, from every multiprocessor in turn; each line is loaded once before, so it is in
+/// L2.
 __global__ void line_latencies(const uint8_t* memory, int count, int stride, uint32_t* latencies, uint32_t* of_sm,
                                int wanted_block) {
   if (static_cast<int>(blockIdx.x) != wanted_block) return;
@@ -117,8 +121,8 @@ BENCHMARK(l2_partitions) {
     const auto at = [&](double part) { return samples[static_cast<size_t>(part * (count - 1))]; };
     char how[256];
     std::snprintf(how, sizeof how,
-                  "least of 3 for each of 2048 lines 4 KiB apart; percentiles 1, 25, 50, 75, 99: %g %g %g %g %g", at(.01),
-                  at(.25), at(.5), at(.75), at(.99));
+                  "least of 3 for each of 2048 lines 4 KiB apart; percentiles 1, 25, 50, 75, 99: %g %g %g %g %g",
+                  at(.01), at(.25), at(.5), at(.75), at(.99));
     report("load latency, L2 by line, from SM " + std::to_string(sm.to_host()[0]), samples, "cycles", how);
   }
   // Lines that are near to one SM are far from another, if there are two partitions: the correlation says so.
@@ -140,7 +144,8 @@ BENCHMARK(l2_partitions) {
          "by SM, in the order of the lines above: " + list);
 }
 
-// ---- Bandwidth --------------------------------------------------------------------------------------------------------
+// ---- Bandwidth
+// --------------------------------------------------------------------------------------------------------
 
 enum class Direction { kRead, kWrite, kCopy };
 
@@ -153,7 +158,8 @@ __global__ void __launch_bounds__(256) stream(uint4* to, const uint4* from, size
       uint4 v[4];
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        if constexpr (Kind == Direction::kWrite) v[j] = {threadIdx.x, 1, 2, 3};
+        if constexpr (Kind == Direction::kWrite)
+          v[j] = {threadIdx.x, 1, 2, 3};
         else
           asm volatile("ld.global.cg.v4.b32 {%0, %1, %2, %3}, [%4];"
                        : "=r"(v[j].x), "=r"(v[j].y), "=r"(v[j].z), "=r"(v[j].w)
@@ -162,8 +168,10 @@ __global__ void __launch_bounds__(256) stream(uint4* to, const uint4* from, size
       }
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        if constexpr (Kind == Direction::kRead) sum.x ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
-        else to[i + j * 256] = v[j];
+        if constexpr (Kind == Direction::kRead)
+          sum.x ^= v[j].x ^ v[j].y ^ v[j].z ^ v[j].w;
+        else
+          to[i + j * 256] = v[j];
       }
     }
   }
@@ -177,9 +185,11 @@ void bandwidth(const char* name, size_t bytes, int blocks, int rounds, double pu
   // Random bits: equal data would let a chip that compresses look faster.
   std::vector<uint4> host(bytes / 16 > (1 << 22) ? 1 << 22 : bytes / 16);
   std::mt19937 random(1);
-  for (uint4& v : host) v = {static_cast<uint32_t>(random()), static_cast<uint32_t>(random()), 7, static_cast<uint32_t>(random())};
+  for (uint4& v : host)
+    v = {static_cast<uint32_t>(random()), static_cast<uint32_t>(random()), 7, static_cast<uint32_t>(random())};
   for (size_t done = 0; done < bytes / 16; done += host.size())
-    check(cudaMemcpy(from.data() + done, host.data(), std::min(host.size(), bytes / 16 - done) * 16, cudaMemcpyHostToDevice),
+    check(cudaMemcpy(from.data() + done, host.data(), std::min(host.size(), bytes / 16 - done) * 16,
+                     cudaMemcpyHostToDevice),
           "cudaMemcpy");
   const auto times = event_milliseconds(
       [&] { stream<Kind><<<blocks, 256>>>(to.data(), from.data(), bytes / 16, rounds, sink.data()); }, 11);
@@ -208,7 +218,8 @@ BENCHMARK(bandwidth_of_l2) {
 }
 BENCHMARK(bandwidth_of_few_multiprocessors) {
   for (const int blocks : {1, 2, 4, 8, 16, 32, 64}) bandwidth<Direction::kRead>("L2 read", 8 << 20, blocks, 4, 0);
-  for (const int blocks : {1, 4, 16, 32, 64, 96}) bandwidth<Direction::kRead>("DRAM read", size_t{1} << 30, blocks, 1, 0);
+  for (const int blocks : {1, 4, 16, 32, 64, 96})
+    bandwidth<Direction::kRead>("DRAM read", size_t{1} << 30, blocks, 1, 0);
 }
 
 /// Loads that hit L1: cycles per warp instruction of 16 bytes a lane.
@@ -234,13 +245,14 @@ struct L1Loads {
   __device__ uint32_t result() { return sum; }
 };
 BENCHMARK(rate_of_l1) {
-  report("ld.global 4 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<4>>(512),
-         "cycles per warp instruction and SM", "16 warps", 1);
-  report("ld.global 16 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<16>>(512),
-         "cycles per warp instruction and SM", "16 warps; published is 128 bytes a cycle", 4);
+  report("ld.global 4 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<4>>(512), "cycles per warp instruction and SM",
+         "16 warps", 1);
+  report("ld.global 16 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<16>>(512), "cycles per warp instruction and SM",
+         "16 warps; published is 128 bytes a cycle", 4);
 }
 
-// ---- Atomics, fences, hand-over ---------------------------------------------------------------------------------------
+// ---- Atomics, fences, hand-over
+// ---------------------------------------------------------------------------------------
 
 enum class Atomic { kAtomAdd, kAtomAddF32, kAtomCas, kRedAdd, kRedAddF32, kRedAddV4F32 };
 
@@ -255,7 +267,8 @@ __device__ void apply(void* address, uint32_t& value) {
                  : "memory");
   if constexpr (Kind == Atomic::kAtomCas)
     asm volatile("atom.global.cas.b32 %0, [%1], %0, 7;" : "+r"(value) : "l"(address) : "memory");
-  if constexpr (Kind == Atomic::kRedAdd) asm volatile("red.global.add.u32 [%1], %0;" : "+r"(value) : "l"(address) : "memory");
+  if constexpr (Kind == Atomic::kRedAdd)
+    asm volatile("red.global.add.u32 [%1], %0;" : "+r"(value) : "l"(address) : "memory");
   if constexpr (Kind == Atomic::kRedAddF32)
     asm volatile("red.global.add.f32 [%1], %0;" : "+f"(*reinterpret_cast<float*>(&value)) : "l"(address) : "memory");
   if constexpr (Kind == Atomic::kRedAddV4F32)
@@ -316,18 +329,18 @@ BENCHMARK(atomics) {
 }
 
 // A store to global memory and a fence, in a chain: the fence waits until the store is where its scope sees it.
-#define FENCE(NAME, TEXT)                                                                                     \
-  struct NAME {                                                                                               \
-    uint32_t value;                                                                                           \
-    uint32_t* address;                                                                                        \
-    __device__ NAME(uint32_t seed, uint8_t*) : value(seed) {                                                  \
-      static __device__ uint32_t word[1024];                                                                  \
-      address = word + threadIdx.x;                                                                           \
-    }                                                                                                         \
-    __device__ void step(int) {                                                                               \
-      asm volatile("st.volatile.global.b32 [%1], %0; " TEXT : "+r"(value) : "l"(address) : "memory");      \
-    }                                                                                                         \
-    __device__ uint32_t result() { return value; }                                                            \
+#define FENCE(NAME, TEXT)                                                                             \
+  struct NAME {                                                                                       \
+    uint32_t value;                                                                                   \
+    uint32_t* address;                                                                                \
+    __device__ NAME(uint32_t seed, uint8_t*) : value(seed) {                                          \
+      static __device__ uint32_t word[1024];                                                          \
+      address = word + threadIdx.x;                                                                   \
+    }                                                                                                 \
+    __device__ void step(int) {                                                                       \
+      asm volatile("st.volatile.global.b32 [%1], %0; " TEXT : "+r"(value) : "l"(address) : "memory"); \
+    }                                                                                                 \
+    __device__ uint32_t result() { return value; }                                                    \
   };
 FENCE(FenceNone, "")
 FENCE(FenceCta, "fence.acq_rel.cta;")

@@ -52,7 +52,8 @@ cudaStream_t new_stream() {
 }
 
 /// Microseconds of each of `count` things that `enqueue` puts into the stream.
-std::vector<double> stream_microseconds(cudaStream_t stream, int count, int repeats, const std::function<void()>& enqueue) {
+std::vector<double> stream_microseconds(cudaStream_t stream, int count, int repeats,
+                                        const std::function<void()>& enqueue) {
   cudaEvent_t start, stop;
   check(cudaEventCreate(&start), "cudaEventCreate");
   check(cudaEventCreate(&stop), "cudaEventCreate");
@@ -87,8 +88,10 @@ BENCHMARK(overhead) {
     for (const bool programmatic : {false, true}) {
       const auto enqueue = [&] {
         for (int i = 0; i < count; ++i)
-          if (programmatic) launch(stream, true, blocks, 128, empty_dependent);
-          else launch(stream, false, blocks, 128, empty);
+          if (programmatic)
+            launch(stream, true, blocks, 128, empty_dependent);
+          else
+            launch(stream, false, blocks, 128, empty);
       };
       const std::string what = std::string("empty kernel, ") + std::to_string(blocks) + " blocks, " +
                                (programmatic ? "programmatic dependent launch" : "stream order");
@@ -124,15 +127,19 @@ BENCHMARK(gaps) {
     for (const bool in_graph : {false, true}) {
       const auto enqueue = [&] {
         for (int i = 0; i < kernels; ++i)
-          if (programmatic) launch(stream, true, blocks, 128, note_times_dependent, times.data() + i * blocks, 40000);
-          else launch(stream, false, blocks, 128, note_times, times.data() + i * blocks, 40000);
+          if (programmatic)
+            launch(stream, true, blocks, 128, note_times_dependent, times.data() + i * blocks, 40000);
+          else
+            launch(stream, false, blocks, 128, note_times, times.data() + i * blocks, 40000);
       };
       cudaGraphExec_t graph{};
       if (in_graph) graph = graph_of(stream, enqueue);
       std::vector<double> gaps, skews, drains;
       for (int repeat = 0; repeat < 5; ++repeat) {
-        if (in_graph) check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
-        else enqueue();
+        if (in_graph)
+          check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch");
+        else
+          enqueue();
         check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
         const auto host = times.to_host();
         for (int kernel = 1; kernel < kernels; ++kernel) {
@@ -150,9 +157,10 @@ BENCHMARK(gaps) {
       }
       const std::string what = std::string(programmatic ? "programmatic dependent launch" : "stream order") +
                                (in_graph ? ", in a graph" : ", in a stream");
-      report("gap between kernels, " + what, gaps, "ns",
-             "last block's end to the next kernel's first block (programmatic: after griddepcontrol.wait); globaltimer; "
-             "kernels of about 20 us");
+      report(
+          "gap between kernels, " + what, gaps, "ns",
+          "last block's end to the next kernel's first block (programmatic: after griddepcontrol.wait); globaltimer; "
+          "kernels of about 20 us");
       report("start skew of 132 blocks, " + what, skews, "ns", "first to last start of a kernel's blocks; globaltimer");
     }
 }
@@ -184,7 +192,8 @@ BENCHMARK(turnover) {
       for (int i = 0; i < blocks; ++i) by_sm[sm[i]].push_back(span[i]);
       for (auto& list : by_sm) {
         std::sort(list.begin(), list.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
-        for (size_t i = 1; i < list.size(); ++i) samples.push_back(double(static_cast<int64_t>(list[i].start - list[i - 1].stop)));
+        for (size_t i = 1; i < list.size(); ++i)
+          samples.push_back(double(static_cast<int64_t>(list[i].start - list[i - 1].stop)));
       }
     }
     report("next block on the same SM, " + std::to_string(threads) + " threads", samples, "cycles",

@@ -1,12 +1,13 @@
-// How the lanes of a warp part and meet again. No instruction here asks them to meet, unless a section says so: what each
-// prints is the compiler's and the chip's choice. Each section prints which lanes noted which mask of active lanes, or the
-// order in which lanes came by, or the result of code that counts on lanes going in step.
+// How the lanes of a warp part and meet again. No instruction here asks them to meet, unless a section says so: what
+// each prints is the compiler's and the chip's choice. Each section prints which lanes noted which mask of active
+// lanes, or the order in which lanes came by, or the result of code that counts on lanes going in step.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 #include <vector>
@@ -110,7 +111,10 @@ __global__ void switch_with_fall_through(Notes* notes, uint32_t x) {
       work(x, 20);
       NOTE(0, active());
       break;
-    case 1: work(x, 3); NOTE(1, active()); [[fallthrough]];
+    case 1:
+      work(x, 3);
+      NOTE(1, active());
+      [[fallthrough]];
     case 2:
       work(x, 8);
       NOTE(2, active());
@@ -219,14 +223,16 @@ __global__ void lock_for_each_lane(Notes* notes, uint32_t) {
 // A shuffle by all lanes makes them meet; how long they stay together after it is open.
 __global__ void shuffle_after_if(Notes* notes, uint32_t x) {
   x = lane();
-  if (lane() & 4) work(x, 20);
-  else x += 100;
+  if (lane() & 4)
+    work(x, 20);
+  else
+    x += 100;
   NOTE(0, active());
   const uint32_t got = __shfl_sync(~0u, x, lane() ^ 4);
   NOTE(1, got);
   NOTE(2, active());
 }
-// The same shuffle is reached in two places of the program, so each is one of its own.
+// Ballots of the lanes that are active, in both arms, and one of all lanes after them.
 __global__ void ballot_by_active_lanes(Notes* notes, uint32_t x) {
   if (lane() % 3 == 0) {
     NOTE(0, __ballot_sync(active(), lane() & 1));
@@ -252,9 +258,18 @@ __global__ void order_of_sides(Notes* notes, uint32_t x) {
 }
 __global__ void order_in_a_switch(Notes* notes, uint32_t x) {
   switch (lane() % 4) {
-    case 0: work(x, 3); TICKET(0); break;
-    case 1: work(x, 5); TICKET(0); break;
-    case 2: work(x, 7); TICKET(0); break;
+    case 0:
+      work(x, 3);
+      TICKET(0);
+      break;
+    case 1:
+      work(x, 5);
+      TICKET(0);
+      break;
+    case 2:
+      work(x, 7);
+      TICKET(0);
+      break;
     default: work(x, 9); TICKET(0);
   }
   TICKET(1);
@@ -330,7 +345,8 @@ __global__ void barrier_again(Notes* notes, uint32_t) {
   __shared__ uint64_t word;
   const uint32_t barrier = static_cast<uint32_t>(__cvta_generic_to_shared(&word));
   for (int round = 0; round < 3; ++round) {
-    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(blockDim.x) : "memory");
+    if (threadIdx.x == 0)
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(blockDim.x) : "memory");
     __syncthreads();
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
     uint32_t done = 0;
@@ -374,8 +390,10 @@ void print_groups(const Notes& notes, int slots) {
       const uint32_t word = notes.word[slot][lane];
       if (word == 0xabababab) continue;
       auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == word; });
-      if (found == groups.end()) groups.emplace_back(word, 1u << lane);
-      else found->second |= 1u << lane;
+      if (found == groups.end())
+        groups.emplace_back(word, 1u << lane);
+      else
+        found->second |= 1u << lane;
     }
     for (const auto& [word, lanes] : groups) std::printf("  %d: lanes %08x noted %08x\n", slot, lanes, word);
   }
@@ -392,13 +410,34 @@ void print_order(const Notes& notes, int slots) {
   }
 }
 
-int main() {
-#define GROUPS(KERNEL)                              \
-  std::printf(#KERNEL "\n");                        \
-  print_groups(run(KERNEL, #KERNEL), kSlots)
-#define ORDER(KERNEL)                               \
-  std::printf(#KERNEL "\n");                        \
-  print_order(run(KERNEL, #KERNEL), 2)
+void print_neighbours() {
+  std::vector<int> input(1024);
+  for (int i = 0; i < 1024; ++i) input[i] = i * 7919 % 1000;
+  int *device_input, *late, host_late = 0;
+  fail_on(cudaMalloc(&device_input, 4096), "cudaMalloc");
+  fail_on(cudaMemcpy(device_input, input.data(), 4096, cudaMemcpyHostToDevice), "cudaMemcpy");
+  fail_on(cudaMalloc(&late, 4), "cudaMalloc");
+  for (const int threads : {32, 64, 256, 1024}) {
+    fail_on(cudaMemset(late, 0, 4), "cudaMemset");
+    neighbours_in_step<<<1, threads>>>(1000, device_input, late);
+    fail_on(cudaDeviceSynchronize(), "neighbours_in_step");
+    fail_on(cudaMemcpy(&host_late, late, 4, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    std::printf("  threads %d: late %d of %d\n", threads, host_late, 1000 * threads);
+  }
+}
+
+// Arguments, if any, are the names of the sections to print.
+int main(int argc, char** argv) {
+  const auto wanted = [&](const char* name) {
+    const bool found = argc == 1 || std::any_of(argv + 1, argv + argc,
+                                                [&](const char* argument) { return std::strcmp(argument, name) == 0; });
+    if (found) std::printf("%s\n", name);
+    return found;
+  };
+#define GROUPS(KERNEL) \
+  if (wanted(#KERNEL)) print_groups(run(KERNEL, #KERNEL), kSlots)
+#define ORDER(KERNEL) \
+  if (wanted(#KERNEL)) print_order(run(KERNEL, #KERNEL), 2)
   GROUPS(after_if);
   GROUPS(after_if_else);
   GROUPS(nested_ifs);
@@ -420,23 +459,10 @@ int main() {
   ORDER(order_of_sides);
   ORDER(order_in_a_switch);
   ORDER(order_with_a_load);
-  {
+  if (wanted("lock_for_each_lane")) {
     const Notes notes = run(lock_for_each_lane, "lock_for_each_lane");
-    std::printf("lock_for_each_lane\n  count %u\n", notes.memory[1]);
+    std::printf("  count %u\n", notes.memory[1]);
     print_order(notes, 1);
   }
-  std::printf("neighbours_in_step\n");
-  std::vector<int> input(1024);
-  for (int i = 0; i < 1024; ++i) input[i] = i * 7919 % 1000;
-  int *device_input, *late, host_late = 0;
-  fail_on(cudaMalloc(&device_input, 4096), "cudaMalloc");
-  fail_on(cudaMemcpy(device_input, input.data(), 4096, cudaMemcpyHostToDevice), "cudaMemcpy");
-  fail_on(cudaMalloc(&late, 4), "cudaMalloc");
-  for (const int threads : {32, 64, 256, 1024}) {
-    fail_on(cudaMemset(late, 0, 4), "cudaMemset");
-    neighbours_in_step<<<1, threads>>>(1000, device_input, late);
-    fail_on(cudaDeviceSynchronize(), "neighbours_in_step");
-    fail_on(cudaMemcpy(&host_late, late, 4, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    std::printf("  threads %d: late %d of %d\n", threads, host_late, 1000 * threads);
-  }
+  if (wanted("neighbours_in_step")) print_neighbours();
 }

@@ -14,6 +14,11 @@ for program in $programs reconvergence; do
 done
 name=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -1)
 base=$results/$(echo "$name" | tr 'A-Z ' 'a-z-')-$(date -u +%F)
+if [ -e "$base.jsonl" ]; then  # another run of the same day
+  run=2
+  while [ -e "$base-$run.jsonl" ]; do run=$((run + 1)); done
+  base=$base-$run
+fi
 # Clocks, power and temperature before, during (each second) and after; queries only.
 query=name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,power.limit,temperature.gpu
 state() {
@@ -38,10 +43,11 @@ state() {
   done
 } > "$base.jsonl"
 rm -f "$base.states"
-# The second run must print the same, or a section shows what happened by chance.
+# Further runs must print the same, or a section shows what happened by chance.
 "$build/reconvergence" > "$base-reconvergence.txt" 2>&1
 for run in 2 3 4; do
   "$build/reconvergence" > "$base-reconvergence.again" 2>&1
-  diff "$base-reconvergence.txt" "$base-reconvergence.again" > "$base-reconvergence.diff$run" && rm "$base-reconvergence.diff$run"
+  diff "$base-reconvergence.txt" "$base-reconvergence.again" > "$base-reconvergence.diff$run" &&
+    rm "$base-reconvergence.diff$run"
 done
 rm -f "$base-reconvergence.again"

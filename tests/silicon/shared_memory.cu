@@ -76,7 +76,10 @@ struct StoreThenLoad {
     address = shared_address(shared) + threadIdx.x * 4;
   }
   __device__ void step(int) {
-    asm volatile("st.volatile.shared.b32 [%1], %0; ld.volatile.shared.b32 %0, [%1];" : "+r"(value) : "r"(address) : "memory");
+    asm volatile("st.volatile.shared.b32 [%1], %0; ld.volatile.shared.b32 %0, [%1];"
+                 : "+r"(value)
+                 : "r"(address)
+                 : "memory");
   }
   __device__ uint32_t result() { return value; }
 };
@@ -164,14 +167,14 @@ struct StmatrixThenLoad {
 };
 
 // Atomics by text. The seed is 1 at run time: a compiler that knew of the one word would add up within the warp first.
-#define ATOMIC(NAME, TEXT)                                                                                          \
-  template <bool SameWord>                                                                                          \
-  struct NAME {                                                                                                     \
-    uint32_t address, value;                                                                                        \
-    __device__ NAME(uint32_t seed, uint8_t* shared)                                                                 \
-        : address(shared_address(shared) + threadIdx.x * (SameWord ? seed - 1 : 4)), value(seed) {}                 \
-    __device__ void step(int) { asm volatile(TEXT : "+r"(value) : "r"(address) : "memory"); }                       \
-    __device__ uint32_t result() { return value; }                                                                  \
+#define ATOMIC(NAME, TEXT)                                                                          \
+  template <bool SameWord>                                                                          \
+  struct NAME {                                                                                     \
+    uint32_t address, value;                                                                        \
+    __device__ NAME(uint32_t seed, uint8_t* shared)                                                 \
+        : address(shared_address(shared) + threadIdx.x * (SameWord ? seed - 1 : 4)), value(seed) {} \
+    __device__ void step(int) { asm volatile(TEXT : "+r"(value) : "r"(address) : "memory"); }       \
+    __device__ uint32_t result() { return value; }                                                  \
   };
 ATOMIC(AtomAdd, "atom.shared.add.u32 %0, [%1], %0;")
 ATOMIC(AtomExch, "atom.shared.exch.b32 %0, [%1], %0;")
@@ -243,11 +246,12 @@ BENCHMARK(matrices) {
 }
 template <template <bool> typename Atomic>
 void atomic(const std::string& name) {
-  report(name + " latency", cycles_per_step<Atomic<false>, 16, 48>(32, kBytes), "cycles", "chain, a word for each lane");
+  report(name + " latency", cycles_per_step<Atomic<false>, 16, 48>(32, kBytes), "cycles",
+         "chain, a word for each lane");
   report(name + " latency, one word", cycles_per_step<Atomic<true>, 16, 48>(32, kBytes), "cycles",
          "chain, 32 lanes at one word");
-  report(name + " rate", sm_cycles_per_step<Atomic<false>, 16, 48>(512, kBytes),
-         "cycles per warp instruction and SM", "16 warps, a word for each thread");
+  report(name + " rate", sm_cycles_per_step<Atomic<false>, 16, 48>(512, kBytes), "cycles per warp instruction and SM",
+         "16 warps, a word for each thread");
   report(name + " rate, one word", sm_cycles_per_step<Atomic<true>, 16, 48>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, all at one word");
 }

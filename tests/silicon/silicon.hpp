@@ -1,5 +1,5 @@
-// What all micro-benchmarks share: a main function that runs each benchmark in a process of its own, the statistics, and
-// the kernel that times a short piece of code.
+// What all micro-benchmarks share: a main function that runs each benchmark in a process of its own, the statistics,
+// and the kernel that times a short piece of code.
 #pragma once
 #include <cuda_runtime.h>
 #include <signal.h>
@@ -21,7 +21,8 @@
 
 namespace silicon {
 
-// ---- Registration and results -----------------------------------------------------------------------------------------
+// ---- Registration and results
+// -----------------------------------------------------------------------------------------
 
 struct Benchmark {
   const char* name;
@@ -38,8 +39,8 @@ struct Registration {
 };
 
 /// BENCHMARK(name) { ... } defines a benchmark that prints any number of constants.
-#define BENCHMARK(NAME)                                     \
-  static void NAME();                                       \
+#define BENCHMARK(NAME)                                          \
+  static void NAME();                                            \
   static silicon::Registration registration_##NAME(#NAME, NAME); \
   static void NAME()
 
@@ -56,8 +57,8 @@ inline void finish_kernel(const char* what) {
   check(cudaDeviceSynchronize(), what);
 }
 
-/// Prints one constant as a line of JSON: the median of `samples`, and the distance from the 10th to the 90th percentile
-/// as its spread. With a `published` figure (0 is none), the ratio of the median to it is printed too.
+/// Prints one constant as a line of JSON: the median of `samples`, and the distance from the 10th to the 90th
+/// percentile as its spread. With a `published` figure (0 is none), the ratio of the median to it is printed too.
 inline void report(const std::string& name, std::vector<double> samples, const char* unit, const std::string& how,
                    double published = 0) {
   if (samples.empty()) {
@@ -70,10 +71,11 @@ inline void report(const std::string& name, std::vector<double> samples, const c
   }
   std::sort(samples.begin(), samples.end());
   const auto quantile = [&](double part) { return samples[std::lround(part * (samples.size() - 1))]; };
-  std::printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"spread\": %.4g, \"low\": %.6g, \"high\": %.6g, "
-              "\"repeats\": %zu, \"how\": \"%s\"",
-              name.c_str(), quantile(0.5), unit, quantile(0.9) - quantile(0.1), samples.front(), samples.back(),
-              samples.size(), how.c_str());
+  std::printf(
+      "{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\", \"spread\": %.4g, \"low\": %.6g, \"high\": %.6g, "
+      "\"repeats\": %zu, \"how\": \"%s\"",
+      name.c_str(), quantile(0.5), unit, quantile(0.9) - quantile(0.1), samples.front(), samples.back(), samples.size(),
+      how.c_str());
   if (published != 0) std::printf(", \"published\": %.6g, \"ratio\": %.4f", published, quantile(0.5) / published);
   std::printf("}\n");
   std::fflush(stdout);
@@ -125,7 +127,8 @@ inline int main(int argc, char** argv) {
   return 0;
 }
 
-// ---- On the device ----------------------------------------------------------------------------------------------------
+// ---- On the device
+// ----------------------------------------------------------------------------------------------------
 
 __device__ inline uint64_t cycles() {
   uint64_t value;
@@ -191,8 +194,8 @@ class DeviceArray {
   size_t count_;
 };
 
-/// Executes a Body's step `Unroll` times in a loop of `iterations`. A first pass fills the instruction cache; the second
-/// is timed.
+/// Executes a Body's step `Unroll` times in a loop of `iterations`. A first pass fills the instruction cache; the
+/// second is timed.
 template <typename Body, int Unroll>
 __global__ void __launch_bounds__(1024) timed_loop(Span* spans, uint32_t* sink, int iterations, uint32_t seed) {
   extern __shared__ __align__(1024) uint8_t shared[];

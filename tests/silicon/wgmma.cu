@@ -3,19 +3,22 @@
 
 using namespace silicon;
 
-// The number of accumulator registers is N / 2, and the instruction names each, so macros list them. The operands before
-// them are: 0 and 1 the descriptors of A and B, 2 to 5 A's registers.
+// The number of accumulator registers is N / 2, and the instruction names each, so macros list them. The operands
+// before them are: 0 and 1 the descriptors of A and B, 2 to 5 A's registers.
 #define L4 "%6, %7, %8, %9"
 #define L8 L4 ", %10, %11, %12, %13"
 #define L16 L8 ", %14, %15, %16, %17, %18, %19, %20, %21"
 #define L32 L16 ", %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, %32, %33, %34, %35, %36, %37"
-#define L64                                                                                                            \
-  L32 ", %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, " \
+#define L64                                                                                                         \
+  L32 ", %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, " \
+      "%59, "                                                                                                       \
       "%60, %61, %62, %63, %64, %65, %66, %67, %68, %69"
-#define L128                                                                                                           \
-  L64 ", %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, " \
-      "%92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
-      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127, %128, %129, "     \
+#define L128                                                                                                         \
+  L64 ", %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, "  \
+      "%91, "                                                                                                        \
+      "%92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, "   \
+      "%111, "                                                                                                       \
+      "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127, %128, %129, " \
       "%130, %131, %132, %133"
 #define O4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
 #define O8(i) O4(i), O4(i + 4)
@@ -34,20 +37,20 @@ struct Operands {
 
 template <int N, Type T, From A>
 struct Wgmma;
-#define FORM(N, COUNT, TYPE, FROM, SHAPE, OPERAND, REST)                                              \
-  template <>                                                                                         \
-  struct Wgmma<N, Type::TYPE, From::FROM> {                                                           \
-    static __device__ void apply(float* d, uint64_t a, uint64_t b, uint32_t (&r)[4]) {                \
+#define FORM(N, COUNT, TYPE, FROM, SHAPE, OPERAND, REST)                                                      \
+  template <>                                                                                                 \
+  struct Wgmma<N, Type::TYPE, From::FROM> {                                                                   \
+    static __device__ void apply(float* d, uint64_t a, uint64_t b, uint32_t (&r)[4]) {                        \
       asm volatile("wgmma.mma_async.sync.aligned.m64n" #N SHAPE " {" L##COUNT "}, " OPERAND ", %1, " REST ";" \
-                   : "+l"(a), "+l"(b), "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]), O##COUNT(0)    \
-                   :                                                                                  \
-                   : "memory");                                                                       \
-    }                                                                                                 \
+                   : "+l"(a), "+l"(b), "+r"(r[0]), "+r"(r[1]), "+r"(r[2]), "+r"(r[3]), O##COUNT(0)            \
+                   :                                                                                          \
+                   : "memory");                                                                               \
+    }                                                                                                         \
   };
-#define FORMS(N, COUNT)                                                                         \
-  FORM(N, COUNT, kBf16, kShared, "k16.f32.bf16.bf16", "%0", "1, 1, 1, 0, 0")                    \
-  FORM(N, COUNT, kBf16, kRegisters, "k16.f32.bf16.bf16", "{%2, %3, %4, %5}", "1, 1, 1, 0")      \
-  FORM(N, COUNT, kE4m3, kShared, "k32.f32.e4m3.e4m3", "%0", "1, 1, 1")                          \
+#define FORMS(N, COUNT)                                                                    \
+  FORM(N, COUNT, kBf16, kShared, "k16.f32.bf16.bf16", "%0", "1, 1, 1, 0, 0")               \
+  FORM(N, COUNT, kBf16, kRegisters, "k16.f32.bf16.bf16", "{%2, %3, %4, %5}", "1, 1, 1, 0") \
+  FORM(N, COUNT, kE4m3, kShared, "k32.f32.e4m3.e4m3", "%0", "1, 1, 1")                     \
   FORM(N, COUNT, kE4m3, kRegisters, "k32.f32.e4m3.e4m3", "{%2, %3, %4, %5}", "1, 1, 1")
 FORMS(8, 4)
 FORMS(16, 8)
@@ -61,8 +64,8 @@ __device__ inline uint64_t descriptor(uint32_t address) {
   return (address >> 4 & 0x3fff) | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
 
-/// Each round issues `Chain` instructions on one accumulator as one group and waits for it. A tile of 64 rows of 128 bytes
-/// for each warpgroup, one of N rows for B, that all share.
+/// Each round issues `Chain` instructions on one accumulator as one group and waits for it. A tile of 64 rows of 128
+/// bytes for each warpgroup, one of N rows for B, that all share.
 template <int N, Type T, From A, int Chain>
 __global__ void __launch_bounds__(256, 1) multiply(Span* spans, float* sink, const uint32_t* random, int rounds) {
   extern __shared__ __align__(1024) uint8_t shared[];
@@ -75,7 +78,8 @@ __global__ void __launch_bounds__(256, 1) multiply(Span* spans, float* sink, con
   uint32_t fragment[4];
 #pragma unroll
   for (int i = 0; i < 4; ++i) fragment[i] = random[threadIdx.x * 4 + i];
-  const uint32_t warpgroup = __shfl_sync(~0u, threadIdx.x / 128, 0);  // uniform, so that ptxas keeps it in a uniform register
+  const uint32_t warpgroup =
+      __shfl_sync(~0u, threadIdx.x / 128, 0);  // uniform, so that ptxas keeps it in a uniform register
   const uint64_t a = descriptor(shared_address(shared) + warpgroup * 8192);
   const uint64_t b = descriptor(shared_address(shared) + 16384);
   uint64_t start = 0, stop = 0;
@@ -128,8 +132,8 @@ std::vector<double> round_cycles(Buffers& buffers, int warpgroups, int repeats) 
         "cudaFuncSetAttribute");
   std::vector<double> samples;
   for (int i = -1; i < repeats; ++i) {
-    multiply<N, T, A, Chain><<<1, warpgroups * 128, 65536>>>(buffers.spans.data(), buffers.sink.data(),
-                                                             buffers.random.data(), rounds);
+    multiply<N, T, A, Chain>
+        <<<1, warpgroups * 128, 65536>>>(buffers.spans.data(), buffers.sink.data(), buffers.random.data(), rounds);
     finish_kernel("wgmma");
     if (i >= 0) samples.push_back(span_cycles(buffers.spans.to_host(), warpgroups * 4) / rounds);
   }
@@ -140,7 +144,8 @@ template <int N, Type T, From A>
 void measure() {
   Buffers buffers;
   buffers.random.from_host(random_words(T));
-  const std::string name = std::string("wgmma m64n") + std::to_string(N) + (T == Type::kBf16 ? "k16 bf16" : "k32 e4m3") +
+  const std::string name = std::string("wgmma m64n") + std::to_string(N) +
+                           (T == Type::kBf16 ? "k16 bf16" : "k32 e4m3") +
                            (A == From::kShared ? ", A in shared memory" : ", A in registers");
   // Dense rates of one SM: 2048 multiply-adds a cycle in 16-bit types, 4096 in 8-bit ones (989 TFLOP/s of 132 SMs).
   const double published = N / 2.;
@@ -157,7 +162,7 @@ void measure() {
            "groups of 40 less groups of 8; published is 2048 (8-bit: 4096) multiply-adds a cycle and SM", published);
   }
 }
-#define MEASURE(N)                                                  \
+#define MEASURE(N)                                                               \
   BENCHMARK(bf16_shared_##N) { measure<N, Type::kBf16, From::kShared>(); }       \
   BENCHMARK(bf16_registers_##N) { measure<N, Type::kBf16, From::kRegisters>(); } \
   BENCHMARK(e4m3_shared_##N) { measure<N, Type::kE4m3, From::kShared>(); }       \
@@ -179,14 +184,16 @@ void sustained(const char* name) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 65536), "cudaFuncSetAttribute");
   std::vector<double> rates, clocks;
   const auto times = event_milliseconds(
-      [&] { kernel<<<blocks, 256, 65536>>>(buffers.spans.data(), buffers.sink.data(), buffers.random.data(), rounds); }, 21);
+      [&] { kernel<<<blocks, 256, 65536>>>(buffers.spans.data(), buffers.sink.data(), buffers.random.data(), rounds); },
+      21);
   const double k = T == Type::kBf16 ? 16 : 32, operations = 2. * 2 * 64 * 256 * k * 40 * rounds * 2 * blocks;
   for (double ms : times) rates.push_back(operations / ms * 1e-9);
   const auto spans = buffers.spans.to_host();
   for (double ms : times) clocks.push_back(2 * double(spans[0].stop - spans[0].start) / ms * 1e-3);
-  report(std::string(name) + ", all SMs", rates, "TFLOP/s", "m64n256, two warpgroups a block, one block an SM, random data",
-         T == Type::kBf16 ? 989 : 1979);
-  report(std::string(name) + ", SM clock during it", clocks, "MHz", "cycles of the last launch over each launch's time");
+  report(std::string(name) + ", all SMs", rates, "TFLOP/s",
+         "m64n256, two warpgroups a block, one block an SM, random data", T == Type::kBf16 ? 989 : 1979);
+  report(std::string(name) + ", SM clock during it", clocks, "MHz",
+         "cycles of the last launch over each launch's time");
 }
 BENCHMARK(sustained_bf16) { sustained<Type::kBf16>("wgmma bf16"); }
 BENCHMARK(sustained_e4m3) { sustained<Type::kE4m3>("wgmma e4m3"); }
