@@ -245,10 +245,10 @@ struct L1Loads {
   __device__ uint32_t result() { return sum; }
 };
 BENCHMARK(rate_of_l1) {
-  report("ld.global 4 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<4>>(512), "cycles per warp instruction and SM",
-         "16 warps", 1);
-  report("ld.global 16 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<16>>(512), "cycles per warp instruction and SM",
-         "16 warps; published is 128 bytes a cycle", 4);
+  report("ld.global 4 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<4>, 4, 12>(512),
+         "cycles per warp instruction and SM", "16 warps", 1);
+  report("ld.global 16 bytes rate, L1 hit", sm_cycles_per_step<L1Loads<16>, 4, 12>(512),
+         "cycles per warp instruction and SM", "16 warps; published is 128 bytes a cycle", 4);
 }
 
 // ---- Atomics, fences, hand-over
