@@ -9,6 +9,7 @@ import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
+import check_pages  # noqa: E402
 import site_filter  # noqa: E402
 
 
@@ -156,6 +157,12 @@ class ConsoleTest(RepositoryTest):
     def test_an_update_puts_the_output_in_place(self):
         self.console("$ build/program", arguments=["--update"])
         self.assertIn("$ build/program\none\ntwo\ntook 17.25 ms\nsix barriers\n```", self.page.read_text(encoding="utf-8"))
+
+    def test_an_update_of_numbers_keeps_the_lines_that_are_left_out(self):
+        self.assertEqual(check_pages.renewed(["a", "...", "at x/gemm.cu:12"], ["a", "b", "at y/gemm.cu:34"]),
+                         ["a", "...", "at y/gemm.cu:34"])
+        self.assertEqual(check_pages.renewed(["a", "...", "at gemm.cu:12"], ["a", "b", "in gemm.cu:34"]),
+                         ["a", "b", "in gemm.cu:34"])
 
 
 class SiteTest(RepositoryTest):

@@ -154,7 +154,7 @@ TEST_F(OperandTest, MustBeReadWithTheSwizzleOfTheirCopy) {
 TEST_F(OperandTest, MustBeginWhereTheirSwizzleDoesWhenThreadsWriteThem) {
   expect_silence(run(multiply_written_b(swizzled_operand(2), 1024), kTwoWarps));
   expect_one(run(multiply_written_b(swizzled_operand(2), 384), kTwoWarps), "misaligned tile",
-             {"reads B from b+0x180", "every 1024 bytes", "begins 384 bytes behind that", "alignas(1024)"});
+             {"reads B from b+0x180", "every 1024 bytes", "begins 384 bytes after such a point", "alignas(1024)"});
   expect_silence(run(multiply_written_b(swizzled_operand(4), 512), kTwoWarps));
   expect_one(run(multiply_written_b(swizzled_operand(4), 128), kTwoWarps), "misaligned tile", {"every 512 bytes"});
   expect_silence(run(multiply_written_b(swizzled_operand(6), 256), kTwoWarps));
