@@ -84,8 +84,9 @@ constexpr bool is_clock(Special special) { return special >= Special::clock && s
 struct SpecialRegister {
   std::string_view name;  ///< without the percent sign, with the component: "tid.x"
   Special special;
-  /// Whether it depends on how far other clusters have come, or where they are.
-  bool tells_of_other_clusters = false;
+  /// Whether its value says nothing about other clusters: how far they have come, or where they are. The default is the
+  /// safe side: the clusters of a grid that reads such a register run on one thread.
+  bool own_cluster_only = false;
 };
 
 /// All that the parser accepts.

@@ -47,15 +47,11 @@ std::string_view name_of(FaultKind kind) {
 
 }  // namespace
 
-uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps) {
-  return round_up(machine_registers * kWarpSize, 256) * warps;
-}
-
 GridRun::GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on)
     : grid_(grid), result_(result), goes_on_(std::move(goes_on)), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
   warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
-  block_registers_ = registers_of_block(grid.kernel->machine_registers, warps_per_block_);
+  block_registers_ = grid.kernel->machine_registers_of(warps_per_block_);
   block_shared_ = kSharedReservedBytes + grid.kernel->static_shared_bytes + request.dynamic_shared_bytes;
   grid.cluster_count = request.grid.count() / request.cluster.count();
 }

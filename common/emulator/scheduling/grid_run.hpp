@@ -76,7 +76,4 @@ class GridRun {
   std::vector<std::unique_ptr<Block>> spare_blocks_;
 };
 
-/// Returns the registers that a block uses on a multiprocessor: per warp, in units of 256.
-uint32_t registers_of_block(uint32_t machine_registers, uint32_t warps);
-
 }  // namespace stagecraft::emulator::machine

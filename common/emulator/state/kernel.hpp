@@ -85,6 +85,12 @@ class Kernel {
   bool clusters_interact = false;    ///< something in it may concern other clusters (Reach::other_clusters)
   uint32_t machine_registers = 0;    ///< per thread as ptxas allocated them; 0 when no machine code was embedded
 
+  /// Registers that a multiprocessor allocates for a block of so many warps: for each warp, in units of 256. 0 when
+  /// ptxas's count is unknown.
+  uint32_t machine_registers_of(uint32_t warps) const {
+    constexpr uint32_t kUnit = 256;
+    return (machine_registers * kWarpSize + kUnit - 1) / kUnit * kUnit * warps;
+  }
   /// Returns "gemm.cu:88", the innermost line of the kernel's own file, or "gemm.cu:88 (pipeline.hpp:41)" where the
   /// instruction was inlined from another file of the program. Skips headers of the toolkit. Empty when unknown.
   std::string describe_source(uint32_t pc) const;

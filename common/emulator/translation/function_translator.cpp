@@ -23,7 +23,7 @@ void visit_registers(const ptx::Operand& operand, const Visit& visit) {
 bool tells_of_other_clusters(const ptx::Operand& operand) {
   if (operand.kind == ptx::OperandKind::special) {
     const ptx::SpecialRegister* known = ptx::find_special_register(operand.name);
-    return known != nullptr && known->tells_of_other_clusters;
+    return known == nullptr || !known->own_cluster_only;
   }
   return std::any_of(operand.list.begin(), operand.list.end(),
                      [](const ptx::Operand& inner) { return tells_of_other_clusters(inner); });

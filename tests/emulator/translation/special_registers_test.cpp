@@ -46,7 +46,7 @@ TEST_F(SpecialRegistersTest, ThoseThatTellOfOtherClustersKeepTheGridWhole) {
   for (const ptx::SpecialRegister& known : ptx::special_registers()) {
     if (known.special == Special::none) continue;
     const Kernel& kernel = compile_body(fmt::format("mov.u64 %rd0, %{};", known.name));
-    EXPECT_EQ(kernel.clusters_interact, known.tells_of_other_clusters) << known.name;
+    EXPECT_EQ(kernel.clusters_interact, !known.own_cluster_only) << known.name;
   }
 }
 

@@ -7,7 +7,7 @@
 
 #include "emulator/runtime/model/boxes.hpp"
 #include "emulator/runtime/model/cuda_headers.hpp"
-#include "emulator/state/texture.hpp"
+#include "emulator/state/texture_description.hpp"
 
 namespace stagecraft::emulator::runtime {
 

@@ -20,7 +20,6 @@ using machine::Extent3;
 constexpr uint64_t kLargestGridX = 0x7fffffff;
 constexpr uint64_t kLargestGridYZ = 65535;
 constexpr uint32_t kLargestBlockZ = 64;
-constexpr uint32_t kRegisterAllocationUnit = 256;  // per warp
 /// Virtual time between a launch and the first instruction.
 constexpr double kLaunchNanoseconds = 2000;
 
@@ -47,11 +46,8 @@ void check_extents(const machine::Architecture& chip, const machine::Kernel& ker
   }
 }
 
-/// Registers that the chip allocates for a block; 0 when ptxas' count is unknown.
-uint64_t registers_of_block(const machine::Kernel& kernel, uint64_t threads) {
-  const uint64_t warps = (threads + machine::kWarpSize - 1) / machine::kWarpSize;
-  const uint64_t of_warp = uint64_t{kernel.machine_registers} * machine::kWarpSize;
-  return warps * ((of_warp + kRegisterAllocationUnit - 1) / kRegisterAllocationUnit * kRegisterAllocationUnit);
+uint32_t warps_of(uint64_t threads) {
+  return static_cast<uint32_t>((threads + machine::kWarpSize - 1) / machine::kWarpSize);
 }
 
 void check_threads(const machine::Architecture& chip, const machine::Kernel& kernel, Extent3 block) {
@@ -67,7 +63,7 @@ void check_threads(const machine::Architecture& chip, const machine::Kernel& ker
     refuse(cudaErrorInvalidValue, kernel,
            fmt::format("a block of {} threads, but its __launch_bounds__ promise at most {}", block.count(), most));
   }
-  const uint64_t registers = registers_of_block(kernel, block.count());
+  const uint64_t registers = kernel.machine_registers_of(warps_of(block.count()));
   if (registers > chip.registers_per_multiprocessor) {
     refuse(
         cudaErrorLaunchOutOfResources, kernel,
@@ -223,7 +219,7 @@ FunctionLimits limits_of(State& state, const Function& function, const machine::
     limits.max_threads = static_cast<uint32_t>(std::min<uint64_t>(limits.max_threads, most));
   }
   while (limits.max_threads > machine::kWarpSize &&
-         registers_of_block(kernel, limits.max_threads) > chip.registers_per_multiprocessor) {
+         kernel.machine_registers_of(warps_of(limits.max_threads)) > chip.registers_per_multiprocessor) {
     limits.max_threads -= machine::kWarpSize;
   }
   const uint32_t taken = kernel.static_shared_bytes;

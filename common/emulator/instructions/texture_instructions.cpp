@@ -16,7 +16,7 @@
 #include "emulator/state/device_memory.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
-#include "emulator/state/texture.hpp"
+#include "emulator/state/texture_description.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
