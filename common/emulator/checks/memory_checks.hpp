@@ -49,9 +49,10 @@ class MemoryChecks final : public machine::Observer {
     OrderingRecord::order_of(*cluster).barrier_changed(event);
   }
   void memory_accessed(const machine::MemoryAccess& event) override {
-    announce(
-        event.fragment->cluster(), [&](ClusterOrder& order) { order.memory_accessed(event); },
-        [&](auto& check, ClusterRecord& cluster) { check.memory_accessed(cluster, event); });
+    ClusterRecord* cluster = record_.find(event.fragment->cluster());
+    if (cluster == nullptr) return;
+    const RecordedAccess recorded = OrderingRecord::order_of(*cluster).memory_accessed(event);
+    for_each_check([&](auto& check) { check.memory_accessed(*cluster, recorded); });
   }
   void warp_synchronised(const machine::Fragment& fragment, machine::LaneMask lanes) override {
     announce(

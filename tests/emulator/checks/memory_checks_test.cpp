@@ -18,15 +18,17 @@ class EarlyReadCheck final : public MemoryCheck {
     if (event.kind != machine::RendezvousKind::pass) return;
     states_[cluster].passed.insert(cluster.order().warp_number(*event.fragment));
   }
-  void memory_accessed(ClusterRecord& cluster, const machine::MemoryAccess& access) override {
-    const uint32_t warp = cluster.order().warp_number(*access.fragment);
-    if (access.kind != machine::AccessKind::read || states_[cluster].passed.contains(warp)) return;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
+    const machine::MemoryAccess& access = recorded.event;
+    const uint32_t warp = recorded.warp_number;
+    if (recorded.warp == nullptr || access.kind != machine::AccessKind::read) return;
+    if (states_[cluster].passed.contains(warp)) return;
     const auto identity = findings_.claim("early read", access.pc);
     if (!identity) return;
     machine::Diagnostic finding;
     finding.kind = "early read";
     finding.place = place_of(cluster, warp, access.lanes, access.pc);
-    finding.message = fmt::format("reads at time {} of its warp", cluster.order().warp(warp).time);
+    finding.message = fmt::format("reads at time {} of its warp", recorded.warp->time);
     findings_.add(cluster.cluster(), *identity, std::move(finding));
   }
 

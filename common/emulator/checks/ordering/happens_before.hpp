@@ -72,6 +72,15 @@ struct Operation {
   machine::SharedLayout layout = machine::SharedLayout::unknown;  ///< layout of what it writes
 };
 
+/// An access of memory, with what the record adds to it.
+struct RecordedAccess {
+  const machine::MemoryAccess& event;
+  /// The warp that accessed data in shared memory, and its number. Null for an access of other memory, and for those of
+  /// cooperative groups to their scratch memory.
+  const WarpOrder* warp = nullptr;
+  uint32_t warp_number = 0;
+};
+
 /// An event of an operation, with what the record adds to it.
 struct IssuedOperation {
   const machine::AsyncOperation& event;
@@ -132,19 +141,14 @@ class ClusterOrder {
   /// Whether the lanes of `warp`, which know `known`, know that a past access is over.
   bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
 
-  /// Whether an access is one of cooperative groups to their scratch memory. That is the toolkit's own affair, and no
-  /// program can fix it: they order it among the warps of a tile, but lanes of one warp read there after no more than a
-  /// shuffle.
-  static bool is_toolkit_memory(const machine::MemoryAccess& access) {
-    const uint32_t first = access.shared[machine::first_lane(access.lanes)];
-    return (first & machine::kSharedOffsetMask) < machine::kSharedReservedBytes;
-  }
-
   // Events. Each is fed once (ordering_record.hpp).
-  void memory_accessed(const machine::MemoryAccess& access) {
+  RecordedAccess memory_accessed(const machine::MemoryAccess& access) {
     if (access.order != machine::AccessOrder::weak) strong_access(access);
-    if (access.shared == nullptr || is_toolkit_memory(access)) return;
-    threads_.warp(warp_number(*access.fragment)).accessed = true;
+    if (access.shared == nullptr || is_toolkit_memory(access)) return {access};
+    const uint32_t number = warp_number(*access.fragment);
+    WarpOrder& warp = threads_.warp(number);
+    warp.accessed = true;
+    return {access, &warp, number};
   }
   void warp_synchronised(const machine::Fragment& fragment, machine::LaneMask lanes);
   void fence_executed(const machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind);
@@ -172,6 +176,13 @@ class ClusterOrder {
     uint64_t phases = 0;  ///< completed
   };
 
+  /// Whether an access is one of cooperative groups to their scratch memory. That is the toolkit's own affair, and no
+  /// program can fix it: they order it among the warps of a tile, but lanes of one warp read there after no more than a
+  /// shuffle.
+  static bool is_toolkit_memory(const machine::MemoryAccess& access) {
+    const uint32_t first = access.shared[machine::first_lane(access.lanes)];
+    return (first & machine::kSharedOffsetMask) < machine::kSharedReservedBytes;
+  }
   /// The first thread of a fragment's warpgroup.
   ThreadKey warpgroup_of(const machine::Fragment& fragment) const {
     return ThreadKnowledge::component_of(warp_number(fragment) - fragment.warp->index % 4, 0);

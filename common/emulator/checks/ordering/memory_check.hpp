@@ -32,7 +32,7 @@ class MemoryCheck {
   /// An mbarrier has changed, or was waited for. Only here the record has not taken note of the event yet: what a
   /// thread does at a barrier is judged by what it knew before. In all other hooks the record knows the event.
   virtual void barrier_changed(ClusterRecord&, const machine::BarrierEvent&) {}
-  virtual void memory_accessed(ClusterRecord&, const machine::MemoryAccess&) {}
+  virtual void memory_accessed(ClusterRecord&, const RecordedAccess&) {}
   virtual void warp_synchronised(ClusterRecord&, const machine::Fragment&, machine::LaneMask) {}
   virtual void fence_executed(ClusterRecord&, const machine::Fragment&, machine::LaneMask, machine::FenceKind) {}
   virtual void threads_met(ClusterRecord&, const machine::Rendezvous&) {}

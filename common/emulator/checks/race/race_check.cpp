@@ -70,17 +70,19 @@ void RaceCheck::threads_met(ClusterRecord& cluster, const machine::Rendezvous& e
                                        [&](const PastAccess& write) { return order.knows_of_all(write, *known); });
 }
 
-void RaceCheck::memory_accessed(ClusterRecord& cluster, const machine::MemoryAccess& access) {
-  if (access.shared == nullptr || ClusterOrder::is_toolkit_memory(access)) return;
+void RaceCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
+  if (recorded.warp == nullptr) return;
   State& state = states_[cluster];
-  const uint32_t number = state.order.warp_number(*access.fragment);
-  const WarpOrder& warp = state.order.warp(number);
-  if (access.values != nullptr) return check_overlapping_writes(state, access, number);
+  const machine::MemoryAccess& access = recorded.event;
+  if (access.values != nullptr) return check_overlapping_writes(state, recorded);
 
+  const uint32_t number = recorded.warp_number;
+  const WarpOrder& warp = *recorded.warp;
   const uint32_t flags = flags_of(access);
-  PresentAccess now{{number, access.lanes, warp.time, access.pc | flags}, number, 0, nullptr};
+  const PastAccess record{number, access.lanes, warp.time, access.pc | flags};
+  if (defer(state, recorded, record)) return;
+  PresentAccess now{record, number, 0, nullptr};
   now.changes_nothing = access.changes_nothing;
-  if (defer(state, access, now.record)) return;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Lanes that know the same are checked together.
     const uint32_t first = machine::first_lane(rest);
@@ -97,10 +99,11 @@ void RaceCheck::memory_accessed(ClusterRecord& cluster, const machine::MemoryAcc
 }
 
 /// Defers the check of an access until others come that may race with it; returns false if it must be checked now.
-bool RaceCheck::defer(State& state, const machine::MemoryAccess& access, const PastAccess& record) {
+bool RaceCheck::defer(State& state, const RecordedAccess& recorded, const PastAccess& record) {
   if (record.writes() ? !state.defers_writes : !state.defers_reads) return false;
   if (state.interval.is_full() && !state.interval.compact()) catch_up(state);
-  const WarpOrder& warp = state.order.warp(record.agent);
+  const machine::MemoryAccess& access = recorded.event;
+  const WarpOrder& warp = *recorded.warp;
   const SharedClock* known = warp.know_alike(access.lanes) ? &warp.known(machine::first_lane(access.lanes)) : nullptr;
   return state.interval.defer({access.shared, access.lanes, access.bytes}, record, known);
 }
@@ -183,7 +186,8 @@ void RaceCheck::check_scattered(State& state, const uint32_t* addresses, uint32_
   shadow.drop(now.record);
 }
 
-void RaceCheck::check_overlapping_writes(State& state, const machine::MemoryAccess& access, uint32_t number) {
+void RaceCheck::check_overlapping_writes(State& state, const RecordedAccess& recorded) {
+  const machine::MemoryAccess& access = recorded.event;
   // Byte by byte: the lanes that write it, and whether they agree.
   struct Writers {
     LaneMask lanes = 0;
@@ -200,7 +204,8 @@ void RaceCheck::check_overlapping_writes(State& state, const machine::MemoryAcce
       writers.lanes |= 1u << lane;
     }
   });
-  const WarpOrder& warp = state.order.warp(number);
+  const uint32_t number = recorded.warp_number;
+  const WarpOrder& warp = *recorded.warp;
   PresentAccess now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr};
   now.changes_nothing = access.changes_nothing;
   for (auto byte = bytes.begin(); byte != bytes.end();) {

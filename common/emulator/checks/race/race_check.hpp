@@ -39,7 +39,7 @@ class RaceCheck final : public MemoryCheck {
   void cluster_started(ClusterRecord& cluster) override;
   void block_finished(ClusterRecord& cluster, const machine::Block& block) override;
   void cluster_stuck(ClusterRecord& cluster) override;
-  void memory_accessed(ClusterRecord& cluster, const machine::MemoryAccess& access) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
   void threads_met(ClusterRecord& cluster, const machine::Rendezvous& event) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
 
@@ -56,19 +56,19 @@ class RaceCheck final : public MemoryCheck {
     ClusterRecord& cluster;
     const ClusterOrder& order;
     const bool defers_reads;
-    const bool
-        defers_writes;  ///< not where asynchronous operations may need a fence after a write: it must be known at once
+    /// Not where asynchronous operations may need a fence after a write, which must be known at once.
+    const bool defers_writes;
     BarrierInterval& interval;
     HistoryCheck histories;
   };
 
-  static bool defer(State& state, const machine::MemoryAccess& access, const PastAccess& record);
+  static bool defer(State& state, const RecordedAccess& recorded, const PastAccess& record);
   static void catch_up(State& state);
   static machine::LaneMask check_lanes(State& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
                                        PresentAccess& now);
   static void check_scattered(State& state, const uint32_t* addresses, uint32_t bytes, PresentAccess& now,
                               Outcomes& outcomes);
-  void check_overlapping_writes(State& state, const machine::MemoryAccess& access, uint32_t warp);
+  void check_overlapping_writes(State& state, const RecordedAccess& recorded);
   static void check_range(State& state, uint32_t address, uint32_t bytes, uint32_t unit, const PresentAccess& now,
                           Outcomes& outcomes);
 
