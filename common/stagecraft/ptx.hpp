@@ -4,14 +4,6 @@
 #include <cstdint>
 #include <cuda/ptx>
 
-namespace stagecraft {
-
-/// What the L2 cache is to do with the lines that a copy reads: evict them before others, or after. A hint.
-/// Source: PTX ISA, "Cache Eviction Priority Hints".
-enum class L2Hint : uint8_t { none, evict_first, evict_last };
-
-}  // namespace stagecraft
-
 namespace stagecraft::ptx {
 
 /// The tag by which `cuda::ptx` names how many blocks' tensor cores work together, from a template parameter: 1 or 2.
@@ -43,6 +35,18 @@ __device__ inline bool elect_sync() {
 __device__ inline void prefetch_tensor_map(const void* tensor_map) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(tensor_map) : "memory");
 }
+
+}  // namespace stagecraft::ptx
+
+namespace stagecraft {
+
+/// What the L2 cache is to do with the lines that a copy reads: evict them before others, or after. A hint.
+/// Source: PTX ISA, "Cache Eviction Priority Hints".
+enum class L2Hint : uint8_t { none, evict_first, evict_last };
+
+}  // namespace stagecraft
+
+namespace stagecraft::ptx {
 
 /// The policy that copies take as a cache hint, for all that they read.
 ///
