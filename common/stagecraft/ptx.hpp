@@ -36,4 +36,18 @@ __device__ inline void prefetch_tensor_map(const void* tensor_map) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(tensor_map) : "memory");
 }
 
+/// Two values in e2m1, the first in the lower half of a byte: to nearest, even where there are two, and saturating
+/// at 6. A NaN becomes 6. Source: PTX ISA, "cvt" (.e2m1x2).
+__device__ inline uint8_t convert_to_e2m1x2(float first, float second) {
+  uint16_t pair;
+  asm("{\n\t"
+      ".reg .b8 pair;\n\t"
+      "cvt.rn.satfinite.e2m1x2.f32 pair, %2, %1;\n\t"
+      "cvt.u16.u8 %0, pair;\n\t"
+      "}"
+      : "=h"(pair)
+      : "f"(first), "f"(second));
+  return static_cast<uint8_t>(pair);
+}
+
 }  // namespace stagecraft::ptx
