@@ -95,6 +95,7 @@ class ScaleBlocks {
         batch_stride_(batch_stride),
         global_scale_(global_scale) {}
 
+  /// Divides whole blocks of values of one row by their scale factors, and stores these. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
     static_assert(Count % kBlock == 0, "ScaleBlocks: a thread must have whole blocks of values");

@@ -107,18 +107,24 @@ __device__ __forceinline__ typename SliceOf<Operation>::type slice_of(Operation&
 template <typename... Operations>
 class Epilogue;
 
+/// No operation at all.
 template <>
 class Epilogue<> {
  public:
-  static constexpr int columns_per_result = 1;
-  static constexpr int results_at_once = 1;
+  static constexpr int columns_per_result = 1;  ///< D has as many columns as the accumulator
+  static constexpr int results_at_once = 1;     ///< each on its own
 
+  /// Nothing, for the values of a slice.
   struct Slice {
+    /// Leaves the values as they are.
     template <int Count>
     __device__ __forceinline__ void operator()(float (&)[Count], const RowPlace&) {}
+    /// Has nothing to store.
     __device__ __forceinline__ void store() {}
   };
+  /// Begins a slice.
   __device__ __forceinline__ Slice slice(const SlicePlace&) { return {}; }
+  /// Ends a tile.
   __device__ __forceinline__ void end_tile() {}
 };
 
@@ -141,6 +147,7 @@ class Epilogue<First, Rest...> {
   /// All operations, for the values of one slice.
   class Slice {
    public:
+    /// Made by `slice()`.
     __device__ __forceinline__ Slice(Epilogue& epilogue, const SlicePlace& place)
         : first_(detail::slice_of(epilogue.first_, place)), rest_(epilogue.rest_.slice(place)) {}
 
@@ -182,6 +189,7 @@ class Epilogue<First, Rest...> {
   Epilogue<Rest...> rest_;
 };
 
+/// The types are those of the operations.
 template <typename... Operations>
 Epilogue(Operations...) -> Epilogue<Operations...>;
 

@@ -36,11 +36,11 @@ class EpilogueInputPipeline {
   using Map = BatchedTileMap<SliceTile>;                                             ///< of the matrix
   /// One stage; two slices where the accumulator's halves lie below each other in tensor memory (M = 128 in a pair).
   struct Stage {
-    SliceTile halves[Part::halves];
+    SliceTile halves[Part::halves];  ///< left, right
   };
   /// What is in shared memory.
   struct Storage {
-    Stage stages[NumStages];
+    Stage stages[NumStages];  ///< of the ring
   };
   static constexpr uint32_t bytes_per_stage = Part::halves * SliceTile::bytes;  ///< that fill a stage
 
@@ -119,6 +119,7 @@ class AddInput {
   /// The values of one slice: waits for C's slice at first, and frees it at the end.
   class Slice {
    public:
+    /// Waits until C's slice is there. Called by a whole warp.
     __device__ __forceinline__ Slice(Input& input, float factor, const SlicePlace& place)
         : stage_(input.consume()),
           tile_(input.stage(stage_.index()).halves[place.half]),
@@ -131,6 +132,7 @@ class AddInput {
       if (lane_index() == 0) stage_.arrive();
     }
 
+    /// Adds to values of one row. Any thread.
     template <int Count>
     __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
       if (place.slice_row < 0) return;  // a lane without a row
@@ -151,6 +153,7 @@ class AddInput {
     int tile_row_;
     float factor_;
   };
+  /// Begins a slice. Called by a whole converged warp.
   __device__ __forceinline__ Slice slice(const SlicePlace& place) { return Slice(*input_, factor_, place); }
 
  private:

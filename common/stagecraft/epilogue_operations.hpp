@@ -15,7 +15,8 @@ namespace stagecraft {
 /// values * factor: alpha, or the scale of a type with a small range, such as e4m3, which must come before the
 /// conversion: that saturates.
 struct Multiply {
-  float factor;
+  float factor;  ///< the same for all
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace&) const {
 #pragma unroll
@@ -61,7 +62,8 @@ struct EpilogueVector {
 /// values + vector[column]: a bias for each column of D.
 template <typename T>
 struct AddPerColumn {
-  EpilogueVector<T> vector;
+  EpilogueVector<T> vector;  ///< in global memory
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
     detail::for_each_entry<Count>(vector.entries + place.batch * vector.batch_stride + place.column, place.valid,
@@ -72,7 +74,8 @@ struct AddPerColumn {
 /// values * vector[column]: a scale for each column of D, such as those of B's rows.
 template <typename T>
 struct MultiplyPerColumn {
-  EpilogueVector<T> vector;
+  EpilogueVector<T> vector;  ///< in global memory
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
     detail::for_each_entry<Count>(vector.entries + place.batch * vector.batch_stride + place.column, place.valid,
@@ -83,7 +86,8 @@ struct MultiplyPerColumn {
 /// values + vector[row]: a bias for each row of D.
 template <typename T>
 struct AddPerRow {
-  EpilogueVector<T> vector;
+  EpilogueVector<T> vector;  ///< in global memory
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
     if (place.valid == 0) return;
@@ -96,7 +100,8 @@ struct AddPerRow {
 /// values * vector[row]: a scale for each row of D, such as those of A's rows.
 template <typename T>
 struct MultiplyPerRow {
-  EpilogueVector<T> vector;
+  EpilogueVector<T> vector;  ///< in global memory
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
     if (place.valid == 0) return;
@@ -119,6 +124,7 @@ __device__ __forceinline__ float times_logistic(float x, float y) { return __fdi
 
 /// max(x, 0); NaN stays NaN.
 struct Relu {
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace&) const {
 #pragma unroll
@@ -128,6 +134,7 @@ struct Relu {
 
 /// x / 2 * (1 + erf(x / sqrt(2))): x times the normal distribution function.
 struct Gelu {
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace&) const {
     constexpr float kRootOfHalf = 0.70710678118654752f;
@@ -140,6 +147,7 @@ struct Gelu {
 ///
 /// (1 + tanh(y)) / 2 is the logistic function of 2 * y.
 struct GeluTanh {
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace&) const {
     constexpr float kTwiceRoot = 1.5957691216057308f;  // 2 * sqrt(2 / pi)
@@ -153,6 +161,7 @@ struct GeluTanh {
 
 /// x / (1 + exp(-x)), also called swish.
 struct Silu {
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace&) const {
 #pragma unroll
@@ -165,7 +174,8 @@ struct Silu {
 /// The rows of B, which become the accumulator's columns, must alternate: a row of the gate's weights, a row of the
 /// other's. Then both are in registers of one thread. The matrix must have an even number of columns.
 struct GatedSilu {
-  static constexpr int columns_per_result = 2;
+  static constexpr int columns_per_result = 2;  ///< of the accumulator
+  /// Applies it to values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace&) const {
 #pragma unroll
@@ -193,6 +203,7 @@ class AbsoluteMaximum {
   /// @param maximum  in global memory; 0, or what the values are compared with, before the kernel starts.
   __host__ __device__ explicit AbsoluteMaximum(float* maximum) : maximum_(maximum) {}
 
+  /// Looks at values of one row. Any thread.
   template <int Count>
   __device__ __forceinline__ void operator()(const float (&values)[Count], const RowPlace& place) {
 #pragma unroll
@@ -201,7 +212,7 @@ class AbsoluteMaximum {
     }
   }
 
-  /// Called by a whole converged warp.
+  /// Raises `*maximum`. Called by a whole converged warp.
   __device__ __forceinline__ void end_tile() {
     const uint32_t of_warp = __reduce_max_sync(0xffffffff, largest_);
     if (threadIdx.x % 32 == 0) atomicMax(reinterpret_cast<unsigned*>(maximum_), of_warp);

@@ -13,12 +13,9 @@
 
 namespace stagecraft {
 
-/// Converts two values to `Element`, the first in the lower half of what it returns. A type of one's own can be added
-/// by a specialisation.
-///
-/// Rounds to nearest, to even where there are two. Those with few bits saturate: |value| above the largest number
-/// becomes that number, also infinity. NaN stays NaN in types that have one.
-/// Source: PTX ISA, "cvt" (.rn, .satfinite).
+namespace detail {
+
+/// Converts two values to `Element`, the first in the lower half of what it returns.
 template <typename Element>
 struct PairConversion;
 
@@ -61,14 +58,21 @@ struct PairConversion<__nv_fp4_e2m1> {
   }
 };
 
-/// 16 bytes of elements: float, or a type with a PairConversion.
+}  // namespace detail
+
+/// 16 bytes of elements, rounded from as many values: to nearest, to even where there are two.
+///
+/// Elements of 8 bits and fewer saturate: what is larger than the largest number becomes that number, also infinity.
+/// NaN stays NaN, but in e2m1, which has none, it becomes the largest number. Any thread.
+/// @tparam Element  float, __nv_bfloat16, __half, __nv_fp8_e4m3, __nv_fp8_e5m2 or __nv_fp4_e2m1.
+/// Source: PTX ISA, "cvt" (.rn, .satfinite).
 template <typename Element>
 __device__ __forceinline__ uint4 pack_elements(const float (&values)[128 / element_bits<Element>]) {
   if constexpr (std::same_as<Element, float>) {
     return {__float_as_uint(values[0]), __float_as_uint(values[1]), __float_as_uint(values[2]),
             __float_as_uint(values[3])};
   } else {
-    using Pair = PairConversion<Element>;
+    using Pair = detail::PairConversion<Element>;
     constexpr int kBits = 2 * element_bits<Element>;  // of a pair
     uint32_t words[4] = {};
 #pragma unroll

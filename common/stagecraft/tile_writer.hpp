@@ -27,7 +27,7 @@ class SliceBuffers {
   using Map = BatchedTileMap<SliceTile>;                            ///< by which it is stored
   /// What is in shared memory, for all warps of the epilogue.
   struct Storage {
-    SliceTile slices[kEpilogueWarps][NumBuffers];
+    SliceTile slices[kEpilogueWarps][NumBuffers];  ///< each warp's own
   };
 
   /// @param storage  in shared memory.
@@ -170,12 +170,15 @@ class SecondOutput {
   /// The values of one slice.
   class Slice {
    public:
+    /// Made by `slice()`.
     __device__ __forceinline__ Slice(const Buffers& buffers, const SlicePlace& place)
         : buffers_(buffers), place_(place) {}
+    /// Writes values of one row to the slice's buffer. Any thread.
     template <int Count>
     __device__ __forceinline__ void operator()(const float (&values)[Count], const RowPlace& place) const {
       buffers_.put(place_.number, place.slice_row, place.slice_column, values);
     }
+    /// Asks for the store. Called by one thread.
     __device__ __forceinline__ void store() const {
       buffers_.store(place_.number, place_.row, place_.column / ColumnsPerResult, place_.batch);
     }
@@ -184,6 +187,7 @@ class SecondOutput {
     const Buffers& buffers_;
     const SlicePlace& place_;
   };
+  /// Begins a slice. Called by a whole converged warp.
   __device__ __forceinline__ Slice slice(const SlicePlace& place) { return Slice(buffers_, place); }
 
  private:
