@@ -42,6 +42,7 @@ struct SlicePlace {
   int number = 0;    ///< of the slice, over all tiles of the block
 };
 
+//! [row place]
 /// Where the values are that an operation gets: side by side in one row.
 struct RowPlace {
   int row = 0;           ///< of the matrix
@@ -56,6 +57,7 @@ struct RowPlace {
     return {row, column / columns, batch, valid / columns, slice_row, slice_column / columns};
   }
 };
+//! [row place]
 
 namespace detail {
 

@@ -12,6 +12,7 @@ namespace stagecraft {
 
 // ---- Factors and addends --------------------------------------------------------------------------------------------
 
+//! [multiply]
 /// values * factor: alpha, or the scale of a type with a small range, such as e4m3, which must come before the
 /// conversion: that saturates.
 struct Multiply {
@@ -23,6 +24,7 @@ struct Multiply {
     for (int i = 0; i < Count; ++i) values[i] *= factor;
   }
 };
+//! [multiply]
 
 namespace detail {
 
@@ -59,6 +61,7 @@ struct EpilogueVector {
   int64_t batch_stride = 0;  ///< entries from one matrix's vector to the next; 0: all have the same
 };
 
+//! [add per column]
 /// values + vector[column]: a bias for each column of D.
 template <typename T>
 struct AddPerColumn {
@@ -70,6 +73,7 @@ struct AddPerColumn {
                                   [&](int i, float entry) { values[i] += entry; });
   }
 };
+//! [add per column]
 
 /// values * vector[column]: a scale for each column of D, such as those of B's rows.
 template <typename T>
@@ -115,9 +119,8 @@ struct MultiplyPerRow {
 
 namespace detail {
 
-/// x / (1 + exp(-y)): x times the logistic function of y. Both functions are the hardware's approximations, good to
-/// about 2^-21 for |y| up to 8 and beyond that to |y| * 2^-24. Source: CUDA C++ Programming Guide, "Intrinsic
-/// Functions" (__expf, __fdividef).
+/// x / (1 + exp(-y)): x times the logistic function of y, to about 5 + 1.2 * |y| units in the last place.
+/// Source: CUDA C++ Programming Guide, "Intrinsic Functions" (__expf: 2 + 1.173 * |x| units; __fdividef: 2).
 __device__ __forceinline__ float times_logistic(float x, float y) { return __fdividef(x, 1 + __expf(-y)); }
 
 }  // namespace detail
@@ -169,6 +172,7 @@ struct Silu {
   }
 };
 
+//! [gated silu]
 /// SwiGLU: silu(gate) * up, where columns 2j (gate) and 2j + 1 (up) of the accumulator make column j of D.
 ///
 /// The rows of B, which become the accumulator's columns, must alternate: a row of the gate's weights, a row of the
@@ -185,6 +189,7 @@ struct GatedSilu {
     }
   }
 };
+//! [gated silu]
 
 // ---- What is measured -----------------------------------------------------------------------------------------------
 
@@ -195,6 +200,7 @@ __device__ __forceinline__ uint32_t magnitude(float value) { return __float_as_u
 
 }  // namespace detail
 
+//! [absolute maximum]
 /// The largest |value| of the whole matrix, for the choice of a scale. It changes no value.
 ///
 /// Each warp raises `*maximum` once per tile. A NaN is larger than everything.
@@ -223,5 +229,6 @@ class AbsoluteMaximum {
   float* maximum_;
   uint32_t largest_ = 0;
 };
+//! [absolute maximum]
 
 }  // namespace stagecraft

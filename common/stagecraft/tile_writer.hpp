@@ -35,6 +35,7 @@ class SliceBuffers {
   __device__ __forceinline__ SliceBuffers(Storage& storage, const Map& map)
       : slices_(storage.slices[warp_index() % kEpilogueWarps]), map_(&map) {}
 
+  //! [put]
   /// Converts values and writes them to the calling thread's row of slice number `slice`.
   ///
   /// Eight lanes write 16 bytes of eight rows at a time, which the swizzle spreads over all banks.
@@ -50,6 +51,7 @@ class SliceBuffers {
           pack_elements<Element>(reinterpret_cast<const float(&)[kPerWord]>(values[first]));
     }
   }
+  //! [put]
 
   /// Asks the copy engine to store slice number `slice`. Called by one thread, as `store_tile()`.
   __device__ __forceinline__ void store(int slice, int row, int column, int batch) const {
