@@ -7,26 +7,11 @@
 #include <concepts>
 #include <cstdint>
 
-#include "stagecraft/element.hpp"
+#include "stagecraft/block_scaled_types.hpp"
 #include "stagecraft/epilogue_operations.hpp"
 #include "stagecraft/tile.hpp"
 
 namespace stagecraft {
-
-/// A type of block-scaled elements: what the tensor core's kinds mxf8f6f4, mxf4 and mxf4nvf4 take.
-/// @tparam ElementType    __nv_fp8_e4m3, __nv_fp8_e5m2 or __nv_fp4_e2m1.
-/// @tparam ScaleType      __nv_fp8_e8m0, a power of two; or __nv_fp8_e4m3.
-/// @tparam BlockElements  elements in a row that share a scale factor.
-template <TileElement ElementType, TileElement ScaleType, int BlockElements>
-struct BlockScaledFormat {
-  using Element = ElementType;                 ///< of the matrix
-  using Scale = ScaleType;                     ///< of the scale factors
-  static constexpr int block = BlockElements;  ///< elements of a scale factor
-};
-
-using Mxfp8 = BlockScaledFormat<__nv_fp8_e4m3, __nv_fp8_e8m0, 32>;  ///< OCP MXFP8, e4m3
-using Mxfp4 = BlockScaledFormat<__nv_fp4_e2m1, __nv_fp8_e8m0, 32>;  ///< OCP MXFP4
-using Nvfp4 = BlockScaledFormat<__nv_fp4_e2m1, __nv_fp8_e4m3, 16>;  ///< NVFP4
 
 namespace detail {
 
@@ -69,16 +54,16 @@ __device__ __forceinline__ float reciprocal_of_factor(uint32_t factor) {
 }  // namespace detail
 
 /// The last operation of an Epilogue whose D is block-scaled: chooses a scale factor for each block of values, stores
-/// it, and divides the values by it; the TileWriter then rounds them to `Format::Element`.
+/// it, and divides the values by it; the TileWriter then rounds them to `Type::Element`.
 ///
 /// A scale factor has the place that ScaleFactorTile gives it, so that the next product can load D as it is. Those that
 /// fill the last atom along a row are written as zeros; those of rows beyond the matrix are not written.
-/// @tparam Format  Mxfp8, Mxfp4 or Nvfp4.
+/// @tparam Type  Mxfp8, Mxfp4 or Nvfp4.
 /// Sources: OCP Microscaling Formats 1.0; CUTLASS, epilogue/fusion/sm100_visitor_store_tma_warpspecialized.hpp.
-template <typename Format>
+template <typename Type>
 class ScaleBlocks {
-  using Scale = typename Format::Scale;
-  static constexpr int kBlock = Format::block;
+  using Scale = typename Type::Scale;
+  static constexpr int kBlock = Type::block;
   static constexpr bool kPowersOfTwo = std::same_as<Scale, __nv_fp8_e8m0>;
 
  public:
@@ -109,10 +94,10 @@ class ScaleBlocks {
       uint32_t factor;
       float multiplier;
       if constexpr (kPowersOfTwo) {
-        factor = detail::power_of_two_factor<typename Format::Element>(largest);
+        factor = detail::power_of_two_factor<typename Type::Element>(largest);
         multiplier = detail::reciprocal_of_factor(factor);
       } else {
-        constexpr float kLargest = detail::LargestNumber<typename Format::Element>::value;
+        constexpr float kLargest = detail::LargestNumber<typename Type::Element>::value;
         factor = __nv_cvt_float_to_fp8(__uint_as_float(largest) * global_scale_ / kLargest, __NV_SATFINITE, __NV_E4M3);
         __nv_fp8_e4m3 rounded;
         rounded.__x = static_cast<__nv_fp8_storage_t>(factor);
