@@ -28,14 +28,6 @@ __device__ inline bool elect_sync() {
   return elected != 0;
 }
 
-/// Asks for a tensor map (128 bytes, a `__grid_constant__` parameter or global memory) before its first use.
-///
-/// Called by one thread. A hint: it changes no result.
-/// Source: PTX ISA, "prefetch, prefetchu" (`.tensormap`).
-__device__ inline void prefetch_tensor_map(const void* tensor_map) {
-  asm volatile("prefetch.tensormap [%0];" : : "l"(tensor_map) : "memory");
-}
-
 /// Two values in e2m1, the first in the lower half of a byte: to nearest, even where there are two, and saturating
 /// at 6. A NaN becomes 6. Source: PTX ISA, "cvt" (.e2m1x2).
 __device__ inline uint8_t convert_to_e2m1x2(float first, float second) {
@@ -48,6 +40,14 @@ __device__ inline uint8_t convert_to_e2m1x2(float first, float second) {
       : "=h"(pair)
       : "f"(first), "f"(second));
   return static_cast<uint8_t>(pair);
+}
+
+/// Asks for a tensor map (128 bytes, a `__grid_constant__` parameter or global memory) before its first use.
+///
+/// Called by one thread. A hint: it changes no result.
+/// Source: PTX ISA, "prefetch, prefetchu" (`.tensormap`).
+__device__ inline void prefetch_tensor_map(const void* tensor_map) {
+  asm volatile("prefetch.tensormap [%0];" : : "l"(tensor_map) : "memory");
 }
 
 }  // namespace stagecraft::ptx

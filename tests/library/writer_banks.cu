@@ -1,6 +1,7 @@
 // How the lanes of an epilogue's warps use the banks of shared memory: with the fewest wavefronts that 16 bytes per
-// lane can take, whichever swizzle a slice has. The emulated GPU counts them: the test sets STAGECRAFT_COUNTERS, and
-// its report goes to a file.
+// lane can take, whichever swizzle a slice has. The emulated GPU counts them, and its report goes to a file.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -10,6 +11,14 @@
 
 namespace stagecraft::tests {
 namespace {
+
+/// Where the emulated GPU's counts go; asked for before anything is launched.
+const std::string& report_file() {
+  static const std::string name = testing::TempDir() + "writer_banks." + std::to_string(getpid()) + ".txt";
+  return name;
+}
+const bool kCounts = setenv("STAGECRAFT_COUNTERS", "bank_conflicts", 1) == 0 &&
+                     setenv("STAGECRAFT_REPORT_FILE", report_file().c_str(), 1) == 0;
 
 /// What the emulated GPU reports about a kernel that adds `Element`s to sums, and writes them as `Element`s.
 template <typename Accumulator, typename Element>
@@ -51,11 +60,7 @@ __global__ void __launch_bounds__(kEpilogueTestThreads)
 
 template <typename Accumulator, typename Element>
 void expect_fewest_wavefronts() {
-  const char* const report = std::getenv("STAGECRAFT_REPORT_FILE");
-  if (report == nullptr)
-    GTEST_SKIP() << "only the emulated GPU counts wavefronts, with STAGECRAFT_COUNTERS=bank_conflicts "
-                    "and STAGECRAFT_REPORT_FILE set";
-  std::remove(report);
+  std::remove(report_file().c_str());
   using C = Case<Accumulator, Element>;
   const int rows = WarpPart<Accumulator>::block_rows, columns = Accumulator::columns;
   const auto sums = random_sums(rows, columns, 1, 1);
@@ -66,7 +71,8 @@ void expect_fewest_wavefronts() {
                   map_of<typename C::Input::SliceTile>(device_c, c),
                   Sums{reinterpret_cast<const float*>(device_sums.data()), rows, columns, 1});
 
-  std::ifstream file(report);
+  std::ifstream file(report_file());
+  if (!file) GTEST_SKIP() << "only the emulated GPU counts wavefronts";
   int writes = 0, reads = 0;
   for (std::string line; std::getline(file, line);) {
     if (line.find(".hpp:") == std::string::npos || line.find("requests") == std::string::npos) continue;
@@ -74,6 +80,8 @@ void expect_fewest_wavefronts() {
     reads += line.find("ld.shared") != std::string::npos && line.find("epilogue_input.hpp") != std::string::npos;
     EXPECT_EQ(line.find("without conflicts"), std::string::npos) << line;
   }
+  std::remove(report_file().c_str());
+  ASSERT_TRUE(kCounts);
   EXPECT_GE(writes, 1);
   EXPECT_GE(reads, 1);
 }
