@@ -110,6 +110,7 @@ __device__ __forceinline__ void multiply_scaled_tiles(const TmemTensor<M, N, Cta
   static_assert(SfaTile::columns == SfbTile::columns &&
                     std::is_same_v<typename SfaTile::element_type, typename SfbTile::element_type>,
                 "multiply_scaled_tiles: the scale factors of A and of B must be of one type, and equally many along K");
+  //! [slices]
   constexpr int kBlocks = mma.k() / mma.scale_block;  // that one MMA takes
   const uint64_t a_descriptor = describe_tile(a);
   const uint64_t b_descriptor = describe_tile(b);
@@ -121,6 +122,7 @@ __device__ __forceinline__ void multiply_scaled_tiles(const TmemTensor<M, N, Cta
                           scales.sfb.address_of(sfb_row, block), scales.sfa.byte_of(block), scales.sfb.byte_of(block),
                           accumulate || slice > 0);
   }
+  //! [slices]
 }
 
 }  // namespace stagecraft

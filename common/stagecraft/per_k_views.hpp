@@ -87,6 +87,7 @@ __device__ __forceinline__ void add_scaled(float (&sums)[Count], const Accumulat
                                            float scale, int column = 0) {
   static_assert(Count % 8 == 0 && Count <= Accumulator::tmem_columns,
                 "add_scaled: Count must be a multiple of 8, and no more than the columns of the accumulator");
+  //! [promotion]
   constexpr int kAtOnce = (Count & -Count) < 32 ? (Count & -Count) : 32;
 #pragma unroll
   for (int first = 0; first < Count; first += kAtOnce) {
@@ -95,6 +96,7 @@ __device__ __forceinline__ void add_scaled(float (&sums)[Count], const Accumulat
 #pragma unroll
     for (int i = 0; i < kAtOnce; ++i) sums[first + i] = fmaf(values[i], scale, sums[first + i]);
   }
+  //! [promotion]
 }
 
 /// The two pipelines of a kernel that sums each group of k-tiles separately. It refers to both, and moves the calling

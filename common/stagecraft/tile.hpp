@@ -116,6 +116,7 @@ struct alignas(128) PlainTile {
   unsigned char storage[bytes];  ///< the rows
 };
 
+//! [scale factor offset]
 /// The offset in bytes of a scale factor in memory where scale factors are in atoms of 128 rows x 4 blocks of K, those
 /// along K one after the other: a matrix of them in global memory, or a ScaleFactorTile.
 /// @param blocks  of K that each row has, a multiple of 4.
@@ -124,6 +125,7 @@ __host__ __device__ constexpr uint32_t scale_factor_offset(uint32_t row, uint32_
   const uint32_t atom = row / 128 * (blocks / 4) + block / 4;
   return atom * 512 + row % 32 * 16 + row % 128 / 32 * 4 + block % 4;
 }
+//! [scale factor offset]
 
 /// Scale factors of a block-scaled operand in shared memory, one byte per row and block of K, in the order in which
 /// `tcgen05.cp` (.32x128b.warpx4) spreads them over tensor memory.
