@@ -101,9 +101,10 @@ __device__ __forceinline__ void multiply_scaled_tiles(const TmemTensor<M, N, Cta
   static_assert(mma.m == M && mma.n == N,
                 "multiply_scaled_tiles: the accumulator must have as many rows as the tile of A and as many columns as "
                 "the tile of B has rows; for a pair of blocks, twice as many of both");
-  static_assert(CtaGroup == 1 || M == 256,
-                "multiply_scaled_tiles: for a pair of blocks M must be 256, so that each has 128 rows of A; where the "
-                "scale factors of B must be for M = 128 is not confirmed");
+  static_assert(
+      CtaGroup == 1 || M == 256,
+      "multiply_scaled_tiles: for a pair of blocks M must be 256, so that each has 128 rows of A; for M = 128 "
+      "the scale factors of B have another layout, which copy_scale_factors does not write");
   static_assert(SfaTile::rows >= ATile::rows && SfbTile::rows >= N,
                 "multiply_scaled_tiles: the scale factors must cover the rows of A of this block, and all N columns of "
                 "B: each block of a pair needs all of B's, although it holds half of B's rows");
