@@ -76,8 +76,10 @@ uint8_t scale_factor_bits(float largest) {
 
 /// A matrix with a scale factor for each row and block of K.
 struct BlockScaledMatrix {
-  size_t rows, columns;
-  size_t padded_rows, padded_blocks;   ///< of the scale factors: multiples of 128 and 4
+  size_t rows;                         ///< along M or N
+  size_t columns;                      ///< along K
+  size_t padded_rows;                  ///< that have scale factors: a multiple of 128
+  size_t padded_blocks;                ///< that have scale factors: a multiple of 4
   std::vector<uint8_t> elements;       ///< row-major; of 4 bits, two in a byte, the lower one first
   std::vector<uint8_t> scale_factors;  ///< in atoms, as ScaleFactorTile; 0 beyond the matrix
   std::vector<double> values;          ///< row-major: each element times its scale factor, exactly
@@ -122,7 +124,8 @@ BlockScaledMatrix quantise(std::span<const float> matrix, size_t rows, size_t co
 
 /// A matrix of 8-bit floats with an f32 scale for each block of rows and columns.
 struct BlockwiseMatrix {
-  size_t rows, columns;
+  size_t rows;                    ///< along M or N
+  size_t columns;                 ///< along K
   std::vector<uint8_t> elements;  ///< row-major
   /// A row of scales for each block of columns, one for each block of rows, and padding to a multiple of four.
   std::vector<float> scales;
