@@ -73,6 +73,31 @@ class [[nodiscard(
   typename OutputPipeline::ConsumerStage output_;
 };
 
+/// Adds the columns of an accumulator, times a scale, to sums in registers. Such a step is called *promotion*: the
+/// tensor core sums one group of tiles, and what is longer is summed in full f32, with a scale for each group.
+///
+/// Called by a whole converged warp, in the scope of an EpilogueKStage; thread i holds row `row_of(warp, i)`.
+/// @param sums    of `Count` columns of that row.
+/// @param scale   of that row, times that of these columns.
+/// @param column  the first of the columns in the accumulator.
+/// @tparam Count  a multiple of 8. All are in registers, and the loads need at most 32 more: at most 128 with 4 warps.
+template <int Count, typename Accumulator>
+__device__ __forceinline__ void add_scaled(float (&sums)[Count], const Accumulator& accumulator, uint32_t warp,
+                                           float scale, int column = 0) {
+  static_assert(Count % 8 == 0 && Count <= Accumulator::tmem_columns,
+                "add_scaled: Count must be a multiple of 8, and no more than the columns of the accumulator");
+  //! [promotion]
+  constexpr int kAtOnce = (Count & -Count) < 32 ? (Count & -Count) : 32;
+#pragma unroll
+  for (int first = 0; first < Count; first += kAtOnce) {
+    float values[kAtOnce];
+    accumulator.load(values, warp, column + first);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) sums[first + i] = fmaf(values[i], scale, sums[first + i]);
+  }
+  //! [promotion]
+}
+
 /// The two pipelines of a kernel that sums each group of k-tiles separately. It refers to both, and moves the calling
 /// thread's positions in both.
 ///
