@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "stagecraft/commit.hpp"
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
 
@@ -28,7 +27,7 @@ class [[nodiscard(
 
   /// Commits to both pipelines, and goes on in both.
   __device__ __forceinline__ ~MmaKStage() {
-    commit_mmas<OutputPipeline::cta_group>(input_.mbar());
+    input_.commit();
     std::move(input_).release();
     std::move(output_).release();
   }
@@ -106,6 +105,11 @@ __device__ __forceinline__ void add_scaled(float (&sums)[Count], const Accumulat
 /// commit) and the threads of the epilogue; the output pipeline's is the threads of the epilogue.
 template <typename InputPipeline, typename OutputPipeline>
 class PerKViews {
+  static_assert(
+      InputPipeline::Cluster::blocks == 1,
+      "PerKViews: the epilogue frees the tiles of its own block only, so the input pipeline's cluster must be "
+      "OneBlock");
+
  public:
   /// Made by `OutputTilePipeline::per_k()`.
   __device__ __forceinline__ PerKViews(InputPipeline& input, OutputPipeline& output)
@@ -114,8 +118,8 @@ class PerKViews {
   /// The MMA thread waits for an accumulator to be free and for the next tiles: `auto stage = per_k.mma();`.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
   __device__ __forceinline__ MmaKStage<InputPipeline, OutputPipeline> mma(SourceLine acquired_at = SourceLine::here()) {
-    auto output = output_->acquire_mma(acquired_at);
-    auto input = input_->acquire_consumer(acquired_at);
+    auto output = output_->acquire_mma(/*hint=*/0, acquired_at);
+    auto input = input_->acquire_consumer(/*hint=*/0, acquired_at);
     return {std::move(input), std::move(output)};
   }
 
@@ -123,8 +127,9 @@ class PerKViews {
   /// `auto stage = per_k.epilogue();`. Called by each thread of the epilogue's warps. Parameters as for `mma`.
   __device__ __forceinline__ EpilogueKStage<InputPipeline, OutputPipeline> epilogue(
       SourceLine acquired_at = SourceLine::here()) {
-    auto output = output_->acquire_epilogue(acquired_at);
-    auto input = input_->acquire_consumer(acquired_at);  // to see what the copies wrote, its barrier must be waited for
+    auto output = output_->acquire_epilogue(/*hint=*/0, acquired_at);
+    auto input = input_->acquire_consumer(/*hint=*/0,
+                                          acquired_at);  // to see what the copies wrote, its barrier must be waited for
     return {std::move(input), std::move(output)};
   }
 

@@ -172,10 +172,14 @@ concept SharedTile = requires(const T& tile) {
 /// The tensor map of a matrix for copies of tiles of type `T`: pass it to a kernel as `const __grid_constant__
 /// TileMap<T>`, or in a structure, and a copy of any other tile by it does not compile. `make_tile_map<T>()` makes it
 /// on the host.
-template <typename T>
+/// @tparam Slices  equal slices in which the tile is copied, where as many blocks of a cluster share it: each copy then
+///                 brings one. A slice has `T::lines / Slices` of the lines of each box, a multiple of the 8 lines
+///                 after which a swizzle's pattern repeats.
+template <typename T, int Slices = 1>
 struct TileMap {
-  using tile_type = T;  ///< what it was made for
-  CUtensorMap map;      ///< what the copy engine takes
+  using tile_type = T;                   ///< what it was made for
+  static constexpr int slices = Slices;  ///< in which the tile is copied
+  CUtensorMap map;                       ///< what the copy engine takes
 
   /// The map alone, without the type of its tile: for instructions, and for kernels that take any map.
   __host__ __device__ operator const CUtensorMap&() const { return map; }

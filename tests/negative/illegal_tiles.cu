@@ -3,6 +3,7 @@
 #include "stagecraft/mma.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
 #include "stagecraft/scale_factors.hpp"
+#include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile_copy.hpp"
 
 using namespace stagecraft;
@@ -177,3 +178,18 @@ constexpr int p0 = scaled_columns<1, 4, 4>;
 constexpr int p1 = scaled_columns<2, 4, 1>;                                       // refused: accumulators and scale factors do not fit in the 512 columns
 constexpr int p2 = scaled_columns<1, 4, 5>;                                       // refused: NumPlaces must be 1 to the number of k-tiles
 constexpr int o2 = OutputTilePipeline<Wide, 0>::tmem_columns;                     // refused: NumStages must be at least 1
+
+// ---- Clusters -------------------------------------------------------------------------------------------------------
+constexpr int c0 = ClusterShape<4, 4, 2>::readers;
+constexpr int c1 = ClusterShape<0, 1>::readers;                                   // refused: Rows and Columns must be at least 1
+constexpr int c2 = ClusterShape<8, 4>::readers;                                   // refused: a cluster has at most 16 blocks
+constexpr int c3 = ClusterShape<4, 1, 3>::readers;                                // refused: CtaGroup must be 1 or 2
+constexpr int c4 = ClusterShape<1, 2, 2>::readers;                                // refused: with CtaGroup 2 Rows must be even
+const auto slices = make_tile_map<A, 2>(nullptr, 128, 64);
+const auto narrow = make_tile_map<Tile<Bf16, 16, 64>, 4>(nullptr, 16, 64);        // refused: slices of a multiple of 8 lines
+using Shared = InputTilePipeline<Payload, 4, 1, ClusterShape<2, 2>>;
+__global__ void load_slices(Shared& pipeline, const __grid_constant__ TileMap<A, 2> in_two, const __grid_constant__ TileMap<B> in_one) {
+  auto tiles = pipeline.producer().acquire();
+  tiles.load_a(in_two, 0, 0);
+  tiles.load_b(in_one, 0, 0);                                                     // refused: load_b: the tensor map must be one of make_tile_map<Payload::BTile, Cluster::blocks_sharing_b>
+}
