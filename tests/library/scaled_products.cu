@@ -63,11 +63,11 @@ class Turn {
 
   __device__ bool exists() const { return number_ < down() * parts(problem_.n, Cluster::columns * S::tile_n); }
   __device__ void next() { number_ += gridDim.x / Cluster::blocks; }
-  /// Of A and C: the block's first row.
+  /// The block's first row of A and of C.
   __device__ int row() const { return (number_ % down() * Cluster::rows + Cluster::row(rank_)) * 128; }
-  /// Of C: the first column of the block, or of its pair.
+  /// The first column of C of the block, or of its pair.
   __device__ int column() const { return (number_ / down() * Cluster::columns + Cluster::column(rank_)) * S::tile_n; }
-  /// Of B: the first row that the block brings.
+  /// The first row of B that the block brings.
   __device__ int row_of_b() const { return column() + Cluster::place_in_pair(rank_) * S::BTile::rows; }
 
  private:
