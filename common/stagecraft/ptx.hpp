@@ -36,6 +36,20 @@ __device__ inline bool elect_sync() {
   return elected != 0;
 }
 
+/// Two values in e2m1, the first in the lower half of a byte: to nearest, even where there are two, and saturating
+/// at 6. A NaN becomes 6. Source: PTX ISA, "cvt" (.e2m1x2).
+__device__ inline uint8_t convert_to_e2m1x2(float first, float second) {
+  uint16_t pair;
+  asm("{\n\t"
+      ".reg .b8 pair;\n\t"
+      "cvt.rn.satfinite.e2m1x2.f32 pair, %2, %1;\n\t"
+      "cvt.u16.u8 %0, pair;\n\t"
+      "}"
+      : "=h"(pair)
+      : "f"(first), "f"(second));
+  return static_cast<uint8_t>(pair);
+}
+
 /// Asks for a tensor map (128 bytes, a `__grid_constant__` parameter or global memory) before its first use.
 ///
 /// Called by one thread. A hint: it changes no result.
