@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
         Output output{output_barriers, tensor_memory.address()};
         const Tmem tmem{tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          auto sums = output.producer().acquire();
+          auto sums = output.producer().accumulate();
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             const auto [a, b, sfa, sfb] = stage.tile();
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kThreads)
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-        auto sums = output.consumer().acquire();
+        auto sums = output.consumer().consume();
         store_quarter(problem, tile, sums.accumulator());
       }  // arrives: accumulator empty for this thread
       break;

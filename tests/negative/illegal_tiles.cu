@@ -2,8 +2,8 @@
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/mma.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
-#include "stagecraft/tensor_map.hpp"
 #include "stagecraft/scale_factors.hpp"
+#include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile_copy.hpp"
 
 using namespace stagecraft;
