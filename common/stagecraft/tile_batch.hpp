@@ -72,7 +72,7 @@ __device__ __forceinline__ void copy_tile(T& to, const BatchedTileMap<T>& map, i
 // ---- Stores ---------------------------------------------------------------------------------------------------------
 
 /// Whether a store ends where rows of `columns` elements end. It is cut off at a multiple of 16 bytes: of shorter rows,
-/// it overwrites up to 15 bytes of what follows each (measured on an H200), be it a gap or the rest of a wider matrix.
+/// it overwrites up to 15 bytes of what follows each (measured on an H200): a gap, or the rest of a wider matrix.
 template <typename Element>
 constexpr bool stores_end_with_rows(uint64_t columns) {
   return columns * element_bits<Element> % 128 == 0;
