@@ -3,10 +3,10 @@
 #pragma once
 
 #include <epilogue_operations.hpp>
+#include <problem.cuh>
 #include <tile_writer.hpp>
 #include <utility>
 
-#include "problem.cuh"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
 #include "stagecraft/warp_contexts.hpp"

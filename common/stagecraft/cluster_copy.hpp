@@ -106,12 +106,12 @@ __device__ __forceinline__ void copy_shared_tile(PlainTile<Element, Rows, Column
 }
 
 /// The same for scale factors, which are not shared. Parameters as for `copy_tile` of scale factors.
-template <TileElement Scale, int Rows, int Blocks, int CtaGroup>
+template <L2Hint Hint = L2Hint::none, TileElement Scale, int Rows, int Blocks, int CtaGroup>
 __device__ __forceinline__ void copy_shared_tile(ScaleFactorTile<Scale, Rows, Blocks>& to,
                                                  const TileMap<ScaleFactorTile<Scale, Rows, Blocks>>& map, int row,
                                                  int block, MbarPtr barrier, TileSharing<CtaGroup, 1>) {
   const int32_t at[3] = {0, block / 4, row / 128};
-  detail::copy_box<CtaGroup, L2Hint::none>(to.storage, map.map, at, detail::signalled_barrier<CtaGroup>(barrier));
+  detail::copy_box<CtaGroup, Hint>(to.storage, map.map, at, detail::signalled_barrier<CtaGroup>(barrier));
 }
 
 }  // namespace stagecraft

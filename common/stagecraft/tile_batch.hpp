@@ -71,9 +71,15 @@ __device__ __forceinline__ void copy_tile(T& to, const BatchedTileMap<T>& map, i
 
 // ---- Stores ---------------------------------------------------------------------------------------------------------
 
+/// Whether a store ends where rows of `columns` elements end. It is cut off at a multiple of 16 bytes: of shorter rows,
+/// it overwrites up to 15 bytes of what follows each (measured on an H200): a gap, or the rest of a wider matrix.
+template <typename Element>
+constexpr bool stores_end_with_rows(uint64_t columns) {
+  return columns * element_bits<Element> % 128 == 0;
+}
+
 /// Asks the copy engine to write a tile to matrix `batch`, from (row, column) on, and returns at once. What hangs over
-/// an edge of the matrix is not written, except that a row is cut off only at a multiple of 16 bytes: where its length
-/// is none, up to 15 bytes of the gap to the next row are overwritten (measured on an H200).
+/// an edge of the matrix is not written, but see `stores_end_with_rows()`.
 ///
 /// Called by one thread, after `fence.proxy.async` in each thread that has written to the tile, and a barrier between
 /// them and this one. The copy belongs to the thread's next `commit_stores()`.

@@ -8,6 +8,7 @@
 #include "stagecraft/slices.hpp"
 #include "stagecraft/tensor_memory.hpp"
 #include "stagecraft/tile.hpp"
+#include "stagecraft/tile_batch.hpp"
 #include "stagecraft/tile_copy.hpp"
 #include "stagecraft/tile_payload.hpp"
 #include "stagecraft/warp.hpp"
@@ -58,6 +59,15 @@ struct Problem {
   int m, n, k;
 };
 //! [problem]
+
+//! [map of d]
+/// The tensor map of D: m x columns, row-major, without gaps. It ends where D ends, and so does every store.
+template <typename Writer, typename Element>
+typename Writer::Map map_of_d(Element* d, uint64_t m, uint64_t columns) {
+  const uint64_t stride = columns * sizeof(Element);
+  return make_batched_tile_map<typename Writer::SliceTile>(d, m, columns, stride, /*batches=*/1, m * stride);
+}
+//! [map of d]
 
 /// Where a block is in its work: tile number blockIdx.x of D, then every gridDim.x-th. Each role goes through the tiles
 /// independently.

@@ -23,69 +23,97 @@ constexpr int kEpilogueThreads = 4 * kWarpSize;
 constexpr int kProductThreads = 2 * kWarpSize + kEpilogueThreads;
 
 /// What a product is made of.
-/// @tparam Block   elements along K that share a scale factor.
-/// @tparam Places  for scale factors in tensor memory.
+/// @tparam ATileType, BTileType  of one block: in a pair, half of what one MMA reads.
+/// @tparam Block                 elements along K that share a scale factor.
+/// @tparam Places                for scale factors in tensor memory.
 template <typename ATileType, typename BTileType, typename ScaleType, int Block, int Stages = 3, int Accumulators = 1,
-          int KGroupSize = 1, int Places = Stages* KGroupSize>
+          int KGroupSize = 1, typename ClusterType = OneBlock, int Places = Stages* KGroupSize>
 struct Scaled {
   using ATile = ATileType;
   using BTile = BTileType;
   using Scale = ScaleType;
-  using SfaTile = ScaleFactorTile<Scale, 128, ATile::columns / Block>;
-  using SfbTile = ScaleFactorTile<Scale, scale_factor_rows<BTile::rows>(), ATile::columns / Block>;
+  using Cluster = ClusterType;
+  static constexpr int block = Block, tile_k = ATile::columns;
+  static constexpr int tile_n = BTile::rows * Cluster::cta_group;
+  using SfaTile = ScaleFactorTile<Scale, 128, tile_k / Block>;
+  using SfbTile = ScaleFactorTile<Scale, scale_factor_rows<tile_n>(), tile_k / Block>;
   using Payload = BlockScaledTilePayload<ATile, BTile, SfaTile, SfbTile, Stages * KGroupSize>;
-  using Input = InputTilePipeline<Payload, Stages, KGroupSize>;
-  using Output = OutputTilePipeline<TmemTensor<128, BTile::rows>, Accumulators>;
+  using Input = InputTilePipeline<Payload, Stages, KGroupSize, Cluster>;
+  using Output = OutputTilePipeline<TmemTensor<128 * Cluster::cta_group, tile_n, Cluster::cta_group>, Accumulators>;
   using Tmem = BlockScaledTmem<Output, Payload, Places>;
-  static constexpr int block = Block, k_group = KGroupSize, tile_n = BTile::rows, tile_k = ATile::columns;
 };
 
 template <typename S>
 struct Problem {
-  TileMap<typename S::ATile> a;
-  TileMap<typename S::BTile> b;
+  TileMap<typename S::ATile, S::Cluster::blocks_sharing_a> a;
+  TileMap<typename S::BTile, S::Cluster::blocks_sharing_b> b;
   TileMap<typename S::SfaTile> sfa;
   TileMap<typename S::SfbTile> sfb;
   float* c;
   int m, n, groups;  ///< of k-tiles
+};
 
-  __device__ int tiles_down() const { return (m + 127) / 128; }
-  __device__ int tiles() const { return tiles_down() * ((n + S::tile_n - 1) / S::tile_n); }
-  __device__ int row(int tile) const { return tile % tiles_down() * 128; }
-  __device__ int column(int tile) const { return tile / tiles_down() * S::tile_n; }
+/// Where a block is in its work: its cluster takes every so many-th part of C, of Rows x Columns tiles.
+template <typename S>
+class Turn {
+ public:
+  using Cluster = typename S::Cluster;
+  __device__ explicit Turn(const Problem<S>& problem)
+      : problem_(problem), rank_(Cluster::blocks == 1 ? 0 : block_rank()), number_(blockIdx.x / Cluster::blocks) {}
+
+  __device__ bool exists() const { return number_ < down() * parts(problem_.n, Cluster::columns * S::tile_n); }
+  __device__ void next() { number_ += gridDim.x / Cluster::blocks; }
+  /// The block's first row of A and of C.
+  __device__ int row() const { return (number_ % down() * Cluster::rows + Cluster::row(rank_)) * 128; }
+  /// The first column of C of the block, or of its pair.
+  __device__ int column() const { return (number_ / down() * Cluster::columns + Cluster::column(rank_)) * S::tile_n; }
+  /// The first row of B that the block brings.
+  __device__ int row_of_b() const { return column() + Cluster::place_in_pair(rank_) * S::BTile::rows; }
+
+ private:
+  __device__ static int parts(int size, int of) { return (size + of - 1) / of; }
+  __device__ int down() const { return parts(problem_.m, Cluster::rows * 128); }
+
+  const Problem<S>& problem_;
+  uint32_t rank_;
+  int number_;
 };
 
 template <typename S>
 __global__ void __launch_bounds__(kProductThreads) multiply_scaled(const __grid_constant__ Problem<S> problem) {
   using Input = typename S::Input;
   using Output = typename S::Output;
+  using Cluster = typename S::Cluster;
   extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
   __shared__ typename Input::BarrierArray input_barriers;
   __shared__ typename Output::BarrierArray output_barriers;
-  __shared__ TmemHandshake handshake;
+  __shared__ TmemHandshake<Cluster::cta_group> handshake;
   if (threadIdx.x == 0) {
-    Input::init_barriers(input_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/1);
-    Output::init_barriers(output_barriers, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/kEpilogueThreads);
+    Input::init_barriers(input_barriers);
+    Output::init_barriers(output_barriers, kEpilogueThreads);
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
   }
-  __syncthreads();
+  if constexpr (Cluster::blocks == 1) {
+    __syncthreads();
+  } else {
+    sync_cluster();
+  }
   Input input{input_barriers,
               typename S::Payload{*reinterpret_cast<typename S::Payload::Storage*>(dynamic_shared_memory)}};
 
   if (warp_index() == 0) {
     if (elect_one()) {
-      for (int tile = blockIdx.x; tile < problem.tiles(); tile += gridDim.x) {
+      for (Turn turn{problem}; turn.exists(); turn.next()) {
         for (int group = 0; group < problem.groups; ++group) {
           auto stage = input.acquire_producer();
           stage.expect_bytes();
-          for (int i = 0; i < S::k_group; ++i) {
-            const auto [a, b, sfa, sfb] = stage.tile(i);
-            const int k = (group * S::k_group + i) * S::tile_k;
-            copy_tile(a, problem.a, problem.row(tile), k, stage.barrier());
-            copy_tile(b, problem.b, problem.column(tile), k, stage.barrier());
-            copy_tile(sfa, problem.sfa, problem.row(tile), k / S::block, stage.barrier());
-            copy_tile(sfb, problem.sfb, problem.column(tile), k / S::block, stage.barrier());
+          for (int i = 0; i < Input::k_group_size; ++i) {
+            const int k = (group * Input::k_group_size + i) * S::tile_k;
+            stage.load_a(problem.a, turn.row(), k, i);
+            stage.load_b(problem.b, turn.row_of_b(), k, i);
+            stage.load_own(stage.tile(i).sfa, problem.sfa, turn.row(), k / S::block);
+            stage.load_own(stage.tile(i).sfb, problem.sfb, turn.column(), k / S::block);
           }
           std::move(stage).release();
         }
@@ -94,21 +122,22 @@ __global__ void __launch_bounds__(kProductThreads) multiply_scaled(const __grid_
     }
   } else if (warp_index() == 1) {
     MmaWarp<typename S::Tmem::Allocation> warp{handshake};
-    if (elect_one()) {
+    const bool leads = Cluster::blocks == 1 || Cluster::is_leader(block_rank());
+    if (leads && elect_one()) {
       Output output{output_barriers, warp.address()};
       const typename S::Tmem tmem{warp.address()};
-      for (int tile = blockIdx.x; tile < problem.tiles(); tile += gridDim.x) {
+      for (Turn turn{problem}; turn.exists(); turn.next()) {
         auto sums = output.acquire_mma();
         for (int group = 0; group < problem.groups; ++group) {
           auto stage = input.acquire_consumer();
-          for (int i = 0; i < S::k_group; ++i) {
+          for (int i = 0; i < Input::k_group_size; ++i) {
             const auto [a, b, sfa, sfb] = stage.tile(i);
-            const auto scales = tmem.scale_factors(stage.stage() * S::k_group + i);
-            copy_scale_factors(scales, sfa, sfb);
+            const auto scales = tmem.scale_factors(stage.stage() * Input::k_group_size + i);
+            copy_scale_factors<Cluster::cta_group>(scales, sfa, sfb);
             multiply_scaled_tiles(sums.accumulator(), a, b, scales, /*accumulate=*/group > 0 || i > 0,
-                                  problem.column(tile) % 128);
+                                  turn.column() % 128);
           }
-          commit_mmas(stage.mbar());
+          stage.commit();
           std::move(stage).release();
         }
         std::move(sums).release();
@@ -117,14 +146,14 @@ __global__ void __launch_bounds__(kProductThreads) multiply_scaled(const __grid_
   } else {
     EpilogueWarp warp{handshake};
     Output output{output_barriers, warp.address()};
-    for (int tile = blockIdx.x; tile < problem.tiles(); tile += gridDim.x) {
+    for (Turn turn{problem}; turn.exists(); turn.next()) {
       auto sums = output.acquire_epilogue();
-      const int row = problem.row(tile) + Output::Accumulator::row_of(warp_index(), lane_index());
+      const int row = turn.row() + static_cast<int>(warp_index() % 4 * kWarpSize + lane_index());
       for (int column = 0; column < S::tile_n; column += 8) {
         float values[8];
         sums.accumulator().load(values, warp_index(), column);
         for (int i = 0; i < 8; ++i) {
-          const int at = problem.column(tile) + column + i;
+          const int at = turn.column() + column + i;
           if (row < problem.m && at < problem.n) problem.c[int64_t{row} * problem.n + at] = values[i];
         }
       }
@@ -149,8 +178,10 @@ struct Operand {
         elements(as_stored(), name),
         scale_factors(with_poison(), "the scale factors of " + name) {}
 
-  TileMap<Tile> map() const {
-    return make_tile_map<Tile>(reinterpret_cast<const Element*>(elements.data()), matrix.rows, matrix.columns);
+  /// @tparam Slices  blocks that share a tile.
+  template <int Slices>
+  TileMap<Tile, Slices> map() const {
+    return make_tile_map<Tile, Slices>(reinterpret_cast<const Element*>(elements.data()), matrix.rows, matrix.columns);
   }
   TileMap<SfTile> scale_map() const {
     return make_tile_map<SfTile>(reinterpret_cast<const Scale*>(scale_factors.data()), matrix.padded_rows,
@@ -197,15 +228,26 @@ void expect_scaled_product(const Shape& shape, uint64_t seed) {
   constexpr int kSharedBytes = sizeof(typename S::Payload::Storage);
   harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes),
                  "ask for the kernel's shared memory");
-  const size_t group = S::k_group * S::tile_k;
-  kernel<<<blocks, kProductThreads, kSharedBytes>>>({.a = a.map(),
-                                                     .b = b.map(),
-                                                     .sfa = a.scale_map(),
-                                                     .sfb = b.scale_map(),
-                                                     .c = guarded.data() + kGuard,
-                                                     .m = static_cast<int>(m),
-                                                     .n = static_cast<int>(n),
-                                                     .groups = static_cast<int>((k + group - 1) / group)});
+  const size_t group = S::Input::k_group_size * S::tile_k;
+  using Cluster = typename S::Cluster;
+  const Problem<S> problem{.a = a.template map<Cluster::blocks_sharing_a>(),
+                           .b = b.template map<Cluster::blocks_sharing_b>(),
+                           .sfa = a.scale_map(),
+                           .sfb = b.scale_map(),
+                           .c = guarded.data() + kGuard,
+                           .m = static_cast<int>(m),
+                           .n = static_cast<int>(n),
+                           .groups = static_cast<int>((k + group - 1) / group)};
+  cudaLaunchAttribute cluster{};
+  cluster.id = cudaLaunchAttributeClusterDimension;
+  cluster.val.clusterDim = {Cluster::blocks, 1, 1};
+  cudaLaunchConfig_t config{};
+  config.gridDim = {blocks};
+  config.blockDim = {kProductThreads};
+  config.dynamicSmemBytes = kSharedBytes;
+  config.attrs = &cluster;
+  config.numAttrs = Cluster::blocks == 1 ? 0 : 1;
+  harness::check(cudaLaunchKernelEx(&config, kernel, problem), "launch the kernel");
   harness::check(cudaDeviceSynchronize(), "multiply");
   const std::vector<float> all = guarded.to_host();
   for (size_t i = 0; i < kGuard; ++i) {
@@ -241,7 +283,7 @@ TEST_F(ScaledProductTest, IsRightForMxfp8) {
 
 TEST_F(ScaledProductTest, IsRightForMxfp8OfOtherLayouts) {
   // Two atoms along K; other swizzles; one place for all scale factors.
-  using Deep = Scaled<Tile<E4m3, 128, 256>, Tile<E4m3, 64, 256, Swizzle::bytes_64>, Ue8m0, 32, 2, 1, 1, 1>;
+  using Deep = Scaled<Tile<E4m3, 128, 256>, Tile<E4m3, 64, 256, Swizzle::bytes_64>, Ue8m0, 32, 2, 1, 1, OneBlock, 1>;
   expect_scaled_product<Deep>({129, 200, 784}, 7);
   using Columns = Scaled<Tile<E4m3, 128, 128, Swizzle::bytes_128, Major::mn>,
                          Tile<E5m2, 128, 128, Swizzle::bytes_128, Major::mn>, Ue8m0, 32>;
@@ -285,118 +327,25 @@ TEST_F(ScaledProductTest, IsRightWithGroupsOfTiles) {
   expect_scaled_product<S>({140, 200, 1056, 2}, 25);
 }
 
-// ---- Pairs of blocks ------------------------------------------------------------------------------------------------
+// ---- Clusters -------------------------------------------------------------------------------------------------------
 
-/// What a block of a pair holds of one k-tile: half the rows of each operand, the scale factors of its half of A, and
-/// those of all of B.
-template <typename Element, typename Scale, int Block, int N>
-struct HalfTiles {
-  static constexpr int tile_k = 1024 / element_bits<Element>;
-  using A = Tile<Element, 128, tile_k>;
-  using B = Tile<Element, N / 2, tile_k>;
-  using Sfa = ScaleFactorTile<Scale, 128, tile_k / Block>;
-  using Sfb = ScaleFactorTile<Scale, scale_factor_rows<N>(), tile_k / Block>;
-  A a;
-  B b;
-  Sfa sfa;
-  Sfb sfb;
-  static constexpr uint32_t bytes = A::bytes + B::bytes + Sfa::bytes + Sfb::bytes;
-};
-
-/// C = A * B transposed by pairs of blocks, 256 x N at a time, one k-tile after the other. Each block's copies signal
-/// its own barrier, and the odd block passes that on.
-template <typename Tiles, int N, int Block>
-__global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kEpilogueThreads)
-    multiply_scaled_by_pairs(const __grid_constant__ TileMap<typename Tiles::A> a_map,
-                             const __grid_constant__ TileMap<typename Tiles::B> b_map,
-                             const __grid_constant__ TileMap<typename Tiles::Sfa> sfa_map,
-                             const __grid_constant__ TileMap<typename Tiles::Sfb> sfb_map, float* c, int n,
-                             int k_tiles) {
-  extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
-  Tiles& tiles = *reinterpret_cast<Tiles*>(dynamic_shared_memory);
-  __shared__ uint64_t arrived, peer_arrived, read;
-  __shared__ uint32_t published;
-  const TmemAllocation<512, 2> tensor_memory{&published};
-  const uint32_t rank = block_rank();
-  const int row = static_cast<int>(blockIdx.x / 2) * 256 + static_cast<int>(rank) * 128,
-            column = static_cast<int>(blockIdx.y) * N;
-  if (threadIdx.x == 0) {
-    init_barrier(&arrived, 1);
-    init_barrier(&peer_arrived, 1);
-    init_barrier(&read, 1);
-    fence_barrier_init();
-  }
-  __syncwarp();
-  if (warp_index() == 0) {
-    tensor_memory.allocate();
-    tensor_memory.release_lock();
-  }
-  cuda::ptx::tcgen05_fence_before_thread_sync();
-  sync_cluster();
-  cuda::ptx::tcgen05_fence_after_thread_sync();
-
-  const TmemTensor<256, N, 2> accumulator(tensor_memory.address());
-  const TmemScaleFactors<typename Tiles::Sfa, typename Tiles::Sfb> scales(
-      tmem_offset(tensor_memory.address(), 0, accumulator.tmem_columns));
-  if (threadIdx.x == 0) {
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      const int k = k_tile * Tiles::tile_k;
-      expect_bytes(&arrived, Tiles::bytes);
-      copy_tile(tiles.a, a_map, row, k, &arrived);
-      copy_tile(tiles.b, b_map, column + static_cast<int>(rank) * N / 2, k, &arrived);
-      copy_tile(tiles.sfa, sfa_map, row, k / Block, &arrived);
-      copy_tile(tiles.sfb, sfb_map, column, k / Block, &arrived);
-      wait(&arrived, k_tile & 1);
-      if (rank == 1) {
-        arrive_at_block(&peer_arrived, 0);
-      } else {
-        wait(&peer_arrived, k_tile & 1);
-        copy_scale_factors<2>(scales, tiles.sfa, tiles.sfb);
-        multiply_scaled_tiles(accumulator, tiles.a, tiles.b, scales, /*accumulate=*/k_tile > 0, column % 128);
-        commit_mmas_to_blocks<2>(&read, 0b11);
-      }
-      wait(&read, k_tile & 1);
-    }
-  }
-  __syncthreads();
-  wait(&read, (k_tiles - 1) & 1);
-  cuda::ptx::tcgen05_fence_after_thread_sync();
-  const int c_row = row + static_cast<int>(threadIdx.x);
-  for (int at = 0; at < N; at += 8) {
-    float values[8];
-    accumulator.load(values, warp_index(), at);
-    for (int i = 0; i < 8; ++i) c[c_row * n + column + at + i] = values[i];
-  }
-  cuda::ptx::tcgen05_fence_before_thread_sync();
-  __syncthreads();
-  if (warp_index() == 0) tensor_memory.deallocate();
-}
-
-template <typename Element, typename Scale, int Block, int N>
-void expect_scaled_product_of_pairs(uint64_t seed) {
-  using Tiles = HalfTiles<Element, Scale, Block, N>;
-  constexpr int kM = 512, kN = 2 * N, kK = 3 * Tiles::tile_k;
-  const Operand<typename Tiles::A, typename Tiles::Sfa> a(kM, kK, seed, "A");
-  const Operand<typename Tiles::B, typename Tiles::Sfb> b(kN, kK, ~seed, "B");
-  harness::DeviceBuffer<float> device_c(kM * kN, "C");
-  device_c.poison();
-  const auto kernel = multiply_scaled_by_pairs<Tiles, N, Block>;
-  harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Tiles)),
-                 "ask for the kernel's shared memory");
-  kernel<<<dim3(kM / 128, 2), kEpilogueThreads, sizeof(Tiles)>>>(a.map(), b.map(), a.scale_map(), b.scale_map(),
-                                                                 device_c.data(), kN, kK / Tiles::tile_k);
-  harness::check(cudaDeviceSynchronize(), "multiply by pairs");
-  const auto reference = harness::scaled_product(a.matrix.values, b.matrix.values, kM, kN, kK);
-  const std::vector<float> c = device_c.to_host();
-  const harness::Comparison found = harness::compare_scaled(c, reference, kK, 256 / element_bits<Element>);
-  EXPECT_EQ(found.wrong, 0u) << "of " << c.size() << "; worst at row " << found.worst / kN << ", column "
-                             << found.worst % kN << ": " << c[found.worst] << " for " << reference.exact[found.worst];
-}
-
+// Each block of a pair copies the scale factors of its own rows of A, and those of all columns.
 TEST_F(ScaledProductTest, IsRightForPairsOfBlocks) {
-  expect_scaled_product_of_pairs<E4m3, Ue8m0, 32, 256>(30);
-  expect_scaled_product_of_pairs<E4m3, Ue8m0, 32, 64>(31);
-  expect_scaled_product_of_pairs<E2m1, Ue4m3, 16, 192>(32);
+  using Pair = ClusterShape<2, 1, 2>;
+  using A8 = Tile<E4m3, 128, 128>;
+  using A4 = Tile<E2m1, 128, 256>;
+  expect_scaled_product<Scaled<A8, Tile<E4m3, 128, 128>, Ue8m0, 32, 3, 1, 1, Pair>>({600, 513, 656, 4}, 30);
+  expect_scaled_product<Scaled<A8, Tile<E4m3, 32, 128>, Ue8m0, 32, 2, 4, 1, Pair>>({512, 200, 400, 2}, 31);
+  expect_scaled_product<Scaled<A4, Tile<E2m1, 96, 256>, Ue4m3, 16, 3, 1, 1, Pair>>({300, 400, 800, 2}, 32);
+}
+
+TEST_F(ScaledProductTest, IsRightForClusters) {
+  using A8 = Tile<E4m3, 128, 128>;
+  using A4 = Tile<E2m1, 128, 256>;
+  expect_scaled_product<Scaled<A8, Tile<E4m3, 64, 128>, Ue8m0, 32, 3, 2, 1, ClusterShape<2, 2>>>({500, 300, 656, 4},
+                                                                                                 33);
+  expect_scaled_product<Scaled<A4, Tile<E2m1, 64, 256>, Ue4m3, 16, 3, 2, 1, ClusterShape<2, 2, 2>>>({520, 260, 1312, 8},
+                                                                                                    34);
 }
 
 }  // namespace

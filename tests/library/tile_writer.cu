@@ -69,6 +69,23 @@ TEST(TileWriterTest, WritesSlicesOf32Columns) {
   expect_rounded_sums<TmemTensor<128, 128>, __nv_bfloat16, 2, 32>(21);
 }
 
+// Why stores_end_with_rows() must be asked: rows of 70 elements of bf16, and 2 elements of a gap that a store writes
+// to.
+TEST(TileWriterTest, CutsRowsOffAtAMultipleOf16Bytes) {
+  if (!can_run()) GTEST_SKIP() << "only compute capability 10.x has tensor memory";
+  EXPECT_FALSE(stores_end_with_rows<__nv_bfloat16>(70));
+  EXPECT_TRUE(stores_end_with_rows<__nv_bfloat16>(72));
+  EXPECT_TRUE(stores_end_with_rows<__nv_fp4_e2m1>(96));
+  const auto sums = random_sums(40, 70, 1, 22);
+  const auto d = written<TileWriter<TmemTensor<128, 128>, __nv_bfloat16>, __nv_bfloat16>(sums, Epilogue<>{});
+  for (int row = 0; row < 40; ++row) {
+    EXPECT_TRUE(same_bits(d.get(0, row, 69), __nv_bfloat16(sums.get(0, row, 69)))) << "row " << row;
+    const unsigned char* const gap = d.bytes.data() + d.offset(0, row, 70);
+    EXPECT_FALSE(gap[0] == 0xff && gap[1] == 0xff) << "row " << row;
+    for (int i = 4; i < d.row_bytes - 140; ++i) ASSERT_EQ(gap[i], 0xff) << "row " << row << ", byte " << i;
+  }
+}
+
 TEST(TileWriterTest, CutsWideAccumulatorsIntoLinesOf128Bytes) {
   using F32 = TileWriter<TmemTensor<128, 256>, float>;
   EXPECT_EQ(F32::Slices::columns, 32);

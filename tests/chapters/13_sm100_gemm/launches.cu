@@ -84,8 +84,7 @@ __global__ void __launch_bounds__(kEpilogueThreads)
 template <int NumBuffers>
 void write_known_with(float* d, int m, int n, int tiles) {
   using Writer = TileWriter<TmemTensor<128, 128>, float, /*ColumnsPerResult=*/1, NumBuffers>;
-  const auto map =
-      make_batched_tile_map<typename Writer::SliceTile>(d, m, n, n * sizeof(float), 1, size_t(m) * n * sizeof(float));
+  const auto map = map_of_d<Writer>(d, m, n);
   constexpr int kBytes = sizeof(typename Writer::Storage);
   harness::check(cudaFuncSetAttribute(write_known<Writer>, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
                  "reserve shared memory for the slices");
@@ -99,15 +98,13 @@ template <int TileN, typename Element, typename Operations>
 void launch(const __nv_bfloat16* a, const __nv_bfloat16* b, const Operations& epilogue, Element* d, int m, int n, int k,
             int blocks) {
   using Writer = TileWriter<AccumulatorOf<TileN>, Element, Operations::columns_per_result>;
-  const uint64_t d_columns = n / Operations::columns_per_result, stride = d_columns * sizeof(Element);
-  const Problem<TileN, Writer, Operations> problem{
-      .a = make_tile_map<ATile>(a, m, k),
-      .b = make_tile_map<BTile<TileN>>(b, n, k),
-      .d = make_batched_tile_map<typename Writer::SliceTile>(d, m, d_columns, stride, 1, m * stride),
-      .epilogue = epilogue,
-      .m = m,
-      .n = n,
-      .k = k};
+  const Problem<TileN, Writer, Operations> problem{.a = make_tile_map<ATile>(a, m, k),
+                                                   .b = make_tile_map<BTile<TileN>>(b, n, k),
+                                                   .d = map_of_d<Writer>(d, m, n / Operations::columns_per_result),
+                                                   .epilogue = epilogue,
+                                                   .m = m,
+                                                   .n = n,
+                                                   .k = k};
   const auto kernel = gemm<TileN, Writer, Operations>;
   constexpr int kBytes = sizeof(typename PayloadOf<TileN>::Storage) + sizeof(typename Writer::Storage);
   harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
