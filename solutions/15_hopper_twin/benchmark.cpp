@@ -142,7 +142,8 @@ std::string list(const std::vector<double>& values, const char* format) {
   return text + "]";
 }
 
-/// Whether C is right. Prints what was found.
+/// Whether C agrees with a reference in double. Prints what was found, and how it compares with cuBLAS: that says which
+/// of the two is off where they differ, because cuBLAS is compared with double too.
 bool verify(const Shape& shape, const MatrixSet& set, Prepared& contender, const __nv_bfloat16* cublas_c) {
   check(cudaMemset(const_cast<__nv_bfloat16*>(set.c.data()), 0xff, set.c.bytes()), "poison C");
   contender.launches[0](nullptr);
@@ -156,7 +157,7 @@ bool verify(const Shape& shape, const MatrixSet& set, Prepared& contender, const
       shape.name().c_str(), contender.name.c_str(), static_cast<long long>(in_double.compared),
       static_cast<long long>(in_double.wrong), in_double.worst, static_cast<long long>(there.compared),
       static_cast<long long>(there.wrong), there.worst);
-  return in_double.wrong == 0 && there.wrong == 0;
+  return in_double.wrong == 0;
 }
 
 bool measure(const Shape& shape, const Options& options, const GpuState& gpu) {
@@ -222,7 +223,8 @@ bool measure(const Shape& shape, const Options& options, const GpuState& gpu) {
 
   bool right = true;
   for (Prepared& contender : all) {
-    right = verify(shape, *sets[0], contender, cublas_c ? cublas_c->data() : nullptr) && right;
+    const bool agrees = verify(shape, *sets[0], contender, cublas_c ? cublas_c->data() : nullptr);
+    if (contender.name != "cublas") right = right && agrees;
   }
   const double tera = shape.operations() * 1e-9;  // TFLOP/s of a product that takes a millisecond
   const int launches = shape.operations() > 4e12 ? 8 : options.launches;

@@ -31,7 +31,7 @@ class GpuState {
 
   /// Clock of the multiprocessors, MHz.
   unsigned clock() const { return ask(clock_, /*NVML_CLOCK_SM*/ 1u); }
-  /// Of the memory, MHz.
+  /// Clock of the memory, MHz.
   unsigned memory_clock() const { return ask(clock_, /*NVML_CLOCK_MEM*/ 2u); }
   /// Degrees Celsius.
   unsigned temperature() const { return ask(temperature_, /*NVML_TEMPERATURE_GPU*/ 0u); }

@@ -12,7 +12,7 @@
 #include "ptx_sm90.hpp"
 #include "stagecraft/cluster.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
-#include "stagecraft/tile_copy.hpp"
+#include "stagecraft/tile.hpp"
 #include "stagecraft/warp.hpp"
 #include "wgmma.hpp"
 

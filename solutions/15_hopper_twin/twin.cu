@@ -45,13 +45,15 @@ Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
 
 TwinKind choose_twin(int64_t m, int64_t n, int64_t, int multiprocessors) {
   if (n % 8 != 0) return TwinKind::by_threads;
-  // Rounds times area. Clusters of two, as all configurations have them.
-  const auto cost = [&](int64_t cluster_m, int64_t cluster_n) {
-    const int64_t clusters = multiprocessors / 2;
-    const int64_t tiles = ((m + cluster_m - 1) / cluster_m) * ((n + cluster_n - 1) / cluster_n);
-    return (tiles + clusters - 1) / clusters * cluster_m * cluster_n;
+  const int64_t clusters = multiprocessors / 2;  // of two blocks, as all configurations have them
+  const auto tiles = [m, n](int64_t cluster_m, int64_t cluster_n) {
+    return ((m + cluster_m - 1) / cluster_m) * ((n + cluster_n - 1) / cluster_n);
   };
-  if (m <= 128 && (n + 255) / 256 <= multiprocessors / 2) return TwinKind::thin;
+  const auto cost = [&](int64_t cluster_m, int64_t cluster_n) {
+    const int64_t rounds = (tiles(cluster_m, cluster_n) + clusters - 1) / clusters;
+    return rounds * cluster_m * cluster_n;
+  };
+  if (tiles(128, 2 * 128) <= clusters) return TwinKind::thin;  // larger tiles would leave half of the chip idle
   return cost(256, 2 * 192) <= cost(2 * 128, 256) ? TwinKind::large : TwinKind::standard;
 }
 

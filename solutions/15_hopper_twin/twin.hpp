@@ -11,7 +11,7 @@ namespace stagecraft {
 enum class TwinKind {
   standard,    ///< tiles of 128 x 256, pairs of blocks share a tile of B
   large,       ///< tiles of 256 x 192, which move fewer bytes for each sum
-  thin,        ///< tiles of 128 x 128, cut along K where there are few: for few rows, where reading B takes the time
+  thin,        ///< tiles of 128 x 128, cut along K where there are few: for products that are small or have few rows
   by_threads,  ///< as standard, but the threads store C: for rows that do not start on 16-byte boundaries
 };
 

@@ -29,8 +29,8 @@ struct WarpgroupSums {
   }
 };
 
-/// The descriptor by which `wgmma` finds a K-major tile with 128-byte swizzle. `tcgen05.mma` takes the same fields, but
-/// for the code of the swizzle and the constant bit.
+/// The descriptor by which `wgmma` finds a K-major tile with 128-byte swizzle. `tcgen05.mma` has the same fields,
+/// except for the code of the swizzle and the constant bit.
 /// @param address  in shared memory, of the first of the rows.
 /// Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout" (matrix descriptor).
 __device__ __forceinline__ uint64_t describe_wgmma_tile(uint32_t address) {
