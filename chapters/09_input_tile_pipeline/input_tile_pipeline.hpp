@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/input_stages.hpp"
 #include "stagecraft/input_tiles.hpp"
 #include "stagecraft/producer_consumer_pipeline.hpp"
@@ -11,25 +12,31 @@
 
 namespace stagecraft {
 
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputProducer;
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputConsumer;
 
 /// Tiles in a ring of `NumGroupStages` stages, each of which holds `KGroupSize` of the payload's tiles and has one full
 /// and one empty barrier for all of them. Every thread of both roles constructs its own over the same shared memory.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize = 1>
+/// @tparam ClusterType  for chapter 11.
+template <TilePayload PayloadType, int NumGroupStages, int KGroupSize = 1, BlockCluster ClusterType = OneBlock>
 class InputTilePipeline {
-  static_assert(Payload::num_tiles == NumGroupStages * KGroupSize,
+  static_assert(PayloadType::num_tiles == NumGroupStages * KGroupSize,
                 "InputTilePipeline: the payload must hold NumGroupStages * KGroupSize tiles");
 
  public:
+  using Payload = PayloadType;
+  using Cluster = ClusterType;
   using BarrierArray = uint64_t[NumGroupStages * 2];  // full, then empty
   using Pipeline = ProducerConsumerPipeline<NumGroupStages>;
-  using ProducerStage = InputProducerStage<Payload, NumGroupStages, KGroupSize>;
-  using ConsumerStage = InputConsumerStage<Payload, NumGroupStages, KGroupSize>;
-  using Producer = InputProducer<Payload, NumGroupStages, KGroupSize>;
-  using Consumer = InputConsumer<Payload, NumGroupStages, KGroupSize>;
+  using ProducerStage = InputProducerStage<InputTilePipeline>;
+  using ConsumerStage = InputConsumerStage<InputTilePipeline>;
+  using Producer = InputProducer<InputTilePipeline>;
+  using Consumer = InputConsumer<InputTilePipeline>;
+
+  /// Whose arrivals free a stage: those of this block, or in a cluster those of other blocks as well.
+  static constexpr Scope scope = Cluster::blocks == 1 ? Scope::block : Scope::cluster;
 
   /// Bytes that fill a stage. `expect_bytes()` of a producer's stage announces as many.
   // TODO 1: how many? Payload::bytes_per_tile are for the tiles of one k-tile.
@@ -71,7 +78,7 @@ class InputTilePipeline {
 
   /// The *producer* waits for the consumer, unless it knows already that its current stage is free.
   __device__ __forceinline__ void wait_consumer_if_needed(bool already_ready) const {
-    pipeline_.wait_consumer_if_needed(already_ready);
+    pipeline_.template wait_consumer_if_needed<scope>(already_ready);
   }
 
   __device__ __forceinline__ uint32_t producer_stage() const { return pipeline_.producer_stage(); }
@@ -108,12 +115,11 @@ class InputTilePipeline {
 };
 
 /// What the producer sees: scopes by `acquire()`, handles by `acquire_stage()`, and the pair that asks and waits.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputProducer {
  public:
-  using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;
-  using Stage = InputProducerStage<Payload, NumGroupStages, KGroupSize>;
-  using Scope = ProducerTiles<Payload, NumGroupStages, KGroupSize>;
+  using Stage = InputProducerStage<Pipeline>;
+  using Scope = ProducerTiles<Pipeline>;
 
   __device__ __forceinline__ explicit InputProducer(Pipeline& pipeline) : pipeline_(&pipeline) {}
 
@@ -133,12 +139,11 @@ class InputProducer {
 };
 
 /// What the consumer sees. It cannot drain: no role waits for it at the end.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputConsumer {
  public:
-  using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;
-  using Stage = InputConsumerStage<Payload, NumGroupStages, KGroupSize>;
-  using Scope = ConsumerTiles<Payload, NumGroupStages, KGroupSize>;
+  using Stage = InputConsumerStage<Pipeline>;
+  using Scope = ConsumerTiles<Pipeline>;
 
   __device__ __forceinline__ explicit InputConsumer(Pipeline& pipeline) : pipeline_(&pipeline) {}
 

@@ -1,4 +1,5 @@
-// The blocks of a cluster: the rank of a block, a barrier for all of them, an arrival in another block's shared memory.
+// The blocks of a cluster: the rank of a block, a barrier for all of them, arrivals in another block's shared memory,
+// and waits for such arrivals.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +22,69 @@ __device__ inline void sync_cluster() {
   cuda::ptx::barrier_cluster_wait();
 }
 
+/// The same barrier in another block of the cluster, or in this one: the barrier at the same offset of its shared
+/// memory.
+///
+/// Any thread. Threads may arrive there and copies may signal it, but only threads of that block can wait for it.
+/// @param rank  the other block's `block_rank()`.
+/// Source: PTX ISA, "mapa".
+__device__ inline MbarPtr barrier_in_block(MbarPtr barrier, uint32_t rank) {
+  return static_cast<MbarPtr>(__cluster_map_shared_rank(barrier, rank));
+}
+
 /// Counts one arrival on the same barrier in another block of the cluster, or in this one.
 ///
 /// Called by each thread that the arrive count of that barrier includes. The arrival releases, for the whole cluster,
-/// what the thread did before it. The other block must not have exited.
-///
-/// By the memory model, a wait for an arrival from another block must acquire for the cluster too, and `wait` acquires
-/// for the block only. CUTLASS asks for less still: neither its waits nor its remote arrivals name a scope, so that
-/// both have the block's (cutlass/arch/barrier.h). We follow its wait, so that one `wait` serves all barriers.
+/// what the thread did before it; a thread that waits for it acquires that by `wait<Scope::cluster>`. The other block
+/// must not have exited.
 /// @param barrier  this block's barrier; the other block's is at the same offset in its shared memory.
 /// @param rank     the other block's `block_rank()`.
-/// Source: PTX ISA, "mapa", "mbarrier.arrive" (`.shared::cluster`).
+/// Source: PTX ISA, "mapa", "mbarrier.arrive" (`.shared::cluster`; `.release.cluster`).
 __device__ inline void arrive_at_block(MbarPtr barrier, uint32_t rank) {
-  const MbarPtr there = static_cast<MbarPtr>(__cluster_map_shared_rank(barrier, rank));
-  cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster, there);
+  cuda::ptx::mbarrier_arrive(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster,
+                             barrier_in_block(barrier, rank));
+}
+
+// ---- Waiting for other blocks ---------------------------------------------------------------------------------------
+
+/// Whose arrivals a wait can be for: those of threads of the block, or of the whole cluster.
+///
+/// A release and an acquire work only if the scope of each includes the thread of the other. So an arrival in another
+/// block and the wait for it both need the scope of the cluster. PTX's own example of this, "Synchronizing the CTA0
+/// threads with cluster threads", has `.release.cluster` and `.acquire.cluster`; without a scope, both mean `.cta`, and
+/// ptxas then leaves out the fence before the arrival and the invalidation of L1 after the wait. CUTLASS leaves the
+/// scope out in both places (cutlass/arch/barrier.h), where a buffer that was only read is freed; its issue 3643 shows
+/// wrong results on a chip from an arrival with `.cta` after data were written. Source: PTX ISA,
+/// "mbarrier.test_wait/mbarrier.try_wait" (`.scope`, example 4); "Morally strong operations".
+enum class Scope : uint8_t { block, cluster };
+
+/// `try_wait`, for arrivals from within that scope. Parameters as there.
+template <Scope WaitScope>
+__device__ inline bool try_wait(MbarPtr barrier, uint32_t parity, uint32_t hint = 0) {
+  if constexpr (WaitScope == Scope::block) {
+    return try_wait(barrier, parity, hint);
+  } else if (hint == 0) {
+    return cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, parity);
+  } else {
+    return cuda::ptx::mbarrier_try_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, parity, hint);
+  }
+}
+
+/// `test_wait`, for arrivals from within that scope. Parameters as there.
+template <Scope WaitScope>
+__device__ inline bool test_wait(MbarPtr barrier, uint32_t parity) {
+  if constexpr (WaitScope == Scope::block) {
+    return test_wait(barrier, parity);
+  } else {
+    return cuda::ptx::mbarrier_test_wait_parity(cuda::ptx::sem_acquire, cuda::ptx::scope_cluster, barrier, parity);
+  }
+}
+
+/// `wait`, for arrivals from within that scope. Parameters as there.
+template <Scope WaitScope>
+__device__ inline void wait(MbarPtr barrier, uint32_t parity, uint32_t hint = 0) {
+  while (!try_wait<WaitScope>(barrier, parity, hint)) {
+  }
 }
 
 }  // namespace stagecraft

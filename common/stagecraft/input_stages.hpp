@@ -3,7 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
+#include "stagecraft/cluster.hpp"
+#include "stagecraft/cluster_copy.hpp"
+#include "stagecraft/cluster_shape.hpp"
+#include "stagecraft/commit.hpp"
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
 #include "stagecraft/tile_payload.hpp"
@@ -19,19 +24,17 @@ extern "C" __device__ void InputConsumerStage_is_used_after_release(int acquired
 
 namespace stagecraft {
 
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
-class InputTilePipeline;
-
 /// The group stage that the calling thread fills now: free since the handle was acquired, and the thread's until
 /// `release()`.
 ///
 /// Linear, as ProducerStage is: it moves but does not copy, and a path on which it is not released does not build.
+/// @tparam Pipeline  an InputTilePipeline.
 /// Source: chapters/09_input_tile_pipeline.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputProducerStage {
  public:
-  /// The pipeline that returns such handles.
-  using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;
+  using Payload = typename Pipeline::Payload;  ///< what the stages hold
+  using Cluster = typename Pipeline::Cluster;  ///< who shares the tiles
 
   /// Made by `acquire_producer()`, after its wait.
   /// @param acquired_at  the line to name in messages.
@@ -41,24 +44,76 @@ class InputProducerStage {
   /// The tiles of all stages. Called by any holder.
   __device__ __forceinline__ const Payload& payload() const { return held_.pipeline().payload(); }
 
-  /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
+  /// The group stage, 0 to one less than there are. Called by any holder.
   __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
-  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1: where the copies go. Called by any holder.
+  /// The tiles of k-tile `k` of the group, 0 to k_group_size - 1: where the copies go. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
     return held_.pipeline().tile(held_.index(), k);
   }
 
-  /// The full barrier of the group stage, for the copies to signal. Called by any holder.
+  /// This block's full barrier of the group stage, for the copies to signal. Called by any holder.
   __device__ __forceinline__ MbarPtr barrier() const { return held_.pipeline().producer_mbar(held_.index()); }
 
-  /// Announces `bytes` that the copies will bring, and counts one arrival on the full barrier.
+  /// Announces `bytes` that the copies will bring to this block, and counts one arrival on the full barrier.
   ///
-  /// Called by one thread, before or after the copies; with a producer arrive count of 1, it is the arrival.
-  /// @param bytes  what all copies of the group bring together; by default the bytes of all its tiles. Elements beyond
-  ///               an edge of the tensor count as well.
+  /// Called by one thread of each block, before or after the copies; with a producer arrive count of 1, it is the
+  /// arrival. The copies into both blocks of a pair signal the barrier of the leader: there it announces twice as many,
+  /// and in the other block it does nothing.
+  /// @param bytes  what all copies of the group, by whichever blocks, bring to this block together; by default the
+  ///               bytes of all its tiles. Elements beyond an edge of the tensor count as well.
   __device__ __forceinline__ void expect_bytes(uint32_t bytes = Pipeline::bytes_per_stage) const {
-    stagecraft::expect_bytes(barrier(), bytes);
+    if constexpr (Cluster::cta_group == 1) {
+      stagecraft::expect_bytes(barrier(), bytes);
+    } else {
+      if (Cluster::is_leader(block_rank())) stagecraft::expect_bytes(barrier(), Cluster::cta_group * bytes);
+    }
+  }
+
+  /// Asks for the tile of A of a k-tile of the group: for this block's slice of it, if a row of blocks shares it.
+  ///
+  /// Called by one thread of each block.
+  /// @tparam Hint        what the L2 cache is to do with it.
+  /// @param map          made by `make_tile_map<Payload::ATile, Cluster::blocks_sharing_a>()`.
+  /// @param row, column  of A, where this block's tile starts.
+  /// @param k            the k-tile of the group, 0 to k_group_size - 1.
+  template <L2Hint Hint = L2Hint::none, typename Map>
+  __device__ __forceinline__ void load_a(const Map& map, int row, int column, int k = 0) const {
+    static_assert(
+        std::is_same_v<Map, TileMap<typename Payload::ATile, Cluster::blocks_sharing_a>>,
+        "load_a: the tensor map must be one of make_tile_map<Payload::ATile, Cluster::blocks_sharing_a>(): of "
+        "this tile's type, in one slice for each block that shares it");
+    const uint32_t rank = rank_in_cluster();
+    copy_shared_tile<Hint>(tile(k).a, map, row, column, barrier(),
+                           TileSharing<Cluster::cta_group, Cluster::blocks_sharing_a>{Cluster::slice_of_a(rank),
+                                                                                      Cluster::sharing_a(rank)});
+  }
+
+  /// Asks for the tile of B of a k-tile of the group: for this block's slice of it, if a column of blocks shares it.
+  ///
+  /// Called by one thread of each block. Parameters as for `load_a`, with `Payload::BTile`,
+  /// `Cluster::blocks_sharing_b`, and where this block's tile of B starts: in a pair, the half of the block.
+  template <L2Hint Hint = L2Hint::none, typename Map>
+  __device__ __forceinline__ void load_b(const Map& map, int row, int column, int k = 0) const {
+    static_assert(
+        std::is_same_v<Map, TileMap<typename Payload::BTile, Cluster::blocks_sharing_b>>,
+        "load_b: the tensor map must be one of make_tile_map<Payload::BTile, Cluster::blocks_sharing_b>(): of "
+        "this tile's type, in one slice for each block that shares it");
+    const uint32_t rank = rank_in_cluster();
+    copy_shared_tile<Hint>(tile(k).b, map, row, column, barrier(),
+                           TileSharing<Cluster::cta_group, Cluster::blocks_sharing_b>{Cluster::slice_of_b(rank),
+                                                                                      Cluster::sharing_b(rank)});
+  }
+
+  /// Asks for a tile that this block shares with no other, such as scale factors.
+  ///
+  /// Called by one thread.
+  /// @param to           one of `tile(k)`.
+  /// @param map          of that tile's type.
+  /// @param row, column  as for `copy_tile`.
+  template <L2Hint Hint = L2Hint::none, typename T>
+  __device__ __forceinline__ void load_own(T& to, const TileMap<T>& map, int row, int column) const {
+    copy_shared_tile<Hint>(to, map, row, column, barrier(), TileSharing<Cluster::cta_group, 1>{});
   }
 
   /// Ends the handle: the producer goes on to its next group stage. It does not signal: the copies in flight do.
@@ -75,6 +130,12 @@ class InputProducerStage {
   }
 
  private:
+  /// 0 where there is no cluster, so that nothing is read.
+  __device__ __forceinline__ static uint32_t rank_in_cluster() {
+    if constexpr (Cluster::blocks == 1) return 0;
+    return block_rank();
+  }
+
   struct Messages {
     static __device__ constexpr const char* name() { return "InputProducerStage"; }
     static __device__ __forceinline__ void is_dropped(int line) { InputProducerStage_is_dropped_without_release(line); }
@@ -89,14 +150,14 @@ class InputProducerStage {
 /// The group stage whose tiles the calling thread multiplies now: filled since the handle was acquired.
 ///
 /// Linear, as InputProducerStage is. Its `release()` only steps: the tensor core frees the tiles when it has read them,
-/// through the commit that the thread makes to `mbar()` before. A consumer that reads the tiles itself arrives on
-/// `mbar()` instead.
+/// through the commit that the thread makes before. A consumer that reads the tiles itself arrives on `mbar()` instead.
+/// @tparam Pipeline  an InputTilePipeline.
 /// Source: chapters/09_input_tile_pipeline.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputConsumerStage {
  public:
-  /// The pipeline that returns such handles.
-  using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;
+  using Payload = typename Pipeline::Payload;  ///< what the stages hold
+  using Cluster = typename Pipeline::Cluster;  ///< who shares the tiles
 
   /// Made by `acquire_consumer()`, after its wait.
   /// @param acquired_at  the line to name in messages.
@@ -106,21 +167,33 @@ class InputConsumerStage {
   /// The tiles of all stages. Called by any holder.
   __device__ __forceinline__ const Payload& payload() const { return held_.pipeline().payload(); }
 
-  /// The group stage, 0 to NumGroupStages - 1. Called by any holder.
+  /// The group stage, 0 to one less than there are. Called by any holder.
   __device__ __forceinline__ uint32_t stage() const { return held_.index(); }
 
-  /// The tiles of k-tile `k` of the group, 0 to KGroupSize - 1. Called by any holder.
+  /// The tiles of k-tile `k` of the group, 0 to k_group_size - 1. Called by any holder.
   __device__ __forceinline__ typename Payload::Tiles tile(int k = 0) const {
     return held_.pipeline().tile(held_.index(), k);
   }
 
-  /// The empty barrier of the group stage: commit the MMAs that read its tiles to it. Called by any holder; the commit
-  /// by the thread that issued the MMAs, after the last of them.
+  /// This block's empty barrier of the group stage: the MMAs that read its tiles must be committed to it, by `commit()`
+  /// or, without a cluster, by hand. Called by any holder.
   __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().consumer_mbar(held_.index()); }
+
+  /// Makes the tensor core free the group stage when the MMAs that the thread has issued are done, in all blocks that
+  /// have brought some of it: they wait for that on their own empty barriers.
+  ///
+  /// Called by the one thread that issued the MMAs, after the last of them. Source: PTX ISA, "tcgen05.commit".
+  __device__ __forceinline__ void commit() const {
+    if constexpr (Cluster::blocks == 1) {
+      commit_mmas(mbar());
+    } else {
+      commit_mmas_to_blocks<Cluster::cta_group>(mbar(), Cluster::feeding(block_rank()));
+    }
+  }
 
   /// Ends the handle: the consumer goes on to its next group stage, and signals nothing.
   ///
-  /// Called by every consuming thread, after the commit to `mbar()`. Waits for nothing.
+  /// Called by every consuming thread, after the commit. Waits for nothing.
   //! [release]
   __device__ __forceinline__ void release() && { held_.let_go().consumer_step(); }
   //! [release]

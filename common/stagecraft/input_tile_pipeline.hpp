@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/input_stages.hpp"
 #include "stagecraft/input_tiles.hpp"
 #include "stagecraft/producer_consumer_pipeline.hpp"
@@ -13,9 +14,9 @@
 
 namespace stagecraft {
 
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputProducer;
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputConsumer;
 
 /// Tiles in a ring of `NumGroupStages` stages of `KGroupSize` k-tiles each.
@@ -31,27 +32,38 @@ class InputConsumer;
 /// The names are those of the Mojo library whose design this follows, and they cross: the producer calls
 /// `try_acquire_producer()`, which answers whether the *consumer* has freed the stage, so that it goes with
 /// `wait_consumer_if_needed()`; `try_acquire_consumer()` goes with `wait_producer_if_needed()`.
-/// Source: chapters/09_input_tile_pipeline.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize = 1>
+///
+/// In a cluster, the blocks of a row share tiles of A and those of a column tiles of B, and a producer's stage is free
+/// when no block reads any longer what this one brought. In a pair only the leader consumes: the tiles of both blocks
+/// fill the leader's stage, and its MMAs read them.
+/// @tparam PayloadType  what one block holds; in a pair, its own tile of A and half of the tile of B.
+/// @tparam ClusterType  the ClusterShape of the kernel.
+/// Source: chapters/09_input_tile_pipeline, chapters/11_cta_pairs.
+template <TilePayload PayloadType, int NumGroupStages, int KGroupSize = 1, BlockCluster ClusterType = OneBlock>
 class InputTilePipeline {
   static_assert(
       NumGroupStages >= 1,
       "InputTilePipeline: NumGroupStages must be at least 1; with 2 or more, copying and multiplying overlap");
   static_assert(KGroupSize >= 1, "InputTilePipeline: KGroupSize must be at least 1, the tiles that share a barrier");
-  static_assert(Payload::num_tiles == NumGroupStages * KGroupSize,
+  static_assert(PayloadType::num_tiles == NumGroupStages * KGroupSize,
                 "InputTilePipeline: the payload must hold NumGroupStages * KGroupSize tiles");
 
  public:
-  using BarrierArray = uint64_t[NumGroupStages * 2];          ///< full, then empty: declare it `__shared__`
-  using Pipeline = ProducerConsumerPipeline<NumGroupStages>;  ///< what synchronises
-  using ProducerStage = InputProducerStage<Payload, NumGroupStages, KGroupSize>;  ///< a stage that is being filled
-  using ConsumerStage = InputConsumerStage<Payload, NumGroupStages, KGroupSize>;  ///< one that is being multiplied
-  using Producer = InputProducer<Payload, NumGroupStages, KGroupSize>;            ///< the copying warp's view
-  using Consumer = InputConsumer<Payload, NumGroupStages, KGroupSize>;            ///< the multiplying warp's view
+  using Payload = PayloadType;                                  ///< what the stages hold
+  using Cluster = ClusterType;                                  ///< the blocks that share tiles
+  using BarrierArray = uint64_t[NumGroupStages * 2];            ///< full, then empty: declare it `__shared__`
+  using Pipeline = ProducerConsumerPipeline<NumGroupStages>;    ///< what synchronises
+  using ProducerStage = InputProducerStage<InputTilePipeline>;  ///< a stage that is being filled
+  using ConsumerStage = InputConsumerStage<InputTilePipeline>;  ///< one that is being multiplied
+  using Producer = InputProducer<InputTilePipeline>;            ///< the copying warp's view
+  using Consumer = InputConsumer<InputTilePipeline>;            ///< the multiplying warp's view
 
   static constexpr int num_group_stages = NumGroupStages;                            ///< stages of the ring
   static constexpr int k_group_size = KGroupSize;                                    ///< k-tiles in a stage
-  static constexpr uint32_t bytes_per_stage = KGroupSize * Payload::bytes_per_tile;  ///< that fill a stage
+  static constexpr uint32_t bytes_per_stage = KGroupSize * Payload::bytes_per_tile;  ///< that fill a block's stage
+  /// Whose arrivals free a stage: where tiles are shared, those of other blocks too. (Filling one takes no scope: a
+  /// wait shows what the copies that signal its barrier have brought, and no thread of another block arrives there.)
+  static constexpr Scope scope = Cluster::blocks == 1 ? Scope::block : Scope::cluster;
 
   /// Made by every thread of both roles, over the same barriers and tiles; each has its own position.
   /// @param barriers  in shared memory.
@@ -69,13 +81,20 @@ class InputTilePipeline {
     Pipeline{storage}.init_mbars(producer_arrive_count, consumer_arrive_count);
   }
 
+  /// The same for stages that only the tensor core reads: one thread of a block announces the bytes that fill a stage,
+  /// and each tensor core, or pair of them, that reads what the block brings frees it by a commit.
+  /// @param storage  as above.
+  __device__ static void init_barriers(MbarPtr storage) {
+    init_barriers(storage, /*producer_arrive_count=*/1, /*consumer_arrive_count=*/Cluster::readers);
+  }
+
   // ---- Asking and waiting -------------------------------------------------------------------------------------------
 
   /// Whether the producer's current stage is free, at once: the *producer* asks whether the consumer has freed it.
   ///
   /// Ask early, do something else, then wait by `wait_consumer_if_needed(answer)`: the same barrier. (Not by
   /// `wait_producer_if_needed`, which waits on the other one.) Called by every thread that will wait.
-  __device__ __forceinline__ bool try_acquire_producer() const { return pipeline_.try_wait_consumer(); }
+  __device__ __forceinline__ bool try_acquire_producer() const { return pipeline_.template try_wait_consumer<scope>(); }
 
   /// Whether the consumer's current stage is filled, at once: the *consumer* asks whether the producer has filled it.
   ///
@@ -83,12 +102,29 @@ class InputTilePipeline {
   /// wait.
   __device__ __forceinline__ bool try_acquire_consumer() const { return pipeline_.try_wait_producer(); }
 
+  /// Whether the stage after the producer's current one is free, at once: ask while the current stage is in hand, and
+  /// pass the answer to `wait_consumer_if_needed` after its release. Called by every thread that will wait.
+  __device__ __forceinline__ bool try_acquire_next_producer() const {
+    auto next = pipeline_.producer_state();
+    next.step();
+    return test_wait<scope>(consumer_mbar(next.index()), next.phase());
+  }
+
+  /// Whether the stage after the consumer's current one is filled, at once: ask while the current stage is in hand, and
+  /// pass the answer to `wait_producer_if_needed` after its release. Called by every thread that will wait.
+  __device__ __forceinline__ bool try_acquire_next_consumer() const {
+    auto next = pipeline_.consumer_state();
+    next.step();
+    return test_wait(producer_mbar(next.index()), next.phase());
+  }
+
   /// The consumer waits until its current stage is filled, unless it already knows that it is.
   ///
   /// Called by every consuming thread; does not advance.
   /// @param already_ready  what `try_acquire_consumer()` has answered at this same stage.
-  __device__ __forceinline__ void wait_producer_if_needed(bool already_ready) const {
-    pipeline_.wait_producer_if_needed(already_ready);
+  /// @param hint           longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
+  __device__ __forceinline__ void wait_producer_if_needed(bool already_ready, uint32_t hint = 0) const {
+    pipeline_.wait_producer_if_needed(already_ready, hint);
   }
 
   /// The producer waits until its current stage is free, unless it already knows that it is. In the first round, all
@@ -96,8 +132,9 @@ class InputTilePipeline {
   ///
   /// Called by every producing thread; does not advance.
   /// @param already_ready  what `try_acquire_producer()` has answered at this same stage.
-  __device__ __forceinline__ void wait_consumer_if_needed(bool already_ready) const {
-    pipeline_.wait_consumer_if_needed(already_ready);
+  /// @param hint           longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
+  __device__ __forceinline__ void wait_consumer_if_needed(bool already_ready, uint32_t hint = 0) const {
+    pipeline_.template wait_consumer_if_needed<scope>(already_ready, hint);
   }
 
   // ---- Where things are ---------------------------------------------------------------------------------------------
@@ -145,12 +182,13 @@ class InputTilePipeline {
   /// forgotten.
   ///
   /// Called by every producing thread; one handle at a time, because the position moves with its release.
+  /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
   [[nodiscard(
       "an InputProducerStage must be kept and released: auto tiles = pipeline.acquire_producer(); ... "
       "std::move(tiles).release();")]] __device__ __forceinline__ ProducerStage
-  acquire_producer(SourceLine acquired_at = SourceLine::here()) {
-    pipeline_.wait_consumer();
+  acquire_producer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
+    pipeline_.template wait_consumer<scope>(hint);
     return {*this, acquired_at};
   }
 
@@ -161,8 +199,8 @@ class InputTilePipeline {
   [[nodiscard(
       "an InputConsumerStage must be kept and released: auto tiles = pipeline.acquire_consumer(); ... "
       "std::move(tiles).release();")]] __device__ __forceinline__ ConsumerStage
-  acquire_consumer(SourceLine acquired_at = SourceLine::here()) {
-    pipeline_.wait_producer();
+  acquire_consumer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
+    pipeline_.wait_producer(hint);
     return {*this, acquired_at};
   }
 
@@ -174,7 +212,7 @@ class InputTilePipeline {
   __device__ __forceinline__ void drain_producer() {
 #pragma unroll 1
     for (int stage = 0; stage < NumGroupStages; ++stage) {
-      pipeline_.wait_consumer();
+      pipeline_.template wait_consumer<scope>();
       pipeline_.producer_step();
     }
   }
@@ -185,12 +223,11 @@ class InputTilePipeline {
 };
 
 /// What the copying warp sees of an InputTilePipeline. It refers to the pipeline, whose position it moves.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputProducer {
  public:
-  using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;  ///< what it is a view of
-  using Stage = InputProducerStage<Payload, NumGroupStages, KGroupSize>;    ///< a stage as a linear handle
-  using Scope = ProducerTiles<Payload, NumGroupStages, KGroupSize>;         ///< a stage as a scope
+  using Stage = InputProducerStage<Pipeline>;  ///< a stage as a linear handle
+  using Scope = ProducerTiles<Pipeline>;       ///< a stage as a scope
 
   /// Made by `InputTilePipeline::producer()`.
   __device__ __forceinline__ explicit InputProducer(Pipeline& pipeline) : pipeline_(&pipeline) {}
@@ -198,9 +235,10 @@ class InputProducer {
   /// Waits until the current stage is free; the scope that it returns steps when it ends.
   ///
   /// Called by every producing thread: `auto tiles = producer.acquire();`.
+  /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
-  __device__ __forceinline__ Scope acquire(SourceLine acquired_at = SourceLine::here()) {
-    return Scope(acquire_stage(acquired_at));
+  __device__ __forceinline__ Scope acquire(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
+    return Scope(acquire_stage(hint, acquired_at));
   }
 
   /// `acquire()` around a call: `producer.acquire([&](auto& tiles) { ... });`. Returns what `body` returns.
@@ -215,18 +253,22 @@ class InputProducer {
   [[nodiscard(
       "an InputProducerStage must be kept and released: auto tiles = producer.acquire_stage(); ... "
       "std::move(tiles).release();")]] __device__ __forceinline__ Stage
-  acquire_stage(SourceLine acquired_at = SourceLine::here()) {
-    return pipeline_->acquire_producer(acquired_at);
+  acquire_stage(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
+    return pipeline_->acquire_producer(hint, acquired_at);
   }
 
   /// Whether the current stage is free, at once. Called by every producing thread; go on by `acquire_if_needed`.
   __device__ __forceinline__ bool try_acquire() const { return pipeline_->try_acquire_producer(); }
 
+  /// Whether the stage after the one in hand is free, at once; go on by `acquire_if_needed` after its release.
+  __device__ __forceinline__ bool try_acquire_next() const { return pipeline_->try_acquire_next_producer(); }
+
   /// `acquire()`, without the wait where `try_acquire()` has answered true at this same stage.
-  /// @param already_ready  the answer.
-  /// @param acquired_at    as for `acquire`.
-  __device__ __forceinline__ Scope acquire_if_needed(bool already_ready, SourceLine acquired_at = SourceLine::here()) {
-    pipeline_->wait_consumer_if_needed(already_ready);
+  /// @param already_ready      the answer.
+  /// @param hint, acquired_at  as for `acquire`.
+  __device__ __forceinline__ Scope acquire_if_needed(bool already_ready, uint32_t hint = 0,
+                                                     SourceLine acquired_at = SourceLine::here()) {
+    pipeline_->wait_consumer_if_needed(already_ready, hint);
     return Scope(Stage(*pipeline_, acquired_at));
   }
 
@@ -239,12 +281,11 @@ class InputProducer {
 };
 
 /// What the multiplying warp sees of an InputTilePipeline. It refers to the pipeline, whose position it moves.
-template <TilePayload Payload, int NumGroupStages, int KGroupSize>
+template <typename Pipeline>
 class InputConsumer {
  public:
-  using Pipeline = InputTilePipeline<Payload, NumGroupStages, KGroupSize>;  ///< what it is a view of
-  using Stage = InputConsumerStage<Payload, NumGroupStages, KGroupSize>;    ///< a stage as a linear handle
-  using Scope = ConsumerTiles<Payload, NumGroupStages, KGroupSize>;         ///< a stage as a scope
+  using Stage = InputConsumerStage<Pipeline>;  ///< a stage as a linear handle
+  using Scope = ConsumerTiles<Pipeline>;       ///< a stage as a scope
 
   /// Made by `InputTilePipeline::consumer()`.
   __device__ __forceinline__ explicit InputConsumer(Pipeline& pipeline) : pipeline_(&pipeline) {}
@@ -252,9 +293,10 @@ class InputConsumer {
   /// Waits until the current stage is filled; the scope that it returns steps when it ends.
   ///
   /// Called by every consuming thread: `auto tiles = consumer.acquire();`.
+  /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
-  __device__ __forceinline__ Scope acquire(SourceLine acquired_at = SourceLine::here()) {
-    return Scope(acquire_stage(acquired_at));
+  __device__ __forceinline__ Scope acquire(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
+    return Scope(acquire_stage(hint, acquired_at));
   }
 
   /// `acquire()` around a call: `consumer.acquire([&](auto& tiles) { ... });`. Returns what `body` returns.
@@ -269,18 +311,22 @@ class InputConsumer {
   [[nodiscard(
       "an InputConsumerStage must be kept and released: auto tiles = consumer.acquire_stage(); ... "
       "std::move(tiles).release();")]] __device__ __forceinline__ Stage
-  acquire_stage(SourceLine acquired_at = SourceLine::here()) {
-    return pipeline_->acquire_consumer(acquired_at);
+  acquire_stage(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
+    return pipeline_->acquire_consumer(hint, acquired_at);
   }
 
   /// Whether the current stage is filled, at once. Called by every consuming thread; go on by `acquire_if_needed`.
   __device__ __forceinline__ bool try_acquire() const { return pipeline_->try_acquire_consumer(); }
 
+  /// Whether the stage after the one in hand is filled, at once; go on by `acquire_if_needed` after its release.
+  __device__ __forceinline__ bool try_acquire_next() const { return pipeline_->try_acquire_next_consumer(); }
+
   /// `acquire()`, without the wait where `try_acquire()` has answered true at this same stage.
-  /// @param already_ready  the answer.
-  /// @param acquired_at    as for `acquire`.
-  __device__ __forceinline__ Scope acquire_if_needed(bool already_ready, SourceLine acquired_at = SourceLine::here()) {
-    pipeline_->wait_producer_if_needed(already_ready);
+  /// @param already_ready      the answer.
+  /// @param hint, acquired_at  as for `acquire`.
+  __device__ __forceinline__ Scope acquire_if_needed(bool already_ready, uint32_t hint = 0,
+                                                     SourceLine acquired_at = SourceLine::here()) {
+    pipeline_->wait_producer_if_needed(already_ready, hint);
     return Scope(Stage(*pipeline_, acquired_at));
   }
 

@@ -66,8 +66,8 @@ __device__ inline bool test_wait(MbarPtr barrier, uint32_t parity) {
 /// Waits until the phase of this parity has completed. A fresh barrier counts its phase of parity 1 as complete.
 ///
 /// Called by every thread that goes on to use what the phase guards: it sees what was written before the arrivals, and
-/// what the copies brought. It acquires at the scope of the block; for arrivals from other blocks, `arrive_at_block`
-/// says more. Parameters as for `try_wait`.
+/// what the copies brought. It acquires at the scope of the block; for arrivals from threads of other blocks, there is
+/// `wait<Scope::cluster>` in cluster.hpp. Parameters as for `try_wait`.
 /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity; acquire, at the scope of the block).
 __device__ inline void wait(MbarPtr barrier, uint32_t parity, uint32_t hint = 0) {
   while (!try_wait(barrier, parity, hint)) {

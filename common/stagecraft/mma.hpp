@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cuda/ptx>
+#include <type_traits>
 
 #include "stagecraft/commit.hpp"
 #include "stagecraft/mma_instruction.hpp"
@@ -79,6 +80,50 @@ __device__ __forceinline__ void multiply_tiles(const TmemTensor<M, N, CtaGroup>&
     issue_mma<mma>(d.address(), advance_descriptor(a_descriptor, slice_offset<ATile>(slice)),
                    advance_descriptor(b_descriptor, slice_offset<BTile>(slice)), accumulate || slice > 0);
   }
+}
+
+/// Issues the block-scaled MMAs that multiply a tile of A with a tile of B over all of their K, as `multiply_tiles`.
+///
+/// Each takes 1, 2 or 4 scale factors of each row, from the bytes that follow those of the MMA before. The calling
+/// thread has issued the copies of the scale factors to tensor memory before, by `copy_scale_factors`.
+/// @param scales      where the scale factors of this k-tile are: TmemScaleFactors, of scale_factors.hpp.
+/// @param accumulate  false: the first of them overwrites D.
+/// @param sfb_row     where the scale factors of the tile of B begin in their own tile: its first row modulo 128. It is
+///                    not 0 only where the rows of a tile of B are not a multiple of 128, and must be a multiple of 32.
+/// Source: PTX ISA, "tcgen05.mma: block scaling".
+template <int M, int N, int CtaGroup, OperandTile ATile, OperandTile BTile, typename ScaleFactors>
+__device__ __forceinline__ void multiply_scaled_tiles(const TmemTensor<M, N, CtaGroup>& d, const ATile& a,
+                                                      const BTile& b, const ScaleFactors& scales, bool accumulate,
+                                                      int sfb_row = 0) {
+  using SfaTile = typename ScaleFactors::SfaTile;
+  using SfbTile = typename ScaleFactors::SfbTile;
+  constexpr Mma mma = scaled_mma_of<ATile, BTile, SfaTile, CtaGroup>();
+  static_assert(mma.m == M && mma.n == N,
+                "multiply_scaled_tiles: the accumulator must have as many rows as the tile of A and as many columns as "
+                "the tile of B has rows; for a pair of blocks, twice as many of both");
+  static_assert(
+      CtaGroup == 1 || M == 256,
+      "multiply_scaled_tiles: for a pair of blocks M must be 256, so that each has 128 rows of A; for M = 128 "
+      "the scale factors of B have another layout, which copy_scale_factors does not write");
+  static_assert(SfaTile::rows >= ATile::rows && SfbTile::rows >= N,
+                "multiply_scaled_tiles: the scale factors must cover the rows of A of this block, and all N columns of "
+                "B: each block of a pair needs all of B's, although it holds half of B's rows");
+  static_assert(SfaTile::columns == SfbTile::columns &&
+                    std::is_same_v<typename SfaTile::element_type, typename SfbTile::element_type>,
+                "multiply_scaled_tiles: the scale factors of A and of B must be of one type, and equally many along K");
+  //! [slices]
+  constexpr int kBlocks = mma.k() / mma.scale_block;  // that one MMA takes
+  const uint64_t a_descriptor = describe_tile(a);
+  const uint64_t b_descriptor = describe_tile(b);
+#pragma unroll
+  for (int slice = 0; slice < ATile::columns / mma.k(); ++slice) {
+    const int block = slice * kBlocks;
+    issue_scaled_mma<mma>(d.address(), advance_descriptor(a_descriptor, slice_offset<ATile>(slice)),
+                          advance_descriptor(b_descriptor, slice_offset<BTile>(slice)), scales.sfa.address_of(0, block),
+                          scales.sfb.address_of(sfb_row, block), scales.sfa.byte_of(block), scales.sfb.byte_of(block),
+                          accumulate || slice > 0);
+  }
+  //! [slices]
 }
 
 }  // namespace stagecraft

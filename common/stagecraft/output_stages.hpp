@@ -22,8 +22,8 @@ namespace stagecraft {
 
 /// The accumulator that the calling thread's MMAs sum in: free since the handle was acquired.
 ///
-/// Linear, as ProducerStage is. Its `release()` commits: the tensor core hands the accumulator to the epilogue when the
-/// MMAs are done.
+/// Linear, as ProducerStage is. Its `release()` commits: the tensor core hands the accumulator to the epilogue, in a
+/// pair to both blocks', when the MMAs are done.
 /// @tparam Pipeline  an OutputTilePipeline.
 template <typename Pipeline>
 class MmaStage {
@@ -41,7 +41,7 @@ class MmaStage {
     return held_.pipeline().accumulator(held_.index());
   }
 
-  /// The full barrier of the stage, on which the commit of `release()` arrives. Called by any holder.
+  /// This block's full barrier of the stage, on which the commit of `release()` arrives. Called by any holder.
   __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().producer_mbar(held_.index()); }
 
   /// Ends the handle: commits the MMAs that this thread has issued to the full barrier, and goes on to the next stage.
@@ -101,11 +101,12 @@ class EpilogueStage {
     return held_.pipeline().accumulator(held_.index());
   }
 
-  /// The empty barrier of the stage. Called by any holder; a thread that arrives here exits by
-  /// `release_without_signal()`.
+  /// This block's empty barrier of the stage; in a pair, the MMA thread waits for the leader's. Called by any holder; a
+  /// thread that arrives here exits by `release_without_signal()`.
   __device__ __forceinline__ MbarPtr mbar() const { return held_.pipeline().consumer_mbar(held_.index()); }
 
-  /// Counts one arrival on the empty barrier: an MMA may overwrite what the calling thread has loaded.
+  /// Counts one arrival on the empty barrier, in a pair on the leader's: an MMA may overwrite what the calling thread
+  /// has loaded.
   ///
   /// Called by those threads that the consumer arrive count includes, such as one lane of a warp after `__syncwarp()`,
   /// and followed by `release_without_signal()` in all. Orders the loads before it by
@@ -149,14 +150,14 @@ class EpilogueStage {
 
 // ---- As scopes ------------------------------------------------------------------------------------------------------
 
-/// The scope in which a thread's MMAs sum in an accumulator: `auto stage = producer.acquire();`. It ends with the
+/// The scope in which a thread's MMAs sum in an accumulator: `auto stage = producer.accumulate();`. It ends with the
 /// enclosing braces, on every exit, and commits and steps then.
 template <typename Pipeline>
 class [[nodiscard(
     "the accumulator is summed until the scope ends, so that the scope needs a name: "
-    "auto stage = producer.acquire();")]] MmaScope {
+    "auto stage = producer.accumulate();")]] MmaScope {
  public:
-  /// Made by `acquire()`, which has waited for the accumulator to be free.
+  /// Made by `accumulate()`, which has waited for the accumulator to be free.
   __device__ __forceinline__ explicit MmaScope(MmaStage<Pipeline> && stage) : stage_(std::move(stage)) {}
   MmaScope(const MmaScope&) = delete;
   MmaScope& operator=(const MmaScope&) = delete;
@@ -175,14 +176,14 @@ class [[nodiscard(
   MmaStage<Pipeline> stage_;
 };
 
-/// The scope in which a warp loads an accumulator: `auto stage = consumer.acquire();`. It ends with the enclosing
+/// The scope in which a warp loads an accumulator: `auto stage = consumer.consume();`. It ends with the enclosing
 /// braces, on every exit; every thread then arrives and steps.
 template <typename Pipeline>
 class [[nodiscard(
     "the accumulator is read until the scope ends, so that the scope needs a name: "
-    "auto stage = consumer.acquire();")]] EpilogueScope {
+    "auto stage = consumer.consume();")]] EpilogueScope {
  public:
-  /// Made by `acquire()`, which has waited for the MMAs to be done.
+  /// Made by `consume()`, which has waited for the MMAs to be done.
   __device__ __forceinline__ explicit EpilogueScope(EpilogueStage<Pipeline> && stage) : stage_(std::move(stage)) {}
   EpilogueScope(const EpilogueScope&) = delete;
   EpilogueScope& operator=(const EpilogueScope&) = delete;

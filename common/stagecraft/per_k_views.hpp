@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <utility>
 
-#include "stagecraft/commit.hpp"
 #include "stagecraft/linear_handle.hpp"
 #include "stagecraft/mbarrier.hpp"
 
@@ -28,7 +27,7 @@ class [[nodiscard(
 
   /// Commits to both pipelines, and goes on in both.
   __device__ __forceinline__ ~MmaKStage() {
-    commit_mmas<OutputPipeline::cta_group>(input_.mbar());
+    input_.commit();
     std::move(input_).release();
     std::move(output_).release();
   }
@@ -74,6 +73,31 @@ class [[nodiscard(
   typename OutputPipeline::ConsumerStage output_;
 };
 
+/// Adds the columns of an accumulator, times a scale, to sums in registers. Such a step is called *promotion*: the
+/// tensor core sums one group of tiles, and what is longer is summed in full f32, with a scale for each group.
+///
+/// Called by a whole converged warp, in the scope of an EpilogueKStage; thread i holds row `row_of(warp, i)`.
+/// @param sums    of `Count` columns of that row.
+/// @param scale   of that row, times that of these columns.
+/// @param column  the first of the columns in the accumulator.
+/// @tparam Count  a multiple of 8. All are in registers, and the loads need at most 32 more: at most 128 with 4 warps.
+template <int Count, typename Accumulator>
+__device__ __forceinline__ void add_scaled(float (&sums)[Count], const Accumulator& accumulator, uint32_t warp,
+                                           float scale, int column = 0) {
+  static_assert(Count % 8 == 0 && Count <= Accumulator::tmem_columns,
+                "add_scaled: Count must be a multiple of 8, and no more than the columns of the accumulator");
+  //! [promotion]
+  constexpr int kAtOnce = (Count & -Count) < 32 ? (Count & -Count) : 32;
+#pragma unroll
+  for (int first = 0; first < Count; first += kAtOnce) {
+    float values[kAtOnce];
+    accumulator.load(values, warp, column + first);
+#pragma unroll
+    for (int i = 0; i < kAtOnce; ++i) sums[first + i] = fmaf(values[i], scale, sums[first + i]);
+  }
+  //! [promotion]
+}
+
 /// The two pipelines of a kernel that sums each group of k-tiles separately. It refers to both, and moves the calling
 /// thread's positions in both.
 ///
@@ -81,6 +105,11 @@ class [[nodiscard(
 /// commit) and the threads of the epilogue; the output pipeline's is the threads of the epilogue.
 template <typename InputPipeline, typename OutputPipeline>
 class PerKViews {
+  static_assert(
+      InputPipeline::Cluster::blocks == 1,
+      "PerKViews: the epilogue frees the tiles of its own block only, so the input pipeline's cluster must be "
+      "OneBlock");
+
  public:
   /// Made by `OutputTilePipeline::per_k()`.
   __device__ __forceinline__ PerKViews(InputPipeline& input, OutputPipeline& output)
@@ -89,8 +118,8 @@ class PerKViews {
   /// The MMA thread waits for an accumulator to be free and for the next tiles: `auto stage = per_k.mma();`.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
   __device__ __forceinline__ MmaKStage<InputPipeline, OutputPipeline> mma(SourceLine acquired_at = SourceLine::here()) {
-    auto output = output_->acquire_mma(acquired_at);
-    auto input = input_->acquire_consumer(acquired_at);
+    auto output = output_->acquire_mma(/*hint=*/0, acquired_at);
+    auto input = input_->acquire_consumer(/*hint=*/0, acquired_at);
     return {std::move(input), std::move(output)};
   }
 
@@ -98,8 +127,9 @@ class PerKViews {
   /// `auto stage = per_k.epilogue();`. Called by each thread of the epilogue's warps. Parameters as for `mma`.
   __device__ __forceinline__ EpilogueKStage<InputPipeline, OutputPipeline> epilogue(
       SourceLine acquired_at = SourceLine::here()) {
-    auto output = output_->acquire_epilogue(acquired_at);
-    auto input = input_->acquire_consumer(acquired_at);  // to see what the copies wrote, its barrier must be waited for
+    auto output = output_->acquire_epilogue(/*hint=*/0, acquired_at);
+    auto input = input_->acquire_consumer(/*hint=*/0,
+                                          acquired_at);  // to see what the copies wrote, its barrier must be waited for
     return {std::move(input), std::move(output)};
   }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "stagecraft/cluster.hpp"
 #include "stagecraft/consume_context.hpp"
 #include "stagecraft/consumer_stage.hpp"
 #include "stagecraft/explicit_consume_context.hpp"
@@ -53,6 +54,7 @@ class ProducerConsumerPipeline {
   }
 
   // ---- Waiting ------------------------------------------------------------------------------------------------------
+  // All waits take a scope: Scope::cluster, where threads of other blocks arrive on the barrier.
 
   /// The consumer waits until the producer has filled the consumer's current stage.
   ///
@@ -60,8 +62,9 @@ class ProducerConsumerPipeline {
   /// copies brought. Does not advance.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
+  template <Scope WaitScope = Scope::block>
   __device__ void wait_producer(uint32_t hint = 0) const {
-    wait(producer_mbar(consumer_.index()), consumer_.phase(), hint);
+    wait<WaitScope>(producer_mbar(consumer_.index()), consumer_.phase(), hint);
   }
 
   /// The producer waits until the consumers have freed the producer's current stage.
@@ -71,8 +74,9 @@ class ProducerConsumerPipeline {
   /// producer starts on phase 1 and a fresh barrier counts its phase 1 as complete.
   /// @param hint  longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (parity).
+  template <Scope WaitScope = Scope::block>
   __device__ void wait_consumer(uint32_t hint = 0) const {
-    wait(consumer_mbar(producer_.index()), producer_.phase(), hint);
+    wait<WaitScope>(consumer_mbar(producer_.index()), producer_.phase(), hint);
   }
 
   /// Whether the consumer's current stage is filled. Never blocks: ask, do other work, then pass the answer to
@@ -80,22 +84,29 @@ class ProducerConsumerPipeline {
   ///
   /// Called by every thread that will read the stage; with true, the thread sees what the producer wrote.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (test_wait, which is non-blocking; parity).
-  __device__ bool try_wait_producer() const { return test_wait(producer_mbar(consumer_.index()), consumer_.phase()); }
+  template <Scope WaitScope = Scope::block>
+  __device__ bool try_wait_producer() const {
+    return test_wait<WaitScope>(producer_mbar(consumer_.index()), consumer_.phase());
+  }
 
   /// Whether the producer's current stage is free. Never blocks: ask, do other work, then pass the answer to
   /// `wait_consumer_if_needed`.
   ///
   /// Called by every thread that will write the stage; with true, the consumers' reads of it are over.
   /// Source: PTX ISA, "mbarrier.test_wait/mbarrier.try_wait" (test_wait, which is non-blocking; parity).
-  __device__ bool try_wait_consumer() const { return test_wait(consumer_mbar(producer_.index()), producer_.phase()); }
+  template <Scope WaitScope = Scope::block>
+  __device__ bool try_wait_consumer() const {
+    return test_wait<WaitScope>(consumer_mbar(producer_.index()), producer_.phase());
+  }
 
   /// `wait_producer()`, unless `try_wait_producer()` at this same stage has already answered true.
   ///
   /// Called by the threads that asked. Either way they then see what the producer wrote.
   /// @param already_ready  the answer.
   /// @param hint           as for `wait_producer()`.
+  template <Scope WaitScope = Scope::block>
   __device__ void wait_producer_if_needed(bool already_ready, uint32_t hint = 0) const {
-    if (!already_ready) wait_producer(hint);
+    if (!already_ready) wait_producer<WaitScope>(hint);
   }
 
   /// `wait_consumer()`, unless `try_wait_consumer()` at this same stage has already answered true.
@@ -103,8 +114,9 @@ class ProducerConsumerPipeline {
   /// Called by the threads that asked. Either way the consumers' reads are then over.
   /// @param already_ready  the answer.
   /// @param hint           as for `wait_consumer()`.
+  template <Scope WaitScope = Scope::block>
   __device__ void wait_consumer_if_needed(bool already_ready, uint32_t hint = 0) const {
-    if (!already_ready) wait_consumer(hint);
+    if (!already_ready) wait_consumer<WaitScope>(hint);
   }
 
   // ---- Barriers and positions ---------------------------------------------------------------------------------------
@@ -122,6 +134,12 @@ class ProducerConsumerPipeline {
   /// The stage that the consumer uses next, 0 to NumStages - 1. Called by consuming threads: only they move it.
   __device__ uint32_t consumer_stage() const { return consumer_.index(); }
 
+  /// The producer's position, as a copy that can be stepped ahead. Called by producing threads.
+  __device__ PipelineState<NumStages> producer_state() const { return producer_; }
+
+  /// The consumer's position, as a copy that can be stepped ahead. Called by consuming threads.
+  __device__ PipelineState<NumStages> consumer_state() const { return consumer_; }
+
   /// The producer goes on to its next stage. Called by every producing thread, after the stage was signalled.
   __device__ void producer_step() { producer_.step(); }
 
@@ -137,11 +155,12 @@ class ProducerConsumerPipeline {
   /// `wait_consumer()` does.
   /// @param hint         longest suspension per attempt, in nanoseconds; 0 leaves it to the hardware.
   /// @param acquired_at  the line that messages name; leave it out, unless you wrap this.
+  template <Scope WaitScope = Scope::block>
   [[nodiscard(
       "a ProducerStage must be kept and released: auto stage = ring.acquire_producer(); ... "
       "std::move(stage).release();")]] __device__ __forceinline__ ProducerStage<NumStages>
   acquire_producer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
-    wait_consumer(hint);
+    wait_consumer<WaitScope>(hint);
     return {*this, producer_stage(), producer_mbar(producer_stage()), acquired_at};
   }
 
@@ -149,11 +168,12 @@ class ProducerConsumerPipeline {
   ///
   /// Called by every consuming thread; one handle at a time, because the position moves with its release. Orders as
   /// `wait_producer()` does. Parameters as for `acquire_producer`.
+  template <Scope WaitScope = Scope::block>
   [[nodiscard(
       "a ConsumerStage must be kept and released: auto stage = ring.acquire_consumer(); ... "
       "std::move(stage).release();")]] __device__ __forceinline__ ConsumerStage<NumStages>
   acquire_consumer(uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
-    wait_producer(hint);
+    wait_producer<WaitScope>(hint);
     return {*this, consumer_stage(), consumer_mbar(consumer_stage()), acquired_at};
   }
 
@@ -163,18 +183,20 @@ class ProducerConsumerPipeline {
   ///
   /// Called by every producing thread: `auto stage = ring.produce();`. Orders as `wait_consumer()` does. Parameters as
   /// for `acquire_producer`.
+  template <Scope WaitScope = Scope::block>
   __device__ __forceinline__ ProduceContext<NumStages> produce(uint32_t hint = 0,
                                                                SourceLine acquired_at = SourceLine::here()) {
-    return ProduceContext<NumStages>(acquire_producer(hint, acquired_at));
+    return ProduceContext<NumStages>(acquire_producer<WaitScope>(hint, acquired_at));
   }
 
   /// Waits until the consumer's current stage is filled; the scope that it returns arrives and steps when it ends.
   ///
   /// Called by every consuming thread: `auto stage = ring.consume();`. Orders as `wait_producer()` does, and at its end
   /// as an arrival does. Parameters as for `acquire_producer`.
+  template <Scope WaitScope = Scope::block>
   __device__ __forceinline__ ConsumeContext<NumStages> consume(uint32_t hint = 0,
                                                                SourceLine acquired_at = SourceLine::here()) {
-    return ConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
+    return ConsumeContext<NumStages>(acquire_consumer<WaitScope>(hint, acquired_at));
   }
 
   /// Waits until the consumer's current stage is filled; the scope that it returns only steps when it ends: the
@@ -182,9 +204,10 @@ class ProducerConsumerPipeline {
   ///
   /// Called by every consuming thread: `auto stage = ring.consume_explicit();`. Orders as `wait_producer()` does.
   /// Parameters as for `acquire_producer`.
+  template <Scope WaitScope = Scope::block>
   __device__ __forceinline__ ExplicitConsumeContext<NumStages> consume_explicit(
       uint32_t hint = 0, SourceLine acquired_at = SourceLine::here()) {
-    return ExplicitConsumeContext<NumStages>(acquire_consumer(hint, acquired_at));
+    return ExplicitConsumeContext<NumStages>(acquire_consumer<WaitScope>(hint, acquired_at));
   }
 
   /// `produce()` around a call: `ring.produce([&](auto& stage) { ... });`. Returns what `body` returns.

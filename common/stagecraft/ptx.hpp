@@ -28,12 +28,113 @@ __device__ inline bool elect_sync() {
   return elected != 0;
 }
 
+/// Two values in e2m1, the first in the lower half of a byte: to nearest, even where there are two, and saturating
+/// at 6. A NaN becomes 6. Source: PTX ISA, "cvt" (.e2m1x2).
+__device__ inline uint8_t convert_to_e2m1x2(float first, float second) {
+  uint16_t pair;
+  asm("{\n\t"
+      ".reg .b8 pair;\n\t"
+      "cvt.rn.satfinite.e2m1x2.f32 pair, %2, %1;\n\t"
+      "cvt.u16.u8 %0, pair;\n\t"
+      "}"
+      : "=h"(pair)
+      : "f"(first), "f"(second));
+  return static_cast<uint8_t>(pair);
+}
+
 /// Asks for a tensor map (128 bytes, a `__grid_constant__` parameter or global memory) before its first use.
 ///
 /// Called by one thread. A hint: it changes no result.
 /// Source: PTX ISA, "prefetch, prefetchu" (`.tensormap`).
 __device__ inline void prefetch_tensor_map(const void* tensor_map) {
   asm volatile("prefetch.tensormap [%0];" : : "l"(tensor_map) : "memory");
+}
+
+}  // namespace stagecraft::ptx
+
+namespace stagecraft {
+
+/// What the L2 cache is to do with the lines that a copy reads: evict them before others, or after. A hint.
+/// Source: PTX ISA, "Cache Eviction Priority Hints".
+enum class L2Hint : uint8_t { none, evict_first, evict_last };
+
+}  // namespace stagecraft
+
+namespace stagecraft::ptx {
+
+/// The policy that copies take as a cache hint, for all that they read.
+///
+/// Any thread. Not volatile: the compiler may compute it once for a loop.
+/// Source: PTX ISA, "createpolicy" (`.fractional`).
+template <L2Hint Hint>
+__device__ inline uint64_t cache_policy() {
+  static_assert(Hint != L2Hint::none, "cache_policy: a copy without a hint takes no policy");
+  uint64_t policy;
+  if constexpr (Hint == L2Hint::evict_first) {
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+  } else {
+    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
+  }
+  return policy;
+}
+
+namespace detail {
+
+__device__ inline uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+}  // namespace detail
+
+/// A tensor copy with a cache hint, of two dimensions. Called by one thread.
+/// @param to, at   as for `cuda::ptx::cp_async_bulk_tensor`: the place in this block, {contiguous, other} coordinate.
+/// @param barrier  in this block; with CtaGroup 2, in either block of the pair.
+/// Source: PTX ISA, "cp.async.bulk.tensor" (`.L2::cache_hint`).
+template <int CtaGroup>
+__device__ inline void copy_tensor(void* to, const void* tensor_map, const int32_t (&at)[2], const uint64_t* barrier,
+                                   uint64_t policy) {
+  using detail::shared_address;
+  if constexpr (CtaGroup == 1) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint "
+        "[%0], [%1, {%2, %3}], [%4], %5;"
+        :
+        : "r"(shared_address(to)), "l"(tensor_map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "l"(policy)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.cta_group::2.L2::cache_hint "
+        "[%0], [%1, {%2, %3}], [%4], %5;"
+        :
+        : "r"(shared_address(to)), "l"(tensor_map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "l"(policy)
+        : "memory");
+  }
+}
+
+/// The same, to several blocks of the cluster.
+/// @param blocks  bit i: the block of rank i gets the copy.
+/// Source: PTX ISA, "cp.async.bulk.tensor" (`.multicast::cluster`, `.L2::cache_hint`).
+template <int CtaGroup>
+__device__ inline void copy_tensor_to_blocks(void* to, const void* tensor_map, const int32_t (&at)[2],
+                                             const uint64_t* barrier, uint16_t blocks, uint64_t policy) {
+  using detail::shared_address;
+  if constexpr (CtaGroup == 1) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+        ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;"
+        :
+        : "r"(shared_address(to)), "l"(tensor_map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "h"(blocks),
+          "l"(policy)
+        : "memory");
+  } else {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+        ".cta_group::2.L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;"
+        :
+        : "r"(shared_address(to)), "l"(tensor_map), "r"(at[0]), "r"(at[1]), "r"(shared_address(barrier)), "h"(blocks),
+          "l"(policy)
+        : "memory");
+  }
 }
 
 }  // namespace stagecraft::ptx

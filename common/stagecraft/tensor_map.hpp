@@ -50,6 +50,14 @@ struct TensorMapDimension {
 /// The values that reads beyond the tensor return.
 enum class OutOfBounds : uint8_t { zero, nan };
 
+/// How much around what it needs a copy asks the L2 cache to fetch. A hint.
+enum class L2Promotion : uint8_t {
+  none = CU_TENSOR_MAP_L2_PROMOTION_NONE,
+  bytes_64 = CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
+  bytes_128 = CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+  bytes_256 = CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+};
+
 namespace detail {
 
 /// The driver's name for an element type. Eight-bit floats are bytes to it; tf32 it rounds on the way, to nearest.
@@ -92,7 +100,8 @@ inline auto tensor_map_encoder() {
 /// Source: CUDA driver API, "cuTensorMapEncodeTiled".
 template <TileElement T>
 CUtensorMap make_tensor_map(const T* address, const TensorMapDimension* dimensions, size_t rank,
-                            Swizzle swizzle = Swizzle::none, OutOfBounds out_of_bounds = OutOfBounds::zero) {
+                            Swizzle swizzle = Swizzle::none, OutOfBounds out_of_bounds = OutOfBounds::zero,
+                            L2Promotion promotion = L2Promotion::bytes_128) {
   if (rank < 1 || rank > 5) throw TensorMapError("%zu dimensions; the copy engine handles 1 to 5", rank);
   if (reinterpret_cast<uintptr_t>(address) % 16 != 0) {
     throw TensorMapError("the tensor does not start on a 16-byte boundary");
@@ -137,7 +146,7 @@ CUtensorMap make_tensor_map(const T* address, const TensorMapDimension* dimensio
   const CUresult result = detail::tensor_map_encoder()(
       &map, detail::tensor_map_type<T>(), static_cast<cuuint32_t>(rank), const_cast<T*>(address), extents, strides, box,
       traversal, CU_TENSOR_MAP_INTERLEAVE_NONE, static_cast<CUtensorMapSwizzle>(swizzle),
-      CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+      static_cast<CUtensorMapL2promotion>(promotion),
       out_of_bounds == OutOfBounds::nan ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
                                         : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   if (result != CUDA_SUCCESS) {
@@ -151,8 +160,9 @@ CUtensorMap make_tensor_map(const T* address, const TensorMapDimension* dimensio
 /// The same with the dimensions written out: `make_tensor_map(address, {columns, rows})`.
 template <TileElement T>
 CUtensorMap make_tensor_map(const T* address, std::initializer_list<TensorMapDimension> dimensions,
-                            Swizzle swizzle = Swizzle::none, OutOfBounds out_of_bounds = OutOfBounds::zero) {
-  return make_tensor_map(address, dimensions.begin(), dimensions.size(), swizzle, out_of_bounds);
+                            Swizzle swizzle = Swizzle::none, OutOfBounds out_of_bounds = OutOfBounds::zero,
+                            L2Promotion promotion = L2Promotion::bytes_128) {
+  return make_tensor_map(address, dimensions.begin(), dimensions.size(), swizzle, out_of_bounds, promotion);
 }
 
 // ---- From tiles -----------------------------------------------------------------------------------------------------
@@ -170,21 +180,27 @@ using matrix_element = std::conditional_t<std::is_same_v<Element, tf32>, float, 
 /// @param address        device address of element (0, 0), 16-byte aligned.
 /// @param rows, columns  of the whole matrix, along M or N and along K. Elements of a tile beyond them read as zero.
 /// @param stride         bytes from one row (of Major::mn: column) to the next; 0 if there is no gap.
+/// @tparam Slices        in which copies bring a tile; as for TileMap.
 /// @throws as `make_tensor_map`.
-template <typename T>
-TileMap<T> make_tile_map(const matrix_element<typename T::element_type>* address, uint64_t rows, uint64_t columns,
-                         uint64_t stride = 0, OutOfBounds out_of_bounds = OutOfBounds::zero) requires requires {
+template <typename T, int Slices = 1>
+TileMap<T, Slices> make_tile_map(const matrix_element<typename T::element_type>* address, uint64_t rows,
+                                 uint64_t columns, uint64_t stride = 0, OutOfBounds out_of_bounds = OutOfBounds::zero,
+                                 L2Promotion promotion = L2Promotion::bytes_128) requires requires {
   T::num_boxes;
 }
 {
+  static_assert(
+      T::lines % (8 * Slices) == 0,
+      "make_tile_map: the lines of a tile (its rows for Major::k, its columns for Major::mn) must divide into "
+      "slices of a multiple of 8 lines. Share it among fewer blocks, or make it larger");
   using Element = typename T::element_type;
   const uint64_t contiguous = T::major == Major::k ? columns : rows;
   const uint64_t lines = T::major == Major::k ? rows : columns;
-  return {
-      make_tensor_map(reinterpret_cast<const Element*>(address),
-                      {{.extent = contiguous, .box = T::box_elements},
-                       {.extent = lines, .stride = stride != 0 ? stride : contiguous * T::bits / 8, .box = T::lines}},
-                      T::swizzle, out_of_bounds)};
+  return {make_tensor_map(
+      reinterpret_cast<const Element*>(address),
+      {{.extent = contiguous, .box = T::box_elements},
+       {.extent = lines, .stride = stride != 0 ? stride : contiguous * T::bits / 8, .box = T::lines / Slices}},
+      T::swizzle, out_of_bounds, promotion)};
 }
 
 /// The same for plain tiles, from a row-major matrix.

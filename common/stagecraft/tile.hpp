@@ -116,6 +116,17 @@ struct alignas(128) PlainTile {
   unsigned char storage[bytes];  ///< the rows
 };
 
+//! [scale factor offset]
+/// The offset in bytes of a scale factor in memory where scale factors are in atoms of 128 rows x 4 blocks of K, those
+/// along K one after the other: a matrix of them in global memory, or a ScaleFactorTile.
+/// @param blocks  of K that each row has, a multiple of 4.
+/// Source: CUTLASS, cutlass/detail/sm100_blockscaled_layout.hpp (SfAtom).
+__host__ __device__ constexpr uint32_t scale_factor_offset(uint32_t row, uint32_t block, uint32_t blocks) {
+  const uint32_t atom = row / 128 * (blocks / 4) + block / 4;
+  return atom * 512 + row % 32 * 16 + row % 128 / 32 * 4 + block % 4;
+}
+//! [scale factor offset]
+
 /// Scale factors of a block-scaled operand in shared memory, one byte per row and block of K, in the order in which
 /// `tcgen05.cp` (.32x128b.warpx4) spreads them over tensor memory.
 ///
@@ -123,7 +134,6 @@ struct alignas(128) PlainTile {
 /// @tparam Scale   `__nv_fp8_e8m0` (ue8m0), or `__nv_fp8_e4m3` for ue4m3.
 /// @tparam Rows    rows of A or B, a multiple of 128: pad B's.
 /// @tparam Blocks  blocks of 32 or 16 elements along K, a multiple of 4.
-/// Source: CUTLASS, cutlass/detail/sm100_blockscaled_layout.hpp (SfAtom).
 template <TileElement Scale, int Rows, int Blocks>
 struct alignas(512) ScaleFactorTile {
   using element_type = Scale;                       ///< the type of a scale factor
@@ -141,8 +151,7 @@ struct alignas(512) ScaleFactorTile {
 
   /// The offset of the scale factor of a row and a block, in bytes from the start of the tile.
   __host__ __device__ static constexpr uint32_t offset_of(int row, int block) {
-    const uint32_t atom = row / 128 * (Blocks / 4) + block / 4;
-    return atom * bytes_per_atom + row % 32 * 16 + row % 128 / 32 * 4 + block % 4;
+    return scale_factor_offset(row, block, Blocks);
   }
 
   /// The tile's address in the window of shared memory.
@@ -163,10 +172,14 @@ concept SharedTile = requires(const T& tile) {
 /// The tensor map of a matrix for copies of tiles of type `T`: pass it to a kernel as `const __grid_constant__
 /// TileMap<T>`, or in a structure, and a copy of any other tile by it does not compile. `make_tile_map<T>()` makes it
 /// on the host.
-template <typename T>
+/// @tparam Slices  equal slices in which the tile is copied, where as many blocks of a cluster share it: each copy then
+///                 brings one. A slice has `T::lines / Slices` of the lines of each box, a multiple of the 8 lines
+///                 after which a swizzle's pattern repeats.
+template <typename T, int Slices = 1>
 struct TileMap {
-  using tile_type = T;  ///< what it was made for
-  CUtensorMap map;      ///< what the copy engine takes
+  using tile_type = T;                   ///< what it was made for
+  static constexpr int slices = Slices;  ///< in which the tile is copied
+  CUtensorMap map;                       ///< what the copy engine takes
 
   /// The map alone, without the type of its tile: for instructions, and for kernels that take any map.
   __host__ __device__ operator const CUtensorMap&() const { return map; }

@@ -74,7 +74,7 @@ __device__ void copy_slices(ProducerConsumerPipeline<kStages>& ring, float (*til
   const int first = kSlice * block_rank();
   constexpr uint16_t kAllBlocks = (1 << kClusterSize) - 1;
   for (int row = 0; row < rows; ++row) {
-    auto stage = ring.produce();  // free in *all* blocks: the copy writes into each of them
+    auto stage = ring.produce<Scope::cluster>();  // free in *all* blocks: the copy writes into each of them
     expect_bytes(stage.mbar(), sizeof tile[0]);
     copy_bulk_to_blocks(tile[stage.index()] + first, in + row * kRow + first, kSlice * sizeof(float), stage.mbar(),
                         kAllBlocks);

@@ -215,7 +215,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(kThreads)
                       float* c, int m, int n, int k) {
   constexpr int kGroupStages = 2, kGroupSize = 2;
   using Payload = PayloadOf<kGroupStages, kGroupSize>;
-  using Pipeline = PipelineOf<kGroupStages, kGroupSize>;
+  using Pipeline = InputTilePipeline<Payload, kGroupStages, kGroupSize, ClusterShape<kClusterSize, 1>>;
   __shared__ Payload::Storage tiles;
   __shared__ Pipeline::BarrierArray barriers;
   const uint32_t rank = block_rank();

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          auto sums = output.producer().acquire();
+          auto sums = output.producer().accumulate();
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
             auto stage = input.consumer().acquire();
             multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-        auto sums = output.consumer().acquire();
+        auto sums = output.consumer().consume();
         store_quarter(problem, tile, sums.accumulator());
       }  // arrives: accumulator empty for this thread
       break;

@@ -32,7 +32,12 @@ NAMES = {
 }
 # Instructions of each kernel's loop with nvcc 13.0. A smaller number is good news: record it. A larger one needs a reason.
 RECORDED_WITH = "13.0"
-RECORDED = {"bf16": 49, "f16": 49, "tf32": 49, "e4m3": 49, "e5m2": 49}
+RECORDED = {
+    "10_warp_specialized_gemm": {"bf16": 49, "f16": 49, "tf32": 49, "e4m3": 49, "e5m2": 49},
+    "11_cta_pairs": {"1 x 1": 49, "1 x 2": 51, "2 x 1": 52, "2 x 2": 52, "2 x 1 in pairs": 51, "2 x 2 in pairs": 51,
+                     "4 x 2 in pairs": 52},
+}
+SHAPE = re.compile(r"ClusterShapeILi(\d+)ELi(\d+)ELi(\d+)E")
 TYPES = {"__nv_bfloat16": "bf16", "__half": "f16", "tf32": "tf32", "__nv_fp8_e4m3": "e4m3", "__nv_fp8_e5m2": "e5m2"}
 
 
@@ -43,8 +48,10 @@ def main_loop(code: list[Instruction]) -> list[Instruction]:
     return min((loop for loop in loops if any(at.opcode == MMA for at in loop)), key=len, default=[])
 
 
-def element_type(kernel: str) -> str:
-    """The name of the operands' type, from the kernel's mangled name."""
+def kernel_name(kernel: str) -> str:
+    """The name of the operands' type, or the shape of the cluster, from the kernel's mangled name."""
+    if shape := SHAPE.search(kernel):
+        return f"{shape[1]} x {shape[2]}" + (" in pairs" if shape[3] == "2" else "")
     return next((name for mangled, name in TYPES.items() if f"{len(mangled)}{mangled}" in kernel), kernel)
 
 
@@ -81,7 +88,7 @@ def main() -> int:
     nvcc, source, folders = sys.argv[1], sys.argv[2], sys.argv[3:]
     release = re.search(r"release (\d+\.\d+)", subprocess.run([nvcc, "--version"], stdout=subprocess.PIPE, text=True,
                                                               check=True).stdout)[1]
-    problems = []
+    problems, recorded = [], RECORDED[pathlib.Path(source).parent.name]
     with tempfile.TemporaryDirectory() as folder:
         cubin = pathlib.Path(folder) / "kernels.cubin"
         done = subprocess.run([nvcc, "-std=c++20", "-O3", "-arch=sm_100a", "-cubin", "-I", ROOT / "common",
@@ -89,7 +96,7 @@ def main() -> int:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         if done.returncode != 0:
             sys.exit(done.stdout)
-        kernels = {element_type(name): instructions(code) for name, code in kernel_code(cubin.read_bytes()).items()}
+        kernels = {kernel_name(name): instructions(code) for name, code in kernel_code(cubin.read_bytes()).items()}
         disassembler = shutil.which("nvdisasm", path=str(pathlib.Path(nvcc).parent)) or shutil.which("nvdisasm")
         if disassembler:
             problems += misnamed(disassembler, cubin)
@@ -102,9 +109,9 @@ def main() -> int:
         problems += [f"{name}: not a wait, an MMA, a commit or index arithmetic: {line}" for line in foreign]
         if not all(counts[sort] for sort in ("wait", "MMA", "commit")):
             problems.append(f"{name}: the loop lacks a wait, an MMA or a commit, or was not found")
-        if release == RECORDED_WITH and len(loop) != RECORDED.get(name):
-            problems.append(f"{name}: {len(loop)} instructions, and {RECORDED.get(name)} are recorded in {__file__}")
-    problems += [f"no kernel for {name}" for name in RECORDED if name not in kernels]
+        if release == RECORDED_WITH and len(loop) != recorded.get(name):
+            problems.append(f"{name}: {len(loop)} instructions, and {recorded.get(name)} are recorded in {__file__}")
+    problems += [f"no kernel for {name}" for name in recorded if name not in kernels]
     if not disassembler:
         print("There is no nvdisasm here, so the opcodes' names were not compared with it.")
     print("\n".join(problems))

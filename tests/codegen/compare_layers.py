@@ -36,6 +36,10 @@ SOURCES = {
     }, ["read", "multiplied"],
         "Tiles of A and B brought by tensor maps in groups of two, and read by a warp or (sm_100a) multiplied by the "
         "tensor core."),
+    "schedule_layers.cu": ({
+        "Ring": "loop by hand",
+        "Turns": "turns of a scheduler",
+    }, ["fixed", "taken"], "Units of work by their numbers, and (sm_100a) by cluster launch control with rings of 2 to 4 responses."),
 }
 
 

@@ -88,7 +88,7 @@ struct Scopes {
     auto consumer = input.consumer();
     auto producer = output.producer();
     for (int tile = 0; tile < work.tiles; ++tile) {
-      auto stage = producer.acquire();
+      auto stage = producer.accumulate();
       for (int group = 0; group < work.groups; ++group) {
         auto tiles = consumer.acquire();
         multiply_group(stage.accumulator(), tiles, group, Input::k_group_size);
@@ -100,7 +100,7 @@ struct Scopes {
   static __device__ void store_tiles(Output& output, float* c, Work work) {
     auto consumer = output.consumer();
     for (int tile = 0; tile < work.tiles; ++tile) {
-      auto stage = consumer.acquire();
+      auto stage = consumer.consume();
       store(stage.accumulator(), c, tile);
     }
   }
@@ -175,7 +175,7 @@ struct AskFirst {
     auto consumer = input.consumer();
     auto producer = output.producer();
     for (int tile = 0; tile < work.tiles; ++tile) {
-      auto stage = producer.acquire_if_needed(producer.try_acquire());
+      auto stage = producer.accumulate_if_needed(producer.try_acquire());
       for (int group = 0; group < work.groups; ++group) {
         auto tiles = consumer.acquire_if_needed(consumer.try_acquire());
         multiply_group(stage.accumulator(), tiles, group, Input::k_group_size);
@@ -188,7 +188,7 @@ struct AskFirst {
   static __device__ void store_tiles(Output& output, float* c, Work work) {
     auto consumer = output.consumer();
     for (int tile = 0; tile < work.tiles; ++tile) {
-      auto stage = consumer.acquire_if_needed(consumer.try_acquire());
+      auto stage = consumer.consume_if_needed(consumer.try_acquire());
       store(stage.accumulator(), c, tile);
     }
   }

@@ -19,8 +19,8 @@ def compile_source(source: pathlib.Path, nvcc: str, architecture: str, *more: st
     """Whether the build accepts the source, and what it prints. Only device code is compiled, for speed."""
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, COMPILE, f"{folder}/report", nvcc, "-std=c++20", "-I", ROOT / "common",
-             f"-arch=sm_{architecture}", "--Werror", "all-warnings", *more, "-cubin", source, "-o", f"{folder}/cubin"],
+            [sys.executable, COMPILE, f"{folder}/report", nvcc, "-std=c++20", "-DCCCL_DISABLE_FP16_SUPPORT", "-I",
+             ROOT / "common", f"-arch=sm_{architecture}", "--Werror", "all-warnings", *more, "-cubin", source, "-o", f"{folder}/cubin"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     return done.returncode == 0, done.stdout
 

@@ -2,6 +2,8 @@
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/mma.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/scale_factors.hpp"
+#include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile_copy.hpp"
 
 using namespace stagecraft;
@@ -124,6 +126,19 @@ __global__ void multiply(TmemTensor<128, 64> d, const A& a, const B& b) {
   issue_scaled_mma<m0>(0, 0, 0, 0, 0, 0, 0, false);                               // refused: only the kinds mxf8f6f4, mxf4 and mxf4nvf4 take scales
 }
 
+using Sfs = ScaleFactorTile<Scale, 128, 4>;
+using Sf256 = ScaleFactorTile<Scale, 256, 4>;
+__global__ void multiply_scaled(TmemTensor<128, 128> d, TmemTensor<256, 256, 2> of_pair, TmemTensor<128, 128, 2> half_pair, const Fp8& a, const Tile<E4m3, 64, 128>& half) {
+  multiply_scaled_tiles(d, a, a, TmemScaleFactors<Sfs, Sfs>(0), false);
+  multiply_scaled_tiles(d, a, half, TmemScaleFactors<Sfs, Sfs>(0), false);        // refused: the accumulator must have as many rows as the tile of A
+  multiply_scaled_tiles(of_pair, a, a, TmemScaleFactors<Sfs, Sf256>(0), false);
+  multiply_scaled_tiles(of_pair, a, a, TmemScaleFactors<Sfs, Sfs>(0), false);     // refused: each block of a pair needs all of B's
+  multiply_scaled_tiles(half_pair, half, half, TmemScaleFactors<Sfs, Sfs>(0), false);  // refused: for a pair of blocks M must be 256
+  multiply_scaled_tiles(d, a, a, TmemScaleFactors<Sfs, ScaleFactorTile<Scale, 128, 8>>(0), false);  // refused: of one type, and equally many along K
+}
+constexpr int r0 = scale_factor_rows<96>();
+constexpr int r1 = scale_factor_rows<48>();                                         // refused: must begin at multiples of 32 rows
+
 // ---- Copies ---------------------------------------------------------------------------------------------------------
 __global__ void copy(const __grid_constant__ TileMap<A> a_map, const __grid_constant__ TileMap<Tile<Bf16, 128, 64, k128, kMn>> column_map, uint64_t* barrier) {
   __shared__ A a;
@@ -157,4 +172,24 @@ template class stagecraft::InputTilePipeline<Payload, 3, 2>;                    
 using Wide = TmemTensor<128, 256>;
 constexpr int o0 = OutputTilePipeline<Wide, 2>::tmem_columns;
 constexpr int o1 = OutputTilePipeline<Wide, 3>::tmem_columns;                     // refused: the accumulators do not fit in the 512 columns
+template <int Accumulators, int Stages, int Places>
+constexpr int scaled_columns = BlockScaledTmem<OutputTilePipeline<Wide, Accumulators>, BlockScaledTilePayload<Fp8, Fp8, Sf, Sf, Stages>, Places>::tmem_columns;
+constexpr int p0 = scaled_columns<1, 4, 4>;
+constexpr int p1 = scaled_columns<2, 4, 1>;                                       // refused: accumulators and scale factors do not fit in the 512 columns
+constexpr int p2 = scaled_columns<1, 4, 5>;                                       // refused: NumPlaces must be 1 to the number of k-tiles
 constexpr int o2 = OutputTilePipeline<Wide, 0>::tmem_columns;                     // refused: NumStages must be at least 1
+
+// ---- Clusters -------------------------------------------------------------------------------------------------------
+constexpr int c0 = ClusterShape<4, 4, 2>::readers;
+constexpr int c1 = ClusterShape<0, 1>::readers;                                   // refused: Rows and Columns must be at least 1
+constexpr int c2 = ClusterShape<8, 4>::readers;                                   // refused: a cluster has at most 16 blocks
+constexpr int c3 = ClusterShape<4, 1, 3>::readers;                                // refused: CtaGroup must be 1 or 2
+constexpr int c4 = ClusterShape<1, 2, 2>::readers;                                // refused: with CtaGroup 2 Rows must be even
+const auto slices = make_tile_map<A, 2>(nullptr, 128, 64);
+const auto narrow = make_tile_map<Tile<Bf16, 16, 64>, 4>(nullptr, 16, 64);        // refused: slices of a multiple of 8 lines
+using Shared = InputTilePipeline<Payload, 4, 1, ClusterShape<2, 2>>;
+__global__ void load_slices(Shared& pipeline, const __grid_constant__ TileMap<A, 2> in_two, const __grid_constant__ TileMap<B> in_one) {
+  auto tiles = pipeline.producer().acquire();
+  tiles.load_a(in_two, 0, 0);
+  tiles.load_b(in_one, 0, 0);                                                     // refused: load_b: the tensor map must be one of make_tile_map<Payload::BTile, Cluster::blocks_sharing_b>
+}

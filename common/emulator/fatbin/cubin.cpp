@@ -16,7 +16,7 @@ namespace {
 constexpr uint8_t kFormatSized = 4;
 constexpr uint8_t kAttributeRegisterCount = 0x2f;  // symbol, registers: 32 bits each
 
-[[noreturn]] void corrupt(std::string message) {
+[[noreturn]] void corrupt_code(std::string message) {
   throw Error(ErrorKind::corrupt, "machine code in the fat binary: " + std::move(message));
 }
 
@@ -26,13 +26,13 @@ class Sections {
   explicit Sections(std::string_view elf) : bytes_(std::as_bytes(std::span(elf.data(), elf.size()))) {
     if (!has_range(bytes_, 0, sizeof(Elf64_Ehdr)) || !elf.starts_with(ELFMAG) || elf[EI_CLASS] != ELFCLASS64 ||
         elf[EI_DATA] != ELFDATA2LSB) {
-      corrupt("not a 64-bit little-endian ELF image");
+      corrupt_code("not a 64-bit little-endian ELF image");
     }
     const auto header = read_at<Elf64_Ehdr>(bytes_, 0);
     const uint64_t table_bytes = uint64_t{header.e_shnum} * sizeof(Elf64_Shdr);
     if (header.e_shnum == 0 || header.e_shentsize != sizeof(Elf64_Shdr) ||
         !has_range(bytes_, header.e_shoff, table_bytes) || header.e_shstrndx >= header.e_shnum) {
-      corrupt(fmt::format("its table of {} sections does not fit in {} bytes", header.e_shnum, elf.size()));
+      corrupt_code(fmt::format("its table of {} sections does not fit in {} bytes", header.e_shnum, elf.size()));
     }
     for (uint32_t index = 0; index < header.e_shnum; ++index) {
       headers_.push_back(read_at<Elf64_Shdr>(bytes_, header.e_shoff + index * sizeof(Elf64_Shdr)));
@@ -51,7 +51,7 @@ class Sections {
   std::span<const std::byte> content(uint32_t index) const {
     if (index >= headers_.size() || headers_[index].sh_type == SHT_NOBITS ||
         !has_range(bytes_, headers_[index].sh_offset, headers_[index].sh_size)) {
-      corrupt(fmt::format("section {} is not within its {} bytes", index, bytes_.size()));
+      corrupt_code(fmt::format("section {} is not within its {} bytes", index, bytes_.size()));
     }
     return bytes_.subspan(headers_[index].sh_offset, headers_[index].sh_size);
   }
@@ -59,7 +59,8 @@ class Sections {
 
   /// The zero-terminated text at an offset of a string table.
   static std::string_view text_at(std::span<const std::byte> table, uint64_t offset) {
-    if (offset >= table.size()) corrupt(fmt::format("a name at byte {} of {} bytes of names", offset, table.size()));
+    if (offset >= table.size())
+      corrupt_code(fmt::format("a name at byte {} of {} bytes of names", offset, table.size()));
     const std::string_view rest(reinterpret_cast<const char*>(table.data()) + offset, table.size() - offset);
     return rest.substr(0, rest.find('\0'));
   }
@@ -83,17 +84,18 @@ std::map<std::string, uint32_t> read_register_counts(std::string_view elf) {
   const std::span<const std::byte> symbols = sections.content(symbol_section);
   const std::span<const std::byte> names = sections.content(sections.link_of(symbol_section));
   for (uint64_t at = 0; at < info.size();) {
-    if (!has_range(info, at, 4)) corrupt(fmt::format(".nv.info ends within its entry at byte {}", at));
+    if (!has_range(info, at, 4)) corrupt_code(fmt::format(".nv.info ends within its entry at byte {}", at));
     const auto format = read_at<uint8_t>(info, at);
     const auto attribute = read_at<uint8_t>(info, at + 1);
     const uint64_t size = format == kFormatSized ? read_at<uint16_t>(info, at + 2) : 0;
     at += 4;
     if (!has_range(info, at, size)) {
-      corrupt(fmt::format(".nv.info has an entry of {} bytes where {} remain", size, info.size() - at));
+      corrupt_code(fmt::format(".nv.info has an entry of {} bytes where {} remain", size, info.size() - at));
     }
     if (attribute == kAttributeRegisterCount && size == 8) {
       const uint64_t symbol_offset = uint64_t{read_at<uint32_t>(info, at)} * sizeof(Elf64_Sym);
-      if (!has_range(symbols, symbol_offset, sizeof(Elf64_Sym))) corrupt(".nv.info names a symbol that is not there");
+      if (!has_range(symbols, symbol_offset, sizeof(Elf64_Sym)))
+        corrupt_code(".nv.info names a symbol that is not there");
       const auto symbol = read_at<Elf64_Sym>(symbols, symbol_offset);
       registers.emplace(Sections::text_at(names, symbol.st_name), read_at<uint32_t>(info, at + 4));
     }

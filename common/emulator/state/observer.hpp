@@ -148,6 +148,7 @@ struct AsyncOperation {
   uint32_t barrier = 0;  ///< shared address of the mbarrier that it completes on, if it does
   std::vector<SharedRange> reads{}, writes{};
   bool generic_proxy = false;                   ///< it accesses shared memory as the threads' loads and stores do
+  bool needs_fence_after_reads = false;         ///< also where threads have only read what it overwrites
   SharedLayout layout = SharedLayout::unknown;  ///< layout of what it writes
   std::vector<MatrixRead> matrices{};           ///< what `reads` are, where that is known
   std::vector<TensorRange> tensor_reads{}, tensor_writes{};

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,7 @@ using machine::SharedRange;
 namespace {
 
 constexpr uint32_t kPageBytes = ShadowMemory::kPageBytes;
+constexpr uint32_t kResponseBytes = 16;    // what an operation that needs a fence after reads writes
 constexpr size_t kRangesOfOneLayout = 16;  // one of so many is compared: a tile is brought by few copies
 
 std::string_view spell(SharedLayout layout) {
@@ -85,10 +87,29 @@ void ProxyCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment&
   state.missing.erase(late);
 }
 
+void ProxyCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
+  if (!cluster.kernel().takes_over_clusters || recorded.warp == nullptr) return;
+  const machine::MemoryAccess& access = recorded.event;
+  auto& read_since = states_[cluster].read_since;
+  if (access.kind != machine::AccessKind::read || read_since.empty()) return;
+  LaneMask rest = access.lanes;
+  while (rest != 0) {
+    const uint32_t address = access.shared[machine::first_lane(rest)];
+    LaneMask together = 0;
+    machine::for_each_lane(rest,
+                           [&](uint32_t lane) { together |= (access.shared[lane] == address ? 1u : 0u) << lane; });
+    rest &= ~together;
+    const auto place = read_since.upper_bound(address);
+    if (place == read_since.begin() || address >= std::prev(place)->first + kResponseBytes) continue;
+    std::prev(place)->second.push_back({recorded.warp_number, together, recorded.warp->time, access.pc});
+  }
+}
+
 void ProxyCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {
   const AsyncOperation& operation = issued.event;
   if (operation.generic_proxy) return;  // it is asynchronous, but accesses memory through the threads' own proxy
   check_alignment(cluster, operation);
+  if (operation.needs_fence_after_reads) check_reads(cluster, operation);
   size_t matrix = 0;
   for (size_t i = 0; i < operation.reads.size(); ++i) {
     while (matrix < operation.matrices.size() && operation.matrices[matrix].first <= i) ++matrix;
@@ -132,36 +153,58 @@ void ProxyCheck::check_range(const ClusterRecord& cluster, const AsyncOperation&
   });
 }
 
+void ProxyCheck::check_reads(const ClusterRecord& cluster, const AsyncOperation& operation) {
+  const ClusterOrder& order = cluster.order();
+  const uint32_t warp = order.warp_number(*operation.fragment);
+  const LaneMask issuer = 1u << operation.lane;
+  State& state = states_[cluster];
+  for (const SharedRange& range : operation.writes) {
+    for (const PastAccess& read : std::exchange(state.read_since[range.address], {})) {
+      // Where not even the threads are ordered there is a race, which is reported as such.
+      if (!order.knows(read, warp, issuer, *order.known(warp, operation.lane))) continue;
+      if (!state.fences.cover(order, read, warp, operation.lane)) {
+        report_fence(cluster, read, operation, range.address, true);
+      }
+    }
+  }
+}
+
 void ProxyCheck::report_fence(const ClusterRecord& cluster, const PastAccess& before, const AsyncOperation& operation,
                               uint32_t address, bool writes) {
   State& state = states_[cluster];
   const auto identity = findings_.claim("proxy", before.pc(), operation.fragment->pc);
   if (!identity) return;
   const machine::Kernel& kernel = cluster.kernel();
+  const bool was_read = !before.writes() && !before.is_asynchronous();
   Diagnostic finding;
   finding.kind = "missing proxy fence";
   finding.place = place_of(cluster, operation);
   finding.message = fmt::format(
-      "the {} issued here {} {} in shared memory, which a thread has written, and no fence.proxy.async stands between "
+      "the {} issued here {} {} in shared memory, which a thread has {}, and no fence.proxy.async stands between "
       "the two",
-      operation.what, writes ? "overwrites" : "reads",
-      kernel.name_of_shared_byte(address & machine::kSharedOffsetMask));
+      operation.what, writes ? "overwrites" : "reads", kernel.name_of_shared_byte(address & machine::kSharedOffsetMask),
+      was_read ? "read" : "written");
   finding.details.push_back(describe(cluster, before));
   finding.details.push_back(
-      "a barrier orders the threads; but the copy engine and the tensor core access shared memory through the "
-      "asynchronous proxy, and what threads write is visible there only after the fence");
-  const std::string order = before.is_asynchronous() ? "after its wait for the copy" : "after its last write";
+      was_read ? "a barrier orders the threads; but the response is written through the asynchronous proxy, and PTX's "
+                 "example of a request has a fence between the two proxies as well"
+               : "a barrier orders the threads; but the copy engine and the tensor core access shared memory through "
+                 "the asynchronous proxy, and what threads write is visible there only after the fence");
+  const std::string verb = was_read ? "reads" : "writes";
+  const std::string order = was_read                   ? "after its read"
+                            : before.is_asynchronous() ? "after its wait for the copy"
+                                                       : "after its last write";
   const ProxyFences::Fence* partial = state.fences.partial(before);
   if (partial != nullptr) {
     finding.likely_cause = fmt::format(
-        "the fence.proxy.async{} is executed by {} only, and speaks for what those lanes have written or know of: let "
-        "every thread that writes execute it, before the barrier",
-        line_of(cluster, partial->pc), describe_lanes(partial->lanes));
+        "the fence.proxy.async{} is executed by {} only, and speaks for what those lanes have {} or know of: let "
+        "every thread that {} execute it, before the barrier",
+        line_of(cluster, partial->pc), describe_lanes(partial->lanes), was_read ? "read" : "written", verb);
   } else {
     finding.likely_cause = fmt::format(
-        "fence.proxy.async is missing: every thread that writes must execute it {}, before the barrier that hands the "
+        "fence.proxy.async is missing: every thread that {} must execute it {}, before the barrier that hands the "
         "bytes to the thread that issues the {}",
-        order, operation.what);
+        verb, order, operation.what);
   }
   const size_t number = findings_.add(cluster.cluster(), *identity, std::move(finding));
   const uint32_t warp = cluster.order().warp_number(*operation.fragment);

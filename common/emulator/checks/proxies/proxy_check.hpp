@@ -1,11 +1,13 @@
 // Finds what asynchronous operations need in addition to order:
 //
 //   - what threads have written was made visible to the operation's proxy by a fence (missing proxy fence);
+//   - where the operation says so, which is true of the responses of cluster launch control, a fence also after reads;
 //   - the tensor core sees a tile as the copy engine has laid it out (swizzle mismatch, misaligned tile).
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "emulator/checks/ordering/memory_check.hpp"
 #include "emulator/checks/proxies/proxy_fences.hpp"
@@ -19,6 +21,7 @@ class ProxyCheck final : public MemoryCheck {
   void cluster_started(ClusterRecord& cluster) override;
   void fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
                       machine::FenceKind kind) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
 
  private:
@@ -26,12 +29,16 @@ class ProxyCheck final : public MemoryCheck {
     explicit State(uint32_t warps) : fences(warps) {}
     ProxyFences fences;
     std::map<uint32_t, size_t> missing;  ///< warp that lacks a fence: number of the finding that says so
+    /// Where such operations write that need a fence after reads: the reads since the last of them, by the address.
+    std::map<uint32_t, std::vector<PastAccess>> read_since;
   };
 
   /// Compares what an operation accesses with the last writes there.
   /// @param matrix  what the range is part of, if its layout is to be compared as well; else null
   void check_range(const ClusterRecord& cluster, const machine::AsyncOperation& operation,
                    const machine::SharedRange& range, const machine::MatrixRead* matrix, bool writes);
+  /// Holds an operation that needs a fence after reads against the reads of what it overwrites, and forgets them.
+  void check_reads(const ClusterRecord& cluster, const machine::AsyncOperation& operation);
   void check_alignment(const ClusterRecord& cluster, const machine::AsyncOperation& operation);
   void report_fence(const ClusterRecord& cluster, const PastAccess& before, const machine::AsyncOperation& operation,
                     uint32_t address, bool writes);

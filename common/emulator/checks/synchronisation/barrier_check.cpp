@@ -20,12 +20,20 @@ std::string line_of_initialisation(const ClusterRecord& cluster, const BarrierOr
   return line_of(cluster, barrier.initialised.pc());
 }
 
+/// Whether an instruction that orders memory does so for the cluster: "mbarrier.arrive.release.cluster.b64". Without a
+/// scope, it is .cta. (The state space .shared::cluster says nothing about that.)
+bool has_cluster_scope(const std::string& instruction) {
+  return (instruction + '.').find(".cluster.") != std::string::npos;
+}
+
 }  // namespace
 
 void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
   if (event.fragment == nullptr) return;
   if (event.kind != BarrierEventKind::init) check_initialised(cluster, event);
-  if (event.kind == BarrierEventKind::arrive) check_overrun(cluster, event);
+  if (event.kind != BarrierEventKind::arrive) return;
+  check_overrun(cluster, event);
+  check_scope(cluster, event);
 }
 
 /// The operation accesses the barrier in the generic proxy (PTX ISA, "cp.async.bulk": "This instruction accesses its
@@ -73,6 +81,29 @@ void BarrierCheck::check_overrun(const ClusterRecord& cluster, const machine::Ba
                                 barrier.arrival_warp == order.warp_number(*event.fragment);
   if (!same_instruction || barrier.ends == barrier.arrival_ends || barrier.arrival_clock == 0) return;
   report_overrun(cluster, event, barrier);
+}
+
+/// Only threads of the barrier's block can wait there, and "the optional .scope qualifier indicates the set of threads
+/// that directly observe the memory synchronizing effect of this operation" (PTX ISA, "mbarrier.arrive").
+void BarrierCheck::check_scope(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (event.relaxed || event.fragment->block().rank == event.block->rank) return;
+  if (has_cluster_scope(cluster.kernel().describe_instruction(event.fragment->pc))) return;
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index = order.find_barrier(event.block->rank, event.offset);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const auto identity = findings_.claim(kBarrierMisuse, event.fragment->pc);
+  if (!identity) return;
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.place = place_of(cluster, order.warp_number(*event.fragment), event.lanes, event.fragment->pc);
+  finding.message = fmt::format("arrives at {} of the block of rank {} with the scope of its own block",
+                                name_of(cluster, order.barrier(index)), event.block->rank);
+  finding.details.push_back("only threads of that block can wait there, and to them this arrival releases nothing");
+  finding.likely_cause =
+      "write .release.cluster: an arrival without a scope has that of the block, .cta, and no fence comes before it";
+  finding.tolerated =
+      "CUTLASS arrives so where a buffer was only read; after writes its issue 3643 shows wrong results on a chip";
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
 void BarrierCheck::report_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event,

@@ -40,6 +40,11 @@ std::string describe(const ClusterRecord& cluster, const TensorAccess& access) {
                      describe_lanes(access.lanes), line_of(cluster, access.pc), verb_of(access));
 }
 
+bool is_block_scaled(const ClusterRecord& cluster, const TensorAccess& access) {
+  const machine::Place place = place_of(cluster, access.warp, access.lanes, access.pc);
+  return place.instruction.find("block_scale") != std::string::npos;
+}
+
 /// What is wrong, without a likely cause.
 Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict) {
   const TensorAccess &before = conflict.before, &now = conflict.now;
@@ -52,6 +57,17 @@ Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict
       finding.kind = "uninitialised accumulator";
       finding.message = fmt::format("adds to {}, which nothing has written since they were allocated", range);
       finding.details.emplace_back("what tensor memory holds after tcgen05.alloc is not defined, and not zero");
+      break;
+    case TensorFlaw::unwritten_operand:
+      finding.kind = "uninitialised operand";
+      finding.message = fmt::format("reads {}, which nothing has written since they were allocated", range);
+      finding.details.emplace_back("what tensor memory holds after tcgen05.alloc is not defined, and not zero");
+      break;
+    case TensorFlaw::overlap:
+      finding.kind = "overlapping operands";
+      finding.message = fmt::format("reads {}, where it also writes its accumulator", range);
+      finding.details.emplace_back(
+          "each tcgen05.mma of the sum would read what those before it, or itself, have added up");
       break;
     case TensorFlaw::fence_after:
       finding.kind = "missing tcgen05 fence";
@@ -106,6 +122,18 @@ std::string cause_of(const ClusterRecord& cluster, const TensorConflict& conflic
     case TensorFlaw::unwritten:
       return "the first tcgen05.mma of a tile must overwrite its accumulator: enable-input-d (the last operand) is 0 "
              "for it, and 1 for those that follow";
+    case TensorFlaw::unwritten_operand:
+      return is_block_scaled(cluster, now) ? "the scale factors are not there yet: the thread that issues the "
+                                             "tcgen05.mma must issue, before it, the "
+                                             "tcgen05.cp that brings them, for all rows of A and all columns of B (32 "
+                                             "to a column of tensor memory)"
+                                           : "an A in tensor memory must be written, by tcgen05.st or tcgen05.cp, "
+                                             "before the tcgen05.mma is issued";
+    case TensorFlaw::overlap:
+      return is_block_scaled(cluster, now)
+                 ? "the scale factors need columns of their own: let them begin after the last column of all "
+                   "accumulators"
+                 : "an A in tensor memory needs columns of its own, apart from the accumulator's";
     case TensorFlaw::fence_after:
       return "put tcgen05.fence::after_thread_sync between the wait and the first tcgen05 instruction that relies on "
              "it";
@@ -209,7 +237,7 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
                                const std::vector<TensorConflict>& conflicts) {
   for (const TensorConflict& conflict : conflicts) {
     const TensorAccess &before = conflict.before, &now = conflict.now;
-    const bool nobody = conflict.flaw == TensorFlaw::unwritten;
+    const bool nobody = before.kind == TensorAccessKind::nothing;
     const bool race = conflict.flaw == TensorFlaw::not_waited || conflict.flaw == TensorFlaw::not_ended ||
                       conflict.flaw == TensorFlaw::unordered;
     // What races with another access races with the release as well.

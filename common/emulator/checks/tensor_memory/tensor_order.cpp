@@ -185,7 +185,21 @@ std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const
 
 void TensorOrder::operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation,
                           TensorAccess now, std::vector<TensorConflict>& conflicts) {
-  for (const TensorRange& range : operation.tensor_reads) access(order, rank, range, now, conflicts);
+  for (const TensorRange& range : operation.tensor_reads) {
+    access(order, rank, range, now, conflicts);
+    for (Region& region : regions_[rank]) {
+      const TensorRange inner = common_part(region.range, range);
+      if (is_empty(inner) || region.write.kind != TensorAccessKind::nothing || region.reported) continue;
+      region.reported = true;
+      conflicts.push_back({TensorFlaw::unwritten_operand, {}, now, inner, rank});
+    }
+    for (const TensorRange& written : operation.tensor_writes) {
+      const TensorRange inner = common_part(written, range);
+      if (is_empty(inner) || overlap_reported_) continue;
+      overlap_reported_ = true;
+      conflicts.push_back({TensorFlaw::overlap, {}, now, inner, rank});
+    }
+  }
   now.writes = true;
   for (const TensorRange& range : operation.tensor_writes) {
     if (operation.accumulates) {

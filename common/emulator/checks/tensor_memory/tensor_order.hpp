@@ -44,12 +44,14 @@ struct TensorAccess {
 
 /// What is wrong between two accesses.
 enum class TensorFlaw : uint8_t {
-  not_waited,    ///< the first is a load or store that its own warp has not waited for
-  not_ended,     ///< the first is an operation whose commit was not observed
-  unordered,     ///< the first has ended, but the second's threads do not know
-  fence_after,   ///< fence::after_thread_sync is missing before the second
-  fence_before,  ///< fence::before_thread_sync is missing after the first
-  unwritten,     ///< there is no first: the second adds to what nobody has written
+  not_waited,         ///< the first is a load or store that its own warp has not waited for
+  not_ended,          ///< the first is an operation whose commit was not observed
+  unordered,          ///< the first has ended, but the second's threads do not know
+  fence_after,        ///< fence::after_thread_sync is missing before the second
+  fence_before,       ///< fence::before_thread_sync is missing after the first
+  unwritten,          ///< there is no first: the second adds to what nobody has written
+  unwritten_operand,  ///< there is no first: the second is an operation that reads what nobody has written
+  overlap,            ///< there is no first: the second is an operation that reads what it writes
 };
 
 struct TensorConflict {
@@ -74,6 +76,7 @@ class TensorOrder {
     machine::TensorRange range;
     TensorAccess write;
     std::vector<TensorAccess> reads;  ///< since then: the latest of each warp or thread
+    bool reported = false;            ///< that an operation reads it although nobody has written it
   };
   struct Wait {
     uint32_t count;  ///< loads or stores before it
@@ -100,6 +103,7 @@ class TensorOrder {
 
   std::vector<std::vector<Region>> regions_;  ///< by rank; regions of a block do not overlap
   std::vector<WarpState> warps_;
+  bool overlap_reported_ = false;  ///< one wrong address makes each operation read what it writes
 };
 
 }  // namespace stagecraft::emulator::checks

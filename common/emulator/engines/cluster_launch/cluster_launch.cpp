@@ -76,7 +76,9 @@ Outcome request(Fragment& fragment, const Op& op, LaneMask mask) {
                    "end the loop when query_cancel.is_canceled gives false"});
     }
     Cluster* const cluster = &fragment.cluster();
-    const DeliveryNotes notes{.lane = lane, .footprint = SharedFootprint::whole(kResponseBytes)};
+    // PTX's example of try_cancel has a proxy fence between the read of a response and the request that overwrites it.
+    const DeliveryNotes notes{
+        .lane = lane, .footprint = SharedFootprint::whole(kResponseBytes), .needs_fence_after_reads = true};
     // All blocks of the cluster get one answer.
     const auto response = std::make_shared<std::optional<Response>>();
     schedule_delivery(fragment, targets_of(fragment, lane, detail), kResponseBytes, kTryCancel, notes,

@@ -86,6 +86,7 @@ void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uin
                                            .reads = notes.source,
                                            .writes = notes.footprint.ranges(target.data),
                                            .generic_proxy = notes.generic_proxy,
+                                           .needs_fence_after_reads = notes.needs_fence_after_reads,
                                            .layout = notes.layout,
                                            .begin = begin,
                                            .end = begin + bulk_latency(fragment.grid(), bytes)});

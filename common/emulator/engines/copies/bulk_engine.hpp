@@ -63,10 +63,11 @@ struct SharedFootprint {
 /// What observers learn about a copy into shared memory, in addition to its targets.
 struct DeliveryNotes {
   uint32_t lane = 0;
-  SharedFootprint footprint{};        ///< of each target
-  std::vector<SharedRange> source{};  ///< if it is in shared memory
-  bool updates = false;               ///< a reduction
-  bool generic_proxy = false;         ///< writes as a thread's store does
+  SharedFootprint footprint{};           ///< of each target
+  std::vector<SharedRange> source{};     ///< if it is in shared memory
+  bool updates = false;                  ///< a reduction
+  bool generic_proxy = false;            ///< writes as a thread's store does
+  bool needs_fence_after_reads = false;  ///< AsyncOperation
   SharedLayout layout = SharedLayout::unknown;
 };
 

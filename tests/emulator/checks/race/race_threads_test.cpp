@@ -240,6 +240,25 @@ TEST_F(RaceTest, LooksAcrossTheBlocksOfACluster) {
              "race", {"f.cu:4", "f.cu:6"});
 }
 
+TEST_F(RaceTest, FindsAnArrivalInAnotherBlockThatReleasesForItsOwnBlockOnly) {
+  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 2;
+    fence.mbarrier_init.release.cluster;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    mov.u32 %r1, bar;
+    mapa.shared::cluster.u32 %r3, %r1, 0;
+    @%first mbarrier.arrive{}.shared::cluster.b64 _, [%r3];
+    barrier.cluster.arrive; barrier.cluster.wait;)";
+  const Shape pair{.threads = 32, .blocks = 2, .cluster_blocks = 2};
+  expect_silence(run(fmt::format(fmt::runtime(body), ".release.cluster"), pair));
+  expect_silence(run(fmt::format(fmt::runtime(body), ".relaxed.cta"), pair));  // it is not meant to release anything
+  for (const char* scope : {"", ".release.cta"}) {
+    expect_one(run(fmt::format(fmt::runtime(body), scope), pair), "barrier misuse",
+               {"block (1,0,0) warp 0 [lane 0]", "f.cu:6", "arrives at bar[0] of the block of rank 0",
+                "with the scope of its own block", "write .release.cluster"});
+  }
+  expect_silence(run(fmt::format(fmt::runtime(body), ""), {.threads = 32, .blocks = 1, .cluster_blocks = 1}));
+}
+
 TEST_F(RaceTest, DoesNotDependOnTheInterleaving) {
   const std::string body = exchange(32, "") + "st.shared.u32 [%own+1024], %thread;\n";
   const auto pairs = [](const machine::LaunchResult& result) {

@@ -196,6 +196,62 @@ TEST_F(TensorOrderTest, FindsAnAccumulatorThatNothingWasWrittenTo) {
   expect_silence(run(with(wrong, "%r14, 1;", "%r14, 0;"), kTwoWarps));
 }
 
+/// A block-scaled multiplication by one thread; the four columns of A's scale factors, and those of B's, are elsewhere.
+class ScaleFactorsTest : public TensorOrderTest {
+ protected:
+  static std::string copy_scales(uint32_t column) {
+    return fmt::format(
+        "mov.u32 %r1, tile; shr.u32 %r1, %r1, 4; cvt.u64.u32 %rd3, %r1; or.b64 %rd3, %rd3, {}; add.u32 %r8, %r15, {}; "
+        "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r8], %rd3;\n",
+        machine::testing::shared_descriptor(0, 0, 128, 0), column);
+  }
+  static std::string multiply_scaled(uint32_t scales_a, uint32_t scales_b) {
+    constexpr uint32_t kPowersOfTwo = 1u << 23;
+    return fmt::format(
+        "mov.u32 %r14, {}; add.u32 %r8, %r15, {}; add.u32 %r9, %r15, {}; "
+        "tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale [%r15], %rd1, %rd2, %r14, [%r8], [%r9], 0;\n",
+        machine::testing::Instruction{.m = 128, .n = 8, .d_code = 0}.bits() | kPowersOfTwo, scales_a, scales_b);
+  }
+  /// What one thread issues, and the frame around it.
+  static std::string program(const std::string& issued) {
+    return start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + issued + commit(0) + wait(0, 0, "WAIT") + kFree;
+  }
+};
+
+TEST_F(ScaleFactorsTest, AreCopiedByTheThreadThatMultiplies) {
+  expect_silence(run(program(copy_scales(8) + copy_scales(12) + multiply_scaled(8, 12)), kTwoWarps));
+}
+
+TEST_F(ScaleFactorsTest, MustBeThereBeforeTheMultiplication) {
+  for (const std::string& afterwards : {std::string(), copy_scales(12)}) {
+    const std::string wrong = program(copy_scales(8) + multiply_scaled(8, 12) + afterwards);
+    expect_one(run(wrong, kTwoWarps), "uninitialised operand",
+               {"reads column 12 (lanes 0 to 127) of tensor memory, which nothing has written",
+                line_of(wrong, "tcgen05.mma"), "the scale factors are not there yet"});
+  }
+}
+
+TEST_F(ScaleFactorsTest, AreReportedOnceIfTheyAreNotThere) {
+  expect_one(run(program(copy_scales(8) + multiply_scaled(8, 12) + multiply_scaled(8, 12)), kTwoWarps),
+             "uninitialised operand", {"reads column 12"});
+}
+
+TEST_F(ScaleFactorsTest, NeedColumnsOfTheirOwn) {
+  const std::string wrong = program(copy_scales(4) + copy_scales(12) + multiply_scaled(4, 12));
+  expect_one(run(wrong, kTwoWarps), "overlapping operands",
+             {"reads columns 4 to 7 (lanes 0 to 127) of tensor memory, where it also writes its accumulator",
+              line_of(wrong, "tcgen05.mma"), "let them begin after the last column of all accumulators"});
+}
+
+TEST_F(TensorOrderTest, FindsAnOperandInTensorMemoryThatNothingWasWrittenTo) {
+  const std::string wrong =
+      start(1, 1) + "@!%first bra WAIT;\n" + descriptors() +
+      "add.u32 %r8, %r15, 16; tcgen05.mma.cta_group::1.kind::f16 [%r15], [%r8], %rd2, %r14, 0;\n" + commit(0) +
+      wait(0, 0, "WAIT") + kFree;
+  expect_one(run(wrong, kTwoWarps), "uninitialised operand",
+             {"reads columns 16 to 23", line_of(wrong, "tcgen05.mma"), "an A in tensor memory must be written"});
+}
+
 TEST_F(TensorOrderTest, NamesOperationsThatAreNotCommittedWhenTheKernelHangs) {
   const std::string right =
       start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) + wait(0, 0, "WAIT") + kFree;

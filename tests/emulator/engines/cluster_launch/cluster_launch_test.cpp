@@ -189,5 +189,21 @@ TEST_F(ClusterLaunchRaceTest, FindsAResponseThatIsReadTooEarly) {
   expect_one(run(wrong), "race", {"clusterlaunchcontrol.try_cancel", line_of(wrong, "ld.shared")});
 }
 
+TEST_F(ClusterLaunchRaceTest, ARequestNeedsAFenceAfterTheResponseBeforeItWasRead) {
+  // All threads read the first response; then the first one asks again, into the same place.
+  const std::string again =
+      "AGAIN:\nbar.sync 0;\n@!%first bra LAST;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n"
+      "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128 [tile], [bar];\n"
+      "LAST:\nmbarrier.try_wait.parity.shared.b64 %p7, [bar], 1; @!%p7 bra LAST;\n";
+  const std::string fence = "fence.proxy.async.shared::cta;\n";
+  expect_silence(run(kBegin + kWait + kRead + fence + again));
+  const std::string wrong = kBegin + kWait + kRead + again;
+  expect_one(run(wrong), "missing proxy fence",
+             {"overwrites tile+0x0 in shared memory, which a thread has read", line_of(wrong, "ld.shared"),
+              "every thread that reads must execute it after its read"});
+  expect_one(run(kBegin + kWait + kRead + "@%first " + fence + again), "missing proxy fence",
+             {"which a thread has read", "executed by"});
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::machine

@@ -114,7 +114,7 @@ void multiply_pieces(const MmaTile& tile, const Pieces& pieces, float* d) {
                               {tile.b_format, table(tile.b_format), pieces.b}, tile.pieces, d);
 }
 
-void multiply_f32(Fragment& fragment, const MmaTile& tile) {
+void multiply_f32_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
   Matrix d = load_words(fragment, tile);
@@ -123,7 +123,7 @@ void multiply_f32(Fragment& fragment, const MmaTile& tile) {
 }
 
 // Multiplies when C or D is f16: adds in fp32, including C, and rounds once.
-void multiply_halves(Fragment& fragment, const MmaTile& tile) {
+void multiply_half_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
   float d[kFragmentColumns * kFragmentRows];
@@ -136,7 +136,7 @@ void multiply_halves(Fragment& fragment, const MmaTile& tile) {
   });
 }
 
-void multiply_integers(Fragment& fragment, const MmaTile& tile) {
+void multiply_integer_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
   float sums[kFragmentColumns * kFragmentRows] = {};  // below 2^24 in magnitude, and thus exact
@@ -146,7 +146,7 @@ void multiply_integers(Fragment& fragment, const MmaTile& tile) {
   store_words(fragment, tile, d);
 }
 
-void multiply_bits(Fragment& fragment, const MmaTile& tile) {
+void multiply_bit_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
   Matrix d = load_words(fragment, tile);
@@ -164,7 +164,7 @@ void multiply_bits(Fragment& fragment, const MmaTile& tile) {
   store_words(fragment, tile, d);
 }
 
-void multiply_doubles(Fragment& fragment, const MmaTile& tile) {
+void multiply_double_tile(Fragment& fragment, const MmaTile& tile) {
   const auto doubles = [&](RegisterOffset offset) { return lanes_at<double>(fragment.registers, offset); };
   double a[kFragmentDoubles * kFragmentRows] = {}, b[kFragmentDoubles * kFragmentColumns] = {};
   double d[kFragmentColumns * kFragmentRows] = {};
@@ -187,7 +187,7 @@ void multiply_doubles(Fragment& fragment, const MmaTile& tile) {
 }
 
 // Executes m8n8k4 of f16: four products of 8x4 by 4x8 matrices, each in eight lanes.
-void multiply_quad_pairs(Fragment& fragment, const MmaTile& tile) {
+void multiply_quad_pair_tile(Fragment& fragment, const MmaTile& tile) {
   constexpr uint32_t kPairs = 4, kRows = 8, kDepth = 4;
   float a[kPairs][kRows][kDepth], b[kPairs][kRows][kDepth], d[kPairs][kRows][kRows];
   const auto place = [](Accumulator type, uint32_t lane, uint32_t i) {
@@ -251,12 +251,12 @@ int take_f64_rounding(Translation& t) {
 }
 
 void choose_multiply(MmaTile& tile) {
-  tile.multiply = tile.quad_pairs                                                      ? multiply_quad_pairs
-                  : tile.d_type == Accumulator::f64                                    ? multiply_doubles
-                  : tile.single_bits                                                   ? multiply_bits
-                  : tile.d_type == Accumulator::s32                                    ? multiply_integers
-                  : tile.d_type == Accumulator::f16 || tile.c_type == Accumulator::f16 ? multiply_halves
-                                                                                       : multiply_f32;
+  tile.multiply = tile.quad_pairs                                                      ? multiply_quad_pair_tile
+                  : tile.d_type == Accumulator::f64                                    ? multiply_double_tile
+                  : tile.single_bits                                                   ? multiply_bit_tile
+                  : tile.d_type == Accumulator::s32                                    ? multiply_integer_tile
+                  : tile.d_type == Accumulator::f16 || tile.c_type == Accumulator::f16 ? multiply_half_tile
+                                                                                       : multiply_f32_tile;
 }
 
 LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* name) {

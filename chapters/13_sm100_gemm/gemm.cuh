@@ -1,0 +1,108 @@
+// D = epilogue(A * B transposed): chapter 10's kernel, whose four storing warps become an epilogue that computes and
+// stores at the same time.
+#pragma once
+
+#include <epilogue_operations.hpp>
+#include <problem.cuh>
+#include <tile_writer.hpp>
+#include <utility>
+
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/warp_contexts.hpp"
+
+namespace stagecraft {
+
+/// Accumulators that take turns: as many as fit in tensor memory, but no more than 4.
+/// @param columns  of tensor memory, that one takes.
+__host__ __device__ constexpr int accumulators_that_fit(int columns) {
+  // TODO 6: how many? tmem_layout.hpp says how many columns there are.
+  return columns <= kTmemColumns ? 1 : 0;
+}
+
+/// D in e4m3, whose largest number is 448: GELU, then the largest magnitude, by which the next scale is chosen, then
+/// this scale; and then TileWriter rounds, and what is still too large saturates.
+inline auto quantising_epilogue(float* maximum, float scale) {
+  // TODO 7: one operation is missing, and the order is wrong.
+  return Epilogue{Multiply{scale}, AbsoluteMaximum{maximum}};
+}
+
+/// One block per multiprocessor, the 1 in its launch bounds, because its shared memory leaves no room for a second.
+/// Without it, ptxas saves registers for more blocks, and spills.
+/// @tparam Writer  a TileWriter: which accumulator, which type of D.
+template <int TileN, typename Writer, typename Operations>
+__global__ void __launch_bounds__(kGemmThreads, 1)
+    gemm(const __grid_constant__ Problem<TileN, Writer, Operations> problem) {
+  using Accumulator = AccumulatorOf<TileN>;
+  using Payload = PayloadOf<TileN>;
+  using Input = InputTilePipeline<Payload, kStages>;
+  using Output = OutputTilePipeline<Accumulator, accumulators_that_fit(Accumulator::tmem_columns)>;
+  struct Shared {
+    typename Payload::Storage tiles;
+    typename Writer::Storage slices;
+  };
+  extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
+  auto& shared = *reinterpret_cast<Shared*>(dynamic_shared_memory);
+  __shared__ typename Input::BarrierArray input_barriers;
+  __shared__ typename Output::BarrierArray output_barriers;
+  __shared__ TmemHandshake handshake;
+  Input input{input_barriers, Payload{shared.tiles}};
+  const Role role = warp_role();
+  const bool elected = elect_one();
+  const int k_tiles = (problem.k + kTileK - 1) / kTileK;
+
+  if (role == Role::load && elected) {
+    Input::init_barriers(input_barriers,
+                         /*producer_arrive_count=*/1,   // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/1);  // the tensor core, by a commit
+    Output::init_barriers(output_barriers,
+                          /*producer_arrive_count=*/1,                  // the tensor core, by a commit
+                          /*consumer_arrive_count=*/kEpilogueThreads);  // every thread that has read it
+    handshake.init(kEpilogueThreads);
+    fence_barrier_init();
+  }
+  __syncthreads();
+
+  TileOfD tile{problem.m, problem.n, TileN};
+  switch (role) {
+    case Role::load:
+      if (elected) {
+        for (; tile.exists(); tile.next()) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+            auto stage = input.producer().acquire();
+            stage.expect_bytes();
+            copy_tile(stage.tile().a, problem.a, tile.place().row, k_tile * kTileK, stage.barrier());
+            copy_tile(stage.tile().b, problem.b, tile.place().column, k_tile * kTileK, stage.barrier());
+          }  // steps: stage full when the bytes have arrived
+        }
+        input.producer().drain();
+      }
+      break;
+
+    case Role::multiply: {
+      MmaWarp<typename Output::Allocation> tensor_memory{handshake};
+      if (elected) {
+        Output output{output_barriers, tensor_memory.address()};
+        for (; tile.exists(); tile.next()) {
+          auto sums = output.acquire_mma();
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+            auto stage = input.consumer().acquire();
+            multiply_tiles(sums.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/k_tile > 0);
+            commit_mmas(stage.mbar());  // stage empty when the tensor core has read it
+          }
+          std::move(sums).release();  // commits: accumulator full when the last MMA is done
+        }
+      }
+      break;
+    }  // waits until no thread uses tensor memory, then deallocates
+
+    case Role::epilogue: {
+      const EpilogueWarp tensor_memory{handshake};
+      Output output{output_barriers, tensor_memory.address()};
+      // TODO 8: write each tile by a TileWriter, through a copy of problem.epilogue. And before this warp may end?
+      break;
+    }  // arrives: tensor memory used no more by this thread
+  }
+}
+
+}  // namespace stagecraft

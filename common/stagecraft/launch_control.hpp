@@ -1,0 +1,243 @@
+// Which unit of work a cluster computes next, decided while the kernel runs: the grid has a cluster for each unit, and
+// a running cluster cancels the launch of one that has not started and computes its unit (cluster launch control).
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cuda/ptx>
+
+#include "stagecraft/cluster.hpp"
+#include "stagecraft/mbarrier.hpp"
+#include "stagecraft/pipeline_state.hpp"
+#include "stagecraft/producer_consumer_pipeline.hpp"
+#include "stagecraft/tile_scheduler.hpp"
+
+namespace stagecraft {
+
+/// Announces `bytes` on the same barrier in another block of the cluster, or in this one, and counts one arrival there.
+///
+/// Called by one thread. All else is as in `expect_bytes`, with the scope of the cluster.
+/// @param rank  the other block's `block_rank()`.
+/// Source: PTX ISA, "mbarrier.arrive" (`.expect_tx`, `.shared::cluster`).
+__device__ inline void expect_bytes_in_block(MbarPtr barrier, uint32_t rank, uint32_t bytes) {
+  cuda::ptx::mbarrier_arrive_expect_tx(cuda::ptx::sem_release, cuda::ptx::scope_cluster, cuda::ptx::space_cluster,
+                                       barrier_in_block(barrier, rank), bytes);
+}
+
+/// What launch control has answered.
+struct LaunchResponse {
+  bool is_work;          ///< a cluster was cancelled, and its work is the caller's; else all have started
+  uint32_t first_block;  ///< blockIdx.x of that cluster's block of rank 0; 0 if there was none
+};
+
+/// Requests for work and the responses, in a ring of stages of 16 bytes; and the throttle that keeps the requests from
+/// running ahead.
+///
+/// One thread of the *scheduler warp* in the cluster's block of rank 0 requests. The response goes to all blocks of the
+/// cluster, and each thread that takes turns reads it: these *readers* arrive on the empty barrier of the block of rank
+/// 0, where the scheduler's thread waits before it requests into the same stage again. So a request is never further
+/// ahead than `NumStages` of the slowest reader.
+///
+/// The throttle is a second ring, without data. The load warp of the block of rank 0 signals when it begins a turn, and
+/// only then the next unit is requested. Without it a cluster would claim `NumStages` units at once, while others would
+/// find none left.
+/// @tparam NumStages  responses that may be under way or unread.
+/// Source: PTX ISA, "clusterlaunchcontrol.try_cancel", "clusterlaunchcontrol.query_cancel". CUTLASS does the same in
+/// sm100_tile_scheduler.hpp and `PipelineCLCFetchAsync`.
+template <int NumStages, typename Cluster = OneBlock>
+class LaunchControl {
+  static_assert(NumStages >= 1,
+                "LaunchControl: NumStages must be at least 1; with 2 or more, roles need not keep step");
+
+ public:
+  /// What the threads of a block share. Declare it `__shared__`.
+  struct Storage {
+    alignas(16) uint4 responses[NumStages];  ///< opaque; written by the asynchronous proxy
+    uint64_t full[NumStages];                ///< the response is there
+    uint64_t empty[NumStages];               ///< all readers have read it; only that of the block of rank 0 is used
+    uint64_t throttle[2 * NumStages];        ///< of a ProducerConsumerPipeline
+  };
+
+  /// Initialises all barriers.
+  ///
+  /// Called by one thread of each block, once, followed by `fence_barrier_init()` and a barrier of the block, in a
+  /// cluster of the whole cluster.
+  /// @param readers  threads of one block that take turns: all that call `read()` except the scheduler's.
+  __device__ static void init_barriers(Storage& storage, uint32_t readers) {
+    //! [init]
+    for (int stage = 0; stage < NumStages; ++stage) {
+      init_barrier(&storage.full[stage], 1);  // the scheduler, which announces the response's 16 bytes
+      init_barrier(&storage.empty[stage], readers * Cluster::blocks + 1);  // all blocks' readers, and the scheduler
+    }
+    Throttle{storage.throttle}.init_mbars(/*producer_arrive_count=*/1,   // the load warp
+                                          /*consumer_arrive_count=*/1);  // the scheduler
+    //! [init]
+  }
+
+  /// Each thread that takes part makes its own.
+  __device__ __forceinline__ explicit LaunchControl(Storage& storage)
+      : storage_(&storage), throttle_(storage.throttle) {}
+
+  /// The load warp has begun a turn: one more unit may be requested. Called by one thread of the block of rank 0, once
+  /// for each unit. Waits if it is `NumStages` turns ahead of the scheduler.
+  __device__ __forceinline__ void permit_request() { throttle_.producer_signal_and_step(); }
+
+  //! [request]
+  /// Waits for the permission and for a free stage, and asks for the launch of a cluster to be cancelled.
+  ///
+  /// Called by one thread of the block of rank 0: one request gives one unit, for the whole cluster. Not called again
+  /// after a response that had no work, which PTX leaves undefined.
+  __device__ __forceinline__ void request() {
+    throttle_.consumer_signal_and_step();
+    wait_until_read();
+    const uint32_t stage = request_.index();
+    if constexpr (Cluster::blocks == 1) {
+      expect_bytes(&storage_->full[stage], kResponseBytes);
+      cuda::ptx::clusterlaunchcontrol_try_cancel(&storage_->responses[stage], &storage_->full[stage]);
+    } else {
+      for (int rank = 0; rank < Cluster::blocks; ++rank) {
+        expect_bytes_in_block(&storage_->full[stage], rank, kResponseBytes);
+      }
+      cuda::ptx::clusterlaunchcontrol_try_cancel_multicast(&storage_->responses[stage], &storage_->full[stage]);
+    }
+    request_.step();
+  }
+  //! [request]
+
+  //! [read]
+  /// Waits for the next response and returns it. Called once for each request by every reader, and by the scheduler's
+  /// thread.
+  __device__ __forceinline__ LaunchResponse read() {
+    const uint32_t stage = response_.index();
+    wait<kScope>(&storage_->full[stage], response_.phase());
+    const uint4 response = storage_->responses[stage];
+    const bool is_work = cuda::ptx::clusterlaunchcontrol_query_cancel_is_canceled(response);
+    const uint32_t first_block =
+        is_work ? cuda::ptx::clusterlaunchcontrol_query_cancel_get_first_ctaid_x<uint32_t>(response) : 0;
+    cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the response is read before the next one overwrites it
+    if constexpr (Cluster::blocks == 1) {
+      arrive(&storage_->empty[stage]);
+    } else {
+      arrive_at_block(&storage_->empty[stage], /*rank=*/0);
+    }
+    response_.step();
+    return {is_work, first_block};
+  }
+  //! [read]
+
+  //! [drain]
+  /// Waits until all responses have been read by all readers: arrivals from other blocks need the barriers of this one.
+  /// Called by the thread that requests, after its last response.
+  __device__ __forceinline__ void drain() {
+    for (int stage = 0; stage < NumStages; ++stage) {
+      wait_until_read();
+      request_.step();
+    }
+  }
+  //! [drain]
+
+ private:
+  using Throttle = ProducerConsumerPipeline<NumStages>;
+  static constexpr uint32_t kResponseBytes = sizeof(uint4);
+  static constexpr Scope kScope = Cluster::blocks == 1 ? Scope::block : Scope::cluster;
+
+  /// Waits until all readers of all blocks have read what is in the stage of the next request.
+  __device__ __forceinline__ void wait_until_read() const {
+    wait<kScope>(&storage_->empty[request_.index()], request_.phase());
+  }
+
+  Storage* storage_;
+  PipelineState<NumStages> request_{/*index=*/0, /*phase=*/1};   // the scheduler's: at first, all stages are free
+  PipelineState<NumStages> response_{/*index=*/0, /*phase=*/0};  // a reader's
+  Throttle throttle_;
+};
+
+/// A schedule that launch control makes: which cluster computes a unit depends on which is free first. It evens out
+/// work of different duration, and multiprocessors that start late or are shared with other kernels.
+///
+/// Launched with a cluster for each unit, on `grid(tiles)`; a cluster that runs takes over units of others.
+/// In every block one thread of the scheduler warp calls `run()`.
+/// @tparam Tiles      what a unit is: as for StaticScheduler.
+/// @tparam NumStages  of the ring of responses: how many turns the load warp may be ahead of the epilogue. CUTLASS has
+///                    one more than accumulators.
+template <typename Tiles, int NumStages = 3>
+class LaunchControlScheduler {
+ public:
+  /// The clusters whose work this is.
+  using Cluster = typename Tiles::Cluster;
+  /// The ring of responses and the throttle.
+  using Control = LaunchControl<NumStages, Cluster>;
+  /// Whether a warp must run the scheduler.
+  static constexpr bool has_scheduler_warp = true;
+  /// What it has in shared memory.
+  using Storage = typename Control::Storage;
+
+  //! [turn]
+  /// A role's position among the units of its cluster. Each thread of the role has its own.
+  class Turn {
+   public:
+    /// The first turn: `turns()` makes it.
+    __device__ __forceinline__ Turn(Storage& storage, const Tiles& tiles, uint32_t unit, uint32_t rank)
+        : control_(storage), tiles_(&tiles), unit_(unit), rank_(rank) {}
+
+    /// Whether there is something to compute in this turn.
+    __device__ __forceinline__ bool exists() const { return exists_; }
+    /// Goes on to the next turn: waits for the response that says which it is. Called by every reader.
+    __device__ __forceinline__ void next() {
+      if (++index_ < tiles_->works(unit_)) return;
+      index_ = 0;
+      const LaunchResponse response = control_.read();
+      exists_ = response.is_work;
+      unit_ = response.first_block / Cluster::rows;
+    }
+    /// What the calling block computes in this turn. Only if it exists.
+    __device__ __forceinline__ Work work() const { return tiles_->work(unit_, index_, rank_); }
+    /// The next unit may be requested now. Called by one thread of the load warp, in every turn and every block.
+    __device__ __forceinline__ void permit_request() {
+      if (index_ == 0 && rank_ == 0) control_.permit_request();
+    }
+
+   private:
+    Control control_;
+    const Tiles* tiles_;
+    uint32_t unit_, rank_;
+    uint32_t index_ = 0;  // of the work in the unit
+    bool exists_ = true;  // the cluster that started has its own unit
+  };
+  //! [turn]
+
+  /// The launch that computes everything. How many clusters fit at a time does not matter.
+  static dim3 grid(const Tiles& tiles, uint32_t /*clusters*/ = 0) { return grid_of<Cluster>(tiles.units()); }
+
+  /// As `LaunchControl::init_barriers`.
+  __device__ static void init_barriers(Storage& storage, uint32_t readers) { Control::init_barriers(storage, readers); }
+
+  /// @param tiles  outlives the scheduler: a parameter of the kernel.
+  __device__ __forceinline__ LaunchControlScheduler(Storage& storage, const Tiles& tiles)
+      : storage_(&storage), tiles_(&tiles) {}
+
+  /// The turns of the calling thread, from the first on. Called by each thread that the readers were counted with.
+  __device__ __forceinline__ Turn turns() const {
+    return {*storage_, *tiles_, blockIdx.x / Cluster::rows, rank_in<Cluster>()};
+  }
+
+  //! [run]
+  /// What the scheduler warp does: requests units as the load warp permits it, until there are none. Called by one
+  /// thread of the scheduler warp of each block; returns at once where the block's rank is not 0.
+  __device__ __forceinline__ void run() const {
+    if (rank_in<Cluster>() != 0) return;
+    Control control{*storage_};
+    do {
+      control.request();
+    } while (control.read().is_work);
+    control.drain();
+  }
+  //! [run]
+
+ private:
+  Storage* storage_;
+  const Tiles* tiles_;
+};
+
+}  // namespace stagecraft

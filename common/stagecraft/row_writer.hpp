@@ -1,0 +1,66 @@
+// From an accumulator to D without shared memory, for a D that the copy engine cannot store.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "stagecraft/epilogue.hpp"
+#include "stagecraft/output_stages.hpp"
+#include "stagecraft/packed_elements.hpp"
+#include "stagecraft/slices.hpp"
+
+namespace stagecraft {
+
+/// Writes accumulators to D as TileWriter does, but row by row from the registers: for a D that the copy engine cannot
+/// store, because its rows do not begin on 16-byte boundaries, or because a group's rows end inside of a tile.
+///
+/// Slower: the lanes of a warp write to 32 rows at once.
+template <typename AccumulatorType, TileElement Element, int ColumnsPerResult = 1, int MaxColumns = 128>
+class RowWriter {
+ public:
+  using Accumulator = AccumulatorType;                                                    ///< what it writes
+  using Slices = stagecraft::Slices<Accumulator, Element, ColumnsPerResult, MaxColumns>;  ///< in which pieces
+
+  static_assert(element_bits<Element> >= 8, "RowWriter: elements of D must be whole bytes");
+
+  /// @param d             element (0, 0) of the first matrix, in global memory.
+  /// @param row_stride    elements from one row to the next.
+  /// @param batch_stride  elements from one matrix to the next.
+  __device__ __forceinline__ RowWriter(Element* d, int64_t row_stride, int64_t batch_stride)
+      : d_(d), row_stride_(row_stride), batch_stride_(batch_stride) {}
+
+  /// As `TileWriter::write()`.
+  template <typename Pipeline, typename Operations>
+  __device__ __forceinline__ void write(EpilogueStage<Pipeline>&& sums, const TilePlace& tile, Operations& epilogue) {
+    for_each_slice<Slices, element_bits<Element>>(
+        std::move(sums), tile, slices_written_, epilogue, [](const SlicePlace&) {},
+        [&](const auto& values, const RowPlace& place) { put(values, place); }, [](const SlicePlace&, auto&) {});
+  }
+
+ private:
+  template <int Count>
+  __device__ __forceinline__ void put(const float (&values)[Count], const RowPlace& place) const {
+    constexpr int kPerWord = 128 / element_bits<Element>;
+    Element* row = d_ + place.batch * batch_stride_ + place.row * row_stride_ + place.column;
+    const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
+#pragma unroll
+    for (int first = 0; first < Count; first += kPerWord) {
+      const uint4 word = pack_elements<Element>(reinterpret_cast<const float(&)[kPerWord]>(values[first]));
+      if (is_aligned && first + kPerWord <= place.valid) {
+        *reinterpret_cast<uint4*>(row + first) = word;
+      } else {
+        const auto& elements = reinterpret_cast<const Element(&)[kPerWord]>(word);
+#pragma unroll
+        for (int i = 0; i < kPerWord; ++i) {
+          if (first + i < place.valid) row[first + i] = elements[i];
+        }
+      }
+    }
+  }
+
+  Element* d_;
+  int64_t row_stride_, batch_stride_;
+  int slices_written_ = 0;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,97 @@
+// C = A * B transposed for FP8 with f32 scales, which the tensor core cannot apply: it sums each k-tile in an
+// accumulator of its own, and the storing warps scale these and add them up.
+#pragma once
+
+#include <problem.cuh>
+
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/warp_contexts.hpp"
+
+namespace stagecraft {
+
+//! [kernel]
+/// @tparam Stages        k-tiles that fit in shared memory, with A's scales.
+/// @tparam Accumulators  k-tiles whose sums fit in tensor memory: while one is scaled, the next ones are summed.
+template <int Stages, int Accumulators>
+__global__ void __launch_bounds__(kThreads) multiply_blockwise(const __grid_constant__ BlockwiseProblem problem) {
+  //! [shared]
+  using Input = InputTilePipeline<BlockwisePayload<Stages>, Stages>;
+  using Output = OutputTilePipeline<TmemTensor<kTileM, kScaledColumns>, Accumulators>;
+  __shared__ typename Input::BarrierArray input_barriers;
+  __shared__ typename Output::BarrierArray output_barriers;
+  __shared__ TmemHandshake handshake;
+  Input input{input_barriers, tiles_in_shared_memory<BlockwisePayload<Stages>>()};
+  const Role role = warp_role();
+  const bool elected = elect_one();
+  const int k_tiles = k_tiles_of(problem);
+
+  if (role == Role::load && elected) {
+    Input::init_barriers(input_barriers,
+                         /*producer_arrive_count=*/1,                   // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/1 + kStoreThreads);  // the commit, and who reads the scales
+    Output::init_barriers(output_barriers,
+                          /*producer_arrive_count=*/1,               // the tensor core, by a commit
+                          /*consumer_arrive_count=*/kStoreThreads);  // every thread that has read it
+    handshake.init(/*epilogue_threads=*/kStoreThreads);
+    fence_barrier_init();
+  }
+  __syncthreads();
+  //! [shared]
+
+  //! [roles]
+  switch (role) {
+    case Role::load:
+      if (elected) {
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+            auto stage = input.producer().acquire();
+            stage.expect_bytes();
+            const auto [a, b, a_scales] = stage.tile();
+            copy_tile(a, problem.a, tile.row(), k_tile * kScaledK, stage.barrier());
+            copy_tile(b, problem.b, tile.column(), k_tile * kScaledK, stage.barrier());
+            copy_tile(a_scales, problem.a_scales, k_tile, tile.row(), stage.barrier());
+          }  // steps: stage full when the bytes have arrived
+        }
+        input.producer().drain();
+      }
+      break;
+
+    case Role::multiply: {
+      MmaWarp<typename Output::Allocation> tensor_memory{handshake};
+      if (elected) {
+        Output output{output_barriers, tensor_memory.address()};
+        auto per_k = output.per_k(input);
+        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+            auto stage = per_k.mma();
+            multiply_tiles(stage.accumulator(), stage.tile().a, stage.tile().b, /*accumulate=*/false);
+          }  // commits twice: stage empty as far as the tensor core goes, accumulator full
+        }
+      }
+      break;
+    }  // waits until no thread uses tensor memory, then deallocates
+
+    case Role::store: {
+      const EpilogueWarp tensor_memory{handshake};
+      Output output{output_barriers, tensor_memory.address()};
+      auto per_k = output.per_k(input);
+      const int lane_row = Output::Accumulator::row_of(warp_index(), lane_index());
+      for (TileOfC tile{problem}; tile.exists(); tile.next()) {
+        float sums[kScaledColumns] = {};
+        for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+          const float b_scale = problem.b_scales[k_tile * problem.b_scales_in_row + tile.column() / kScaledColumns];
+          auto stage = per_k.epilogue();
+          const float scale = stage.tile().a_scales.at(0, lane_row) * b_scale;
+          add_scaled(sums, stage.accumulator(), warp_index(), scale);
+        }  // arrives twice: stage and accumulator empty for this thread
+        store_sums(problem, tile.row() + lane_row, tile.column(), sums);
+      }
+      break;
+    }  // arrives: tensor memory used no more by this thread
+  }
+  //! [roles]
+}
+//! [kernel]
+
+}  // namespace stagecraft

@@ -1,0 +1,4 @@
+// Chapter 14, solved: the library's own header.
+#pragma once
+
+#include "stagecraft/scale_factors.hpp"

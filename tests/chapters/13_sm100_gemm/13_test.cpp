@@ -1,0 +1,209 @@
+// Tests of chapter 13, in the order of its TODOs.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "harness/device_buffer.hpp"
+#include "harness/kernel_run.hpp"
+#include "harness/random.hpp"
+#include "harness/reference_product.hpp"
+#include "launches.hpp"
+#include "tcgen05_test.hpp"
+
+using namespace stagecraft::harness;
+
+namespace {
+
+using Bf16 = __nv_bfloat16;
+using Chapter13 = stagecraft::chapters::Tcgen05Test;
+
+double silu(double x) { return x / (1 + std::exp(-x)); }
+double gelu(double x) { return 0.5 * x * std::erfc(-x * std::sqrt(0.5)); }
+
+// ---- Operations -----------------------------------------------------------------------------------------------------
+
+TEST_F(Chapter13, Todo1ABiasForEachColumnEndsWhereTheMatrixEnds) {
+  for (const int valid : {kValues, 13, 0}) {
+    const std::vector<float> before = random_values<float>(kValueThreads * kValues, valid);
+    const std::vector<float> bias = random_values<float>(64 + valid, valid + 1);
+    const DeviceBuffer<float> values(before, "the values"), there_bias(bias, "the bias");
+    launch_add_per_column(there_bias.data(), values.data(), valid);
+    finish_kernel("apply");
+    const std::vector<float> after = values.to_host();
+    for (int row = 0; row < kValueThreads; ++row) {
+      for (int i = 0; i < valid; ++i) {
+        ASSERT_FLOAT_EQ(after[row * kValues + i], before[row * kValues + i] + bias[64 + i])
+            << "row " << row << ", value " << i << " of " << valid << " that are in the matrix, from column 64 on";
+      }
+    }
+  }
+}
+
+TEST_F(Chapter13, Todo2AGateAndItsPartnerAreNeighbours) {
+  const std::vector<float> before = random_values<float>(kValueThreads * kValues, 3);
+  const DeviceBuffer<float> values(before, "the values");
+  launch_gated_silu(values.data());
+  finish_kernel("apply");
+  const std::vector<float> after = values.to_host();
+  for (int row = 0; row < kValueThreads; ++row) {
+    for (int i = 0; i < kValues / 2; ++i) {
+      const double gate = before[row * kValues + 2 * i], up = before[row * kValues + 2 * i + 1];
+      ASSERT_NEAR(after[row * kValues + i], silu(gate) * up, 1e-6)
+          << "row " << row << ", result " << i << ", of gate " << gate << " (value " << 2 * i << ") and " << up
+          << " (value " << 2 * i + 1 << ")";
+    }
+  }
+}
+
+TEST_F(Chapter13, Todo3TheMaximumIsThatOfTheMatrix) {
+  for (const int valid : {kValues, 13}) {
+    std::vector<float> values = random_values<float>(kValueThreads * kValues, valid);
+    for (int row = 0; row < kValueThreads; ++row) {
+      for (int i = valid; i < kValues; ++i) values[row * kValues + i] = 1000;  // beyond the edge: of no matrix
+    }
+    values[93 * kValues + 11] = -2.5f;
+    const DeviceBuffer<float> there(values, "the values");
+    for (const float at_first : {0.f, 7.f}) {
+      const DeviceBuffer<float> maximum(std::vector<float>{at_first}, "the maximum");
+      launch_absolute_maximum(there.data(), valid, maximum.data());
+      finish_kernel("find_maximum");
+      ASSERT_EQ(maximum.to_host()[0], std::max(at_first, 2.5f))
+          << "row 93 has -2.5, all others are smaller; " << valid << " values of each row are in the matrix, and the "
+          << "maximum was " << at_first << " before";
+    }
+  }
+}
+
+// ---- The writer -----------------------------------------------------------------------------------------------------
+
+void expect_known(int m, int n, int tiles, int buffers) {
+  DeviceBuffer<float> d(size_t(m) * n, "D");
+  d.poison();
+  launch_write_known(d.data(), m, n, tiles, buffers);
+  finish_kernel("write_known");
+  const std::vector<float> got = d.to_host();
+  for (int row = 0; row < m; ++row) {
+    for (int column = 0; column < n; ++column) {
+      ASSERT_EQ(got[row * n + column], static_cast<float>(row * 256 + column))
+          << "D[" << row << "][" << column << "] of " << m << " x " << n << ", with " << buffers << " buffer(s)";
+    }
+  }
+}
+
+TEST_F(Chapter13, Todo4And5ASliceForEachBuffer) { expect_known(128, 64, 1, 2); }
+TEST_F(Chapter13, Todo4And5TheBuffersGoRound) {
+  ASSERT_NO_FATAL_FAILURE(expect_known(128, 128, 1, 2));
+  ASSERT_NO_FATAL_FAILURE(expect_known(384, 128, 3, 2));
+  ASSERT_NO_FATAL_FAILURE(expect_known(256, 128, 2, 1));
+}
+TEST_F(Chapter13, Todo4And5TheEdgesOfD) {
+  ASSERT_NO_FATAL_FAILURE(expect_known(70, 36, 1, 2));
+  ASSERT_NO_FATAL_FAILURE(expect_known(129, 4, 2, 2));
+}
+
+// ---- The kernel -----------------------------------------------------------------------------------------------------
+
+TEST_F(Chapter13, Todo6AsManyAccumulatorsAsFit) {
+  EXPECT_EQ(accumulators_of_answer(256), 2);
+  EXPECT_EQ(accumulators_of_answer(160), 3);
+  EXPECT_EQ(accumulators_of_answer(128), 4);
+  EXPECT_EQ(accumulators_of_answer(16), 4);
+}
+
+/// Fresh random operands, and the exact product.
+struct Operands {
+  uint64_t seed = std::random_device{}();
+  std::vector<Bf16> a, b;
+  DeviceBuffer<Bf16> there_a, there_b;
+  std::vector<double> product;
+  /// @param factor  by which all operands are larger than 1; a power of two.
+  Operands(int m, int n, int k, float factor = 1)
+      : a(scaled(random_values<Bf16>(size_t(m) * k, seed), factor)),
+        b(scaled(random_values<Bf16>(size_t(n) * k, ~seed), factor)),
+        there_a(a, "A"),
+        there_b(b, "B"),
+        product(reference_product<Bf16>(a, b, m, n, k)) {}
+
+  static std::vector<Bf16> scaled(std::vector<Bf16> values, float factor) {
+    for (Bf16& value : values) value = Bf16(factor * static_cast<float>(value));
+    return values;
+  }
+};
+
+/// @param exact     called with (row, column) of D.
+/// @param rounding  half a unit in the last place of D's type, at 1; `absolute` for what is smaller.
+template <typename Element, typename Exact>
+void expect_result(const std::vector<Element>& d, int m, int columns, uint64_t seed, Exact exact, double rounding,
+                   double absolute) {
+  for (int row = 0; row < m; ++row) {
+    for (int column = 0; column < columns; ++column) {
+      const double wanted = exact(row, column), got = static_cast<float>(d[size_t(row) * columns + column]);
+      ASSERT_NEAR(got, wanted, std::abs(wanted) * rounding + absolute)
+          << "D[" << row << "][" << column << "] of " << m << " x " << columns << ", seed " << seed;
+    }
+  }
+}
+
+void expect_product_with_bias(int m, int n, int k, int blocks) {
+  const Operands operands(m, n, k);
+  const std::vector<float> bias = random_values<float>(n, operands.seed + 1);
+  const DeviceBuffer<float> there_bias(bias, "the bias");
+  DeviceBuffer<Bf16> d(size_t(m) * n, "D");
+  d.poison();
+  launch_gemm_with_bias(operands.there_a.data(), operands.there_b.data(), -0.5f, there_bias.data(), d.data(), m, n, k,
+                        blocks);
+  finish_kernel("gemm");
+  expect_result(
+      d.to_host(), m, n, operands.seed,
+      [&](int row, int column) { return -0.5 * operands.product[size_t(row) * n + column] + bias[column]; }, 0x1.01p-8,
+      1e-5);
+}
+
+TEST_F(Chapter13, Todo8ATileOfD) { expect_product_with_bias(128, 128, 64, 1); }
+TEST_F(Chapter13, Todo8MoreTilesThanAccumulators) {
+  ASSERT_NO_FATAL_FAILURE(expect_product_with_bias(128 * 6, 128, 192, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_product_with_bias(300, 264, 72, 3));
+  ASSERT_NO_FATAL_FAILURE(expect_product_with_bias(1, 8, 8, 1));
+}
+
+TEST_F(Chapter13, Todo2And8AGatedProduct) {
+  constexpr int kM = 200, kN = 528, kK = 200;
+  const Operands operands(kM, kN, kK);
+  DeviceBuffer<Bf16> d(size_t(kM) * kN / 2, "D");
+  d.poison();
+  launch_gated_gemm(operands.there_a.data(), operands.there_b.data(), d.data(), kM, kN, kK, 2);
+  finish_kernel("gemm");
+  expect_result(
+      d.to_host(), kM, kN / 2, operands.seed,
+      [&](int row, int column) {
+        const double* const pair = &operands.product[size_t(row) * kN + 2 * column];
+        return silu(pair[0]) * pair[1];
+      },
+      0x1.01p-8, 1e-4);
+}
+
+TEST_F(Chapter13, Todo3And7And8AScaledProductInE4m3) {
+  constexpr int kM = 300, kN = 208, kK = 264;
+  const Operands operands(kM, kN, kK, /*factor=*/8);  // many products are beyond 448, the largest number of e4m3
+  double largest = 0;
+  for (const double sum : operands.product) largest = std::max(largest, std::abs(gelu(sum)));
+  ASSERT_GT(largest, 900);
+  const float scale = 600 / static_cast<float>(largest);  // so that only the largest still are, and saturate
+  const DeviceBuffer<float> maximum(std::vector<float>{0}, "the maximum");
+  DeviceBuffer<__nv_fp8_e4m3> d(size_t(kM) * kN, "D");
+  d.poison();
+  launch_quantising_gemm(operands.there_a.data(), operands.there_b.data(), maximum.data(), scale, d.data(), kM, kN, kK,
+                         3);
+  finish_kernel("gemm");
+  EXPECT_NEAR(maximum.to_host()[0], largest, largest * 1e-5) << "the maximum is that of D before it is scaled";
+  expect_result(
+      d.to_host(), kM, kN, operands.seed,
+      [&](int row, int column) { return std::min(448.0, scale * gelu(operands.product[size_t(row) * kN + column])); },
+      0x1.01p-4, 0x1p-10 + 1e-3);
+}
+
+}  // namespace
