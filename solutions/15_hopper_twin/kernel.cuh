@@ -1,0 +1,501 @@
+// C = A * B transposed on Hopper's tensor cores: one warp loads tiles, two warpgroups multiply them in their registers
+// and store the sums. The twin of chapter 10's kernel: the ring and its tiles are the same types.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_runtime.h>
+
+#include <cstdint>
+#include <cuda/atomic>
+#include <cuda/ptx>
+
+#include "ptx_sm90.hpp"
+#include "stagecraft/cluster.hpp"
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/tile.hpp"
+#include "stagecraft/warp.hpp"
+#include "wgmma.hpp"
+
+namespace stagecraft {
+
+/// What a kernel is compiled for: a type with these members, most simply one that inherits them and replaces some.
+/// (A structure as a template argument would be simpler, but nvcc 13.0 cannot launch kernels that have one.)
+struct TwinDefaults {
+  static constexpr int tile_m = 128, tile_n = 256;  ///< of C, computed by a block at a time
+  static constexpr int stages = 4;                  ///< in shared memory
+  static constexpr int k_group = 1;                 ///< k-tiles in a stage
+  static constexpr int cluster_m = 2;           ///< blocks of a cluster, one below the other: they share a tile of B
+  static constexpr int cluster_n = 1;           ///< side by side: they share a tile of A
+  static constexpr int slabs = 2;               ///< 16 x 64 parts of C for each warp, on their way out
+  static constexpr bool cuts_tiles = false;     ///< those of the last round, along K, where that keeps blocks busy
+  static constexpr bool by_copy_engine = true;  ///< C is stored by it; else by the threads
+  static constexpr auto a_hint = ptx::CacheHint::evict_normal;  ///< how long L2 keeps tiles of A
+  static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< and of B
+};
+
+/// Warpgroups that multiply, one below the other in a tile.
+inline constexpr int kTwinConsumers = 2;
+/// One warpgroup more, of which one warp loads.
+inline constexpr int kTwinThreads = (1 + kTwinConsumers) * kWarpgroupSize;
+
+/// The types that follow from a configuration.
+template <typename Config>
+struct Twin {
+  static constexpr int kTileK = 64;  // 128 bytes, as wide as the swizzle
+  static constexpr int kBlocks = Config::cluster_m * Config::cluster_n;
+  static constexpr int kRowsPerWarpgroup = Config::tile_m / kTwinConsumers;
+  static constexpr int kWarps = kTwinConsumers * 4;  // that multiply and store
+
+  using ATile = Tile<__nv_bfloat16, Config::tile_m, kTileK>;
+  using BTile = Tile<__nv_bfloat16, Config::tile_n, kTileK>;
+  // What one block brings of a tile that several share.
+  using ASlice = Tile<__nv_bfloat16, Config::tile_m / Config::cluster_n, kTileK>;
+  using BSlice = Tile<__nv_bfloat16, Config::tile_n / Config::cluster_m, kTileK>;
+  using Slab = Tile<__nv_bfloat16, 16, 64>;  // of C, that a warp stores at once
+  using Payload = StandardTilePayload<ATile, BTile, Config::stages * Config::k_group>;
+  using Input = InputTilePipeline<Payload, Config::stages, Config::k_group>;
+  using Sums = WarpgroupSums<kRowsPerWarpgroup, Config::tile_n>;
+
+  static constexpr int kBands = Sums::rows / 64;              // of 64 rows, each one wgmma's
+  static constexpr int kParts = kBands * Sums::columns / 64;  // slabs of a warp in a tile
+  // A rounded tile takes half the registers of its sums, so that it can leave while the next is multiplied.
+  static constexpr bool kOverlaps = Sums::rows * Sums::columns <= 64 * 256;
+
+  struct Shared {
+    typename Payload::Storage tiles;
+    Slab slabs[kWarps][Config::slabs];
+    typename Input::BarrierArray barriers;
+  };
+  static_assert(Config::tile_n % 64 == 0, "Twin: tile_n must be a multiple of 64, the columns of a slab");
+  static_assert(kParts % Config::slabs == 0,
+                "Twin: a warp's parts of a tile must be a multiple of its slabs, which they go through in turn");
+  static_assert(!Config::cuts_tiles || Sums::rows * Sums::columns <= 64 * 256,
+                "Twin: a tile that is cut may have at most 128 sums for each thread, or there are no registers to "
+                "collect others");
+  static_assert(sizeof(Shared) <= kSharedBytesPerBlock, "Twin: the stages and slabs do not fit in shared memory");
+
+  // 24 * 128 + 240 * 256 registers are 504 * 128 of the multiprocessor's 512 * 128: as many as it had at the start.
+  static constexpr int kLoadRegisters = 24, kMultiplyRegisters = 240;
+};
+
+/// What a launch computes: C (m x n) = A (m x k) * B (n x k) transposed, all row-major.
+template <typename Config>
+struct TwinProblem {
+  TileMap<typename Twin<Config>::ASlice> a;
+  TileMap<typename Twin<Config>::BSlice> b;
+  TileMap<typename Twin<Config>::Slab> c_map;
+  __nv_bfloat16* c;
+  int m, n, k;
+  int band;             ///< rows of clusters that are gone through together, column by column
+  int whole_tiles;      ///< of clusters: the others, in the last round, are each cut along K
+  int pieces;           ///< of a tile that is cut
+  float4* partial;      ///< sums of such pieces, one place for each block
+  uint32_t* delivered;  ///< for each multiplying warp of each block: 1 while its sums wait to be collected
+
+  __host__ __device__ int cluster_rows() const { return ceil_div(m, Config::tile_m * Config::cluster_m); }
+  __host__ __device__ int cluster_columns() const { return ceil_div(n, Config::tile_n * Config::cluster_n); }
+  __host__ __device__ int tiles() const { return cluster_rows() * cluster_columns(); }
+  __host__ __device__ int k_groups() const { return ceil_div(k, Twin<Config>::kTileK * Config::k_group); }
+  __host__ __device__ static int ceil_div(int a, int b) { return (a + b - 1) / b; }
+};
+
+/// The place of the calling block in its cluster: a neighbour in the same row needs the same tile of A, one in the same
+/// column the same tile of B.
+template <typename Config>
+struct TwinPlace {
+  static constexpr int kNeighbours =
+      Config::cluster_m + Config::cluster_n - 1;  // in its row or column, itself included
+
+  int row = 0, column = 0;
+
+  __device__ TwinPlace() {
+    if constexpr (Twin<Config>::kBlocks > 1) {
+      row = block_rank() % Config::cluster_m;
+      column = block_rank() / Config::cluster_m;
+    }
+  }
+  /// The rank of neighbour `i`: first those of the same column, then the others of the same row.
+  __device__ int neighbour(int i) const {
+    if (i < Config::cluster_m) return i + column * Config::cluster_m;
+    const int other = i - Config::cluster_m;
+    return row + (other + (other >= column)) * Config::cluster_m;
+  }
+  /// The blocks that share this block's tile of A, as a mask.
+  __device__ uint16_t same_row() const {
+    uint32_t blocks = 0;
+    for (int i = 0; i < Config::cluster_n; ++i) blocks |= 1u << (row + i * Config::cluster_m);
+    return static_cast<uint16_t>(blocks);
+  }
+  /// And those that share its tile of B.
+  __device__ uint16_t same_column() const {
+    return static_cast<uint16_t>(((1u << Config::cluster_m) - 1) << (column * Config::cluster_m));
+  }
+};
+
+//! [tile of c]
+/// Where a block is in its work: its cluster begins with its own number and goes on to every so-many-th, as there are
+/// clusters. Each role goes through the tiles independently.
+///
+/// Clusters that work at the same time should need the same tiles of A and B, which L2 then has: they are numbered down
+/// a band of rows, column by column. Every second band is gone through from right to left, and every second tile along
+/// K from end to beginning, so that what was used last is used again first.
+///
+/// Where the tiles of the last round are cut along K, neighbouring clusters compute the pieces of one, and the cluster
+/// with the last piece collects the sums of the others.
+template <typename Config>
+class TwinTile {
+ public:
+  __device__ TwinTile(const TwinProblem<Config>& problem, const TwinPlace<Config>& place)
+      : problem_(problem),
+        place_(place),
+        number_(blockIdx.x / Twin<Config>::kBlocks),
+        end_(problem.tiles() + (problem.tiles() - problem.whole_tiles) * (problem.pieces - 1)) {
+    cut();
+  }
+
+  __device__ bool exists() const { return number_ < end_; }
+  __device__ void next() {
+    number_ += gridDim.x / Twin<Config>::kBlocks;
+    backwards_ = !backwards_;
+    cut();
+  }
+  /// Groups of k-tiles to add up.
+  __device__ int num_k_groups() const { return end_k_group_ - first_k_group_; }
+  /// The group that comes as number `turn`.
+  __device__ int k_group(int turn) const { return backwards_ ? end_k_group_ - 1 - turn : first_k_group_ + turn; }
+  /// Whether the sums of the other pieces are collected here. A whole tile is its own last piece.
+  __device__ bool is_last_piece() const { return piece_ + 1 == pieces_; }
+  /// Pieces of the same tile that the clusters just before this one compute.
+  __device__ int pieces_before() const { return piece_; }
+
+  /// First row and column of the calling block's tile of C. It takes some divisions: call it where there is time.
+  __device__ int2 corner() const {
+    const int tile = number_ < problem_.whole_tiles
+                         ? number_
+                         : problem_.whole_tiles + (number_ - problem_.whole_tiles) / problem_.pieces;
+    const int columns = problem_.cluster_columns();
+    const int band = tile / (problem_.band * columns);
+    const int in_band = tile - band * problem_.band * columns;
+    const int rows = min(problem_.band, problem_.cluster_rows() - band * problem_.band);
+    const int column = in_band / rows;
+    const int row = band * problem_.band + in_band - column * rows;
+    return {(row * Config::cluster_m + place_.row) * Config::tile_m,
+            ((band % 2 == 0 ? column : columns - 1 - column) * Config::cluster_n + place_.column) * Config::tile_n};
+  }
+
+ private:
+  __device__ void cut() {
+    if (!Config::cuts_tiles || number_ < problem_.whole_tiles) return;
+    pieces_ = problem_.pieces;
+    piece_ = (number_ - problem_.whole_tiles) % pieces_;
+    first_k_group_ = piece_ * problem_.k_groups() / pieces_;
+    end_k_group_ = (piece_ + 1) * problem_.k_groups() / pieces_;
+  }
+
+  const TwinProblem<Config>& problem_;
+  const TwinPlace<Config>& place_;
+  int number_, end_;
+  int first_k_group_ = 0, end_k_group_ = problem_.k_groups();
+  int piece_ = 0, pieces_ = 1;
+  bool backwards_ = false;
+};
+//! [tile of c]
+
+namespace twin {
+
+/// What a warp does.
+enum class Role { load, multiply };
+
+/// The first warpgroup loads, the others multiply and store. Called by a whole warp.
+__device__ inline Role warp_role() { return warp_index() < 4 ? Role::load : Role::multiply; }
+
+/// Asks for what this block brings of a tile that `Sharers` blocks of the cluster share, for all of them.
+/// @param slice   which part of the tile that is.
+/// @param blocks  the sharers, as a mask.
+template <int Sharers, typename T, typename Slice>
+__device__ __forceinline__ void load_slice(T& tile, const TileMap<Slice>& map, int row, int column, MbarPtr barrier,
+                                           int slice, uint16_t blocks, ptx::CacheHint hint) {
+  static_assert(Slice::rows * Sharers == T::rows && Slice::num_boxes == 1 && T::num_boxes == 1,
+                "load_slice: the slices must make the tile, and be one box wide");
+  if constexpr (Sharers == 1) {
+    ptx::copy_box(tile.storage, &map.map, column, row, barrier, hint);
+  } else {
+    ptx::copy_box(tile.storage + slice * Slice::bytes, &map.map, column, row + slice * Slice::rows, barrier, blocks,
+                  hint);
+  }
+}
+
+/// Two sums as two bf16 in a word, the first in the lower half.
+__device__ __forceinline__ uint32_t rounded(float first, float second) {
+  const __nv_bfloat162 both = __floats2bfloat162_rn(first, second);
+  return reinterpret_cast<const uint32_t&>(both);
+}
+
+}  // namespace twin
+
+/// Stores a warp's part of C, where the copy engine cannot: rows of C start on boundaries of 2 bytes only.
+///
+/// Called by a whole warp, which has written the slab. A row goes out as words of two elements, and one element alone
+/// at either end where the row starts off a 4-byte boundary.
+template <typename Config>
+__device__ __forceinline__ void store_slab(const TwinProblem<Config>& problem, typename Twin<Config>::Slab& slab,
+                                           int row, int column, int lane) {
+  const int valid = min(64, problem.n - column), rows = min(16, problem.m - row);
+  __nv_bfloat16* to = problem.c + static_cast<int64_t>(row) * problem.n + column;
+#pragma unroll 4
+  for (int i = 0; i < rows; ++i, to += problem.n) {
+    const int shift = reinterpret_cast<uintptr_t>(to) / 2 % 2;
+    const int first = 2 * lane + shift;
+    const __nv_bfloat162 both{slab.at(i, first), slab.at(i, min(first + 1, 63))};
+    if (first + 1 < valid) {
+      *reinterpret_cast<__nv_bfloat162*>(to + first) = both;
+    } else if (first < valid) {
+      to[first] = both.x;
+    }
+    if (shift == 1 && lane == 0 && valid > 0) to[0] = slab.at(i, 0);
+  }
+}
+
+/// Writes a warp's sums of a part of K of a tile to memory, for the warp that collects them. Called by a whole warp.
+template <typename Config>
+__device__ __forceinline__ void deliver(const TwinProblem<Config>& problem, const typename Twin<Config>::Sums& sums,
+                                        int warp, int lane) {
+  constexpr int kWords = Config::tile_n / 8;  // of four sums, for each 64 rows
+  float4* to = problem.partial + static_cast<int64_t>(warp) * Twin<Config>::Sums::rows / 64 * kWords * 32 + lane;
+#pragma unroll
+  for (int i = 0; i < Twin<Config>::Sums::rows / 64; ++i) {
+#pragma unroll
+    for (int word = 0; word < kWords; ++word) {
+      const float* d = sums.of[i] + word * 4;
+      __stcg(to + (i * kWords + word) * 32, make_float4(d[0], d[1], d[2], d[3]));
+    }
+  }
+  __syncwarp();
+  if (lane == 0) {  // releases what all lanes have written
+    cuda::atomic_ref<uint32_t, cuda::thread_scope_device>(problem.delivered[warp]).store(1, cuda::memory_order_release);
+  }
+}
+
+/// Waits for what a warp of another block delivers, and adds it to the caller's sums. Called by a whole warp.
+template <typename Config>
+__device__ __forceinline__ void collect(const TwinProblem<Config>& problem, typename Twin<Config>::Sums& sums, int warp,
+                                        int lane) {
+  constexpr int kWords = Config::tile_n / 8;
+  const cuda::atomic_ref<uint32_t, cuda::thread_scope_device> delivered(problem.delivered[warp]);
+  if (lane == 0) {
+    while (delivered.load(cuda::memory_order_acquire) == 0) {
+    }
+    delivered.store(0, cuda::memory_order_relaxed);  // for the next launch
+  }
+  __syncwarp();
+  const float4* from =
+      problem.partial + static_cast<int64_t>(warp) * Twin<Config>::Sums::rows / 64 * kWords * 32 + lane;
+#pragma unroll
+  for (int i = 0; i < Twin<Config>::Sums::rows / 64; ++i) {
+#pragma unroll
+    for (int word = 0; word < kWords; ++word) {
+      if (word % 4 == 0) asm volatile("" ::: "memory");  // no more loads at once than there are registers for
+      const float4 other = __ldcg(from + (i * kWords + word) * 32);
+      float* d = sums.of[i] + word * 4;
+      d[0] += other.x;
+      d[1] += other.y;
+      d[2] += other.z;
+      d[3] += other.w;
+    }
+  }
+}
+
+/// A warp's part of a tile of C on its way from the registers to memory. All methods are called by the whole warp.
+template <typename Config>
+class LeavingTile {
+  using T = Twin<Config>;
+
+ public:
+  /// @param slabs  of this warp, in shared memory.
+  __device__ __forceinline__ LeavingTile(const TwinProblem<Config>& problem, typename T::Slab (&slabs)[Config::slabs])
+      : problem_(problem), slabs_(slabs), elected_(elect_one()) {}
+
+  /// Takes the sums, rounded: their registers are free then.
+  /// @param row, column  of the warp's first element in C.
+  __device__ __forceinline__ void take(const typename T::Sums& sums, int row, int column) {
+    row_ = row;
+    column_ = column;
+    exists_ = true;
+#pragma unroll
+    for (int band = 0; band < T::kBands; ++band) {
+#pragma unroll
+      for (int word = 0; word < Config::tile_n / 4; ++word) {
+        words_[band][word] = twin::rounded(sums.of[band][2 * word], sums.of[band][2 * word + 1]);
+      }
+    }
+  }
+
+  /// Stores part number `part` of the tile, if there is one. It waits only for a slab that is on its way out.
+  __device__ __forceinline__ void store_part(int part) {
+    if (!exists_) return;
+#pragma unroll
+    for (int i = 0; i < T::kParts; ++i) {  // registers have no index that is known only at run time
+      if (i == part) store(i);
+    }
+  }
+
+  /// Stores all parts from number `first` on. No tile is left then.
+  __device__ __forceinline__ void store_rest(int first) {
+    if (!exists_) return;
+#pragma unroll
+    for (int i = 0; i < T::kParts; ++i) {
+      if (i >= first) store(i);
+    }
+    exists_ = false;
+  }
+
+  /// Waits until the slabs have been read: the block may end then.
+  __device__ __forceinline__ void drain() const {
+    if constexpr (Config::by_copy_engine) {
+      if (elected_) cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>());
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void store(int part) const {
+    const int band = part / (Config::tile_n / 64), column = part % (Config::tile_n / 64) * 64, lane = lane_index();
+    auto& slab = slabs_[part % Config::slabs];
+    if constexpr (Config::by_copy_engine) {
+      if (elected_) cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Config::slabs - 1>());
+    }
+    __syncwarp();  // the slab's last content has been read
+#pragma unroll
+    for (int pair = 0; pair < 4; ++pair) {  // 16 columns: two matrices of 8 x 8, and two below them
+      const uint32_t* words = words_[band] + column / 4 + pair * 4;
+      ptx::store_matrices(slab.shared_address() + slab.offset_of(lane % 16, pair * 16 + lane / 16 * 8), words[0],
+                          words[1], words[2], words[3]);
+    }
+    if constexpr (Config::by_copy_engine) {
+      cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the copy engine sees what this thread wrote
+      __syncwarp();
+      if (elected_) {
+        const int32_t at[2] = {column_ + column, row_ + band * 64};
+        cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &problem_.c_map.map, at,
+                                        slab.storage);
+        cuda::ptx::cp_async_bulk_commit_group();
+      }
+    } else {
+      __syncwarp();
+      store_slab(problem_, slab, row_ + band * 64, column_ + column, lane);
+    }
+    __syncwarp();  // together again for the next wgmma, which needs the whole warp
+  }
+
+  const TwinProblem<Config>& problem_;
+  typename T::Slab (&slabs_)[Config::slabs];
+  uint32_t words_[T::kBands][Config::tile_n / 4];  // two elements each
+  int row_ = 0, column_ = 0;
+  bool exists_ = false;
+  bool elected_;
+};
+
+//! [kernel]
+template <typename Config>
+__global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_constant__ TwinProblem<Config> problem) {
+  using T = Twin<Config>;
+  using Input = typename T::Input;
+  using Place = TwinPlace<Config>;
+  extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
+  auto& shared = *reinterpret_cast<typename T::Shared*>(dynamic_shared_memory);
+  Input input{shared.barriers, typename T::Payload{shared.tiles}};
+  const twin::Role role = twin::warp_role();
+  const Place place;
+
+  if (threadIdx.x == 0) {
+    ptx::prefetch_tensor_map(&problem.a.map);
+    ptx::prefetch_tensor_map(&problem.b.map);
+    Input::init_barriers(shared.barriers,
+                         /*producer_arrive_count=*/1,  // the loading lane, which announces the bytes
+                         /*consumer_arrive_count=*/kTwinConsumers *
+                             Place::kNeighbours);  // each warpgroup of each block that the copies go to
+    fence_barrier_init();
+  }
+  cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin where this one leaves room
+  if constexpr (T::kBlocks > 1) {
+    sync_cluster();
+  } else {
+    __syncthreads();
+  }
+
+  switch (role) {
+    case twin::Role::load:
+      ptx::release_registers<T::kLoadRegisters>();
+      if (warp_index() == 0 && elect_one()) {
+        cudaGridDependencySynchronize();  // the kernel before may have written A and B, and may still read C
+        for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
+          const int2 corner = tile.corner();
+          for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
+            auto stage = input.producer().acquire();
+            stage.expect_bytes();
+#pragma unroll
+            for (int i = 0; i < Config::k_group; ++i) {
+              const int k = (tile.k_group(turn) * Config::k_group + i) * T::kTileK;
+              twin::load_slice<Config::cluster_n>(stage.tile(i).a, problem.a, corner.x, k, stage.barrier(),
+                                                  place.column, place.same_row(), Config::a_hint);
+              twin::load_slice<Config::cluster_m>(stage.tile(i).b, problem.b, corner.y, k, stage.barrier(), place.row,
+                                                  place.same_column(), Config::b_hint);
+            }
+          }  // steps: stage full when the bytes have arrived
+        }
+        input.producer().drain();  // no block leaves while another may still arrive here
+      }
+      break;
+
+    case twin::Role::multiply: {
+      ptx::take_registers<T::kMultiplyRegisters>();
+      const int warp = warp_index() - 4;  // of those that multiply
+      const int first_row = warp / 4 * T::kRowsPerWarpgroup;
+      // One lane of a warpgroup for each block whose copies come here too: it tells that block of every stage read.
+      const bool frees = warp % 4 == 0 && lane_index() < Place::kNeighbours;
+      const int freed_block = place.neighbour(lane_index());
+
+      typename T::Sums sums;
+      LeavingTile<Config> leaving{problem, shared.slabs[warp]};
+      for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
+        int2 corner;
+        for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
+          auto stage = input.consumer().acquire();
+#pragma unroll
+          for (int i = 0; i < Config::k_group; ++i) {
+            multiply_tiles(sums, stage.tile(i).a, first_row, stage.tile(i).b, /*accumulate=*/turn > 0 || i > 0);
+          }
+          // Meanwhile: what the tile before and the tile after have to do.
+          if (turn == 0) corner = tile.corner();
+          if constexpr (T::kOverlaps) leaving.store_part(turn);
+          ptx::wgmma_wait_group<0>();
+          if (frees) {
+            if constexpr (T::kBlocks > 1) {
+              ptx::arrive_in_cluster(stage.mbar(), freed_block);
+            } else {
+              arrive(stage.mbar());
+            }
+          }
+        }  // steps: stage empty when both warpgroups of all neighbours have arrived
+        leaving.store_rest(tile.num_k_groups());
+        sums.wait();
+        if constexpr (Config::cuts_tiles) {
+          if (!tile.is_last_piece()) {
+            deliver(problem, sums, blockIdx.x * T::kWarps + warp, lane_index());
+            continue;
+          }
+          for (int i = 1; i <= tile.pieces_before(); ++i) {
+            collect(problem, sums, (blockIdx.x - i * T::kBlocks) * T::kWarps + warp, lane_index());
+          }
+        }
+        leaving.take(sums, corner.x + first_row + warp % 4 * 16, corner.y);
+        if constexpr (!T::kOverlaps) leaving.store_rest(0);
+      }
+      leaving.store_rest(0);
+      leaving.drain();
+      break;
+    }
+  }
+}
+//! [kernel]
+
+}  // namespace stagecraft

@@ -1,0 +1,115 @@
+// How the host starts the kernel.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "harness/cuda_error.hpp"
+#include "harness/device_buffer.hpp"
+#include "kernel.cuh"
+#include "stagecraft/tensor_map.hpp"
+
+namespace stagecraft {
+
+/// What may be chosen at each launch.
+struct TwinLaunchOptions {
+  int band = 8;                   ///< rows of clusters that are gone through together
+  int blocks = 0;                 ///< at most; 0: as many as the device has room for at once
+  bool dependent_launch = false;  ///< may start while the kernel before it in the stream ends, whose results it awaits
+};
+
+/// The kernel with its arguments, to be started any number of times.
+template <typename Config>
+class TwinLaunch {
+  using T = Twin<Config>;
+
+ public:
+  /// Describes the matrices to the copy engine.
+  /// @param a, b, c  16-byte aligned; k a multiple of 8, and n too, unless the threads store C.
+  /// @throws TensorMapError for addresses and sizes that the copy engine cannot take.
+  TwinLaunch(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int64_t m, int64_t n, int64_t k,
+             const TwinLaunchOptions& options = {})
+      : problem_{.a = make_tile_map<typename T::ASlice>(a, m, k),
+                 .b = make_tile_map<typename T::BSlice>(b, n, k),
+                 .c_map =
+                     Config::by_copy_engine ? make_tile_map<typename T::Slab>(c, m, n) : TileMap<typename T::Slab>{},
+                 .c = c,
+                 .m = static_cast<int>(m),
+                 .n = static_cast<int>(n),
+                 .k = static_cast<int>(k),
+                 .band = options.band,
+                 .whole_tiles = 0,
+                 .pieces = 1,
+                 .partial = nullptr,
+                 .delivered = nullptr},
+        dependent_launch_(options.dependent_launch) {
+    harness::check(cudaFuncSetAttribute(hopper_twin<Config>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        sizeof(typename T::Shared)),
+                   "reserve shared memory for the tiles");
+    int clusters = 0;
+    cudaLaunchConfig_t config = launch_config(T::kBlocks);
+    harness::check(cudaOccupancyMaxActiveClusters(&clusters, hopper_twin<Config>, &config),
+                   "ask how many clusters the device has room for");
+    if (options.blocks > 0) clusters = std::min(clusters, options.blocks / T::kBlocks);
+    const int tiles = problem_.cluster_rows() * problem_.cluster_columns();
+    problem_.whole_tiles = tiles;
+    const int last_round = tiles % clusters;
+    const int pieces = last_round == 0 ? 1 : std::min({clusters / last_round, kMostPieces, problem_.k_groups() / 4});
+    if (Config::cuts_tiles && pieces > 1) {
+      problem_.whole_tiles = tiles - last_round;
+      problem_.pieces = pieces;
+      const int used = problem_.whole_tiles > 0 ? clusters : last_round * problem_.pieces;
+      blocks_ = used * T::kBlocks;
+      const size_t partial = sizeof(float) * Config::tile_m * Config::tile_n * blocks_;
+      const size_t delivered = sizeof(uint32_t) * T::kWarps * blocks_;
+      workspace_ = std::make_shared<harness::DeviceBuffer<unsigned char>>(partial + delivered, "partial sums");
+      problem_.partial = reinterpret_cast<float4*>(workspace_->data());
+      problem_.delivered = reinterpret_cast<uint32_t*>(workspace_->data() + partial);
+      harness::check(cudaMemset(problem_.delivered, 0, delivered), "clear the deliveries");
+      return;
+    }
+    // No more clusters than it takes to have as few rounds: those that would stay idle at the end leave their power to
+    // the others.
+    const int rounds = TwinProblem<Config>::ceil_div(tiles, clusters);
+    blocks_ = TwinProblem<Config>::ceil_div(tiles, rounds) * T::kBlocks;
+  }
+
+  /// Starts the kernel. Throws CudaError when that fails.
+  void operator()(cudaStream_t stream = nullptr) {
+    cudaLaunchConfig_t config = launch_config(blocks_);
+    config.stream = stream;
+    harness::check(cudaLaunchKernelEx(&config, hopper_twin<Config>, problem_), "launch the kernel");
+  }
+
+  /// Blocks that it starts.
+  int blocks() const { return blocks_; }
+
+ private:
+  cudaLaunchConfig_t launch_config(int blocks) {
+    attributes_[0].id = cudaLaunchAttributeClusterDimension;
+    attributes_[0].val.clusterDim = {T::kBlocks, 1, 1};
+    attributes_[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes_[1].val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(blocks);
+    config.blockDim = dim3(kTwinThreads);
+    config.dynamicSmemBytes = sizeof(typename T::Shared);
+    config.attrs = attributes_;
+    config.numAttrs = dependent_launch_ ? 2 : 1;
+    return config;
+  }
+
+  static constexpr int kMostPieces = 4;  // more would wait longer for each other than they save
+
+  TwinProblem<Config> problem_;
+  std::shared_ptr<harness::DeviceBuffer<unsigned char>> workspace_;  // copies of this launch must not run at once
+  cudaLaunchAttribute attributes_[2];
+  bool dependent_launch_;
+  int blocks_ = 0;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,192 @@
+// Instructions of sm_90a that `cuda::ptx` of CUDA 13.0 does not wrap: the tensor core of Hopper, and the registers that
+// warpgroups pass on to each other. All other PTX comes from there, or from stagecraft/ptx.hpp.
+#pragma once
+
+#include <cstdint>
+
+namespace stagecraft::ptx {
+
+// An instruction of N columns names the N / 2 accumulator registers of a thread one by one, so macros list them.
+#define STAGECRAFT_REGISTERS_32                                            \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define STAGECRAFT_REGISTERS_64                                                      \
+  STAGECRAFT_REGISTERS_32                                                            \
+  ", "                                                                               \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define STAGECRAFT_REGISTERS_96                                                      \
+  STAGECRAFT_REGISTERS_64                                                            \
+  ", "                                                                               \
+  "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, " \
+  "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define STAGECRAFT_REGISTERS_128                                                                 \
+  STAGECRAFT_REGISTERS_96                                                                        \
+  ", "                                                                                           \
+  "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, " \
+  "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
+#define STAGECRAFT_SUMS_8(i)                                                                                  \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), \
+      "+f"(d[i + 7])
+#define STAGECRAFT_SUMS_32(i) \
+  STAGECRAFT_SUMS_8(i), STAGECRAFT_SUMS_8(i + 8), STAGECRAFT_SUMS_8(i + 16), STAGECRAFT_SUMS_8(i + 24)
+#define STAGECRAFT_SUMS_64(i) STAGECRAFT_SUMS_32(i), STAGECRAFT_SUMS_32(i + 32)
+#define STAGECRAFT_SUMS_96(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_32(i + 64)
+#define STAGECRAFT_SUMS_128(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_64(i + 64)
+
+/// One matrix multiply-add of 64 x N x 16 bf16 elements, D = A * B (+ D), asynchronously.
+///
+/// Called by all four warps of a warpgroup. Until a `wgmma_wait_group` that covers it, D must not be touched and the
+/// operands must not change.
+/// @param d           the calling thread's N / 2 sums: sum 4i + 2j + h is in row lane / 4 + 8j of the warp's 16, in
+///                    column 8i + 2 (lane % 4) + h.
+/// @param a, b        descriptors of K-major operands in shared memory.
+/// @param accumulate  false: D is overwritten, whatever it held.
+/// Source: PTX ISA, "wgmma.mma_async".
+template <int N>
+struct WgmmaBf16;
+#define STAGECRAFT_WGMMA(N, COUNT, A, B, ACCUMULATE)                                                           \
+  template <>                                                                                                  \
+  struct WgmmaBf16<N> {                                                                                        \
+    static __device__ __forceinline__ void issue(float (&d)[COUNT], uint64_t a, uint64_t b, bool accumulate) { \
+      asm volatile(                                                                                            \
+          "{\n\t"                                                                                              \
+          ".reg .pred accumulate;\n\t"                                                                         \
+          "setp.ne.b32 accumulate, " ACCUMULATE                                                                \
+          ", 0;\n\t"                                                                                           \
+          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" STAGECRAFT_REGISTERS_##COUNT            \
+          "}, " A ", " B                                                                                       \
+          ", accumulate, 1, 1, 0, 0;\n\t"                                                                      \
+          "}"                                                                                                  \
+          : STAGECRAFT_SUMS_##COUNT(0)                                                                         \
+          : "l"(a), "l"(b), "r"(int32_t{accumulate})                                                           \
+          : "memory");                                                                                         \
+    }                                                                                                          \
+    template <int Pending>                                                                                     \
+    static __device__ __forceinline__ void wait(float (&d)[COUNT]) {                                           \
+      asm volatile("wgmma.wait_group.sync.aligned %" #COUNT ";"                                                \
+                   : STAGECRAFT_SUMS_##COUNT(0)                                                                \
+                   : "n"(Pending)                                                                              \
+                   : "memory");                                                                                \
+    }                                                                                                          \
+  };
+STAGECRAFT_WGMMA(64, 32, "%32", "%33", "%34")
+STAGECRAFT_WGMMA(128, 64, "%64", "%65", "%66")
+STAGECRAFT_WGMMA(192, 96, "%96", "%97", "%98")
+STAGECRAFT_WGMMA(256, 128, "%128", "%129", "%130")
+#undef STAGECRAFT_WGMMA
+#undef STAGECRAFT_SUMS_8
+#undef STAGECRAFT_SUMS_32
+#undef STAGECRAFT_SUMS_64
+#undef STAGECRAFT_SUMS_96
+#undef STAGECRAFT_SUMS_128
+#undef STAGECRAFT_REGISTERS_32
+#undef STAGECRAFT_REGISTERS_64
+#undef STAGECRAFT_REGISTERS_96
+#undef STAGECRAFT_REGISTERS_128
+
+/// Orders what a thread did with its accumulator registers before the multiply-adds that follow.
+///
+/// Called by all four warps of a warpgroup, before the first multiply-add on registers that anything else has touched.
+/// Source: PTX ISA, "wgmma.fence".
+__device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+
+/// Makes a group of the multiply-adds that the warpgroup has issued since the last one. Called by all four warps.
+/// Source: PTX ISA, "wgmma.commit_group".
+__device__ __forceinline__ void wgmma_commit_group() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+
+/// Waits until no more than the newest `Pending` groups of the warpgroup are still being computed: the operands of all
+/// others have been read. Their sums may be read after the form that takes them.
+/// Source: PTX ISA, "wgmma.wait_group".
+template <int Pending>
+__device__ __forceinline__ void wgmma_wait_group() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(Pending) : "memory");
+}
+
+/// Reduces the registers of each of the calling warpgroup's threads to `Count`, so that others can have them.
+///
+/// Called by all four warps, in a kernel with `__launch_bounds__`. Source: PTX ISA, "setmaxnreg" (.dec).
+template <int Count>
+__device__ __forceinline__ void release_registers() {
+  static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
+                "release_registers: Count must be a multiple of 8 from 24 to 256");
+  asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(Count));
+}
+
+/// Waits until the block has registers for `Count` for each of the calling warpgroup's threads, and takes them.
+///
+/// Called by all four warps. Source: PTX ISA, "setmaxnreg" (.inc).
+template <int Count>
+__device__ __forceinline__ void take_registers() {
+  static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
+                "take_registers: Count must be a multiple of 8 from 24 to 256");
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
+}
+
+/// Stores four matrices of 8 x 8 elements of 16 bits, whose row lane / 4 a thread holds in columns 2 (lane % 4) and the
+/// next, in shared memory.
+///
+/// Called by a whole warp.
+/// @param row      in shared memory, 16-byte aligned: of lane 8i + j, where row j of matrix i goes.
+/// @param matrix0  to matrix3: the thread's two elements of each, lower column in the lower half.
+/// Source: PTX ISA, "stmatrix".
+__device__ __forceinline__ void store_matrices(uint32_t row, uint32_t matrix0, uint32_t matrix1, uint32_t matrix2,
+                                               uint32_t matrix3) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(row), "r"(matrix0), "r"(matrix1), "r"(matrix2), "r"(matrix3)
+               : "memory");
+}
+
+/// Counts one arrival on the same barrier of another block of the cluster, or of the own one, without a fence for the
+/// cluster: for threads that say that they have read something, and have written nothing that the other block reads.
+///
+/// `arrive_at_block` releases for the cluster, which on an H200 contains a fence of about 300 cycles; where a warpgroup
+/// does that for each k-tile, products took 1.35 times as long. CUTLASS arrives so too (cutlass/arch/barrier.h).
+/// Source: PTX ISA, "mapa", "mbarrier.arrive" (`.shared::cluster`; neither `.sem` nor `.scope`: release, block).
+__device__ __forceinline__ void arrive_in_cluster(uint64_t* barrier, uint32_t rank) {
+  asm volatile(
+      "{\n\t"
+      ".reg .b32 there;\n\t"
+      "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+      "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t"
+      "}"
+      :
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))), "r"(rank)
+      : "memory");
+}
+
+/// How long L2 keeps what a copy brings, as the word that `.L2::cache_hint` takes.
+/// Source: CUTLASS, cute/arch/copy_sm90_desc.hpp (TMA::CacheHintSm90).
+enum class CacheHint : uint64_t {
+  evict_normal = 0x1000000000000000,
+  evict_first = 0x12f0000000000000,
+  evict_last = 0x14f0000000000000,
+};
+
+/// Asks for a box of a matrix, for all `blocks` (a mask) of the cluster. Called by one thread.
+/// Source: PTX ISA, "cp.async.bulk.tensor" (`.multicast::cluster`, `.L2::cache_hint`).
+__device__ __forceinline__ void copy_box(void* to, const void* map, int32_t column, int32_t row, uint64_t* barrier,
+                                         uint16_t blocks, CacheHint hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+      ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5, %6;"
+      :
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(map), "r"(column), "r"(row),
+        "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))), "h"(blocks), "l"(static_cast<uint64_t>(hint))
+      : "memory");
+}
+
+/// The same for the own block.
+__device__ __forceinline__ void copy_box(void* to, const void* map, int32_t column, int32_t row, uint64_t* barrier,
+                                         CacheHint hint) {
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], "
+      "[%1, {%2, %3}], [%4], %5;"
+      :
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(map), "r"(column), "r"(row),
+        "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))), "l"(static_cast<uint64_t>(hint))
+      : "memory");
+}
+
+}  // namespace stagecraft::ptx

@@ -1,0 +1,104 @@
+// Products by the kernel of this folder against a reference in double: every configuration that the benchmark measures,
+// with few blocks, so that each goes through several tiles.
+#include <cuda_bf16.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "harness/comparison.hpp"
+#include "harness/device.hpp"
+#include "harness/device_buffer.hpp"
+#include "harness/kernel_run.hpp"
+#include "harness/random.hpp"
+#include "harness/reference_product.hpp"
+#include "launch.cuh"
+
+namespace stagecraft {
+namespace {
+
+using namespace harness;
+
+struct ThreeStages : TwinDefaults {
+  static constexpr int stages = 3;
+  static constexpr int slabs = 4;
+};
+struct AlongN : TwinDefaults {
+  static constexpr int cluster_m = 1;
+  static constexpr int cluster_n = 2;
+};
+struct OfFour : TwinDefaults {
+  static constexpr int cluster_m = 2;
+  static constexpr int cluster_n = 2;
+};
+struct StoredByThreads : TwinDefaults {
+  static constexpr bool by_copy_engine = false;
+};
+struct GroupsOfTwo : TwinDefaults {
+  static constexpr int tile_n = 64;
+  static constexpr int stages = 4;
+  static constexpr int k_group = 2;
+  static constexpr int slabs = 1;
+  static constexpr int cluster_m = 1;
+  static constexpr int cluster_n = 2;
+};
+struct TwoBands : TwinDefaults {
+  static constexpr int tile_m = 256;
+  static constexpr int tile_n = 128;
+};
+
+struct Cut : TwinDefaults {
+  static constexpr bool cuts_tiles = true;
+};
+struct Large : TwinDefaults {
+  static constexpr int tile_m = 256;
+  static constexpr int tile_n = 192;
+  static constexpr int stages = 3;
+  static constexpr int slabs = 3;
+  static constexpr int cluster_m = 1;
+  static constexpr int cluster_n = 2;
+};
+
+struct Size {
+  int64_t m, n, k;
+};
+
+/// Multiplies random matrices on at most `blocks` blocks, `rounds` times, and checks every element each time.
+template <typename Config>
+void expect_product(const Size& size, int blocks, uint64_t seed, int rounds = 1) {
+  if (current_device().major != 9) GTEST_SKIP() << "wgmma needs Hopper: set STAGECRAFT_DEVICE=h200";
+  const auto [m, n, k] = size;
+  const auto a = random_values<__nv_bfloat16>(m * k, seed), b = random_values<__nv_bfloat16>(n * k, ~seed);
+  const DeviceBuffer<__nv_bfloat16> device_a(a, "A"), device_b(b, "B");
+  DeviceBuffer<__nv_bfloat16> c(m * n, "C");
+  TwinLaunch<Config> launch(device_a.data(), device_b.data(), c.data(), m, n, k, {.band = 2, .blocks = blocks});
+  const std::vector<double> reference = reference_product<__nv_bfloat16>(a, b, m, n, k);
+  for (int round = 0; round < rounds; ++round) {
+    c.poison();
+    launch();
+    finish_kernel("hopper_twin");
+    const Comparison found =
+        compare<__nv_bfloat16>(c.to_host(), reference, ProductTolerance{.k = static_cast<size_t>(k)});
+    EXPECT_EQ(found.wrong, 0u) << "the worst is C[" << found.worst / n << "][" << found.worst % n << "], "
+                               << found.worst_excess << " times its tolerance off; seed " << seed;
+  }
+}
+
+TEST(HopperTwinTest, OneTile) { expect_product<TwinDefaults>({256, 256, 64}, 2, 1); }
+TEST(HopperTwinTest, MoreTilesThanBlocks) { expect_product<TwinDefaults>({1024, 512, 320}, 4, 2); }
+TEST(HopperTwinTest, HangsOverEveryEdge) { expect_product<TwinDefaults>({300, 264, 200}, 2, 3); }
+TEST(HopperTwinTest, OneElement) { expect_product<TwinDefaults>({1, 8, 8}, 2, 4); }
+TEST(HopperTwinTest, ThreeStages) { expect_product<ThreeStages>({512, 512, 320}, 2, 5); }
+TEST(HopperTwinTest, ClustersAlongN) { expect_product<AlongN>({300, 1024, 320}, 4, 6); }
+TEST(HopperTwinTest, ClustersOfFour) { expect_product<OfFour>({512, 1024, 320}, 4, 7); }
+TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) { expect_product<StoredByThreads>({511, 509, 200}, 2, 8); }
+TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<GroupsOfTwo>({128, 512, 832}, 4, 9); }
+TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<TwoBands>({600, 512, 320}, 4, 10); }
+TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<TwinDefaults>({1024, 512, 128}, 2, 11); }
+TEST(HopperTwinTest, OneAfterTheOther) { expect_product<TwinDefaults>({512, 512, 192}, 2, 12, 3); }
+TEST(HopperTwinTest, LastRoundCutInTwo) { expect_product<Cut>({1280, 256, 832}, 8, 13, 2); }
+TEST(HopperTwinTest, FewTilesCutInFour) { expect_product<Cut>({128, 256, 2048}, 8, 14, 2); }
+TEST(HopperTwinTest, PiecesWithoutWork) { expect_product<Cut>({100, 200, 64}, 8, 15); }
+TEST(HopperTwinTest, LargeTiles) { expect_product<Large>({600, 504, 576}, 4, 16, 2); }
+
+}  // namespace
+}  // namespace stagecraft
