@@ -24,6 +24,14 @@ extern "C" __device__ void InputConsumerStage_is_used_after_release(int acquired
 
 namespace stagecraft {
 
+namespace detail {
+
+/// A tensor map, or one matrix of a batch, by which tiles of type `T` are copied in so many slices.
+template <typename Map, typename T, int Slices>
+concept maps_slices = std::is_same_v<typename Map::tile_type, T> && Map::slices == Slices;
+
+}  // namespace detail
+
 /// The group stage that the calling thread fills now: free since the handle was acquired, and the thread's until
 /// `release()`.
 ///
@@ -80,7 +88,7 @@ class InputProducerStage {
   template <L2Hint Hint = L2Hint::none, typename Map>
   __device__ __forceinline__ void load_a(const Map& map, int row, int column, int k = 0) const {
     static_assert(
-        std::is_same_v<Map, TileMap<typename Payload::ATile, Cluster::blocks_sharing_a>>,
+        detail::maps_slices<Map, typename Payload::ATile, Cluster::blocks_sharing_a>,
         "load_a: the tensor map must be one of make_tile_map<Payload::ATile, Cluster::blocks_sharing_a>(): of "
         "this tile's type, in one slice for each block that shares it");
     const uint32_t rank = rank_in_cluster();
@@ -96,7 +104,7 @@ class InputProducerStage {
   template <L2Hint Hint = L2Hint::none, typename Map>
   __device__ __forceinline__ void load_b(const Map& map, int row, int column, int k = 0) const {
     static_assert(
-        std::is_same_v<Map, TileMap<typename Payload::BTile, Cluster::blocks_sharing_b>>,
+        detail::maps_slices<Map, typename Payload::BTile, Cluster::blocks_sharing_b>,
         "load_b: the tensor map must be one of make_tile_map<Payload::BTile, Cluster::blocks_sharing_b>(): of "
         "this tile's type, in one slice for each block that shares it");
     const uint32_t rank = rank_in_cluster();
