@@ -158,9 +158,9 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.stderr, "")
         self.assertLess(elapsed, 1.0)
 
-    def test_gemm_refuses_a_k_that_is_no_multiple_of_8(self):
+    def test_gemm_refuses_a_pitch_that_is_no_multiple_of_8(self):
         self.skip_unless_set_up_by_the_command()
-        done = stagecraft("gemm", "--k", "7", **self.settings)
+        done = stagecraft("gemm", "--k", "7", "--lda", "7", **self.settings)
         self.assertEqual(done.returncode, 2)
         self.assertIn("multiple of 8", done.stderr)
 
@@ -168,7 +168,7 @@ class CommandTest(TemporaryFolderTest):
         self.skip_unless_set_up_by_the_command()
         done = stagecraft("gemm", "--type", "f64", **self.settings)
         self.assertEqual(done.returncode, 2)
-        self.assertIn('--type = "f64" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2.', done.stderr)
+        self.assertIn('--type = "f64" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2, and ', done.stderr)
 
     def test_gemm_refuses_an_unknown_option(self):
         self.skip_unless_set_up_by_the_command()

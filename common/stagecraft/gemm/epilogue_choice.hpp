@@ -1,0 +1,177 @@
+// The epilogue of a GEMM kernel: the operations that its configuration compiles in, in their order. A launch says which
+// of them it uses; one that it leaves out costs a uniform branch.
+#pragma once
+
+#include <cstdint>
+
+#include "stagecraft/epilogue.hpp"
+#include "stagecraft/epilogue_input.hpp"
+#include "stagecraft/epilogue_operations.hpp"
+#include "stagecraft/gemm/activation.hpp"
+#include "stagecraft/gemm/types.hpp"
+
+namespace stagecraft {
+
+/// What a launch asks of the epilogue:
+/// D = scale * activation(row_scale * column_scale * alpha * A * B + beta * C + bias).
+struct EpilogueArguments {
+  float alpha = 1;
+  float beta = 0;
+  float scale = 1;
+  EpilogueVector<float> row_scales{};     ///< no entries: none
+  EpilogueVector<float> column_scales{};  ///< no entries: none
+  EpilogueVector<float> bias{};           ///< for each column of the sums; no entries: none
+  GemmActivation activation = GemmActivation::none;
+  float* absolute_maximum = nullptr;  ///< of what the activation gives; null: not asked for
+  bool has_second_output = false;     ///< what goes into the activation is stored, too
+};
+
+namespace detail {
+
+/// An operation with a vector, if the launch has one.
+template <typename Operation>
+struct IfGiven {
+  Operation operation;
+  template <int Count>
+  __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
+    if (operation.vector.entries != nullptr) operation(values, place);
+  }
+};
+template <typename Operation>
+IfGiven(Operation) -> IfGiven<Operation>;
+
+/// The activation that the launch names.
+struct Activate {
+  GemmActivation activation;
+  template <int Count>
+  __device__ __forceinline__ void operator()(float (&values)[Count], const RowPlace& place) const {
+    switch (activation) {
+      case GemmActivation::relu: return Relu{}(values, place);
+      case GemmActivation::gelu: return Gelu{}(values, place);
+      case GemmActivation::gelu_tanh: return GeluTanh{}(values, place);
+      case GemmActivation::silu: return Silu{}(values, place);
+      default: return;
+    }
+  }
+};
+
+/// The absolute maximum, if the launch asks for it.
+class MeasureIfAsked {
+ public:
+  __device__ __forceinline__ explicit MeasureIfAsked(float* maximum)
+      : measure_(maximum), is_asked_(maximum != nullptr) {}
+  template <int Count>
+  __device__ __forceinline__ void operator()(const float (&values)[Count], const RowPlace& place) {
+    if (is_asked_) measure_(values, place);
+  }
+  __device__ __forceinline__ void end_tile() {
+    if (is_asked_) measure_.end_tile();
+  }
+
+ private:
+  AbsoluteMaximum measure_;
+  bool is_asked_;
+};
+
+/// The second output, if the launch asks for it.
+template <typename SecondOutput>
+class StoreIfAsked {
+ public:
+  __device__ __forceinline__ StoreIfAsked(const SecondOutput& output, bool is_asked)
+      : output_(output), is_asked_(is_asked) {}
+
+  class Slice {
+   public:
+    __device__ __forceinline__ Slice(typename SecondOutput::Slice slice, bool is_asked)
+        : slice_(slice), is_asked_(is_asked) {}
+    template <int Count>
+    __device__ __forceinline__ void operator()(const float (&values)[Count], const RowPlace& place) const {
+      if (is_asked_) slice_(values, place);
+    }
+    __device__ __forceinline__ void store() const {
+      if (is_asked_) slice_.store();
+    }
+
+   private:
+    typename SecondOutput::Slice slice_;
+    bool is_asked_;
+  };
+  __device__ __forceinline__ Slice slice(const SlicePlace& place) { return Slice(output_.slice(place), is_asked_); }
+
+ private:
+  SecondOutput output_;
+  bool is_asked_;
+};
+
+/// beta * C, where it is compiled in.
+template <typename Types, typename CInput>
+__device__ __forceinline__ auto add_c(CInput& input, float beta) {
+  if constexpr (Types::config.adds_c) {
+    return AddInput<CInput>(input, beta);
+  } else {
+    return Epilogue<>{};
+  }
+}
+
+}  // namespace detail
+
+/// The calling thread's end of the ring that brings C; nothing where none is compiled in.
+template <typename Types>
+__device__ __forceinline__ auto make_c_input(typename Types::CInput::BarrierArray& barriers,
+                                             typename Types::EpilogueStorage& storage) {
+  if constexpr (Types::config.adds_c) {
+    return typename Types::CInput{barriers, storage.c};
+  } else {
+    return detail::Absent{};
+  }
+}
+
+/// Frees the slices of C that were brought for a tile, unused: another block finishes it. Called by each whole
+/// converged warp of the epilogue.
+template <typename Types, typename CInput>
+__device__ __forceinline__ void discard_c(CInput& input) {
+  if constexpr (Types::config.adds_c) {
+#pragma unroll 1
+    for (int slice = 0; slice < CInput::Slices::count; ++slice) {
+      auto stage = input.consume();
+      __syncwarp();
+      if (lane_index() == 0) stage.arrive();
+    }
+  }
+}
+
+/// The epilogue of a kernel. Made by each thread of the epilogue's warps, whole converged warps.
+/// @param problem   the kernel's parameter, a GemmParameters.
+/// @param storage   the epilogue's shared memory.
+/// @param c_input   the thread's own end of the ring that brings C; anything where none is compiled in.
+template <typename Types, typename Parameters, typename CInput>
+__device__ __forceinline__ auto make_epilogue(const Parameters& problem, typename Types::EpilogueStorage& storage,
+                                              CInput& c_input) {
+  const EpilogueArguments& arguments = problem.epilogue;
+  if constexpr (Types::config.epilogue == GemmEpilogue::plain) {
+    return Epilogue{Multiply{arguments.alpha}};
+  } else if constexpr (Types::config.epilogue == GemmEpilogue::full) {
+    using SecondOutput = typename Types::SecondOutput;
+    return Epilogue{Multiply{arguments.alpha},
+                    detail::IfGiven{MultiplyPerRow<float>{arguments.row_scales}},
+                    detail::IfGiven{MultiplyPerColumn<float>{arguments.column_scales}},
+                    detail::add_c<Types>(c_input, arguments.beta),
+                    detail::IfGiven{AddPerColumn<float>{arguments.bias}},
+                    detail::StoreIfAsked<SecondOutput>{SecondOutput{storage.second, problem.second_map},
+                                                       arguments.has_second_output},
+                    detail::Activate{arguments.activation},
+                    detail::MeasureIfAsked{arguments.absolute_maximum},
+                    Multiply{arguments.scale}};
+  } else {
+    return Epilogue{Multiply{arguments.alpha},
+                    detail::IfGiven{MultiplyPerRow<float>{arguments.row_scales}},
+                    detail::IfGiven{MultiplyPerColumn<float>{arguments.column_scales}},
+                    detail::add_c<Types>(c_input, arguments.beta),
+                    detail::IfGiven{AddPerColumn<float>{arguments.bias}},
+                    GatedSilu{},
+                    detail::MeasureIfAsked{arguments.absolute_maximum},
+                    Multiply{arguments.scale}};
+  }
+}
+
+}  // namespace stagecraft

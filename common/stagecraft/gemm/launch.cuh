@@ -1,0 +1,207 @@
+// How the host starts a GEMM kernel, and tables of kernels made from lists of configurations.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "stagecraft/gemm/kernel.cuh"
+#include "stagecraft/gemm/kernel_table.hpp"
+#include "stagecraft/launch.hpp"
+
+namespace stagecraft {
+
+namespace detail {
+
+/// The tensor map of an operand with `rows` along M or N.
+template <typename T, int Slices>
+OperandBatch<T, Slices> operand_map(const GemmOperand& operand, const void* address, int64_t rows, int64_t k,
+                                    int64_t batches) {
+  const auto bytes = [&](int64_t elements) { return static_cast<uint64_t>(elements) * T::bits / 8; };
+  return make_operand_batch<T, Slices>(static_cast<const matrix_element<typename T::element_type>*>(address), rows, k,
+                                       bytes(operand.pitch), batches, bytes(operand.batch_stride));
+}
+
+/// The tensor map of a matrix of D's shape, if one is wanted.
+template <typename Map>
+Map result_map(bool is_wanted, const GemmDestination& matrix, const void* address, int64_t rows, int64_t columns,
+               int64_t batches) {
+  if constexpr (std::is_same_v<Map, Absent>) {
+    return {};
+  } else {
+    using T = typename Map::tile_type;
+    if (!is_wanted) return {};
+    const auto bytes = [&](int64_t elements) { return static_cast<uint64_t>(elements) * T::bits / 8; };
+    return make_batched_tile_map<T>(static_cast<const typename T::element_type*>(address), rows, columns,
+                                    bytes(matrix.pitch), batches, bytes(matrix.batch_stride));
+  }
+}
+
+/// The tensor maps of scale factors, where the operands have them.
+template <typename Types>
+auto scale_factor_maps(const GemmLaunch& launch) {
+  if constexpr (Types::is_scaled) {
+    using Scale = typename Types::SfaTile::element_type;
+    const auto padded = [](int64_t size, int64_t multiple) { return (size + multiple - 1) / multiple * multiple; };
+    const GemmProblem& problem = launch.problem;
+    const int64_t m = padded(problem.m, 128), n = padded(problem.n, 128);
+    const int64_t blocks = padded((problem.k + Types::scale_block - 1) / Types::scale_block, 4);
+    return ScaleFactorMaps<Types>{
+        .a = make_tile_map<typename Types::SfaTile>(static_cast<const Scale*>(launch.arguments.a_scale_factors),
+                                                    m * problem.batches, blocks),
+        .b = make_tile_map<typename Types::SfbTile>(static_cast<const Scale*>(launch.arguments.b_scale_factors),
+                                                    n * problem.batches, blocks),
+        .rows_of_a = static_cast<int>(m),
+        .rows_of_b = static_cast<int>(n)};
+  } else {
+    return Absent{};
+  }
+}
+
+/// The tiles of a launch, and how they are divided.
+template <typename Types>
+typename Types::Tiles tiles_of(const GemmLaunch& launch) {
+  constexpr GemmConfig kConfig = Types::config;
+  const auto count = [](int64_t extent, int tile) { return static_cast<uint32_t>((extent + tile - 1) / tile); };
+  const GemmProblem& problem = launch.problem;
+  const ProductTiles product{.rows = count(problem.m, Types::block_m),
+                             .columns = count(problem.n, kConfig.tile_n),
+                             .k_tiles = count(problem.k, Types::tile_k),
+                             .batches = static_cast<uint32_t>(problem.batches)};
+  if constexpr (kConfig.groups) {
+    return typename Types::Tiles{launch.groups, product.columns, product.k_tiles};
+  } else if constexpr (kConfig.divides_k) {
+    using Cluster = typename Types::Cluster;
+    if (launch.stream_k) return typename Types::Tiles{StreamK<Cluster>{product, launch.clusters, launch.raster}};
+    return typename Types::Tiles{SplitK<Cluster>{product, launch.splits, launch.raster}};
+  } else {
+    return typename Types::Tiles{product, launch.raster};
+  }
+}
+
+/// The kernel's parameter, except the workspace. Throws TensorMapError.
+///
+/// Every map is made in its place: g++ 12 does not align a temporary object that is then assigned.
+template <typename Types>
+GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
+  using Parameters = GemmParameters<Types>;
+  using Cluster = typename Types::Cluster;
+  const auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = launch.problem;
+  // Contiguous groups share one matrix of A and of D.
+  const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
+  const GemmArguments& arguments = launch.arguments;
+  const int64_t columns = n / Types::columns_per_result;
+  return {
+      .a = operand_map<typename Types::ATile, Cluster::blocks_sharing_a>(a, arguments.a, m, k, batches_of_a),
+      .b = operand_map<typename Types::BTile, Cluster::blocks_sharing_b>(b, arguments.b, n, k, batches),
+      .scale_factors = scale_factor_maps<Types>(launch),
+      .d_map = result_map<typename Parameters::DMap>(launch.has_d_map, d, arguments.d, m, columns, batches),
+      .second_map =
+          result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n, batches),
+      .c_map = result_map<typename Parameters::CMap>(fusion.c, c, arguments.c, m, n, batches),
+      .d = static_cast<typename Types::DElement*>(arguments.d),
+      .d_pitch = d.pitch,
+      .d_batch_stride = d.batch_stride,
+      .has_d_map = launch.has_d_map,
+      .m = static_cast<int>(m),
+      .n = static_cast<int>(n),
+      .tiles = tiles_of<Types>(launch),
+      .workspace = {},
+      .epilogue = {.alpha = arguments.alpha,
+                   .beta = arguments.beta,
+                   .scale = arguments.scale,
+                   .row_scales = {fusion.row_scales ? arguments.row_scales : nullptr, m},
+                   .column_scales = {fusion.column_scales ? arguments.column_scales : nullptr, n},
+                   .bias = {fusion.bias ? arguments.bias : nullptr, n},
+                   .activation = fusion.activation,
+                   .absolute_maximum = fusion.absolute_maximum ? arguments.absolute_maximum : nullptr,
+                   .has_second_output = fusion.second_output},
+  };
+}
+
+/// Starts a kernel.
+template <typename Types>
+cudaError_t start(GemmParameters<Types>& parameters, const GemmLaunch& launch) {
+  using Cluster = typename Types::Cluster;
+  if constexpr (Types::config.divides_k) {
+    const size_t counter_bytes = parameters.tiles.counters() * sizeof(uint32_t);
+    auto* const bytes = static_cast<unsigned char*>(launch.workspace);
+    parameters.workspace = {
+        .sums = reinterpret_cast<float*>(bytes),
+        .counters = reinterpret_cast<uint32_t*>(bytes + sizeof(float) * Types::slot_floats * parameters.tiles.slots())};
+    if (counter_bytes > 0) {
+      const cudaError_t error = cudaMemsetAsync(parameters.workspace.counters, 0, counter_bytes, launch.stream);
+      if (error != cudaSuccess) return error;
+    }
+  }
+  return launch_kernel(gemm_kernel<Types>,
+                       {.grid = Types::Scheduler::grid(parameters.tiles, launch.clusters),
+                        .block = kGemmThreads,
+                        .cluster = dim3(Cluster::rows, Cluster::columns),
+                        .dynamic_shared_bytes = sizeof(typename Types::Shared),
+                        .stream = launch.stream,
+                        .programmatic_dependent_launch = launch.dependent},
+                       parameters);
+}
+
+}  // namespace detail
+
+/// Starts one kernel. The problem has been checked; what the driver or the runtime still refuses is returned.
+template <GemmConfig Config>
+std::optional<GemmError> launch_gemm(const GemmLaunch& launch) {
+  using Types = GemmTypes<Config>;
+  try {
+    GemmParameters<Types> parameters = detail::parameters_of<Types>(launch);
+    const cudaError_t error = detail::start<Types>(parameters, launch);
+    if (error == cudaSuccess) return std::nullopt;
+    return GemmError{GemmFailure::launch_failed, std::string("cannot launch the kernel: ") + cudaGetErrorString(error)};
+  } catch (const TensorMapError& error) {
+    return GemmError{GemmFailure::bad_problem, error.what()};
+  }
+}
+
+/// Bytes of device memory through which the blocks of a launch add up pieces.
+template <GemmConfig Config>
+size_t gemm_workspace_bytes(const GemmLaunch& launch) {
+  using Types = GemmTypes<Config>;
+  const auto tiles = detail::tiles_of<Types>(launch);
+  return sizeof(float) * Types::slot_floats * tiles.slots() + sizeof(uint32_t) * tiles.counters();
+}
+
+/// Clusters of a kernel that the current device runs at the same time.
+template <GemmConfig Config>
+cudaError_t find_gemm_clusters(uint32_t& clusters) {
+  using Types = GemmTypes<Config>;
+  using Cluster = typename Types::Cluster;
+  return find_resident_clusters(gemm_kernel<Types>,
+                                {.block = kGemmThreads,
+                                 .cluster = dim3(Cluster::rows, Cluster::columns),
+                                 .dynamic_shared_bytes = sizeof(typename Types::Shared)},
+                                clusters);
+}
+
+/// What the host knows of a kernel.
+template <GemmConfig Config>
+constexpr GemmKernel gemm_kernel_entry() {
+  using Types = GemmTypes<Config>;
+  return {.config = Config,
+          .stages = Types::stages,
+          .shared_bytes = Types::shared_bytes,
+          .launch = &launch_gemm<Config>,
+          .workspace_bytes = &gemm_workspace_bytes<Config>,
+          .find_clusters = &find_gemm_clusters<Config>};
+}
+
+/// The kernels of a list of configurations, in the same order.
+/// @tparam Configs  a constexpr std::array of GemmConfig.
+template <const auto& Configs>
+std::span<const GemmKernel> kernels_of() {
+  static constexpr auto kKernels = []<size_t... I>(std::index_sequence<I...>) {
+    return std::array<GemmKernel, sizeof...(I)>{gemm_kernel_entry<Configs[I]>()...};
+  }
+  (std::make_index_sequence<Configs.size()>{});
+  return kKernels;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,409 @@
+#include "stagecraft/gemm/plan.hpp"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "stagecraft/gemm/chooser.hpp"
+#include "stagecraft/gemm/kernel_table.hpp"
+#include "stagecraft/gemm/kernels/tables.hpp"
+
+namespace stagecraft {
+namespace {
+
+using Failure = std::optional<GemmError>;
+
+GemmError bad_problem(std::string message) { return {GemmFailure::bad_problem, std::move(message)}; }
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Failure check_extent(const char* name, int64_t extent, int64_t largest) {
+  if (extent >= 1 && extent <= largest) return std::nullopt;
+  return bad_problem(std::string(name) + " = " + std::to_string(extent) + " is too " +
+                     (extent < 1 ? "small" : "large") + ". Legal are 1 to " + std::to_string(largest) + ".");
+}
+
+/// Fills in the strides of a matrix of `lines` lines of `contiguous` elements each, and checks them.
+/// @param multiple  elements that both strides must be a multiple of; 1 for a matrix that no tensor map describes.
+template <typename Matrix>
+Failure settle_strides(const char* name, Matrix& matrix, int64_t lines, int64_t contiguous, int64_t batches,
+                       int64_t multiple) {
+  const auto said = [&](const char* what, int64_t value, const std::string& problem) {
+    return bad_problem(std::string("the ") + what + " of " + name + ", " + std::to_string(value) + " " +
+                       name_of(matrix.type) + " elements, " + problem);
+  };
+  const std::string off_boundary = "is not a multiple of " + std::to_string(multiple) +
+                                   ": the next would start off a 16-byte boundary, which the tensor map cannot "
+                                   "address. Pad it to ";
+  const int64_t longest = (int64_t{1} << 40) / bits_of(matrix.type) * 8;
+  if (matrix.pitch == 0) matrix.pitch = contiguous;
+  if (matrix.pitch < contiguous) {
+    return said("pitch", matrix.pitch, "is less than the " + std::to_string(contiguous) + " of a line.");
+  }
+  if (matrix.pitch % multiple != 0) {
+    return said("pitch", matrix.pitch,
+                off_boundary + std::to_string(ceil_div(matrix.pitch, multiple) * multiple) + ".");
+  }
+  if (matrix.pitch >= longest) return said("pitch", matrix.pitch, "is too large: it must be less than 2^40 bytes.");
+  const int64_t span = (lines - 1) * matrix.pitch + contiguous;
+  if (matrix.batch_stride == 0) matrix.batch_stride = lines * matrix.pitch;
+  if (batches == 1) {
+    const int64_t words = 128 / bits_of(matrix.type);  // any stride will do, so that one is taken that a map can have
+    matrix.batch_stride = ceil_div(span, words) * words;
+    return std::nullopt;
+  }
+  if (matrix.batch_stride < span) {
+    return said("batch stride", matrix.batch_stride, "is less than the " + std::to_string(span) + " of a matrix.");
+  }
+  if (matrix.batch_stride % multiple != 0) {
+    return said("batch stride", matrix.batch_stride,
+                off_boundary + std::to_string(ceil_div(matrix.batch_stride, multiple) * multiple) + ".");
+  }
+  if (matrix.batch_stride >= longest) {
+    return said("batch stride", matrix.batch_stride, "is too large: it must be less than 2^40 bytes.");
+  }
+  return std::nullopt;
+}
+
+/// Groups are batches of B; of A and D too, if they are masked.
+Failure settle_groups(GemmProblem& problem) {
+  const GemmGroups& groups = problem.groups;
+  if (!groups.exist()) return std::nullopt;
+  if (groups.is_contiguous() && groups.masked > 0) return bad_problem("groups are either contiguous or masked.");
+  if (problem.batches != 1) return bad_problem("a problem has batches or groups, not both.");
+  const int64_t count = groups.is_contiguous() ? std::ssize(groups.rows) : groups.masked;
+  if (count > kMostGroups) {
+    return bad_problem("there are " + std::to_string(count) + " groups. Legal are 1 to " + std::to_string(kMostGroups) +
+                       ".");
+  }
+  int64_t all = 0;
+  for (const int64_t rows : groups.rows) {
+    if (rows < 0) return bad_problem("a group has " + std::to_string(rows) + " rows. Legal are 0 and more.");
+    all += rows;
+  }
+  if (groups.is_contiguous() && all != problem.m) {
+    return bad_problem("the groups have " + std::to_string(all) +
+                       " rows together, and M = " + std::to_string(problem.m) + ": they must add up to M.");
+  }
+  if (!problem.fusion.is_plain()) return bad_problem("groups have no epilogue but alpha.");
+  problem.batches = count;
+  return std::nullopt;
+}
+
+/// Checks everything but addresses, and fills in what was left out.
+Failure settle(GemmProblem& problem) {
+  auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = problem;
+  if (auto failure = settle_groups(problem)) return failure;
+  if (!can_multiply(a.type, b.type)) {
+    return bad_problem(std::string("A of ") + name_of(a.type) + " and B of " + name_of(b.type) +
+                       " cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4 and nvfp4, both the "
+                       "same, and e4m3 with e5m2.");
+  }
+  if (is_block_scaled(a.type) && (a.major != Major::k || b.major != Major::k)) {
+    return bad_problem(std::string("A and B of ") + name_of(a.type) +
+                       " must be contiguous along K: so are the blocks that share a scale factor.");
+  }
+  if (bits_of(a.type) == 4 && k % 2 != 0) {
+    return bad_problem("K = " + std::to_string(k) + " is odd, and two elements of 4 bits share a byte.");
+  }
+  if (!can_store(d.type)) {
+    return bad_problem(std::string("a result of ") + name_of(d.type) +
+                       " cannot be stored. Legal are f32, bf16, f16 and e4m3.");
+  }
+  for (const auto& failure : {check_extent("M", m, kLargestGemmExtent), check_extent("N", n, kLargestGemmExtent),
+                              check_extent("K", k, kLargestGemmExtent), check_extent("batches", batches, 65535)}) {
+    if (failure) return failure;
+  }
+  const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
+  if (auto failure = settle_strides("A", a, a.major == Major::k ? m : k, a.major == Major::k ? k : m, batches_of_a,
+                                    128 / bits_of(a.type))) {
+    return failure;
+  }
+  if (auto failure = settle_strides("B", b, b.major == Major::k ? n : k, b.major == Major::k ? k : n, batches,
+                                    128 / bits_of(b.type))) {
+    return failure;
+  }
+  const bool gated = fusion.activation == GemmActivation::gated_silu;
+  if (gated && n % 2 != 0) {
+    return bad_problem("N = " + std::to_string(n) + " is odd, and a gated activation makes one column of two.");
+  }
+  if (gated && fusion.second_output) {
+    return bad_problem("a second output with a gated activation is not supported: store D of a plain product.");
+  }
+  if (auto failure = settle_strides("D", d, m, gated ? n / 2 : n, batches_of_a, 1)) return failure;
+  c.type = second.type = companion_of(d.type);
+  if (fusion.c) {
+    if (auto failure = settle_strides("C", c, m, n, batches, 128 / bits_of(c.type))) return failure;
+  }
+  if (fusion.second_output) {
+    if (auto failure = settle_strides("the second output", second, m, n, batches, 128 / bits_of(second.type))) {
+      return failure;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Whether the copy engine can store a matrix: its rows and its batches begin on 16-byte boundaries, and it writes
+/// whole pieces of 16 bytes, also at the end of a row, where it would overwrite what is between the rows. (Measured on
+/// an H200; the manual does not say.) With a second output it may: GemmArguments says so.
+bool is_mappable(const GemmProblem& problem) {
+  const GemmDestination& d = problem.d;
+  const int64_t multiple = 128 / bits_of(d.type);
+  const bool gated = problem.fusion.activation == GemmActivation::gated_silu;
+  const bool ends_with_a_piece = (gated ? problem.n / 2 : problem.n) % multiple == 0;
+  return d.pitch % multiple == 0 && d.batch_stride % multiple == 0 &&
+         (ends_with_a_piece || problem.fusion.second_output);
+}
+
+/// The groups as a kernel takes them.
+GroupRows rows_of_groups(const GemmGroups& groups, int64_t m) {
+  GroupRows rows{.groups = static_cast<int>(groups.is_contiguous() ? std::ssize(groups.rows) : groups.masked),
+                 .most = static_cast<int>(m)};
+  int end = 0;
+  for (size_t i = 0; i < groups.rows.size(); ++i) rows.ends[i] = end += static_cast<int>(groups.rows[i]);
+  return rows;
+}
+
+Failure check_request(const GemmRequest& request) {
+  const auto refuse = [](const char* name, int value, const char* legal) {
+    return bad_problem(std::string(name) + " = " + std::to_string(value) + " is too small. Legal are " + legal);
+  };
+  if (request.blocks < 0) return refuse("blocks", request.blocks, "0, as many as run at once, and larger.");
+  if (request.split_k < 1) return refuse("split_k", request.split_k, "1, which divides nothing, and larger.");
+  if (request.split_k > 1 && request.stream_k) {
+    return bad_problem(
+        "split_k and stream_k exclude each other: the pieces of a tile are either equally many for each "
+        "tile, or equally long for each cluster.");
+  }
+  if (request.stream_k && request.schedule.value_or(GemmSchedule::persistent) == GemmSchedule::one_tile) {
+    return bad_problem(
+        "stream_k shares the work among the clusters that run at once: it needs a persistent schedule or "
+        "launch control.");
+  }
+  return std::nullopt;
+}
+
+Failure check_address(const char* name, const void* address, uintptr_t alignment) {
+  if (address == nullptr) return bad_problem(std::string("the address of ") + name + " is null.");
+  if (reinterpret_cast<uintptr_t>(address) % alignment == 0) return std::nullopt;
+  return bad_problem(std::string("the address of ") + name + " is not a multiple of " + std::to_string(alignment) +
+                     " bytes" + (alignment == 16 ? ", as the tensor map needs." : ", the size of an element."));
+}
+
+/// The multiprocessors of the current device, if it can run the kernels.
+GemmExpected<int> multiprocessors() {
+  int device = 0, major = 0, minor = 0, count = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  if (error == cudaSuccess) error = cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device);
+  if (error != cudaSuccess) {
+    return GemmError{GemmFailure::bad_device, std::string("there is no usable device: ") + cudaGetErrorString(error)};
+  }
+  if (major == 10) return count;
+  return GemmError{GemmFailure::bad_device,
+                   "the device has compute capability " + std::to_string(major) + "." + std::to_string(minor) +
+                       ", and only 10.x (B200, GB200, B300) has the tcgen05 instructions that the kernels need."};
+}
+
+}  // namespace
+
+std::span<const GemmKernel* const> shipped_gemms() {
+  static const std::vector<const GemmKernel*> kernels = [] {
+    std::vector<const GemmKernel*> all;
+    for (const auto& table :
+         {shipped::bf16_tiles_kernels(), shipped::bf16_schedules_kernels(), shipped::bf16_epilogues_kernels(),
+          shipped::f16_and_tf32_kernels(), shipped::fp8_kernels(), shipped::block_scaled_kernels()}) {
+      for (const GemmKernel& kernel : table) all.push_back(&kernel);
+    }
+    return all;
+  }();
+  return kernels;
+}
+
+GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmRequest& request) {
+  GemmProblem problem = wanted;
+  if (auto failure = settle(problem)) return *failure;
+  if (auto failure = check_request(request)) return *failure;
+  const GemmExpected<int> device = multiprocessors();
+  if (!device) return device.error();
+  const bool swaps = request.swap.value_or(false);
+  if (swaps) {
+    if (!problem.fusion.is_plain() || problem.groups.exist()) {
+      return bad_problem("where A and B are exchanged, there is no epilogue but alpha, and there are no groups.");
+    }
+    std::swap(problem.m, problem.n);
+    std::swap(problem.a, problem.b);
+  }
+
+  std::vector<GemmConfig> configs;
+  for (const GemmKernel* kernel : shipped_gemms()) configs.push_back(kernel->config);
+  const int blocks = request.blocks > 0 ? request.blocks : *device;
+  const GemmExpected<GemmChoice> choice = choose_kernel(configs, problem, request, blocks);
+  if (!choice) return choice.error();
+
+  GemmPlan plan;
+  plan.kernel_ = shipped_gemms()[choice->index];
+  plan.reasons_ = choice->reasons;
+  const GemmConfig& config = plan.config();
+  const int cluster_blocks = config.cluster_m * config.cluster_n;
+  const GemmEstimate found = estimate(config, problem, cluster_blocks);  // one cluster: as many rounds as units
+  const int64_t pieces = found.rounds * request.split_k;
+  if (pieces * cluster_blocks > INT32_MAX) {
+    return bad_problem("the result has " + std::to_string(pieces * cluster_blocks) + " tiles of " +
+                       std::to_string(config.tile_m / config.cta_group) + "x" + std::to_string(config.tile_n) +
+                       ", which an index of 32 bits cannot count. Compute it in parts.");
+  }
+  uint32_t resident = 0;
+  if (const cudaError_t error = plan.kernel_->find_clusters(resident); error != cudaSuccess || resident == 0) {
+    return GemmError{GemmFailure::bad_device,
+                     "the device cannot run " + describe(config) + ": " +
+                         (error != cudaSuccess ? cudaGetErrorString(error) : "no cluster of that size fits")};
+  }
+  const uint32_t most = request.blocks > 0 ? std::max(1, request.blocks / cluster_blocks) : INT32_MAX;
+  GemmLaunch launch{.problem = problem,
+                    .clusters = std::min(resident, most),
+                    .raster = request.raster,
+                    .splits = static_cast<uint32_t>(request.split_k),
+                    .stream_k = request.stream_k,
+                    .groups = rows_of_groups(problem.groups, problem.m),
+                    .has_d_map = is_mappable(problem) && !problem.groups.exist() && !swaps,
+                    .swaps = swaps,
+                    .dependent = request.dependent};
+  if (request.schedule == GemmSchedule::one_tile) launch.clusters = static_cast<uint32_t>(pieces);
+  plan.workspace_bytes_ = plan.kernel_->workspace_bytes(launch);
+  plan.launch_ = std::make_shared<const GemmLaunch>(launch);
+  return plan;
+}
+
+const GemmConfig& GemmPlan::config() const { return kernel_->config; }
+
+std::string GemmPlan::description() const {
+  std::string text = describe(config()) + "; " + std::to_string(kernel_->stages) + " stages, " +
+                     std::to_string(kernel_->shared_bytes / 1024) + " KiB of shared memory";
+  if (!config().launch_control) text += "; at most " + std::to_string(launch_->clusters) + " clusters";
+  if (!launch_->has_d_map && !launch_->problem.groups.exist() && !launch_->swaps)
+    text += "; D is stored row by row, because its rows do not begin and end on 16-byte boundaries";
+  if (workspace_bytes_ > 0) text += "; " + std::to_string(workspace_bytes_) + " bytes of workspace";
+  return text;
+}
+
+std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* workspace, size_t bytes,
+                                       cudaStream_t stream) const {
+  const GemmProblem& problem = launch_->problem;
+  const GemmFusion& fusion = problem.fusion;
+  if (auto failure = check_address("A", arguments.a, 16)) return failure;
+  if (auto failure = check_address("B", arguments.b, 16)) return failure;
+  if (is_block_scaled(problem.a.type)) {
+    if (auto failure = check_address("A's scale factors", arguments.a_scale_factors, 16)) return failure;
+    if (auto failure = check_address("B's scale factors", arguments.b_scale_factors, 16)) return failure;
+  }
+  if (auto failure = check_address("D", arguments.d, bits_of(problem.d.type) / 8)) return failure;
+  const std::tuple<bool, const char*, const void*, uintptr_t> optional[] = {
+      {fusion.c, "C", arguments.c, 16},
+      {fusion.second_output, "the second output", arguments.second, 16},
+      {fusion.bias, "the bias", arguments.bias, 4},
+      {fusion.row_scales, "the scales of the rows", arguments.row_scales, 4},
+      {fusion.column_scales, "the scales of the columns", arguments.column_scales, 4},
+      {fusion.absolute_maximum, "the absolute maximum", arguments.absolute_maximum, 4},
+  };
+  for (const auto& [is_used, name, address, alignment] : optional) {
+    if (!is_used) continue;
+    if (auto failure = check_address(name, address, alignment)) return failure;
+  }
+  const bool d_is_aligned = reinterpret_cast<uintptr_t>(arguments.d) % 16 == 0;
+  if (fusion.second_output && !(launch_->has_d_map && d_is_aligned)) {
+    return bad_problem(
+        "with a second output, D must begin on a 16-byte boundary, and so must its rows and its "
+        "batches: both are stored by the copy engine.");
+  }
+  if (bytes < workspace_bytes_) {
+    return GemmError{GemmFailure::bad_workspace, "the workspace has " + std::to_string(bytes) +
+                                                     " bytes, and the plan needs " + std::to_string(workspace_bytes_) +
+                                                     ": allocate plan.workspace_bytes()."};
+  }
+  if (workspace_bytes_ > 0) {
+    if (auto failure = check_address("the workspace", workspace, 16)) {
+      return GemmError{GemmFailure::bad_workspace, failure->message};
+    }
+  }
+  GemmLaunch launch = *launch_;
+  launch.arguments = arguments;
+  if (launch.swaps) {
+    std::swap(launch.arguments.a, launch.arguments.b);
+    std::swap(launch.arguments.a_scale_factors, launch.arguments.b_scale_factors);
+  }
+  if (problem.groups.masked > 0) {
+    if (auto failure = check_address("the rows of the groups", arguments.group_rows, 4)) return failure;
+    launch.groups.counts = arguments.group_rows;
+  }
+  if (!fusion.scale) launch.arguments.scale = 1;
+  launch.has_d_map = launch.has_d_map && d_is_aligned;
+  launch.workspace = workspace;
+  launch.stream = stream;
+  return kernel_->launch(launch);
+}
+
+std::optional<GemmError> gemm(const GemmProblem& problem, const GemmArguments& arguments, cudaStream_t stream) {
+  const GemmExpected<GemmPlan> plan = GemmPlan::choose(problem);
+  if (!plan) return plan.error();
+  return plan->run(arguments, nullptr, 0, stream);
+}
+
+const char* name_of(DataType type) {
+  switch (type) {
+    case DataType::bf16: return "bf16";
+    case DataType::f16: return "f16";
+    case DataType::tf32: return "tf32";
+    case DataType::e4m3: return "e4m3";
+    case DataType::e5m2: return "e5m2";
+    case DataType::f32: return "f32";
+    case DataType::mxfp8: return "mxfp8";
+    case DataType::mxfp4: return "mxfp4";
+    case DataType::nvfp4: return "nvfp4";
+  }
+  return "?";
+}
+
+const char* name_of(GemmActivation activation) {
+  switch (activation) {
+    case GemmActivation::none: return "none";
+    case GemmActivation::relu: return "relu";
+    case GemmActivation::gelu: return "gelu";
+    case GemmActivation::gelu_tanh: return "gelu-tanh";
+    case GemmActivation::silu: return "silu";
+    case GemmActivation::gated_silu: return "gated-silu";
+  }
+  return "?";
+}
+
+const char* name_of(GemmSchedule schedule) {
+  switch (schedule) {
+    case GemmSchedule::one_tile: return "one-tile";
+    case GemmSchedule::persistent: return "persistent";
+    case GemmSchedule::launch_control: return "clc";
+  }
+  return "?";
+}
+
+std::string describe(const GemmConfig& config) {
+  std::string text = std::string(name_of(config.a)) + " x " + name_of(config.b) + " -> " + name_of(config.d) + ", " +
+                     (config.a_major == Major::k ? "t" : "n") + (config.b_major == Major::k ? "n" : "t") + ", tile " +
+                     std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n);
+  if (config.cta_group == 2) text += " of a pair";
+  if (config.cluster_m * config.cluster_n > 1) {
+    text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
+  }
+  text += ", k-group " + std::to_string(config.k_group) + ", " + std::to_string(config.accumulators) + " accumulator" +
+          (config.accumulators == 1 ? "" : "s");
+  if (config.launch_control) text += ", launch control";
+  if (config.divides_k) text += ", divided along K";
+  if (config.epilogue == GemmEpilogue::full) text += ", epilogue";
+  if (config.epilogue == GemmEpilogue::gated) text += ", gated activation";
+  if (config.adds_c) text += ", C";
+  if (config.groups) text += ", groups";
+  if (config.transposes_d) text += ", D transposed";
+  return text;
+}
+
+}  // namespace stagecraft

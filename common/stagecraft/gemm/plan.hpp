@@ -1,0 +1,174 @@
+// The GEMM as a host program calls it: describe the product, let a plan choose a kernel, run it on a stream.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "stagecraft/gemm/activation.hpp"
+#include "stagecraft/gemm/config.hpp"
+#include "stagecraft/gemm/error.hpp"
+#include "stagecraft/tile_work.hpp"
+
+namespace stagecraft {
+
+/// An operand in device memory.
+struct GemmOperand {
+  DataType type = DataType::bf16;  ///< its elements
+  Major major = Major::k;          ///< which index is contiguous: k, or m of A and n of B
+  int64_t pitch = 0;               ///< elements from one row (of Major::mn: column) to the next; 0: no gap
+  int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
+};
+
+/// A matrix of the result's shape in device memory, row-major.
+struct GemmDestination {
+  DataType type = DataType::bf16;  ///< its elements: of D f32, bf16, f16 or e4m3
+  int64_t pitch = 0;               ///< elements from one row to the next; 0: no gap
+  int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
+};
+
+/// What happens to the sums before they are stored:
+/// D = scale * activation(row_scale * column_scale * alpha * A * B transposed + beta * C + bias).
+struct GemmFusion {
+  bool c = false;                                    ///< adds beta * C, of D's type (bf16 where D is e4m3)
+  bool bias = false;                                 ///< adds a bias for each column
+  bool row_scales = false;                           ///< multiplies each row by a scale
+  bool column_scales = false;                        ///< multiplies each column by a scale
+  GemmActivation activation = GemmActivation::none;  ///< with gated_silu D has N / 2 columns
+  bool second_output = false;                        ///< stores what goes into the activation, of C's type
+  bool absolute_maximum = false;                     ///< measures what comes out of the activation
+  bool scale = false;                                ///< multiplies what is stored by a scale, for e4m3
+
+  /// Whether nothing is asked for.
+  bool is_plain() const { return *this == GemmFusion{}; }
+  bool operator==(const GemmFusion&) const = default;
+};
+
+/// Products that share a launch, each with rows of its own: the experts of a mixture-of-experts layer. B has a matrix
+/// for each, as a batch has.
+struct GemmGroups {
+  /// Contiguous: the rows of each group; the rows of A and D are those of one group after the other, together M.
+  std::vector<int64_t> rows{};
+  /// Masked: how many groups there are, each with a matrix of A and D of M rows, as in a batch, of which only as many
+  /// count as `GemmArguments::group_rows` says when the kernel runs.
+  int64_t masked = 0;
+
+  bool is_contiguous() const { return !rows.empty(); }
+  bool exist() const { return is_contiguous() || masked > 0; }
+};
+
+/// What to compute: D (m x n) = A (m x k) * B (n x k) transposed, `batches` times, with sums in f32.
+struct GemmProblem {
+  int64_t m = 1, n = 1, k = 1;
+  int64_t batches = 1;
+  GemmOperand a{}, b{};
+  GemmDestination d{};
+  GemmFusion fusion{};
+  GemmDestination c{}, second{};  ///< where asked for; their types follow from D's
+  GemmGroups groups{};            ///< in place of batches
+};
+
+/// How tiles are dealt out to blocks.
+enum class GemmSchedule : uint8_t {
+  one_tile,        ///< a block, or a cluster, for each tile
+  persistent,      ///< as many as run at the same time; each goes on to its next tile
+  launch_control,  ///< a cluster for each tile is launched, and running ones take over those that have not started
+};
+
+/// What the caller decides rather than the plan. Everything may be left out.
+struct GemmRequest {
+  std::optional<int> tile_m{}, tile_n{};        ///< of D, summed at a time by a block or a pair
+  std::optional<int> k_group{};                 ///< k-tiles that share a barrier
+  std::optional<int> accumulators{};            ///< tiles of D in tensor memory
+  std::optional<int> cta_group{};               ///< 1, or 2: pairs of blocks
+  std::optional<int> cluster_m{}, cluster_n{};  ///< blocks of a cluster
+  std::optional<GemmSchedule> schedule{};       ///< how tiles are dealt out
+  int split_k = 1;                              ///< pieces of each tile along K
+  bool stream_k = false;                        ///< even shares of K for all clusters
+  RasterOptions raster{};                       ///< the order of tiles
+  int blocks = 0;                               ///< at most, for a persistent schedule; 0: as many as run at once
+  std::optional<bool> swap{};                   ///< computes D transposed as B * A transposed, for few rows of D
+  bool dependent = false;                       ///< programmatic dependent launch
+};
+
+/// Where everything is in device memory. What the problem does not ask for is not read.
+///
+/// Scale factors are one byte each, for each row and each block of 32 (nvfp4: 16) elements along K, padded to multiples
+/// of 128 rows and 4 blocks, with zeros beyond K, and one matrix of a batch after the other. They are in atoms of 128
+/// rows and 4 blocks, as `scale_factor_offset()` of tile.hpp says.
+struct GemmArguments {
+  const void* a = nullptr;                ///< 16-byte aligned
+  const void* b = nullptr;                ///< 16-byte aligned
+  void* d = nullptr;                      ///< aligned to its elements; faster where it and its strides are to 16 bytes
+  const void* a_scale_factors = nullptr;  ///< of a block-scaled A, 16-byte aligned; see below
+  const void* b_scale_factors = nullptr;  ///< of a block-scaled B
+  const void* c = nullptr;                ///< 16-byte aligned
+  void* second = nullptr;                 ///< 16-byte aligned
+  const float* bias = nullptr;            ///< n for each batch
+  const float* row_scales = nullptr;      ///< m for each batch
+  const float* column_scales = nullptr;   ///< n for each batch
+  float* absolute_maximum = nullptr;      ///< one float, at least 0; the largest of it and of |activation(...)| is left
+  const int* group_rows = nullptr;        ///< of masked groups: rows of each
+  float alpha = 1, beta = 1, scale = 1;
+};
+
+/// The largest M, N and K: 65535 tiles of 128.
+inline constexpr int64_t kLargestGemmExtent = 65535 * 128;
+
+struct GemmKernel;
+struct GemmLaunch;
+
+/// A kernel that was chosen for a problem. It can be run any number of times, on any stream, and in a graph.
+class GemmPlan {
+ public:
+  /// Checks the problem and chooses one of the compiled kernels for the current device.
+  /// @returns the plan, or what is wrong with the problem, the request or the device.
+  static GemmExpected<GemmPlan> choose(const GemmProblem& problem, const GemmRequest& request = {});
+
+  /// What the kernel was compiled for.
+  const GemmConfig& config() const;
+  /// The launch in one line: "bf16 x bf16 -> bf16, tn, tile 128x128, ...".
+  std::string description() const;
+  /// Why this kernel, one sentence a line.
+  const std::vector<std::string>& reasons() const { return reasons_; }
+  /// Bytes of device memory that `run` needs besides the matrices; 0 for none.
+  size_t workspace_bytes() const { return workspace_bytes_; }
+
+  /// Starts the kernel on `stream`, and returns at once.
+  ///
+  /// What goes wrong while it runs, the next synchronising call reports.
+  /// @param workspace        device memory, 16-byte aligned, which nothing else uses meanwhile.
+  /// @param workspace_bytes  its size, at least `workspace_bytes()`.
+  /// @returns nothing, or why nothing was started.
+  std::optional<GemmError> run(const GemmArguments& arguments, void* workspace, size_t workspace_bytes,
+                               cudaStream_t stream = nullptr) const;
+
+ private:
+  GemmPlan() = default;
+
+  std::shared_ptr<const GemmLaunch> launch_;  // what every run has in common
+  const GemmKernel* kernel_ = nullptr;
+  size_t workspace_bytes_ = 0;
+  std::vector<std::string> reasons_;
+};
+
+/// Chooses a kernel that needs no workspace, and starts it on `stream`. Keep a GemmPlan where the same problem is
+/// computed more than once.
+/// @returns nothing, or why nothing was started.
+std::optional<GemmError> gemm(const GemmProblem& problem, const GemmArguments& arguments,
+                              cudaStream_t stream = nullptr);
+
+/// The names by which the command line and messages know things: "bf16", "gelu-tanh", "clc".
+const char* name_of(DataType type);
+const char* name_of(GemmActivation activation);
+const char* name_of(GemmSchedule schedule);
+
+/// The configuration as one line: "bf16 x bf16 -> bf16, tile 128x128, ...".
+std::string describe(const GemmConfig& config);
+
+}  // namespace stagecraft

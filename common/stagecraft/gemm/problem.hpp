@@ -1,0 +1,85 @@
+// What one launch computes, as the kernel gets it.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "stagecraft/gemm/epilogue_choice.hpp"
+#include "stagecraft/gemm/operand_batch.hpp"
+#include "stagecraft/gemm/types.hpp"
+
+namespace stagecraft {
+
+/// The hardware's barrier by which the epilogue's warps meet; the whole block has number 0.
+inline constexpr int kEpilogueBarrier = 1;
+
+/// Device memory through which blocks add up the pieces of a tile.
+struct GemmWorkspace {
+  float* sums = nullptr;         ///< a place for each piece
+  uint32_t* counters = nullptr;  ///< one for each divided tile, zero before the launch
+};
+
+namespace detail {
+
+template <typename T>
+struct MapOf {
+  using type = typename T::Map;
+};
+template <>
+struct MapOf<Absent> {
+  using type = Absent;
+};
+
+}  // namespace detail
+
+/// Scale factors of block-scaled operands: those of a batch one after the other, with so many padded rows each.
+template <typename Types>
+struct ScaleFactorMaps {
+  TileMap<typename Types::SfaTile> a;
+  TileMap<typename Types::SfbTile> b;
+  int rows_of_a, rows_of_b;
+};
+
+/// The parameter of a GEMM kernel.
+/// @tparam Types  GemmTypes of a configuration.
+template <typename Types>
+struct GemmParameters {
+  using Cluster = typename Types::Cluster;
+
+  using DMap = typename Types::Writer::Map;
+  using SecondMap = typename detail::MapOf<
+      std::conditional_t<Types::has_second_output, typename Types::SecondOutput, detail::Absent>>::type;
+  using CMap =
+      typename detail::MapOf<std::conditional_t<Types::config.adds_c, typename Types::CInput, detail::Absent>>::type;
+
+  OperandBatch<typename Types::ATile, Cluster::blocks_sharing_a> a;                            ///< A
+  OperandBatch<typename Types::BTile, Cluster::blocks_sharing_b> b;                            ///< B
+  std::conditional_t<Types::is_scaled, ScaleFactorMaps<Types>, detail::Absent> scale_factors;  ///< of A and B
+  DMap d_map;                               ///< D, where the copy engine can store it
+  SecondMap second_map;                     ///< what goes into the activation
+  CMap c_map;                               ///< C
+  typename Types::DElement* d;              ///< element (0, 0) of D's first matrix
+  int64_t d_pitch = 0, d_batch_stride = 0;  ///< of D, in elements
+  bool has_d_map = false;                   ///< D's rows begin on 16-byte boundaries
+  int m = 1, n = 1;                         ///< rows and columns of the sums
+  typename Types::Tiles tiles;              ///< what there is to do
+  GemmWorkspace workspace;                  ///< where pieces are added up
+  EpilogueArguments epilogue;               ///< what happens to the sums
+
+  /// Where the tile of a turn is.
+  __device__ __forceinline__ TilePlace place_of(const Work& work) const {
+    if constexpr (Types::config.groups) {
+      TilePlace place = tiles.place_of(work);
+      place.column = work.column * Types::config.tile_n;
+      place.column_end = n;
+      return place;
+    }
+    return {.row = work.row * Types::block_m,
+            .column = work.column * Types::config.tile_n,
+            .batch = work.batch,
+            .row_end = m,
+            .column_end = n};
+  }
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,212 @@
+// The types and sizes of a GEMM kernel, from its configuration. An illegal configuration does not compile, and says
+// what is legal.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "stagecraft/block_scaled_types.hpp"
+#include "stagecraft/cluster_shape.hpp"
+#include "stagecraft/epilogue_input.hpp"
+#include "stagecraft/gemm/column_writer.hpp"
+#include "stagecraft/gemm/config.hpp"
+#include "stagecraft/gemm/divided_tiles.hpp"
+#include "stagecraft/gemm/grouped_tiles.hpp"
+#include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/launch_control.hpp"
+#include "stagecraft/output_tile_pipeline.hpp"
+#include "stagecraft/row_writer.hpp"
+#include "stagecraft/scale_factors.hpp"
+#include "stagecraft/tile_payload.hpp"
+#include "stagecraft/tile_scheduler.hpp"
+#include "stagecraft/tile_writer.hpp"
+
+namespace stagecraft {
+
+namespace detail {
+
+template <DataType Type>
+consteval auto element_of() {
+  if constexpr (Type == DataType::bf16) return std::type_identity<__nv_bfloat16>{};
+  if constexpr (Type == DataType::f16) return std::type_identity<__half>{};
+  if constexpr (Type == DataType::tf32) return std::type_identity<tf32>{};
+  if constexpr (Type == DataType::e4m3) return std::type_identity<__nv_fp8_e4m3>{};
+  if constexpr (Type == DataType::e5m2) return std::type_identity<__nv_fp8_e5m2>{};
+  if constexpr (Type == DataType::f32) return std::type_identity<float>{};
+  if constexpr (Type == DataType::mxfp8) return std::type_identity<Mxfp8::Element>{};
+  if constexpr (Type == DataType::mxfp4) return std::type_identity<Mxfp4::Element>{};
+  if constexpr (Type == DataType::nvfp4) return std::type_identity<Nvfp4::Element>{};
+}
+
+/// The type of a block-scaled type's scale factors.
+template <DataType Type>
+using scale_of = std::conditional_t<Type == DataType::nvfp4, Nvfp4::Scale, Mxfp8::Scale>;
+
+/// What a kernel has in place of something that it does not need.
+struct Absent {};
+
+/// The payload with scale factors or without.
+template <bool IsScaled, typename ATile, typename BTile, typename SfaTile, typename SfbTile, int KTiles>
+struct PayloadOf {
+  using type = StandardTilePayload<ATile, BTile, KTiles>;
+};
+template <typename ATile, typename BTile, typename SfaTile, typename SfbTile, int KTiles>
+struct PayloadOf<true, ATile, BTile, SfaTile, SfbTile, KTiles> {
+  using type = BlockScaledTilePayload<ATile, BTile, SfaTile, SfbTile, KTiles>;
+};
+
+/// Tensor memory with scale factors or without.
+template <bool IsScaled, typename Output, typename Payload>
+struct TmemOf {
+  using type = Output;
+};
+template <typename Output, typename Payload>
+struct TmemOf<true, Output, Payload> {
+  using type = BlockScaledTmem<Output, Payload>;
+};
+
+}  // namespace detail
+
+/// The element type that a DataType names.
+template <DataType Type>
+using element_of = typename decltype(detail::element_of<Type>())::type;
+
+/// Bytes of shared memory for barriers and the words beside them, which are not in `GemmTypes::Shared`.
+inline constexpr uint32_t kGemmBarrierBytes = 1024;
+
+/// The types and sizes of a kernel. An illegal configuration does not compile.
+template <GemmConfig Config>
+struct GemmTypes {
+  static constexpr GemmConfig config = Config;  ///< what the kernel is compiled for
+
+  // ---- What is legal ------------------------------------------------------------------------------------------------
+
+  static_assert(can_multiply(Config.a, Config.b),
+                "GEMM: the tensor core multiplies equal types (bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4) and "
+                "e4m3 with e5m2; a matrix of float is multiplied as tf32");
+  static_assert(can_store(Config.d), "GEMM: the result must be f32, bf16, f16 or e4m3");
+  static_assert(Config.cta_group == 1 || Config.cta_group == 2, "GEMM: cta_group must be 1 or 2, a block or a pair");
+  static_assert(Config.cta_group == 2 || Config.tile_m == 64 || Config.tile_m == 128,
+                "GEMM: tile_m must be 64 or 128 for one block");
+  static_assert(Config.cta_group == 1 || Config.tile_m == 128 || Config.tile_m == 256,
+                "GEMM: tile_m must be 128 or 256 for a pair of blocks");
+  static_assert(Config.tile_n >= 16 && Config.tile_n <= 256 && Config.tile_n % 16 == 0,
+                "GEMM: tile_n must be 16, 32, ..., 256");
+  static_assert(Config.cta_group == 1 || Config.tile_n % 32 == 0,
+                "GEMM: tile_n must be 32, 64, ..., 256 for a pair of blocks, each of which brings half of it");
+  static_assert(Config.a != DataType::tf32 || Config.b_major == Major::k || Config.tile_n / Config.cta_group % 32 == 0,
+                "GEMM: tile_n must be 32, 64, ..., 256 (of a pair 64, 128, ...) where B is of tf32 contiguous along N: "
+                "its swizzle has lines of 32 elements");
+  static constexpr bool is_scaled = is_block_scaled(Config.a);  ///< A and B have scale factors
+  static_assert(!is_scaled || (Config.a_major == Major::k && Config.b_major == Major::k),
+                "GEMM: block-scaled operands must be contiguous along K");
+  static_assert(
+      !is_scaled || (Config.tile_m == 128 * Config.cta_group && Config.tile_n % 128 == 0),
+      "GEMM: with block-scaled operands tile_m must be 128, of a pair 256, and tile_n 128 or 256, because scale "
+      "factors come in atoms of 128 rows");
+  static_assert(Config.k_group >= 1 && Config.k_group <= 8, "GEMM: k_group must be 1 to 8 k-tiles of 128 bytes");
+  static_assert(Config.accumulators >= 1 && Config.accumulators <= 4, "GEMM: accumulators must be 1 to 4");
+  static_assert(Config.accumulators * Config.tile_n <= kTmemColumns,
+                "GEMM: accumulators * tile_n must be at most 512, the columns of tensor memory");
+  static_assert(Config.cluster_m >= 1 && Config.cluster_n >= 1 && Config.cluster_m * Config.cluster_n <= 16,
+                "GEMM: a cluster has 1 to 16 blocks");
+  static_assert(Config.cluster_m % Config.cta_group == 0,
+                "GEMM: cluster_m must be even with cta_group 2, because a pair is two neighbours along M");
+  static_assert(!Config.adds_c || Config.epilogue != GemmEpilogue::plain, "GEMM: adds_c needs epilogue full or gated");
+  static_assert(Config.epilogue != GemmEpilogue::gated || Config.tile_n * bits_of(Config.d) % 256 == 0,
+                "GEMM: with a gated activation, half of tile_n columns of D must be a multiple of 16 bytes");
+
+  static_assert(!Config.groups || (!Config.launch_control && !Config.divides_k),
+                "GEMM: groups need a static schedule of whole tiles: only the kernel knows how many there are");
+  static_assert(!Config.groups || (Config.epilogue == GemmEpilogue::plain && !is_scaled),
+                "GEMM: groups have no epilogue and no block-scaled operands");
+  static_assert(!Config.transposes_d || (Config.epilogue == GemmEpilogue::plain && !Config.groups),
+                "GEMM: the transpose of D has no epilogue and no groups");
+
+  // ---- Tiles --------------------------------------------------------------------------------------------------------
+
+  using Cluster = ClusterShape<Config.cluster_m, Config.cluster_n, Config.cta_group>;  ///< who shares tiles
+
+  static constexpr int block_m = Config.tile_m / Config.cta_group;  ///< rows of A, and of D, that a block has
+  static constexpr int block_n = Config.tile_n / Config.cta_group;  ///< rows of B that a block brings
+  static constexpr int tile_k = tile_k_of(Config.a);                ///< elements along K of a k-tile
+
+  using AElement = element_of<Config.a>;                ///< of A's tiles
+  using BElement = element_of<Config.b>;                ///< of B's tiles
+  using DElement = element_of<Config.d>;                ///< of the result
+  using CElement = element_of<companion_of(Config.d)>;  ///< of C, and of the second output
+  /// What a block holds of A.
+  using ATile = Tile<AElement, block_m, tile_k, operand_swizzle(Config.a, Config.a_major, block_m), Config.a_major>;
+  /// What a block holds of B.
+  using BTile = Tile<BElement, block_n, tile_k, operand_swizzle(Config.b, Config.b_major, block_n), Config.b_major>;
+  static_assert(
+      ATile::lines % (8 * Cluster::blocks_sharing_a) == 0 && BTile::lines % (8 * Cluster::blocks_sharing_b) == 0,
+      "GEMM: the blocks that share a tile bring slices of it, each of a multiple of 8 lines: rows of an operand "
+      "that is contiguous along K, else columns. Choose a smaller cluster or a larger tile");
+
+  // ---- The epilogue -------------------------------------------------------------------------------------------------
+
+  using Accumulator = TmemTensor<Config.tile_m, Config.tile_n, Config.cta_group>;  ///< a tile of D while it is summed
+  static constexpr int columns_per_result = Config.epilogue == GemmEpilogue::gated ? 2 : 1;  ///< of D's columns
+  using Writer = TileWriter<Accumulator, DElement, columns_per_result>;  ///< stores D by the copy engine
+  /// Or row by row, where the copy engine cannot.
+  using RowWriter = std::conditional_t<Config.transposes_d, ColumnWriter<Accumulator, DElement>,
+                                       stagecraft::RowWriter<Accumulator, DElement, columns_per_result>>;
+  using SecondOutput = stagecraft::SecondOutput<Writer, CElement>;  ///< stores the values before the activation
+  static constexpr bool has_second_output = Config.epilogue == GemmEpilogue::full;
+  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;  ///< brings C
+
+  // ---- Shared memory ------------------------------------------------------------------------------------------------
+
+  /// Shared memory of the epilogue.
+  struct EpilogueStorage {
+    typename Writer::Storage d;  ///< slices on their way to D
+    [[no_unique_address]] std::conditional_t<has_second_output, typename SecondOutput::Storage, detail::Absent> second;
+    [[no_unique_address]] std::conditional_t<Config.adds_c, typename CInput::Storage, detail::Absent> c;
+  };
+
+  static constexpr int scale_block = scale_block_of(Config.a);  ///< elements along K that share a scale factor
+  /// A block's scale factors of A.
+  using SfaTile = ScaleFactorTile<detail::scale_of<Config.a>, 128, tile_k / scale_block>;
+  /// Those of B, which each block of a pair needs for both.
+  using SfbTile = ScaleFactorTile<detail::scale_of<Config.a>, (Config.tile_n + 127) / 128 * 128, tile_k / scale_block>;
+  /// So many k-tiles of operands.
+  template <int KTiles>
+  using PayloadOf = typename detail::PayloadOf<is_scaled, ATile, BTile, SfaTile, SfbTile, KTiles>::type;
+
+  static constexpr uint32_t bytes_per_stage = sizeof(typename PayloadOf<Config.k_group>::Storage);  ///< of operands
+  /// Bytes that are left to operands.
+  static constexpr uint32_t operand_bytes = kSharedBytesPerBlock - kGemmBarrierBytes - sizeof(EpilogueStorage);
+  static constexpr int stages_that_fit = operand_bytes / bytes_per_stage;  ///< of the ring of operands
+  /// Stages of the ring of operands.
+  static constexpr int stages = Config.stages > 0 ? Config.stages : stages_that_fit < 12 ? stages_that_fit : 12;
+  static_assert(
+      stages >= 1 && stages <= stages_that_fit,
+      "GEMM: the stages do not fit in shared memory: stages * k_group * (rows of A and of B in a block) * 128 "
+      "bytes must be at most 227 KiB, less what the epilogue has");
+
+  using Payload = PayloadOf<stages * Config.k_group>;                         ///< the operands in shared memory
+  using Input = InputTilePipeline<Payload, stages, Config.k_group, Cluster>;  ///< the ring of operands
+  using Output = OutputTilePipeline<Accumulator, Config.accumulators>;        ///< the ring of accumulators
+  /// What is in tensor memory: accumulators, and scale factors.
+  using Tmem = typename detail::TmemOf<is_scaled, Output, Payload>::type;
+
+  /// Dynamic shared memory.
+  struct Shared {
+    typename Payload::Storage operands;
+    EpilogueStorage epilogue;
+  };
+  static constexpr uint32_t shared_bytes = sizeof(Shared) + kGemmBarrierBytes;  ///< of a block, at most
+
+  // ---- The schedule -------------------------------------------------------------------------------------------------
+
+  /// What a turn is.
+  using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m>,
+                                   std::conditional_t<Config.divides_k, DividedTiles<Cluster>, WholeTiles<Cluster>>>;
+  /// Which turns a block takes.
+  using Scheduler = std::conditional_t<Config.launch_control, LaunchControlScheduler<Tiles>, StaticScheduler<Tiles>>;
+  /// Floats of a place for partial sums: what a block has of an accumulator, a column for each of 128 threads.
+  static constexpr int slot_floats = kTmemLanes * Accumulator::tmem_columns;
+};
+
+}  // namespace stagecraft

@@ -1,0 +1,286 @@
+// The complete GEMM on the command line: random matrices, a plan, a run, and every element checked against the host.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/device.hpp"
+#include "harness/options.hpp"
+#include "stagecraft/gemm/kernel_table.hpp"
+#include "verification.hpp"
+
+namespace {
+
+using namespace stagecraft;
+using harness::parse_number;
+constexpr int kNotVerified = 1;
+constexpr int kBadOptions = 2;
+
+/// What the user wrote.
+struct Options {
+  std::string type = "bf16", d_type, layout = "tn";
+  std::string m = "512", n = "512", k = "512", batches = "1", lda = "0", ldb = "0", ldd = "0";
+  std::string alpha = "1", beta = "0", scale, activation = "none";
+  bool bias = false, row_scales = false, column_scales = false, second_output = false, absolute_maximum = false;
+  std::string tile, cluster, cta_group, k_group, accumulators, schedule, split_k = "1", raster = "m", swizzle = "1";
+  bool stream_k = false, swap = false, dependent = false;
+  std::string groups;
+  bool masked = false;
+  std::string blocks = "0", seed = "1";
+  bool explain = false, list = false;
+};
+
+std::optional<DataType> find_type(const std::string& text) {
+  for (const DataType type : {DataType::bf16, DataType::f16, DataType::tf32, DataType::e4m3, DataType::e5m2,
+                              DataType::f32, DataType::mxfp8, DataType::mxfp4, DataType::nvfp4}) {
+    if (text == name_of(type)) return type;
+  }
+  return std::nullopt;
+}
+
+/// "e4m3" or "e4m3xe5m2".
+void parse_operand_types(const std::string& text, GemmProblem& problem) {
+  auto a = find_type(text), b = a;
+  if (const size_t cross = text.find('x'); !a && cross != std::string::npos) {
+    a = find_type(text.substr(0, cross));
+    b = find_type(text.substr(cross + 1));
+  }
+  if (!a || !b) {
+    throw std::invalid_argument("--type = \"" + text +
+                                "\" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2, e4m3xe5m2 and e5m2xe4m3 for "
+                                "A and B of different types, and mxfp8, mxfp4 and nvfp4, which have scale factors.");
+  }
+  problem.a.type = *a;
+  problem.b.type = *b;
+}
+
+DataType parse_result_type(const std::string& text) {
+  if (const auto type = find_type(text)) return *type;
+  throw std::invalid_argument("--c-type = \"" + text + "\" is unknown. Legal are f32, bf16, f16 and e4m3.");
+}
+
+void parse_layout(const std::string& text, GemmProblem& problem) {
+  if (text.size() != 2 || text.find_first_not_of("tn") != std::string::npos) {
+    throw std::invalid_argument("--layout = \"" + text +
+                                "\" is unknown. Legal are tn (A and B contiguous along K), nn (A along M), tt (B along "
+                                "N) and nt (A along M, B along N).");
+  }
+  problem.a.major = text[0] == 't' ? Major::k : Major::mn;
+  problem.b.major = text[1] == 'n' ? Major::k : Major::mn;
+}
+
+int small_number(const char* name, const std::string& text) {
+  return static_cast<int>(parse_number(name, text, 1, 100000));
+}
+
+/// "128x64"
+void parse_pair(const char* name, const std::string& text, std::optional<int>& first, std::optional<int>& second) {
+  if (text.empty()) return;
+  const size_t cross = text.find('x');
+  if (cross == std::string::npos) {
+    throw std::invalid_argument(std::string(name) + " = \"" + text + "\" is not two numbers, such as 4x2.");
+  }
+  first = small_number(name, text.substr(0, cross));
+  second = small_number(name, text.substr(cross + 1));
+}
+
+/// One of several values by its name.
+template <typename Value, size_t Size>
+Value parse_name(const char* option, const std::string& text, const Value (&values)[Size]) {
+  std::string legal;
+  for (const Value value : values) {
+    if (text == name_of(value)) return value;
+    legal += (legal.empty() ? "" : ", ") + std::string(name_of(value));
+  }
+  throw std::invalid_argument(std::string(option) + " = \"" + text + "\" is unknown. Legal are " + legal + ".");
+}
+
+float parse_real(const char* name, const std::string& text) {
+  try {
+    size_t end = 0;
+    const float value = std::stof(text, &end);
+    if (end == text.size()) return value;
+  } catch (const std::exception&) {
+  }
+  throw std::invalid_argument(std::string(name) + " = \"" + text + "\" is not a number.");
+}
+
+/// "5,0,130,7": contiguous groups are all of M, masked ones each have as many rows as the largest.
+void parse_groups(const Options& options, GemmCase& run) {
+  std::stringstream text(options.groups);
+  std::vector<int> rows;
+  for (std::string number; std::getline(text, number, ',');) {
+    rows.push_back(static_cast<int>(parse_number("--groups", number, 0, kLargestGemmExtent)));
+  }
+  if (rows.empty()) return;
+  GemmProblem& problem = run.problem;
+  if (options.masked) {
+    problem.groups.masked = std::ssize(rows);
+    problem.m = std::max(1, *std::ranges::max_element(rows));
+    run.group_rows = rows;
+  } else {
+    problem.groups.rows.assign(rows.begin(), rows.end());
+    problem.m = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+  }
+}
+
+GemmCase read(const Options& options) {
+  GemmCase run;
+  GemmProblem& problem = run.problem;
+  const auto extent = [](const char* name, const std::string& text) {
+    return static_cast<int64_t>(parse_number(name, text, 0, INT64_MAX));  // the plan says what is legal
+  };
+  parse_operand_types(options.type, problem);
+  parse_layout(options.layout, problem);
+  problem.d.type = options.d_type.empty() ? usual_result(problem.a.type) : parse_result_type(options.d_type);
+  problem.m = extent("M", options.m);
+  problem.n = extent("N", options.n);
+  problem.k = extent("K", options.k);
+  problem.batches = extent("--batch", options.batches);
+  problem.a.pitch = extent("--lda", options.lda);
+  problem.b.pitch = extent("--ldb", options.ldb);
+  problem.d.pitch = extent("--ldc", options.ldd);
+  GemmFusion& fusion = problem.fusion;
+  run.alpha = parse_real("--alpha", options.alpha);
+  run.beta = parse_real("--beta", options.beta);
+  if (!options.scale.empty()) run.scale = parse_real("--scale", options.scale);
+  fusion = {.c = run.beta != 0,
+            .bias = options.bias,
+            .row_scales = options.row_scales,
+            .column_scales = options.column_scales,
+            .activation = parse_name("--activation", options.activation,
+                                     {GemmActivation::none, GemmActivation::relu, GemmActivation::gelu,
+                                      GemmActivation::gelu_tanh, GemmActivation::silu, GemmActivation::gated_silu}),
+            .second_output = options.second_output,
+            .absolute_maximum = options.absolute_maximum,
+            .scale = !options.scale.empty()};
+
+  GemmRequest& request = run.request;
+  parse_pair("--tile", options.tile, request.tile_m, request.tile_n);
+  parse_pair("--cluster", options.cluster, request.cluster_m, request.cluster_n);
+  const auto number = [](const char* name, const std::string& text, std::optional<int>& value) {
+    if (!text.empty()) value = small_number(name, text);
+  };
+  number("--cta-group", options.cta_group, request.cta_group);
+  number("--k-group", options.k_group, request.k_group);
+  number("--accumulators", options.accumulators, request.accumulators);
+  if (!options.schedule.empty()) {
+    request.schedule = parse_name("--schedule", options.schedule,
+                                  {GemmSchedule::one_tile, GemmSchedule::persistent, GemmSchedule::launch_control});
+  }
+  request.split_k = small_number("--split-k", options.split_k);
+  request.stream_k = options.stream_k;
+  request.dependent = options.dependent;
+  if (options.swap) request.swap = true;
+  parse_groups(options, run);
+  request.blocks = static_cast<int>(parse_number("--blocks", options.blocks, 0, 1 << 20));
+  if (options.raster != "m" && options.raster != "n") {
+    throw std::invalid_argument("--raster = \"" + options.raster + "\" is unknown. Legal are m and n.");
+  }
+  request.raster = {.order = options.raster == "m" ? RasterOrder::along_m : RasterOrder::along_n,
+                    .width = static_cast<uint32_t>(small_number("--swizzle", options.swizzle))};
+  run.seed = parse_number("--seed", options.seed, 0, UINT64_MAX);
+  return run;
+}
+
+int run(const Options& options) {
+  if (options.list) {
+    for (const GemmKernel* kernel : shipped_gemms()) std::printf("%s\n", describe(kernel->config).c_str());
+    return 0;
+  }
+  const GemmCase run = read(options);
+  const cudaDeviceProp device = harness::current_device();
+  harness::require_tcgen05(device);
+  if (options.explain) {
+    const auto plan = GemmPlan::choose(with_strides(run.problem), run.request);
+    if (!plan) throw std::invalid_argument(plan.error().message);
+    for (const std::string& reason : plan->reasons()) std::printf("%s\n", reason.c_str());
+    std::printf("kernel: %s\n", plan->description().c_str());
+  }
+  const GemmVerdict verdict = verify(run);
+  if (verdict.wrong > 0) {
+    std::printf("gemm %s on %s: WRONG in %zu of %zu elements; the worst: %s (seed %llu)\n",
+                describe(run.problem).c_str(), device.name, verdict.wrong, verdict.elements, verdict.worst.c_str(),
+                static_cast<unsigned long long>(run.seed));
+    return kNotVerified;
+  }
+  std::printf("gemm %s on %s: verified, max relative error %.1e, %.2f s\n", describe(run.problem).c_str(), device.name,
+              verdict.max_relative_error, verdict.seconds);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{
+      "Computes D = scale * activation(row scales * column scales * alpha * A * B transposed + beta * C + bias) on "
+      "random matrices, where A is M x K, B is N x K, C and D are M x N, and checks every element."};
+  const auto text = [&](const char* name, std::string& value, const char* type, const char* what) {
+    app.add_option(name, value, what)->type_name(type)->capture_default_str();
+  };
+  text("--type", options.type, "TYPE",
+       "of A and B: bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4; e4m3xe5m2 for different ones");
+  text("--c-type", options.d_type, "TYPE", "of the result: f32, bf16, f16, e4m3; default: as the operands, or f32");
+  text("--layout", options.layout, "LAYOUT",
+       "tn: A and B contiguous along K; nn: A along M; tt: B along N; nt: A along M and B along N");
+  text("--m", options.m, "NUMBER", "rows of A and of the result");
+  text("--n", options.n, "NUMBER", "rows of B, columns of the result");
+  text("--k", options.k, "NUMBER", "columns of A and B");
+  text("--batch", options.batches, "NUMBER", "products, each with matrices of its own");
+  text("--lda", options.lda, "NUMBER", "elements from one line of A to the next; 0: as few as are legal");
+  text("--ldb", options.ldb, "NUMBER", "elements from one line of B to the next; 0: as few as are legal");
+  text("--ldc", options.ldd, "NUMBER", "elements from one row of the result to the next; 0: no gap");
+  text("--alpha", options.alpha, "NUMBER", "what the product is multiplied by");
+  text("--beta", options.beta, "NUMBER", "what C is multiplied by; 0: there is no C");
+  text("--scale", options.scale, "NUMBER", "what the result is multiplied by before it is stored");
+  text("--activation", options.activation, "NAME", "none, relu, gelu, gelu-tanh, silu, gated-silu (of paired columns)");
+  app.add_flag("--bias", options.bias, "add a bias to each column");
+  app.add_flag("--row-scales", options.row_scales, "multiply each row by a scale");
+  app.add_flag("--column-scales", options.column_scales, "multiply each column by a scale");
+  app.add_flag("--aux", options.second_output, "store what goes into the activation, too");
+  app.add_flag("--amax", options.absolute_maximum, "measure the largest magnitude that comes out of the activation");
+  text("--tile", options.tile, "MxN", "rows and columns of the result that a block or a pair sums at a time");
+  text("--cta-group", options.cta_group, "NUMBER", "1: each block multiplies alone; 2: pairs of blocks");
+  text("--cluster", options.cluster, "MxN", "blocks of a cluster along M and N, which share tiles");
+  text("--schedule", options.schedule, "NAME", "one-tile, persistent, clc (cluster launch control)");
+  text("--split-k", options.split_k, "NUMBER", "pieces of each tile along K");
+  app.add_flag("--stream-k", options.stream_k, "even shares of all k-tiles for all blocks");
+  text("--raster", options.raster, "m|n", "direction in which neighbouring tiles are computed");
+  text("--swizzle", options.swizzle, "NUMBER", "tiles across a panel of the raster");
+  app.add_flag("--swap", options.swap, "compute D transposed, as B * A transposed: for few rows");
+  text("--groups", options.groups, "M,M,...", "rows of groups, each with a B of its own; M is their sum");
+  app.add_flag("--masked", options.masked, "each group has a matrix of its own, with as many rows as the largest");
+  app.add_flag("--dependent", options.dependent, "launch as a programmatic dependent of the kernel before");
+  text("--k-group", options.k_group, "NUMBER", "k-tiles that share a barrier");
+  text("--accumulators", options.accumulators, "NUMBER", "tiles of the result in tensor memory");
+  text("--blocks", options.blocks, "NUMBER", "how many share the work at most; 0: one for each multiprocessor");
+  text("--seed", options.seed, "NUMBER", "of the random matrices");
+  app.add_flag("--explain", options.explain, "say which kernel is chosen, and why");
+  app.add_flag("--list", options.list, "name the kernels that are compiled in, and compute nothing");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kBadOptions;
+  }
+
+  try {
+    return run(options);
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "gemm: %s\n", error.what());
+    return kBadOptions;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "gemm: out of host memory. Choose smaller sizes.\n");
+    return kNotVerified;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "gemm: %s\n", error.what());
+    return kNotVerified;
+  }
+}

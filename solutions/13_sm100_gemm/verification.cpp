@@ -1,0 +1,410 @@
+#include "verification.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <span>
+#include <stdexcept>
+#include <vector>
+
+#include "harness/comparison.hpp"
+#include "harness/device_buffer.hpp"
+#include "harness/reference_product.hpp"
+#include "host_matrix.hpp"
+
+namespace stagecraft {
+namespace {
+
+using harness::DeviceBuffer;
+
+int64_t rounded_up(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+void pad_strides(GemmOperand& operand, int64_t rows, int64_t k) {
+  const int64_t multiple = 128 / bits_of(operand.type);
+  const int64_t contiguous = operand.major == Major::k ? k : rows, lines = operand.major == Major::k ? rows : k;
+  if (operand.pitch == 0) operand.pitch = rounded_up(contiguous, multiple);
+  if (operand.batch_stride == 0) operand.batch_stride = lines * operand.pitch;
+}
+
+/// Throws when the host does not have the memory, before it allocates any.
+void require_host_memory(const GemmProblem& problem) {
+  const double m = problem.m, n = problem.n, k = problem.k, batches = problem.batches;
+  // The values as floats and doubles, the bytes of the matrices, and the reference.
+  const double needed = batches * ((m * k + n * k) * 16 + m * n * 16);
+  const double present = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (needed <= present) return;
+  char message[200];
+  std::snprintf(message, sizeof message,
+                "the matrices and the reference product need %.1f GiB of host memory, and this machine has %.1f GiB. "
+                "Choose smaller sizes.",
+                needed / 0x1p30, present / 0x1p30);
+  throw std::invalid_argument(message);
+}
+
+/// A number, and how far what a kernel computes for it in f32 may be from it.
+struct Bounded {
+  double value = 0, error = 0;
+};
+
+/// The epilogue in double precision, and how far its results may be off.
+///
+/// Each step passes the error of what it gets on: a sum has the error of harness::ProductTolerance, a factor multiplies
+/// it, an activation by at most 1.13, the steepest slope of any here, and rounds to about 21 bits.
+class ReferenceEpilogue {
+ public:
+  ReferenceEpilogue(const GemmCase& run, const std::vector<float>& row_scales, const std::vector<float>& column_scales,
+                    const std::vector<float>& bias, const std::vector<float>& c)
+      : run_(run),
+        row_scales_(row_scales),
+        column_scales_(column_scales),
+        bias_(bias),
+        c_(c),
+        sums_{.k = static_cast<size_t>(run.problem.k),
+              .output_epsilon = 0,
+              .mma_k = static_cast<size_t>(256 / bits_of(run.problem.a.type))} {}
+
+  /// What goes into the activation.
+  Bounded before_activation(double sum, int64_t batch, int64_t row, int64_t column) const {
+    const auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = run_.problem;
+    double factor = run_.alpha;
+    if (fusion.row_scales) factor *= row_scales_[batch * m + row];
+    if (fusion.column_scales) factor *= column_scales_[batch * n + column];
+    Bounded result{factor * sum, std::abs(factor) * sums_(sum)};
+    double magnitude = std::abs(result.value);
+    const auto add = [&](double term) {
+      result.value += term;
+      magnitude += std::abs(term);
+    };
+    if (fusion.c) add(static_cast<double>(run_.beta) * c_[(batch * m + row) * n + column]);
+    if (fusion.bias) add(bias_[batch * n + column]);
+    result.error += 6 * 0x1p-24 * (magnitude + result.error);  // at most six operations round
+    return result;
+  }
+
+  /// What comes out of it. `gate` is the left one of two columns, if there are two.
+  Bounded activated(Bounded x, Bounded gate) const {
+    const auto logistic = [](double y) { return 1 / (1 + std::exp(-y)); };
+    constexpr double kSteepest = 1.13, kFunctions = 0x1p-19;
+    double value = x.value, error = kSteepest * x.error;
+    switch (run_.problem.fusion.activation) {
+      case GemmActivation::none: return x;
+      case GemmActivation::relu: return {std::max(x.value, 0.0), x.error};
+      case GemmActivation::gelu: value *= 0.5 * (1 + std::erf(std::sqrt(0.5) * x.value)); break;
+      case GemmActivation::gelu_tanh:
+        value *= logistic(2 * std::sqrt(2 / M_PI) * (x.value + 0.044715 * std::pow(x.value, 3)));
+        break;
+      case GemmActivation::silu: value *= logistic(x.value); break;
+      case GemmActivation::gated_silu: {
+        const double silu = gate.value * logistic(gate.value);
+        value = silu * x.value;
+        error = std::abs(silu) * x.error + kSteepest * gate.error * (std::abs(x.value) + x.error);
+        return {value, error + kFunctions * std::abs(gate.value * x.value) + 0x1p-126};
+      }
+    }
+    return {value, error + kFunctions * std::abs(x.value) + 0x1p-126};
+  }
+
+ private:
+  const GemmCase& run_;
+  const std::vector<float>&row_scales_, &column_scales_, &bias_, &c_;
+  harness::ProductTolerance sums_;
+};
+
+/// In place of an error: no kernel may write the element.
+constexpr double kUntouched = -1;
+
+/// A number as a type holds it, and the error with rounding.
+Bounded stored(Bounded exact, DataType type) {
+  if (exact.error == kUntouched) return exact;
+  double relative = 0x1p-24, smallest = 0x1p-149, largest = HUGE_VAL;
+  switch (type) {
+    case DataType::bf16:
+      relative = 0x1p-8;
+      smallest = 0x1p-134;
+      break;
+    case DataType::f16:
+      relative = 0x1p-11;
+      smallest = 0x1p-25;
+      break;
+    case DataType::e4m3:
+      relative = 0x1p-4;
+      smallest = 0x1p-10;
+      largest = 448;
+      break;  // beyond it saturates
+    default: break;
+  }
+  const double error = exact.error + std::max((std::abs(exact.value) + exact.error) * relative, smallest);
+  return {std::clamp(exact.value, -largest, largest), error};
+}
+
+/// A matrix in device memory between poisoned guards, and its comparison with the reference.
+class CheckedMatrix {
+ public:
+  /// @param pieces  the copy engine may write whole pieces of 16 bytes, also at the ends of rows.
+  CheckedMatrix(const char* name, DataType type, const MatrixPlaces& places, bool pieces)
+      : name_(name),
+        type_(type),
+        places_(places),
+        pieces_(pieces),
+        memory_(static_cast<size_t>(places.span()) * bits_of(type) / 8 + 2 * kGuard, name) {
+    memory_.poison();
+  }
+
+  void* address() { return memory_.data() + kGuard; }
+
+  /// Compares all elements with `expected(batch, row, column)`, a Bounded, in the order of rows, and that nothing else
+  /// was written.
+  template <typename Expected>
+  void compare(const Expected& expected, GemmVerdict& verdict) const {
+    const size_t size = bits_of(type_) / 8;
+    std::vector<unsigned char> bytes = memory_.to_host();
+    std::vector<Bounded> all;
+    double squares = 0;
+    for (int64_t batch = 0; batch < places_.batches; ++batch) {
+      for (int64_t row = 0; row < places_.rows; ++row) {
+        for (int64_t column = 0; column < places_.columns; ++column) {
+          all.push_back(stored(expected(batch, row, column), type_));
+          squares += all.back().value * all.back().value;
+        }
+      }
+    }
+    const double typical = std::sqrt(squares / static_cast<double>(all.size()));
+    double worst_excess = 1;
+    for (int64_t i = 0; i < std::ssize(all); ++i) {
+      const int64_t column = i % places_.columns, row = i / places_.columns % places_.rows,
+                    batch = i / places_.columns / places_.rows;
+      if (all[i].error == kUntouched) continue;
+      unsigned char* const at = &bytes[kGuard + places_(batch, row, column) * size];
+      const double actual = value_at(type_, at), difference = std::abs(actual - all[i].value);
+      const double excess = std::isnan(difference) ? HUGE_VAL : difference / all[i].error;
+      if (excess > 1) ++verdict.wrong;
+      if (excess > worst_excess) {
+        worst_excess = excess;
+        char text[160];
+        std::snprintf(text, sizeof text, "%s[%lld][%lld] of batch %lld = %g, which should be %g", name_,
+                      static_cast<long long>(row), static_cast<long long>(column), static_cast<long long>(batch),
+                      actual, all[i].value);
+        verdict.worst = text;
+      }
+      const double scale = std::max(std::abs(all[i].value), typical);
+      if (scale > 0) verdict.max_relative_error = std::max(verdict.max_relative_error, difference / scale);
+      const bool is_last = pieces_ && column == places_.columns - 1;
+      const size_t end = is_last ? (column * size + size + 15) / 16 * 16 - column * size : size;
+      std::fill_n(at, std::min<size_t>(end, &bytes.back() + 1 - at), 0xff);  // what is left must be poison
+    }
+    verdict.elements += all.size();
+    const auto touched = std::ranges::find_if(bytes, [](unsigned char byte) { return byte != 0xff; });
+    if (touched == bytes.end()) return;
+    ++verdict.wrong;
+    verdict.worst = "the byte at offset " + std::to_string(touched - bytes.begin() - static_cast<ptrdiff_t>(kGuard)) +
+                    " from " + name_ + " belongs to no element, and was written";
+  }
+
+ private:
+  static constexpr size_t kGuard = 256;  // bytes before and after, which must keep their poison
+  const char* name_;
+  DataType type_;
+  MatrixPlaces places_;
+  bool pieces_;
+  DeviceBuffer<unsigned char> memory_;
+};
+
+}  // namespace
+
+GemmProblem with_strides(GemmProblem problem) {
+  auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = problem;
+  pad_strides(a, m, k);
+  pad_strides(b, n, k);
+  const int64_t columns = fusion.activation == GemmActivation::gated_silu ? n / 2 : n;
+  if (d.pitch == 0) d.pitch = fusion.second_output ? rounded_up(columns, 128 / bits_of(d.type)) : columns;
+  if (d.batch_stride == 0) d.batch_stride = m * d.pitch;
+  c.type = second.type = companion_of(d.type);
+  for (GemmDestination* matrix : {&c, &second}) {
+    matrix->pitch = rounded_up(n, 128 / bits_of(matrix->type));
+    matrix->batch_stride = m * matrix->pitch;
+  }
+  return problem;
+}
+
+DataType usual_result(DataType operand) {
+  return operand == DataType::bf16 || operand == DataType::f16 ? operand : DataType::f32;
+}
+
+std::string describe(const GemmProblem& problem) {
+  const GemmOperand &a = problem.a, &b = problem.b;
+  std::string text = std::to_string(problem.m) + "x" + std::to_string(problem.n) + "x" + std::to_string(problem.k);
+  if (problem.batches > 1) text += ", " + std::to_string(problem.batches) + " times,";
+  if (problem.groups.is_contiguous()) text += " in " + std::to_string(problem.groups.rows.size()) + " groups,";
+  if (problem.groups.masked > 0) text += " in " + std::to_string(problem.groups.masked) + " masked groups,";
+  text += std::string(" ") + name_of(a.type);
+  if (a.type != b.type) text += std::string(" x ") + name_of(b.type);
+  if (problem.d.type != usual_result(a.type)) text += std::string(" -> ") + name_of(problem.d.type);
+  return text;
+}
+
+std::string command_of(const GemmCase& run) {
+  const GemmProblem problem = with_strides(run.problem);
+  const GemmRequest& request = run.request;
+  const GemmFusion& fusion = problem.fusion;
+  std::string text = "./stagecraft gemm --type ";
+  text += name_of(problem.a.type);
+  if (problem.a.type != problem.b.type) text += std::string("x") + name_of(problem.b.type);
+  text += std::string(" --c-type ") + name_of(problem.d.type) + " --layout ";
+  text += problem.a.major == Major::k ? "t" : "n";
+  text += problem.b.major == Major::k ? "n" : "t";
+  const auto add = [&](const char* name, const auto& value) {
+    text += std::string(" ") + name + " " + std::to_string(value);
+  };
+  const auto add_if = [&](bool is_used, const char* name) { text += is_used ? std::string(" ") + name : ""; };
+  const auto add_pair = [&](const char* name, const std::optional<int>& first, const std::optional<int>& second) {
+    if (first && second) text += std::string(" ") + name + " " + std::to_string(*first) + "x" + std::to_string(*second);
+  };
+  add("--m", problem.m);
+  add("--n", problem.n);
+  add("--k", problem.k);
+  add("--batch", problem.batches);
+  add("--lda", problem.a.pitch);
+  add("--ldb", problem.b.pitch);
+  add("--ldc", problem.d.pitch);
+  add("--alpha", run.alpha);
+  if (fusion.c) add("--beta", run.beta);
+  if (fusion.scale) add("--scale", run.scale);
+  add_if(fusion.bias, "--bias");
+  add_if(fusion.row_scales, "--row-scales");
+  add_if(fusion.column_scales, "--column-scales");
+  if (fusion.activation != GemmActivation::none) text += std::string(" --activation ") + name_of(fusion.activation);
+  add_if(fusion.second_output, "--aux");
+  add_if(fusion.absolute_maximum, "--amax");
+  add_pair("--tile", request.tile_m, request.tile_n);
+  add_pair("--cluster", request.cluster_m, request.cluster_n);
+  if (request.cta_group) add("--cta-group", *request.cta_group);
+  if (request.k_group) add("--k-group", *request.k_group);
+  if (request.accumulators) add("--accumulators", *request.accumulators);
+  if (request.schedule) text += std::string(" --schedule ") + name_of(*request.schedule);
+  if (request.split_k > 1) add("--split-k", request.split_k);
+  add_if(request.stream_k, "--stream-k");
+  add_if(request.swap.value_or(false), "--swap");
+  if (problem.groups.exist()) {
+    text += " --groups ";
+    for (size_t i = 0; i < problem.groups.rows.size(); ++i)
+      text += (i == 0 ? "" : ",") + std::to_string(problem.groups.rows[i]);
+    for (size_t i = 0; i < run.group_rows.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(run.group_rows[i]);
+    add_if(problem.groups.masked > 0, "--masked");
+  }
+  add("--swizzle", request.raster.width);
+  add_if(request.raster.order == RasterOrder::along_n, "--raster n");
+  add_if(request.dependent, "--dependent");
+  add("--blocks", request.blocks);
+  add("--seed", run.seed);
+  return text;
+}
+
+GemmVerdict verify(const GemmCase& wanted) {
+  GemmCase run = wanted;
+  run.problem = with_strides(run.problem);
+  const auto& [m, n, k, wanted_batches, a, b, d, fusion, c, second, groups] = run.problem;
+  const int64_t batches = groups.is_contiguous() ? std::ssize(groups.rows)
+                          : groups.masked > 0    ? groups.masked
+                                                 : wanted_batches;
+  const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
+  const GemmExpected<GemmPlan> plan = GemmPlan::choose(run.problem, run.request);
+  if (!plan) throw std::invalid_argument(plan.error().message);
+  require_host_memory(run.problem);
+  const bool gated = fusion.activation == GemmActivation::gated_silu;
+  const int64_t columns = gated ? n / 2 : n;
+
+  const std::vector<float> c_values = random_matrix(c.type, fusion.c ? batches * m * n : 0, run.seed + 1);
+  const std::vector<float> bias = random_matrix(DataType::f32, batches * n, run.seed + 2);
+  const std::vector<float> row_scales = random_matrix(DataType::f32, batches * m, run.seed + 3);
+  const std::vector<float> column_scales = random_matrix(DataType::f32, batches * n, run.seed + 4);
+  const MatrixPlaces a_places{m, k, batches_of_a, a.major, a.pitch, a.batch_stride};
+  const MatrixPlaces b_places{n, k, batches, b.major, b.pitch, b.batch_stride};
+  const MatrixPlaces c_places{m, n, batches, Major::k, c.pitch, c.batch_stride};
+  const HostOperand host_a = random_operand(a.type, a_places, run.seed);
+  const HostOperand host_b = random_operand(b.type, b_places, ~run.seed);
+  const auto at_least_one = [](std::vector<unsigned char> bytes) {
+    if (bytes.empty()) bytes.resize(16);
+    return bytes;
+  };
+  const DeviceBuffer<unsigned char> device_a(host_a.bytes, "A"), device_b(host_b.bytes, "B"),
+      device_sfa(at_least_one(host_a.scale_factors), "A's scale factors"),
+      device_sfb(at_least_one(host_b.scale_factors), "B's scale factors");
+  const DeviceBuffer<unsigned char> device_c(
+      fusion.c ? bytes_of(c.type, c_places, c_values) : std::vector<unsigned char>(16), "C");
+  const DeviceBuffer<float> device_bias(bias, "the bias"), device_row_scales(row_scales, "the scales of the rows"),
+      device_column_scales(column_scales, "the scales of the columns"),
+      maximum(std::vector<float>{0}, "the absolute maximum");
+  const DeviceBuffer<int> group_rows(run.group_rows.empty() ? std::vector<int>(1) : run.group_rows,
+                                     "the rows of the groups");
+  CheckedMatrix result("D", d.type, {m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride},
+                       /*pieces=*/fusion.second_output);
+  CheckedMatrix second_result("the second output", second.type,
+                              {m, n, batches, Major::k, second.pitch, second.batch_stride}, /*pieces=*/true);
+  DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan->workspace_bytes(), 16), "the workspace");
+  workspace.poison();
+
+  const auto start = std::chrono::steady_clock::now();
+  const auto error = plan->run({.a = device_a.data(),
+                                .b = device_b.data(),
+                                .d = result.address(),
+                                .a_scale_factors = device_sfa.data(),
+                                .b_scale_factors = device_sfb.data(),
+                                .c = device_c.data(),
+                                .second = second_result.address(),
+                                .bias = device_bias.data(),
+                                .row_scales = device_row_scales.data(),
+                                .column_scales = device_column_scales.data(),
+                                .absolute_maximum = maximum.data(),
+                                .group_rows = group_rows.data(),
+                                .alpha = run.alpha,
+                                .beta = run.beta,
+                                .scale = run.scale},
+                               workspace.data(), plan->workspace_bytes());
+  if (error) throw std::invalid_argument(error->message);
+  harness::check(cudaDeviceSynchronize(), "finish the kernel");
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+
+  // The sums in the order of D: a group takes its own rows of A, and of the next matrix of B.
+  std::vector<double> sums;
+  int64_t first_row = 0;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    const int64_t rows = groups.is_contiguous() ? groups.rows[batch] : m;
+    const std::span all_of_a(host_a.values), all_of_b(host_b.values);
+    const std::vector<double> product = harness::multiply_by_transposed(
+        all_of_a.subspan(first_row * k, rows * k), all_of_b.subspan(batch * n * k, n * k), rows, n, k);
+    sums.insert(sums.end(), product.begin(), product.end());
+    first_row += rows;
+  }
+  const ReferenceEpilogue epilogue(run, row_scales, column_scales, bias, c_values);
+  const auto before_activation = [&](int64_t batch, int64_t row, int64_t column) {
+    return epilogue.before_activation(sums[(batch * m + row) * n + column], batch, row, column);
+  };
+  Bounded largest;
+  const auto expected = [&](int64_t batch, int64_t row, int64_t column) {
+    if (groups.masked > 0 && row >= run.group_rows[batch]) return Bounded{.value = 0, .error = kUntouched};
+    const Bounded gate = gated ? before_activation(batch, row, 2 * column) : Bounded{};
+    const Bounded x = before_activation(batch, row, gated ? 2 * column + 1 : column);
+    const Bounded y = epilogue.activated(x, gate);
+    largest = {std::max(largest.value, std::abs(y.value)), std::max(largest.error, y.error)};
+    if (!fusion.scale) return y;
+    return Bounded{run.scale * y.value, std::abs(run.scale) * (y.error + 0x1p-24 * std::abs(y.value))};
+  };
+
+  GemmVerdict verdict{.seconds = elapsed.count()};
+  result.compare(expected, verdict);
+  if (fusion.second_output) second_result.compare(before_activation, verdict);
+  if (fusion.absolute_maximum) {
+    const double actual = maximum.to_host()[0];
+    if (!(std::abs(actual - largest.value) <= largest.error + 0x1p-24 * largest.value)) {
+      ++verdict.wrong;
+      verdict.worst =
+          "the absolute maximum = " + std::to_string(actual) + ", which should be " + std::to_string(largest.value);
+    }
+  }
+  return verdict;
+}
+
+}  // namespace stagecraft

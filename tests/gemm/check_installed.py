@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Installs the library to a temporary folder, builds the example against what is there, and runs it.
+
+usage: check_installed.py MESON BUILD_FOLDER EXAMPLE.cpp RUNTIME_FOLDER
+
+RUNTIME_FOLDER has the libcudart.so.13 to run with. The example is built without any folder of the repository.
+"""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def run(command, **options):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(str(part) for part in command)}:\n{done.stdout}")
+    return done.stdout
+
+
+def main() -> int:
+    meson, build, example, runtime = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder) / "root"
+        run([*meson.split(), "install", "-C", build, "--no-rebuild", "--quiet", "--destdir", root])
+        description, = root.rglob("stagecraft.pc")
+        prefix = root / run(["pkg-config", "--variable=prefix", description]).strip().lstrip("/")
+        flags = run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs", description]).split()
+        source = shutil.copy(example, folder)
+        program = pathlib.Path(folder) / "example"
+        run(["g++", "-std=c++20", "-Wall", "-Wextra", source, "-o", program, *flags], cwd=folder)
+        output = run([program], env={**os.environ, "LD_LIBRARY_PATH": runtime})
+        print(output, end="")
+        if "elements are 512" not in output:
+            sys.exit("the example did not print its result")
+    return 0
+
+
+sys.exit(main())

@@ -1,0 +1,271 @@
+// What a plan refuses, in which words, and what it chooses.
+#include "stagecraft/gemm/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "harness/device.hpp"
+#include "harness/device_buffer.hpp"
+#include "harness/random.hpp"
+#include "stagecraft/gemm/chooser.hpp"
+
+namespace stagecraft {
+namespace {
+
+GemmProblem product(int64_t m, int64_t n, int64_t k) { return {.m = m, .n = n, .k = k}; }
+
+class GemmPlans : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string reason = harness::reason_without_tcgen05(harness::current_device());
+    if (!reason.empty()) GTEST_SKIP() << reason;
+  }
+
+  static std::string refusal(const GemmProblem& problem, const GemmRequest& request = {}) {
+    const auto plan = GemmPlan::choose(problem, request);
+    return plan ? "accepted" : plan.error().message;
+  }
+};
+
+TEST_F(GemmPlans, RefuseExtentsThatAreTooSmallOrTooLarge) {
+  EXPECT_EQ(refusal(product(0, 16, 8)), "M = 0 is too small. Legal are 1 to 8388480.");
+  EXPECT_EQ(refusal(product(16, -1, 8)), "N = -1 is too small. Legal are 1 to 8388480.");
+  EXPECT_EQ(refusal(product(16, 16, 0)), "K = 0 is too small. Legal are 1 to 8388480.");
+  EXPECT_EQ(refusal(product(INT64_MAX, 16, 8)), "M = 9223372036854775807 is too large. Legal are 1 to 8388480.");
+  GemmProblem many = product(16, 16, 8);
+  many.batches = 65536;
+  EXPECT_EQ(refusal(many), "batches = 65536 is too large. Legal are 1 to 65535.");
+}
+
+TEST_F(GemmPlans, RefuseStridesThatTheTensorMapCannotAddress) {
+  EXPECT_EQ(refusal(product(16, 16, 7)),
+            "the pitch of A, 7 bf16 elements, is not a multiple of 8: the next would start off a 16-byte boundary, "
+            "which the tensor map cannot address. Pad it to 8.");
+  GemmProblem padded = product(16, 16, 7);
+  padded.a.pitch = padded.b.pitch = 8;
+  EXPECT_EQ(refusal(padded), "accepted");
+  GemmProblem narrow = product(16, 16, 32);
+  narrow.b.pitch = 24;
+  EXPECT_EQ(refusal(narrow), "the pitch of B, 24 bf16 elements, is less than the 32 of a line.");
+  GemmProblem overlapping = product(16, 16, 32);
+  overlapping.batches = 2;
+  overlapping.d.batch_stride = 255;
+  EXPECT_EQ(refusal(overlapping), "the batch stride of D, 255 bf16 elements, is less than the 256 of a matrix.");
+  GemmProblem crooked = product(16, 16, 32);
+  crooked.batches = 2;
+  crooked.a.batch_stride = 513;
+  EXPECT_EQ(refusal(crooked),
+            "the batch stride of A, 513 bf16 elements, is not a multiple of 8: the next would start off a 16-byte "
+            "boundary, which the tensor map cannot address. Pad it to 520.");
+  GemmProblem wide = product(16, 16, 32);
+  wide.a.pitch = int64_t{1} << 39;
+  EXPECT_EQ(refusal(wide),
+            "the pitch of A, 549755813888 bf16 elements, is too large: it must be less than 2^40 bytes.");
+}
+
+TEST_F(GemmPlans, RefuseTypesThatTheTensorCoreDoesNotHave) {
+  GemmProblem mixed = product(16, 16, 32);
+  mixed.b.type = DataType::f16;
+  EXPECT_EQ(
+      refusal(mixed),
+      "A of bf16 and B of f16 cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4 and nvfp4, "
+      "both the same, and e4m3 with e5m2.");
+  GemmProblem transposed = product(16, 16, 32);
+  transposed.a = {.type = DataType::nvfp4, .major = Major::mn};
+  transposed.b = {.type = DataType::nvfp4};
+  EXPECT_EQ(refusal(transposed),
+            "A and B of nvfp4 must be contiguous along K: so are the blocks that share a scale factor.");
+  GemmProblem odd = product(16, 16, 31);
+  odd.a.type = odd.b.type = DataType::mxfp4;
+  EXPECT_EQ(refusal(odd), "K = 31 is odd, and two elements of 4 bits share a byte.");
+  GemmProblem floats = product(16, 16, 32);
+  floats.a.type = floats.b.type = DataType::f32;
+  EXPECT_NE(refusal(floats).find("A of f32 and B of f32 cannot be multiplied"), std::string::npos);
+  GemmProblem result = product(16, 16, 32);
+  result.d.type = DataType::e5m2;
+  EXPECT_EQ(refusal(result), "a result of e5m2 cannot be stored. Legal are f32, bf16, f16 and e4m3.");
+}
+
+TEST_F(GemmPlans, NameTheKernelsThereAreWhereNoneIsAsRequested) {
+  const std::string message = refusal(product(16, 16, 32), {.tile_m = 128, .tile_n = 240});
+  EXPECT_NE(message.find("no kernel was compiled for bf16 x bf16 -> bf16 with A contiguous along K and B contiguous "
+                         "along K and tile_m 128, tile_n 240. There are:\n"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("\n  tile 128x128, k-group 1, 2 accumulators"), std::string::npos) << message;
+  EXPECT_EQ(refusal(product(16, 16, 32), {.blocks = -1}),
+            "blocks = -1 is too small. Legal are 0, as many as run at once, and larger.");
+  EXPECT_EQ(refusal(product(16, 16, 32), {.split_k = 0}),
+            "split_k = 0 is too small. Legal are 1, which divides nothing, and larger.");
+  EXPECT_NE(refusal(product(16, 16, 32), {.split_k = 2, .stream_k = true}).find("exclude each other"),
+            std::string::npos);
+  EXPECT_NE(refusal(product(16, 16, 32), {.schedule = GemmSchedule::one_tile, .stream_k = true})
+                .find("it needs a persistent schedule or launch control"),
+            std::string::npos);
+}
+
+TEST_F(GemmPlans, RefuseAddressesAndStartNothing) {
+  const auto plan = GemmPlan::choose(product(16, 16, 32));
+  ASSERT_TRUE(plan);
+  harness::DeviceBuffer<unsigned char> memory(4096, "the matrices");
+  memory.poison();
+  unsigned char* const at = memory.data();
+  const auto message = [&](const GemmArguments& arguments) {
+    const auto error = plan->run(arguments, nullptr, 0);
+    return error ? error->message : "accepted";
+  };
+  EXPECT_EQ(message({.a = nullptr, .b = at, .d = at}), "the address of A is null.");
+  EXPECT_EQ(message({.a = at, .b = at + 8, .d = at}),
+            "the address of B is not a multiple of 16 bytes, as the tensor map needs.");
+  EXPECT_EQ(message({.a = at, .b = at, .d = at + 1}),
+            "the address of D is not a multiple of 2 bytes, the size of an element.");
+  harness::check(cudaDeviceSynchronize(), "finish");
+  for (const unsigned char byte : memory.to_host()) ASSERT_EQ(byte, 0xff);
+}
+
+TEST_F(GemmPlans, RefuseWhatAnEpilogueMisses) {
+  GemmProblem odd = product(16, 15, 32);
+  odd.fusion.activation = GemmActivation::gated_silu;
+  EXPECT_EQ(refusal(odd), "N = 15 is odd, and a gated activation makes one column of two.");
+  GemmProblem both = product(16, 16, 32);
+  both.fusion = {.activation = GemmActivation::gated_silu, .second_output = true};
+  EXPECT_NE(refusal(both).find("a second output with a gated activation is not supported"), std::string::npos);
+  GemmProblem with_c = product(16, 15, 32);
+  with_c.fusion.c = true;
+  EXPECT_EQ(refusal(with_c),
+            "the pitch of C, 15 bf16 elements, is not a multiple of 8: the next would start off a 16-byte boundary, "
+            "which the tensor map cannot address. Pad it to 16.");
+
+  GemmProblem biased = product(16, 16, 32);
+  biased.fusion = {.bias = true};
+  const auto plan = GemmPlan::choose(biased);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const harness::DeviceBuffer<unsigned char> memory(4096, "the matrices");
+  const auto error = plan->run({.a = memory.data(), .b = memory.data(), .d = memory.data()}, nullptr, 0);
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->message, "the address of the bias is null.");
+}
+
+TEST_F(GemmPlans, RefuseGroupsThatDoNotAddUp) {
+  GemmProblem problem = product(100, 16, 32);
+  problem.groups.rows = {60, 0, 30};
+  EXPECT_EQ(refusal(problem), "the groups have 90 rows together, and M = 100: they must add up to M.");
+  problem.groups.rows = {60, -10, 50};
+  EXPECT_EQ(refusal(problem), "a group has -10 rows. Legal are 0 and more.");
+  problem.groups.rows = {60, 0, 40};
+  EXPECT_EQ(refusal(problem), "accepted");
+  problem.fusion.bias = true;
+  EXPECT_EQ(refusal(problem), "groups have no epilogue but alpha.");
+  problem.fusion = {};
+  problem.batches = 2;
+  EXPECT_EQ(refusal(problem), "a problem has batches or groups, not both.");
+  problem.batches = 1;
+  problem.groups.masked = 2;
+  EXPECT_EQ(refusal(problem), "groups are either contiguous or masked.");
+  problem.groups = {.masked = 257};
+  EXPECT_EQ(refusal(problem), "there are 257 groups. Legal are 1 to 256.");
+}
+
+TEST_F(GemmPlans, RefuseAWorkspaceThatIsTooSmall) {
+  const auto plan = GemmPlan::choose(product(128, 128, 1024), {.split_k = 2});
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_GT(plan->workspace_bytes(), 0u);
+  const harness::DeviceBuffer<unsigned char> memory(1 << 20, "the matrices");
+  const GemmArguments arguments{.a = memory.data(), .b = memory.data(), .d = memory.data()};
+  const auto too_small = plan->run(arguments, memory.data(), plan->workspace_bytes() - 1);
+  ASSERT_TRUE(too_small);
+  EXPECT_EQ(too_small->failure, GemmFailure::bad_workspace);
+  const std::string bytes = std::to_string(plan->workspace_bytes());
+  EXPECT_EQ(too_small->message, "the workspace has " + std::to_string(plan->workspace_bytes() - 1) +
+                                    " bytes, and the plan needs " + bytes + ": allocate plan.workspace_bytes().");
+  const auto missing = plan->run(arguments, nullptr, plan->workspace_bytes());
+  ASSERT_TRUE(missing);
+  EXPECT_EQ(missing->message, "the address of the workspace is null.");
+}
+
+// A graph replays the launch, with what the matrices hold then.
+TEST_F(GemmPlans, RunOnAnyStreamAndInsideOfAGraph) {
+  const int64_t n = 128;
+  const auto plan = GemmPlan::choose({.m = n, .n = n, .k = n},
+                                     {.schedule = GemmSchedule::persistent, .split_k = 2, .dependent = true});
+  ASSERT_TRUE(plan) << plan.error().message;
+  const harness::DeviceBuffer<__nv_bfloat16> ones(std::vector<__nv_bfloat16>(n * n, __nv_bfloat16(1.0f)), "ones");
+  harness::DeviceBuffer<__nv_bfloat16> product(n * n, "the product");
+  harness::DeviceBuffer<unsigned char> workspace(plan->workspace_bytes() + 16, "the workspace");
+  workspace.poison();
+
+  cudaStream_t stream;
+  harness::check(cudaStreamCreate(&stream), "create a stream");
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  harness::check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "begin to capture");
+  const auto error = plan->run({.a = ones.data(), .b = ones.data(), .d = product.data()}, workspace.data(),
+                               plan->workspace_bytes(), stream);
+  harness::check(cudaStreamEndCapture(stream, &graph), "end the capture");
+  ASSERT_FALSE(error) << error->message;
+  harness::check(cudaGraphInstantiate(&executable, graph, 0), "instantiate the graph");
+  for (int i = 0; i < 2; ++i) {
+    product.poison();
+    harness::check(cudaGraphLaunch(executable, stream), "launch the graph");
+    harness::check(cudaStreamSynchronize(stream), "finish the graph");
+    for (const __nv_bfloat16 element : product.to_host()) ASSERT_EQ(static_cast<float>(element), 128.0f);
+  }
+  harness::check(cudaGraphExecDestroy(executable), "destroy the graph");
+  harness::check(cudaGraphDestroy(graph), "destroy the graph");
+  harness::check(cudaStreamDestroy(stream), "destroy the stream");
+}
+
+// The sum of the pieces does not depend on who arrives last.
+TEST_F(GemmPlans, GiveTheSameBitsHoweverManyBlocksShareTheWork) {
+  const int64_t m = 200, n = 136, k = 2000;
+  harness::Random random(5);
+  std::vector<__nv_bfloat16> values(m * k);
+  for (auto& value : values) value = __nv_bfloat16(random.uniform());
+  const harness::DeviceBuffer<__nv_bfloat16> matrix(values, "A and B");
+  const auto run = [&](int blocks) {
+    const auto plan = GemmPlan::choose(product(m, n, k), {.split_k = 5, .blocks = blocks});
+    if (!plan) throw std::runtime_error(plan.error().message);
+    harness::DeviceBuffer<__nv_bfloat16> d(m * n, "D");
+    harness::DeviceBuffer<unsigned char> workspace(plan->workspace_bytes(), "the workspace");
+    const auto error =
+        plan->run({.a = matrix.data(), .b = matrix.data(), .d = d.data()}, workspace.data(), plan->workspace_bytes());
+    if (error) throw std::runtime_error(error->message);
+    std::vector<__nv_bfloat16> result = d.to_host();
+    return std::vector<uint16_t>(reinterpret_cast<uint16_t*>(result.data()),
+                                 reinterpret_cast<uint16_t*>(result.data()) + result.size());
+  };
+  const auto by_all = run(0);
+  EXPECT_EQ(by_all, run(1));
+  EXPECT_EQ(by_all, run(7));
+}
+
+TEST_F(GemmPlans, GoThroughTheOneCallToo) {
+  const auto error = gemm(product(16, 16, 0), {});
+  ASSERT_TRUE(error);
+  EXPECT_EQ(error->failure, GemmFailure::bad_problem);
+}
+
+TEST(GemmChooser, TakesTheTileWithTheFewestCyclesAndSaysWhy) {
+  const GemmConfig candidates[] = {{.tile_n = 256}, {.tile_n = 128}, {.tile_n = 64}};
+  // 4 blocks: 128 x 512 is two tiles of 256 columns, four of 128, eight of 64 in two rounds.
+  const auto choice = choose_kernel(candidates, product(128, 512, 640), {}, 4);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->index, 1u);
+  EXPECT_EQ(choice->reasons.back(),
+            "chosen: tile 128x128, k-group 1, 2 accumulators, because it takes the fewest cycles.");
+}
+
+TEST(GemmChooser, CountsWhatTheBusiestBlockMultiplies) {
+  const GemmEstimate found = estimate({.tile_m = 128, .tile_n = 64}, product(300, 200, 130), 5);
+  EXPECT_EQ(found.tiles, 12);
+  EXPECT_EQ(found.rounds, 3);
+  EXPECT_EQ(found.mma_cycles, 3 * 3 * 4 * 48);
+  EXPECT_EQ(found.operand_bytes, 12 * 3 * 192 * 128);
+}
+
+}  // namespace
+}  // namespace stagecraft

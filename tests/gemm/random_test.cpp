@@ -1,0 +1,196 @@
+// Random problems on random kernels, each element of each result compared with the host. The same seed draws the same
+// problems on every machine; a failure prints the command that repeats it alone.
+#include "harness/random.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <map>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "harness/device.hpp"
+#include "stagecraft/gemm/kernel_table.hpp"
+#include "verification.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr int kCases = 700;
+
+/// Draws problems: extents that are tiny, next to a multiple of the tile, or anything up to a few tiles.
+class Draw {
+ public:
+  explicit Draw(uint64_t seed) : random_(seed) {}
+
+  int64_t number(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random_.bits() % static_cast<uint64_t>(most - least + 1));
+  }
+  bool one_in(int64_t n) { return number(1, n) == 1; }
+
+  int64_t extent(int64_t tile, int64_t most) {
+    switch (number(0, 3)) {
+      case 0: return number(1, std::min<int64_t>(most, 20));
+      case 1: return std::clamp<int64_t>(number(1, 3) * tile + number(-1, 1), 1, most);
+      default: return number(1, most);
+    }
+  }
+
+  /// A problem for a kernel.
+  /// @param names_kernel  the request names the kernel; else only what kind of schedule it has, and the plan chooses.
+  GemmCase problem_for(const GemmConfig& config, bool names_kernel) {
+    GemmCase run;
+    GemmProblem& problem = run.problem;
+    problem.a = {.type = config.a, .major = config.a_major};
+    problem.b = {.type = config.b, .major = config.b_major};
+    problem.d = {.type = config.d};
+    if (config.transposes_d) std::swap(problem.a, problem.b);  // the kernel's A is the caller's B
+    problem.m = config.transposes_d ? number(1, 100) : extent(config.tile_m, config.cluster_m > 2 ? 700 : 300);
+    problem.n = extent(config.tile_n, config.cluster_n > 2 ? 700 : 300);
+    problem.k = extent(tile_k_of(config.a) * config.k_group, one_in(8) || config.divides_k ? 2000 : 400);
+    if (is_block_scaled(config.a)) problem.k += problem.k % 2;  // two elements of 4 bits share a byte
+    if (one_in(3)) problem.batches = number(2, 3);
+    if (config.groups) draw_groups(run);
+    draw_epilogue(config, run);
+    draw_strides(problem);
+    draw_request(config, names_kernel, run.request);
+    run.seed = random_.bits();
+    return run;
+  }
+
+ private:
+  float factor() { return static_cast<float>(number(1, 40)) / (one_in(2) ? 16 : -16); }
+
+  /// Groups in place of a batch, some of them empty.
+  void draw_groups(GemmCase& run) {
+    GemmProblem& problem = run.problem;
+    problem.batches = 1;
+    std::vector<int> rows(number(1, 6));
+    for (int& of_group : rows) of_group = one_in(4) ? 0 : static_cast<int>(number(1, 300));
+    if (one_in(2)) {
+      problem.groups.masked = std::ssize(rows);
+      problem.m = std::max(1, *std::ranges::max_element(rows));
+      run.group_rows = rows;
+    } else {
+      rows.front() += 1;  // M is at least 1
+      problem.groups.rows.assign(rows.begin(), rows.end());
+      problem.m = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+    }
+  }
+
+  void draw_epilogue(const GemmConfig& config, GemmCase& run) {
+    GemmFusion& fusion = run.problem.fusion;
+    if (one_in(2)) run.alpha = factor();
+    if (config.epilogue == GemmEpilogue::plain) return;
+    fusion = {.c = config.adds_c,
+              .bias = one_in(2),
+              .row_scales = one_in(3),
+              .column_scales = one_in(3),
+              .activation = static_cast<GemmActivation>(number(0, 4)),
+              .second_output = one_in(3),
+              .absolute_maximum = one_in(3),
+              .scale = one_in(2)};
+    if (config.epilogue == GemmEpilogue::gated) {
+      fusion.activation = GemmActivation::gated_silu;
+      fusion.second_output = false;
+      run.problem.n += run.problem.n % 2;
+    } else if (fusion.is_plain()) {
+      fusion.bias = true;
+    }
+    if (fusion.c) run.beta = factor();
+    if (fusion.scale) run.scale = factor();
+  }
+
+  void draw_strides(GemmProblem& problem) {
+    problem = with_strides(problem);
+    const auto widen = [&](auto& matrix, int64_t multiple) {  // a gap after each line, or after each matrix
+      if (one_in(4)) {
+        const int64_t lines = matrix.batch_stride / matrix.pitch;
+        matrix.pitch += number(1, 5) * multiple;
+        matrix.batch_stride = lines * matrix.pitch;
+      }
+      if (one_in(4)) matrix.batch_stride += number(1, 50) * multiple;
+    };
+    widen(problem.a, 128 / bits_of(problem.a.type));
+    widen(problem.b, 128 / bits_of(problem.b.type));
+    const int64_t words = 128 / bits_of(problem.d.type);
+    if (one_in(2)) {  // the copy engine can store D; otherwise it can by chance
+      problem.d.pitch = (problem.d.pitch + words - 1) / words * words;
+      problem.d.batch_stride = problem.m * problem.d.pitch;
+    }
+    widen(problem.d, problem.fusion.second_output ? words : 1);
+  }
+
+  void draw_request(const GemmConfig& config, bool names_kernel, GemmRequest& request) {
+    if (names_kernel) {
+      request = {.tile_m = config.tile_m,
+                 .tile_n = config.tile_n,
+                 .k_group = config.k_group,
+                 .accumulators = config.accumulators,
+                 .cta_group = config.cta_group,
+                 .cluster_m = config.cluster_m,
+                 .cluster_n = config.cluster_n};
+    }
+    if (config.transposes_d) request.swap = true;
+    if (config.launch_control) {
+      request.schedule = GemmSchedule::launch_control;
+    } else if (one_in(2)) {
+      request.schedule = one_in(2) ? GemmSchedule::one_tile : GemmSchedule::persistent;
+    }
+    if (config.divides_k) {
+      request.stream_k = one_in(2) && request.schedule != GemmSchedule::one_tile;
+      if (!request.stream_k) request.split_k = static_cast<int>(number(2, 6));
+    }
+    request.raster = {.order = one_in(2) ? RasterOrder::along_m : RasterOrder::along_n,
+                      .width = static_cast<uint32_t>(number(1, 4))};
+    if (one_in(2)) request.blocks = static_cast<int>(number(1, 40));  // several tiles for each block
+    request.dependent = one_in(4);
+  }
+
+  harness::Random random_;
+};
+
+uint64_t environment(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+TEST(RandomGemms, AgreeWithTheHostInEveryElement) {
+  const std::string reason = harness::reason_without_tcgen05(harness::current_device());
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  const uint64_t seed = environment("STAGECRAFT_GEMM_SEED", 13);
+  const size_t cases = environment("STAGECRAFT_GEMM_CASES", kCases);
+  Draw draw(seed);
+  const auto kernels = shipped_gemms();
+  std::map<std::string, int> runs_of_kernel;
+  size_t elements = 0;
+  for (size_t i = 0; i < cases; ++i) {
+    const bool names_kernel = i < kernels.size() || !draw.one_in(4);
+    const size_t kernel = cases < kernels.size() ? i * kernels.size() / cases : i % kernels.size();
+    const GemmCase run = draw.problem_for(kernels[kernel]->config, names_kernel);
+    SCOPED_TRACE("case " + std::to_string(i) + " of STAGECRAFT_GEMM_SEED=" + std::to_string(seed) + ": " +
+                 command_of(run));
+    try {
+      const auto plan = GemmPlan::choose(run.problem, run.request);
+      ASSERT_TRUE(plan) << plan.error().message;
+      ++runs_of_kernel[describe(plan->config())];
+      const GemmVerdict verdict = verify(run);
+      ASSERT_EQ(verdict.wrong, 0u) << verdict.worst;
+      elements += verdict.elements;
+    } catch (const std::exception& error) {
+      FAIL() << error.what();
+    }
+  }
+  if (cases >= kernels.size()) {
+    EXPECT_EQ(runs_of_kernel.size(), kernels.size()) << "a kernel was never run";
+  }
+  std::printf("%zu problems on %zu kernels, %zu elements compared\n", cases, runs_of_kernel.size(), elements);
+}
+
+}  // namespace
+}  // namespace stagecraft
