@@ -228,7 +228,8 @@ int main(int argc, char** argv) {
   };
   text("--type", options.type, "TYPE",
        "of A and B: bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4; e4m3xe5m2 for different ones");
-  text("--c-type", options.d_type, "TYPE", "of the result: f32, bf16, f16, e4m3; default: as the operands, or f32");
+  text("--c-type", options.d_type, "TYPE",
+       "of the result: f32, bf16, f16, e4m3; default: as A, but bf16 for 8 bits and fewer, and f32 for tf32");
   text("--layout", options.layout, "LAYOUT",
        "tn: A and B contiguous along K; nn: A along M; tt: B along N; nt: A along M and B along N");
   text("--m", options.m, "NUMBER", "rows of A and of the result");

@@ -230,7 +230,8 @@ GemmProblem with_strides(GemmProblem problem) {
 }
 
 DataType usual_result(DataType operand) {
-  return operand == DataType::bf16 || operand == DataType::f16 ? operand : DataType::f32;
+  if (operand == DataType::tf32) return DataType::f32;
+  return operand == DataType::f16 ? DataType::f16 : DataType::bf16;
 }
 
 std::string describe(const GemmProblem& problem) {

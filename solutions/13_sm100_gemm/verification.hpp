@@ -31,7 +31,8 @@ struct GemmVerdict {
 /// The strides of the case filled in, as a plan does; those of the operands padded to what a tensor map can address.
 GemmProblem with_strides(GemmProblem problem);
 
-/// The type of the result where nobody says: the one that the next product takes; f32 where that is not one to store.
+/// The type of the result where nobody says: the operands' type, f32 for tf32, and bf16 for types of few bits, because
+/// those need a scale that only the caller knows.
 DataType usual_result(DataType operand);
 
 /// "300x77x200 bf16", or "300x77x200, 3 times, e4m3 x e5m2 -> bf16".

@@ -99,11 +99,11 @@ inline constexpr GemmConfig kOfBf16 = of(bf16, bf16), kOfF16 = of(f16, f16), kOf
 
 /// Tiles and clusters.
 inline constexpr auto kBf16Tiles =
-    joined(variants(kOfBf16, as_it_is, nn, tt, nt, result<f32>, tile<128, 16, 4>, tile<128, 64>, tile<128, 256>,
-                    tile<64, 64, 3>, tile<64, 32, 1>, k_group<2>),
+    joined(variants(kOfBf16, as_it_is, nn, tt, nt, result<f32>, result<e4m3>, tile<128, 16, 4>, tile<128, 64>,
+                    tile<128, 256>, tile<64, 64, 3>, tile<64, 32, 1>, k_group<2>),
            variants(kOfBf16, cluster<1, 2>, cluster<2, 2>, cluster<4, 1>, cluster<4, 4>),
            variants(kOfBf16, pair<256, 128>, pair<128, 64>, pair<256, 256>, pair<256, 128, 4, 2>),
-           with_each(variants(kOfBf16, pair<256, 128>), nt),
+           with_each(variants(kOfBf16, pair<256, 128>), nt), with_each(variants(kOfBf16, pair<256, 256>), k_group<2>),
            // Groups of rows, and few rows.
            variants(kOfBf16, groups, swapped), with_each(variants(kOfBf16, pair<256, 128>), groups),
            with_each(variants(kOfBf16, tile<128, 32>), swapped));
@@ -115,10 +115,11 @@ inline constexpr auto kBf16Schedules =
            with_each(variants(kOfBf16, cluster<2, 2>), control));
 
 /// Epilogues.
-inline constexpr auto kBf16Epilogues = joined(
-    with_each(variants(kOfBf16, as_it_is, pair<256, 128>), full, full_with_c, gated), variants(kOfBf16, gated_with_c),
-    with_each(variants(kOfBf16, pair<128, 64>), full_with_c), with_each(variants(kOfBf16, result<f32>), full_with_c),
-    with_each(with_each(variants(kOfBf16, pair<256, 128, 4, 2>), control, divided_by_control), full_with_c));
+inline constexpr auto kBf16Epilogues =
+    joined(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), full, full_with_c, gated),
+           variants(kOfBf16, gated_with_c), with_each(variants(kOfBf16, pair<128, 64>), full_with_c),
+           with_each(variants(kOfBf16, result<f32>), full_with_c), with_each(variants(kOfBf16, result<e4m3>), full),
+           with_each(with_each(variants(kOfBf16, pair<256, 128, 4, 2>), control, divided_by_control), full_with_c));
 
 inline constexpr auto kF16AndTf32 =
     joined(variants(kOfF16, as_it_is, nt, result<f32>, pair<256, 128>, control, full_with_c),
