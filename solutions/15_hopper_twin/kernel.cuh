@@ -30,9 +30,9 @@ struct TwinDefaults {
   static constexpr int cluster_n = 1;        ///< side by side: they share a tile of A
   static constexpr int slabs = 2;            ///< 16 x 64 parts of C for each warp, on their way out
   static constexpr bool cuts_tiles = false;  ///< those of the last round, along K, where that keeps blocks busy
-  /// Whether stages are freed with the scope of the cluster, as PTX demands it. Without, as CUTLASS does it, other
-  /// blocks are told of reads only by what the chip is seen to do; with it, products took 1.35 times as long on an
-  /// H200.
+  /// Whether stages are freed with the scope of the cluster, as PTX demands it. Without, as CUTLASS does it, PTX
+  /// promises nothing to the other block, though the chip seems to tolerate it; with it, an H200 took 1.5 to 1.6 times
+  /// as long.
   static constexpr bool orders_cluster = false;
   static constexpr bool by_copy_engine = true;                  ///< C is stored by it; else by the threads
   static constexpr auto a_hint = ptx::CacheHint::evict_normal;  ///< how long L2 keeps tiles of A
