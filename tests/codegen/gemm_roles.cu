@@ -1,5 +1,5 @@
-// Kernels of the complete GEMM in which every warp has the same role, ROLE: ptxas then says how many registers that role
-// takes. gemm_roles.py compiles it once for each.
+// Kernels of the complete GEMM in which every warp has the same role, ROLE: ptxas then says how many registers that
+// role takes. gemm_roles.py compiles it once for each.
 #include "stagecraft/gemm/roles.hpp"
 
 #define gemm_role() GemmRole::ROLE  // from here on, in place of the function
@@ -10,7 +10,7 @@ using namespace stagecraft;
 template <GemmConfig Config>
 using Kernel = GemmTypes<Config>;
 
-#define KERNEL(...) \
+#define KERNEL(...)                                                      \
   template __global__ void stagecraft::gemm_kernel<Kernel<__VA_ARGS__>>( \
       const __grid_constant__ GemmParameters<Kernel<__VA_ARGS__>>)
 
