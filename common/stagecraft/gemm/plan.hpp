@@ -101,11 +101,15 @@ struct GemmRequest {
 /// Scale factors are one byte each, for each row and each block of 32 (nvfp4: 16) elements along K, padded to multiples
 /// of 128 rows and 4 blocks, with zeros beyond K, and one matrix of a batch after the other. They are in atoms of 128
 /// rows and 4 blocks, as `scale_factor_offset()` of tile.hpp says.
+///
+/// With a second output, both results are stored by the copy engine, which writes whole pieces of 16 bytes. Where a row
+/// of n elements is no multiple of 16 bytes, the rest of its last piece is then overwritten in D and in the second
+/// output: it must be padding. Without a second output, nothing after the n elements of a row is written.
 struct GemmArguments {
   const void* a = nullptr;                ///< 16-byte aligned
   const void* b = nullptr;                ///< 16-byte aligned
   void* d = nullptr;                      ///< aligned to its elements; faster where it and its strides are to 16 bytes
-  const void* a_scale_factors = nullptr;  ///< of a block-scaled A, 16-byte aligned; see below
+  const void* a_scale_factors = nullptr;  ///< of a block-scaled A, 16-byte aligned; see above
   const void* b_scale_factors = nullptr;  ///< of a block-scaled B
   const void* c = nullptr;                ///< 16-byte aligned
   void* second = nullptr;                 ///< 16-byte aligned
