@@ -11,12 +11,12 @@ using Pair = ClusterShape<2, 1, 2>;
 
 __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads)
     multiply_by_pair(const __grid_constant__ Problem<Pair> problem) {
-  __shared__ ATile a;
-  __shared__ BTile<Pair> b;               // half of the 256 rows that an MMA of the pair reads
-  __shared__ uint64_t tiles_full;         // used in the leader only
-  __shared__ uint64_t tiles_empty;        // in both blocks
-  __shared__ uint64_t accumulator_full;   // in both blocks
-  __shared__ uint64_t accumulator_empty;  // used in the leader only
+  [[maybe_unused]] __shared__ ATile a;
+  [[maybe_unused]] __shared__ BTile<Pair> b;  // half of the 256 rows that an MMA of the pair reads
+  __shared__ uint64_t tiles_full;             // used in the leader only
+  __shared__ uint64_t tiles_empty;            // in both blocks
+  __shared__ uint64_t accumulator_full;       // in both blocks
+  __shared__ uint64_t accumulator_empty;      // used in the leader only
   __shared__ uint32_t tensor_memory_address;
   [[maybe_unused]] constexpr uint32_t kLeader = 0;
   [[maybe_unused]] constexpr uint16_t kBothBlocks = 0b11;
