@@ -168,7 +168,7 @@ class CommandTest(TemporaryFolderTest):
         self.skip_unless_set_up_by_the_command()
         done = stagecraft("gemm", "--type", "f64", **self.settings)
         self.assertEqual(done.returncode, 2)
-        self.assertIn('--type = "f64" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2, and ', done.stderr)
+        self.assertIn('--type = "f64" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2, e4m3xe5m2 ', done.stderr)
 
     def test_gemm_refuses_an_unknown_option(self):
         self.skip_unless_set_up_by_the_command()

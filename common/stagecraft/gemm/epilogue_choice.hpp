@@ -15,15 +15,15 @@ namespace stagecraft {
 /// What a launch asks of the epilogue:
 /// D = scale * activation(row_scale * column_scale * alpha * A * B + beta * C + bias).
 struct EpilogueArguments {
-  float alpha = 1;
-  float beta = 0;
-  float scale = 1;
-  EpilogueVector<float> row_scales{};     ///< no entries: none
-  EpilogueVector<float> column_scales{};  ///< no entries: none
-  EpilogueVector<float> bias{};           ///< for each column of the sums; no entries: none
-  GemmActivation activation = GemmActivation::none;
-  float* absolute_maximum = nullptr;  ///< of what the activation gives; null: not asked for
-  bool has_second_output = false;     ///< what goes into the activation is stored, too
+  float alpha = 1;                                   ///< multiplies the sums
+  float beta = 0;                                    ///< multiplies C
+  float scale = 1;                                   ///< multiplies what is stored in D
+  EpilogueVector<float> row_scales{};                ///< no entries: none
+  EpilogueVector<float> column_scales{};             ///< no entries: none
+  EpilogueVector<float> bias{};                      ///< for each column of the sums; no entries: none
+  GemmActivation activation = GemmActivation::none;  ///< applied before the scale
+  float* absolute_maximum = nullptr;                 ///< of what the activation gives; null: not asked for
+  bool has_second_output = false;                    ///< what goes into the activation is stored, too
 };
 
 namespace detail {

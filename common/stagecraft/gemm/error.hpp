@@ -18,7 +18,7 @@ enum class GemmFailure {
 
 /// What went wrong, and what is legal. Nothing was launched.
 struct GemmError {
-  GemmFailure failure;
+  GemmFailure failure;  ///< for programs
   std::string message;  ///< "K = 0 is too small. Legal are 1 to 8388480."
 };
 
@@ -26,14 +26,18 @@ struct GemmError {
 template <typename Value>
 class [[nodiscard]] GemmExpected {
  public:
+  /// A value.
   GemmExpected(Value value) : held_(std::move(value)) {}
+  /// An error in its place.
   GemmExpected(GemmError error) : held_(std::move(error)) {}
 
   /// Whether there is a value.
   bool has_value() const { return std::holds_alternative<Value>(held_); }
+  /// The same as has_value().
   explicit operator bool() const { return has_value(); }
   /// The value; only where there is one.
   const Value& operator*() const { return std::get<Value>(held_); }
+  /// A member of the value; only where there is one.
   const Value* operator->() const { return &std::get<Value>(held_); }
   /// The error; only where there is no value.
   const GemmError& error() const { return std::get<GemmError>(held_); }

@@ -20,7 +20,7 @@ inline constexpr int kMostGroups = 256;
 /// each group has a matrix of its own in a batch, of which only the first rows count, and how many is in device memory,
 /// so that a graph can be launched again with other numbers.
 struct GroupRows {
-  int groups = 0;
+  int groups = 0;               ///< how many there are
   const int* counts = nullptr;  ///< masked: rows of each group, in device memory; null: contiguous
   int most = 0;                 ///< masked: rows of each matrix
   int ends[kMostGroups] = {};   ///< contiguous: the row after each group's last
@@ -41,7 +41,7 @@ struct GroupRows {
 template <typename Shape, int BlockM>
 class GroupedTiles {
  public:
-  using Cluster = Shape;
+  using Cluster = Shape;  ///< the blocks that take a turn together
 
   GroupedTiles() = default;
   /// @param columns, k_tiles  of each product, in tiles of a block.
@@ -58,7 +58,9 @@ class GroupedTiles {
     return UINT32_MAX;
 #endif
   }
+  /// A unit is one tile.
   __host__ __device__ static constexpr uint32_t works(uint32_t /*unit*/) { return 1; }
+  /// The tile of a unit, for the block of rank `rank`.
   __device__ __forceinline__ Work work(uint32_t unit, uint32_t /*index*/, uint32_t rank) const {
     int group = 0;
     for (; unit >= units_of(group); ++group) unit -= units_of(group);
@@ -72,7 +74,9 @@ class GroupedTiles {
             .first_slot = 0,
             .counter = 0};
   }
+  /// No tile is divided, so that none has a partial sum.
   __host__ __device__ static constexpr uint32_t slots() { return 0; }
+  /// Nor a counter of pieces.
   __host__ __device__ static constexpr uint32_t counters() { return 0; }
 
   /// Where a tile is in D. Its column is filled in by the caller.

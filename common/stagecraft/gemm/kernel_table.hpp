@@ -16,18 +16,18 @@ namespace stagecraft {
 
 /// What a launch is given: a checked problem of which every stride is filled in, and the plan's decisions.
 struct GemmLaunch {
-  GemmProblem problem{};
-  GemmArguments arguments{};
-  uint32_t clusters = 1;   ///< that are launched, unless launch control launches one for each unit
-  RasterOptions raster{};  ///< in which order
-  uint32_t splits = 1;     ///< pieces of each tile along K
-  bool stream_k = false;   ///< even shares for all clusters instead
-  GroupRows groups{};      ///< where the problem has groups
-  bool has_d_map = true;   ///< the copy engine can store D
-  bool swaps = false;      ///< A is the caller's B
-  bool dependent = false;  ///< the kernel may start before the one ahead of it has ended
-  void* workspace = nullptr;
-  cudaStream_t stream = nullptr;
+  GemmProblem problem{};          ///< what to compute
+  GemmArguments arguments{};      ///< where everything is
+  uint32_t clusters = 1;          ///< that are launched, unless launch control launches one for each unit
+  RasterOptions raster{};         ///< in which order
+  uint32_t splits = 1;            ///< pieces of each tile along K
+  bool stream_k = false;          ///< even shares for all clusters instead
+  GroupRows groups{};             ///< where the problem has groups
+  bool has_d_map = true;          ///< the copy engine can store D
+  bool swaps = false;             ///< A is the caller's B
+  bool dependent = false;         ///< the kernel may start before the one ahead of it has ended
+  void* workspace = nullptr;      ///< in device memory, of workspace_bytes() of the kernel
+  cudaStream_t stream = nullptr;  ///< where the kernel is started
 };
 
 /// A compiled kernel.

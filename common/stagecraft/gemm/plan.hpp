@@ -46,6 +46,7 @@ struct GemmFusion {
 
   /// Whether nothing is asked for.
   bool is_plain() const { return *this == GemmFusion{}; }
+  /// The same wishes.
   bool operator==(const GemmFusion&) const = default;
 };
 
@@ -58,19 +59,25 @@ struct GemmGroups {
   /// count as `GemmArguments::group_rows` says when the kernel runs.
   int64_t masked = 0;
 
+  /// Whether the rows of one group follow those of the one before.
   bool is_contiguous() const { return !rows.empty(); }
+  /// Whether the problem has groups.
   bool exist() const { return is_contiguous() || masked > 0; }
 };
 
 /// What to compute: D (m x n) = A (m x k) * B (n x k) transposed, `batches` times, with sums in f32.
 struct GemmProblem {
-  int64_t m = 1, n = 1, k = 1;
-  int64_t batches = 1;
-  GemmOperand a{}, b{};
-  GemmDestination d{};
-  GemmFusion fusion{};
-  GemmDestination c{}, second{};  ///< where asked for; their types follow from D's
-  GemmGroups groups{};            ///< in place of batches
+  int64_t m = 1;             ///< rows of A and D
+  int64_t n = 1;             ///< rows of B, columns of D
+  int64_t k = 1;             ///< columns of A and B
+  int64_t batches = 1;       ///< products of this size
+  GemmOperand a{};           ///< m x k
+  GemmOperand b{};           ///< n x k
+  GemmDestination d{};       ///< m x n
+  GemmFusion fusion{};       ///< what happens to the sums
+  GemmDestination c{};       ///< where asked for; its type follows from D's
+  GemmDestination second{};  ///< the second output, where asked for; its type follows from D's
+  GemmGroups groups{};       ///< in place of batches
 };
 
 /// How tiles are dealt out to blocks.
@@ -82,18 +89,20 @@ enum class GemmSchedule : uint8_t {
 
 /// What the caller decides rather than the plan. Everything may be left out.
 struct GemmRequest {
-  std::optional<int> tile_m{}, tile_n{};        ///< of D, summed at a time by a block or a pair
-  std::optional<int> k_group{};                 ///< k-tiles that share a barrier
-  std::optional<int> accumulators{};            ///< tiles of D in tensor memory
-  std::optional<int> cta_group{};               ///< 1, or 2: pairs of blocks
-  std::optional<int> cluster_m{}, cluster_n{};  ///< blocks of a cluster
-  std::optional<GemmSchedule> schedule{};       ///< how tiles are dealt out
-  int split_k = 1;                              ///< pieces of each tile along K
-  bool stream_k = false;                        ///< even shares of K for all clusters
-  RasterOptions raster{};                       ///< the order of tiles
-  int blocks = 0;                               ///< at most, for a persistent schedule; 0: as many as run at once
-  std::optional<bool> swap{};                   ///< computes D transposed as B * A transposed, for few rows of D
-  bool dependent = false;                       ///< programmatic dependent launch
+  std::optional<int> tile_m{};             ///< rows of D that a block or a pair sums at a time
+  std::optional<int> tile_n{};             ///< columns of it
+  std::optional<int> k_group{};            ///< k-tiles that share a barrier
+  std::optional<int> accumulators{};       ///< tiles of D in tensor memory
+  std::optional<int> cta_group{};          ///< 1, or 2: pairs of blocks
+  std::optional<int> cluster_m{};          ///< blocks of a cluster along M
+  std::optional<int> cluster_n{};          ///< blocks of a cluster along N
+  std::optional<GemmSchedule> schedule{};  ///< how tiles are dealt out
+  int split_k = 1;                         ///< pieces of each tile along K
+  bool stream_k = false;                   ///< even shares of K for all clusters
+  RasterOptions raster{};                  ///< the order of tiles
+  int blocks = 0;                          ///< at most, for a persistent schedule; 0: as many as run at once
+  std::optional<bool> swap{};              ///< computes D transposed as B * A transposed, for few rows of D
+  bool dependent = false;                  ///< programmatic dependent launch
 };
 
 /// Where everything is in device memory. What the problem does not ask for is not read.
@@ -118,7 +127,9 @@ struct GemmArguments {
   const float* column_scales = nullptr;   ///< n for each batch
   float* absolute_maximum = nullptr;      ///< one float, at least 0; the largest of it and of |activation(...)| is left
   const int* group_rows = nullptr;        ///< of masked groups: rows of each
-  float alpha = 1, beta = 1, scale = 1;
+  float alpha = 1;                        ///< multiplies A * B transposed
+  float beta = 1;                         ///< multiplies C, where asked for
+  float scale = 1;                        ///< multiplies what is stored in D, where asked for
 };
 
 /// The largest M, N and K: 65535 tiles of 128.
@@ -169,7 +180,9 @@ std::optional<GemmError> gemm(const GemmProblem& problem, const GemmArguments& a
 
 /// The names by which the command line and messages know things: "bf16", "gelu-tanh", "clc".
 const char* name_of(DataType type);
+/// The same for activations.
 const char* name_of(GemmActivation activation);
+/// The same for schedules.
 const char* name_of(GemmSchedule schedule);
 
 /// The configuration as one line: "bf16 x bf16 -> bf16, tile 128x128, ...".

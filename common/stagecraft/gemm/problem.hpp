@@ -35,36 +35,42 @@ struct MapOf<Absent> {
 /// Scale factors of block-scaled operands: those of a batch one after the other, with so many padded rows each.
 template <typename Types>
 struct ScaleFactorMaps {
-  TileMap<typename Types::SfaTile> a;
-  TileMap<typename Types::SfbTile> b;
-  int rows_of_a, rows_of_b;
+  TileMap<typename Types::SfaTile> a;  ///< scale factors of A
+  TileMap<typename Types::SfbTile> b;  ///< scale factors of B
+  int rows_of_a;                       ///< padded rows of one matrix of A
+  int rows_of_b;                       ///< padded rows of one matrix of B
 };
 
 /// The parameter of a GEMM kernel.
 /// @tparam Types  GemmTypes of a configuration.
 template <typename Types>
 struct GemmParameters {
-  using Cluster = typename Types::Cluster;
+  using Cluster = typename Types::Cluster;  ///< the blocks that take a turn together
 
+  /// The tensor map of D.
   using DMap = typename Types::Writer::Map;
+  /// The tensor map of the second output, if the kernel has one.
   using SecondMap = typename detail::MapOf<
       std::conditional_t<Types::has_second_output, typename Types::SecondOutput, detail::Absent>>::type;
+  /// The tensor map of C, if the kernel adds it.
   using CMap =
       typename detail::MapOf<std::conditional_t<Types::config.adds_c, typename Types::CInput, detail::Absent>>::type;
 
   OperandBatch<typename Types::ATile, Cluster::blocks_sharing_a> a;                            ///< A
   OperandBatch<typename Types::BTile, Cluster::blocks_sharing_b> b;                            ///< B
   std::conditional_t<Types::is_scaled, ScaleFactorMaps<Types>, detail::Absent> scale_factors;  ///< of A and B
-  DMap d_map;                               ///< D, where the copy engine can store it
-  SecondMap second_map;                     ///< what goes into the activation
-  CMap c_map;                               ///< C
-  typename Types::DElement* d;              ///< element (0, 0) of D's first matrix
-  int64_t d_pitch = 0, d_batch_stride = 0;  ///< of D, in elements
-  bool has_d_map = false;                   ///< D's rows begin on 16-byte boundaries
-  int m = 1, n = 1;                         ///< rows and columns of the sums
-  typename Types::Tiles tiles;              ///< what there is to do
-  GemmWorkspace workspace;                  ///< where pieces are added up
-  EpilogueArguments epilogue;               ///< what happens to the sums
+  DMap d_map;                   ///< D, where the copy engine can store it
+  SecondMap second_map;         ///< what goes into the activation
+  CMap c_map;                   ///< C
+  typename Types::DElement* d;  ///< element (0, 0) of D's first matrix
+  int64_t d_pitch = 0;          ///< elements from one row of D to the next
+  int64_t d_batch_stride = 0;   ///< elements from one matrix of D to the next
+  bool has_d_map = false;       ///< D's rows begin on 16-byte boundaries
+  int m = 1;                    ///< rows of the sums
+  int n = 1;                    ///< columns of the sums
+  typename Types::Tiles tiles;  ///< what there is to do
+  GemmWorkspace workspace;      ///< where pieces are added up
+  EpilogueArguments epilogue;   ///< what happens to the sums
 
   /// Where the tile of a turn is.
   __device__ __forceinline__ TilePlace place_of(const Work& work) const {

@@ -23,6 +23,7 @@ __device__ inline GemmRole gemm_role() {
   }
 }
 
+/// Threads of the epilogue.
 inline constexpr int kEpilogueThreads = kEpilogueWarps * kWarpSize;
 /// Threads of a GEMM kernel.
 inline constexpr int kGemmThreads = 4 * kWarpSize + kEpilogueThreads;

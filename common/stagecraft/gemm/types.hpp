@@ -153,15 +153,17 @@ struct GemmTypes {
   using RowWriter = std::conditional_t<Config.transposes_d, ColumnWriter<Accumulator, DElement>,
                                        stagecraft::RowWriter<Accumulator, DElement, columns_per_result>>;
   using SecondOutput = stagecraft::SecondOutput<Writer, CElement>;  ///< stores the values before the activation
-  static constexpr bool has_second_output = Config.epilogue == GemmEpilogue::full;
-  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;  ///< brings C
+  static constexpr bool has_second_output = Config.epilogue == GemmEpilogue::full;  ///< a launch may ask for one
+  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;          ///< brings C
 
   // ---- Shared memory ------------------------------------------------------------------------------------------------
 
   /// Shared memory of the epilogue.
   struct EpilogueStorage {
     typename Writer::Storage d;  ///< slices on their way to D
+    /// Slices on their way to the second output.
     [[no_unique_address]] std::conditional_t<has_second_output, typename SecondOutput::Storage, detail::Absent> second;
+    /// The ring of C.
     [[no_unique_address]] std::conditional_t<Config.adds_c, typename CInput::Storage, detail::Absent> c;
   };
 
@@ -193,8 +195,8 @@ struct GemmTypes {
 
   /// Dynamic shared memory.
   struct Shared {
-    typename Payload::Storage operands;
-    EpilogueStorage epilogue;
+    typename Payload::Storage operands;  ///< the ring of tiles of A and B
+    EpilogueStorage epilogue;            ///< what the epilogue has
   };
   static constexpr uint32_t shared_bytes = sizeof(Shared) + kGemmBarrierBytes;  ///< of a block, at most
 
