@@ -61,6 +61,13 @@ inline constexpr size_t kMostFindings = 32;
 /// What happens to an mbarrier.
 enum class BarrierEventKind : uint8_t { init, invalidate, arrive, expect_tx, complete_tx, phase_complete, wait };
 
+/// What an arrival or a wait of threads orders. Without an ordering and a scope in its instruction: memory, for the
+/// block.
+struct BarrierSemantics {
+  bool relaxed = false;     ///< it orders no memory
+  bool of_cluster = false;  ///< its scope is .cluster, not .cta
+};
+
 struct BarrierEvent {
   BarrierEventKind kind;
   const Block* block;        ///< the block that holds the barrier
@@ -69,7 +76,7 @@ struct BarrierEvent {
   uint32_t amount;           ///< arrivals or bytes
   const Fragment* fragment;  ///< the threads that did it; null for an asynchronous engine
   LaneMask lanes;
-  bool relaxed = false;    ///< an arrival or a wait that orders no memory
+  BarrierSemantics semantics{};
   uint64_t operation = 0;  ///< for an asynchronous engine: the number of its AsyncOperation
 };
 

@@ -211,12 +211,12 @@ void ClusterOrder::arrive(uint32_t index, const machine::BarrierEvent& event) {
   const uint32_t number = warp_number(*event.fragment);
   WarpOrder& warp = threads_.warp(number);
   warp.accessed = true;  // so that this arrival has a time of its own, by which reports know it
-  if (event.relaxed) {
+  if (event.semantics.relaxed) {
     threads_.release_fenced(number, event.lanes, barrier.open);
   } else {
     threads_.release(number, event.lanes, barrier.open);
   }
-  threads_.release_executed(number, event.lanes, event.relaxed, barrier.open_executed);
+  threads_.release_executed(number, event.lanes, event.semantics.relaxed, barrier.open_executed);
   ++warp.arrival_count;
   barrier.arrival_warp = number;
   barrier.arrival_pc = event.fragment->pc;
@@ -255,7 +255,7 @@ void ClusterOrder::wait(uint32_t index, const machine::BarrierEvent& event) {
   const uint32_t number = warp_number(*event.fragment);
   note_wait(number, index, event);
   if (event.phase == 0) return;  // it was for the phase before the first, in which nobody arrived
-  if (event.relaxed) {
+  if (event.semantics.relaxed) {
     threads_.acquire_at_fence(number, event.lanes, barrier.completed);
     threads_.learn_executed(number, event.lanes, barrier.completed);
   } else {

@@ -20,12 +20,6 @@ std::string line_of_initialisation(const ClusterRecord& cluster, const BarrierOr
   return line_of(cluster, barrier.initialised.pc());
 }
 
-/// Whether an instruction that orders memory does so for the cluster: "mbarrier.arrive.release.cluster.b64". Without a
-/// scope, it is .cta. (The state space .shared::cluster says nothing about that.)
-bool has_cluster_scope(const std::string& instruction) {
-  return (instruction + '.').find(".cluster.") != std::string::npos;
-}
-
 }  // namespace
 
 void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
@@ -86,8 +80,8 @@ void BarrierCheck::check_overrun(const ClusterRecord& cluster, const machine::Ba
 /// Only threads of the barrier's block can wait there, and "the optional .scope qualifier indicates the set of threads
 /// that directly observe the memory synchronizing effect of this operation" (PTX ISA, "mbarrier.arrive").
 void BarrierCheck::check_scope(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
-  if (event.relaxed || event.fragment->block().rank == event.block->rank) return;
-  if (has_cluster_scope(cluster.kernel().describe_instruction(event.fragment->pc))) return;
+  if (event.semantics.relaxed || event.semantics.of_cluster) return;
+  if (event.fragment->block().rank == event.block->rank) return;
   const ClusterOrder& order = cluster.order();
   const uint32_t index = order.find_barrier(event.block->rank, event.offset);
   if (index == ClusterOrder::kNoBarrier) return;

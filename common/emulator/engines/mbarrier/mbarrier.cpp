@@ -70,7 +70,7 @@ void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t
   if (grid.observers.empty()) return;
   const BarrierEvent event{
       kind,           reference.block, reference.offset, reference.barrier->phase, static_cast<uint32_t>(amount),
-      actor.fragment, actor.lanes,     actor.relaxed,    actor.operation};
+      actor.fragment, actor.lanes,     actor.semantics,  actor.operation};
   for (Observer* observer : grid.observers) observer->barrier_changed(event);
 }
 
@@ -339,11 +339,11 @@ void check_parity(const BarrierReference& reference, uint32_t parity, const Barr
 }
 
 void complete_transaction(Cluster& cluster, uint32_t address, uint64_t bytes, const char* what, uint64_t operation) {
-  complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{what, nullptr, 0, false, operation});
+  complete_transaction(find_barrier(cluster, address, what), bytes, BarrierActor{.what = what, .operation = operation});
 }
 
 void arrive_asynchronously(Cluster& cluster, uint32_t address, uint32_t count, const char* what, uint64_t operation) {
-  arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{what, nullptr, 0, false, operation});
+  arrive(find_barrier(cluster, address, what), Arrival{count}, BarrierActor{.what = what, .operation = operation});
 }
 
 void MbarrierTable::forget(Fragment& fragment) {

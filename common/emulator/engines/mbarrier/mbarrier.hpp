@@ -12,6 +12,7 @@
 
 #include "emulator/state/grid.hpp"
 #include "emulator/state/mbarrier_table.hpp"
+#include "emulator/state/observer.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -23,7 +24,7 @@ struct BarrierActor {
   const char* what = "";         ///< for messages: "mbarrier.arrive"
   Fragment* fragment = nullptr;  ///< null for an asynchronous engine
   LaneMask lanes = 0;
-  bool relaxed = false;    ///< orders no memory
+  BarrierSemantics semantics{};
   uint64_t operation = 0;  ///< of an asynchronous engine: the number of the announced operation, 0 for none
 };
 

@@ -4,15 +4,15 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "emulator/state/observer.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
 
 void add_mbarrier_operations(InstructionSet& set);
 
-/// Takes an ordering and its scope (.cta or .cluster), which must come together or not at all. True when it is
-/// `.relaxed`.
-bool take_semantics(Translation& t, std::initializer_list<std::string_view> legal);
+/// Takes an ordering and its scope (.cta or .cluster), which must come together or not at all.
+BarrierSemantics take_semantics(Translation& t, std::initializer_list<std::string_view> legal);
 
 /// Translates mbarrier.test_wait, or with `sleeps` mbarrier.try_wait.
 void translate_wait(Translation& t, bool sleeps);

@@ -27,7 +27,7 @@ struct BarrierDetail : OpDetail {
   bool expects = false;                ///< arrive.expect_tx: `amount` is bytes
   bool drop = false;
   bool no_complete = false;
-  bool relaxed = false;
+  BarrierSemantics semantics{};
 
   uint64_t amount_of(const Fragment& fragment, uint32_t lane) const {
     return amount.present() ? amount.at(fragment, lane) : 1;
@@ -117,7 +117,7 @@ bool arrive_together(Fragment& fragment, const BarrierDetail& detail, LaneMask m
   if (count * lanes > reference.barrier->pending || count * lanes > kMbarrierLimit) return false;
   Mbarrier before = *reference.barrier;
   before.waiting.clear();
-  arrive_once(reference, detail, amount, lanes, {detail.what.c_str(), &fragment, mask, detail.relaxed});
+  arrive_once(reference, detail, amount, lanes, {detail.what.c_str(), &fragment, mask, detail.semantics});
   for_each_lane(mask, [&](uint32_t lane) {
     write_state(fragment, detail, lane, word_of(before));
     before.pending -= static_cast<uint32_t>(count);
@@ -135,7 +135,7 @@ Outcome arrive_lanes(Fragment& fragment, const Op& op, LaneMask mask) {
     const BarrierReference reference = barrier_of_lane(fragment, detail, lane);
     write_state(fragment, detail, lane,
                 arrive_once(reference, detail, detail.amount_of(fragment, lane), 1,
-                            {detail.what.c_str(), &fragment, 1u << lane, detail.relaxed}));
+                            {detail.what.c_str(), &fragment, 1u << lane, detail.semantics}));
   });
   return Outcome::next;
 }
@@ -227,7 +227,7 @@ void translate_arrive(Translation& t, bool drop) {
                              detail->expects       ? ".expect_tx"
                              : detail->no_complete ? ".noComplete"
                                                    : "");
-  detail->relaxed = take_semantics(t, {"release", "relaxed"});
+  detail->semantics = take_semantics(t, {"release", "relaxed"});
   const SharedScope scope = take_scope(t, !detail->no_complete);
   t.modifiers.require("b64");
   const bool sink = t.operand(0).kind == ptx::OperandKind::sink;
@@ -279,13 +279,12 @@ void translate_mbarrier(Translation& t) {
 
 }  // namespace
 
-bool take_semantics(Translation& t, std::initializer_list<std::string_view> legal) {
+BarrierSemantics take_semantics(Translation& t, std::initializer_list<std::string_view> legal) {
   const auto order = t.modifiers.take_one_of(legal);
-  const bool semantics = order.has_value();
-  const bool scope = t.modifiers.take_one_of({"cta", "cluster"}).has_value();
-  if (semantics == scope) return order == "relaxed";
-  t.illegal(semantics ? "an ordering needs its scope, .cta or .cluster, beside it"
-                      : "a scope needs its ordering, such as .relaxed, beside it");
+  const auto scope = t.modifiers.take_one_of({"cta", "cluster"});
+  if (order.has_value() == scope.has_value()) return {.relaxed = order == "relaxed", .of_cluster = scope == "cluster"};
+  t.illegal(order.has_value() ? "an ordering needs its scope, .cta or .cluster, beside it"
+                              : "a scope needs its ordering, such as .relaxed, beside it");
 }
 
 void translate_copy_arrival(Translation& t) {

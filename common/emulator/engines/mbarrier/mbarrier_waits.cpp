@@ -24,7 +24,7 @@ struct WaitDetail : OpDetail {
   LaneOperand phase;  ///< the parity, or the state that an arrival returned
   bool by_parity = false;
   bool sleeps = false;  ///< try_wait
-  bool relaxed = false;
+  BarrierSemantics semantics{};
   LaneOperand hint;  ///< nanoseconds; absent: the chip's own limit
   RegisterOffset result = kNoRegister;
 
@@ -40,7 +40,7 @@ void write_result(Fragment& fragment, const WaitDetail& detail, LaneMask mask, L
   result = (result & ~mask) | passed;
 }
 
-void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneMask lanes, bool relaxed) {
+void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneMask lanes, BarrierSemantics semantics) {
   const BarrierEvent event{BarrierEventKind::wait,
                            reference.block,
                            reference.offset,
@@ -48,7 +48,7 @@ void announce_waits(Fragment& fragment, const BarrierReference& reference, LaneM
                            0,
                            &fragment,
                            lanes,
-                           relaxed};
+                           semantics};
   for (Observer* observer : fragment.grid().observers) observer->barrier_changed(event);
 }
 
@@ -79,7 +79,7 @@ LaneMask poll(Fragment& fragment, const WaitDetail& detail, LaneMask mask, std::
       check_parity(reference, parity, {detail.what, &fragment, alike});
       if (reference.barrier->passes(parity)) {
         passed |= alike;
-        if (!fragment.grid().observers.empty()) announce_waits(fragment, reference, alike, detail.relaxed);
+        if (!fragment.grid().observers.empty()) announce_waits(fragment, reference, alike, detail.semantics);
       } else {
         open.push_back({reference, address, leader});
       }
@@ -138,7 +138,7 @@ void translate_wait(Translation& t, bool sleeps) {
   detail->sleeps = sleeps;
   detail->what = sleeps ? "mbarrier.try_wait" : "mbarrier.test_wait";
   detail->by_parity = t.modifiers.take("parity");
-  detail->relaxed = take_semantics(t, {"acquire", "relaxed"});
+  detail->semantics = take_semantics(t, {"acquire", "relaxed"});
   const SharedScope scope =
       t.modifiers.take_one_of({"shared::cta", "shared"}) ? SharedScope::block : SharedScope::generic;
   t.modifiers.require("b64");
