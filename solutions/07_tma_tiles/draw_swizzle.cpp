@@ -2,12 +2,10 @@
 // are, without a swizzle and with one.
 //   draw_swizzle         prints the picture
 //   draw_swizzle FILE    fails when FILE is not the picture
-#include <cstdio>
-#include <fstream>
-#include <iostream>
 #include <sstream>
 #include <string>
 
+#include "harness/picture.hpp"
 #include "stagecraft/tile.hpp"
 
 namespace {
@@ -76,14 +74,6 @@ std::string draw() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string picture = draw();
-  if (argc < 2) {
-    std::cout << picture;
-    return 0;
-  }
-  std::ifstream file(argv[1]);
-  const std::string there{std::istreambuf_iterator<char>(file), {}};
-  if (there == picture) return 0;
-  std::printf("%s is not what the layout functions say; %s > %s redraws it\n", argv[1], argv[0], argv[1]);
-  return 1;
+  return stagecraft::harness::print_or_compare(draw(), argc > 1 ? argv[1] : nullptr, "the layout functions say",
+                                               argv[0]);
 }

@@ -3,14 +3,13 @@
 //   draw_pictures descriptor|accumulator         prints a picture
 //   draw_pictures descriptor|accumulator FILE    fails when FILE is not the picture
 #include <cstdint>
-#include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "harness/picture.hpp"
 #include "stagecraft/tmem_layout.hpp"
 #include "stagecraft/umma_descriptors.hpp"
 
@@ -198,13 +197,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string picture = which == "descriptor" ? draw_descriptors() : draw_accumulator();
-  if (argc < 3) {
-    std::cout << picture;
-    return 0;
-  }
-  std::ifstream file(argv[2]);
-  const std::string there{std::istreambuf_iterator<char>(file), {}};
-  if (there == picture) return 0;
-  std::printf("%s is not what the library says; %s %s > %s redraws it\n", argv[2], argv[0], argv[1], argv[2]);
-  return 1;
+  return stagecraft::harness::print_or_compare(picture, argc > 2 ? argv[2] : nullptr, "the library says",
+                                               argv[0] + (" " + which));
 }

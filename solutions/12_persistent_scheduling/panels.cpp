@@ -6,13 +6,12 @@
 //     build/panels --compare FILE    whether the file is that figure
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/picture.hpp"
 #include "stagecraft/tile_raster.hpp"
 
 namespace {
@@ -136,16 +135,10 @@ int main(int argc, char** argv) {
     print_table();
     return 0;
   }
-  if (argc == 2 && option == "--draw") {
-    std::fputs(draw().c_str(), stdout);
-    return 0;
-  }
-  if (argc == 3 && option == "--compare") {
-    std::ifstream file(argv[2], std::ios::binary);
-    if (std::string(std::istreambuf_iterator<char>(file), {}) == draw()) return 0;
-    std::fprintf(stderr, "%s is not what the raster gives; draw it again: build/panels --draw > %s\n", argv[2],
-                 argv[2]);
-    return 1;
+  const bool draws = argc == 2 && option == "--draw", compares = argc == 3 && option == "--compare";
+  if (draws || compares) {
+    return stagecraft::harness::print_or_compare(draw(), compares ? argv[2] : nullptr, "the raster gives",
+                                                 argv[0] + std::string(" --draw"));
   }
   std::fprintf(stderr, "usage: panels [--draw | --compare FILE]\n");
   return 2;

@@ -3,13 +3,12 @@
 //   draw_scale_factors scale_factors|columns         prints a picture
 //   draw_scale_factors scale_factors|columns FILE    fails when FILE is not the picture
 #include <cstdint>
-#include <cstdio>
-#include <fstream>
 #include <iostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 
+#include "harness/picture.hpp"
 #include "problem.cuh"
 #include "stagecraft/output_tile_pipeline.hpp"
 #include "stagecraft/scale_factors.hpp"
@@ -188,13 +187,6 @@ int main(int argc, char** argv) {
     return 2;
   }
   const std::string picture = which == "columns" ? draw_columns() : draw_scale_factors();
-  if (argc < 3) {
-    std::cout << picture;
-    return 0;
-  }
-  std::ifstream file(argv[2]);
-  const std::string there{std::istreambuf_iterator<char>(file), {}};
-  if (there == picture) return 0;
-  std::printf("%s is not what the library says; %s %s > %s redraws it\n", argv[2], argv[0], argv[1], argv[2]);
-  return 1;
+  return stagecraft::harness::print_or_compare(picture, argc > 2 ? argv[2] : nullptr, "the library says",
+                                               argv[0] + (" " + which));
 }
