@@ -1,5 +1,6 @@
-// Random problems on random kernels, each element of each result compared with the host. The same seed draws the same
-// problems on every machine; a failure prints the command that repeats it alone.
+// Random problems on random kernels, each element of each result compared with the host: on those that are compiled
+// into the library, and on such that nobody compiled before. The same seed draws the same problems on every machine; a
+// failure prints the command that repeats it alone.
 #include "harness/random.hpp"
 
 #include <gtest/gtest.h>
@@ -8,13 +9,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <initializer_list>
 #include <map>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "harness/device.hpp"
+#include "on_demand.hpp"
+#include "stagecraft/gemm/chooser.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
 #include "verification.hpp"
 
@@ -22,6 +27,7 @@ namespace stagecraft {
 namespace {
 
 constexpr int kCases = 700;
+constexpr int kConfigurations = 32;
 
 /// Draws problems: extents that are tiny, next to a multiple of the tile, or anything up to a few tiles.
 class Draw {
@@ -39,6 +45,36 @@ class Draw {
       case 1: return std::clamp<int64_t>(number(1, 3) * tile + number(-1, 1), 1, most);
       default: return number(1, most);
     }
+  }
+
+  template <typename Value>
+  Value one_of(std::initializer_list<Value> values) {
+    return values.begin()[number(0, std::ssize(values) - 1)];
+  }
+
+  /// Any configuration that is legal. What is legal is said here once more, so that a rule of types.hpp that forbids
+  /// too much is found too.
+  GemmConfig configuration() {
+    for (;;) {
+      const GemmConfig config = any_configuration();
+      const int slices_of_a = config.a_major == Major::k ? config.tile_m / config.cta_group : tile_k_of(config.a);
+      const int slices_of_b = config.b_major == Major::k ? config.tile_n / config.cta_group : tile_k_of(config.b);
+      if (slices_of_a % (8 * config.cluster_n) == 0 && slices_of_b % (8 * config.cluster_m / config.cta_group) == 0) {
+        return config;
+      }
+    }
+  }
+
+  /// A request that leaves out some of what a configuration is.
+  GemmRequest partial(GemmRequest request) {
+    const auto forget = [&](auto&... options) {
+      if (one_in(2)) (options.reset(), ...);
+    };
+    forget(request.tile_m, request.cta_group, request.cluster_m, request.cluster_n, request.k_group);
+    forget(request.tile_n, request.accumulators);
+    forget(request.cluster_n);
+    forget(request.k_group);
+    return request;
   }
 
   /// A problem for a kernel.
@@ -64,6 +100,57 @@ class Draw {
   }
 
  private:
+  /// Legal, except that blocks may share more slices of a tile than it has.
+  GemmConfig any_configuration() {
+    constexpr DataType kFp8[] = {DataType::e4m3, DataType::e5m2};
+    GemmConfig config;
+    config.a = config.b = one_of({DataType::bf16, DataType::bf16, DataType::f16, DataType::tf32, DataType::e4m3,
+                                  DataType::e5m2, DataType::mxfp8, DataType::mxfp4, DataType::nvfp4});
+    if (config.a == DataType::e4m3 || config.a == DataType::e5m2) config.b = kFp8[number(0, 1)];
+    config.d = one_of({DataType::bf16, DataType::f16, DataType::f32, DataType::e4m3});
+    const bool is_scaled = is_block_scaled(config.a);
+    if (!is_scaled) {
+      config.a_major = one_of({Major::k, Major::mn});
+      config.b_major = one_of({Major::k, Major::mn});
+    }
+    config.cta_group = one_of({1, 2});
+    config.cluster_m = one_of({1, 1, 2, 3, 4}) * config.cta_group;
+    config.cluster_n = one_of({1, 1, 2, 4, 8});
+    if (config.cluster_m * config.cluster_n > 16) config.cluster_n = 1;
+    config.tile_m = one_of({64, 128}) * config.cta_group;
+    const int columns = config.a == DataType::tf32 && config.b_major == Major::mn ? 32 : 16;
+    config.tile_n = static_cast<int>(number(1, 256 / columns / config.cta_group)) * columns * config.cta_group;
+    if (is_scaled) {
+      config.tile_m = 128 * config.cta_group;
+      config.tile_n = one_of({128, 256});
+    }
+    config.accumulators = static_cast<int>(number(1, std::min(4, (is_scaled ? 256 : 512) / config.tile_n)));
+
+    switch (number(0, 9)) {
+      case 0:
+        if (!is_scaled) config.groups = true;
+        break;
+      case 1: config.transposes_d = true; [[fallthrough]];
+      default:
+        config.launch_control = one_in(3);
+        config.divides_k = one_in(3);
+        if (!config.transposes_d && one_in(2)) {
+          config.epilogue = one_of({GemmEpilogue::full, GemmEpilogue::full, GemmEpilogue::gated});
+          config.adds_c = one_in(2);
+        }
+    }
+    if (config.epilogue == GemmEpilogue::gated && config.tile_n * bits_of(config.d) % 256 != 0) {
+      config.epilogue = GemmEpilogue::full;
+    }
+    // The epilogue has at most two buffers each of D, of the second output and of C, of 16 KiB.
+    const int rows = config.tile_m / config.cta_group + (is_scaled ? config.tile_n : config.tile_n / config.cta_group);
+    const int left = config.epilogue == GemmEpilogue::plain ? 180 * 1024 : 120 * 1024;
+    const int tiles = left / (rows * (is_scaled ? 144 : 128));  // with their scale factors
+    config.k_group = one_in(2) ? 1 : static_cast<int>(number(1, std::min(tiles, 8)));
+    if (one_in(3)) config.stages = static_cast<int>(number(1, std::min(tiles / config.k_group, 4)));
+    return config;
+  }
+
   float factor() { return static_cast<float>(number(1, 40)) / (one_in(2) ? 16 : -16); }
 
   /// Groups in place of a batch, some of them empty.
@@ -77,7 +164,13 @@ class Draw {
       problem.m = std::max(1, *std::ranges::max_element(rows));
       run.group_rows = rows;
     } else {
-      rows.front() += 1;  // M is at least 1
+      rows.front() += 1;                   // M is at least 1
+      if (problem.a.major == Major::mn) {  // groups begin on 16-byte boundaries
+        const int words = 128 / bits_of(problem.a.type);
+        for (int& of_group : rows) of_group = (of_group + words - 1) / words * words;
+        rows.back() -= static_cast<int>(number(0, std::min(rows.back(), words - 1)));
+        rows.front() = std::max(rows.front(), 1);
+      }
       problem.groups.rows.assign(rows.begin(), rows.end());
       problem.m = std::accumulate(rows.begin(), rows.end(), int64_t{0});
     }
@@ -179,7 +272,7 @@ TEST(RandomGemms, AgreeWithTheHostInEveryElement) {
       const auto plan = GemmPlan::choose(run.problem, run.request);
       ASSERT_TRUE(plan) << plan.error().message;
       ++runs_of_kernel[describe(plan->config())];
-      const GemmVerdict verdict = verify(run);
+      const GemmVerdict verdict = verify(run, *plan);
       ASSERT_EQ(verdict.wrong, 0u) << verdict.worst;
       elements += verdict.elements;
     } catch (const std::exception& error) {
@@ -190,6 +283,63 @@ TEST(RandomGemms, AgreeWithTheHostInEveryElement) {
     EXPECT_EQ(runs_of_kernel.size(), kernels.size()) << "a kernel was never run";
   }
   std::printf("%zu problems on %zu kernels, %zu elements compared\n", cases, runs_of_kernel.size(), elements);
+}
+
+/// Compiles kernels for configurations, one of which is named where that fails.
+std::vector<const GemmKernel*> compiled(const GemmCompiler& compiler, const std::vector<GemmConfig>& configs) {
+  const auto together = compiler.compile(configs);
+  if (together) return together->kernels;
+  for (const GemmConfig& config : configs) {
+    const auto alone = compiler.compile({&config, 1});
+    if (!alone) throw std::runtime_error(describe(config) + ": " + alone.error().message);
+  }
+  throw std::runtime_error(together.error().message);
+}
+
+// Each configuration is drawn, or derived from a request that says less; then it is compiled, and runs two problems.
+TEST(RandomConfigurations, AgreeWithTheHostInEveryElement) {
+  const std::string reason = harness::reason_without_tcgen05(harness::current_device());
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  const uint64_t seed = environment("STAGECRAFT_GEMM_SEED", 29);
+  const size_t count = environment("STAGECRAFT_GEMM_CONFIGURATIONS", kConfigurations);
+  constexpr size_t kTogether = 32;  // in one source, because most of the time goes into the headers
+  const GemmCompiler compiler = gemm_compiler();
+  Draw draw(seed);
+  size_t elements = 0;
+  for (size_t done = 0; done < count; done += kTogether) {
+    std::vector<GemmConfig> configs;
+    for (size_t i = 0; i < std::min(kTogether, count - done); ++i) {
+      GemmConfig config = draw.configuration();
+      if (draw.one_in(3)) {
+        const GemmCase example = draw.problem_for(config, /*names_kernel=*/true);
+        config = derive_config(example.problem, draw.partial(example.request));
+      }
+      configs.push_back(config);
+    }
+    const std::vector<const GemmKernel*> kernels = compiled(compiler, configs);
+    for (const GemmKernel* const& kernel : kernels) {
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        const GemmCase run = draw.problem_for(kernel->config, /*names_kernel=*/true);
+        const std::string stages = std::to_string(kernel->config.stages);
+        SCOPED_TRACE("configuration " + std::to_string(done + (&kernel - kernels.data())) +
+                     " of STAGECRAFT_GEMM_SEED=" + std::to_string(seed) + ", with stages = " + stages + ": " +
+                     command_of(run));
+        GemmConfig derived = derive_config(run.problem, run.request);
+        derived.stages = kernel->config.stages;  // which no request names
+        EXPECT_EQ(describe(derived), describe(kernel->config));
+        try {
+          const auto plan = GemmPlan::choose(run.problem, run.request, {&kernel, 1});
+          ASSERT_TRUE(plan) << plan.error().message;
+          const GemmVerdict verdict = verify(run, *plan);
+          EXPECT_EQ(verdict.wrong, 0u) << verdict.worst;
+          elements += verdict.elements;
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+      }
+    }
+  }
+  std::printf("%zu configurations, %zu elements compared\n", count, elements);
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "stagecraft/gemm/chooser.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
-#include "stagecraft/gemm/kernels/tables.hpp"
 
 namespace stagecraft {
 namespace {
@@ -86,6 +85,18 @@ Failure settle_groups(GemmProblem& problem) {
                        " rows together, and M = " + std::to_string(problem.m) + ": they must add up to M.");
   }
   if (!problem.fusion.is_plain()) return bad_problem("groups have no epilogue but alpha.");
+  // A group's rows begin where its box of A does.
+  const int64_t multiple = 128 / bits_of(problem.a.type);
+  int64_t begin = 0;
+  for (const int64_t rows : groups.rows) {
+    if (problem.a.major == Major::mn && rows > 0 && begin % multiple != 0) {
+      return bad_problem("a group begins at row " + std::to_string(begin) + ", which is not a multiple of " +
+                         std::to_string(multiple) + ": with A contiguous along M, its " + name_of(problem.a.type) +
+                         " elements would start off a 16-byte boundary, which the tensor map cannot address. Pad the "
+                         "group before it, or let A be contiguous along K.");
+    }
+    begin += rows;
+  }
   problem.batches = count;
   return std::nullopt;
 }
@@ -208,44 +219,29 @@ GemmExpected<int> multiprocessors() {
 
 }  // namespace
 
-std::span<const GemmKernel* const> shipped_gemms() {
-  static const std::vector<const GemmKernel*> kernels = [] {
-    std::vector<const GemmKernel*> all;
-    for (const auto& table :
-         {shipped::bf16_tiles_kernels(), shipped::bf16_schedules_kernels(), shipped::bf16_epilogues_kernels(),
-          shipped::f16_and_tf32_kernels(), shipped::fp8_kernels(), shipped::block_scaled_kernels()}) {
-      for (const GemmKernel& kernel : table) all.push_back(&kernel);
-    }
-    return all;
-  }();
-  return kernels;
-}
-
-GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmRequest& request) {
+GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmRequest& request,
+                                        std::span<const GemmKernel* const> kernels) {
   GemmProblem problem = wanted;
   if (auto failure = settle(problem)) return *failure;
   if (auto failure = check_request(request)) return *failure;
   const GemmExpected<int> device = multiprocessors();
   if (!device) return device.error();
-  const bool swaps = request.swap.value_or(false);
-  if (swaps) {
-    if (!problem.fusion.is_plain() || problem.groups.exist()) {
-      return bad_problem("where A and B are exchanged, there is no epilogue but alpha, and there are no groups.");
-    }
-    std::swap(problem.m, problem.n);
-    std::swap(problem.a, problem.b);
+  if (request.swap.value_or(false) && (!problem.fusion.is_plain() || problem.groups.exist())) {
+    return bad_problem("where A and B are exchanged, there is no epilogue but alpha, and there are no groups.");
   }
 
   std::vector<GemmConfig> configs;
-  for (const GemmKernel* kernel : shipped_gemms()) configs.push_back(kernel->config);
+  for (const GemmKernel* kernel : kernels) configs.push_back(kernel->config);
   const int blocks = request.blocks > 0 ? request.blocks : *device;
   const GemmExpected<GemmChoice> choice = choose_kernel(configs, problem, request, blocks);
   if (!choice) return choice.error();
 
   GemmPlan plan;
-  plan.kernel_ = shipped_gemms()[choice->index];
+  plan.kernel_ = kernels[choice->index];
   plan.reasons_ = choice->reasons;
   const GemmConfig& config = plan.config();
+  const bool swaps = config.transposes_d;
+  if (swaps) problem = exchanged(problem);
   const int cluster_blocks = config.cluster_m * config.cluster_n;
   const GemmEstimate found = estimate(config, problem, cluster_blocks);  // one cluster: as many rounds as units
   const int64_t pieces = found.rounds * request.split_k;
@@ -342,12 +338,6 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
   launch.workspace = workspace;
   launch.stream = stream;
   return kernel_->launch(launch);
-}
-
-std::optional<GemmError> gemm(const GemmProblem& problem, const GemmArguments& arguments, cudaStream_t stream) {
-  const GemmExpected<GemmPlan> plan = GemmPlan::choose(problem);
-  if (!plan) return plan.error();
-  return plan->run(arguments, nullptr, 0, stream);
 }
 
 const char* name_of(DataType type) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -101,8 +102,8 @@ struct GemmRequest {
   bool stream_k = false;                   ///< even shares of K for all clusters
   RasterOptions raster{};                  ///< the order of tiles
   int blocks = 0;                          ///< at most, for a persistent schedule; 0: as many as run at once
-  std::optional<bool> swap{};              ///< computes D transposed as B * A transposed, for few rows of D
-  bool dependent = false;                  ///< programmatic dependent launch
+  std::optional<bool> swap{};  ///< computes D transposed as B * A transposed; left out: where D has few rows
+  bool dependent = false;      ///< programmatic dependent launch
 };
 
 /// Where everything is in device memory. What the problem does not ask for is not read.
@@ -144,6 +145,10 @@ class GemmPlan {
   /// Checks the problem and chooses one of the compiled kernels for the current device.
   /// @returns the plan, or what is wrong with the problem, the request or the device.
   static GemmExpected<GemmPlan> choose(const GemmProblem& problem, const GemmRequest& request = {});
+  /// The same, among kernels of the caller's: those that launch.cuh makes of the program's own configurations, those of
+  /// a GemmCompiler, or `shipped_gemms()` with more. They must exist for as long as the plan does.
+  static GemmExpected<GemmPlan> choose(const GemmProblem& problem, const GemmRequest& request,
+                                       std::span<const GemmKernel* const> kernels);
 
   /// What the kernel was compiled for.
   const GemmConfig& config() const;
