@@ -12,6 +12,7 @@
 #include <initializer_list>
 #include <map>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -142,12 +143,14 @@ class Draw {
     if (config.epilogue == GemmEpilogue::gated && config.tile_n * bits_of(config.d) % 256 != 0) {
       config.epilogue = GemmEpilogue::full;
     }
-    // The epilogue has at most two buffers each of D, of the second output and of C, of 16 KiB.
+    // The epilogue has two buffers each of D, of the second output and of C, of 16 KiB; of C of a D of 8 bits, 32 KiB.
     const int rows = config.tile_m / config.cta_group + (is_scaled ? config.tile_n : config.tile_n / config.cta_group);
-    const int left = config.epilogue == GemmEpilogue::plain ? 180 * 1024 : 120 * 1024;
+    const int left = config.epilogue == GemmEpilogue::plain        ? 180 * 1024
+                     : config.adds_c && config.d == DataType::e4m3 ? 60 * 1024
+                                                                   : 120 * 1024;
     const int tiles = left / (rows * (is_scaled ? 144 : 128));  // with their scale factors
-    config.k_group = one_in(2) ? 1 : static_cast<int>(number(1, std::min(tiles, 8)));
-    if (one_in(3)) config.stages = static_cast<int>(number(1, std::min(tiles / config.k_group, 4)));
+    config.k_group = one_in(2) ? 1 : static_cast<int>(number(1, std::clamp(tiles, 1, 8)));
+    if (one_in(3)) config.stages = static_cast<int>(number(1, std::clamp(tiles / config.k_group, 1, 4)));
     return config;
   }
 
@@ -285,14 +288,13 @@ TEST(RandomGemms, AgreeWithTheHostInEveryElement) {
   std::printf("%zu problems on %zu kernels, %zu elements compared\n", cases, runs_of_kernel.size(), elements);
 }
 
-/// Compiles kernels for configurations, one of which is named where that fails.
-std::vector<const GemmKernel*> compiled(const GemmCompiler& compiler, const std::vector<GemmConfig>& configs) {
+/// Compiles kernels for configurations. Where that fails, halves show which of them it is.
+std::vector<const GemmKernel*> compiled(const GemmCompiler& compiler, std::span<const GemmConfig> configs) {
   const auto together = compiler.compile(configs);
   if (together) return together->kernels;
-  for (const GemmConfig& config : configs) {
-    const auto alone = compiler.compile({&config, 1});
-    if (!alone) throw std::runtime_error(describe(config) + ": " + alone.error().message);
-  }
+  if (configs.size() == 1) throw std::runtime_error(describe(configs.front()) + ": " + together.error().message);
+  compiled(compiler, configs.first(configs.size() / 2));
+  compiled(compiler, configs.subspan(configs.size() / 2));
   throw std::runtime_error(together.error().message);
 }
 

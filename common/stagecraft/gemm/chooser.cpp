@@ -159,9 +159,10 @@ int usual_tile_n(const GemmConfig& config, int64_t columns) {
   const int lines = config.a == DataType::tf32 && config.b_major == Major::mn ? 32 * config.cta_group : 16;
   const int pieces = config.epilogue == GemmEpilogue::gated ? 256 / bits_of(config.d) : 16;  // of 16 bytes of D
   const int step = std::lcm(std::lcm(slices, lines), std::lcm(pieces, 16 * config.cta_group));
-  // Three quarters of shared memory for a stage leave enough to the epilogue.
-  const int rows =
-      (170 * 1024 / (128 * std::clamp(config.k_group, 1, 8)) - config.tile_m / config.cta_group) * config.cta_group;
+  // What a stage may take of shared memory: the epilogue has the rest.
+  const int kib = config.epilogue == GemmEpilogue::plain ? 170 : config.adds_c && bits_of(config.d) == 8 ? 60 : 120;
+  const int k_group = std::clamp(config.k_group, 1, 8);
+  const int rows = (kib * 1024 / (128 * k_group) - config.tile_m / config.cta_group) * config.cta_group;
   const int64_t most = std::max(std::min(128, rows) / step, 1) * step;
   return static_cast<int>(std::min(ceil_div(columns, step) * step, most));
 }
