@@ -11,6 +11,32 @@
 
 namespace stagecraft {
 
+/// Rounds values and stores them in a row, those that are in the matrix: 16 bytes at a time where they are aligned.
+///
+/// Called by any thread.
+/// @param matrix  element (0, 0) of the matrix, in global memory.
+/// @param pitch   elements from one row to the next.
+template <TileElement Element, int Count>
+__device__ __forceinline__ void store_in_row(Element* matrix, int64_t pitch, const float (&values)[Count],
+                                             const RowPlace& place) {
+  constexpr int kPerWord = 128 / element_bits<Element>;
+  Element* row = matrix + place.row * pitch + place.column;
+  const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
+#pragma unroll
+  for (int first = 0; first < Count; first += kPerWord) {
+    const uint4 word = pack_elements<Element>(reinterpret_cast<const float(&)[kPerWord]>(values[first]));
+    if (is_aligned && first + kPerWord <= place.valid) {
+      *reinterpret_cast<uint4*>(row + first) = word;
+    } else {
+      const auto& elements = reinterpret_cast<const Element(&)[kPerWord]>(word);
+#pragma unroll
+      for (int i = 0; i < kPerWord; ++i) {
+        if (first + i < place.valid) row[first + i] = elements[i];
+      }
+    }
+  }
+}
+
 /// Writes accumulators to D as TileWriter does, but row by row from the registers: for a D that the copy engine cannot
 /// store, because its rows do not begin on 16-byte boundaries, or because a group's rows end inside of a tile.
 ///
@@ -40,22 +66,7 @@ class RowWriter {
  private:
   template <int Count>
   __device__ __forceinline__ void put(const float (&values)[Count], const RowPlace& place) const {
-    constexpr int kPerWord = 128 / element_bits<Element>;
-    Element* row = d_ + place.batch * batch_stride_ + place.row * row_stride_ + place.column;
-    const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
-#pragma unroll
-    for (int first = 0; first < Count; first += kPerWord) {
-      const uint4 word = pack_elements<Element>(reinterpret_cast<const float(&)[kPerWord]>(values[first]));
-      if (is_aligned && first + kPerWord <= place.valid) {
-        *reinterpret_cast<uint4*>(row + first) = word;
-      } else {
-        const auto& elements = reinterpret_cast<const Element(&)[kPerWord]>(word);
-#pragma unroll
-        for (int i = 0; i < kPerWord; ++i) {
-          if (first + i < place.valid) row[first + i] = elements[i];
-        }
-      }
-    }
+    store_in_row(d_ + place.batch * batch_stride_, row_stride_, values, place);
   }
 
   Element* d_;

@@ -83,31 +83,40 @@ struct HostOperand {
 };
 
 /// A random operand of a block-scaled type.
+/// @param groups  rows of each, where a matrix has several groups, whose scale factors are those of matrices.
 template <typename Type>
-HostOperand random_block_scaled(const MatrixPlaces& places, uint64_t seed) {
+HostOperand random_block_scaled(const MatrixPlaces& places, uint64_t seed, std::vector<int64_t> groups) {
   constexpr int kBits = element_bits<typename Type::Element>;
   harness::Random random(seed);
   HostOperand operand;
   operand.bytes.assign((places.span() * kBits + 7) / 8, 0xff);
-  for (int64_t batch = 0; batch < places.batches; ++batch) {
-    std::vector<float> values(places.rows * places.columns);
-    for (float& value : values) value = random.uniform();
-    const auto matrix = harness::quantise<Type>(values, places.rows, places.columns);
-    operand.values.insert(operand.values.end(), matrix.values.begin(), matrix.values.end());
-    operand.scale_factors.insert(operand.scale_factors.end(), matrix.scale_factors.begin(), matrix.scale_factors.end());
-    const int64_t row_bytes = places.columns * kBits / 8;
-    for (int64_t row = 0; row < places.rows; ++row) {
-      std::copy_n(&matrix.elements[row * row_bytes], row_bytes, &operand.bytes[places(batch, row, 0) * kBits / 8]);
+  if (groups.empty()) groups.push_back(places.rows);
+  for (int64_t batch = 0, first_row = 0; batch < places.batches; ++batch, first_row = 0) {
+    for (const int64_t rows : groups) {
+      std::vector<float> values(rows * places.columns);
+      for (float& value : values) value = random.uniform();
+      const auto matrix = harness::quantise<Type>(values, rows, places.columns);
+      const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+      append(operand.values, matrix.values);
+      append(operand.scale_factors, matrix.scale_factors);
+      const int64_t row_bytes = places.columns * kBits / 8;
+      for (int64_t row = 0; row < rows; ++row) {
+        std::copy_n(&matrix.elements[row * row_bytes], row_bytes,
+                    &operand.bytes[places(batch, first_row + row, 0) * kBits / 8]);
+      }
+      first_row += rows;
     }
   }
   return operand;
 }
 
 /// A random operand, of values within [-1, 1] before they are rounded.
-inline HostOperand random_operand(DataType type, const MatrixPlaces& places, uint64_t seed) {
-  if (type == DataType::mxfp8) return random_block_scaled<Mxfp8>(places, seed);
-  if (type == DataType::mxfp4) return random_block_scaled<Mxfp4>(places, seed);
-  if (type == DataType::nvfp4) return random_block_scaled<Nvfp4>(places, seed);
+/// @param groups  rows of each, where a matrix has several.
+inline HostOperand random_operand(DataType type, const MatrixPlaces& places, uint64_t seed,
+                                  const std::vector<int64_t>& groups = {}) {
+  if (type == DataType::mxfp8) return random_block_scaled<Mxfp8>(places, seed, groups);
+  if (type == DataType::mxfp4) return random_block_scaled<Mxfp4>(places, seed, groups);
+  if (type == DataType::nvfp4) return random_block_scaled<Nvfp4>(places, seed, groups);
   const std::vector<float> values = random_matrix(type, places.batches * places.rows * places.columns, seed);
   return {.values = {values.begin(), values.end()}, .bytes = bytes_of(type, places, values), .scale_factors = {}};
 }

@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   if (role == GemmRole::load && elected) {
     Input::init_barriers(input_barriers);  // full: who announces bytes; empty: commits of all readers
     Output::init_barriers(output_barriers, kEpilogueThreads);  // full: a commit; empty: all that have read it
-    if constexpr (kConfig.adds_c) CInput::init_barriers(c_barriers);
-    Scheduler::init_barriers(schedule, /*readers=*/1 + 1 + kConfig.adds_c + kEpilogueThreads);  // all that take turns
+    if constexpr (Types::loads_c) CInput::init_barriers(c_barriers);
+    Scheduler::init_barriers(schedule, /*readers=*/1 + 1 + Types::loads_c + kEpilogueThreads);  // all that take turns
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
     ptx::prefetch_tensor_map(&problem.a.map);
@@ -96,6 +96,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
         for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
           if (!Cluster::is_leader(rank)) continue;  // the leader multiplies for both blocks of a pair
           const Work work = turn.work();
+          if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
           auto sums = output.producer().accumulate();
           for (int k_tile = 0; k_tile < work.k_tiles; k_tile += kConfig.k_group) {
             auto stage = input.consumer().acquire();
@@ -116,11 +117,12 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
       break;
 
     case GemmRole::load_c:
-      if constexpr (kConfig.adds_c) {
+      if constexpr (Types::loads_c) {
         if (elected) {
           CInput c_input{c_barriers, shared.epilogue.c};
           for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
-            c_input.load(problem.c_map, problem.place_of(turn.work()));
+            const Work work = turn.work();
+            if (problem.has_work(work)) c_input.load(problem.c_map, problem.place_of(work));
           }
           c_input.drain();
         }
@@ -136,6 +138,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
       typename Types::RowWriter row_writer{problem.d, problem.d_pitch, problem.d_batch_stride};
       for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
         const Work work = turn.work();
+        if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
         auto sums = output.acquire_epilogue();
         if constexpr (kConfig.divides_k) {
           if (!work.is_whole() && !add_up_pieces<Types>(problem.workspace, work, sums.accumulator(), is_last_piece)) {
@@ -144,7 +147,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
             continue;
           }
         }
-        if (problem.has_d_map) {
+        if (problem.copies_d(work)) {
           writer.write(std::move(sums), problem.place_of(work), epilogue);
         } else {
           row_writer.write(std::move(sums), problem.place_of(work), epilogue);

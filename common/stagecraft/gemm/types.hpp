@@ -10,6 +10,7 @@
 #include "stagecraft/epilogue_input.hpp"
 #include "stagecraft/gemm/column_writer.hpp"
 #include "stagecraft/gemm/config.hpp"
+#include "stagecraft/gemm/direct_access.hpp"
 #include "stagecraft/gemm/divided_tiles.hpp"
 #include "stagecraft/gemm/grouped_tiles.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
@@ -116,12 +117,11 @@ struct GemmTypes {
   static_assert(Config.epilogue != GemmEpilogue::gated || Config.tile_n * bits_of(Config.d) % 256 == 0,
                 "GEMM: with a gated activation, half of tile_n columns of D must be a multiple of 16 bytes");
 
-  static_assert(!Config.groups || (!Config.launch_control && !Config.divides_k),
-                "GEMM: groups need a static schedule of whole tiles: only the kernel knows how many there are");
-  static_assert(!Config.groups || (Config.epilogue == GemmEpilogue::plain && !is_scaled),
-                "GEMM: groups have no epilogue and no block-scaled operands");
-  static_assert(!Config.transposes_d || (Config.epilogue == GemmEpilogue::plain && !Config.groups),
-                "GEMM: the transpose of D has no epilogue and no groups");
+  static_assert(!Config.transposes_d || !Config.groups,
+                "GEMM: transposes_d needs a D without groups, whose rows would be columns of the sums");
+  static_assert(!Config.transposes_d || Config.epilogue != GemmEpilogue::gated,
+                "GEMM: transposes_d needs epilogue plain or full: a gated activation makes one column of D of two, and "
+                "in the transpose those are rows, in registers of different threads");
 
   // ---- Tiles --------------------------------------------------------------------------------------------------------
 
@@ -152,9 +152,14 @@ struct GemmTypes {
   /// Or row by row, where the copy engine cannot.
   using RowWriter = std::conditional_t<Config.transposes_d, ColumnWriter<Accumulator, DElement>,
                                        stagecraft::RowWriter<Accumulator, DElement, columns_per_result>>;
-  using SecondOutput = stagecraft::SecondOutput<Writer, CElement>;  ///< stores the values before the activation
-  static constexpr bool has_second_output = Config.epilogue == GemmEpilogue::full;  ///< a launch may ask for one
-  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;          ///< brings C
+  static constexpr bool has_second_output = Config.epilogue != GemmEpilogue::plain;  ///< a launch may ask for one
+  /// Stores the values before the activation: by the copy engine, or each thread its own, where the copy engine cannot,
+  /// or where the slices of all columns would take shared memory from the operands.
+  using SecondOutput = std::conditional_t<copies_second_output(Config), stagecraft::SecondOutput<Writer, CElement>,
+                                          DirectSecondOutput<CElement, Config.transposes_d>>;
+  /// C is brought by the copy engine; if not, and the kernel adds it, each thread reads its own elements.
+  static constexpr bool loads_c = Config.adds_c && !Config.transposes_d;
+  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;  ///< brings C
 
   // ---- Shared memory ------------------------------------------------------------------------------------------------
 
@@ -164,7 +169,7 @@ struct GemmTypes {
     /// Slices on their way to the second output.
     [[no_unique_address]] std::conditional_t<has_second_output, typename SecondOutput::Storage, detail::Absent> second;
     /// The ring of C.
-    [[no_unique_address]] std::conditional_t<Config.adds_c, typename CInput::Storage, detail::Absent> c;
+    [[no_unique_address]] std::conditional_t<loads_c, typename CInput::Storage, detail::Absent> c;
   };
 
   static constexpr int scale_block = scale_block_of(Config.a);  ///< elements along K that share a scale factor
@@ -203,10 +208,12 @@ struct GemmTypes {
   // ---- The schedule -------------------------------------------------------------------------------------------------
 
   /// What a turn is.
-  using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m>,
+  using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m, Config.divides_k>,
                                    std::conditional_t<Config.divides_k, DividedTiles<Cluster>, WholeTiles<Cluster>>>;
   /// Which turns a block takes.
   using Scheduler = std::conditional_t<Config.launch_control, LaunchControlScheduler<Tiles>, StaticScheduler<Tiles>>;
+  /// A turn may have nothing to do: launch control deals out as many units as groups may have.
+  static constexpr bool has_empty_turns = Config.groups && Config.launch_control;
   /// Floats of a place for partial sums: what a block has of an accumulator, a column for each of 128 threads.
   static constexpr int slot_floats = kTmemLanes * Accumulator::tmem_columns;
 };

@@ -108,6 +108,14 @@ inline constexpr auto kBf16Tiles =
            variants(kOfBf16, groups, swapped), with_each(variants(kOfBf16, pair<256, 128>), groups),
            with_each(variants(kOfBf16, tile<128, 32>), swapped));
 
+/// Groups of rows, and few rows, with schedules and epilogues.
+inline constexpr auto kBf16Groups =
+    joined(with_each(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), groups), control, full_with_c),
+           with_each(variants(kOfBf16, groups), divided, gated, divided_by_control),
+           with_each(with_each(variants(kOfBf16, pair<256, 128>), groups), gated_with_c),
+           with_each(with_each(variants(kOfBf16, result<e4m3>), groups), full),
+           with_each(with_each(variants(kOfBf16, tile<128, 32>, result<f32>), swapped), full, full_with_c));
+
 /// Schedules.
 inline constexpr auto kBf16Schedules =
     joined(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), control, divided, divided_by_control),
@@ -135,6 +143,9 @@ inline constexpr auto kFp8 =
 inline constexpr auto kBlockScaled =
     joined(variants(of(mxfp8, bf16), as_it_is, result<f32>, pair<256, 128>, cluster<2, 2>, full),
            variants(of(mxfp4, bf16), as_it_is, k_group<2>),
-           variants(of(nvfp4, bf16), as_it_is, result<f32>, pair<256, 128>, control));
+           variants(of(nvfp4, bf16), as_it_is, result<f32>, pair<256, 128>, control),
+           // Groups of rows.
+           variants(of(mxfp8, bf16), groups), with_each(variants(of(mxfp8, bf16), groups), full),
+           with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated));
 
 }  // namespace stagecraft::shipped
