@@ -29,7 +29,8 @@ struct Options {
   std::string m = "512", n = "512", k = "512", batches = "1", lda = "0", ldb = "0", ldd = "0";
   std::string alpha = "1", beta = "0", scale, activation = "none";
   bool bias = false, row_scales = false, column_scales = false, second_output = false, absolute_maximum = false;
-  std::string tile, cluster, cta_group, k_group, accumulators, schedule, split_k = "1", raster = "m", swizzle = "1";
+  std::string tile, cluster, fallback, cta_group, k_group, accumulators, schedule, split_k = "1", raster = "m",
+                                                                                   swizzle = "1";
   bool stream_k = false, swap = false, dependent = false;
   std::string groups;
   bool masked = false;
@@ -165,6 +166,10 @@ GemmCase read(const Options& options) {
   GemmRequest& request = run.request;
   parse_pair("--tile", options.tile, request.tile_m, request.tile_n);
   parse_pair("--cluster", options.cluster, request.cluster_m, request.cluster_n);
+  std::optional<int> fallback_m, fallback_n;
+  parse_pair("--fallback", options.fallback, fallback_m, fallback_n);
+  request.fallback_m = fallback_m.value_or(0);
+  request.fallback_n = fallback_n.value_or(0);
   const auto number = [](const char* name, const std::string& text, std::optional<int>& value) {
     if (!text.empty()) value = small_number(name, text);
   };
@@ -251,6 +256,7 @@ int main(int argc, char** argv) {
   text("--tile", options.tile, "MxN", "rows and columns of the result that a block or a pair sums at a time");
   text("--cta-group", options.cta_group, "NUMBER", "1: each block multiplies alone; 2: pairs of blocks");
   text("--cluster", options.cluster, "MxN", "blocks of a cluster along M and N, which share tiles");
+  text("--fallback", options.fallback, "MxN", "the same of smaller clusters, where the preferred one does not fit");
   text("--schedule", options.schedule, "NAME", "one-tile, persistent, clc (cluster launch control)");
   text("--split-k", options.split_k, "NUMBER", "pieces of each tile along K");
   app.add_flag("--stream-k", options.stream_k, "even shares of all k-tiles for all blocks");

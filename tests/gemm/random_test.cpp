@@ -135,6 +135,8 @@ class Draw {
                  .cluster_m = config.cluster_m,
                  .cluster_n = config.cluster_n};
     }
+    request.fallback_m = config.fallback_m;
+    request.fallback_n = config.fallback_n;
     if (config.transposes_d) request.swap = true;
     if (config.launch_control) {
       request.schedule = GemmSchedule::launch_control;

@@ -30,6 +30,11 @@ template struct stagecraft::GemmTypes<GemmConfig{.cta_group = 2}>;              
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 48, .cta_group = 2, .cluster_m = 2}>;                // refused: tile_n must be 32, 64, ..., 256 for a pair
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 8, .cluster_n = 4}>;                              // refused: a cluster has 1 to 16 blocks
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 3}>;                                              // refused: the blocks that share a tile bring slices of it
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .cluster_n = 4, .fallback_m = 2, .fallback_n = 1, .launch_control = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 3, .fallback_n = 1}>;             // refused: a fallback cluster is smaller than the cluster
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 4, .fallback_n = 1}>;             // refused: a fallback cluster is smaller than the cluster
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 2}>;                              // refused: and fallback_m divides cluster_m
+template struct stagecraft::GemmTypes<GemmConfig{.tile_m = 256, .cta_group = 2, .cluster_m = 4, .fallback_m = 1, .fallback_n = 1}>;  // refused: fallback_m must be even with cta_group 2
 template struct stagecraft::GemmTypes<GemmConfig{.adds_c = true}>;                                              // refused: adds_c needs epilogue full or gated
 template struct stagecraft::GemmTypes<GemmConfig{.d = e4m3, .tile_n = 16, .epilogue = GemmEpilogue::gated}>;    // refused: half of tile_n columns of D must be a multiple of 16 bytes
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .tile_n = 256, .accumulators = 1}>;

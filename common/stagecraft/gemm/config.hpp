@@ -35,6 +35,8 @@ struct GemmConfig {
   int cta_group = 1;            ///< blocks whose tensor cores work together: 2 is a pair
   int cluster_m = 1;            ///< blocks of a cluster along M, which share tiles of B; even for pairs
   int cluster_n = 1;            ///< blocks of a cluster along N, which share tiles of A
+  int fallback_m = 0;           ///< the same of a smaller cluster, for multiprocessors where no such cluster fits:
+  int fallback_n = 0;           ///< each divides its counterpart. 0 and 0: all clusters have the same size
   bool launch_control = false;  ///< tiles are dealt out by cluster launch control, not before the launch
   bool divides_k = false;       ///< several blocks may compute pieces of a tile along K
   GemmEpilogue epilogue = GemmEpilogue::plain;  ///< what happens to the sums

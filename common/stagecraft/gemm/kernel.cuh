@@ -16,19 +16,17 @@
 
 namespace stagecraft {
 
-/// The GEMM. A multiprocessor runs one block of it: shared memory has no room for two, and without the 1 in the launch
-/// bounds ptxas would spill registers to make room for more. Its template argument is a type, because nvcc 13.0 cannot
-/// launch a kernel whose argument is a structure.
-/// @tparam Types  GemmTypes of a configuration.
+/// What a block does. Called by all of its threads.
+/// @tparam Types    GemmTypes of a configuration.
+/// @tparam Cluster  the ClusterShape that the block was launched in.
 //! [kernel]
-template <typename Types>
-__global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_constant__ GemmParameters<Types> problem) {
+template <typename Types, typename Cluster>
+__device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) {
   //! [shared]
   constexpr GemmConfig kConfig = Types::config;
-  using Cluster = typename Types::Cluster;
-  using Input = typename Types::Input;
+  using Input = typename Types::template Input<Cluster>;
   using Output = typename Types::Output;
-  using Scheduler = typename Types::Scheduler;
+  using Scheduler = typename Types::Scheduler::template In<Cluster>;
   using CInput = typename Types::CInput;
   extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
   __shared__ typename Input::BarrierArray input_barriers;
@@ -40,6 +38,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   auto& shared = *reinterpret_cast<typename Types::Shared*>(dynamic_shared_memory);
 
   Input input{input_barriers, typename Types::Payload{shared.operands}};
+  const auto& operands = problem.template operands_in<Cluster>();
   const Scheduler scheduler{schedule, problem.tiles};
   const GemmRole role = gemm_role();
   const bool elected = elect_one();
@@ -49,11 +48,11 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
     Input::init_barriers(input_barriers);  // full: who announces bytes; empty: commits of all readers
     Output::init_barriers(output_barriers, kEpilogueThreads);  // full: a commit; empty: all that have read it
     if constexpr (Types::loads_c) CInput::init_barriers(c_barriers);
-    Scheduler::init_barriers(schedule, /*readers=*/1 + 1 + Types::loads_c + kEpilogueThreads);  // all that take turns
+    Scheduler::init_barriers(schedule, /*readers=*/1 + 1 + Types::loads_c + kEpilogueWarps);  // all that take turns
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
-    ptx::prefetch_tensor_map(&problem.a.map);
-    ptx::prefetch_tensor_map(&problem.b.map);
+    ptx::prefetch_tensor_map(&operands.a.map);
+    ptx::prefetch_tensor_map(&operands.b.map);
   }
   if constexpr (Cluster::blocks == 1) {
     __syncthreads();
@@ -78,8 +77,8 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
             stage.expect_bytes(in_group * Types::Payload::bytes_per_tile);
             for (int i = 0; i < in_group; ++i) {
               const int k = (work.first_k_tile + k_tile + i) * Types::tile_k;
-              stage.load_a(problem.a[place.batch], place.row, k, i);
-              stage.load_b(problem.b[work.batch], b_row, k, i);
+              stage.load_a(operands.a[place.batch], place.row, k, i);
+              stage.load_b(operands.b[work.batch], b_row, k, i);
               if constexpr (Types::is_scaled) load_scale_factors<Types>(problem, work, k, stage, i);
             }
           }  // steps: stage full when the bytes have arrived
@@ -136,7 +135,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
       auto epilogue = make_epilogue<Types>(problem, shared.epilogue, c_input);
       typename Types::Writer writer{shared.epilogue.d, problem.d_map};
       typename Types::RowWriter row_writer{problem.d, problem.d_pitch, problem.d_batch_stride};
-      for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
+      for (auto turn = scheduler.turns_of_warp(); turn.exists(); turn.next()) {
         const Work work = turn.work();
         if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
         auto sums = output.acquire_epilogue();
@@ -160,5 +159,19 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   //! [roles]
 }
 //! [kernel]
+
+/// The GEMM. A multiprocessor runs one block of it: shared memory has no room for two, and without the 1 in the launch
+/// bounds ptxas would spill registers to make room for more. Its template argument is a type, because nvcc 13.0 cannot
+/// launch a kernel whose argument is a structure.
+/// @tparam Types  GemmTypes of a configuration.
+template <typename Types>
+__global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_constant__ GemmParameters<Types> problem) {
+  using Cluster = typename Types::Cluster;
+  if constexpr (Types::has_fallback) {  // which of the two sizes it has is only known now
+    using Fallback = typename Types::Fallback;
+    if (cluster_blocks() == Fallback::blocks) return run_roles<Types, Fallback>(problem);
+  }
+  run_roles<Types, Cluster>(problem);
+}
 
 }  // namespace stagecraft

@@ -1,9 +1,11 @@
 // How the host starts a GEMM kernel, and tables of kernels made from lists of configurations.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "stagecraft/gemm/kernel.cuh"
@@ -21,6 +23,26 @@ OperandBatch<T, Slices> operand_map(const GemmOperand& operand, const void* addr
   const auto bytes = [&](int64_t elements) { return static_cast<uint64_t>(elements) * T::bits / 8; };
   return make_operand_batch<T, Slices>(static_cast<const matrix_element<typename T::element_type>*>(address), rows, k,
                                        bytes(operand.pitch), batches, bytes(operand.batch_stride));
+}
+
+/// The tensor maps of A and B for the blocks of a cluster.
+template <typename Types, typename Cluster>
+GemmOperandMaps<Types, Cluster> operand_maps(const GemmLaunch& launch, int64_t batches_of_a) {
+  const auto& [problem, arguments] = std::tie(launch.problem, launch.arguments);
+  return {.a = operand_map<typename Types::ATile, Cluster::blocks_sharing_a>(problem.a, arguments.a, problem.m,
+                                                                             problem.k, batches_of_a),
+          .b = operand_map<typename Types::BTile, Cluster::blocks_sharing_b>(problem.b, arguments.b, problem.n,
+                                                                             problem.k, problem.batches)};
+}
+
+/// The same for smaller clusters, if there may be some.
+template <typename Types>
+auto fallback_maps(const GemmLaunch& launch, int64_t batches_of_a) {
+  if constexpr (Types::has_fallback) {
+    return operand_maps<Types, typename Types::Fallback>(launch, batches_of_a);
+  } else {
+    return Absent{};
+  }
 }
 
 template <typename T>
@@ -106,8 +128,8 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
   const int64_t columns = n / Types::columns_per_result;
   const int64_t rows_of_d = launch.swaps ? n : m, columns_of_d = launch.swaps ? m : n;
   return {
-      .a = operand_map<typename Types::ATile, Cluster::blocks_sharing_a>(a, arguments.a, m, k, batches_of_a),
-      .b = operand_map<typename Types::BTile, Cluster::blocks_sharing_b>(b, arguments.b, n, k, batches),
+      .operands = operand_maps<Types, Cluster>(launch, batches_of_a),
+      .fallback = fallback_maps<Types>(launch, batches_of_a),
       .scale_factors = scale_factor_maps<Types>(launch),
       .d_map = result_map<typename Parameters::DMap>(launch.has_d_map, d, arguments.d, m, columns, batches_of_a),
       .second_map = result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n,
@@ -133,10 +155,20 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
   };
 }
 
+/// How a kernel is launched, without its grid.
+template <typename Types>
+LaunchOptions launch_options() {
+  using Cluster = typename Types::Cluster;
+  using Fallback = typename Types::Fallback;
+  return {.block = kGemmThreads,
+          .cluster = dim3(Fallback::rows, Fallback::columns),
+          .preferred_cluster = Types::has_fallback ? dim3(Cluster::rows, Cluster::columns) : dim3(0, 0, 0),
+          .dynamic_shared_bytes = sizeof(typename Types::Shared)};
+}
+
 /// Starts a kernel.
 template <typename Types>
 cudaError_t start(GemmParameters<Types>& parameters, const GemmLaunch& launch) {
-  using Cluster = typename Types::Cluster;
   if constexpr (Types::config.divides_k) {
     const size_t counter_bytes = parameters.tiles.counters() * sizeof(uint32_t);
     auto* const bytes = static_cast<unsigned char*>(launch.workspace);
@@ -148,14 +180,11 @@ cudaError_t start(GemmParameters<Types>& parameters, const GemmLaunch& launch) {
       if (error != cudaSuccess) return error;
     }
   }
-  return launch_kernel(gemm_kernel<Types>,
-                       {.grid = Types::Scheduler::grid(parameters.tiles, launch.clusters),
-                        .block = kGemmThreads,
-                        .cluster = dim3(Cluster::rows, Cluster::columns),
-                        .dynamic_shared_bytes = sizeof(typename Types::Shared),
-                        .stream = launch.stream,
-                        .programmatic_dependent_launch = launch.dependent},
-                       parameters);
+  LaunchOptions options = launch_options<Types>();
+  options.grid = Types::Scheduler::grid(parameters.tiles, launch.clusters);
+  options.stream = launch.stream;
+  options.programmatic_dependent_launch = launch.dependent;
+  return launch_kernel(gemm_kernel<Types>, options, parameters);
 }
 
 }  // namespace detail
@@ -182,16 +211,20 @@ size_t gemm_workspace_bytes(const GemmLaunch& launch) {
   return sizeof(float) * Types::slot_floats * tiles.slots() + sizeof(uint32_t) * tiles.counters();
 }
 
-/// Clusters of a kernel that the current device runs at the same time.
+/// Clusters of a kernel that the current device runs at the same time. Where some may be smaller, several of those
+/// count as one, because together they compute what one does, and one at least if any fits: they need not run at the
+/// same time.
 template <GemmConfig Config>
 cudaError_t find_gemm_clusters(uint32_t& clusters) {
   using Types = GemmTypes<Config>;
-  using Cluster = typename Types::Cluster;
-  return find_resident_clusters(gemm_kernel<Types>,
-                                {.block = kGemmThreads,
-                                 .cluster = dim3(Cluster::rows, Cluster::columns),
-                                 .dynamic_shared_bytes = sizeof(typename Types::Shared)},
-                                clusters);
+  LaunchOptions options = detail::launch_options<Types>();
+  cudaError_t error = find_resident_clusters(gemm_kernel<Types>, options, clusters);
+  if (!Types::has_fallback || error != cudaSuccess) return error;
+  options.preferred_cluster = dim3(0, 0, 0);
+  uint32_t smaller = 0;
+  error = find_resident_clusters(gemm_kernel<Types>, options, smaller);
+  if (smaller > 0) clusters = std::max({clusters, smaller * Types::Fallback::blocks / Types::Cluster::blocks, 1u});
+  return error;
 }
 
 /// What the host knows of a kernel.

@@ -404,6 +404,9 @@ std::string describe(const GemmConfig& config) {
   if (config.cta_group == 2) text += " of a pair";
   if (config.cluster_m * config.cluster_n > 1) {
     text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
+    if (config.fallback_m > 0) {
+      text += " or " + std::to_string(config.fallback_m) + "x" + std::to_string(config.fallback_n);
+    }
   }
   text += ", k-group " + std::to_string(config.k_group) + ", " + std::to_string(config.accumulators) + " accumulator" +
           (config.accumulators == 1 ? "" : "s");

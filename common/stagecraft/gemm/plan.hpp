@@ -97,6 +97,8 @@ struct GemmRequest {
   std::optional<int> cta_group{};          ///< 1, or 2: pairs of blocks
   std::optional<int> cluster_m{};          ///< blocks of a cluster along M
   std::optional<int> cluster_n{};          ///< blocks of a cluster along N
+  int fallback_m = 0;                      ///< the same of a smaller cluster, where none of that size fits
+  int fallback_n = 0;                      ///< 0 and 0: without one
   std::optional<GemmSchedule> schedule{};  ///< how tiles are dealt out
   int split_k = 1;                         ///< pieces of each tile along K
   bool stream_k = false;                   ///< even shares of K for all clusters; not of groups

@@ -42,6 +42,13 @@ struct ScaleFactorMaps {
   int rows_of_b;                       ///< padded rows of one matrix of B
 };
 
+/// A and B, for copies by the blocks of a cluster of this shape.
+template <typename Types, typename Cluster>
+struct GemmOperandMaps {
+  OperandBatch<typename Types::ATile, Cluster::blocks_sharing_a> a;  ///< A
+  OperandBatch<typename Types::BTile, Cluster::blocks_sharing_b> b;  ///< B
+};
+
 /// The parameter of a GEMM kernel.
 /// @tparam Types  GemmTypes of a configuration.
 template <typename Types>
@@ -58,8 +65,9 @@ struct GemmParameters {
       Types::config.adds_c && !Types::loads_c, DirectMatrix<const typename Types::CElement>,
       typename detail::MapOf<std::conditional_t<Types::loads_c, typename Types::CInput, detail::Absent>>::type>;
 
-  OperandBatch<typename Types::ATile, Cluster::blocks_sharing_a> a;                            ///< A
-  OperandBatch<typename Types::BTile, Cluster::blocks_sharing_b> b;                            ///< B
+  GemmOperandMaps<Types, Cluster> operands;  ///< A and B
+  /// The same for smaller clusters, if there may be some.
+  std::conditional_t<Types::has_fallback, GemmOperandMaps<Types, typename Types::Fallback>, detail::Absent> fallback;
   std::conditional_t<Types::is_scaled, ScaleFactorMaps<Types>, detail::Absent> scale_factors;  ///< of A and B
   DMap d_map;                   ///< D, where the copy engine can store it
   SecondMap second_map;         ///< what goes into the activation
@@ -77,6 +85,16 @@ struct GemmParameters {
   /// Whether a turn has something to compute.
   __device__ __forceinline__ static constexpr bool has_work(const Work& work) {
     return !Types::has_empty_turns || work.k_tiles > 0;
+  }
+
+  /// A and B, as the blocks of this cluster copy them.
+  template <typename Launched>
+  __device__ __forceinline__ const GemmOperandMaps<Types, Launched>& operands_in() const {
+    if constexpr (std::is_same_v<Launched, Cluster>) {
+      return operands;
+    } else {
+      return fallback;
+    }
   }
 
   /// Where the tile of a turn is.

@@ -43,6 +43,9 @@ consteval auto element_of() {
 template <DataType Type>
 using scale_of = std::conditional_t<Type == DataType::nvfp4, Nvfp4::Scale, Mxfp8::Scale>;
 
+/// Whether `whole` is a multiple of `part`; of 0 nothing is.
+constexpr bool divides(int part, int whole) { return part > 0 && whole % part == 0; }
+
 /// What a kernel has in place of something that it does not need.
 struct Absent {};
 
@@ -113,6 +116,14 @@ struct GemmTypes {
                 "GEMM: a cluster has 1 to 16 blocks");
   static_assert(Config.cluster_m % Config.cta_group == 0,
                 "GEMM: cluster_m must be even with cta_group 2, because a pair is two neighbours along M");
+  static constexpr bool has_fallback = Config.fallback_m > 0 || Config.fallback_n > 0;  ///< clusters have two sizes
+  static_assert(!has_fallback || (detail::divides(Config.fallback_m, Config.cluster_m) &&
+                                  detail::divides(Config.fallback_n, Config.cluster_n) &&
+                                  Config.fallback_m * Config.fallback_n < Config.cluster_m * Config.cluster_n),
+                "GEMM: a fallback cluster is smaller than the cluster, and fallback_m divides cluster_m, fallback_n "
+                "cluster_n: the blocks of one cluster take the place of those of the other");
+  static_assert(!has_fallback || Config.fallback_m % Config.cta_group == 0,
+                "GEMM: fallback_m must be even with cta_group 2, because a pair is two neighbours along M");
   static_assert(!Config.adds_c || Config.epilogue != GemmEpilogue::plain, "GEMM: adds_c needs epilogue full or gated");
   static_assert(Config.epilogue != GemmEpilogue::gated || Config.tile_n * bits_of(Config.d) % 256 == 0,
                 "GEMM: with a gated activation, half of tile_n columns of D must be a multiple of 16 bytes");
@@ -126,6 +137,9 @@ struct GemmTypes {
   // ---- Tiles --------------------------------------------------------------------------------------------------------
 
   using Cluster = ClusterShape<Config.cluster_m, Config.cluster_n, Config.cta_group>;  ///< who shares tiles
+  /// And where such a cluster does not fit.
+  using Fallback = ClusterShape<has_fallback ? Config.fallback_m : Config.cluster_m,
+                                has_fallback ? Config.fallback_n : Config.cluster_n, Config.cta_group>;
 
   static constexpr int block_m = Config.tile_m / Config.cta_group;  ///< rows of A, and of D, that a block has
   static constexpr int block_n = Config.tile_n / Config.cta_group;  ///< rows of B that a block brings
@@ -192,9 +206,11 @@ struct GemmTypes {
       "GEMM: the stages do not fit in shared memory: stages * k_group * (rows of A and of B in a block) * 128 "
       "bytes must be at most 227 KiB, less what the epilogue has");
 
-  using Payload = PayloadOf<stages * Config.k_group>;                         ///< the operands in shared memory
-  using Input = InputTilePipeline<Payload, stages, Config.k_group, Cluster>;  ///< the ring of operands
-  using Output = OutputTilePipeline<Accumulator, Config.accumulators>;        ///< the ring of accumulators
+  using Payload = PayloadOf<stages * Config.k_group>;  ///< the operands in shared memory
+  /// The ring of operands, in the blocks of a cluster of this shape.
+  template <typename Launched>
+  using Input = InputTilePipeline<Payload, stages, Config.k_group, Launched>;
+  using Output = OutputTilePipeline<Accumulator, Config.accumulators>;  ///< the ring of accumulators
   /// What is in tensor memory: accumulators, and scale factors.
   using Tmem = typename detail::TmemOf<is_scaled, Output, Payload>::type;
 
@@ -210,7 +226,7 @@ struct GemmTypes {
   /// What a turn is.
   using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m, Config.divides_k>,
                                    std::conditional_t<Config.divides_k, DividedTiles<Cluster>, WholeTiles<Cluster>>>;
-  /// Which turns a block takes.
+  /// Which turns a block takes; `Scheduler::In<Fallback>` in a smaller cluster.
   using Scheduler = std::conditional_t<Config.launch_control, LaunchControlScheduler<Tiles>, StaticScheduler<Tiles>>;
   /// A turn may have nothing to do: launch control deals out as many units as groups may have.
   static constexpr bool has_empty_turns = Config.groups && Config.launch_control;

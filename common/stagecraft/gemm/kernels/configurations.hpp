@@ -60,6 +60,12 @@ constexpr auto cluster = [](GemmConfig& config) {
   config.cluster_m = Rows;
   config.cluster_n = Columns;
 };
+/// And where no such cluster fits, one of so many blocks.
+template <int Rows, int Columns>
+constexpr auto or_smaller = [](GemmConfig& config) {
+  config.fallback_m = Rows;
+  config.fallback_n = Columns;
+};
 /// Pairs of blocks, in a cluster of so many blocks.
 template <int M, int N, int Rows = 2, int Columns = 1>
 constexpr auto pair = [](GemmConfig& config) {
@@ -120,7 +126,10 @@ inline constexpr auto kBf16Groups =
 inline constexpr auto kBf16Schedules =
     joined(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), control, divided, divided_by_control),
            with_each(variants(kOfBf16, pair<256, 128, 4, 2>), control, divided_by_control),
-           with_each(variants(kOfBf16, cluster<2, 2>), control));
+           with_each(variants(kOfBf16, cluster<2, 2>), control),
+           with_each(variants(kOfBf16, cluster<2, 2>), or_smaller<1, 1>),
+           with_each(with_each(variants(kOfBf16, pair<256, 128, 4, 2>), or_smaller<2, 1>), as_it_is, control,
+                     divided_by_control));
 
 /// Epilogues.
 inline constexpr auto kBf16Epilogues =
