@@ -71,6 +71,7 @@ class Draw {
     const auto forget = [&](auto&... options) {
       if (one_in(2)) (options.reset(), ...);
     };
+    if (request.fallback_m > 0) return request;  // it divides a cluster
     forget(request.tile_m, request.cta_group, request.cluster_m, request.cluster_n, request.k_group);
     forget(request.tile_n, request.accumulators);
     forget(request.cluster_n);
@@ -94,6 +95,10 @@ class Draw {
     if (one_in(3)) problem.batches = number(2, 3);
     if (config.groups) draw_groups(run);
     draw_epilogue(config, run);
+    if (bits_of(config.d) == 4) {  // two elements of D share a byte
+      const int64_t multiple = config.epilogue == GemmEpilogue::gated ? 4 : 2;
+      problem.n = (problem.n + multiple - 1) / multiple * multiple;
+    }
     draw_strides(problem);
     draw_request(config, names_kernel, run.request);
     run.seed = random_.bits();
@@ -103,65 +108,75 @@ class Draw {
  private:
   /// Legal, except that blocks may share more slices of a tile than it has.
   GemmConfig any_configuration() {
-    constexpr DataType kFp8[] = {DataType::e4m3, DataType::e5m2};
     GemmConfig config;
-    config.a = config.b = one_of({DataType::bf16, DataType::bf16, DataType::f16, DataType::tf32, DataType::e4m3,
-                                  DataType::e5m2, DataType::mxfp8, DataType::mxfp4, DataType::nvfp4});
-    if (config.a == DataType::e4m3 || config.a == DataType::e5m2) config.b = kFp8[number(0, 1)];
-    config.d = one_of({DataType::bf16, DataType::f16, DataType::f32, DataType::e4m3});
-    const bool is_scaled = is_block_scaled(config.a);
-    if (!is_scaled) {
+    config.a = config.b =
+        one_of({DataType::bf16, DataType::bf16, DataType::f16, DataType::tf32, DataType::e4m3, DataType::e5m2,
+                DataType::mxfp8, DataType::mxfp4, DataType::nvfp4, DataType::fp8_blockwise});
+    if (config.a == DataType::e4m3 || config.a == DataType::e5m2) config.b = one_of({DataType::e4m3, DataType::e5m2});
+    config.d = one_of({DataType::bf16, DataType::f16, DataType::f32, DataType::e4m3, DataType::mxfp8, DataType::mxfp4,
+                       DataType::nvfp4});
+    const bool is_scaled = is_block_scaled(config.a), is_promoted = is_blockwise(config.a);
+    if (!is_scaled && !is_promoted) {
       config.a_major = one_of({Major::k, Major::mn});
       config.b_major = one_of({Major::k, Major::mn});
     }
-    config.cta_group = one_of({1, 2});
-    config.cluster_m = one_of({1, 1, 2, 3, 4}) * config.cta_group;
-    config.cluster_n = one_of({1, 1, 2, 4, 8});
-    if (config.cluster_m * config.cluster_n > 16) config.cluster_n = 1;
-    config.tile_m = one_of({64, 128}) * config.cta_group;
-    const int columns = config.a == DataType::tf32 && config.b_major == Major::mn ? 32 : 16;
-    config.tile_n = static_cast<int>(number(1, 256 / columns / config.cta_group)) * columns * config.cta_group;
-    if (is_scaled) {
-      config.tile_m = 128 * config.cta_group;
-      config.tile_n = one_of({128, 256});
-    }
-    config.accumulators = static_cast<int>(number(1, std::min(4, (is_scaled ? 256 : 512) / config.tile_n)));
+    draw_place(config);
+    const bool scales_d = is_block_scaled(config.d);
+    config.tile_m = is_scaled ? 128 * config.cta_group : one_of({64, 128}) * config.cta_group;
+    // Lines of tf32 along N have 32 elements, blocks of D's scale factors as many; atoms of scale factors have halves.
+    const int columns = is_scaled || scales_d                                       ? 64
+                        : config.a == DataType::tf32 && config.b_major == Major::mn ? 32 * config.cta_group
+                                                                                    : 16 * config.cta_group;
+    config.tile_n = static_cast<int>(number(1, 256 / columns)) * columns;
+    if (is_promoted) config.tile_n = scales_d ? one_of({64, 128}) : one_of({16, 32, 64}) * config.cta_group;
+    // Tensor memory holds the scale factors of all stages, too: 32 columns and more for a k-tile of nvfp4.
+    const int most = config.a == DataType::nvfp4 ? 192 : is_scaled ? 256 : 512;
+    config.accumulators = static_cast<int>(number(1, std::clamp(most / config.tile_n, 1, 4)));
 
-    switch (number(0, 9)) {
-      case 0:
-        if (!is_scaled) config.groups = true;
-        break;
-      case 1: config.transposes_d = true; [[fallthrough]];
-      default:
-        config.launch_control = one_in(3);
-        config.divides_k = one_in(3);
-        if (!config.transposes_d && one_in(2)) {
-          config.epilogue = one_of({GemmEpilogue::full, GemmEpilogue::full, GemmEpilogue::gated});
-          config.adds_c = one_in(2);
-        }
+    config.launch_control = one_in(3);
+    config.divides_k = one_in(3);
+    if (one_in(2)) {
+      config.epilogue = one_of({GemmEpilogue::full, GemmEpilogue::full, GemmEpilogue::gated});
+      config.adds_c = one_in(2);
     }
-    if (config.epilogue == GemmEpilogue::gated && config.tile_n * bits_of(config.d) % 256 != 0) {
+    if (!scales_d) {
+      config.groups = one_in(5);
+      config.transposes_d = one_in(6) && !config.groups && !is_promoted && config.epilogue != GemmEpilogue::gated;
+    }
+    if (config.epilogue == GemmEpilogue::gated && config.tile_n * bits_of(config.d) % (scales_d ? 1024 : 256) != 0) {
       config.epilogue = GemmEpilogue::full;
     }
-    // The epilogue has two buffers each of D, of the second output and of C, of 16 KiB; of C of a D of 8 bits, 32 KiB.
+    // The epilogue has two buffers each of D, of the second output and of C, of 16 KiB; of C of a D of few bits, more.
     const int rows = config.tile_m / config.cta_group + (is_scaled ? config.tile_n : config.tile_n / config.cta_group);
-    const int left = config.epilogue == GemmEpilogue::plain        ? 180 * 1024
-                     : config.adds_c && config.d == DataType::e4m3 ? 60 * 1024
-                                                                   : 120 * 1024;
-    const int tiles = left / (rows * (is_scaled ? 144 : 128));  // with their scale factors
+    const int left = config.epilogue == GemmEpilogue::plain    ? 170 * 1024
+                     : config.adds_c && bits_of(config.d) <= 8 ? 60 * 1024
+                                                               : 120 * 1024;
+    const int tiles = left / (rows * (is_scaled ? 160 : 128));  // with their scale factors
     config.k_group = one_in(2) ? 1 : static_cast<int>(number(1, std::clamp(tiles, 1, 8)));
     if (one_in(3)) config.stages = static_cast<int>(number(1, std::clamp(tiles / config.k_group, 1, 4)));
     return config;
   }
 
+  /// Pairs and clusters, and what takes their place where they do not fit.
+  void draw_place(GemmConfig& config) {
+    config.cta_group = one_of({1, 2});
+    config.cluster_m = one_of({1, 1, 2, 3, 4}) * config.cta_group;
+    config.cluster_n = one_of({1, 1, 2, 4, 8});
+    if (config.cluster_m * config.cluster_n > 16) config.cluster_n = 1;
+    if (config.cluster_m * config.cluster_n > config.cta_group && one_in(4)) {
+      config.fallback_m = config.cta_group;
+      config.fallback_n = one_in(2) && config.cluster_m > config.cta_group ? config.cluster_n : 1;
+    }
+  }
+
   float factor() { return static_cast<float>(number(1, 40)) / (one_in(2) ? 16 : -16); }
 
-  /// Groups in place of a batch, some of them empty.
+  /// Groups in place of a batch, some of them empty, or a single row, or all rows.
   void draw_groups(GemmCase& run) {
     GemmProblem& problem = run.problem;
     problem.batches = 1;
     std::vector<int> rows(number(1, 6));
-    for (int& of_group : rows) of_group = one_in(4) ? 0 : static_cast<int>(number(1, 300));
+    for (int& of_group : rows) of_group = one_in(3) ? static_cast<int>(number(0, 1)) : static_cast<int>(number(1, 300));
     if (one_in(2)) {
       problem.groups.masked = std::ssize(rows);
       problem.m = std::max(1, *std::ranges::max_element(rows));
@@ -193,7 +208,6 @@ class Draw {
               .scale = one_in(2)};
     if (config.epilogue == GemmEpilogue::gated) {
       fusion.activation = GemmActivation::gated_silu;
-      fusion.second_output = false;
       run.problem.n += run.problem.n % 2;
     } else if (fusion.is_plain()) {
       fusion.bias = true;
@@ -219,7 +233,7 @@ class Draw {
       problem.d.pitch = (problem.d.pitch + words - 1) / words * words;
       problem.d.batch_stride = problem.m * problem.d.pitch;
     }
-    widen(problem.d, problem.fusion.second_output ? words : 1);
+    widen(problem.d, problem.fusion.second_output || is_block_scaled(problem.d.type) ? words : 1);
   }
 
   void draw_request(const GemmConfig& config, bool names_kernel, GemmRequest& request) {
@@ -232,6 +246,8 @@ class Draw {
                  .cluster_m = config.cluster_m,
                  .cluster_n = config.cluster_n};
     }
+    request.fallback_m = config.fallback_m;
+    request.fallback_n = config.fallback_n;
     if (config.transposes_d) request.swap = true;
     if (config.launch_control) {
       request.schedule = GemmSchedule::launch_control;
@@ -240,6 +256,7 @@ class Draw {
     }
     if (config.divides_k) {
       request.stream_k = one_in(2) && request.schedule != GemmSchedule::one_tile;
+      if (config.groups) request.stream_k = false;
       if (!request.stream_k) request.split_k = static_cast<int>(number(2, 6));
     }
     request.raster = {.order = one_in(2) ? RasterOrder::along_m : RasterOrder::along_n,

@@ -1,6 +1,7 @@
 #include "stagecraft/gemm/chooser.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <numeric>
 #include <set>
@@ -35,8 +36,9 @@ constexpr int64_t kFewRows = 128;
 /// Whether A and B may be exchanged. What the request names of tiles and clusters is meant as it is, not transposed.
 bool may_exchange(const GemmProblem& problem, const GemmRequest& request) {
   if (request.swap) return *request.swap;
-  return problem.m <= kFewRows && problem.m < problem.n && problem.fusion.is_plain() && !problem.groups.exist() &&
-         !request.tile_m && !request.tile_n && !request.cluster_m && !request.cluster_n;
+  return problem.m <= kFewRows && problem.m < problem.n && !problem.groups.exist() && !is_blockwise(problem.a.type) &&
+         !is_block_scaled(problem.d.type) && epilogue_for(problem.fusion) != GemmEpilogue::gated && !request.tile_m &&
+         !request.tile_n && !request.cluster_m && !request.cluster_n;
 }
 
 bool meets(const GemmConfig& config, const GemmProblem& problem, const GemmRequest& request) {
@@ -44,7 +46,8 @@ bool meets(const GemmConfig& config, const GemmProblem& problem, const GemmReque
   return is(request.tile_m, config.tile_m) && is(request.tile_n, config.tile_n) &&
          is(request.k_group, config.k_group) && is(request.accumulators, config.accumulators) &&
          is(request.cta_group, config.cta_group) && is(request.cluster_m, config.cluster_m) &&
-         is(request.cluster_n, config.cluster_n) && config.divides_k == divides(request) &&
+         is(request.cluster_n, config.cluster_n) && request.fallback_m == config.fallback_m &&
+         request.fallback_n == config.fallback_n && config.divides_k == divides(request) &&
          (config.transposes_d ? may_exchange(problem, request) : !request.swap.value_or(false)) &&
          config.launch_control == (request.schedule == GemmSchedule::launch_control);
 }
@@ -77,6 +80,9 @@ std::string options_of(const GemmConfig& config) {
   if (config.cluster_m * config.cluster_n > 1) {
     text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
   }
+  if (config.fallback_m > 0) {
+    text += " or " + std::to_string(config.fallback_m) + "x" + std::to_string(config.fallback_n);
+  }
   text += ", k-group " + std::to_string(config.k_group) + ", " + std::to_string(config.accumulators) +
           (config.accumulators == 1 ? " accumulator" : " accumulators");
   if (config.launch_control) text += ", launch control";
@@ -98,6 +104,10 @@ std::string options_of(const GemmRequest& request) {
   add("cta_group", request.cta_group);
   add("cluster_m", request.cluster_m);
   add("cluster_n", request.cluster_n);
+  if (request.fallback_m > 0 || request.fallback_n > 0) {
+    add("fallback_m", request.fallback_m);
+    add("fallback_n", request.fallback_n);
+  }
   if (request.schedule == GemmSchedule::launch_control) add_text("launch control");
   if (request.split_k > 1) add_text("split_k " + std::to_string(request.split_k));
   if (request.stream_k) add_text("stream_k");
@@ -153,7 +163,7 @@ std::string reason(std::span<const GemmConfig> candidates, const std::vector<Ran
 
 /// The smallest legal width of a tile that all columns fit in, or as many as are legal up to 128.
 int usual_tile_n(const GemmConfig& config, int64_t columns) {
-  if (is_block_scaled(config.a)) return 128;  // the atoms of scale factors
+  if (is_block_scaled(config.a) || is_block_scaled(config.d)) return 128;  // the atoms of scale factors
   // Blocks that share a tile of B bring slices of 8 rows each; lines of tf32 contiguous along N have 32 elements.
   const int slices = config.b_major == Major::k ? 8 * config.cluster_m : 16 * config.cta_group;
   const int lines = config.a == DataType::tf32 && config.b_major == Major::mn ? 32 * config.cta_group : 16;
@@ -164,6 +174,7 @@ int usual_tile_n(const GemmConfig& config, int64_t columns) {
   const int k_group = std::clamp(config.k_group, 1, 8);
   const int rows = (kib * 1024 / (128 * k_group) - config.tile_m / config.cta_group) * config.cta_group;
   const int64_t most = std::max(std::min(128, rows) / step, 1) * step;
+  if (is_blockwise(config.a)) return static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
   return static_cast<int>(std::min(ceil_div(columns, step) * step, most));
 }
 
@@ -216,6 +227,8 @@ GemmConfig derive_config(const GemmProblem& wanted, const GemmRequest& request) 
                     .a_major = problem.a.major,
                     .b_major = problem.b.major,
                     .k_group = request.k_group.value_or(1),
+                    .fallback_m = request.fallback_m,
+                    .fallback_n = request.fallback_n,
                     .launch_control = request.schedule == GemmSchedule::launch_control,
                     .divides_k = divides(request),
                     .epilogue = epilogue_for(problem.fusion),
@@ -228,7 +241,9 @@ GemmConfig derive_config(const GemmProblem& wanted, const GemmRequest& request) 
   config.tile_m = request.tile_m.value_or(128 * config.cta_group);
   config.tile_n = request.tile_n ? *request.tile_n : usual_tile_n(config, problem.n);
   const int columns = is_block_scaled(config.a) ? kTmemColumns / 2 : kTmemColumns;  // the rest is for scale factors
-  config.accumulators = request.accumulators.value_or(2 * config.tile_n <= columns ? 2 : 1);
+  const int wanted_accumulators = is_blockwise(config.a) ? 4 : 2;                   // which has one for each k-tile
+  config.accumulators =
+      request.accumulators.value_or(std::clamp(columns / std::max(config.tile_n, 1), 1, wanted_accumulators));
   return config;
 }
 

@@ -55,17 +55,23 @@ std::optional<std::string> contents_of(const fs::path& file) {
 /// A configuration in C++. The structured binding makes a member that is forgotten here an error.
 std::string initialiser_of(const GemmConfig& config) {
   const auto& [a, b, d, a_major, b_major, tile_m, tile_n, k_group, accumulators, stages, cta_group, cluster_m,
-               cluster_n, launch_control, divides_k, epilogue, groups, transposes_d, adds_c] = config;
+               cluster_n, fallback_m, fallback_n, launch_control, divides_k, epilogue, groups, transposes_d, adds_c] =
+      config;
   std::ostringstream text;
-  const auto type = [](DataType type) { return std::string("DataType::") + name_of(type); };
+  const auto type = [](DataType type) {
+    std::string name = name_of(type);
+    std::ranges::replace(name, '-', '_');
+    return "DataType::" + name;
+  };
   const auto major = [](Major major) { return major == Major::k ? "Major::k" : "Major::mn"; };
   text << std::boolalpha << "{.a = " << type(a) << ", .b = " << type(b) << ", .d = " << type(d)
        << ", .a_major = " << major(a_major) << ", .b_major = " << major(b_major) << ", .tile_m = " << tile_m
        << ", .tile_n = " << tile_n << ", .k_group = " << k_group << ", .accumulators = " << accumulators
        << ", .stages = " << stages << ", .cta_group = " << cta_group << ", .cluster_m = " << cluster_m
-       << ", .cluster_n = " << cluster_n << ", .launch_control = " << launch_control << ", .divides_k = " << divides_k
-       << ", .epilogue = GemmEpilogue(" << static_cast<int>(epilogue) << "), .groups = " << groups
-       << ", .transposes_d = " << transposes_d << ", .adds_c = " << adds_c << "}";
+       << ", .cluster_n = " << cluster_n << ", .fallback_m = " << fallback_m << ", .fallback_n = " << fallback_n
+       << ", .launch_control = " << launch_control << ", .divides_k = " << divides_k << ", .epilogue = GemmEpilogue("
+       << static_cast<int>(epilogue) << "), .groups = " << groups << ", .transposes_d = " << transposes_d
+       << ", .adds_c = " << adds_c << "}";
   return text.str();
 }
 

@@ -13,7 +13,8 @@ std::span<const GemmKernel* const> shipped_gemms() {
     std::vector<const GemmKernel*> all;
     for (const auto& table :
          {shipped::bf16_tiles_kernels(), shipped::bf16_schedules_kernels(), shipped::bf16_epilogues_kernels(),
-          shipped::f16_and_tf32_kernels(), shipped::fp8_kernels(), shipped::block_scaled_kernels()}) {
+          shipped::bf16_groups_kernels(), shipped::f16_and_tf32_kernels(), shipped::fp8_kernels(),
+          shipped::block_scaled_kernels()}) {
       for (const GemmKernel& kernel : table) all.push_back(&kernel);
     }
     return all;
