@@ -23,8 +23,9 @@ namespace stagecraft {
 template <typename Types>
 __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_constant__ GemmParameters<Types> problem) {
   constexpr GemmConfig kConfig = Types::config;
+  static_assert(!Types::is_promoted && !Types::has_fallback, "blockwise FP8 and smaller clusters are no part of it");
   using Cluster = typename Types::Cluster;
-  using Input = typename Types::Input;
+  using Input = typename Types::template Input<Cluster>;
   using Output = typename Types::Output;
   using Scheduler = typename Types::Scheduler;
   using CInput = typename Types::CInput;
@@ -38,6 +39,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   auto& shared = *reinterpret_cast<typename Types::Shared*>(dynamic_shared_memory);
 
   Input input{input_barriers, typename Types::Payload{shared.operands}};
+  const auto& operands = problem.template operands_in<Cluster>();
   const Scheduler scheduler{schedule, problem.tiles};
   const GemmRole role = gemm_role();
   const bool elected = elect_one();
@@ -46,13 +48,14 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   if (role == GemmRole::load && elected) {
     Input::init_barriers(input_barriers);
     Output::init_barriers(output_barriers, kEpilogueThreads);
-    if constexpr (kConfig.adds_c) CInput::init_barriers(c_barriers);
-    // TODO 9: how many threads of a block take turns? Think of every role, and of those that are not always there.
+    if constexpr (Types::loads_c) CInput::init_barriers(c_barriers);
+    // TODO 9: who takes turns in a block? Think of every role, and of the one that is not always there. A lane that
+    // takes `turns()` counts as one, and so does a whole warp that takes `turns_of_warp()`.
     Scheduler::init_barriers(schedule, /*readers=*/1);
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
-    ptx::prefetch_tensor_map(&problem.a.map);
-    ptx::prefetch_tensor_map(&problem.b.map);
+    ptx::prefetch_tensor_map(&operands.a.map);
+    ptx::prefetch_tensor_map(&operands.b.map);
   }
   if constexpr (Cluster::blocks == 1) {
     __syncthreads();
@@ -64,8 +67,9 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   switch (role) {
     case GemmRole::load:
       if (elected) {
-        // TODO 10: in each turn, permit the request for the next, and bring the k-tiles of this one: kConfig.k_group to
-        // a stage, of which the last stage may get fewer. Each block of a pair brings its half of B's rows.
+        // TODO 10: in each turn, permit the request for the next, and bring the k-tiles of this one from `operands`:
+        // kConfig.k_group to a stage, of which the last stage may get fewer. Each block of a pair brings its half of
+        // B's rows.
         let_next_grid_start();
         input.producer().drain();
       }
@@ -84,8 +88,9 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
       // TODO 13: with launch control, one lane runs the scheduler. (A static scheduler's run() does nothing.)
       break;
 
-    case GemmRole::load_c:
-      // TODO 13: where the configuration adds C, one lane brings C's part of each tile, and drains at the end.
+    case GemmRole::load_for_epilogue:
+      // TODO 13: where C is to be loaded (Types::loads_c), one lane brings C's part of each tile, and drains at the
+      // end.
       break;
 
     case GemmRole::epilogue: {
@@ -95,7 +100,8 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
       [[maybe_unused]] auto epilogue = make_epilogue<Types>(problem, shared.epilogue, c_input);
       typename Types::Writer writer{shared.epilogue.d, problem.d_map};
       typename Types::RowWriter row_writer{problem.d, problem.d_pitch, problem.d_batch_stride};
-      // TODO 12: in each turn, write a tile of sums: by `writer` where there is a map of D, else by `row_writer`.
+      // TODO 12: in each turn of the warp, write a tile of sums: by `writer` where there is a map of D, else by
+      // `row_writer`.
       // TODO 14: where the configuration divides K, a turn may have summed a piece of a tile only. add_up_pieces says
       // whether this block is the one that goes on with the sum of all pieces. What must the others still do?
       writer.drain();

@@ -13,6 +13,10 @@ namespace stagecraft {
 /// Source: PTX ISA, "%cluster_ctarank".
 __device__ inline uint32_t block_rank() { return cuda::ptx::get_sreg_cluster_ctarank(); }
 
+/// The blocks of the calling thread's cluster. In a launch with a preferred cluster there are clusters of two sizes.
+/// Source: PTX ISA, "%cluster_nctarank".
+__device__ inline uint32_t cluster_blocks() { return cuda::ptx::get_sreg_cluster_nctarank(); }
+
 /// Waits until all threads of all blocks of the cluster have called it.
 ///
 /// Called by every thread of the cluster. What they wrote before is then visible to all of them.

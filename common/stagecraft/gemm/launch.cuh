@@ -1,9 +1,11 @@
 // How the host starts a GEMM kernel, and tables of kernels made from lists of configurations.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "stagecraft/gemm/kernel.cuh"
@@ -23,12 +25,40 @@ OperandBatch<T, Slices> operand_map(const GemmOperand& operand, const void* addr
                                        bytes(operand.pitch), batches, bytes(operand.batch_stride));
 }
 
-/// The tensor map of a matrix of D's shape, if one is wanted.
+/// The tensor maps of A and B for the blocks of a cluster.
+template <typename Types, typename Cluster>
+GemmOperandMaps<Types, Cluster> operand_maps(const GemmLaunch& launch, int64_t batches_of_a) {
+  const auto& [problem, arguments] = std::tie(launch.problem, launch.arguments);
+  return {.a = operand_map<typename Types::ATile, Cluster::blocks_sharing_a>(problem.a, arguments.a, problem.m,
+                                                                             problem.k, batches_of_a),
+          .b = operand_map<typename Types::BTile, Cluster::blocks_sharing_b>(problem.b, arguments.b, problem.n,
+                                                                             problem.k, problem.batches)};
+}
+
+/// The same for smaller clusters, if there may be some.
+template <typename Types>
+auto fallback_maps(const GemmLaunch& launch, int64_t batches_of_a) {
+  if constexpr (Types::has_fallback) {
+    return operand_maps<Types, typename Types::Fallback>(launch, batches_of_a);
+  } else {
+    return Absent{};
+  }
+}
+
+template <typename T>
+inline constexpr bool is_direct = false;
+template <typename Element>
+inline constexpr bool is_direct<DirectMatrix<Element>> = true;
+
+/// The tensor map of a matrix of D's shape, or where it is, if the kernel has one and the launch wants it.
 template <typename Map>
 Map result_map(bool is_wanted, const GemmDestination& matrix, const void* address, int64_t rows, int64_t columns,
                int64_t batches) {
   if constexpr (std::is_same_v<Map, Absent>) {
     return {};
+  } else if constexpr (is_direct<Map>) {
+    using Element = std::remove_pointer_t<decltype(Map::address)>;
+    return {const_cast<Element*>(static_cast<const Element*>(address)), matrix.pitch, matrix.batch_stride};
   } else {
     using T = typename Map::tile_type;
     if (!is_wanted) return {};
@@ -38,7 +68,7 @@ Map result_map(bool is_wanted, const GemmDestination& matrix, const void* addres
   }
 }
 
-/// The tensor maps of scale factors, where the operands have them.
+/// The tensor maps of scale factors, or of scales, where the operands have them.
 template <typename Types>
 auto scale_factor_maps(const GemmLaunch& launch) {
   if constexpr (Types::is_scaled) {
@@ -46,16 +76,45 @@ auto scale_factor_maps(const GemmLaunch& launch) {
     const auto padded = [](int64_t size, int64_t multiple) { return (size + multiple - 1) / multiple * multiple; };
     const GemmProblem& problem = launch.problem;
     const int64_t m = padded(problem.m, 128), n = padded(problem.n, 128);
+    int64_t rows_of_all = m * problem.batches;
+    if (problem.groups.is_contiguous()) {
+      rows_of_all = launch.groups.scale_rows[problem.batches - 1] + padded(problem.groups.rows.back(), 128);
+    }
     const int64_t blocks = padded((problem.k + Types::scale_block - 1) / Types::scale_block, 4);
     return ScaleFactorMaps<Types>{
         .a = make_tile_map<typename Types::SfaTile>(static_cast<const Scale*>(launch.arguments.a_scale_factors),
-                                                    m * problem.batches, blocks),
+                                                    rows_of_all, blocks),
         .b = make_tile_map<typename Types::SfbTile>(static_cast<const Scale*>(launch.arguments.b_scale_factors),
                                                     n * problem.batches, blocks),
         .rows_of_a = static_cast<int>(m),
         .rows_of_b = static_cast<int>(n)};
+  } else if constexpr (Types::is_promoted) {
+    const GemmProblem& problem = launch.problem;
+    const int64_t k_tiles = (problem.k + Types::tile_k - 1) / Types::tile_k;
+    const int64_t batches_of_a = problem.groups.is_contiguous() ? 1 : problem.batches;
+    const uint64_t pitch = (problem.m + 3) / 4 * 4;
+    return BlockwiseScales<Types>{.a = make_tile_map<typename Types::AScales::ScalesTile>(
+                                      static_cast<const float*>(launch.arguments.a_scale_factors),
+                                      batches_of_a * k_tiles, problem.m, pitch * sizeof(float)),
+                                  .b = static_cast<const float*>(launch.arguments.b_scale_factors),
+                                  .k_tiles = static_cast<int>(k_tiles),
+                                  .blocks_of_b = static_cast<int>((problem.n + 127) / 128)};
   } else {
     return Absent{};
+  }
+}
+
+/// Where the scale factors of D go, if it has them.
+template <typename Types>
+typename Types::DScaling d_scaling(const GemmLaunch& launch, int64_t columns) {
+  if constexpr (Types::scales_d) {
+    using Type = block_scaled_type<Types::config.d>;
+    const int64_t rows = (launch.problem.m + 127) / 128 * 128;
+    const int64_t atoms_of_row = (columns + 4 * Type::block - 1) / (4 * Type::block);
+    return {static_cast<typename Type::Scale*>(launch.arguments.d_scale_factors), static_cast<int>(columns),
+            rows * atoms_of_row * 4};
+  } else {
+    return {};
   }
 }
 
@@ -70,7 +129,7 @@ typename Types::Tiles tiles_of(const GemmLaunch& launch) {
                              .k_tiles = count(problem.k, Types::tile_k),
                              .batches = static_cast<uint32_t>(problem.batches)};
   if constexpr (kConfig.groups) {
-    return typename Types::Tiles{launch.groups, product.columns, product.k_tiles};
+    return typename Types::Tiles{launch.groups, product.columns, product.k_tiles, launch.splits};
   } else if constexpr (kConfig.divides_k) {
     using Cluster = typename Types::Cluster;
     if (launch.stream_k) return typename Types::Tiles{StreamK<Cluster>{product, launch.clusters, launch.raster}};
@@ -92,14 +151,15 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
   const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
   const GemmArguments& arguments = launch.arguments;
   const int64_t columns = n / Types::columns_per_result;
+  const int64_t rows_of_d = launch.swaps ? n : m, columns_of_d = launch.swaps ? m : n;
   return {
-      .a = operand_map<typename Types::ATile, Cluster::blocks_sharing_a>(a, arguments.a, m, k, batches_of_a),
-      .b = operand_map<typename Types::BTile, Cluster::blocks_sharing_b>(b, arguments.b, n, k, batches),
+      .operands = operand_maps<Types, Cluster>(launch, batches_of_a),
+      .fallback = fallback_maps<Types>(launch, batches_of_a),
       .scale_factors = scale_factor_maps<Types>(launch),
-      .d_map = result_map<typename Parameters::DMap>(launch.has_d_map, d, arguments.d, m, columns, batches),
-      .second_map =
-          result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n, batches),
-      .c_map = result_map<typename Parameters::CMap>(fusion.c, c, arguments.c, m, n, batches),
+      .d_map = result_map<typename Parameters::DMap>(launch.has_d_map, d, arguments.d, m, columns, batches_of_a),
+      .second_map = result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n,
+                                                               batches_of_a),
+      .c_map = result_map<typename Parameters::CMap>(fusion.c, c, arguments.c, m, n, batches_of_a),
       .d = static_cast<typename Types::DElement*>(arguments.d),
       .d_pitch = d.pitch,
       .d_batch_stride = d.batch_stride,
@@ -111,19 +171,30 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
       .epilogue = {.alpha = arguments.alpha,
                    .beta = arguments.beta,
                    .scale = arguments.scale,
-                   .row_scales = {fusion.row_scales ? arguments.row_scales : nullptr, m},
-                   .column_scales = {fusion.column_scales ? arguments.column_scales : nullptr, n},
-                   .bias = {fusion.bias ? arguments.bias : nullptr, n},
+                   .row_scales = {fusion.row_scales ? arguments.row_scales : nullptr, rows_of_d},
+                   .column_scales = {fusion.column_scales ? arguments.column_scales : nullptr, columns_of_d},
+                   .bias = {fusion.bias ? arguments.bias : nullptr, columns_of_d},
                    .activation = fusion.activation,
                    .absolute_maximum = fusion.absolute_maximum ? arguments.absolute_maximum : nullptr,
                    .has_second_output = fusion.second_output},
+      .d_scaling = d_scaling<Types>(launch, columns),
   };
+}
+
+/// How a kernel is launched, without its grid.
+template <typename Types>
+LaunchOptions launch_options() {
+  using Cluster = typename Types::Cluster;
+  using Fallback = typename Types::Fallback;
+  return {.block = kGemmThreads,
+          .cluster = dim3(Fallback::rows, Fallback::columns),
+          .preferred_cluster = Types::has_fallback ? dim3(Cluster::rows, Cluster::columns) : dim3(0, 0, 0),
+          .dynamic_shared_bytes = sizeof(typename Types::Shared)};
 }
 
 /// Starts a kernel.
 template <typename Types>
 cudaError_t start(GemmParameters<Types>& parameters, const GemmLaunch& launch) {
-  using Cluster = typename Types::Cluster;
   if constexpr (Types::config.divides_k) {
     const size_t counter_bytes = parameters.tiles.counters() * sizeof(uint32_t);
     auto* const bytes = static_cast<unsigned char*>(launch.workspace);
@@ -135,14 +206,11 @@ cudaError_t start(GemmParameters<Types>& parameters, const GemmLaunch& launch) {
       if (error != cudaSuccess) return error;
     }
   }
-  return launch_kernel(gemm_kernel<Types>,
-                       {.grid = Types::Scheduler::grid(parameters.tiles, launch.clusters),
-                        .block = kGemmThreads,
-                        .cluster = dim3(Cluster::rows, Cluster::columns),
-                        .dynamic_shared_bytes = sizeof(typename Types::Shared),
-                        .stream = launch.stream,
-                        .programmatic_dependent_launch = launch.dependent},
-                       parameters);
+  LaunchOptions options = launch_options<Types>();
+  options.grid = Types::Scheduler::grid(parameters.tiles, launch.clusters);
+  options.stream = launch.stream;
+  options.programmatic_dependent_launch = launch.dependent;
+  return launch_kernel(gemm_kernel<Types>, options, parameters);
 }
 
 }  // namespace detail
@@ -169,16 +237,20 @@ size_t gemm_workspace_bytes(const GemmLaunch& launch) {
   return sizeof(float) * Types::slot_floats * tiles.slots() + sizeof(uint32_t) * tiles.counters();
 }
 
-/// Clusters of a kernel that the current device runs at the same time.
+/// Clusters of a kernel that the current device runs at the same time. Where some may be smaller, several of those
+/// count as one, because together they compute what one does, and one at least if any fits: they need not run at the
+/// same time.
 template <GemmConfig Config>
 cudaError_t find_gemm_clusters(uint32_t& clusters) {
   using Types = GemmTypes<Config>;
-  using Cluster = typename Types::Cluster;
-  return find_resident_clusters(gemm_kernel<Types>,
-                                {.block = kGemmThreads,
-                                 .cluster = dim3(Cluster::rows, Cluster::columns),
-                                 .dynamic_shared_bytes = sizeof(typename Types::Shared)},
-                                clusters);
+  LaunchOptions options = detail::launch_options<Types>();
+  cudaError_t error = find_resident_clusters(gemm_kernel<Types>, options, clusters);
+  if (!Types::has_fallback || error != cudaSuccess) return error;
+  options.preferred_cluster = dim3(0, 0, 0);
+  uint32_t smaller = 0;
+  error = find_resident_clusters(gemm_kernel<Types>, options, smaller);
+  if (smaller > 0) clusters = std::max({clusters, smaller * Types::Fallback::blocks / Types::Cluster::blocks, 1u});
+  return error;
 }
 
 /// What the host knows of a kernel.
