@@ -255,7 +255,10 @@ TEST_F(Chapter13, Todo9And13PairsByLaunchControl) {
   ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::pairs, 256, 64, 64, 1));
   ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::pairs, 700, 200, 200, 1));
 }
-TEST_F(Chapter13, Todo9And13CIsAdded) { expect_complete(CompleteConfig::adds_c, 300, 264, 72, 1); }
+TEST_F(Chapter13, Todo9And13CIsAdded) {
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::adds_c, 300, 264, 72, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::adds_c, 2500, 2040, 8, 1));  // more turns than responses fit
+}
 TEST_F(Chapter13, Todo14APieceForEachBlock) {
   ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 128, 64, 256, 4, /*pieces=*/1));
   ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 128, 64, 256, 2, /*pieces=*/2));
