@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "stagecraft/epilogue.hpp"
@@ -21,13 +22,11 @@ class RowWriter {
   using Accumulator = AccumulatorType;                                                    ///< what it writes
   using Slices = stagecraft::Slices<Accumulator, Element, ColumnsPerResult, MaxColumns>;  ///< in which pieces
 
-  static_assert(element_bits<Element> >= 8, "RowWriter: elements of D must be whole bytes");
-
   /// @param d             element (0, 0) of the first matrix, in global memory.
-  /// @param row_stride    elements from one row to the next.
+  /// @param row_stride    elements from one row to the next; even for elements of 4 bits, two of which share a byte.
   /// @param batch_stride  elements from one matrix to the next.
   __device__ __forceinline__ RowWriter(Element* d, int64_t row_stride, int64_t batch_stride)
-      : d_(d), row_stride_(row_stride), batch_stride_(batch_stride) {}
+      : d_(reinterpret_cast<Unit*>(d)), row_stride_(row_stride), batch_stride_(batch_stride) {}
 
   /// As `TileWriter::write()`.
   template <typename Pipeline, typename Operations>
@@ -38,27 +37,30 @@ class RowWriter {
   }
 
  private:
+  static constexpr int kPerUnit = element_bits<Element> < 8 ? 8 / element_bits<Element> : 1;
+  using Unit = std::conditional_t<kPerUnit == 1, Element, unsigned char>;  // an element, or a byte of them
+
   template <int Count>
   __device__ __forceinline__ void put(const float (&values)[Count], const RowPlace& place) const {
     constexpr int kPerWord = 128 / element_bits<Element>;
-    Element* row = d_ + place.batch * batch_stride_ + place.row * row_stride_ + place.column;
+    Unit* row = d_ + (place.batch * batch_stride_ + place.row * row_stride_ + place.column) / kPerUnit;
     const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
 #pragma unroll
     for (int first = 0; first < Count; first += kPerWord) {
       const uint4 word = pack_elements<Element>(reinterpret_cast<const float(&)[kPerWord]>(values[first]));
       if (is_aligned && first + kPerWord <= place.valid) {
-        *reinterpret_cast<uint4*>(row + first) = word;
+        *reinterpret_cast<uint4*>(row + first / kPerUnit) = word;
       } else {
-        const auto& elements = reinterpret_cast<const Element(&)[kPerWord]>(word);
+        const auto& units = reinterpret_cast<const Unit(&)[kPerWord / kPerUnit]>(word);
 #pragma unroll
-        for (int i = 0; i < kPerWord; ++i) {
-          if (first + i < place.valid) row[first + i] = elements[i];
+        for (int i = 0; i < kPerWord / kPerUnit; ++i) {
+          if (first + i * kPerUnit < place.valid) row[first / kPerUnit + i] = units[i];
         }
       }
     }
   }
 
-  Element* d_;
+  Unit* d_;
   int64_t row_stride_, batch_stride_;
   int slices_written_ = 0;
 };

@@ -113,6 +113,16 @@ __device__ __forceinline__ auto add_c(CInput& input, float beta) {
   }
 }
 
+/// The scale factors of D, where it has them.
+template <typename Types, typename Parameters>
+__device__ __forceinline__ auto scale_blocks(const Parameters& problem) {
+  if constexpr (Types::scales_d) {
+    return problem.d_scaling;
+  } else {
+    return Epilogue<>{};
+  }
+}
+
 }  // namespace detail
 
 /// The calling thread's end of the ring that brings C; nothing where none is compiled in.
@@ -149,7 +159,7 @@ __device__ __forceinline__ auto make_epilogue(const Parameters& problem, typenam
                                               CInput& c_input) {
   const EpilogueArguments& arguments = problem.epilogue;
   if constexpr (Types::config.epilogue == GemmEpilogue::plain) {
-    return Epilogue{Multiply{arguments.alpha}};
+    return Epilogue{Multiply{arguments.alpha}, detail::scale_blocks<Types>(problem)};
   } else if constexpr (Types::config.epilogue == GemmEpilogue::full) {
     using SecondOutput = typename Types::SecondOutput;
     return Epilogue{Multiply{arguments.alpha},
@@ -161,7 +171,8 @@ __device__ __forceinline__ auto make_epilogue(const Parameters& problem, typenam
                                                        arguments.has_second_output},
                     detail::Activate{arguments.activation},
                     detail::MeasureIfAsked{arguments.absolute_maximum},
-                    Multiply{arguments.scale}};
+                    Multiply{arguments.scale},
+                    detail::scale_blocks<Types>(problem)};
   } else {
     return Epilogue{Multiply{arguments.alpha},
                     detail::IfGiven{MultiplyPerRow<float>{arguments.row_scales}},
@@ -170,7 +181,8 @@ __device__ __forceinline__ auto make_epilogue(const Parameters& problem, typenam
                     detail::IfGiven{AddPerColumn<float>{arguments.bias}},
                     GatedSilu{},
                     detail::MeasureIfAsked{arguments.absolute_maximum},
-                    Multiply{arguments.scale}};
+                    Multiply{arguments.scale},
+                    detail::scale_blocks<Types>(problem)};
   }
 }
 
