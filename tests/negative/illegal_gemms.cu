@@ -41,8 +41,9 @@ template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = Data
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::mxfp4}>;                  // refused: the tensor core multiplies equal types
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .a_major = kMn}>;  // refused: block-scaled operands must be contiguous along K
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .tile_n = 64}>;    // refused: scale factors come in atoms of 128 rows
-template struct stagecraft::GemmTypes<GemmConfig{.launch_control = true, .groups = true}>;                      // refused: groups need a static schedule of whole tiles
-template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .groups = true}>;              // refused: groups have no epilogue
-template struct stagecraft::GemmTypes<GemmConfig{.groups = true, .transposes_d = true}>;                        // refused: the transpose of D has no epilogue and no groups
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .launch_control = true, .divides_k = true, .epilogue = GemmEpilogue::gated, .groups = true, .adds_c = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .transposes_d = true, .adds_c = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.groups = true, .transposes_d = true}>;                        // refused: transposes_d needs a D without groups
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::gated, .transposes_d = true}>;       // refused: transposes_d needs epilogue plain or full
 template struct stagecraft::GemmTypes<GemmConfig{.stages = 8}>;                                                 // refused: the stages do not fit in shared memory
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 256, .k_group = 5}>;                                 // refused: the stages do not fit in shared memory
