@@ -57,6 +57,10 @@ class Draw {
     if (one_in(3)) problem.batches = number(2, 3);
     if (config.groups) draw_groups(run);
     draw_epilogue(config, run);
+    if (bits_of(config.d) == 4) {  // two elements of D share a byte
+      const int64_t multiple = config.epilogue == GemmEpilogue::gated ? 4 : 2;
+      problem.n = (problem.n + multiple - 1) / multiple * multiple;
+    }
     draw_strides(problem);
     draw_request(config, names_kernel, run.request);
     run.seed = random_.bits();
@@ -122,7 +126,7 @@ class Draw {
       problem.d.pitch = (problem.d.pitch + words - 1) / words * words;
       problem.d.batch_stride = problem.m * problem.d.pitch;
     }
-    widen(problem.d, problem.fusion.second_output ? words : 1);
+    widen(problem.d, problem.fusion.second_output || is_block_scaled(problem.d.type) ? words : 1);
   }
 
   void draw_request(const GemmConfig& config, bool names_kernel, GemmRequest& request) {

@@ -43,7 +43,7 @@ class DirectSecondOutput {
       if constexpr (Transposes) {
         store_in_column(first, matrix_->pitch, values, place);
       } else {
-        store_in_row(first, matrix_->pitch, values, place);
+        store_in_row<Element>(first, matrix_->pitch, values, place);
       }
     }
     /// Nothing is left to store.

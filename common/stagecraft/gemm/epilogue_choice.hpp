@@ -136,6 +136,16 @@ __device__ __forceinline__ auto add_c(const Parameters& problem, CInput& input) 
   }
 }
 
+/// The scale factors of D, where it has them.
+template <typename Types, typename Parameters>
+__device__ __forceinline__ auto scale_blocks(const Parameters& problem) {
+  if constexpr (Types::scales_d) {
+    return problem.d_scaling;
+  } else {
+    return Epilogue<>{};
+  }
+}
+
 /// The activation that is compiled in, or that the launch names.
 template <typename Types>
 __device__ __forceinline__ auto activation_of(const EpilogueArguments& arguments) {
@@ -182,7 +192,7 @@ __device__ __forceinline__ auto make_epilogue(const Parameters& problem, typenam
                                               CInput& c_input) {
   const EpilogueArguments& arguments = problem.epilogue;
   if constexpr (Types::config.epilogue == GemmEpilogue::plain) {
-    return Epilogue{Multiply{arguments.alpha}};
+    return Epilogue{Multiply{arguments.alpha}, detail::scale_blocks<Types>(problem)};
   } else {
     using SecondOutput = typename Types::SecondOutput;
     using On = detail::OperationsOn<Types::config.transposes_d>;
@@ -195,7 +205,8 @@ __device__ __forceinline__ auto make_epilogue(const Parameters& problem, typenam
                                                        arguments.has_second_output},
                     detail::activation_of<Types>(arguments),
                     detail::MeasureIfAsked{arguments.absolute_maximum},
-                    Multiply{arguments.scale}};
+                    Multiply{arguments.scale},
+                    detail::scale_blocks<Types>(problem)};
   }
 }
 

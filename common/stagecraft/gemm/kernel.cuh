@@ -28,10 +28,12 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
   using Output = typename Types::Output;
   using Scheduler = typename Types::Scheduler::template In<Cluster>;
   using CInput = typename Types::CInput;
+  using AScales = typename Types::AScales;
   extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
   __shared__ typename Input::BarrierArray input_barriers;
   __shared__ typename Output::BarrierArray output_barriers;
   __shared__ typename CInput::BarrierArray c_barriers;
+  __shared__ typename AScales::BarrierArray a_scales_barriers;
   __shared__ typename Scheduler::Storage schedule;
   __shared__ TmemHandshake<kConfig.cta_group> handshake;
   __shared__ bool is_last_piece;
@@ -48,7 +50,9 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
     Input::init_barriers(input_barriers);  // full: who announces bytes; empty: commits of all readers
     Output::init_barriers(output_barriers, kEpilogueThreads);  // full: a commit; empty: all that have read it
     if constexpr (Types::loads_c) CInput::init_barriers(c_barriers);
-    Scheduler::init_barriers(schedule, /*readers=*/1 + 1 + Types::loads_c + kEpilogueWarps);  // all that take turns
+    if constexpr (Types::is_promoted) AScales::init_barriers(a_scales_barriers);
+    Scheduler::init_barriers(schedule,
+                             /*readers=*/1 + 1 + Types::epilogue_has_input + kEpilogueWarps);  // all that take turns
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
     ptx::prefetch_tensor_map(&operands.a.map);
@@ -96,17 +100,21 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
           if (!Cluster::is_leader(rank)) continue;  // the leader multiplies for both blocks of a pair
           const Work work = turn.work();
           if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
-          auto sums = output.producer().accumulate();
-          for (int k_tile = 0; k_tile < work.k_tiles; k_tile += kConfig.k_group) {
-            auto stage = input.consumer().acquire();
-            const int in_group = min(kConfig.k_group, work.k_tiles - k_tile);
-            for (int i = 0; i < in_group; ++i) {
-              multiply_k_tile<Types>(tensor_memory.address(), sums.accumulator(), stage, i,
-                                     /*accumulate=*/k_tile + i > 0);
+          if constexpr (Types::is_promoted) {
+            multiply_separately<Types>(work, input, output);  // an accumulator for each k-tile
+          } else {
+            auto sums = output.producer().accumulate();
+            for (int k_tile = 0; k_tile < work.k_tiles; k_tile += kConfig.k_group) {
+              auto stage = input.consumer().acquire();
+              const int in_group = min(kConfig.k_group, work.k_tiles - k_tile);
+              for (int i = 0; i < in_group; ++i) {
+                multiply_k_tile<Types>(tensor_memory.address(), sums.accumulator(), stage, i,
+                                       work.column * kConfig.tile_n, /*accumulate=*/k_tile + i > 0);
+              }
+              stage.commit();  // stage empty, in all blocks that brought some of it, when the tensor core has read it
             }
-            stage.commit();  // stage empty, in all blocks that brought some of it, when the tensor core has read it
-          }
-        }  // commits: accumulator full
+          }  // commits: accumulator full
+        }
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -115,15 +123,19 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
       if (elected) scheduler.run();
       break;
 
-    case GemmRole::load_c:
-      if constexpr (Types::loads_c) {
+    case GemmRole::load_for_epilogue:
+      if constexpr (Types::epilogue_has_input) {
         if (elected) {
-          CInput c_input{c_barriers, shared.epilogue.c};
+          auto a_scales = make_a_scales<Types>(a_scales_barriers, shared.epilogue);
+          auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
           for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
             const Work work = turn.work();
-            if (problem.has_work(work)) c_input.load(problem.c_map, problem.place_of(work));
+            if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
+            if constexpr (Types::is_promoted) load_a_scales<Types>(problem, work, a_scales);
+            if constexpr (Types::loads_c) c_input.load(problem.c_map, problem.place_of(work));
           }
-          c_input.drain();
+          if constexpr (Types::is_promoted) a_scales.drain();
+          if constexpr (Types::loads_c) c_input.drain();
         }
       }
       break;
@@ -131,6 +143,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
     case GemmRole::epilogue: {
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
+      auto a_scales = make_a_scales<Types>(a_scales_barriers, shared.epilogue);
       auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
       auto epilogue = make_epilogue<Types>(problem, shared.epilogue, c_input);
       typename Types::Writer writer{shared.epilogue.d, problem.d_map};
@@ -138,7 +151,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
       for (auto turn = scheduler.turns_of_warp(); turn.exists(); turn.next()) {
         const Work work = turn.work();
         if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
-        auto sums = output.acquire_epilogue();
+        auto sums = acquire_sums<Types>(problem, work, output, a_scales);
         if constexpr (kConfig.divides_k) {
           if (!work.is_whole() && !add_up_pieces<Types>(problem.workspace, work, sums.accumulator(), is_last_piece)) {
             std::move(sums).release();  // another block finishes the tile

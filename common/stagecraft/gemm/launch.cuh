@@ -68,7 +68,7 @@ Map result_map(bool is_wanted, const GemmDestination& matrix, const void* addres
   }
 }
 
-/// The tensor maps of scale factors, where the operands have them.
+/// The tensor maps of scale factors, or of scales, where the operands have them.
 template <typename Types>
 auto scale_factor_maps(const GemmLaunch& launch) {
   if constexpr (Types::is_scaled) {
@@ -88,8 +88,33 @@ auto scale_factor_maps(const GemmLaunch& launch) {
                                                     n * problem.batches, blocks),
         .rows_of_a = static_cast<int>(m),
         .rows_of_b = static_cast<int>(n)};
+  } else if constexpr (Types::is_promoted) {
+    const GemmProblem& problem = launch.problem;
+    const int64_t k_tiles = (problem.k + Types::tile_k - 1) / Types::tile_k;
+    const int64_t batches_of_a = problem.groups.is_contiguous() ? 1 : problem.batches;
+    const uint64_t pitch = (problem.m + 3) / 4 * 4;
+    return BlockwiseScales<Types>{.a = make_tile_map<typename Types::AScales::ScalesTile>(
+                                      static_cast<const float*>(launch.arguments.a_scale_factors),
+                                      batches_of_a * k_tiles, problem.m, pitch * sizeof(float)),
+                                  .b = static_cast<const float*>(launch.arguments.b_scale_factors),
+                                  .k_tiles = static_cast<int>(k_tiles),
+                                  .blocks_of_b = static_cast<int>((problem.n + 127) / 128)};
   } else {
     return Absent{};
+  }
+}
+
+/// Where the scale factors of D go, if it has them.
+template <typename Types>
+typename Types::DScaling d_scaling(const GemmLaunch& launch, int64_t columns) {
+  if constexpr (Types::scales_d) {
+    using Type = block_scaled_type<Types::config.d>;
+    const int64_t rows = (launch.problem.m + 127) / 128 * 128;
+    const int64_t atoms_of_row = (columns + 4 * Type::block - 1) / (4 * Type::block);
+    return {static_cast<typename Type::Scale*>(launch.arguments.d_scale_factors), static_cast<int>(columns),
+            rows * atoms_of_row * 4};
+  } else {
+    return {};
   }
 }
 
@@ -152,6 +177,7 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
                    .activation = fusion.activation,
                    .absolute_maximum = fusion.absolute_maximum ? arguments.absolute_maximum : nullptr,
                    .has_second_output = fusion.second_output},
+      .d_scaling = d_scaling<Types>(launch, columns),
   };
 }
 

@@ -95,10 +95,10 @@ Failure settle(GemmProblem& problem) {
   if (auto failure = settle_groups(problem)) return failure;
   if (!can_multiply(a.type, b.type)) {
     return bad_problem(std::string("A of ") + name_of(a.type) + " and B of " + name_of(b.type) +
-                       " cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4 and nvfp4, both the "
-                       "same, and e4m3 with e5m2.");
+                       " cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4 and "
+                       "fp8-blockwise, both the same, and e4m3 with e5m2.");
   }
-  if (is_block_scaled(a.type) && (a.major != Major::k || b.major != Major::k)) {
+  if (has_scale_factors(a.type) && (a.major != Major::k || b.major != Major::k)) {
     return bad_problem(std::string("A and B of ") + name_of(a.type) +
                        " must be contiguous along K: so are the blocks that share a scale factor.");
   }
@@ -107,7 +107,7 @@ Failure settle(GemmProblem& problem) {
   }
   if (!can_store(d.type)) {
     return bad_problem(std::string("a result of ") + name_of(d.type) +
-                       " cannot be stored. Legal are f32, bf16, f16 and e4m3.");
+                       " cannot be stored. Legal are f32, bf16, f16, e4m3, mxfp8, mxfp4 and nvfp4.");
   }
   for (const auto& failure : {check_extent("M", m, kLargestGemmExtent), check_extent("N", n, kLargestGemmExtent),
                               check_extent("K", k, kLargestGemmExtent), check_extent("batches", batches, 65535)}) {
@@ -126,7 +126,19 @@ Failure settle(GemmProblem& problem) {
   if (gated && n % 2 != 0) {
     return bad_problem("N = " + std::to_string(n) + " is odd, and a gated activation makes one column of two.");
   }
-  if (auto failure = settle_strides("D", d, m, gated ? n / 2 : n, batches_of_a, 1)) return failure;
+  const int64_t columns = gated ? n / 2 : n;
+  if (bits_of(d.type) == 4 && columns % 2 != 0) {
+    return bad_problem("D has " + std::to_string(columns) +
+                       " columns, and two elements of 4 bits share a byte. Make it " + std::to_string(columns + 1) +
+                       ".");
+  }
+  if (groups.exist() && is_block_scaled(d.type)) {
+    return bad_problem(std::string("groups cannot have a D of ") + name_of(d.type) +
+                       ": its scale factors come in atoms of 128 rows, which would be those of two groups.");
+  }
+  // A block-scaled D must be fit to be an operand.
+  const int64_t multiple_of_d = is_block_scaled(d.type) ? 128 / bits_of(d.type) : 1;
+  if (auto failure = settle_strides("D", d, m, columns, batches_of_a, multiple_of_d)) return failure;
   c.type = second.type = companion_of(d.type);
   if (fusion.c) {
     if (auto failure = settle_strides("C", c, m, n, batches_of_a, 128 / bits_of(c.type))) return failure;
@@ -243,6 +255,11 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
           "A and B cannot be exchanged with a gated activation: the two columns of which it makes one would be rows of "
           "the sums, in registers of different threads.");
     }
+    if (is_blockwise(problem.a.type) || is_block_scaled(problem.d.type)) {
+      return bad_problem(
+          "where A and B are exchanged, they must not be of fp8-blockwise, because their scales differ, and D must not "
+          "be block-scaled, because its blocks are along rows.");
+    }
     std::swap(problem.m, problem.n);
     std::swap(problem.a, problem.b);
   }
@@ -305,11 +322,16 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
   const GemmFusion& fusion = problem.fusion;
   if (auto failure = check_address("A", arguments.a, 16)) return failure;
   if (auto failure = check_address("B", arguments.b, 16)) return failure;
-  if (is_block_scaled(problem.a.type)) {
+  if (has_scale_factors(problem.a.type)) {
+    const uintptr_t alignment_of_b = is_blockwise(problem.b.type) ? sizeof(float) : 16;  // no tensor map describes them
     if (auto failure = check_address("A's scale factors", arguments.a_scale_factors, 16)) return failure;
-    if (auto failure = check_address("B's scale factors", arguments.b_scale_factors, 16)) return failure;
+    if (auto failure = check_address("B's scale factors", arguments.b_scale_factors, alignment_of_b)) return failure;
   }
-  if (auto failure = check_address("D", arguments.d, bits_of(problem.d.type) / 8)) return failure;
+  const bool scales_d = is_block_scaled(problem.d.type);
+  if (auto failure = check_address("D", arguments.d, scales_d ? 16 : bits_of(problem.d.type) / 8)) return failure;
+  if (scales_d) {
+    if (auto failure = check_address("D's scale factors", arguments.d_scale_factors, 16)) return failure;
+  }
   const std::tuple<bool, const char*, const void*, uintptr_t> optional[] = {
       {fusion.c, "C", arguments.c, 16},
       {fusion.second_output, "the second output", arguments.second, 16},
@@ -372,6 +394,7 @@ const char* name_of(DataType type) {
     case DataType::mxfp8: return "mxfp8";
     case DataType::mxfp4: return "mxfp4";
     case DataType::nvfp4: return "nvfp4";
+    case DataType::fp8_blockwise: return "fp8-blockwise";
   }
   return "?";
 }

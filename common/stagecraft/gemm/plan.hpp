@@ -27,7 +27,7 @@ struct GemmOperand {
 
 /// A matrix of the result's shape in device memory, row-major.
 struct GemmDestination {
-  DataType type = DataType::bf16;  ///< its elements: of D f32, bf16, f16 or e4m3
+  DataType type = DataType::bf16;  ///< its elements: of D f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4
   int64_t pitch = 0;               ///< elements from one row to the next; 0: no gap
   int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
 };
@@ -35,10 +35,10 @@ struct GemmDestination {
 /// What happens to the sums before they are stored:
 /// D = scale * activation(row_scale * column_scale * alpha * A * B transposed + beta * C + bias).
 struct GemmFusion {
-  bool c = false;                                    ///< adds beta * C, of D's type (bf16 where D is e4m3)
-  bool bias = false;                                 ///< adds a bias for each column
-  bool row_scales = false;                           ///< multiplies each row by a scale
-  bool column_scales = false;                        ///< multiplies each column by a scale
+  bool c = false;              ///< adds beta * C, of D's type (bf16 where that has 8 bits or fewer)
+  bool bias = false;           ///< adds a bias for each column
+  bool row_scales = false;     ///< multiplies each row by a scale
+  bool column_scales = false;  ///< multiplies each column by a scale
   GemmActivation activation = GemmActivation::none;  ///< with gated_silu D has N / 2 columns
   bool second_output = false;                        ///< stores what goes into the activation, of C's type, n columns
   bool absolute_maximum = false;                     ///< measures what comes out of the activation
@@ -115,7 +115,12 @@ struct GemmRequest {
 /// of 128 rows and 4 blocks, with zeros beyond K, and one matrix of a batch after the other. They are in atoms of 128
 /// rows and 4 blocks, as `scale_factor_offset()` of tile.hpp says. Those of A in contiguous groups are padded for each
 /// group, as if it were a matrix of its own: a group of 130 rows has those of 256, and an empty one has none. A itself
-/// is not padded.
+/// is not padded. Those of a block-scaled D are as those of A, with columns of D in place of K, so that D can be the
+/// next product's A or B; those of rows beyond M are not written.
+///
+/// Scales of fp8_blockwise are floats. A has for each block of 128 elements along K a row of M of them, padded to a
+/// multiple of 4; B has for each block of 128 rows one for each block of 128 elements along K, without padding. The
+/// last blocks may be incomplete. Both have one matrix of a batch after the other.
 ///
 /// With a second output, both results are stored by the copy engine, which writes whole pieces of 16 bytes. Where a row
 /// of n elements is no multiple of 16 bytes, the rest of its last piece is then overwritten in D and in the second
@@ -124,9 +129,11 @@ struct GemmRequest {
 struct GemmArguments {
   const void* a = nullptr;                ///< 16-byte aligned
   const void* b = nullptr;                ///< 16-byte aligned
-  void* d = nullptr;                      ///< aligned to its elements; faster where it and its strides are to 16 bytes
-  const void* a_scale_factors = nullptr;  ///< of a block-scaled A, 16-byte aligned; see above
-  const void* b_scale_factors = nullptr;  ///< of a block-scaled B
+  void* d = nullptr;                      ///< aligned to its elements, or 16 bytes where they are block-scaled; faster
+                                          ///< where it and its strides are aligned to 16 bytes
+  const void* a_scale_factors = nullptr;  ///< of A, where its type has them, 16-byte aligned; see above
+  const void* b_scale_factors = nullptr;  ///< of B; 16-byte aligned, those of fp8_blockwise to 4
+  void* d_scale_factors = nullptr;        ///< of a block-scaled D, which are written; 16-byte aligned
   const void* c = nullptr;                ///< 16-byte aligned
   void* second = nullptr;                 ///< 16-byte aligned
   const float* bias = nullptr;            ///< n for each batch, or group
@@ -136,7 +143,8 @@ struct GemmArguments {
   const int* group_rows = nullptr;        ///< of masked groups: rows of each; below 0 counts as 0, above m as m
   float alpha = 1;                        ///< multiplies A * B transposed
   float beta = 1;                         ///< multiplies C, where asked for
-  float scale = 1;                        ///< multiplies what is stored in D, where asked for
+  float scale = 1;  ///< multiplies what is stored in D, where asked for; of nvfp4, before its scale
+                    ///< factors are chosen, to bring them into the range of e4m3
 };
 
 /// The largest M, N and K: 65535 tiles of 128.

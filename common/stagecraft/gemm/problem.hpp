@@ -32,6 +32,15 @@ struct MapOf<Absent> {
 
 }  // namespace detail
 
+/// Scales of blockwise FP8.
+template <typename Types>
+struct BlockwiseScales {
+  typename Types::AScales::Map a;  ///< of A's rows: a row for each k-tile, those of a batch one after the other
+  const float* b;   ///< for each 128 rows of B: one for each k-tile, those of a batch one after the other
+  int k_tiles;      ///< along all of K
+  int blocks_of_b;  ///< of 128 rows, of one matrix of B
+};
+
 /// Scale factors of block-scaled operands: those of a batch one after the other, with so many padded rows each. Those
 /// of contiguous groups of A have each as many padded rows as they need.
 template <typename Types>
@@ -68,19 +77,23 @@ struct GemmParameters {
   GemmOperandMaps<Types, Cluster> operands;  ///< A and B
   /// The same for smaller clusters, if there may be some.
   std::conditional_t<Types::has_fallback, GemmOperandMaps<Types, typename Types::Fallback>, detail::Absent> fallback;
-  std::conditional_t<Types::is_scaled, ScaleFactorMaps<Types>, detail::Absent> scale_factors;  ///< of A and B
-  DMap d_map;                   ///< D, where the copy engine can store it
-  SecondMap second_map;         ///< what goes into the activation
-  CMap c_map;                   ///< C
-  typename Types::DElement* d;  ///< element (0, 0) of D's first matrix
-  int64_t d_pitch = 0;          ///< elements from one row of D to the next
-  int64_t d_batch_stride = 0;   ///< elements from one matrix of D to the next
-  bool has_d_map = false;       ///< D's rows begin on 16-byte boundaries
-  int m = 1;                    ///< rows of the sums
-  int n = 1;                    ///< columns of the sums
-  typename Types::Tiles tiles;  ///< what there is to do
-  GemmWorkspace workspace;      ///< where pieces are added up
-  EpilogueArguments epilogue;   ///< what happens to the sums
+  /// The scales of A and B.
+  std::conditional_t<Types::is_scaled, ScaleFactorMaps<Types>,
+                     std::conditional_t<Types::is_promoted, BlockwiseScales<Types>, detail::Absent>>
+      scale_factors;
+  DMap d_map;                          ///< D, where the copy engine can store it
+  SecondMap second_map;                ///< what goes into the activation
+  CMap c_map;                          ///< C
+  typename Types::DElement* d;         ///< element (0, 0) of D's first matrix
+  int64_t d_pitch = 0;                 ///< elements from one row of D to the next
+  int64_t d_batch_stride = 0;          ///< elements from one matrix of D to the next
+  bool has_d_map = false;              ///< D's rows begin on 16-byte boundaries
+  int m = 1;                           ///< rows of the sums
+  int n = 1;                           ///< columns of the sums
+  typename Types::Tiles tiles;         ///< what there is to do
+  GemmWorkspace workspace;             ///< where pieces are added up
+  EpilogueArguments epilogue;          ///< what happens to the sums
+  typename Types::DScaling d_scaling;  ///< where D's scale factors go
 
   /// Whether a turn has something to compute.
   __device__ __forceinline__ static constexpr bool has_work(const Work& work) {
