@@ -101,20 +101,27 @@ inline std::vector<float> random_uneven_matrix(int64_t rows, int64_t columns, in
 }
 
 /// A random operand of a block-scaled type.
+/// @param groups  rows of each, where a matrix has several groups, whose scale factors are those of matrices.
 template <typename Type>
-HostOperand random_block_scaled(const MatrixPlaces& places, uint64_t seed) {
+HostOperand random_block_scaled(const MatrixPlaces& places, uint64_t seed, std::vector<int64_t> groups) {
   constexpr int kBits = element_bits<typename Type::Element>;
   harness::Random random(seed);
   HostOperand operand;
   operand.bytes.assign((places.span() * kBits + 7) / 8, 0xff);
-  for (int64_t batch = 0; batch < places.batches; ++batch) {
-    const auto values = random_uneven_matrix(places.rows, places.columns, 1, Type::block, random);
-    const auto matrix = harness::quantise<Type>(values, places.rows, places.columns);
-    operand.values.insert(operand.values.end(), matrix.values.begin(), matrix.values.end());
-    operand.scale_factors.insert(operand.scale_factors.end(), matrix.scale_factors.begin(), matrix.scale_factors.end());
-    const int64_t row_bytes = places.columns * kBits / 8;
-    for (int64_t row = 0; row < places.rows; ++row) {
-      std::copy_n(&matrix.elements[row * row_bytes], row_bytes, &operand.bytes[places(batch, row, 0) * kBits / 8]);
+  if (groups.empty()) groups.push_back(places.rows);
+  for (int64_t batch = 0, first_row = 0; batch < places.batches; ++batch, first_row = 0) {
+    for (const int64_t rows : groups) {
+      const auto values = random_uneven_matrix(rows, places.columns, 1, Type::block, random);
+      const auto matrix = harness::quantise<Type>(values, rows, places.columns);
+      const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+      append(operand.values, matrix.values);
+      append(operand.scale_factors, matrix.scale_factors);
+      const int64_t row_bytes = places.columns * kBits / 8;
+      for (int64_t row = 0; row < rows; ++row) {
+        std::copy_n(&matrix.elements[row * row_bytes], row_bytes,
+                    &operand.bytes[places(batch, first_row + row, 0) * kBits / 8]);
+      }
+      first_row += rows;
     }
   }
   return operand;
@@ -158,11 +165,13 @@ inline HostOperand random_blockwise(OperandName name, const MatrixPlaces& places
 }
 
 /// A random operand, of values within [-1, 1] before they are rounded.
-inline HostOperand random_operand(OperandName name, DataType type, const MatrixPlaces& places, uint64_t seed) {
+/// @param groups  rows of each, where a matrix has several.
+inline HostOperand random_operand(OperandName name, DataType type, const MatrixPlaces& places, uint64_t seed,
+                                  const std::vector<int64_t>& groups = {}) {
   if (type == DataType::fp8_blockwise) return random_blockwise(name, places, seed);
-  if (type == DataType::mxfp8) return random_block_scaled<Mxfp8>(places, seed);
-  if (type == DataType::mxfp4) return random_block_scaled<Mxfp4>(places, seed);
-  if (type == DataType::nvfp4) return random_block_scaled<Nvfp4>(places, seed);
+  if (type == DataType::mxfp8) return random_block_scaled<Mxfp8>(places, seed, groups);
+  if (type == DataType::mxfp4) return random_block_scaled<Mxfp4>(places, seed, groups);
+  if (type == DataType::nvfp4) return random_block_scaled<Nvfp4>(places, seed, groups);
   const std::vector<float> values = random_matrix(type, places.batches * places.rows * places.columns, seed);
   return {.values = {values.begin(), values.end()}, .bytes = bytes_of(type, places, values), .scale_factors = {}};
 }

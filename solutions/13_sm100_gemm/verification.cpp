@@ -67,11 +67,12 @@ class ReferenceEpilogue {
               .mma_k = static_cast<size_t>(256 / bits_of(run.problem.a.type))} {}
 
   /// What goes into the activation.
-  Bounded before_activation(double sum, int64_t batch, int64_t row, int64_t column) const {
+  /// @param product  the batch, or the group, whose matrix of B gave the sum.
+  Bounded before_activation(double sum, int64_t batch, int64_t product, int64_t row, int64_t column) const {
     const auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = run_.problem;
     double factor = run_.alpha;
     if (fusion.row_scales) factor *= row_scales_[batch * m + row];
-    if (fusion.column_scales) factor *= column_scales_[batch * n + column];
+    if (fusion.column_scales) factor *= column_scales_[product * n + column];
     Bounded result{factor * sum, std::abs(factor) * sums_(sum)};
     double magnitude = std::abs(result.value);
     const auto add = [&](double term) {
@@ -79,7 +80,7 @@ class ReferenceEpilogue {
       magnitude += std::abs(term);
     };
     if (fusion.c) add(static_cast<double>(run_.beta) * c_[(batch * m + row) * n + column]);
-    if (fusion.bias) add(bias_[batch * n + column]);
+    if (fusion.bias) add(bias_[product * n + column]);
     result.error += 6 * 0x1p-24 * (magnitude + result.error);  // at most six operations round
     return result;
   }
@@ -418,14 +419,14 @@ GemmVerdict verify(const GemmCase& wanted) {
   const bool gated = fusion.activation == GemmActivation::gated_silu;
   const int64_t columns = gated ? n / 2 : n;
 
-  const std::vector<float> c_values = random_matrix(c.type, fusion.c ? batches * m * n : 0, run.seed + 1);
+  const std::vector<float> c_values = random_matrix(c.type, fusion.c ? batches_of_a * m * n : 0, run.seed + 1);
   const std::vector<float> bias = random_matrix(DataType::f32, batches * n, run.seed + 2);
-  const std::vector<float> row_scales = random_matrix(DataType::f32, batches * m, run.seed + 3);
+  const std::vector<float> row_scales = random_matrix(DataType::f32, batches_of_a * m, run.seed + 3);
   const std::vector<float> column_scales = random_matrix(DataType::f32, batches * n, run.seed + 4);
   const MatrixPlaces a_places{m, k, batches_of_a, a.major, a.pitch, a.batch_stride};
   const MatrixPlaces b_places{n, k, batches, b.major, b.pitch, b.batch_stride};
-  const MatrixPlaces c_places{m, n, batches, Major::k, c.pitch, c.batch_stride};
-  const HostOperand host_a = random_operand(OperandName::a, a.type, a_places, run.seed);
+  const MatrixPlaces c_places{m, n, batches_of_a, Major::k, c.pitch, c.batch_stride};
+  const HostOperand host_a = random_operand(OperandName::a, a.type, a_places, run.seed, groups.rows);
   const HostOperand host_b = random_operand(OperandName::b, b.type, b_places, ~run.seed);
   const auto at_least_one = [](std::vector<unsigned char> bytes) {
     if (bytes.empty()) bytes.resize(16);
@@ -442,10 +443,11 @@ GemmVerdict verify(const GemmCase& wanted) {
   const DeviceBuffer<int> group_rows(run.group_rows.empty() ? std::vector<int>(1) : run.group_rows,
                                      "the rows of the groups");
   const MatrixPlaces d_places{m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride};
-  CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output);
+  CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan->config()));
   CheckedScaleFactors d_scale_factors(d.type, d_places);
   CheckedMatrix second_result("the second output", second.type,
-                              {m, n, batches, Major::k, second.pitch, second.batch_stride}, /*pieces=*/true);
+                              {m, n, batches_of_a, Major::k, second.pitch, second.batch_stride},
+                              /*pieces=*/copies_second_output(plan->config()));
   DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan->workspace_bytes(), 16), "the workspace");
   workspace.poison();
 
@@ -473,6 +475,7 @@ GemmVerdict verify(const GemmCase& wanted) {
 
   // The sums in the order of D: a group takes its own rows of A, and of the next matrix of B.
   std::vector<double> sums;
+  std::vector<int64_t> group_of_row;  // of contiguous groups
   int64_t first_row = 0;
   for (int64_t batch = 0; batch < batches; ++batch) {
     const int64_t rows = groups.is_contiguous() ? groups.rows[batch] : m;
@@ -481,10 +484,13 @@ GemmVerdict verify(const GemmCase& wanted) {
         all_of_a.subspan(first_row * k, rows * k), all_of_b.subspan(batch * n * k, n * k), rows, n, k);
     sums.insert(sums.end(), product.begin(), product.end());
     first_row += rows;
+    group_of_row.resize(first_row, batch);
   }
   const ReferenceEpilogue epilogue(run, row_scales, column_scales, bias, c_values);
   const auto before_activation = [&](int64_t batch, int64_t row, int64_t column) {
-    return epilogue.before_activation(sums[(batch * m + row) * n + column], batch, row, column);
+    if (groups.masked > 0 && row >= run.group_rows[batch]) return Bounded{.value = 0, .error = kUntouched};
+    const int64_t product = groups.is_contiguous() ? group_of_row[row] : batch;
+    return epilogue.before_activation(sums[(batch * m + row) * n + column], batch, product, row, column);
   };
   Bounded largest;
   const auto expected = [&](int64_t batch, int64_t row, int64_t column) {

@@ -138,15 +138,15 @@ void check_chain(DataType type, GemmProblem first, const GemmArguments& factors,
   }
 }
 
-// Half of the distance between two neighbouring e4m3, relative to the smaller one.
-constexpr double kMxfp8Error = 0x1.01p-4;
-// Half of the distance between the largest two e2m1, 4 and 6, relative to 6; and a scale factor that is rounded itself.
-constexpr double kNvfp4Error = 1.0 / 6 * (1 + 0x1p-4) + 0x1p-9;
+/// Half a unit in the last place of e4m3, whose mantissa has 3 bits.
+constexpr double kErrorOfMxfp8 = 0x1p-4;
+/// Half the distance of 4 and 6, the largest numbers of e2m1, where the scale factor is rounded up by 1/16.
+constexpr double kErrorOfNvfp4 = 17.0 / 16 / 6 + 1e-6;
 
 TEST(ChainedGemms, OfMxfp8PassOnTheResultOfAnActivation) {
   check_chain<Mxfp8>(
       DataType::mxfp8, {.fusion = {.activation = GemmActivation::relu}}, {.alpha = -2}, 1,
-      [](const double* sums, int64_t column) { return std::max(-2 * sums[column], 0.0); }, kMxfp8Error);
+      [](const double* sums, int64_t column) { return std::max(-2 * sums[column], 0.0); }, kErrorOfMxfp8);
 }
 
 TEST(ChainedGemms, OfMxfp8PassOnTheResultOfAGatedActivation) {
@@ -156,13 +156,13 @@ TEST(ChainedGemms, OfMxfp8PassOnTheResultOfAGatedActivation) {
         const double gate = sums[2 * column];
         return gate / (1 + std::exp(-gate)) * sums[2 * column + 1];
       },
-      kMxfp8Error);
+      kErrorOfMxfp8);
 }
 
 TEST(ChainedGemms, OfNvfp4PassOnTheSums) {
   check_chain<Nvfp4>(
       DataType::nvfp4, {}, {.alpha = 0.5}, 1, [](const double* sums, int64_t column) { return 0.5 * sums[column]; },
-      kNvfp4Error);
+      kErrorOfNvfp4);
 }
 
 }  // namespace

@@ -184,9 +184,10 @@ TEST_F(GemmPlans, RefuseWhatAnEpilogueMisses) {
   GemmProblem odd = product(16, 15, 32);
   odd.fusion.activation = GemmActivation::gated_silu;
   EXPECT_EQ(refusal(odd), "N = 15 is odd, and a gated activation makes one column of two.");
-  GemmProblem both = product(16, 16, 32);
-  both.fusion = {.activation = GemmActivation::gated_silu, .second_output = true};
-  EXPECT_NE(refusal(both).find("a second output with a gated activation is not supported"), std::string::npos);
+  GemmProblem exchanged = product(16, 16, 32);
+  exchanged.fusion.activation = GemmActivation::gated_silu;
+  EXPECT_NE(refusal(exchanged, {.swap = true}).find("A and B cannot be exchanged with a gated activation"),
+            std::string::npos);
   GemmProblem with_c = product(16, 15, 32);
   with_c.fusion.c = true;
   EXPECT_EQ(refusal(with_c),
@@ -211,9 +212,8 @@ TEST_F(GemmPlans, RefuseGroupsThatDoNotAddUp) {
   EXPECT_EQ(refusal(problem), "a group has -10 rows. Legal are 0 and more.");
   problem.groups.rows = {60, 0, 40};
   EXPECT_EQ(refusal(problem), "accepted");
-  problem.fusion.bias = true;
-  EXPECT_EQ(refusal(problem), "groups have no epilogue but alpha.");
-  problem.fusion = {};
+  EXPECT_NE(refusal(problem, {.stream_k = true}).find("groups are divided by split_k"), std::string::npos);
+  EXPECT_NE(refusal(problem, {.swap = true}).find("A and B of groups cannot be exchanged"), std::string::npos);
   problem.batches = 2;
   EXPECT_EQ(refusal(problem), "a problem has batches or groups, not both.");
   problem.batches = 1;

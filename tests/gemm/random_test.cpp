@@ -70,12 +70,12 @@ class Draw {
  private:
   float factor() { return static_cast<float>(number(1, 40)) / (one_in(2) ? 16 : -16); }
 
-  /// Groups in place of a batch, some of them empty.
+  /// Groups in place of a batch, some of them empty, or a single row, or all rows.
   void draw_groups(GemmCase& run) {
     GemmProblem& problem = run.problem;
     problem.batches = 1;
     std::vector<int> rows(number(1, 6));
-    for (int& of_group : rows) of_group = one_in(4) ? 0 : static_cast<int>(number(1, 300));
+    for (int& of_group : rows) of_group = one_in(3) ? static_cast<int>(number(0, 1)) : static_cast<int>(number(1, 300));
     if (one_in(2)) {
       problem.groups.masked = std::ssize(rows);
       problem.m = std::max(1, *std::ranges::max_element(rows));
@@ -101,7 +101,6 @@ class Draw {
               .scale = one_in(2)};
     if (config.epilogue == GemmEpilogue::gated) {
       fusion.activation = GemmActivation::gated_silu;
-      fusion.second_output = false;
       run.problem.n += run.problem.n % 2;
     } else if (fusion.is_plain()) {
       fusion.bias = true;
@@ -150,6 +149,7 @@ class Draw {
     }
     if (config.divides_k) {
       request.stream_k = one_in(2) && request.schedule != GemmSchedule::one_tile;
+      if (config.groups) request.stream_k = false;
       if (!request.stream_k) request.split_k = static_cast<int>(number(2, 6));
     }
     request.raster = {.order = one_in(2) ? RasterOrder::along_m : RasterOrder::along_n,

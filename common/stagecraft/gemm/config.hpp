@@ -18,7 +18,7 @@ enum class DataType : uint8_t { bf16, f16, tf32, e4m3, e5m2, f32, mxfp8, mxfp4, 
 enum class GemmEpilogue : uint8_t {
   plain,  ///< none
   full,   ///< scales of rows and columns, bias, second output, activation, absolute maximum, scale of D
-  gated,  ///< the same with a gated activation, which makes one column of D of two; no second output
+  gated,  ///< the same with a gated activation, which makes one column of D of two
 };
 
 /// What one GEMM kernel is compiled for. It is a template argument: `GemmTypes<GemmConfig{.tile_n = 256}>`.
@@ -97,6 +97,11 @@ constexpr bool can_store(DataType d) {
 /// The type of C and of the second output: D's, or bf16 where D has 8 bits or fewer, because those need a scale of
 /// their own.
 constexpr DataType companion_of(DataType d) { return bits_of(d) <= 8 ? DataType::bf16 : d; }
+
+/// Whether the copy engine stores the second output. It cannot where a group's rows end inside of a tile.
+constexpr bool copies_second_output(const GemmConfig& config) {
+  return config.epilogue == GemmEpilogue::full && !config.groups && !config.transposes_d;
+}
 
 /// The swizzle of an operand's tiles: the widest of which `rows` (along M or N) fill whole lines. Along K there are
 /// always 128 bytes. Source: PTX ISA, "Shared memory layout and swizzling" (tf32 contiguous along M or N has one only).

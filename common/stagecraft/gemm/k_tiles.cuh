@@ -26,8 +26,7 @@ __device__ __forceinline__ void load_scale_factors(const GemmParameters<Types>& 
                                                    const Stage& stage, int i) {
   const auto tile = stage.tile(i);
   const int block = k / Types::scale_block;
-  stage.load_own(tile.sfa, problem.scale_factors.a,
-                 work.batch * problem.scale_factors.rows_of_a + work.row * Types::block_m, block);
+  stage.load_own(tile.sfa, problem.scale_factors.a, problem.scale_row_of_a(work), block);
   constexpr int kTileN = Types::config.tile_n;
   stage.load_own(tile.sfb, problem.scale_factors.b,
                  work.batch * problem.scale_factors.rows_of_b + first_of_atom<kTileN>(work.column * kTileN), block);

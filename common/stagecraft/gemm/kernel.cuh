@@ -49,7 +49,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
   if (role == GemmRole::load && elected) {
     Input::init_barriers(input_barriers);  // full: who announces bytes; empty: commits of all readers
     Output::init_barriers(output_barriers, kEpilogueThreads);  // full: a commit; empty: all that have read it
-    if constexpr (kConfig.adds_c) CInput::init_barriers(c_barriers);
+    if constexpr (Types::loads_c) CInput::init_barriers(c_barriers);
     if constexpr (Types::is_promoted) AScales::init_barriers(a_scales_barriers);
     Scheduler::init_barriers(schedule,
                              /*readers=*/1 + 1 + Types::epilogue_has_input + kEpilogueWarps);  // all that take turns
@@ -99,6 +99,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
         for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
           if (!Cluster::is_leader(rank)) continue;  // the leader multiplies for both blocks of a pair
           const Work work = turn.work();
+          if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
           if constexpr (Types::is_promoted) {
             multiply_separately<Types>(work, input, output);  // an accumulator for each k-tile
           } else {
@@ -129,11 +130,12 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
           auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
           for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
             const Work work = turn.work();
+            if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
             if constexpr (Types::is_promoted) load_a_scales<Types>(problem, work, a_scales);
-            if constexpr (kConfig.adds_c) c_input.load(problem.c_map, problem.place_of(work));
+            if constexpr (Types::loads_c) c_input.load(problem.c_map, problem.place_of(work));
           }
           if constexpr (Types::is_promoted) a_scales.drain();
-          if constexpr (kConfig.adds_c) c_input.drain();
+          if constexpr (Types::loads_c) c_input.drain();
         }
       }
       break;
@@ -148,6 +150,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
       typename Types::RowWriter row_writer{problem.d, problem.d_pitch, problem.d_batch_stride};
       for (auto turn = scheduler.turns_of_warp(); turn.exists(); turn.next()) {
         const Work work = turn.work();
+        if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
         auto sums = acquire_sums<Types>(problem, work, output, a_scales);
         if constexpr (kConfig.divides_k) {
           if (!work.is_whole() && !add_up_pieces<Types>(problem.workspace, work, sums.accumulator(), is_last_piece)) {
@@ -156,7 +159,7 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
             continue;
           }
         }
-        if (problem.has_d_map) {
+        if (problem.copies_d(work)) {
           writer.write(std::move(sums), problem.place_of(work), epilogue);
         } else {
           row_writer.write(std::move(sums), problem.place_of(work), epilogue);

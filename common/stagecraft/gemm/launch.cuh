@@ -45,12 +45,20 @@ auto fallback_maps(const GemmLaunch& launch, int64_t batches_of_a) {
   }
 }
 
-/// The tensor map of a matrix of D's shape, if one is wanted.
+template <typename T>
+inline constexpr bool is_direct = false;
+template <typename Element>
+inline constexpr bool is_direct<DirectMatrix<Element>> = true;
+
+/// The tensor map of a matrix of D's shape, or where it is, if the kernel has one and the launch wants it.
 template <typename Map>
 Map result_map(bool is_wanted, const GemmDestination& matrix, const void* address, int64_t rows, int64_t columns,
                int64_t batches) {
   if constexpr (std::is_same_v<Map, Absent>) {
     return {};
+  } else if constexpr (is_direct<Map>) {
+    using Element = std::remove_pointer_t<decltype(Map::address)>;
+    return {const_cast<Element*>(static_cast<const Element*>(address)), matrix.pitch, matrix.batch_stride};
   } else {
     using T = typename Map::tile_type;
     if (!is_wanted) return {};
@@ -68,10 +76,14 @@ auto scale_factor_maps(const GemmLaunch& launch) {
     const auto padded = [](int64_t size, int64_t multiple) { return (size + multiple - 1) / multiple * multiple; };
     const GemmProblem& problem = launch.problem;
     const int64_t m = padded(problem.m, 128), n = padded(problem.n, 128);
+    int64_t rows_of_all = m * problem.batches;
+    if (problem.groups.is_contiguous()) {
+      rows_of_all = launch.groups.scale_rows[problem.batches - 1] + padded(problem.groups.rows.back(), 128);
+    }
     const int64_t blocks = padded((problem.k + Types::scale_block - 1) / Types::scale_block, 4);
     return ScaleFactorMaps<Types>{
         .a = make_tile_map<typename Types::SfaTile>(static_cast<const Scale*>(launch.arguments.a_scale_factors),
-                                                    m * problem.batches, blocks),
+                                                    rows_of_all, blocks),
         .b = make_tile_map<typename Types::SfbTile>(static_cast<const Scale*>(launch.arguments.b_scale_factors),
                                                     n * problem.batches, blocks),
         .rows_of_a = static_cast<int>(m),
@@ -117,7 +129,7 @@ typename Types::Tiles tiles_of(const GemmLaunch& launch) {
                              .k_tiles = count(problem.k, Types::tile_k),
                              .batches = static_cast<uint32_t>(problem.batches)};
   if constexpr (kConfig.groups) {
-    return typename Types::Tiles{launch.groups, product.columns, product.k_tiles};
+    return typename Types::Tiles{launch.groups, product.columns, product.k_tiles, launch.splits};
   } else if constexpr (kConfig.divides_k) {
     using Cluster = typename Types::Cluster;
     if (launch.stream_k) return typename Types::Tiles{StreamK<Cluster>{product, launch.clusters, launch.raster}};
@@ -139,14 +151,15 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
   const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
   const GemmArguments& arguments = launch.arguments;
   const int64_t columns = n / Types::columns_per_result;
+  const int64_t rows_of_d = launch.swaps ? n : m, columns_of_d = launch.swaps ? m : n;
   return {
       .operands = operand_maps<Types, Cluster>(launch, batches_of_a),
       .fallback = fallback_maps<Types>(launch, batches_of_a),
       .scale_factors = scale_factor_maps<Types>(launch),
-      .d_map = result_map<typename Parameters::DMap>(launch.has_d_map, d, arguments.d, m, columns, batches),
-      .second_map =
-          result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n, batches),
-      .c_map = result_map<typename Parameters::CMap>(fusion.c, c, arguments.c, m, n, batches),
+      .d_map = result_map<typename Parameters::DMap>(launch.has_d_map, d, arguments.d, m, columns, batches_of_a),
+      .second_map = result_map<typename Parameters::SecondMap>(fusion.second_output, second, arguments.second, m, n,
+                                                               batches_of_a),
+      .c_map = result_map<typename Parameters::CMap>(fusion.c, c, arguments.c, m, n, batches_of_a),
       .d = static_cast<typename Types::DElement*>(arguments.d),
       .d_pitch = d.pitch,
       .d_batch_stride = d.batch_stride,
@@ -158,9 +171,9 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
       .epilogue = {.alpha = arguments.alpha,
                    .beta = arguments.beta,
                    .scale = arguments.scale,
-                   .row_scales = {fusion.row_scales ? arguments.row_scales : nullptr, m},
-                   .column_scales = {fusion.column_scales ? arguments.column_scales : nullptr, n},
-                   .bias = {fusion.bias ? arguments.bias : nullptr, n},
+                   .row_scales = {fusion.row_scales ? arguments.row_scales : nullptr, rows_of_d},
+                   .column_scales = {fusion.column_scales ? arguments.column_scales : nullptr, columns_of_d},
+                   .bias = {fusion.bias ? arguments.bias : nullptr, columns_of_d},
                    .activation = fusion.activation,
                    .absolute_maximum = fusion.absolute_maximum ? arguments.absolute_maximum : nullptr,
                    .has_second_output = fusion.second_output},

@@ -41,7 +41,8 @@ struct BlockwiseScales {
   int blocks_of_b;  ///< of 128 rows, of one matrix of B
 };
 
-/// Scale factors of block-scaled operands: those of a batch one after the other, with so many padded rows each.
+/// Scale factors of block-scaled operands: those of a batch one after the other, with so many padded rows each. Those
+/// of contiguous groups of A have each as many padded rows as they need.
 template <typename Types>
 struct ScaleFactorMaps {
   TileMap<typename Types::SfaTile> a;  ///< scale factors of A
@@ -65,12 +66,13 @@ struct GemmParameters {
 
   /// The tensor map of D.
   using DMap = typename Types::Writer::Map;
-  /// The tensor map of the second output, if the kernel has one.
+  /// The second output, if the kernel has one: its tensor map, or where it is.
   using SecondMap = typename detail::MapOf<
       std::conditional_t<Types::has_second_output, typename Types::SecondOutput, detail::Absent>>::type;
-  /// The tensor map of C, if the kernel adds it.
-  using CMap =
-      typename detail::MapOf<std::conditional_t<Types::config.adds_c, typename Types::CInput, detail::Absent>>::type;
+  /// C, if the kernel adds it: its tensor map, or where it is.
+  using CMap = std::conditional_t<
+      Types::config.adds_c && !Types::loads_c, DirectMatrix<const typename Types::CElement>,
+      typename detail::MapOf<std::conditional_t<Types::loads_c, typename Types::CInput, detail::Absent>>::type>;
 
   GemmOperandMaps<Types, Cluster> operands;  ///< A and B
   /// The same for smaller clusters, if there may be some.
@@ -92,6 +94,11 @@ struct GemmParameters {
   GemmWorkspace workspace;             ///< where pieces are added up
   EpilogueArguments epilogue;          ///< what happens to the sums
   typename Types::DScaling d_scaling;  ///< where D's scale factors go
+
+  /// Whether a turn has something to compute.
+  __device__ __forceinline__ static constexpr bool has_work(const Work& work) {
+    return !Types::has_empty_turns || work.k_tiles > 0;
+  }
 
   /// A and B, as the blocks of this cluster copy them.
   template <typename Launched>
@@ -116,6 +123,21 @@ struct GemmParameters {
             .batch = work.batch,
             .row_end = m,
             .column_end = n};
+  }
+
+  /// Whether the copy engine stores a tile of D. It writes whole tiles, and would overwrite the next group's rows.
+  __device__ __forceinline__ bool copies_d(const Work& work) const {
+    if constexpr (Types::config.groups) {
+      const TilePlace place = tiles.place_of(work);
+      return has_d_map && place.row + Types::block_m <= place.row_end;
+    }
+    return has_d_map;
+  }
+
+  /// The first padded row of a tile's scale factors of A.
+  __device__ __forceinline__ int scale_row_of_a(const Work& work) const {
+    if constexpr (Types::config.groups) return tiles.scale_row_of(work, scale_factors.rows_of_a);
+    return work.batch * scale_factors.rows_of_a + work.row * Types::block_m;
   }
 };
 

@@ -11,6 +11,7 @@
 #include "stagecraft/epilogue_input.hpp"
 #include "stagecraft/gemm/column_writer.hpp"
 #include "stagecraft/gemm/config.hpp"
+#include "stagecraft/gemm/direct_access.hpp"
 #include "stagecraft/gemm/divided_tiles.hpp"
 #include "stagecraft/gemm/grouped_tiles.hpp"
 #include "stagecraft/gemm/row_scales.hpp"
@@ -138,16 +139,17 @@ struct GemmTypes {
   static_assert(Config.epilogue != GemmEpilogue::gated || Config.tile_n * bits_of(Config.d) % 256 == 0,
                 "GEMM: with a gated activation, half of tile_n columns of D must be a multiple of 16 bytes");
 
-  static_assert(!Config.groups || (!Config.launch_control && !Config.divides_k),
-                "GEMM: groups need a static schedule of whole tiles: only the kernel knows how many there are");
-  static_assert(!Config.groups || (Config.epilogue == GemmEpilogue::plain && !is_scaled),
-                "GEMM: groups have no epilogue and no block-scaled operands");
-  static_assert(!Config.transposes_d || (Config.epilogue == GemmEpilogue::plain && !Config.groups),
-                "GEMM: the transpose of D has no epilogue and no groups");
   static_assert(
       !Config.transposes_d || (!is_promoted && !is_block_scaled(Config.d)),
       "GEMM: where D is transposed, operands and D must not be of fp8_blockwise, whose A and B have different "
       "scales, nor D block-scaled, because its blocks are along rows");
+  static_assert(!Config.transposes_d || !Config.groups,
+                "GEMM: transposes_d needs a D without groups, whose rows would be columns of the sums");
+  static_assert(!Config.transposes_d || Config.epilogue != GemmEpilogue::gated,
+                "GEMM: transposes_d needs epilogue plain or full: a gated activation makes one column of D of two, and "
+                "in the transpose those are rows, in registers of different threads");
+  static_assert(!Config.groups || !is_block_scaled(Config.d),
+                "GEMM: groups need a D without scale factors, whose atoms of 128 rows would be those of two groups");
 
   // ---- Tiles --------------------------------------------------------------------------------------------------------
 
@@ -187,13 +189,18 @@ struct GemmTypes {
   static constexpr bool scales_d = is_block_scaled(Config.d);  ///< D is the next product's operand, with scale factors
   /// Chooses D's scale factors.
   using DScaling = std::conditional_t<scales_d, ScaleBlocks<detail::block_scaled_type<Config.d>>, detail::Absent>;
-  using SecondOutput = stagecraft::SecondOutput<Writer, CElement>;  ///< stores the values before the activation
-  static constexpr bool has_second_output = Config.epilogue == GemmEpilogue::full;  ///< a launch may ask for one
-  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;          ///< brings C
+  static constexpr bool has_second_output = Config.epilogue != GemmEpilogue::plain;  ///< a launch may ask for one
+  /// Stores the values before the activation: by the copy engine, or each thread its own, where the copy engine cannot,
+  /// or where the slices of all columns would take shared memory from the operands.
+  using SecondOutput = std::conditional_t<copies_second_output(Config), stagecraft::SecondOutput<Writer, CElement>,
+                                          DirectSecondOutput<CElement, Config.transposes_d>>;
+  /// C is brought by the copy engine; if not, and the kernel adds it, each thread reads its own elements.
+  static constexpr bool loads_c = Config.adds_c && !Config.transposes_d;
+  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;  ///< brings C
   /// Brings A's scales, if they are floats. A group may begin at any row.
   using AScales = RowScalesPipeline<block_m, /*NumStages=*/8, /*AnyRow=*/Config.groups>;
   /// Whether a warp loads for the epilogue.
-  static constexpr bool epilogue_has_input = Config.adds_c || is_promoted;
+  static constexpr bool epilogue_has_input = loads_c || is_promoted;
 
   // ---- Shared memory ------------------------------------------------------------------------------------------------
 
@@ -203,7 +210,7 @@ struct GemmTypes {
     /// Slices on their way to the second output.
     [[no_unique_address]] std::conditional_t<has_second_output, typename SecondOutput::Storage, detail::Absent> second;
     /// The ring of C.
-    [[no_unique_address]] std::conditional_t<Config.adds_c, typename CInput::Storage, detail::Absent> c;
+    [[no_unique_address]] std::conditional_t<loads_c, typename CInput::Storage, detail::Absent> c;
     /// The ring of A's scales.
     [[no_unique_address]] std::conditional_t<is_promoted, typename AScales::Storage, detail::Absent> a_scales;
   };
@@ -247,10 +254,12 @@ struct GemmTypes {
   // ---- The schedule -------------------------------------------------------------------------------------------------
 
   /// What a turn is.
-  using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m>,
+  using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m, Config.divides_k>,
                                    std::conditional_t<Config.divides_k, DividedTiles<Cluster>, WholeTiles<Cluster>>>;
   /// Which turns a block takes; `Scheduler::In<Fallback>` in a smaller cluster.
   using Scheduler = std::conditional_t<Config.launch_control, LaunchControlScheduler<Tiles>, StaticScheduler<Tiles>>;
+  /// A turn may have nothing to do: launch control deals out as many units as groups may have.
+  static constexpr bool has_empty_turns = Config.groups && Config.launch_control;
   /// Floats of a place for partial sums: what a block has of an accumulator, a column for each of 128 threads.
   static constexpr int slot_floats = kTmemLanes * Accumulator::tmem_columns;
 };

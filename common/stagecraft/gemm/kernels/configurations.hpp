@@ -114,14 +114,21 @@ inline constexpr auto kBf16Tiles =
            variants(kOfBf16, groups, swapped), with_each(variants(kOfBf16, pair<256, 128>), groups),
            with_each(variants(kOfBf16, tile<128, 32>), swapped));
 
+/// Groups of rows, and few rows, with schedules and epilogues.
+inline constexpr auto kBf16Groups =
+    joined(with_each(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), groups), control, full_with_c),
+           with_each(variants(kOfBf16, groups), divided, gated, divided_by_control),
+           with_each(with_each(variants(kOfBf16, pair<256, 128>), groups), gated_with_c),
+           with_each(with_each(variants(kOfBf16, result<e4m3>), groups), full),
+           with_each(with_each(variants(kOfBf16, tile<128, 32>, result<f32>), swapped), full, full_with_c));
+
 /// Schedules.
-inline constexpr auto kBf16Schedules =
-    joined(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), control, divided, divided_by_control),
-           with_each(variants(kOfBf16, pair<256, 128, 4, 2>), control, divided_by_control),
-           with_each(variants(kOfBf16, cluster<2, 2>), control),
-           with_each(variants(kOfBf16, cluster<2, 2>), or_smaller<1, 1>),
-           with_each(with_each(variants(kOfBf16, pair<256, 128, 4, 2>), or_smaller<2, 1>), as_it_is, control,
-                     divided_by_control));
+inline constexpr auto kBf16Schedules = joined(
+    with_each(variants(kOfBf16, as_it_is, pair<256, 128>), control, divided, divided_by_control),
+    with_each(variants(kOfBf16, pair<256, 128, 4, 2>), control, divided_by_control),
+    with_each(variants(kOfBf16, cluster<2, 2>), control), with_each(variants(kOfBf16, cluster<2, 2>), or_smaller<1, 1>),
+    with_each(with_each(variants(kOfBf16, pair<256, 128, 4, 2>), or_smaller<2, 1>), as_it_is, control,
+              divided_by_control));
 
 /// Epilogues.
 inline constexpr auto kBf16Epilogues =
@@ -152,6 +159,9 @@ inline constexpr auto kBlockScaled =
            variants(of(mxfp8, bf16), tile<128, 64>, pair<256, 192>), variants(of(nvfp4, bf16), tile<128, 192, 1>),
            // D with scale factors.
            variants(of(mxfp8, mxfp8), full), with_each(variants(of(mxfp8, mxfp8), pair<256, 128>), gated),
-           variants(of(bf16, mxfp4), as_it_is), variants(of(nvfp4, nvfp4), as_it_is));
+           variants(of(bf16, mxfp4), as_it_is), variants(of(nvfp4, nvfp4), as_it_is),
+           // Groups of rows.
+           variants(of(mxfp8, bf16), groups), with_each(variants(of(mxfp8, bf16), groups), full),
+           with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated));
 
 }  // namespace stagecraft::shipped
