@@ -187,7 +187,7 @@ GemmEstimate estimate(const GemmConfig& config, const GemmProblem& problem, int 
   const int64_t cycles = config.cta_group == 1  ? std::max(n / 2, config.tile_m / 4 + n / 4)
                          : config.tile_m == 128 ? std::max(n / 4, 17 + n / 8)
                                                 : std::max(n / 2, 36 + n / 8);
-  // Of masked groups, at most as many rows count as there are.
+  // Masked groups have at most as many rows as there are.
   const auto rows_of_tiles = [&](int64_t extent) {
     if (!problem.groups.is_contiguous()) return ceil_div(problem.m, extent) * problem.batches;
     int64_t sum = 0;

@@ -20,13 +20,13 @@ struct GemmEstimate {
   /// max(N/2, 32 + N/4) with M = 128; of a pair, max(N/4, 17 + N/8) with M = 128 and max(N/2, 36 + N/8) with M = 256.
   /// Source: SemiAnalysisAI/microbench-blackwell, umma_throughput (a fit); M = 64 from its peak rate.
   int64_t mma_cycles = 0;
-  /// Of A and B, that all blocks together load from L2: a tile that is multicast counts once, and what is beyond the
-  /// edges of a matrix does not count.
+  /// Bytes of A and B that all blocks together load from L2: a tile that is multicast counts once, and what is beyond
+  /// the edges of a matrix does not count.
   int64_t operand_bytes = 0;
 };
 
-/// The estimate for a problem on `blocks` blocks that run at the same time. Of the request, only the division along K
-/// counts.
+/// The estimate for a problem on `blocks` blocks that run at the same time. The request counts by its division along
+/// K alone.
 GemmEstimate estimate(const GemmConfig& config, const GemmProblem& problem, int blocks,
                       const GemmRequest& request = {});
 
