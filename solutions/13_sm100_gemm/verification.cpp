@@ -389,7 +389,7 @@ std::string command_of(const GemmCase& run) {
   if (request.schedule) text += std::string(" --schedule ") + name_of(*request.schedule);
   if (request.split_k > 1) add("--split-k", request.split_k);
   add_if(request.stream_k, "--stream-k");
-  add_if(request.swap.value_or(false), "--swap");
+  if (request.swap) text += *request.swap ? " --swap" : " --no-swap";
   if (problem.groups.exist()) {
     text += " --groups ";
     for (size_t i = 0; i < problem.groups.rows.size(); ++i)
@@ -405,7 +405,7 @@ std::string command_of(const GemmCase& run) {
   return text;
 }
 
-GemmVerdict verify(const GemmCase& wanted) {
+GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
   GemmCase run = wanted;
   run.problem = with_strides(run.problem);
   const auto& [m, n, k, wanted_batches, a, b, d, fusion, c, second, groups] = run.problem;
@@ -413,8 +413,6 @@ GemmVerdict verify(const GemmCase& wanted) {
                           : groups.masked > 0    ? groups.masked
                                                  : wanted_batches;
   const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
-  const GemmExpected<GemmPlan> plan = GemmPlan::choose(run.problem, run.request);
-  if (!plan) throw std::invalid_argument(plan.error().message);
   require_host_memory(run.problem);
   const bool gated = fusion.activation == GemmActivation::gated_silu;
   const int64_t columns = gated ? n / 2 : n;
@@ -443,32 +441,32 @@ GemmVerdict verify(const GemmCase& wanted) {
   const DeviceBuffer<int> group_rows(run.group_rows.empty() ? std::vector<int>(1) : run.group_rows,
                                      "the rows of the groups");
   const MatrixPlaces d_places{m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride};
-  CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan->config()));
+  CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan.config()));
   CheckedScaleFactors d_scale_factors(d.type, d_places);
   CheckedMatrix second_result("the second output", second.type,
                               {m, n, batches_of_a, Major::k, second.pitch, second.batch_stride},
-                              /*pieces=*/copies_second_output(plan->config()));
-  DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan->workspace_bytes(), 16), "the workspace");
+                              /*pieces=*/copies_second_output(plan.config()));
+  DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan.workspace_bytes(), 16), "the workspace");
   workspace.poison();
 
   const auto start = std::chrono::steady_clock::now();
-  const auto error = plan->run({.a = device_a.data(),
-                                .b = device_b.data(),
-                                .d = result.address(),
-                                .a_scale_factors = device_sfa.data(),
-                                .b_scale_factors = device_sfb.data(),
-                                .d_scale_factors = d_scale_factors.address(),
-                                .c = device_c.data(),
-                                .second = second_result.address(),
-                                .bias = device_bias.data(),
-                                .row_scales = device_row_scales.data(),
-                                .column_scales = device_column_scales.data(),
-                                .absolute_maximum = maximum.data(),
-                                .group_rows = group_rows.data(),
-                                .alpha = run.alpha,
-                                .beta = run.beta,
-                                .scale = run.scale},
-                               workspace.data(), plan->workspace_bytes());
+  const auto error = plan.run({.a = device_a.data(),
+                               .b = device_b.data(),
+                               .d = result.address(),
+                               .a_scale_factors = device_sfa.data(),
+                               .b_scale_factors = device_sfb.data(),
+                               .d_scale_factors = d_scale_factors.address(),
+                               .c = device_c.data(),
+                               .second = second_result.address(),
+                               .bias = device_bias.data(),
+                               .row_scales = device_row_scales.data(),
+                               .column_scales = device_column_scales.data(),
+                               .absolute_maximum = maximum.data(),
+                               .group_rows = group_rows.data(),
+                               .alpha = run.alpha,
+                               .beta = run.beta,
+                               .scale = run.scale},
+                              workspace.data(), plan.workspace_bytes());
   if (error) throw std::invalid_argument(error->message);
   harness::check(cudaDeviceSynchronize(), "finish the kernel");
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
