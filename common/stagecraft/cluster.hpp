@@ -13,10 +13,6 @@ namespace stagecraft {
 /// Source: PTX ISA, "%cluster_ctarank".
 __device__ inline uint32_t block_rank() { return cuda::ptx::get_sreg_cluster_ctarank(); }
 
-/// The blocks of the calling thread's cluster. In a launch with a preferred cluster there are clusters of two sizes.
-/// Source: PTX ISA, "%cluster_nctarank".
-__device__ inline uint32_t cluster_blocks() { return cuda::ptx::get_sreg_cluster_nctarank(); }
-
 /// Waits until all threads of all blocks of the cluster have called it.
 ///
 /// Called by every thread of the cluster. What they wrote before is then visible to all of them.
@@ -90,5 +86,11 @@ __device__ inline void wait(MbarPtr barrier, uint32_t parity, uint32_t hint = 0)
   while (!try_wait<WaitScope>(barrier, parity, hint)) {
   }
 }
+
+// ---- Clusters of two sizes ------------------------------------------------------------------------------------------
+
+/// The blocks of the calling thread's cluster. In a launch with a preferred cluster there are clusters of two sizes.
+/// Source: PTX ISA, "%cluster_nctarank".
+__device__ inline uint32_t cluster_blocks() { return cuda::ptx::get_sreg_cluster_nctarank(); }
 
 }  // namespace stagecraft

@@ -1,13 +1,18 @@
 // A tile of A in tensor memory, which threads put there from registers: for operands that are computed, or converted to
-// a type that the tensor core has, without a way through shared memory.
+// a type that the tensor core has, without a way through shared memory; and the MMAs that read it.
 #pragma once
 
 #include <cstdint>
+#include <cuda/ptx>
 
 #include "stagecraft/element.hpp"
+#include "stagecraft/mma.hpp"
+#include "stagecraft/mma_instruction.hpp"
+#include "stagecraft/ptx.hpp"
 #include "stagecraft/tensor_memory.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/tmem_layout.hpp"
+#include "stagecraft/umma_descriptors.hpp"
 
 namespace stagecraft {
 
@@ -100,5 +105,48 @@ class TmemOperand {
 
   uint32_t address_;
 };
+
+/// Issues one MMA with A in tensor memory, as `issue_mma`.
+/// @param a  address of A's 32 bytes along K in tensor memory: 8 columns. See TmemOperand.
+/// Source: PTX ISA, "tcgen05.mma"; for a pair CUTLASS asks for N in multiples of 32 (cute/arch/mma_sm100_umma.hpp,
+/// SM100_MMA_F16BF16_2x1SM_TS).
+template <Mma Instruction>
+__device__ __forceinline__ void issue_mma_from_tmem(uint32_t d, uint32_t a, uint64_t b, bool accumulate) {
+  static_assert(!Instruction.is_scaled(), "issue_mma_from_tmem: kinds f16, tf32 and f8f6f4 only");
+  static_assert(Instruction.a_major == Major::k, "issue_mma_from_tmem: A in tensor memory is contiguous along K");
+  static_assert(Instruction.cta_group == 1 || Instruction.n % 32 == 0,
+                "issue_mma_from_tmem: with A in tensor memory, N of a pair of CTAs must be 32, 64, ..., 256");
+  constexpr uint32_t descriptor = instruction_descriptor<Instruction>();
+  constexpr auto group = ptx::cta_group<Instruction.cta_group>;
+  if constexpr (Instruction.kind == MmaKind::f16) {
+    cuda::ptx::tcgen05_mma_tmem_a(cuda::ptx::kind_f16, group, d, a, b, descriptor, accumulate);
+  } else if constexpr (Instruction.kind == MmaKind::tf32) {
+    cuda::ptx::tcgen05_mma_tmem_a(cuda::ptx::kind_tf32, group, d, a, b, descriptor, accumulate);
+  } else {
+    cuda::ptx::tcgen05_mma_tmem_a(cuda::ptx::kind_f8f6f4, group, d, a, b, descriptor, accumulate);
+  }
+}
+
+/// Issues the MMAs that multiply a tile of A in tensor memory with a tile of B, as `multiply_tiles` of mma.hpp.
+///
+/// Called by one thread, which has waited for the warps that stored A, and has executed
+/// `tcgen05.fence::after_thread_sync`.
+template <int M, int N, int CtaGroup, TileElement Element, int Rows, int Columns, OperandTile BTile>
+__device__ __forceinline__ void multiply_tiles(const TmemTensor<M, N, CtaGroup>& d,
+                                               const TmemOperand<Element, Rows, Columns, CtaGroup>& a, const BTile& b,
+                                               bool accumulate) {
+  using ATile = TmemOperand<Element, Rows, Columns, CtaGroup>;
+  constexpr Mma mma = mma_of<ATile, BTile, CtaGroup>();
+  static_assert(mma.m == M && mma.n == N,
+                "multiply_tiles: the accumulator must have as many rows as the tile of A and as many columns as the "
+                "tile of B has rows; for a pair of blocks, twice as many of both");
+  constexpr int kColumnsOfMma = mma.k() / ATile::elements_per_cell;
+  const uint64_t b_descriptor = describe_tile(b);
+#pragma unroll
+  for (int slice = 0; slice < ATile::columns / mma.k(); ++slice) {
+    issue_mma_from_tmem<mma>(d.address(), tmem_offset(a.address(), 0, slice * kColumnsOfMma),
+                             advance_descriptor(b_descriptor, slice_offset<BTile>(slice)), accumulate || slice > 0);
+  }
+}
 
 }  // namespace stagecraft

@@ -13,11 +13,11 @@
 #include "stagecraft/cluster.hpp"
 #include "stagecraft/cluster_copy.hpp"
 #include "stagecraft/launch.hpp"
-#include "stagecraft/mma.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
 #include "stagecraft/pipeline_state.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile_scheduler.hpp"
+#include "stagecraft/tmem_operand.hpp"
 #include "stagecraft/warp.hpp"
 #include "stagecraft/warp_contexts.hpp"
 

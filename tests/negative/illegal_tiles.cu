@@ -5,6 +5,7 @@
 #include "stagecraft/scale_factors.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile_copy.hpp"
+#include "stagecraft/tmem_operand.hpp"
 
 using namespace stagecraft;
 constexpr ElementFormat f32_as_tf32 = ElementFormat::tf32;
