@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "harness/comparison.hpp"
@@ -156,14 +157,14 @@ Bounded stored(Bounded exact, DataType type, double factor) {
 class CheckedScaleFactors {
  public:
   /// @param places  of D.
-  CheckedScaleFactors(DataType type, const MatrixPlaces& places)
+  /// @param groups  rows of each, where D has contiguous groups, whose scale factors are those of matrices.
+  CheckedScaleFactors(DataType type, const MatrixPlaces& places, std::vector<int64_t> groups)
       : type_(type),
         places_(places),
         block_(scale_block_of(type)),
         blocks_((places.columns + block_ - 1) / block_),
         padded_blocks_(rounded_up(blocks_, 4)),
-        of_matrix_(rounded_up(places.rows, 128) * padded_blocks_),
-        memory_(is_block_scaled(type) ? places.batches * of_matrix_ : 16, "D's scale factors") {
+        memory_(is_block_scaled(type) ? number_rows(std::move(groups)) * padded_blocks_ : 16, "D's scale factors") {
     memory_.poison();
   }
 
@@ -175,22 +176,21 @@ class CheckedScaleFactors {
   void compare(const Expected& expected, GemmVerdict& verdict) {
     found_ = memory_.to_host();
     if (!is_block_scaled(type_)) return;
+    std::vector<unsigned char> others = found_;
     for (int64_t batch = 0; batch < places_.batches; ++batch) {
-      for (int64_t row = 0; row < rounded_up(places_.rows, 128); ++row) {
+      for (int64_t row = 0; row < places_.rows; ++row) {
+        if (expected(batch, row, 0).error == kUntouched) continue;
         for (int64_t block = 0; block < padded_blocks_; ++block) {
           double least = 0, most = 0;  // of the largest magnitude in the block
-          bool is_untouched = row >= places_.rows;
-          for (int64_t column = block * block_;
-               row < places_.rows && column < std::min((block + 1) * block_, places_.columns); ++column) {
+          for (int64_t column = block * block_; column < std::min((block + 1) * block_, places_.columns); ++column) {
             const Bounded value = expected(batch, row, column);
-            is_untouched = is_untouched || value.error == kUntouched;
             least = std::max(least, std::abs(value.value) - value.error);
             most = std::max(most, std::abs(value.value) + value.error);
           }
-          if (row < places_.rows && block >= blocks_) is_untouched = expected(batch, row, 0).error == kUntouched;
           const int actual = found_[offset_of(batch, row, block)];
-          const int lowest = is_untouched ? 0xff : block >= blocks_ ? 0 : bits_for(least * (1 - 0x1p-22));
-          const int highest = is_untouched ? 0xff : block >= blocks_ ? 0 : bits_for(most * (1 + 0x1p-22));
+          others[offset_of(batch, row, block)] = 0xff;
+          const int lowest = block < blocks_ ? bits_for(least * (1 - 0x1p-22)) : 0;  // the device computes in f32
+          const int highest = block < blocks_ ? bits_for(most * (1 + 0x1p-22)) : 0;
           if (actual >= lowest && actual <= highest) continue;
           ++verdict.wrong;
           verdict.worst = "the scale factor of block " + std::to_string(block) + " of row " + std::to_string(row) +
@@ -200,6 +200,11 @@ class CheckedScaleFactors {
         }
       }
     }
+    const auto touched = std::ranges::find_if(others, [](unsigned char byte) { return byte != 0xff; });
+    if (touched == others.end()) return;
+    ++verdict.wrong;
+    verdict.worst = "the scale factor at offset " + std::to_string(touched - others.begin()) +
+                    " belongs to no row of D, and was written";
   }
 
   /// What an element of D is multiplied by; 1 where D has no scale factors. After `compare()`.
@@ -210,9 +215,22 @@ class CheckedScaleFactors {
   }
 
  private:
+  /// Fills in `padded_row_of_`, and returns how many padded rows there are.
+  int64_t number_rows(std::vector<int64_t> groups) {
+    if (groups.empty()) groups.push_back(places_.rows);
+    int64_t padded_rows = 0;
+    for (int64_t batch = 0; batch < places_.batches; ++batch) {
+      for (const int64_t rows : groups) {
+        for (int64_t row = 0; row < rows; ++row) padded_row_of_.push_back(padded_rows + row);
+        padded_rows += rounded_up(rows, 128);
+      }
+    }
+    return padded_rows;
+  }
+
   size_t offset_of(int64_t batch, int64_t row, int64_t block) const {
-    return batch * of_matrix_ + scale_factor_offset(static_cast<uint32_t>(row), static_cast<uint32_t>(block),
-                                                    static_cast<uint32_t>(padded_blocks_));
+    return scale_factor_offset(static_cast<uint32_t>(padded_row_of_[batch * places_.rows + row]),
+                               static_cast<uint32_t>(block), static_cast<uint32_t>(padded_blocks_));
   }
 
   /// The scale factor of a block with this largest magnitude: of nvfp4 the nearest to a sixth of it; else the smallest
@@ -226,7 +244,8 @@ class CheckedScaleFactors {
 
   DataType type_;
   MatrixPlaces places_;
-  int64_t block_, blocks_, padded_blocks_, of_matrix_;
+  int64_t block_, blocks_, padded_blocks_;
+  std::vector<int64_t> padded_row_of_;  // for each row of each matrix
   DeviceBuffer<unsigned char> memory_;
   std::vector<unsigned char> found_;
 };
@@ -442,7 +461,7 @@ GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
                                      "the rows of the groups");
   const MatrixPlaces d_places{m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride};
   CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan.config()));
-  CheckedScaleFactors d_scale_factors(d.type, d_places);
+  CheckedScaleFactors d_scale_factors(d.type, d_places, groups.rows);
   CheckedMatrix second_result("the second output", second.type,
                               {m, n, batches_of_a, Major::k, second.pitch, second.batch_stride},
                               /*pieces=*/copies_second_output(plan.config()));

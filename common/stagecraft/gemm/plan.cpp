@@ -143,10 +143,6 @@ Failure settle(GemmProblem& problem) {
                        " columns, and two elements of 4 bits share a byte. Make it " + std::to_string(columns + 1) +
                        ".");
   }
-  if (groups.exist() && is_block_scaled(d.type)) {
-    return bad_problem(std::string("groups cannot have a D of ") + name_of(d.type) +
-                       ": its scale factors come in atoms of 128 rows, which would be those of two groups.");
-  }
   // A block-scaled D must be fit to be an operand.
   const int64_t multiple_of_d = is_block_scaled(d.type) ? 128 / bits_of(d.type) : 1;
   if (auto failure = settle_strides("D", d, m, columns, batches_of_a, multiple_of_d)) return failure;

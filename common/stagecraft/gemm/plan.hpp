@@ -118,7 +118,7 @@ struct GemmRequest {
 /// rows and 4 blocks, as `scale_factor_offset()` of tile.hpp says. Those of A in contiguous groups are padded for each
 /// group, as if it were a matrix of its own: a group of 130 rows has those of 256, and an empty one has none. A itself
 /// is not padded. Those of a block-scaled D are as those of A, with columns of D in place of K, so that D can be the
-/// next product's A or B; those of rows beyond M are not written.
+/// next product's A or B; those of rows beyond M, or beyond a group's last, are not written.
 ///
 /// Scales of fp8_blockwise are floats. A has for each block of 128 elements along K a row of M of them, padded to a
 /// multiple of 4; B has for each block of 128 rows one for each block of 128 elements along K, without padding. The

@@ -162,6 +162,7 @@ inline constexpr auto kBlockScaled =
            variants(of(bf16, mxfp4), as_it_is), variants(of(nvfp4, nvfp4), as_it_is),
            // Groups of rows.
            variants(of(mxfp8, bf16), groups), with_each(variants(of(mxfp8, bf16), groups), full),
-           with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated));
+           with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated),
+           with_each(with_each(variants(of(mxfp8, mxfp8), pair<256, 128>), groups), gated));
 
 }  // namespace stagecraft::shipped
