@@ -54,8 +54,9 @@ template struct stagecraft::GemmTypes<GemmConfig{.a = kBlockwise, .b = kBlockwis
 template struct stagecraft::GemmTypes<GemmConfig{.d = kBlockwise}>;                                             // refused: the result must be f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4
 template struct stagecraft::GemmTypes<GemmConfig{.d = DataType::nvfp4}>;
 template struct stagecraft::GemmTypes<GemmConfig{.d = DataType::mxfp8, .transposes_d = true}>;                  // refused: where D is transposed
-template struct stagecraft::GemmTypes<GemmConfig{.launch_control = true, .groups = true}>;                      // refused: groups need a static schedule of whole tiles
-template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .groups = true}>;              // refused: groups have no epilogue
-template struct stagecraft::GemmTypes<GemmConfig{.groups = true, .transposes_d = true}>;                        // refused: the transpose of D has no epilogue and no groups
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .launch_control = true, .divides_k = true, .epilogue = GemmEpilogue::gated, .groups = true, .adds_c = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .transposes_d = true, .adds_c = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.groups = true, .transposes_d = true}>;                        // refused: transposes_d needs a D without groups
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::gated, .transposes_d = true}>;       // refused: transposes_d needs epilogue plain or full
 template struct stagecraft::GemmTypes<GemmConfig{.stages = 8}>;                                                 // refused: the stages do not fit in shared memory
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 256, .k_group = 5}>;                                 // refused: the stages do not fit in shared memory
