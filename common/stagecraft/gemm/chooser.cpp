@@ -163,19 +163,20 @@ std::string reason(std::span<const GemmConfig> candidates, const std::vector<Ran
 
 /// The smallest legal width of a tile that all columns fit in, or as many as are legal up to 128.
 int usual_tile_n(const GemmConfig& config, int64_t columns) {
-  if (is_block_scaled(config.a) || is_block_scaled(config.d)) return 128;  // the atoms of scale factors
   // Blocks that share a tile of B bring slices of 8 rows each; lines of tf32 contiguous along N have 32 elements.
   const int slices = config.b_major == Major::k ? 8 * config.cluster_m : 16 * config.cta_group;
   const int lines = config.a == DataType::tf32 && config.b_major == Major::mn ? 32 * config.cta_group : 16;
   const int pieces = config.epilogue == GemmEpilogue::gated ? 256 / bits_of(config.d) : 16;  // of 16 bytes of D
-  const int step = std::lcm(std::lcm(slices, lines), std::lcm(pieces, 16 * config.cta_group));
+  const bool has_atoms = is_block_scaled(config.a) || is_block_scaled(config.d);  // of scale factors, or halves of them
+  const int step =
+      std::lcm(std::lcm(std::lcm(slices, lines), std::lcm(pieces, 16 * config.cta_group)), has_atoms ? 64 : 1);
   // What a stage may take of shared memory: the epilogue has the rest.
   const int kib = config.epilogue == GemmEpilogue::plain ? 170 : config.adds_c && bits_of(config.d) == 8 ? 60 : 120;
   const int k_group = std::clamp(config.k_group, 1, 8);
   const int rows = (kib * 1024 / (128 * k_group) - config.tile_m / config.cta_group) * config.cta_group;
   const int64_t most = std::max(std::min(128, rows) / step, 1) * step;
   if (is_blockwise(config.a)) return static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
-  return static_cast<int>(std::min(ceil_div(columns, step) * step, most));
+  return static_cast<int>(has_atoms ? most : std::min(ceil_div(columns, step) * step, most));
 }
 
 }  // namespace
