@@ -14,26 +14,43 @@
 #include "stagecraft/cluster.hpp"
 #include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
+#include "stagecraft/pipeline_state.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/warp.hpp"
 #include "wgmma.hpp"
 
 namespace stagecraft {
 
+/// What becomes of the tiles of the last round, where they do not keep all blocks busy.
+enum class LastRound : uint8_t {
+  whole,    ///< they are computed as all others
+  cut,      ///< along K into pieces: the block with the last piece collects the sums of the others
+  halved,   ///< between the two blocks of a cluster
+};
+
+/// How a stage is freed whose tiles other blocks of the cluster bring.
+enum class Freeing : uint8_t {
+  relayed,    ///< the warpgroups tell a thread of their own block, and that one the other blocks
+  ordered,    ///< each warpgroup tells the other blocks, with the scope of the cluster
+  tolerated,  ///< without it, as CUTLASS does: PTX then promises nothing to the other block
+};
+
+/// Whether the second warpgroup works a stage behind the first, so that they do not store at the same time.
+enum class Stagger : uint8_t { none, once, each_tile };
+
 /// What a kernel is compiled for: a type with these members, most simply one that inherits them and replaces some.
 /// (A structure as a template argument would be simpler, but nvcc 13.0 cannot launch kernels that have one.)
 struct TwinDefaults {
+  using Element = __nv_bfloat16;                    ///< of A and B; or __nv_fp8_e4m3
   static constexpr int tile_m = 128, tile_n = 256;  ///< of C, computed by a block at a time
   static constexpr int stages = 4;                  ///< in shared memory
   static constexpr int k_group = 1;                 ///< k-tiles in a stage
   static constexpr int cluster_m = 2;        ///< blocks of a cluster, one below the other: they share a tile of B
   static constexpr int cluster_n = 1;        ///< side by side: they share a tile of A
   static constexpr int slabs = 2;            ///< 16 x 64 parts of C for each warp, on their way out
-  static constexpr bool cuts_tiles = false;  ///< those of the last round, along K, where that keeps blocks busy
-  /// Whether stages are freed with the scope of the cluster, as PTX demands it. Without, as CUTLASS does it, PTX
-  /// promises nothing to the other block, though the chip seems to tolerate it; with it, an H200 took 1.5 to 1.6 times
-  /// as long.
-  static constexpr bool orders_cluster = false;
+  static constexpr LastRound last_round = LastRound::whole;  ///< what is done with tiles that leave blocks idle
+  static constexpr Freeing frees = Freeing::relayed;         ///< how other blocks learn that a stage is free
+  static constexpr Stagger stagger = Stagger::none;          ///< whether the second warpgroup works behind the first
   static constexpr bool by_copy_engine = true;                  ///< C is stored by it; else by the threads
   static constexpr auto a_hint = ptx::CacheHint::evict_normal;  ///< how long L2 keeps tiles of A
   static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< and of B
@@ -47,22 +64,29 @@ inline constexpr int kTwinThreads = (1 + kTwinConsumers) * kWarpgroupSize;
 /// The types that follow from a configuration.
 template <typename Config>
 struct Twin {
-  static constexpr int kTileK = 64;  // 128 bytes, as wide as the swizzle
+  using Element = typename Config::Element;
+  static constexpr int kTileK = 1024 / element_bits<Element>;  // 128 bytes, as wide as the swizzle
   static constexpr int kBlocks = Config::cluster_m * Config::cluster_n;
   static constexpr int kRowsPerWarpgroup = Config::tile_m / kTwinConsumers;
   static constexpr int kWarps = kTwinConsumers * 4;  // that multiply and store
 
-  using ATile = Tile<__nv_bfloat16, Config::tile_m, kTileK>;
-  using BTile = Tile<__nv_bfloat16, Config::tile_n, kTileK>;
+  using ATile = Tile<Element, Config::tile_m, kTileK>;
+  using BTile = Tile<Element, Config::tile_n, kTileK>;
   // What one block brings of a tile that several share.
-  using ASlice = Tile<__nv_bfloat16, Config::tile_m / Config::cluster_n, kTileK>;
-  using BSlice = Tile<__nv_bfloat16, Config::tile_n / Config::cluster_m, kTileK>;
+  using ASlice = Tile<Element, Config::tile_m / Config::cluster_n, kTileK>;
+  using BSlice = Tile<Element, Config::tile_n / Config::cluster_m, kTileK>;
   using Slab = Tile<__nv_bfloat16, 16, 64>;  // of C, that a warp stores at once
   using Payload = StandardTilePayload<ATile, BTile, Config::stages * Config::k_group>;
-  using Cluster =
-      std::conditional_t<Config::orders_cluster, ClusterShape<Config::cluster_m, Config::cluster_n>, OneBlock>;
+  // Where the order is left to the chip, the pipeline is one of a block alone: its waits acquire nothing of others.
+  static constexpr bool kOrders = kBlocks > 1 && Config::frees != Freeing::tolerated;
+  using Cluster = std::conditional_t<kOrders, ClusterShape<Config::cluster_m, Config::cluster_n>, OneBlock>;
   using Input = InputTilePipeline<Payload, Config::stages, Config::k_group, Cluster>;
-  using Sums = WarpgroupSums<kRowsPerWarpgroup, Config::tile_n>;
+  static constexpr bool kRelays = kBlocks > 1 && Config::frees == Freeing::relayed;
+  using Sums = WarpgroupSums<Element, kRowsPerWarpgroup, Config::tile_n>;
+  // Of a tile that the two blocks of a cluster share: each needs only the slices that it brings itself.
+  static constexpr bool kHalves = Config::last_round == LastRound::halved;
+  using HalfSums = WarpgroupSums<Element, kHalves ? kRowsPerWarpgroup / Config::cluster_n : kRowsPerWarpgroup,
+                                 kHalves ? Config::tile_n / Config::cluster_m : Config::tile_n>;
 
   static constexpr int kBands = Sums::rows / 64;              // of 64 rows, each one wgmma's
   static constexpr int kParts = kBands * Sums::columns / 64;  // slabs of a warp in a tile
@@ -73,13 +97,15 @@ struct Twin {
     typename Payload::Storage tiles;
     Slab slabs[kWarps][Config::slabs];
     typename Input::BarrierArray barriers;
+    uint64_t read[Config::stages];  // barriers: this block's warpgroups have read the stage
   };
   static_assert(Config::tile_n % 64 == 0, "Twin: tile_n must be a multiple of 64, the columns of a slab");
   static_assert(kParts % Config::slabs == 0,
                 "Twin: a warp's parts of a tile must be a multiple of its slabs, which they go through in turn");
-  static_assert(!Config::cuts_tiles || Sums::rows * Sums::columns <= 64 * 256,
+  static_assert(Config::last_round != LastRound::cut || Sums::rows * Sums::columns <= 64 * 256,
                 "Twin: a tile that is cut may have at most 128 sums for each thread, or there are no registers to "
                 "collect others");
+  static_assert(!kHalves || kBlocks == 2, "Twin: tiles are halved by the two blocks of a cluster, so it must have two");
   static_assert(sizeof(Shared) <= kSharedBytesPerBlock, "Twin: the stages and slabs do not fit in shared memory");
 
   // 24 * 128 + 240 * 256 registers are 504 * 128 of the multiprocessor's 512 * 128: as many as it had at the start.
@@ -95,16 +121,22 @@ struct TwinProblem {
   __nv_bfloat16* c;
   int m, n, k;
   int band;             ///< rows of clusters that are gone through together, column by column
-  int whole_tiles;      ///< of clusters: the others, in the last round, are each cut along K
-  int pieces;           ///< of a tile that is cut
+  int whole_tiles;      ///< of clusters: the others, in the last round, are cut or halved
+  int pieces;           ///< of a tile that is cut; 1: none is
+  int halved_tiles;     ///< of blocks
   float4* partial;      ///< sums of such pieces, one place for each block
   uint32_t* delivered;  ///< for each multiplying warp of each block: 1 while its sums wait to be collected
 
-  __host__ __device__ int cluster_rows() const { return ceil_div(m, Config::tile_m * Config::cluster_m); }
-  __host__ __device__ int cluster_columns() const { return ceil_div(n, Config::tile_n * Config::cluster_n); }
+  /// Rows and columns of clusters. A last one that has work for one block of two is not among them where tiles are
+  /// halved.
+  __host__ __device__ int cluster_rows() const { return clusters_along(m, Config::tile_m, Config::cluster_m); }
+  __host__ __device__ int cluster_columns() const { return clusters_along(n, Config::tile_n, Config::cluster_n); }
   __host__ __device__ int tiles() const { return cluster_rows() * cluster_columns(); }
   __host__ __device__ int k_groups() const { return ceil_div(k, Twin<Config>::kTileK * Config::k_group); }
   __host__ __device__ static int ceil_div(int a, int b) { return (a + b - 1) / b; }
+  __host__ __device__ static int clusters_along(int size, int tile, int blocks) {
+    return Twin<Config>::kHalves ? ceil_div(size, tile) / blocks : ceil_div(size, tile * blocks);
+  }
 };
 
 /// The place of the calling block in its cluster: a neighbour in the same row needs the same tile of A, one in the same
@@ -149,7 +181,9 @@ struct TwinPlace {
 /// K from end to beginning, so that what was used last is used again first.
 ///
 /// Where the tiles of the last round are cut along K, neighbouring clusters compute the pieces of one, and the cluster
-/// with the last piece collects the sums of the others.
+/// with the last piece collects the sums of the others. Where they are halved, each cluster computes one tile of a
+/// block: its blocks share it along the side along which they otherwise have tiles of their own, so that each needs
+/// only the slice of the other operand that it brings anyway.
 template <typename Config>
 class TwinTile {
  public:
@@ -157,7 +191,8 @@ class TwinTile {
       : problem_(problem),
         place_(place),
         number_(blockIdx.x / Twin<Config>::kBlocks),
-        end_(problem.tiles() + (problem.tiles() - problem.whole_tiles) * (problem.pieces - 1)) {
+        end_(Twin<Config>::kHalves ? problem.whole_tiles + problem.halved_tiles
+                                   : problem.tiles() + (problem.tiles() - problem.whole_tiles) * (problem.pieces - 1)) {
     cut();
   }
 
@@ -176,24 +211,46 @@ class TwinTile {
   /// Pieces of the same tile that the clusters just before this one compute.
   __device__ int pieces_before() const { return piece_; }
 
+  /// Whether the block computes half of a tile.
+  __device__ bool is_half() const { return Twin<Config>::kHalves && number_ >= problem_.whole_tiles; }
+
   /// First row and column of the calling block's tile of C. It takes some divisions: call it where there is time.
   __device__ int2 corner() const {
-    const int tile = number_ < problem_.whole_tiles
-                         ? number_
-                         : problem_.whole_tiles + (number_ - problem_.whole_tiles) / problem_.pieces;
+    const int after_whole = number_ - problem_.whole_tiles;
+    if (is_half()) {
+      const int paired = 2 * (problem_.tiles() - problem_.whole_tiles);  // halves of clusters' tiles come first
+      int2 block;
+      if (after_whole < paired) {
+        const int2 cluster = cluster_place(problem_.whole_tiles + after_whole / 2);
+        block = {cluster.x * Config::cluster_m + (Config::cluster_m == 2 ? after_whole % 2 : 0),
+                 cluster.y * Config::cluster_n + (Config::cluster_n == 2 ? after_whole % 2 : 0)};
+      } else if (Config::cluster_m == 2) {
+        block = {problem_.cluster_rows() * 2, after_whole - paired};
+      } else {
+        block = {after_whole - paired, problem_.cluster_columns() * 2};
+      }
+      return {block.x * Config::tile_m + place_.column * (Config::tile_m / 2),
+              block.y * Config::tile_n + place_.row * (Config::tile_n / 2)};
+    }
+    const int2 cluster =
+        cluster_place(after_whole < 0 ? number_ : problem_.whole_tiles + after_whole / problem_.pieces);
+    return {(cluster.x * Config::cluster_m + place_.row) * Config::tile_m,
+            (cluster.y * Config::cluster_n + place_.column) * Config::tile_n};
+  }
+
+ private:
+  /// Row and column, in clusters, of a tile.
+  __device__ int2 cluster_place(int tile) const {
     const int columns = problem_.cluster_columns();
     const int band = tile / (problem_.band * columns);
     const int in_band = tile - band * problem_.band * columns;
     const int rows = min(problem_.band, problem_.cluster_rows() - band * problem_.band);
     const int column = in_band / rows;
-    const int row = band * problem_.band + in_band - column * rows;
-    return {(row * Config::cluster_m + place_.row) * Config::tile_m,
-            ((band % 2 == 0 ? column : columns - 1 - column) * Config::cluster_n + place_.column) * Config::tile_n};
+    return {band * problem_.band + in_band - column * rows, band % 2 == 0 ? column : columns - 1 - column};
   }
 
- private:
   __device__ void cut() {
-    if (!Config::cuts_tiles || number_ < problem_.whole_tiles) return;
+    if (Config::last_round != LastRound::cut || number_ < problem_.whole_tiles) return;
     pieces_ = problem_.pieces;
     piece_ = (number_ - problem_.whole_tiles) % pieces_;
     first_k_group_ = piece_ * problem_.k_groups() / pieces_;
@@ -325,14 +382,15 @@ class LeavingTile {
 
   /// Takes the sums, rounded: their registers are free then.
   /// @param row, column  of the warp's first element in C.
-  __device__ __forceinline__ void take(const typename T::Sums& sums, int row, int column) {
+  template <typename Sums>
+  __device__ __forceinline__ void take(const Sums& sums, int row, int column) {
     row_ = row;
     column_ = column;
-    exists_ = true;
+    parts_ = Sums::rows / 64 * (Sums::columns / 64);
 #pragma unroll
-    for (int band = 0; band < T::kBands; ++band) {
+    for (int band = 0; band < Sums::rows / 64; ++band) {
 #pragma unroll
-      for (int word = 0; word < Config::tile_n / 4; ++word) {
+      for (int word = 0; word < Sums::columns / 4; ++word) {
         words_[band][word] = twin::rounded(sums.of[band][2 * word], sums.of[band][2 * word + 1]);
       }
     }
@@ -340,7 +398,7 @@ class LeavingTile {
 
   /// Stores part number `part` of the tile, if there is one. It waits only for a slab that is on its way out.
   __device__ __forceinline__ void store_part(int part) {
-    if (!exists_) return;
+    if (part >= parts_) return;
 #pragma unroll
     for (int i = 0; i < T::kParts; ++i) {  // registers have no index that is known only at run time
       if (i == part) store(i);
@@ -349,12 +407,11 @@ class LeavingTile {
 
   /// Stores all parts from number `first` on. No tile is left then.
   __device__ __forceinline__ void store_rest(int first) {
-    if (!exists_) return;
 #pragma unroll
     for (int i = 0; i < T::kParts; ++i) {
-      if (i >= first) store(i);
+      if (i >= first && i < parts_) store(i);
     }
-    exists_ = false;
+    parts_ = 0;
   }
 
   /// Waits until the slabs have been read: the block may end then.
@@ -398,7 +455,7 @@ class LeavingTile {
   typename T::Slab (&slabs_)[Config::slabs];
   uint32_t words_[T::kBands][Config::tile_n / 4];  // two elements each
   int row_ = 0, column_ = 0;
-  bool exists_ = false;
+  int parts_ = 0;  // of the tile that is on its way
   bool elected_;
 };
 
@@ -419,8 +476,11 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
     ptx::prefetch_tensor_map(&problem.b.map);
     Input::init_barriers(shared.barriers,
                          /*producer_arrive_count=*/1,  // the loading lane, which announces the bytes
-                         /*consumer_arrive_count=*/kTwinConsumers *
-                             Place::kNeighbours);  // each warpgroup of each block that the copies go to
+                         /*consumer_arrive_count=*/(T::kRelays ? 1 : kTwinConsumers) *
+                             Place::kNeighbours);  // for each block that the copies go to: its relay, or its warpgroups
+    if constexpr (T::kRelays) {
+      for (uint64_t& read : shared.read) init_barrier(&read, kTwinConsumers);
+    }
     fence_barrier_init();
   }
   cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin where this one leaves room
@@ -439,10 +499,19 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
           const int2 corner = tile.corner();
           for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
             auto stage = input.producer().acquire();
-            stage.expect_bytes();
+            if (tile.is_half()) {
+              stage.expect_bytes(Config::k_group * (T::ASlice::bytes + T::BSlice::bytes));
+            } else {
+              stage.expect_bytes();
+            }
 #pragma unroll
             for (int i = 0; i < Config::k_group; ++i) {
               const int k = (tile.k_group(turn) * Config::k_group + i) * T::kTileK;
+              if (tile.is_half()) {
+                ptx::copy_box(stage.tile(i).a.storage, &problem.a.map, k, corner.x, stage.barrier(), Config::a_hint);
+                ptx::copy_box(stage.tile(i).b.storage, &problem.b.map, k, corner.y, stage.barrier(), Config::b_hint);
+                continue;
+              }
               twin::load_slice<Config::cluster_n>(stage.tile(i).a, problem.a, corner.x, k, stage.barrier(),
                                                   place.column, place.same_row(), Config::a_hint);
               twin::load_slice<Config::cluster_m>(stage.tile(i).b, problem.b, corner.y, k, stage.barrier(), place.row,
@@ -451,6 +520,18 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();  // no block leaves while another may still arrive here
+      } else if (T::kRelays && warp_index() == 1 && lane_index() < Place::kNeighbours) {
+        // Each lane tells one block. What the warpgroups' arrivals release, it acquires and releases to the cluster:
+        // that takes a fence of some hundred cycles, for which no warpgroup has to wait here.
+        const int freed_block = place.neighbour(lane_index());
+        PipelineState<Config::stages> stage;
+        for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
+          for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
+            wait(&shared.read[stage.index()], stage.phase());
+            arrive_at_block(input.consumer_mbar(stage.index()), freed_block);
+            stage.step();
+          }
+        }
       }
       break;
 
@@ -458,26 +539,33 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
       ptx::take_registers<T::kMultiplyRegisters>();
       const int warp = warp_index() - 4;  // of those that multiply
       const int first_row = warp / 4 * T::kRowsPerWarpgroup;
-      // One lane of a warpgroup for each block whose copies come here too: it tells that block of every stage read.
-      const bool frees = warp % 4 == 0 && lane_index() < Place::kNeighbours;
+      // One lane of a warpgroup tells who waits for that: the relay, or each block whose copies come here too.
+      const bool frees = warp % 4 == 0 && lane_index() < (T::kRelays ? 1 : Place::kNeighbours);
       const int freed_block = place.neighbour(lane_index());
-
-      typename T::Sums sums;
       LeavingTile<Config> leaving{problem, shared.slabs[warp]};
-      for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
+      bool is_first = true;
+
+      // Multiplies a tile, or half of one, with what the tile before and the tile after have to do meanwhile.
+      const auto multiply = [&](auto& sums, const TwinTile<Config>& tile, auto b_of) __attribute__((always_inline)) {
+        const int first_row = warp / 4 * std::remove_reference_t<decltype(sums)>::rows;
+        const bool staggers = Config::stagger == Stagger::each_tile ? tile.num_k_groups() >= Config::stages
+                                                                     : Config::stagger == Stagger::once && is_first;
+        is_first = false;
+        if (staggers && warp >= 4) ptx::sync_named_barrier(1, kTwinConsumers * kWarpgroupSize);
         int2 corner;
         for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
           auto stage = input.consumer().acquire();
 #pragma unroll
           for (int i = 0; i < Config::k_group; ++i) {
-            multiply_tiles(sums, stage.tile(i).a, first_row, stage.tile(i).b, /*accumulate=*/turn > 0 || i > 0);
+            multiply_tiles(sums, stage.tile(i).a, first_row, b_of(stage.tile(i)), /*accumulate=*/turn > 0 || i > 0);
           }
-          // Meanwhile: what the tile before and the tile after have to do.
           if (turn == 0) corner = tile.corner();
           if constexpr (T::kOverlaps) leaving.store_part(turn);
           ptx::wgmma_wait_group<0>();
           if (frees) {
-            if constexpr (T::kBlocks > 1 && Config::orders_cluster) {
+            if constexpr (T::kRelays) {
+              arrive(&shared.read[stage.stage()]);
+            } else if constexpr (T::kOrders) {
               arrive_at_block(stage.mbar(), freed_block);
             } else if constexpr (T::kBlocks > 1) {
               ptx::arrive_in_cluster(stage.mbar(), freed_block);
@@ -485,10 +573,18 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
               arrive(stage.mbar());
             }
           }
+          if (turn == 0 && staggers && warp < 4) ptx::arrive_named_barrier(1, kTwinConsumers * kWarpgroupSize);
         }  // steps: stage empty when both warpgroups of all neighbours have arrived
-        leaving.store_rest(tile.num_k_groups());
+        if constexpr (T::kOverlaps) leaving.store_rest(tile.num_k_groups());
         sums.wait();
-        if constexpr (Config::cuts_tiles) {
+        return int2{corner.x + first_row + warp % 4 * 16, corner.y};
+      };
+
+      TwinTile tile{problem, place};
+      for (; tile.exists() && !tile.is_half(); tile.next()) {
+        typename T::Sums sums;
+        const int2 at = multiply(sums, tile, [](const auto& tiles) -> const typename T::BTile& { return tiles.b; });
+        if constexpr (Config::last_round == LastRound::cut) {
           if (!tile.is_last_piece()) {
             deliver(problem, sums, blockIdx.x * T::kWarps + warp, lane_index());
             continue;
@@ -497,8 +593,18 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
             collect(problem, sums, (blockIdx.x - i * T::kBlocks) * T::kWarps + warp, lane_index());
           }
         }
-        leaving.take(sums, corner.x + first_row + warp % 4 * 16, corner.y);
+        leaving.take(sums, at.x, at.y);
         if constexpr (!T::kOverlaps) leaving.store_rest(0);
+      }
+      if constexpr (T::kHalves) {
+        for (; tile.exists(); tile.next()) {
+          typename T::HalfSums sums;
+          const int2 at = multiply(sums, tile, [](const auto& tiles) -> const typename T::BSlice& {
+            return reinterpret_cast<const typename T::BSlice&>(tiles.b);
+          });
+          leaving.take(sums, at.x, at.y);
+          if constexpr (!T::kOverlaps) leaving.store_rest(0);
+        }
       }
       leaving.store_rest(0);
       leaving.drain();

@@ -31,7 +31,7 @@ class TwinLaunch {
   /// Describes the matrices to the copy engine.
   /// @param a, b, c  16-byte aligned; k a multiple of 8, and n too, unless the threads store C.
   /// @throws TensorMapError for addresses and sizes that the copy engine cannot take.
-  TwinLaunch(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int64_t m, int64_t n, int64_t k,
+  TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m, int64_t n, int64_t k,
              const TwinLaunchOptions& options = {})
       : problem_{.a = make_tile_map<typename T::ASlice>(a, m, k),
                  .b = make_tile_map<typename T::BSlice>(b, n, k),
@@ -44,6 +44,7 @@ class TwinLaunch {
                  .band = options.band,
                  .whole_tiles = 0,
                  .pieces = 1,
+                 .halved_tiles = 0,
                  .partial = nullptr,
                  .delivered = nullptr},
         dependent_launch_(options.dependent_launch) {
@@ -58,8 +59,28 @@ class TwinLaunch {
     const int tiles = problem_.cluster_rows() * problem_.cluster_columns();
     problem_.whole_tiles = tiles;
     const int last_round = tiles % clusters;
+    if constexpr (T::kHalves) {
+      // Those at the edge that no whole cluster has work for, and the last round's, if that saves half a round.
+      const int odd = TwinProblem<Config>::ceil_div(problem_.m, Config::tile_m) *
+                          TwinProblem<Config>::ceil_div(problem_.n, Config::tile_n) -
+                      T::kBlocks * tiles;
+      const auto half_rounds = [clusters](int whole, int halved) {
+        const int idle = (clusters - whole % clusters) % clusters;
+        return 2 * TwinProblem<Config>::ceil_div(whole, clusters) +
+               TwinProblem<Config>::ceil_div(std::max(0, halved - idle), clusters);
+      };
+      problem_.halved_tiles = odd;
+      if (half_rounds(tiles - last_round, odd + T::kBlocks * last_round) < half_rounds(tiles, odd)) {
+        problem_.whole_tiles = tiles - last_round;
+        problem_.halved_tiles += T::kBlocks * last_round;
+      }
+      if (problem_.halved_tiles > 0) {
+        blocks_ = std::min(clusters, problem_.whole_tiles + problem_.halved_tiles) * T::kBlocks;
+        return;
+      }
+    }
     const int pieces = last_round == 0 ? 1 : std::min({clusters / last_round, kMostPieces, problem_.k_groups() / 4});
-    if (Config::cuts_tiles && pieces > 1) {
+    if (Config::last_round == LastRound::cut && pieces > 1) {
       problem_.whole_tiles = tiles - last_round;
       problem_.pieces = pieces;
       const int used = problem_.whole_tiles > 0 ? clusters : last_round * problem_.pieces;

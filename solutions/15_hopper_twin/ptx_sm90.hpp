@@ -2,6 +2,9 @@
 // warpgroups pass on to each other. All other PTX comes from there, or from stagecraft/ptx.hpp.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+
 #include <cstdint>
 
 namespace stagecraft::ptx {
@@ -34,29 +37,31 @@ namespace stagecraft::ptx {
 #define STAGECRAFT_SUMS_96(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_32(i + 64)
 #define STAGECRAFT_SUMS_128(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_64(i + 64)
 
-/// One matrix multiply-add of 64 x N x 16 bf16 elements, D = A * B (+ D), asynchronously.
+/// One matrix multiply-add of 64 x N elements and 32 bytes along K, D = A * B (+ D) with f32 sums, asynchronously.
 ///
 /// Called by all four warps of a warpgroup. Until a `wgmma_wait_group` that covers it, D must not be touched and the
 /// operands must not change.
+/// @tparam Element    `__nv_bfloat16` or `__nv_fp8_e4m3`. Sums of the latter keep 13 bits behind the point of the
+///                    largest number that is added, fewer than an f32 has (measured on an H200).
 /// @param d           the calling thread's N / 2 sums: sum 4i + 2j + h is in row lane / 4 + 8j of the warp's 16, in
 ///                    column 8i + 2 (lane % 4) + h.
 /// @param a, b        descriptors of K-major operands in shared memory.
 /// @param accumulate  false: D is overwritten, whatever it held.
 /// Source: PTX ISA, "wgmma.mma_async".
-template <int N>
-struct WgmmaBf16;
-#define STAGECRAFT_WGMMA(N, COUNT, A, B, ACCUMULATE)                                                           \
+template <typename Element, int N>
+struct Wgmma;
+#define STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, N, COUNT, A, B, ACCUMULATE)                               \
   template <>                                                                                                  \
-  struct WgmmaBf16<N> {                                                                                        \
+  struct Wgmma<ELEMENT, N> {                                                                                   \
     static __device__ __forceinline__ void issue(float (&d)[COUNT], uint64_t a, uint64_t b, bool accumulate) { \
       asm volatile(                                                                                            \
           "{\n\t"                                                                                              \
           ".reg .pred accumulate;\n\t"                                                                         \
           "setp.ne.b32 accumulate, " ACCUMULATE                                                                \
           ", 0;\n\t"                                                                                           \
-          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" STAGECRAFT_REGISTERS_##COUNT            \
-          "}, " A ", " B                                                                                       \
-          ", accumulate, 1, 1, 0, 0;\n\t"                                                                      \
+          "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" STAGECRAFT_REGISTERS_##COUNT "}, " A ", " B        \
+          ", accumulate, 1, 1" TRANSPOSED                                                                      \
+          ";\n\t"                                                                                              \
           "}"                                                                                                  \
           : STAGECRAFT_SUMS_##COUNT(0)                                                                         \
           : "l"(a), "l"(b), "r"(int32_t{accumulate})                                                           \
@@ -70,10 +75,14 @@ struct WgmmaBf16;
                    : "memory");                                                                                \
     }                                                                                                          \
   };
-STAGECRAFT_WGMMA(64, 32, "%32", "%33", "%34")
-STAGECRAFT_WGMMA(128, 64, "%64", "%65", "%66")
-STAGECRAFT_WGMMA(192, 96, "%96", "%97", "%98")
-STAGECRAFT_WGMMA(256, 128, "%128", "%129", "%130")
+#define STAGECRAFT_WGMMA_OF(ELEMENT, TYPES, TRANSPOSED)                                  \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 64, 32, "%32", "%33", "%34")              \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 128, 64, "%64", "%65", "%66")             \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 192, 96, "%96", "%97", "%98")             \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 256, 128, "%128", "%129", "%130")
+STAGECRAFT_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
+STAGECRAFT_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")  // K-major only
+#undef STAGECRAFT_WGMMA_OF
 #undef STAGECRAFT_WGMMA
 #undef STAGECRAFT_SUMS_8
 #undef STAGECRAFT_SUMS_32
@@ -121,6 +130,21 @@ __device__ __forceinline__ void take_registers() {
   static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
                 "take_registers: Count must be a multiple of 8 from 24 to 256");
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
+}
+
+/// Waits at one of the block's named barriers until `threads` have come, those counted that only `arrive_named_barrier`.
+///
+/// Called by whole warps. Source: PTX ISA, "barrier.cta.sync".
+/// @param number   1 to 15; 0 is that of `__syncthreads()`.
+/// @param threads  that come in all, a multiple of 32.
+__device__ __forceinline__ void sync_named_barrier(uint32_t number, uint32_t threads) {
+  asm volatile("barrier.cta.sync.aligned %0, %1;" : : "r"(number), "r"(threads) : "memory");
+}
+
+/// Counts the calling threads at a named barrier, without waiting. Called by whole warps; parameters as above.
+/// Source: PTX ISA, "barrier.cta.arrive".
+__device__ __forceinline__ void arrive_named_barrier(uint32_t number, uint32_t threads) {
+  asm volatile("barrier.cta.arrive.aligned %0, %1;" : : "r"(number), "r"(threads) : "memory");
 }
 
 /// Stores four matrices of 8 x 8 elements of 16 bits, whose row lane / 4 a thread holds in columns 2 (lane % 4) and the

@@ -23,7 +23,7 @@ struct TwinThin : TwinDefaults {
   static constexpr int k_group = 2;
   static constexpr int cluster_m = 1;
   static constexpr int cluster_n = 2;
-  static constexpr bool cuts_tiles = true;
+  static constexpr LastRound last_round = LastRound::cut;
   static constexpr auto a_hint = ptx::CacheHint::evict_last;   // all blocks read it
   static constexpr auto b_hint = ptx::CacheHint::evict_first;  // read once
 };
@@ -34,11 +34,24 @@ struct TwinByThreads : TwinDefaults {
 
 namespace {
 
-template <typename Config>
-Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
-  return [launch = TwinLaunch<Config>(p.a, p.b, p.c, p.m, p.n, p.k, options)](cudaStream_t stream) mutable {
+/// A configuration for operands of another type.
+template <typename Config, typename Type>
+struct Of : Config {
+  using Element = Type;
+};
+
+template <typename Config, typename Element>
+Launch prepare_of(const MatrixProduct& p, const TwinLaunchOptions& options) {
+  return [launch = TwinLaunch<Of<Config, Element>>(static_cast<const Element*>(p.a), static_cast<const Element*>(p.b),
+                                                   p.c, p.m, p.n, p.k, options)](cudaStream_t stream) mutable {
     launch(stream);
   };
+}
+
+template <typename Config>
+Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
+  return p.type == OperandType::e4m3 ? prepare_of<Config, __nv_fp8_e4m3>(p, options)
+                                     : prepare_of<Config, __nv_bfloat16>(p, options);
 }
 
 }  // namespace
@@ -72,10 +85,13 @@ Launch prepare_twin(TwinKind kind, const MatrixProduct& product) {
 
 namespace {
 
-bool takes(TwinKind kind, int64_t n, int64_t k) { return k % 8 == 0 && (n % 8 == 0 || kind == TwinKind::by_threads); }
+bool takes(TwinKind kind, const MatrixProduct& p) {
+  const int64_t bytes = p.type == OperandType::e4m3 ? 1 : 2;
+  return p.k * bytes % 16 == 0 && (p.n % 8 == 0 || kind == TwinKind::by_threads);
+}
 
 const AddContender chosen({.name = "twin",
-                           .takes = [](int64_t, int64_t, int64_t k) { return k % 8 == 0; },
+                           .takes = [](const MatrixProduct& p) { return takes(TwinKind::by_threads, p); },
                            .prepare =
                                [](const MatrixProduct& p) {
                                  int multiprocessors = 0;
@@ -87,7 +103,7 @@ const AddContender chosen({.name = "twin",
 
 AddContender add(const char* name, TwinKind kind) {
   return AddContender({.name = name,
-                       .takes = [kind](int64_t, int64_t n, int64_t k) { return takes(kind, n, k); },
+                       .takes = [kind](const MatrixProduct& p) { return takes(kind, p); },
                        .prepare = [kind](const MatrixProduct& p) { return prepare_twin(kind, p); }});
 }
 const AddContender standard = add("standard", TwinKind::standard), large = add("large", TwinKind::large),

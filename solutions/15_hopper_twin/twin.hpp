@@ -24,8 +24,8 @@ enum class TwinKind {
 TwinKind choose_twin(int64_t m, int64_t n, int64_t k, int multiprocessors);
 
 /// Prepares a product by this configuration, on the current device.
-/// @throws TensorMapError for sizes that the copy engine cannot take: k, and n unless the threads store C, must be
-///         multiples of 8.
+/// @throws TensorMapError for sizes that the copy engine cannot take: rows of A and B, and of C unless the threads store
+///         it, must be multiples of 16 bytes.
 Launch prepare_twin(TwinKind kind, const MatrixProduct& product);
 
 }  // namespace stagecraft

@@ -47,7 +47,7 @@ struct TwoBands : TwinDefaults {
 };
 
 struct Cut : TwinDefaults {
-  static constexpr bool cuts_tiles = true;
+  static constexpr LastRound last_round = LastRound::cut;
 };
 struct Large : TwinDefaults {
   static constexpr int tile_m = 256;
@@ -58,10 +58,30 @@ struct Large : TwinDefaults {
   static constexpr int cluster_n = 2;
 };
 
-/// The same, but freeing stages as PTX demands it: nothing may be reported then.
+struct OfE4m3 : TwinDefaults {
+  using Element = __nv_fp8_e4m3;
+};
+struct LargeHalved : Large {
+  static constexpr LastRound last_round = LastRound::halved;
+};
+struct Halved : TwinDefaults {
+  static constexpr LastRound last_round = LastRound::halved;
+};
+
+template <typename Config, Stagger Way>
+struct Staggered : Config {
+  static constexpr Stagger stagger = Way;
+};
+
+/// The same, but each warpgroup frees stages in the other blocks.
 template <typename Config>
 struct Ordered : Config {
-  static constexpr bool orders_cluster = true;
+  static constexpr Freeing frees = Freeing::ordered;
+};
+/// The same, but freeing stages as CUTLASS does, for which PTX promises nothing.
+template <typename Config>
+struct Tolerated : Config {
+  static constexpr Freeing frees = Freeing::tolerated;
 };
 
 struct Size {
@@ -73,11 +93,12 @@ template <typename Config>
 void expect_product(const Size& size, int blocks, uint64_t seed, int rounds = 1) {
   if (current_device().major != 9) GTEST_SKIP() << "wgmma needs Hopper: set STAGECRAFT_DEVICE=h200";
   const auto [m, n, k] = size;
-  const auto a = random_values<__nv_bfloat16>(m * k, seed), b = random_values<__nv_bfloat16>(n * k, ~seed);
-  const DeviceBuffer<__nv_bfloat16> device_a(a, "A"), device_b(b, "B");
+  using Element = typename Config::Element;
+  const auto a = random_values<Element>(m * k, seed), b = random_values<Element>(n * k, ~seed);
+  const DeviceBuffer<Element> device_a(a, "A"), device_b(b, "B");
   DeviceBuffer<__nv_bfloat16> c(m * n, "C");
   TwinLaunch<Config> launch(device_a.data(), device_b.data(), c.data(), m, n, k, {.band = 2, .blocks = blocks});
-  const std::vector<double> reference = reference_product<__nv_bfloat16>(a, b, m, n, k);
+  const std::vector<double> reference = reference_product<Element>(a, b, m, n, k);
   for (int round = 0; round < rounds; ++round) {
     c.poison();
     launch();
@@ -89,30 +110,47 @@ void expect_product(const Size& size, int blocks, uint64_t seed, int rounds = 1)
   }
 }
 
-TEST(HopperTwinTest, OneTile) { expect_product<Ordered<TwinDefaults>>({256, 256, 64}, 2, 1); }
-TEST(HopperTwinTest, MoreTilesThanBlocks) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 2); }
-TEST(HopperTwinTest, HangsOverEveryEdge) { expect_product<Ordered<TwinDefaults>>({300, 264, 200}, 2, 3); }
-TEST(HopperTwinTest, OneElement) { expect_product<Ordered<TwinDefaults>>({1, 8, 8}, 2, 4); }
-TEST(HopperTwinTest, ThreeStages) { expect_product<Ordered<ThreeStages>>({512, 512, 320}, 2, 5); }
-TEST(HopperTwinTest, ClustersAlongN) { expect_product<Ordered<AlongN>>({300, 1024, 320}, 4, 6); }
-TEST(HopperTwinTest, ClustersOfFour) { expect_product<Ordered<OfFour>>({512, 1024, 320}, 4, 7); }
+TEST(HopperTwinTest, OneTile) { expect_product<TwinDefaults>({256, 256, 64}, 2, 1); }
+TEST(HopperTwinTest, MoreTilesThanBlocks) { expect_product<TwinDefaults>({1024, 512, 320}, 4, 2); }
+TEST(HopperTwinTest, HangsOverEveryEdge) { expect_product<TwinDefaults>({300, 264, 200}, 2, 3); }
+TEST(HopperTwinTest, OneElement) { expect_product<TwinDefaults>({1, 8, 8}, 2, 4); }
+TEST(HopperTwinTest, ThreeStages) { expect_product<ThreeStages>({512, 512, 320}, 2, 5); }
+TEST(HopperTwinTest, ClustersAlongN) { expect_product<AlongN>({300, 1024, 320}, 4, 6); }
+TEST(HopperTwinTest, ClustersOfFour) { expect_product<OfFour>({512, 1024, 320}, 4, 7); }
 TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) {
-  expect_product<Ordered<StoredByThreads>>({511, 509, 200}, 2, 8);
+  expect_product<StoredByThreads>({511, 509, 200}, 2, 8);
 }
-TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<Ordered<GroupsOfTwo>>({128, 512, 832}, 4, 9); }
-TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<Ordered<TwoBands>>({600, 512, 320}, 4, 10); }
-TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<Ordered<TwinDefaults>>({1024, 512, 128}, 2, 11); }
-TEST(HopperTwinTest, OneAfterTheOther) { expect_product<Ordered<TwinDefaults>>({512, 512, 192}, 2, 12, 3); }
-TEST(HopperTwinTest, LastRoundCutInTwo) { expect_product<Ordered<Cut>>({1280, 256, 832}, 8, 13, 2); }
-TEST(HopperTwinTest, FewTilesCutInFour) { expect_product<Ordered<Cut>>({128, 256, 2048}, 8, 14, 2); }
-TEST(HopperTwinTest, PiecesWithoutWork) { expect_product<Ordered<Cut>>({100, 200, 64}, 8, 15); }
-TEST(HopperTwinTest, LargeTiles) { expect_product<Ordered<Large>>({600, 504, 576}, 4, 16, 2); }
+TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<GroupsOfTwo>({128, 512, 832}, 4, 9); }
+TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<TwoBands>({600, 512, 320}, 4, 10); }
+TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<TwinDefaults>({1024, 512, 128}, 2, 11); }
+TEST(HopperTwinTest, OneAfterTheOther) { expect_product<TwinDefaults>({512, 512, 192}, 2, 12, 3); }
+TEST(HopperTwinTest, LastRoundCutInTwo) { expect_product<Cut>({1280, 256, 832}, 8, 13, 2); }
+TEST(HopperTwinTest, FewTilesCutInFour) { expect_product<Cut>({128, 256, 2048}, 8, 14, 2); }
+TEST(HopperTwinTest, PiecesWithoutWork) { expect_product<Cut>({100, 200, 64}, 8, 15); }
+TEST(HopperTwinTest, LargeTiles) { expect_product<Large>({600, 504, 576}, 4, 16, 2); }
 
-// As they were measured: the arrivals in other blocks are reported, as what the chip tolerates, and nothing else may
+TEST(HopperTwinTest, OperandsOfE4m3) { expect_product<OfE4m3>({300, 512, 656}, 4, 20); }
+TEST(HopperTwinTest, TileHalvedAlongN) { expect_product<Halved>({1280, 512, 320}, 6, 21, 2); }
+TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongN) { expect_product<Halved>({600, 512, 320}, 4, 22); }
+TEST(HopperTwinTest, OneTileHalved) { expect_product<Halved>({70, 200, 64}, 4, 23); }
+TEST(HopperTwinTest, TileHalvedAlongM) { expect_product<LargeHalved>({1280, 768, 320}, 6, 24, 2); }
+TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongM) { expect_product<LargeHalved>({600, 504, 320}, 4, 25); }
+TEST(HopperTwinTest, SecondWarpgroupBehind) {
+  expect_product<Staggered<TwinDefaults, Stagger::once>>({1024, 512, 320}, 4, 26);
+  expect_product<Staggered<LargeHalved, Stagger::each_tile>>({1280, 768, 320}, 6, 27);
+}
+TEST(HopperTwinTest, TooFewStagesToBeBehind) {
+  expect_product<Staggered<TwinDefaults, Stagger::each_tile>>({1024, 512, 64}, 4, 28);
+}
+TEST(HopperTwinTest, EachWarpgroupFreesOrdered) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 29); }
+
+// As CUTLASS frees stages: the arrivals in other blocks are reported, as what the chip tolerates, and nothing else may
 // be.
-TEST(HopperTwinAsMeasuredTest, Standard) { expect_product<TwinDefaults>({1024, 512, 320}, 4, 17); }
-TEST(HopperTwinAsMeasuredTest, Large) { expect_product<Large>({600, 504, 576}, 4, 18); }
-TEST(HopperTwinAsMeasuredTest, StoredByThreads) { expect_product<StoredByThreads>({511, 509, 200}, 2, 19); }
+TEST(HopperTwinAsMeasuredTest, Standard) { expect_product<Tolerated<TwinDefaults>>({1024, 512, 320}, 4, 17); }
+TEST(HopperTwinAsMeasuredTest, Large) { expect_product<Tolerated<Large>>({600, 504, 576}, 4, 18); }
+TEST(HopperTwinAsMeasuredTest, StoredByThreads) {
+  expect_product<Tolerated<StoredByThreads>>({511, 509, 200}, 2, 19);
+}
 
 }  // namespace
 }  // namespace stagecraft
