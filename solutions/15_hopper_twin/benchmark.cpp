@@ -40,7 +40,10 @@ struct Shape {
   int64_t element_bytes() const { return type == OperandType::e4m3 ? 1 : 2; }
   double operations() const { return 2. * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
   double bytes() const { return static_cast<double>(element_bytes() * (m + n) * k + 2 * m * n); }
-  std::string name() const { return (type == OperandType::e4m3 ? "e4m3 " : "") + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k); }
+  std::string name() const {
+    return (type == OperandType::e4m3 ? "e4m3 " : "") + std::to_string(m) + "x" + std::to_string(n) + "x" +
+           std::to_string(k);
+  }
 };
 
 /// Matrices of one product. Several sets are used in turn, so that none is in the cache from the time before.
@@ -184,7 +187,8 @@ bool measure(const Shape& shape, const Options& options, const GpuState& gpu) {
       return made;
     }();
     static const DeviceBuffer<char> workspace(CublasProduct::kWorkspaceBytes, "cuBLAS's workspace");
-    auto product = std::make_shared<CublasProduct>(cublas, handle, workspace.data(), shape.type, shape.m, shape.n, shape.k);
+    auto product =
+        std::make_shared<CublasProduct>(cublas, handle, workspace.data(), shape.type, shape.m, shape.n, shape.k);
     Prepared prepared{.name = "cublas"};
     for (const auto& set : sets) {
       prepared.launches.push_back(

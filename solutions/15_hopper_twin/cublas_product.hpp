@@ -62,8 +62,8 @@ class CublasLt {
 };
 
 /// C = A * B transposed by cublasLt, all row-major, C of bf16, with f32 sums: to cuBLAS, which thinks in columns, the
-/// matrix C transposed = B * A transposed. Sums of e4m3 are those of the tensor core alone ("fast accumulation"): cuBLAS
-/// can also add them up in f32 now and then, which is slower.
+/// matrix C transposed = B * A transposed. Sums of e4m3 are those of the tensor core alone ("fast accumulation"):
+/// cuBLAS can also add them up in f32 now and then, which is slower.
 class CublasProduct {
  public:
   static constexpr size_t kWorkspaceBytes = size_t{64} << 20;

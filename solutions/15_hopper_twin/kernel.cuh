@@ -14,7 +14,6 @@
 #include "stagecraft/cluster.hpp"
 #include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
-#include "stagecraft/pipeline_state.hpp"
 #include "stagecraft/tile.hpp"
 #include "stagecraft/warp.hpp"
 #include "wgmma.hpp"
@@ -23,20 +22,17 @@ namespace stagecraft {
 
 /// What becomes of the tiles of the last round, where they do not keep all blocks busy.
 enum class LastRound : uint8_t {
-  whole,    ///< they are computed as all others
-  cut,      ///< along K into pieces: the block with the last piece collects the sums of the others
-  halved,   ///< between the two blocks of a cluster
+  whole,   ///< they are computed as all others
+  cut,     ///< along K into pieces: the block with the last piece collects the sums of the others
+  halved,  ///< between the two blocks of a cluster
 };
 
 /// How a stage is freed whose tiles other blocks of the cluster bring.
 enum class Freeing : uint8_t {
-  relayed,    ///< the warpgroups tell a thread of their own block, and that one the other blocks
-  ordered,    ///< each warpgroup tells the other blocks, with the scope of the cluster
-  tolerated,  ///< without it, as CUTLASS does: PTX then promises nothing to the other block
+  stored,     ///< by an asynchronous store, whose bytes the other block awaits as it awaits those of copies
+  ordered,    ///< by an arrival with the scope of the cluster: a fence of some hundred cycles, for each k-tile
+  tolerated,  ///< by an arrival without it, as CUTLASS does: PTX then promises nothing to the other block
 };
-
-/// Whether the second warpgroup works a stage behind the first, so that they do not store at the same time.
-enum class Stagger : uint8_t { none, once, each_tile };
 
 /// What a kernel is compiled for: a type with these members, most simply one that inherits them and replaces some.
 /// (A structure as a template argument would be simpler, but nvcc 13.0 cannot launch kernels that have one.)
@@ -45,15 +41,15 @@ struct TwinDefaults {
   static constexpr int tile_m = 128, tile_n = 256;  ///< of C, computed by a block at a time
   static constexpr int stages = 4;                  ///< in shared memory
   static constexpr int k_group = 1;                 ///< k-tiles in a stage
-  static constexpr int cluster_m = 2;        ///< blocks of a cluster, one below the other: they share a tile of B
-  static constexpr int cluster_n = 1;        ///< side by side: they share a tile of A
-  static constexpr int slabs = 2;            ///< 16 x 64 parts of C for each warp, on their way out
-  static constexpr LastRound last_round = LastRound::whole;  ///< what is done with tiles that leave blocks idle
-  static constexpr Freeing frees = Freeing::relayed;         ///< how other blocks learn that a stage is free
-  static constexpr Stagger stagger = Stagger::none;          ///< whether the second warpgroup works behind the first
+  static constexpr int cluster_m = 2;  ///< blocks of a cluster, one below the other: they share a tile of B
+  static constexpr int cluster_n = 1;  ///< side by side: they share a tile of A
+  static constexpr int slabs = 2;      ///< 16 x 64 parts of C for each warp, on their way out
+  static constexpr LastRound last_round = LastRound::whole;     ///< what is done with tiles that leave blocks idle
+  static constexpr Freeing frees = Freeing::stored;             ///< how other blocks learn that a stage is free
   static constexpr bool by_copy_engine = true;                  ///< C is stored by it; else by the threads
   static constexpr auto a_hint = ptx::CacheHint::evict_normal;  ///< how long L2 keeps tiles of A
-  static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< and of B
+  static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< of B
+  static constexpr auto c_hint = ptx::CacheHint::evict_normal;  ///< and of C
 };
 
 /// Warpgroups that multiply, one below the other in a tile.
@@ -77,11 +73,11 @@ struct Twin {
   using BSlice = Tile<Element, Config::tile_n / Config::cluster_m, kTileK>;
   using Slab = Tile<__nv_bfloat16, 16, 64>;  // of C, that a warp stores at once
   using Payload = StandardTilePayload<ATile, BTile, Config::stages * Config::k_group>;
-  // Where the order is left to the chip, the pipeline is one of a block alone: its waits acquire nothing of others.
-  static constexpr bool kOrders = kBlocks > 1 && Config::frees != Freeing::tolerated;
+  static constexpr bool kStores = kBlocks > 1 && Config::frees == Freeing::stored;
+  static constexpr bool kOrders = kBlocks > 1 && Config::frees == Freeing::ordered;
+  // Only arrivals of threads of other blocks take waits of the cluster's scope.
   using Cluster = std::conditional_t<kOrders, ClusterShape<Config::cluster_m, Config::cluster_n>, OneBlock>;
   using Input = InputTilePipeline<Payload, Config::stages, Config::k_group, Cluster>;
-  static constexpr bool kRelays = kBlocks > 1 && Config::frees == Freeing::relayed;
   using Sums = WarpgroupSums<Element, kRowsPerWarpgroup, Config::tile_n>;
   // Of a tile that the two blocks of a cluster share: each needs only the slices that it brings itself.
   static constexpr bool kHalves = Config::last_round == LastRound::halved;
@@ -97,7 +93,7 @@ struct Twin {
     typename Payload::Storage tiles;
     Slab slabs[kWarps][Config::slabs];
     typename Input::BarrierArray barriers;
-    uint64_t read[Config::stages];  // barriers: this block's warpgroups have read the stage
+    uint32_t freed[kStores ? Config::stages : 1][kTwinConsumers][kBlocks];  // where the other blocks store
   };
   static_assert(Config::tile_n % 64 == 0, "Twin: tile_n must be a multiple of 64, the columns of a slab");
   static_assert(kParts % Config::slabs == 0,
@@ -154,6 +150,8 @@ struct TwinPlace {
       column = block_rank() / Config::cluster_m;
     }
   }
+  /// The rank of the calling block.
+  __device__ int rank() const { return row + column * Config::cluster_m; }
   /// The rank of neighbour `i`: first those of the same column, then the others of the same row.
   __device__ int neighbour(int i) const {
     if (i < Config::cluster_m) return i + column * Config::cluster_m;
@@ -370,6 +368,32 @@ __device__ __forceinline__ void collect(const TwinProblem<Config>& problem, type
   }
 }
 
+/// Tells a block of the cluster that the calling thread's warpgroup has read a stage. Called by one thread.
+/// @param stage      of the calling block: the other one's of the same number is meant.
+/// @param block      the rank of the block that waits for this, or the own one.
+/// @param warpgroup  of the caller, among those that multiply.
+template <typename Config, typename Stage>
+__device__ __forceinline__ void free_stage(typename Twin<Config>::Shared& shared, const Stage& stage, int own_rank,
+                                           int block, int warpgroup) {
+  using T = Twin<Config>;
+  if constexpr (T::kOrders) {
+    arrive_at_block(stage.mbar(), block);
+  } else if constexpr (T::kStores) {
+    if (block == own_rank) {
+      arrive(stage.mbar());
+    } else {
+      // What a thread did before it starts an asynchronous store comes before what is done after a wait for its bytes.
+      uint32_t* to = &shared.freed[stage.stage()][warpgroup][own_rank];
+      cuda::ptx::st_async(static_cast<uint32_t*>(__cluster_map_shared_rank(to, block)), 0u,
+                          barrier_in_block(stage.mbar(), block));
+    }
+  } else if constexpr (T::kBlocks > 1) {
+    ptx::arrive_in_cluster(stage.mbar(), block);
+  } else {
+    arrive(stage.mbar());
+  }
+}
+
 /// A warp's part of a tile of C on its way from the registers to memory. All methods are called by the whole warp.
 template <typename Config>
 class LeavingTile {
@@ -439,9 +463,7 @@ class LeavingTile {
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the copy engine sees what this thread wrote
       __syncwarp();
       if (elected_) {
-        const int32_t at[2] = {column_ + column, row_ + band * 64};
-        cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &problem_.c_map.map, at,
-                                        slab.storage);
+        ptx::store_box(&problem_.c_map.map, column_ + column, row_ + band * 64, slab.storage, Config::c_hint);
         cuda::ptx::cp_async_bulk_commit_group();
       }
     } else {
@@ -475,12 +497,9 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
     ptx::prefetch_tensor_map(&problem.a.map);
     ptx::prefetch_tensor_map(&problem.b.map);
     Input::init_barriers(shared.barriers,
-                         /*producer_arrive_count=*/1,  // the loading lane, which announces the bytes
-                         /*consumer_arrive_count=*/(T::kRelays ? 1 : kTwinConsumers) *
-                             Place::kNeighbours);  // for each block that the copies go to: its relay, or its warpgroups
-    if constexpr (T::kRelays) {
-      for (uint64_t& read : shared.read) init_barrier(&read, kTwinConsumers);
-    }
+                         /*producer_arrive_count=*/1,     // the loading lane, which announces the bytes
+                         T::kStores ? kTwinConsumers + 1  // the own warpgroups, and the loading lane's announcement
+                                    : kTwinConsumers * Place::kNeighbours);  // those of all blocks that copies go to
     fence_barrier_init();
   }
   cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin where this one leaves room
@@ -499,6 +518,10 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
           const int2 corner = tile.corner();
           for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
             auto stage = input.producer().acquire();
+            if constexpr (T::kStores) {  // what will free it again, besides the own warpgroups
+              constexpr uint32_t kBytes = sizeof(uint32_t) * kTwinConsumers * (Place::kNeighbours - 1);
+              expect_bytes(input.consumer_mbar(stage.stage()), tile.is_half() ? 0 : kBytes);
+            }
             if (tile.is_half()) {
               stage.expect_bytes(Config::k_group * (T::ASlice::bytes + T::BSlice::bytes));
             } else {
@@ -520,18 +543,6 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();  // no block leaves while another may still arrive here
-      } else if (T::kRelays && warp_index() == 1 && lane_index() < Place::kNeighbours) {
-        // Each lane tells one block. What the warpgroups' arrivals release, it acquires and releases to the cluster:
-        // that takes a fence of some hundred cycles, for which no warpgroup has to wait here.
-        const int freed_block = place.neighbour(lane_index());
-        PipelineState<Config::stages> stage;
-        for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
-          for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
-            wait(&shared.read[stage.index()], stage.phase());
-            arrive_at_block(input.consumer_mbar(stage.index()), freed_block);
-            stage.step();
-          }
-        }
       }
       break;
 
@@ -539,19 +550,16 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
       ptx::take_registers<T::kMultiplyRegisters>();
       const int warp = warp_index() - 4;  // of those that multiply
       const int first_row = warp / 4 * T::kRowsPerWarpgroup;
-      // One lane of a warpgroup tells who waits for that: the relay, or each block whose copies come here too.
-      const bool frees = warp % 4 == 0 && lane_index() < (T::kRelays ? 1 : Place::kNeighbours);
+      // One lane of a warpgroup for each block whose copies come here too: it tells that block of every stage read.
+      // (What half a tile takes comes from the own block alone.)
+      const bool frees = warp % 4 == 0 && lane_index() < Place::kNeighbours;
       const int freed_block = place.neighbour(lane_index());
       LeavingTile<Config> leaving{problem, shared.slabs[warp]};
-      bool is_first = true;
 
       // Multiplies a tile, or half of one, with what the tile before and the tile after have to do meanwhile.
-      const auto multiply = [&](auto& sums, const TwinTile<Config>& tile, auto b_of) __attribute__((always_inline)) {
+      const auto multiply = [&](auto& sums, const TwinTile<Config>& tile, auto b_of, auto is_half)
+          __attribute__((always_inline)) {
         const int first_row = warp / 4 * std::remove_reference_t<decltype(sums)>::rows;
-        const bool staggers = Config::stagger == Stagger::each_tile ? tile.num_k_groups() >= Config::stages
-                                                                     : Config::stagger == Stagger::once && is_first;
-        is_first = false;
-        if (staggers && warp >= 4) ptx::sync_named_barrier(1, kTwinConsumers * kWarpgroupSize);
         int2 corner;
         for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
           auto stage = input.consumer().acquire();
@@ -562,18 +570,11 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
           if (turn == 0) corner = tile.corner();
           if constexpr (T::kOverlaps) leaving.store_part(turn);
           ptx::wgmma_wait_group<0>();
-          if (frees) {
-            if constexpr (T::kRelays) {
-              arrive(&shared.read[stage.stage()]);
-            } else if constexpr (T::kOrders) {
-              arrive_at_block(stage.mbar(), freed_block);
-            } else if constexpr (T::kBlocks > 1) {
-              ptx::arrive_in_cluster(stage.mbar(), freed_block);
-            } else {
-              arrive(stage.mbar());
-            }
+          if constexpr (decltype(is_half)::value) {
+            if (frees && (!T::kStores || freed_block == place.rank())) arrive(stage.mbar());
+          } else {
+            if (frees) free_stage<Config>(shared, stage, place.rank(), freed_block, warp / 4);
           }
-          if (turn == 0 && staggers && warp < 4) ptx::arrive_named_barrier(1, kTwinConsumers * kWarpgroupSize);
         }  // steps: stage empty when both warpgroups of all neighbours have arrived
         if constexpr (T::kOverlaps) leaving.store_rest(tile.num_k_groups());
         sums.wait();
@@ -583,7 +584,9 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
       TwinTile tile{problem, place};
       for (; tile.exists() && !tile.is_half(); tile.next()) {
         typename T::Sums sums;
-        const int2 at = multiply(sums, tile, [](const auto& tiles) -> const typename T::BTile& { return tiles.b; });
+        const int2 at = multiply(
+            sums, tile, [](const auto& tiles) -> const typename T::BTile& { return tiles.b; },
+            /*is_half=*/std::false_type{});
         if constexpr (Config::last_round == LastRound::cut) {
           if (!tile.is_last_piece()) {
             deliver(problem, sums, blockIdx.x * T::kWarps + warp, lane_index());
@@ -599,9 +602,12 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
       if constexpr (T::kHalves) {
         for (; tile.exists(); tile.next()) {
           typename T::HalfSums sums;
-          const int2 at = multiply(sums, tile, [](const auto& tiles) -> const typename T::BSlice& {
-            return reinterpret_cast<const typename T::BSlice&>(tiles.b);
-          });
+          const int2 at = multiply(
+              sums, tile,
+              [](const auto& tiles) -> const typename T::BSlice& {
+                return reinterpret_cast<const typename T::BSlice&>(tiles.b);
+              },
+              /*is_half=*/std::true_type{});
           leaving.take(sums, at.x, at.y);
           if constexpr (!T::kOverlaps) leaving.store_rest(0);
         }

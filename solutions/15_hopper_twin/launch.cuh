@@ -19,6 +19,7 @@ namespace stagecraft {
 struct TwinLaunchOptions {
   int band = 8;                   ///< rows of clusters that are gone through together
   int blocks = 0;                 ///< at most; 0: as many as the device has room for at once
+  L2Promotion promotion = L2Promotion::bytes_128;  ///< how much a copy of A or B fetches into L2 at a time
   bool dependent_launch = false;  ///< may start while the kernel before it in the stream ends, whose results it awaits
 };
 
@@ -31,10 +32,10 @@ class TwinLaunch {
   /// Describes the matrices to the copy engine.
   /// @param a, b, c  16-byte aligned; k a multiple of 8, and n too, unless the threads store C.
   /// @throws TensorMapError for addresses and sizes that the copy engine cannot take.
-  TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m, int64_t n, int64_t k,
-             const TwinLaunchOptions& options = {})
-      : problem_{.a = make_tile_map<typename T::ASlice>(a, m, k),
-                 .b = make_tile_map<typename T::BSlice>(b, n, k),
+  TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m,
+             int64_t n, int64_t k, const TwinLaunchOptions& options = {})
+      : problem_{.a = make_tile_map<typename T::ASlice>(a, m, k, 0, OutOfBounds::zero, options.promotion),
+                 .b = make_tile_map<typename T::BSlice>(b, n, k, 0, OutOfBounds::zero, options.promotion),
                  .c_map =
                      Config::by_copy_engine ? make_tile_map<typename T::Slab>(c, m, n) : TileMap<typename T::Slab>{},
                  .c = c,

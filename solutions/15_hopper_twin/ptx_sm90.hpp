@@ -59,8 +59,8 @@ struct Wgmma;
           ".reg .pred accumulate;\n\t"                                                                         \
           "setp.ne.b32 accumulate, " ACCUMULATE                                                                \
           ", 0;\n\t"                                                                                           \
-          "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" STAGECRAFT_REGISTERS_##COUNT "}, " A ", " B        \
-          ", accumulate, 1, 1" TRANSPOSED                                                                      \
+          "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" STAGECRAFT_REGISTERS_##COUNT                       \
+          "}, " A ", " B ", accumulate, 1, 1" TRANSPOSED                                                       \
           ";\n\t"                                                                                              \
           "}"                                                                                                  \
           : STAGECRAFT_SUMS_##COUNT(0)                                                                         \
@@ -75,10 +75,10 @@ struct Wgmma;
                    : "memory");                                                                                \
     }                                                                                                          \
   };
-#define STAGECRAFT_WGMMA_OF(ELEMENT, TYPES, TRANSPOSED)                                  \
-  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 64, 32, "%32", "%33", "%34")              \
-  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 128, 64, "%64", "%65", "%66")             \
-  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 192, 96, "%96", "%97", "%98")             \
+#define STAGECRAFT_WGMMA_OF(ELEMENT, TYPES, TRANSPOSED)                      \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 64, 32, "%32", "%33", "%34")  \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 128, 64, "%64", "%65", "%66") \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 192, 96, "%96", "%97", "%98") \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 256, 128, "%128", "%129", "%130")
 STAGECRAFT_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
 STAGECRAFT_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")  // K-major only
@@ -130,21 +130,6 @@ __device__ __forceinline__ void take_registers() {
   static_assert(Count >= 24 && Count <= 256 && Count % 8 == 0,
                 "take_registers: Count must be a multiple of 8 from 24 to 256");
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(Count));
-}
-
-/// Waits at one of the block's named barriers until `threads` have come, those counted that only `arrive_named_barrier`.
-///
-/// Called by whole warps. Source: PTX ISA, "barrier.cta.sync".
-/// @param number   1 to 15; 0 is that of `__syncthreads()`.
-/// @param threads  that come in all, a multiple of 32.
-__device__ __forceinline__ void sync_named_barrier(uint32_t number, uint32_t threads) {
-  asm volatile("barrier.cta.sync.aligned %0, %1;" : : "r"(number), "r"(threads) : "memory");
-}
-
-/// Counts the calling threads at a named barrier, without waiting. Called by whole warps; parameters as above.
-/// Source: PTX ISA, "barrier.cta.arrive".
-__device__ __forceinline__ void arrive_named_barrier(uint32_t number, uint32_t threads) {
-  asm volatile("barrier.cta.arrive.aligned %0, %1;" : : "r"(number), "r"(threads) : "memory");
 }
 
 /// Stores four matrices of 8 x 8 elements of 16 bits, whose row lane / 4 a thread holds in columns 2 (lane % 4) and the
@@ -212,6 +197,17 @@ __device__ __forceinline__ void copy_box(void* to, const void* map, int32_t colu
       : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(map), "r"(column), "r"(row),
         "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))), "l"(static_cast<uint64_t>(hint))
       : "memory");
+}
+
+/// Asks for a box to be written to a matrix; `cp.async.bulk.commit_group` makes a group of it. Called by one thread.
+/// Source: PTX ISA, "cp.async.bulk.tensor" (`.bulk_group`, `.L2::cache_hint`).
+__device__ __forceinline__ void store_box(const void* map, int32_t column, int32_t row, const void* from,
+                                          CacheHint hint) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;"
+               :
+               : "l"(map), "r"(column), "r"(row), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))),
+                 "l"(static_cast<uint64_t>(hint))
+               : "memory");
 }
 
 }  // namespace stagecraft::ptx

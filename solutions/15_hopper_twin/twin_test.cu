@@ -68,12 +68,7 @@ struct Halved : TwinDefaults {
   static constexpr LastRound last_round = LastRound::halved;
 };
 
-template <typename Config, Stagger Way>
-struct Staggered : Config {
-  static constexpr Stagger stagger = Way;
-};
-
-/// The same, but each warpgroup frees stages in the other blocks.
+/// The same, but freeing stages by arrivals with the scope of the cluster.
 template <typename Config>
 struct Ordered : Config {
   static constexpr Freeing frees = Freeing::ordered;
@@ -117,9 +112,7 @@ TEST(HopperTwinTest, OneElement) { expect_product<TwinDefaults>({1, 8, 8}, 2, 4)
 TEST(HopperTwinTest, ThreeStages) { expect_product<ThreeStages>({512, 512, 320}, 2, 5); }
 TEST(HopperTwinTest, ClustersAlongN) { expect_product<AlongN>({300, 1024, 320}, 4, 6); }
 TEST(HopperTwinTest, ClustersOfFour) { expect_product<OfFour>({512, 1024, 320}, 4, 7); }
-TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) {
-  expect_product<StoredByThreads>({511, 509, 200}, 2, 8);
-}
+TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) { expect_product<StoredByThreads>({511, 509, 200}, 2, 8); }
 TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<GroupsOfTwo>({128, 512, 832}, 4, 9); }
 TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<TwoBands>({600, 512, 320}, 4, 10); }
 TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<TwinDefaults>({1024, 512, 128}, 2, 11); }
@@ -135,22 +128,13 @@ TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongN) { expect_product<Halved>({600, 
 TEST(HopperTwinTest, OneTileHalved) { expect_product<Halved>({70, 200, 64}, 4, 23); }
 TEST(HopperTwinTest, TileHalvedAlongM) { expect_product<LargeHalved>({1280, 768, 320}, 6, 24, 2); }
 TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongM) { expect_product<LargeHalved>({600, 504, 320}, 4, 25); }
-TEST(HopperTwinTest, SecondWarpgroupBehind) {
-  expect_product<Staggered<TwinDefaults, Stagger::once>>({1024, 512, 320}, 4, 26);
-  expect_product<Staggered<LargeHalved, Stagger::each_tile>>({1280, 768, 320}, 6, 27);
-}
-TEST(HopperTwinTest, TooFewStagesToBeBehind) {
-  expect_product<Staggered<TwinDefaults, Stagger::each_tile>>({1024, 512, 64}, 4, 28);
-}
-TEST(HopperTwinTest, EachWarpgroupFreesOrdered) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 29); }
+TEST(HopperTwinTest, StagesFreedByArrivals) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 29); }
 
 // As CUTLASS frees stages: the arrivals in other blocks are reported, as what the chip tolerates, and nothing else may
 // be.
 TEST(HopperTwinAsMeasuredTest, Standard) { expect_product<Tolerated<TwinDefaults>>({1024, 512, 320}, 4, 17); }
 TEST(HopperTwinAsMeasuredTest, Large) { expect_product<Tolerated<Large>>({600, 504, 576}, 4, 18); }
-TEST(HopperTwinAsMeasuredTest, StoredByThreads) {
-  expect_product<Tolerated<StoredByThreads>>({511, 509, 200}, 2, 19);
-}
+TEST(HopperTwinAsMeasuredTest, StoredByThreads) { expect_product<Tolerated<StoredByThreads>>({511, 509, 200}, 2, 19); }
 
 }  // namespace
 }  // namespace stagecraft
