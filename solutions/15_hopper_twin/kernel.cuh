@@ -43,19 +43,16 @@ struct TwinDefaults {
   static constexpr int k_group = 1;                 ///< k-tiles in a stage
   static constexpr int cluster_m = 2;  ///< blocks of a cluster, one below the other: they share a tile of B
   static constexpr int cluster_n = 1;  ///< side by side: they share a tile of A
+  static constexpr int consumers = 2;  ///< warpgroups that multiply, one below the other in a tile
   static constexpr int slabs = 2;      ///< 16 x 64 parts of C for each warp, on their way out
-  static constexpr LastRound last_round = LastRound::whole;     ///< what is done with tiles that leave blocks idle
-  static constexpr Freeing frees = Freeing::stored;             ///< how other blocks learn that a stage is free
-  static constexpr bool by_copy_engine = true;                  ///< C is stored by it; else by the threads
+  static constexpr LastRound last_round = LastRound::whole;  ///< what is done with tiles that leave blocks idle
+  static constexpr Freeing frees = Freeing::stored;          ///< how other blocks learn that a stage is free
+  static constexpr bool by_copy_engine = true;               ///< C is stored by it; else by the threads
+  static constexpr bool overlaps = true;  ///< a tile is stored while the next is multiplied, if the registers suffice
   static constexpr auto a_hint = ptx::CacheHint::evict_normal;  ///< how long L2 keeps tiles of A
   static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< of B
   static constexpr auto c_hint = ptx::CacheHint::evict_normal;  ///< and of C
 };
-
-/// Warpgroups that multiply, one below the other in a tile.
-inline constexpr int kTwinConsumers = 2;
-/// One warpgroup more, of which one warp loads.
-inline constexpr int kTwinThreads = (1 + kTwinConsumers) * kWarpgroupSize;
 
 /// The types that follow from a configuration.
 template <typename Config>
@@ -63,8 +60,10 @@ struct Twin {
   using Element = typename Config::Element;
   static constexpr int kTileK = 1024 / element_bits<Element>;  // 128 bytes, as wide as the swizzle
   static constexpr int kBlocks = Config::cluster_m * Config::cluster_n;
-  static constexpr int kRowsPerWarpgroup = Config::tile_m / kTwinConsumers;
-  static constexpr int kWarps = kTwinConsumers * 4;  // that multiply and store
+  static constexpr int kConsumers = Config::consumers;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroupSize;  // of one warpgroup more, one warp loads
+  static constexpr int kRowsPerWarpgroup = Config::tile_m / kConsumers;
+  static constexpr int kWarps = kConsumers * 4;  // that multiply and store
 
   using ATile = Tile<Element, Config::tile_m, kTileK>;
   using BTile = Tile<Element, Config::tile_n, kTileK>;
@@ -87,13 +86,13 @@ struct Twin {
   static constexpr int kBands = Sums::rows / 64;              // of 64 rows, each one wgmma's
   static constexpr int kParts = kBands * Sums::columns / 64;  // slabs of a warp in a tile
   // A rounded tile takes half the registers of its sums, so that it can leave while the next is multiplied.
-  static constexpr bool kOverlaps = Sums::rows * Sums::columns <= 64 * 256;
+  static constexpr bool kOverlaps = Config::overlaps && Sums::rows * Sums::columns <= 64 * 256;
 
   struct Shared {
     typename Payload::Storage tiles;
     Slab slabs[kWarps][Config::slabs];
     typename Input::BarrierArray barriers;
-    uint32_t freed[kStores ? Config::stages : 1][kTwinConsumers][kBlocks];  // where the other blocks store
+    uint32_t freed[kStores ? Config::stages : 1][kConsumers][kBlocks];  // where the other blocks store
   };
   static_assert(Config::tile_n % 64 == 0, "Twin: tile_n must be a multiple of 64, the columns of a slab");
   static_assert(kParts % Config::slabs == 0,
@@ -101,6 +100,9 @@ struct Twin {
   static_assert(Config::last_round != LastRound::cut || Sums::rows * Sums::columns <= 64 * 256,
                 "Twin: a tile that is cut may have at most 128 sums for each thread, or there are no registers to "
                 "collect others");
+  static_assert(Config::cluster_m + Config::cluster_n <= 5,
+                "Twin: a block may share tiles with three others, one for each warp of a warpgroup that tells them");
+  static_assert(kConsumers == 1 || kConsumers == 2, "Twin: there are registers for one or two consumers");
   static_assert(!kHalves || kBlocks == 2, "Twin: tiles are halved by the two blocks of a cluster, so it must have two");
   static_assert(sizeof(Shared) <= kSharedBytesPerBlock, "Twin: the stages and slabs do not fit in shared memory");
 
@@ -368,31 +370,52 @@ __device__ __forceinline__ void collect(const TwinProblem<Config>& problem, type
   }
 }
 
-/// Tells a block of the cluster that the calling thread's warpgroup has read a stage. Called by one thread.
-/// @param stage      of the calling block: the other one's of the same number is meant.
-/// @param block      the rank of the block that waits for this, or the own one.
-/// @param warpgroup  of the caller, among those that multiply.
-template <typename Config, typename Stage>
-__device__ __forceinline__ void free_stage(typename Twin<Config>::Shared& shared, const Stage& stage, int own_rank,
-                                           int block, int warpgroup) {
+/// What tells one block of the cluster that a warpgroup has read a stage. Made and called by one thread.
+template <typename Config>
+class StageFreeing {
   using T = Twin<Config>;
-  if constexpr (T::kOrders) {
-    arrive_at_block(stage.mbar(), block);
-  } else if constexpr (T::kStores) {
-    if (block == own_rank) {
-      arrive(stage.mbar());
-    } else {
-      // What a thread did before it starts an asynchronous store comes before what is done after a wait for its bytes.
-      uint32_t* to = &shared.freed[stage.stage()][warpgroup][own_rank];
-      cuda::ptx::st_async(static_cast<uint32_t*>(__cluster_map_shared_rank(to, block)), 0u,
-                          barrier_in_block(stage.mbar(), block));
+
+ public:
+  /// @param own_rank   of the calling block.
+  /// @param block      the rank of the block that waits for this, or the own one.
+  /// @param warpgroup  of the caller, among those that multiply.
+  __device__ __forceinline__ StageFreeing(typename T::Shared& shared, int own_rank, int block, int warpgroup)
+      : block_(block), is_own_(block == own_rank) {
+    if constexpr (T::kStores) {
+      barriers_ = ptx::address_in_block(typename T::Input::Pipeline{shared.barriers}.consumer_mbar(0), block);
+      slots_ = ptx::address_in_block(&shared.freed[0][warpgroup][own_rank], block);
     }
-  } else if constexpr (T::kBlocks > 1) {
-    ptx::arrive_in_cluster(stage.mbar(), block);
-  } else {
-    arrive(stage.mbar());
   }
-}
+
+  /// Called when the warpgroup has read a stage of the own block: the other one's of the same number is meant too.
+  /// @param stays_here  whether only the own block waits, for what its halves of tiles took.
+  template <bool StaysHere, typename Stage>
+  __device__ __forceinline__ void free(const Stage& stage) const {
+    if constexpr (StaysHere) {
+      if (!T::kStores || is_own_) arrive(stage.mbar());
+    } else if constexpr (T::kOrders) {
+      arrive_at_block(stage.mbar(), block_);
+    } else if constexpr (T::kStores) {
+      if (is_own_) {
+        arrive(stage.mbar());
+      } else {
+        // What a thread did before it starts an asynchronous store comes before what is done after a wait for its
+        // bytes.
+        ptx::store_async(slots_ + stage.stage() * sizeof(T::Shared::freed[0]), 0,
+                         barriers_ + stage.stage() * sizeof(uint64_t));
+      }
+    } else if constexpr (T::kBlocks > 1) {
+      ptx::arrive_in_cluster(stage.mbar(), block_);
+    } else {
+      arrive(stage.mbar());
+    }
+  }
+
+ private:
+  int block_;
+  bool is_own_;
+  uint32_t barriers_ = 0, slots_ = 0;  // those of stage 0 in that block
+};
 
 /// A warp's part of a tile of C on its way from the registers to memory. All methods are called by the whole warp.
 template <typename Config>
@@ -483,7 +506,8 @@ class LeavingTile {
 
 //! [kernel]
 template <typename Config>
-__global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_constant__ TwinProblem<Config> problem) {
+__global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
+    hopper_twin(const __grid_constant__ TwinProblem<Config> problem) {
   using T = Twin<Config>;
   using Input = typename T::Input;
   using Place = TwinPlace<Config>;
@@ -497,9 +521,9 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
     ptx::prefetch_tensor_map(&problem.a.map);
     ptx::prefetch_tensor_map(&problem.b.map);
     Input::init_barriers(shared.barriers,
-                         /*producer_arrive_count=*/1,     // the loading lane, which announces the bytes
-                         T::kStores ? kTwinConsumers + 1  // the own warpgroups, and the loading lane's announcement
-                                    : kTwinConsumers * Place::kNeighbours);  // those of all blocks that copies go to
+                         /*producer_arrive_count=*/1,    // the loading lane, which announces the bytes
+                         T::kStores ? T::kConsumers + 1  // the own warpgroups, and the loading lane's announcement
+                                    : T::kConsumers * Place::kNeighbours);  // those of all blocks that copies go to
     fence_barrier_init();
   }
   cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin where this one leaves room
@@ -511,17 +535,13 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
 
   switch (role) {
     case twin::Role::load:
-      ptx::release_registers<T::kLoadRegisters>();
+      if constexpr (T::kConsumers > 1) ptx::release_registers<T::kLoadRegisters>();
       if (warp_index() == 0 && elect_one()) {
         cudaGridDependencySynchronize();  // the kernel before may have written A and B, and may still read C
         for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
           const int2 corner = tile.corner();
           for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
             auto stage = input.producer().acquire();
-            if constexpr (T::kStores) {  // what will free it again, besides the own warpgroups
-              constexpr uint32_t kBytes = sizeof(uint32_t) * kTwinConsumers * (Place::kNeighbours - 1);
-              expect_bytes(input.consumer_mbar(stage.stage()), tile.is_half() ? 0 : kBytes);
-            }
             if (tile.is_half()) {
               stage.expect_bytes(Config::k_group * (T::ASlice::bytes + T::BSlice::bytes));
             } else {
@@ -540,6 +560,10 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
               twin::load_slice<Config::cluster_m>(stage.tile(i).b, problem.b, corner.y, k, stage.barrier(), place.row,
                                                   place.same_column(), Config::b_hint);
             }
+            if constexpr (T::kStores) {  // what will free it again, besides the own warpgroups
+              constexpr uint32_t kBytes = sizeof(uint32_t) * T::kConsumers * (Place::kNeighbours - 1);
+              expect_bytes(input.consumer_mbar(stage.stage()), tile.is_half() ? 0 : kBytes);
+            }
           }  // steps: stage full when the bytes have arrived
         }
         input.producer().drain();  // no block leaves while another may still arrive here
@@ -547,13 +571,13 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
       break;
 
     case twin::Role::multiply: {
-      ptx::take_registers<T::kMultiplyRegisters>();
+      if constexpr (T::kConsumers > 1) ptx::take_registers<T::kMultiplyRegisters>();
       const int warp = warp_index() - 4;  // of those that multiply
       const int first_row = warp / 4 * T::kRowsPerWarpgroup;
-      // One lane of a warpgroup for each block whose copies come here too: it tells that block of every stage read.
+      // One warp of a warpgroup for each block whose copies come here too: it tells that block of every stage read.
       // (What half a tile takes comes from the own block alone.)
-      const bool frees = warp % 4 == 0 && lane_index() < Place::kNeighbours;
-      const int freed_block = place.neighbour(lane_index());
+      const bool frees = lane_index() == 0 && warp % 4 < Place::kNeighbours;
+      const StageFreeing<Config> freeing{shared, place.rank(), place.neighbour(frees ? warp % 4 : 0), warp / 4};
       LeavingTile<Config> leaving{problem, shared.slabs[warp]};
 
       // Multiplies a tile, or half of one, with what the tile before and the tile after have to do meanwhile.
@@ -570,11 +594,7 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
           if (turn == 0) corner = tile.corner();
           if constexpr (T::kOverlaps) leaving.store_part(turn);
           ptx::wgmma_wait_group<0>();
-          if constexpr (decltype(is_half)::value) {
-            if (frees && (!T::kStores || freed_block == place.rank())) arrive(stage.mbar());
-          } else {
-            if (frees) free_stage<Config>(shared, stage, place.rank(), freed_block, warp / 4);
-          }
+          if (frees) freeing.template free<decltype(is_half)::value>(stage);
         }  // steps: stage empty when both warpgroups of all neighbours have arrived
         if constexpr (T::kOverlaps) leaving.store_rest(tile.num_k_groups());
         sums.wait();

@@ -17,8 +17,9 @@ namespace stagecraft {
 
 /// What may be chosen at each launch.
 struct TwinLaunchOptions {
-  int band = 8;                   ///< rows of clusters that are gone through together
-  int blocks = 0;                 ///< at most; 0: as many as the device has room for at once
+  int band = 8;            ///< rows of clusters that are gone through together
+  bool persistent = true;  ///< as many blocks as the device has room for at once; else one for each tile
+  int blocks = 0;          ///< at most; 0: as many as the device has room for at once
   L2Promotion promotion = L2Promotion::bytes_128;  ///< how much a copy of A or B fetches into L2 at a time
   bool dependent_launch = false;  ///< may start while the kernel before it in the stream ends, whose results it awaits
 };
@@ -58,6 +59,7 @@ class TwinLaunch {
                    "ask how many clusters the device has room for");
     if (options.blocks > 0) clusters = std::min(clusters, options.blocks / T::kBlocks);
     const int tiles = problem_.cluster_rows() * problem_.cluster_columns();
+    if (!options.persistent) clusters = tiles;
     problem_.whole_tiles = tiles;
     const int last_round = tiles % clusters;
     if constexpr (T::kHalves) {
@@ -118,7 +120,7 @@ class TwinLaunch {
     attributes_[1].val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(blocks);
-    config.blockDim = dim3(kTwinThreads);
+    config.blockDim = dim3(T::kThreads);
     config.dynamicSmemBytes = sizeof(typename T::Shared);
     config.attrs = attributes_;
     config.numAttrs = dependent_launch_ ? 2 : 1;

@@ -166,6 +166,27 @@ __device__ __forceinline__ void arrive_in_cluster(uint64_t* barrier, uint32_t ra
       : "memory");
 }
 
+/// The address, in the window of the cluster's shared memory, of what another block, or the own one, has at the same
+/// place as this one. Any thread. Source: PTX ISA, "mapa".
+__device__ __forceinline__ uint32_t address_in_block(const void* here, uint32_t rank) {
+  uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(there)
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(here))), "r"(rank));
+  return there;
+}
+
+/// Writes a word to shared memory of another block, asynchronously: its four bytes count at a barrier of that block.
+/// `cuda::ptx::st_async` takes generic addresses, and computes these anew for each store. Called by one thread.
+/// @param to, barrier  by `address_in_block`.
+/// Source: PTX ISA, "st.async".
+__device__ __forceinline__ void store_async(uint32_t to, uint32_t value, uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+               :
+               : "r"(to), "r"(value), "r"(barrier)
+               : "memory");
+}
+
 /// How long L2 keeps what a copy brings, as the word that `.L2::cache_hint` takes.
 /// Source: CUTLASS, cute/arch/copy_sm90_desc.hpp (TMA::CacheHintSm90).
 enum class CacheHint : uint64_t {

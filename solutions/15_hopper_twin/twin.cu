@@ -8,7 +8,11 @@
 
 namespace stagecraft {
 
-struct TwinLarge : TwinDefaults {
+struct TwinHalved : TwinDefaults {
+  static constexpr LastRound last_round = LastRound::halved;
+};
+
+struct TwinLarge : TwinHalved {
   static constexpr int tile_m = 256;
   static constexpr int tile_n = 192;
   static constexpr int stages = 3;
@@ -23,6 +27,14 @@ struct TwinThin : TwinDefaults {
   static constexpr int k_group = 2;
   static constexpr int cluster_m = 1;
   static constexpr int cluster_n = 2;
+  static constexpr LastRound last_round = LastRound::cut;
+};
+
+struct TwinFlat : TwinDefaults {
+  static constexpr int tile_n = 64;
+  static constexpr int k_group = 2;
+  static constexpr int slabs = 1;
+  static constexpr int cluster_m = 1;
   static constexpr LastRound last_round = LastRound::cut;
   static constexpr auto a_hint = ptx::CacheHint::evict_last;   // all blocks read it
   static constexpr auto b_hint = ptx::CacheHint::evict_first;  // read once
@@ -56,31 +68,47 @@ Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
 
 }  // namespace
 
-TwinKind choose_twin(int64_t m, int64_t n, int64_t, int multiprocessors) {
+TwinKind choose_twin(int64_t m, int64_t n, int64_t k, int multiprocessors) {
   if (n % 8 != 0) return TwinKind::by_threads;
-  const int64_t clusters = multiprocessors / 2;  // of two blocks, as all configurations have them
-  const auto tiles = [m, n](int64_t cluster_m, int64_t cluster_n) {
-    return ((m + cluster_m - 1) / cluster_m) * ((n + cluster_n - 1) / cluster_n);
+  if (m <= 128) return TwinKind::flat;
+  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t clusters = multiprocessors / 2;                                    // of two blocks
+  if (ceil_div(m, 128) * ceil_div(n, 2 * 128) <= clusters) return TwinKind::thin;  // larger tiles would leave half idle
+
+  // Half rounds that it takes: tiles of the last one are halved if they fit.
+  const auto half_rounds = [&](int64_t tiles, bool halves) {
+    const int64_t rest = tiles % (2 * clusters);
+    return tiles / (2 * clusters) * 2 + (rest == 0 ? 0 : halves && rest <= clusters ? 1 : 2);
   };
-  const auto cost = [&](int64_t cluster_m, int64_t cluster_n) {
-    const int64_t rounds = (tiles(cluster_m, cluster_n) + clusters - 1) / clusters;
-    return rounds * cluster_m * cluster_n;
-  };
-  if (tiles(128, 2 * 128) <= clusters) return TwinKind::thin;  // larger tiles would leave half of the chip idle
-  return cost(256, 2 * 192) <= cost(2 * 128, 256) ? TwinKind::large : TwinKind::standard;
+  const int64_t standard_tiles = 2 * ceil_div(m, 2 * 128) * ceil_div(n, 256);
+  const int64_t whole = half_rounds(standard_tiles, false), halved = half_rounds(standard_tiles, true);
+  const int64_t large = half_rounds(ceil_div(m, 256) * ceil_div(n, 192), true);
+  const double k_tiles = static_cast<double>(k) / 64;
+  if (static_cast<double>(large * 256 * 192) * (k_tiles + 1.5) * 0.98 <
+      static_cast<double>(halved * 128 * 256) * k_tiles) {
+    return TwinKind::large;
+  }
+  return halved < whole ? TwinKind::halved : TwinKind::standard;
 }
 
 Launch prepare_twin(TwinKind kind, const MatrixProduct& product) {
   // The start of a kernel overlaps with the end of the one before. That is worth it where both are a large part.
   const double operations = 2. * static_cast<double>(product.m) * static_cast<double>(product.n) * product.k;
-  const bool dependent = operations < 1e11;
+  TwinLaunchOptions options{.dependent_launch = operations < 1e11};
   switch (kind) {
-    case TwinKind::large: return prepare<TwinLarge>(product, {.band = 8, .dependent_launch = dependent});
-    case TwinKind::thin: return prepare<TwinThin>(product, {.band = 8, .dependent_launch = dependent});
-    case TwinKind::by_threads: return prepare<TwinByThreads>(product, {.band = 8, .dependent_launch = dependent});
+    case TwinKind::halved: return prepare<TwinHalved>(product, options);
+    case TwinKind::large: {
+      // Bands of equal height, of about 11 clusters.
+      const int rows = static_cast<int>((product.m + 255) / 256), bands = std::max(1, (2 * rows + 11) / 22);
+      options.band = (rows + bands - 1) / bands;
+      return prepare<TwinLarge>(product, options);
+    }
+    case TwinKind::thin: return prepare<TwinThin>(product, options);
+    case TwinKind::flat: options.promotion = L2Promotion::bytes_256; return prepare<TwinFlat>(product, options);
+    case TwinKind::by_threads: return prepare<TwinByThreads>(product, options);
     case TwinKind::standard: break;
   }
-  return prepare<TwinDefaults>(product, {.band = 8, .dependent_launch = dependent});
+  return prepare<TwinDefaults>(product, options);
 }
 
 namespace {
@@ -106,8 +134,9 @@ AddContender add(const char* name, TwinKind kind) {
                        .takes = [kind](const MatrixProduct& p) { return takes(kind, p); },
                        .prepare = [kind](const MatrixProduct& p) { return prepare_twin(kind, p); }});
 }
-const AddContender standard = add("standard", TwinKind::standard), large = add("large", TwinKind::large),
-                   thin = add("thin", TwinKind::thin), by_threads = add("by_threads", TwinKind::by_threads);
+const AddContender standard = add("standard", TwinKind::standard), halved = add("halved", TwinKind::halved),
+                   large = add("large", TwinKind::large), thin = add("thin", TwinKind::thin),
+                   flat = add("flat", TwinKind::flat), by_threads = add("by_threads", TwinKind::by_threads);
 
 }  // namespace
 }  // namespace stagecraft

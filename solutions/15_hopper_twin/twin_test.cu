@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "first_steps.cuh"
 #include "harness/comparison.hpp"
 #include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
@@ -68,6 +69,23 @@ struct Halved : TwinDefaults {
   static constexpr LastRound last_round = LastRound::halved;
 };
 
+struct Alone : TwinDefaults {  // each block computes one tile
+  static constexpr int cluster_m = 1;
+  static constexpr bool overlaps = false;
+};
+struct OneConsumer : Alone {
+  static constexpr int tile_m = 64;
+  static constexpr int consumers = 1;
+  static constexpr bool by_copy_engine = false;
+};
+struct Flat : TwinDefaults {
+  static constexpr int tile_n = 64;
+  static constexpr int k_group = 2;
+  static constexpr int slabs = 1;
+  static constexpr int cluster_m = 1;
+  static constexpr LastRound last_round = LastRound::cut;
+};
+
 /// The same, but freeing stages by arrivals with the scope of the cluster.
 template <typename Config>
 struct Ordered : Config {
@@ -83,7 +101,8 @@ struct Size {
   int64_t m, n, k;
 };
 
-/// Multiplies random matrices on at most `blocks` blocks, `rounds` times, and checks every element each time.
+/// Multiplies random matrices on at most `blocks` blocks (0: one for each tile), `rounds` times, and checks every
+/// element each time.
 template <typename Config>
 void expect_product(const Size& size, int blocks, uint64_t seed, int rounds = 1) {
   if (current_device().major != 9) GTEST_SKIP() << "wgmma needs Hopper: set STAGECRAFT_DEVICE=h200";
@@ -92,7 +111,8 @@ void expect_product(const Size& size, int blocks, uint64_t seed, int rounds = 1)
   const auto a = random_values<Element>(m * k, seed), b = random_values<Element>(n * k, ~seed);
   const DeviceBuffer<Element> device_a(a, "A"), device_b(b, "B");
   DeviceBuffer<__nv_bfloat16> c(m * n, "C");
-  TwinLaunch<Config> launch(device_a.data(), device_b.data(), c.data(), m, n, k, {.band = 2, .blocks = blocks});
+  TwinLaunch<Config> launch(device_a.data(), device_b.data(), c.data(), m, n, k,
+                            {.band = 2, .persistent = blocks > 0, .blocks = blocks});
   const std::vector<double> reference = reference_product<Element>(a, b, m, n, k);
   for (int round = 0; round < rounds; ++round) {
     c.poison();
@@ -129,6 +149,30 @@ TEST(HopperTwinTest, OneTileHalved) { expect_product<Halved>({70, 200, 64}, 4, 2
 TEST(HopperTwinTest, TileHalvedAlongM) { expect_product<LargeHalved>({1280, 768, 320}, 6, 24, 2); }
 TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongM) { expect_product<LargeHalved>({600, 504, 320}, 4, 25); }
 TEST(HopperTwinTest, StagesFreedByArrivals) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 29); }
+
+TEST(HopperTwinTest, ABlockForEachTile) {
+  expect_product<Alone>({300, 520, 200}, 0, 30);
+  expect_product<OneConsumer>({300, 520, 200}, 0, 31);
+}
+TEST(HopperTwinTest, NarrowTilesCut) { expect_product<Flat>({100, 200, 1024}, 8, 32, 2); }
+
+/// The first steps, by `Stages` stages.
+template <int Stages>
+void expect_first_step(uint64_t seed) {
+  if (current_device().major != 9) GTEST_SKIP() << "wgmma needs Hopper: set STAGECRAFT_DEVICE=h200";
+  constexpr int64_t m = 100, n = 264, k = 456;
+  const auto a = random_values<__nv_bfloat16>(m * k, seed), b = random_values<__nv_bfloat16>(n * k, ~seed);
+  const DeviceBuffer<__nv_bfloat16> device_a(a, "A"), device_b(b, "B");
+  DeviceBuffer<__nv_bfloat16> c(m * n, "C");
+  c.poison();
+  launch_one_warpgroup<Stages>(device_a.data(), device_b.data(), c.data(), m, n, k);
+  finish_kernel("one_warpgroup");
+  const Comparison found = compare<__nv_bfloat16>(c.to_host(), reference_product<__nv_bfloat16>(a, b, m, n, k),
+                                                  ProductTolerance{.k = static_cast<size_t>(k)});
+  EXPECT_EQ(found.wrong, 0u) << "the worst is C[" << found.worst / n << "][" << found.worst % n << "]; seed " << seed;
+}
+TEST(HopperTwinTest, OneWarpgroup) { expect_first_step<1>(33); }
+TEST(HopperTwinTest, OneWarpgroupAndARing) { expect_first_step<4>(34); }
 
 // As CUTLASS frees stages: the arrivals in other blocks are reported, as what the chip tolerates, and nothing else may
 // be.
