@@ -12,6 +12,7 @@
 #include "stagecraft/pipeline_state.hpp"
 #include "stagecraft/producer_consumer_pipeline.hpp"
 #include "stagecraft/tile_scheduler.hpp"
+#include "stagecraft/warp.hpp"
 
 namespace stagecraft {
 
@@ -27,17 +28,18 @@ __device__ inline void expect_bytes_in_block(MbarPtr barrier, uint32_t rank, uin
 
 /// What launch control has answered.
 struct LaunchResponse {
-  bool is_work;          ///< a cluster was cancelled, and its work is the caller's; else all have started
-  uint32_t first_block;  ///< blockIdx.x of that cluster's block of rank 0; 0 if there was none
+  bool is_work;            ///< a cluster was cancelled, and its work is the caller's; else all have started
+  uint32_t first_block;    ///< blockIdx.x of that cluster's block of rank 0; 0 if there was none
+  uint32_t first_block_y;  ///< its blockIdx.y
 };
 
 /// Requests for work and the responses, in a ring of stages of 16 bytes; and the throttle that keeps the requests from
 /// running ahead.
 ///
 /// One thread of the *scheduler warp* in the cluster's block of rank 0 requests. The response goes to all blocks of the
-/// cluster, and each thread that takes turns reads it: these *readers* arrive on the empty barrier of the block of rank
-/// 0, where the scheduler's thread waits before it requests into the same stage again. So a request is never further
-/// ahead than `NumStages` of the slowest reader.
+/// cluster, and each thread that takes turns reads it, or one lane for its warp: these *readers* arrive on the empty
+/// barrier of the block of rank 0, where the scheduler's thread waits before it requests into the same stage again. So
+/// a request is never further ahead than `NumStages` of the slowest reader.
 ///
 /// The throttle is a second ring, without data. The load warp of the block of rank 0 signals when it begins a turn, and
 /// only then the next unit is requested. Without it a cluster would claim `NumStages` units at once, while others would
@@ -63,7 +65,8 @@ class LaunchControl {
   ///
   /// Called by one thread of each block, once, followed by `fence_barrier_init()` and a barrier of the block, in a
   /// cluster of the whole cluster.
-  /// @param readers  threads of one block that take turns: all that call `read()` except the scheduler's.
+  /// @param readers  of one block: threads that call `read()`, except the scheduler's, and warps that call
+  ///                 `read_for_warp()`.
   __device__ static void init_barriers(Storage& storage, uint32_t readers) {
     for (int stage = 0; stage < NumStages; ++stage) {
       init_barrier(&storage.full[stage], 1);  // the scheduler, which announces the response's 16 bytes
@@ -96,7 +99,21 @@ class LaunchControl {
   __device__ __forceinline__ LaunchResponse read() {
     // TODO 4: wait for the response, load it, ask what it says, release its stage, go on to the next stage. What is
     // needed between the load and the release?
-    return {false, 0};
+    return {false, 0, 0};
+  }
+
+  /// The same for a whole warp, which counts as one reader: one lane reads and arrives, and tells the others. Called
+  /// once for each request by all lanes of a warp.
+  __device__ __forceinline__ LaunchResponse read_for_warp() {
+    LaunchResponse response{};
+    if (lane_index() == 0) {
+      response = read();
+    } else {
+      response_.step();
+    }
+    constexpr uint32_t kAllLanes = 0xffffffff;
+    return {__shfl_sync(kAllLanes, response.is_work, 0) != 0, __shfl_sync(kAllLanes, response.first_block, 0),
+            __shfl_sync(kAllLanes, response.first_block_y, 0)};
   }
 
   /// Waits until all responses have been read by all readers: arrivals from other blocks need the barriers of this one.
@@ -126,27 +143,39 @@ class LaunchControl {
 ///
 /// Launched with a cluster for each unit, on `grid(tiles)`; a cluster that runs takes over units of others.
 /// In every block one thread of the scheduler warp calls `run()`.
+///
+/// In a launch with a preferred cluster, a cluster takes over others of its own size only. PTX does not say so. CUTLASS
+/// relies on it: its example 73 adds a block's place in its own cluster to the first block of the cancelled one.
 /// @tparam Tiles      what a unit is: as for StaticScheduler.
 /// @tparam NumStages  of the ring of responses: how many turns the load warp may be ahead of the epilogue. CUTLASS has
 ///                    one more than accumulators.
-template <typename Tiles, int NumStages = 3>
+/// @tparam Launched   the cluster of the calling block: as for StaticScheduler.
+template <typename Tiles, int NumStages = 3, typename Launched = typename Tiles::Cluster>
 class LaunchControlScheduler {
  public:
-  /// The clusters whose work this is.
+  /// The clusters whose work a unit is.
   using Cluster = typename Tiles::Cluster;
+  /// The same schedule for the blocks of a smaller cluster.
+  template <typename Smaller>
+  using In = LaunchControlScheduler<Tiles, NumStages, Smaller>;
   /// The ring of responses and the throttle.
-  using Control = LaunchControl<NumStages, Cluster>;
+  using Control = LaunchControl<NumStages, Launched>;
   /// Whether a warp must run the scheduler.
   static constexpr bool has_scheduler_warp = true;
   /// What it has in shared memory.
   using Storage = typename Control::Storage;
 
   /// A role's position among the units of its cluster. Each thread of the role has its own.
+  /// @tparam OfWarp  all lanes of a warp go through their turns together: the warp counts as one reader.
+  template <bool OfWarp>
   class Turn {
    public:
     /// The first turn: `turns()` makes it.
-    __device__ __forceinline__ Turn(Storage& storage, const Tiles& tiles, uint32_t unit, uint32_t rank)
-        : control_(storage), tiles_(&tiles), unit_(unit), rank_(rank) {}
+    __device__ __forceinline__ Turn(Storage& storage, const Tiles& tiles)
+        : control_(storage),
+          tiles_(&tiles),
+          unit_(blockIdx.x / Cluster::rows),
+          place_(place_in_unit<Cluster, Launched>()) {}
 
     /// Whether there is something to compute in this turn.
     __device__ __forceinline__ bool exists() const { return exists_; }
@@ -154,23 +183,26 @@ class LaunchControlScheduler {
     __device__ __forceinline__ void next() {
       if (++index_ < tiles_->works(unit_)) return;
       index_ = 0;
-      const LaunchResponse response = control_.read();
+      const LaunchResponse response = OfWarp ? control_.read_for_warp() : control_.read();
       exists_ = response.is_work;
       unit_ = response.first_block / Cluster::rows;
+      if constexpr (!std::is_same_v<Launched, Cluster>) {  // which part of the unit
+        place_ = place_in_unit<Cluster, Launched>(response.first_block, response.first_block_y);
+      }
     }
     /// What the calling block computes in this turn. Only if it exists.
-    __device__ __forceinline__ Work work() const { return tiles_->work(unit_, index_, rank_); }
+    __device__ __forceinline__ Work work() const { return tiles_->work(unit_, index_, place_); }
     /// The next unit may be requested now. Called by one thread of the load warp, in every turn and every block.
     __device__ __forceinline__ void permit_request() {
-      if (index_ == 0 && rank_ == 0) control_.permit_request();
+      if (index_ == 0 && rank_in<Launched>() == 0) control_.permit_request();
     }
 
    private:
     Control control_;
     const Tiles* tiles_;
-    uint32_t unit_, rank_;
-    uint32_t index_ = 0;  // of the work in the unit
-    bool exists_ = true;  // the cluster that started has its own unit
+    uint32_t unit_, place_;  // the latter in the unit: the block's rank, unless its cluster is a smaller one
+    uint32_t index_ = 0;     // of the work in the unit
+    bool exists_ = true;     // the cluster that started has its own unit
   };
 
   /// The launch that computes everything. How many clusters fit at a time does not matter.
@@ -184,14 +216,14 @@ class LaunchControlScheduler {
       : storage_(&storage), tiles_(&tiles) {}
 
   /// The turns of the calling thread, from the first on. Called by each thread that the readers were counted with.
-  __device__ __forceinline__ Turn turns() const {
-    return {*storage_, *tiles_, blockIdx.x / Cluster::rows, rank_in<Cluster>()};
-  }
+  __device__ __forceinline__ Turn<false> turns() const { return {*storage_, *tiles_}; }
+  /// The same for a role of whole warps, each of which was counted as one reader. Called by all lanes of a warp.
+  __device__ __forceinline__ Turn<true> turns_of_warp() const { return {*storage_, *tiles_}; }
 
   /// What the scheduler warp does: requests units as the load warp permits it, until there are none. Called by one
   /// thread of the scheduler warp of each block; returns at once where the block's rank is not 0.
   __device__ __forceinline__ void run() const {
-    if (rank_in<Cluster>() != 0) return;
+    if (rank_in<Launched>() != 0) return;
     [[maybe_unused]] Control control{*storage_};
     // TODO 5: request, and read the response, for as long as there is work. What must this thread wait for at the end?
   }

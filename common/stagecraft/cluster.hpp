@@ -87,4 +87,10 @@ __device__ inline void wait(MbarPtr barrier, uint32_t parity, uint32_t hint = 0)
   }
 }
 
+// ---- Clusters of two sizes ------------------------------------------------------------------------------------------
+
+/// The blocks of the calling thread's cluster. In a launch with a preferred cluster there are clusters of two sizes.
+/// Source: PTX ISA, "%cluster_nctarank".
+__device__ inline uint32_t cluster_blocks() { return cuda::ptx::get_sreg_cluster_nctarank(); }
+
 }  // namespace stagecraft

@@ -30,6 +30,7 @@ struct TilePlace {
   int batch = 0;       ///< number of the matrix
   int row_end = 0;     ///< rows of the matrix; of a group, the row after its last
   int column_end = 0;  ///< columns of the matrix
+  int group = 0;       ///< of rows, where the matrix has several groups of them, one after the other; else 0
 };
 
 /// Where the part of a slice is that the calling warp writes: as many rows as it reaches lanes of an accumulator.
@@ -51,10 +52,11 @@ struct RowPlace {
   int valid = 0;         ///< how many of the values are in the matrix: the first 0 to Count
   int slice_row = 0;     ///< of the warp's part of the slice; -1 in a lane without a row, whose values mean nothing
   int slice_column = 0;  ///< of the first value in the slice
+  int group = 0;         ///< of rows, where the matrix has several groups of them, one after the other; else 0
 
   /// The place of the results, where each is made of `columns` values.
   __device__ __forceinline__ RowPlace narrowed(int columns) const {
-    return {row, column / columns, batch, valid / columns, slice_row, slice_column / columns};
+    return {row, column / columns, batch, valid / columns, slice_row, slice_column / columns, group};
   }
 };
 //! [row place]

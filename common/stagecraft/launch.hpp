@@ -16,7 +16,9 @@ struct LaunchOptions {
   dim3 block = {1, 1, 1};    ///< threads
   dim3 cluster = {1, 1, 1};  ///< blocks that share their shared memory; at most 8, on most chips 16
   /// A larger cluster, each dimension a multiple of the cluster's, for the multiprocessors where it fits; those that
-  /// are left get `cluster`. The kernel must work with both, and ask `%cluster_nctaid` which it has. 0: none.
+  /// are left get `cluster`. The grid is a multiple of it, and z that of the cluster. The kernel must work with both,
+  /// and ask `cluster_blocks()` which it has; ranks and multicast masks are those of the cluster that it has. 0: none.
+  /// Source: CUDA, cudaLaunchAttributePreferredClusterDimension.
   dim3 preferred_cluster = {0, 0, 0};
   uint32_t dynamic_shared_bytes = 0;  ///< for each block
   cudaStream_t stream = nullptr;      ///< by default the default stream
@@ -37,11 +39,12 @@ class LaunchConfiguration {
                 .stream = options.stream,
                 .attrs = attributes_.data(),
                 .numAttrs = 0} {
-    if (count(options.cluster) > 1) {
+    const bool has_preferred = count(options.preferred_cluster) > 0;
+    if (count(options.cluster) > 1 || has_preferred) {  // CUDA ignores a preferred cluster without a regular one
       cudaLaunchAttribute& attribute = add(cudaLaunchAttributeClusterDimension);
       attribute.val.clusterDim = {options.cluster.x, options.cluster.y, options.cluster.z};
     }
-    if (count(options.preferred_cluster) > 0) {
+    if (has_preferred) {
       cudaLaunchAttribute& attribute = add(cudaLaunchAttributePreferredClusterDimension);
       attribute.val.preferredClusterDim = {options.preferred_cluster.x, options.preferred_cluster.y,
                                            options.preferred_cluster.z};

@@ -80,14 +80,15 @@ class [[nodiscard(
 /// @param sums    of `Count` columns of that row.
 /// @param scale   of that row, times that of these columns.
 /// @param column  the first of the columns in the accumulator.
-/// @tparam Count  a multiple of 8. All are in registers, and the loads need at most 32 more: at most 128 with 4 warps.
-template <int Count, typename Accumulator>
+/// @tparam AtOnce  columns that are loaded at a time, a power of two: more wait less often, and need more registers.
+/// @tparam Count   a multiple of 8. All are in registers, and the loads need `AtOnce` more: at most 128 with 4 warps.
+template <int AtOnce = 32, int Count, typename Accumulator>
 __device__ __forceinline__ void add_scaled(float (&sums)[Count], const Accumulator& accumulator, uint32_t warp,
                                            float scale, int column = 0) {
   static_assert(Count % 8 == 0 && Count <= Accumulator::tmem_columns,
                 "add_scaled: Count must be a multiple of 8, and no more than the columns of the accumulator");
   //! [promotion]
-  constexpr int kAtOnce = (Count & -Count) < 32 ? (Count & -Count) : 32;
+  constexpr int kAtOnce = (Count & -Count) < AtOnce ? (Count & -Count) : AtOnce;
 #pragma unroll
   for (int first = 0; first < Count; first += kAtOnce) {
     float values[kAtOnce];

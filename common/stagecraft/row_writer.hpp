@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "stagecraft/epilogue.hpp"
@@ -10,6 +11,44 @@
 #include "stagecraft/slices.hpp"
 
 namespace stagecraft {
+
+namespace detail {
+
+/// Elements in the smallest piece of memory that a thread can store, and this piece: two of 4 bits are a byte.
+template <TileElement Element>
+inline constexpr int kPerUnit = element_bits<Element> < 8 ? 8 / element_bits<Element> : 1;
+template <TileElement Element>
+using Unit = std::conditional_t<kPerUnit<Element> == 1, Element, unsigned char>;
+
+}  // namespace detail
+
+/// Rounds values and stores them in a row, those that are in the matrix: 16 bytes at a time where they are aligned.
+///
+/// Called by any thread.
+/// @param matrix  element (0, 0) of the matrix, in global memory.
+/// @param pitch   elements from one row to the next; even for elements of 4 bits.
+template <TileElement Element, int Count>
+__device__ __forceinline__ void store_in_row(detail::Unit<Element>* matrix, int64_t pitch, const float (&values)[Count],
+                                             const RowPlace& place) {
+  constexpr int kPerWord = 128 / element_bits<Element>;
+  constexpr int kPerUnit = detail::kPerUnit<Element>;
+  using Unit = detail::Unit<Element>;
+  Unit* const row = matrix + (place.row * pitch + place.column) / kPerUnit;
+  const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
+#pragma unroll
+  for (int first = 0; first < Count; first += kPerWord) {
+    const uint4 word = pack_elements<Element>(reinterpret_cast<const float(&)[kPerWord]>(values[first]));
+    if (is_aligned && first + kPerWord <= place.valid) {
+      *reinterpret_cast<uint4*>(row + first / kPerUnit) = word;
+    } else {
+      const auto& units = reinterpret_cast<const Unit(&)[kPerWord / kPerUnit]>(word);
+#pragma unroll
+      for (int i = 0; i < kPerWord / kPerUnit; ++i) {
+        if (first + i * kPerUnit < place.valid) row[first / kPerUnit + i] = units[i];
+      }
+    }
+  }
+}
 
 /// Writes accumulators to D as TileWriter does, but row by row from the registers: for a D that the copy engine cannot
 /// store, because its rows do not begin on 16-byte boundaries, or because a group's rows end inside of a tile.
@@ -21,13 +60,11 @@ class RowWriter {
   using Accumulator = AccumulatorType;                                                    ///< what it writes
   using Slices = stagecraft::Slices<Accumulator, Element, ColumnsPerResult, MaxColumns>;  ///< in which pieces
 
-  static_assert(element_bits<Element> >= 8, "RowWriter: elements of D must be whole bytes");
-
   /// @param d             element (0, 0) of the first matrix, in global memory.
-  /// @param row_stride    elements from one row to the next.
+  /// @param row_stride    elements from one row to the next; even for elements of 4 bits, two of which share a byte.
   /// @param batch_stride  elements from one matrix to the next.
   __device__ __forceinline__ RowWriter(Element* d, int64_t row_stride, int64_t batch_stride)
-      : d_(d), row_stride_(row_stride), batch_stride_(batch_stride) {}
+      : d_(reinterpret_cast<Unit*>(d)), row_stride_(row_stride), batch_stride_(batch_stride) {}
 
   /// As `TileWriter::write()`.
   template <typename Pipeline, typename Operations>
@@ -38,27 +75,14 @@ class RowWriter {
   }
 
  private:
+  using Unit = detail::Unit<Element>;
+
   template <int Count>
   __device__ __forceinline__ void put(const float (&values)[Count], const RowPlace& place) const {
-    constexpr int kPerWord = 128 / element_bits<Element>;
-    Element* row = d_ + place.batch * batch_stride_ + place.row * row_stride_ + place.column;
-    const bool is_aligned = reinterpret_cast<uintptr_t>(row) % 16 == 0;
-#pragma unroll
-    for (int first = 0; first < Count; first += kPerWord) {
-      const uint4 word = pack_elements<Element>(reinterpret_cast<const float(&)[kPerWord]>(values[first]));
-      if (is_aligned && first + kPerWord <= place.valid) {
-        *reinterpret_cast<uint4*>(row + first) = word;
-      } else {
-        const auto& elements = reinterpret_cast<const Element(&)[kPerWord]>(word);
-#pragma unroll
-        for (int i = 0; i < kPerWord; ++i) {
-          if (first + i < place.valid) row[first + i] = elements[i];
-        }
-      }
-    }
+    store_in_row<Element>(d_ + place.batch * batch_stride_ / detail::kPerUnit<Element>, row_stride_, values, place);
   }
 
-  Element* d_;
+  Unit* d_;
   int64_t row_stride_, batch_stride_;
   int slices_written_ = 0;
 };

@@ -143,7 +143,8 @@ __device__ __forceinline__ void for_each_slice(Stage&& sums, const TilePlace& ti
                                     : left < kAtOnce ? left
                                                      : kAtOnce,
                            .slice_row = lane < Part::rows ? lane : -1,
-                           .slice_column = column};
+                           .slice_column = column,
+                           .group = tile.group};
       operations(values, place);
       put(reinterpret_cast<float(&)[kAtOnce / kColumnsPerResult]>(values), place.narrowed(kColumnsPerResult));
     }

@@ -29,7 +29,8 @@ struct Options {
   std::string m = "512", n = "512", k = "512", batches = "1", lda = "0", ldb = "0", ldd = "0";
   std::string alpha = "1", beta = "0", scale, activation = "none";
   bool bias = false, row_scales = false, column_scales = false, second_output = false, absolute_maximum = false;
-  std::string tile, cluster, cta_group, k_group, accumulators, schedule, split_k = "1", raster = "m", swizzle = "1";
+  std::string tile, cluster, fallback, cta_group, k_group, accumulators, schedule, split_k = "1", raster = "m",
+                                                                                   swizzle = "1";
   bool stream_k = false, swap = false, dependent = false;
   std::string groups;
   bool masked = false;
@@ -38,8 +39,9 @@ struct Options {
 };
 
 std::optional<DataType> find_type(const std::string& text) {
-  for (const DataType type : {DataType::bf16, DataType::f16, DataType::tf32, DataType::e4m3, DataType::e5m2,
-                              DataType::f32, DataType::mxfp8, DataType::mxfp4, DataType::nvfp4}) {
+  for (const DataType type :
+       {DataType::bf16, DataType::f16, DataType::tf32, DataType::e4m3, DataType::e5m2, DataType::f32, DataType::mxfp8,
+        DataType::mxfp4, DataType::nvfp4, DataType::fp8_blockwise}) {
     if (text == name_of(type)) return type;
   }
   return std::nullopt;
@@ -55,7 +57,8 @@ void parse_operand_types(const std::string& text, GemmProblem& problem) {
   if (!a || !b) {
     throw std::invalid_argument("--type = \"" + text +
                                 "\" is unknown. Legal are bf16, f16, tf32, e4m3 and e5m2, e4m3xe5m2 and e5m2xe4m3 for "
-                                "A and B of different types, and mxfp8, mxfp4 and nvfp4, which have scale factors.");
+                                "A and B of different types, and mxfp8, mxfp4, nvfp4 and fp8-blockwise, which have "
+                                "scale factors.");
   }
   problem.a.type = *a;
   problem.b.type = *b;
@@ -63,7 +66,8 @@ void parse_operand_types(const std::string& text, GemmProblem& problem) {
 
 DataType parse_result_type(const std::string& text) {
   if (const auto type = find_type(text)) return *type;
-  throw std::invalid_argument("--c-type = \"" + text + "\" is unknown. Legal are f32, bf16, f16 and e4m3.");
+  throw std::invalid_argument("--c-type = \"" + text +
+                              "\" is unknown. Legal are f32, bf16, f16, e4m3, mxfp8, mxfp4 and nvfp4.");
 }
 
 void parse_layout(const std::string& text, GemmProblem& problem) {
@@ -165,6 +169,10 @@ GemmCase read(const Options& options) {
   GemmRequest& request = run.request;
   parse_pair("--tile", options.tile, request.tile_m, request.tile_n);
   parse_pair("--cluster", options.cluster, request.cluster_m, request.cluster_n);
+  std::optional<int> fallback_m, fallback_n;
+  parse_pair("--fallback", options.fallback, fallback_m, fallback_n);
+  request.fallback_m = fallback_m.value_or(0);
+  request.fallback_n = fallback_n.value_or(0);
   const auto number = [](const char* name, const std::string& text, std::optional<int>& value) {
     if (!text.empty()) value = small_number(name, text);
   };
@@ -227,9 +235,11 @@ int main(int argc, char** argv) {
     app.add_option(name, value, what)->type_name(type)->capture_default_str();
   };
   text("--type", options.type, "TYPE",
-       "of A and B: bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4; e4m3xe5m2 for different ones");
+       "of A and B: bf16, f16, tf32, e4m3, e5m2; mxfp8, mxfp4, nvfp4; fp8-blockwise: e4m3 with f32 scales for 1x128 "
+       "elements of A and 128x128 of B; e4m3xe5m2 for different ones");
   text("--c-type", options.d_type, "TYPE",
-       "of the result: f32, bf16, f16, e4m3; default: as A, but bf16 for 8 bits and fewer, and f32 for tf32");
+       "of the result: f32, bf16, f16, e4m3; mxfp8, mxfp4, nvfp4, with scale factors; default: as A, but bf16 for 8 "
+       "bits and fewer, and f32 for tf32");
   text("--layout", options.layout, "LAYOUT",
        "tn: A and B contiguous along K; nn: A along M; tt: B along N; nt: A along M and B along N");
   text("--m", options.m, "NUMBER", "rows of A and of the result");
@@ -251,6 +261,7 @@ int main(int argc, char** argv) {
   text("--tile", options.tile, "MxN", "rows and columns of the result that a block or a pair sums at a time");
   text("--cta-group", options.cta_group, "NUMBER", "1: each block multiplies alone; 2: pairs of blocks");
   text("--cluster", options.cluster, "MxN", "blocks of a cluster along M and N, which share tiles");
+  text("--fallback", options.fallback, "MxN", "the same of smaller clusters, where the preferred one does not fit");
   text("--schedule", options.schedule, "NAME", "one-tile, persistent, clc (cluster launch control)");
   text("--split-k", options.split_k, "NUMBER", "pieces of each tile along K");
   app.add_flag("--stream-k", options.stream_k, "even shares of all k-tiles for all blocks");

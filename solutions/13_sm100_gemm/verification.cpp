@@ -67,11 +67,12 @@ class ReferenceEpilogue {
               .mma_k = static_cast<size_t>(256 / bits_of(run.problem.a.type))} {}
 
   /// What goes into the activation.
-  Bounded before_activation(double sum, int64_t batch, int64_t row, int64_t column) const {
+  /// @param product  the batch, or the group, whose matrix of B gave the sum.
+  Bounded before_activation(double sum, int64_t batch, int64_t product, int64_t row, int64_t column) const {
     const auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = run_.problem;
     double factor = run_.alpha;
     if (fusion.row_scales) factor *= row_scales_[batch * m + row];
-    if (fusion.column_scales) factor *= column_scales_[batch * n + column];
+    if (fusion.column_scales) factor *= column_scales_[product * n + column];
     Bounded result{factor * sum, std::abs(factor) * sums_(sum)};
     double magnitude = std::abs(result.value);
     const auto add = [&](double term) {
@@ -79,7 +80,7 @@ class ReferenceEpilogue {
       magnitude += std::abs(term);
     };
     if (fusion.c) add(static_cast<double>(run_.beta) * c_[(batch * m + row) * n + column]);
-    if (fusion.bias) add(bias_[batch * n + column]);
+    if (fusion.bias) add(bias_[product * n + column]);
     result.error += 6 * 0x1p-24 * (magnitude + result.error);  // at most six operations round
     return result;
   }
@@ -117,10 +118,20 @@ class ReferenceEpilogue {
 constexpr double kUntouched = -1;
 
 /// A number as a type holds it, and the error with rounding.
-Bounded stored(Bounded exact, DataType type) {
+/// @param factor  its scale factor, of a block-scaled type.
+Bounded stored(Bounded exact, DataType type, double factor) {
   if (exact.error == kUntouched) return exact;
   double relative = 0x1p-24, smallest = 0x1p-149, largest = HUGE_VAL;
   switch (type) {
+    case DataType::mxfp4:
+    case DataType::nvfp4: {
+      const double most =
+          (std::abs(exact.value) + exact.error) / factor;  // numbers are 0.5 apart, from 2 on 1, from 4 on 2
+      relative = 0;
+      smallest = (most < 2 ? 0.25 : most < 4 ? 0.5 : 1) * factor * (1 + 0x1p-20);  // the device divides in f32
+      largest = 6 * factor;
+      break;
+    }
     case DataType::bf16:
       relative = 0x1p-8;
       smallest = 0x1p-134;
@@ -129,16 +140,96 @@ Bounded stored(Bounded exact, DataType type) {
       relative = 0x1p-11;
       smallest = 0x1p-25;
       break;
+    case DataType::mxfp8:
     case DataType::e4m3:
       relative = 0x1p-4;
-      smallest = 0x1p-10;
-      largest = 448;
+      smallest = 0x1p-10 * factor;
+      largest = 448 * factor;
       break;  // beyond it saturates
     default: break;
   }
   const double error = exact.error + std::max((std::abs(exact.value) + exact.error) * relative, smallest);
   return {std::clamp(exact.value, -largest, largest), error};
 }
+
+/// The scale factors of D in device memory, and their comparison with the reference.
+class CheckedScaleFactors {
+ public:
+  /// @param places  of D.
+  CheckedScaleFactors(DataType type, const MatrixPlaces& places)
+      : type_(type),
+        places_(places),
+        block_(scale_block_of(type)),
+        blocks_((places.columns + block_ - 1) / block_),
+        padded_blocks_(rounded_up(blocks_, 4)),
+        of_matrix_(rounded_up(places.rows, 128) * padded_blocks_),
+        memory_(is_block_scaled(type) ? places.batches * of_matrix_ : 16, "D's scale factors") {
+    memory_.poison();
+  }
+
+  unsigned char* address() { return memory_.data(); }
+
+  /// Compares all with what `expected(batch, row, column)` asks for, a Bounded, and keeps them for `factor()`. Those
+  /// beyond the last block of a row must be zero, and those of other rows untouched.
+  template <typename Expected>
+  void compare(const Expected& expected, GemmVerdict& verdict) {
+    found_ = memory_.to_host();
+    if (!is_block_scaled(type_)) return;
+    for (int64_t batch = 0; batch < places_.batches; ++batch) {
+      for (int64_t row = 0; row < rounded_up(places_.rows, 128); ++row) {
+        for (int64_t block = 0; block < padded_blocks_; ++block) {
+          double least = 0, most = 0;  // of the largest magnitude in the block
+          bool is_untouched = row >= places_.rows;
+          for (int64_t column = block * block_;
+               row < places_.rows && column < std::min((block + 1) * block_, places_.columns); ++column) {
+            const Bounded value = expected(batch, row, column);
+            is_untouched = is_untouched || value.error == kUntouched;
+            least = std::max(least, std::abs(value.value) - value.error);
+            most = std::max(most, std::abs(value.value) + value.error);
+          }
+          if (row < places_.rows && block >= blocks_) is_untouched = expected(batch, row, 0).error == kUntouched;
+          const int actual = found_[offset_of(batch, row, block)];
+          const int lowest = is_untouched ? 0xff : block >= blocks_ ? 0 : bits_for(least * (1 - 0x1p-22));
+          const int highest = is_untouched ? 0xff : block >= blocks_ ? 0 : bits_for(most * (1 + 0x1p-22));
+          if (actual >= lowest && actual <= highest) continue;
+          ++verdict.wrong;
+          verdict.worst = "the scale factor of block " + std::to_string(block) + " of row " + std::to_string(row) +
+                          " of batch " + std::to_string(batch) + " has the bits " + std::to_string(actual) +
+                          ", which should be " + std::to_string(lowest) +
+                          (lowest == highest ? "" : " to " + std::to_string(highest));
+        }
+      }
+    }
+  }
+
+  /// What an element of D is multiplied by; 1 where D has no scale factors. After `compare()`.
+  double factor(int64_t batch, int64_t row, int64_t column) const {
+    if (!is_block_scaled(type_)) return 1;
+    const uint8_t bits = found_[offset_of(batch, row, column / block_)];
+    return type_ == DataType::nvfp4 ? harness::number_of<__nv_fp8_e4m3>(bits) : harness::number_of<__nv_fp8_e8m0>(bits);
+  }
+
+ private:
+  size_t offset_of(int64_t batch, int64_t row, int64_t block) const {
+    return batch * of_matrix_ + scale_factor_offset(static_cast<uint32_t>(row), static_cast<uint32_t>(block),
+                                                    static_cast<uint32_t>(padded_blocks_));
+  }
+
+  /// The scale factor of a block with this largest magnitude: of nvfp4 the nearest to a sixth of it; else the smallest
+  /// power of two by which it does not exceed the largest element.
+  int bits_for(double largest) const {
+    if (type_ == DataType::nvfp4) return __nv_fp8_e4m3(static_cast<float>(largest / 6)).__x;
+    int bits = 0;
+    while (largest > std::ldexp(type_ == DataType::mxfp8 ? 448 : 6, bits - 127)) ++bits;
+    return bits;
+  }
+
+  DataType type_;
+  MatrixPlaces places_;
+  int64_t block_, blocks_, padded_blocks_, of_matrix_;
+  DeviceBuffer<unsigned char> memory_;
+  std::vector<unsigned char> found_;
+};
 
 /// A matrix in device memory between poisoned guards, and its comparison with the reference.
 class CheckedMatrix {
@@ -149,24 +240,24 @@ class CheckedMatrix {
         type_(type),
         places_(places),
         pieces_(pieces),
-        memory_(static_cast<size_t>(places.span()) * bits_of(type) / 8 + 2 * kGuard, name) {
+        memory_((static_cast<size_t>(places.span()) * bits_of(type) + 7) / 8 + 2 * kGuard, name) {
     memory_.poison();
   }
 
   void* address() { return memory_.data() + kGuard; }
 
-  /// Compares all elements with `expected(batch, row, column)`, a Bounded, in the order of rows, and that nothing else
-  /// was written.
-  template <typename Expected>
-  void compare(const Expected& expected, GemmVerdict& verdict) const {
-    const size_t size = bits_of(type_) / 8;
+  /// Compares all elements, times `factor(batch, row, column)`, with `expected(batch, row, column)`, a Bounded, in the
+  /// order of rows, and that nothing else was written.
+  template <typename Expected, typename Factor>
+  void compare(const Expected& expected, const Factor& factor, GemmVerdict& verdict) const {
     std::vector<unsigned char> bytes = memory_.to_host();
+    unsigned char* const first = &bytes[kGuard];
     std::vector<Bounded> all;
     double squares = 0;
     for (int64_t batch = 0; batch < places_.batches; ++batch) {
       for (int64_t row = 0; row < places_.rows; ++row) {
         for (int64_t column = 0; column < places_.columns; ++column) {
-          all.push_back(stored(expected(batch, row, column), type_));
+          all.push_back(stored(expected(batch, row, column), type_, factor(batch, row, column)));
           squares += all.back().value * all.back().value;
         }
       }
@@ -177,9 +268,10 @@ class CheckedMatrix {
       const int64_t column = i % places_.columns, row = i / places_.columns % places_.rows,
                     batch = i / places_.columns / places_.rows;
       if (all[i].error == kUntouched) continue;
-      unsigned char* const at = &bytes[kGuard + places_(batch, row, column) * size];
-      const double actual = value_at(type_, at), difference = std::abs(actual - all[i].value);
-      const double excess = std::isnan(difference) ? HUGE_VAL : difference / all[i].error;
+      const int64_t index = places_(batch, row, column);
+      const double actual = value_at(type_, first, index) * factor(batch, row, column);
+      const double difference = std::abs(actual - all[i].value);
+      const double excess = std::isnan(difference) ? HUGE_VAL : difference == 0 ? 0 : difference / all[i].error;
       if (excess > 1) ++verdict.wrong;
       if (excess > worst_excess) {
         worst_excess = excess;
@@ -191,9 +283,11 @@ class CheckedMatrix {
       }
       const double scale = std::max(std::abs(all[i].value), typical);
       if (scale > 0) verdict.max_relative_error = std::max(verdict.max_relative_error, difference / scale);
+      // What is left must be poison.
       const bool is_last = pieces_ && column == places_.columns - 1;
-      const size_t end = is_last ? (column * size + size + 15) / 16 * 16 - column * size : size;
-      std::fill_n(at, std::min<size_t>(end, &bytes.back() + 1 - at), 0xff);  // what is left must be poison
+      const int64_t row_start = index - column, bits = bits_of(type_);
+      const int64_t end = is_last ? rounded_up((column + 1) * bits, 128) : (column + 1) * bits;
+      poison_bits(bytes, index * bits, row_start * bits + end);
     }
     verdict.elements += all.size();
     const auto touched = std::ranges::find_if(bytes, [](unsigned char byte) { return byte != 0xff; });
@@ -204,6 +298,13 @@ class CheckedMatrix {
   }
 
  private:
+  /// Fills bits of the matrix with ones, counted from its first.
+  static void poison_bits(std::vector<unsigned char>& bytes, int64_t begin, int64_t end) {
+    end = std::min<int64_t>(end, (std::ssize(bytes) - static_cast<int64_t>(kGuard)) * 8);
+    for (int64_t bit = begin; bit < end; bit += 4)
+      bytes[kGuard + bit / 8] |= static_cast<unsigned char>(0xf << bit % 8);
+  }
+
   static constexpr size_t kGuard = 256;  // bytes before and after, which must keep their poison
   const char* name_;
   DataType type_;
@@ -219,7 +320,8 @@ GemmProblem with_strides(GemmProblem problem) {
   pad_strides(a, m, k);
   pad_strides(b, n, k);
   const int64_t columns = fusion.activation == GemmActivation::gated_silu ? n / 2 : n;
-  if (d.pitch == 0) d.pitch = fusion.second_output ? rounded_up(columns, 128 / bits_of(d.type)) : columns;
+  const bool is_padded = fusion.second_output || is_block_scaled(d.type);
+  if (d.pitch == 0) d.pitch = is_padded ? rounded_up(columns, 128 / bits_of(d.type)) : columns;
   if (d.batch_stride == 0) d.batch_stride = m * d.pitch;
   c.type = second.type = companion_of(d.type);
   for (GemmDestination* matrix : {&c, &second}) {
@@ -317,15 +419,15 @@ GemmVerdict verify(const GemmCase& wanted) {
   const bool gated = fusion.activation == GemmActivation::gated_silu;
   const int64_t columns = gated ? n / 2 : n;
 
-  const std::vector<float> c_values = random_matrix(c.type, fusion.c ? batches * m * n : 0, run.seed + 1);
+  const std::vector<float> c_values = random_matrix(c.type, fusion.c ? batches_of_a * m * n : 0, run.seed + 1);
   const std::vector<float> bias = random_matrix(DataType::f32, batches * n, run.seed + 2);
-  const std::vector<float> row_scales = random_matrix(DataType::f32, batches * m, run.seed + 3);
+  const std::vector<float> row_scales = random_matrix(DataType::f32, batches_of_a * m, run.seed + 3);
   const std::vector<float> column_scales = random_matrix(DataType::f32, batches * n, run.seed + 4);
   const MatrixPlaces a_places{m, k, batches_of_a, a.major, a.pitch, a.batch_stride};
   const MatrixPlaces b_places{n, k, batches, b.major, b.pitch, b.batch_stride};
-  const MatrixPlaces c_places{m, n, batches, Major::k, c.pitch, c.batch_stride};
-  const HostOperand host_a = random_operand(a.type, a_places, run.seed);
-  const HostOperand host_b = random_operand(b.type, b_places, ~run.seed);
+  const MatrixPlaces c_places{m, n, batches_of_a, Major::k, c.pitch, c.batch_stride};
+  const HostOperand host_a = random_operand(OperandName::a, a.type, a_places, run.seed, groups.rows);
+  const HostOperand host_b = random_operand(OperandName::b, b.type, b_places, ~run.seed);
   const auto at_least_one = [](std::vector<unsigned char> bytes) {
     if (bytes.empty()) bytes.resize(16);
     return bytes;
@@ -340,10 +442,12 @@ GemmVerdict verify(const GemmCase& wanted) {
       maximum(std::vector<float>{0}, "the absolute maximum");
   const DeviceBuffer<int> group_rows(run.group_rows.empty() ? std::vector<int>(1) : run.group_rows,
                                      "the rows of the groups");
-  CheckedMatrix result("D", d.type, {m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride},
-                       /*pieces=*/fusion.second_output);
+  const MatrixPlaces d_places{m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride};
+  CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan->config()));
+  CheckedScaleFactors d_scale_factors(d.type, d_places);
   CheckedMatrix second_result("the second output", second.type,
-                              {m, n, batches, Major::k, second.pitch, second.batch_stride}, /*pieces=*/true);
+                              {m, n, batches_of_a, Major::k, second.pitch, second.batch_stride},
+                              /*pieces=*/copies_second_output(plan->config()));
   DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan->workspace_bytes(), 16), "the workspace");
   workspace.poison();
 
@@ -353,6 +457,7 @@ GemmVerdict verify(const GemmCase& wanted) {
                                 .d = result.address(),
                                 .a_scale_factors = device_sfa.data(),
                                 .b_scale_factors = device_sfb.data(),
+                                .d_scale_factors = d_scale_factors.address(),
                                 .c = device_c.data(),
                                 .second = second_result.address(),
                                 .bias = device_bias.data(),
@@ -370,6 +475,7 @@ GemmVerdict verify(const GemmCase& wanted) {
 
   // The sums in the order of D: a group takes its own rows of A, and of the next matrix of B.
   std::vector<double> sums;
+  std::vector<int64_t> group_of_row;  // of contiguous groups
   int64_t first_row = 0;
   for (int64_t batch = 0; batch < batches; ++batch) {
     const int64_t rows = groups.is_contiguous() ? groups.rows[batch] : m;
@@ -378,10 +484,13 @@ GemmVerdict verify(const GemmCase& wanted) {
         all_of_a.subspan(first_row * k, rows * k), all_of_b.subspan(batch * n * k, n * k), rows, n, k);
     sums.insert(sums.end(), product.begin(), product.end());
     first_row += rows;
+    group_of_row.resize(first_row, batch);
   }
   const ReferenceEpilogue epilogue(run, row_scales, column_scales, bias, c_values);
   const auto before_activation = [&](int64_t batch, int64_t row, int64_t column) {
-    return epilogue.before_activation(sums[(batch * m + row) * n + column], batch, row, column);
+    if (groups.masked > 0 && row >= run.group_rows[batch]) return Bounded{.value = 0, .error = kUntouched};
+    const int64_t product = groups.is_contiguous() ? group_of_row[row] : batch;
+    return epilogue.before_activation(sums[(batch * m + row) * n + column], batch, product, row, column);
   };
   Bounded largest;
   const auto expected = [&](int64_t batch, int64_t row, int64_t column) {
@@ -395,8 +504,14 @@ GemmVerdict verify(const GemmCase& wanted) {
   };
 
   GemmVerdict verdict{.seconds = elapsed.count()};
-  result.compare(expected, verdict);
-  if (fusion.second_output) second_result.compare(before_activation, verdict);
+  d_scale_factors.compare(expected, verdict);
+  result.compare(
+      expected, [&](int64_t batch, int64_t row, int64_t column) { return d_scale_factors.factor(batch, row, column); },
+      verdict);
+  if (fusion.second_output) {
+    second_result.compare(
+        before_activation, [](int64_t, int64_t, int64_t) { return 1.0; }, verdict);
+  }
   if (fusion.absolute_maximum) {
     const double actual = maximum.to_host()[0];
     if (!(std::abs(actual - largest.value) <= largest.error + 0x1p-24 * largest.value)) {

@@ -10,6 +10,7 @@ command is only run, to see the compiler refuse the answer. The files that were 
 """
 
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,8 @@ def main() -> int:
 
     if solution_object == "-":
         return subprocess.run([*command, "-o", output]).returncode
-    if not is_patched and all(name.endswith(".cu") for name in names):
+    if not is_patched and not includes_any(source, names, [f"{ROOT}/solutions/{answer.chapter}",
+                                                           f"{CHAPTERS}/{answer.chapter}", f"{ROOT}/common"]):
         shutil.copyfile(solution_object, output)  # this source includes nothing that is patched
         write_dependencies(output, [solution_object])
         return 0
@@ -49,6 +51,21 @@ def main() -> int:
         patched = [f"{ROOT}/{changed}" for changed in answer.files]
         write_dependencies(output, patched + [file for file in included if not file.startswith(f"{folder}/")])
     return done.returncode
+
+
+def includes_any(source: str, names: list[str], folders: list[str]) -> bool:
+    """Whether a source includes one of the files, or includes something that does."""
+    reached, left = set(), [pathlib.Path(source)]
+    while left:
+        file = left.pop()
+        for name in re.findall(r'^#include [<"]([^>"]+)[>"]', file.read_text(encoding="utf-8"), re.MULTILINE):
+            places = [place for place in (pathlib.Path(folder) / name for folder in [file.parent, *folders]) if place.is_file()]
+            if name in names:
+                return True
+            if places and places[0] not in reached:
+                reached.add(places[0])
+                left.append(places[0])
+    return False
 
 
 def write_dependencies(output: str, files: list[str]) -> None:

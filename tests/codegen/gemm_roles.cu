@@ -1,21 +1,35 @@
 // Kernels of the complete GEMM in which every warp has the same role, ROLE: ptxas then says how many registers that
-// role takes. gemm_roles.py compiles it once for each.
+// role takes. gemm_roles.py compiles it once for each role, and for each list of configurations, LIST.
+#include <array>
+#include <cstddef>
+#include <utility>
+
 #include "stagecraft/gemm/roles.hpp"
 
 #define gemm_role() GemmRole::ROLE  // from here on, in place of the function
 #include "stagecraft/gemm/kernel.cuh"
+#include "stagecraft/gemm/kernels/configurations.hpp"
 
 using namespace stagecraft;
 
-template <GemmConfig Config>
-using Kernel = GemmTypes<Config>;
+namespace {
 
-#define KERNEL(...)                                                      \
-  template __global__ void stagecraft::gemm_kernel<Kernel<__VA_ARGS__>>( \
-      const __grid_constant__ GemmParameters<Kernel<__VA_ARGS__>>)
+/// One of each kind, for a test that is quick. The lists of what is shipped are in stagecraft::shipped.
+constexpr std::array kSample{
+    GemmConfig{},
+    GemmConfig{.tile_m = 256, .cta_group = 2, .cluster_m = 4, .cluster_n = 2, .launch_control = true},
+    GemmConfig{.cluster_m = 2, .cluster_n = 2, .fallback_m = 1, .fallback_n = 1},
+    GemmConfig{.divides_k = true, .epilogue = GemmEpilogue::full, .adds_c = true},
+    GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .d = DataType::f32},
+};
 
-// clang-format off
-KERNEL(GemmConfig{});
-KERNEL(GemmConfig{.tile_m = 256, .cta_group = 2, .cluster_m = 4, .cluster_n = 2, .launch_control = true});
-KERNEL(GemmConfig{.divides_k = true, .epilogue = GemmEpilogue::full, .adds_c = true});
-KERNEL(GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .d = DataType::f32});
+using namespace stagecraft::shipped;
+
+template <const auto& Configs, size_t... I>
+auto kernels_of(std::index_sequence<I...>) {
+  return std::array{reinterpret_cast<const void*>(&gemm_kernel<GemmTypes<Configs[I]>>)...};
+}
+
+[[maybe_unused]] const auto kernels = kernels_of<LIST>(std::make_index_sequence<LIST.size()>{});
+
+}  // namespace

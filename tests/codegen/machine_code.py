@@ -1,7 +1,10 @@
 """Reads the machine code of kernels (sm_90a, sm_100a) from cubin files, without a disassembler."""
 
 import dataclasses
+import pathlib
+import re
 import struct
+import subprocess
 
 INSTRUCTION_BYTES = 16  # since Volta
 NOP = 0x118
@@ -13,6 +16,7 @@ class Instruction:
 
     address: int
     word: int  # the lower 64 of its 128 bits
+    high: int  # the others
 
     @property
     def opcode(self) -> int:
@@ -49,8 +53,17 @@ def kernel_code(cubin: bytes) -> dict[str, bytes]:
 
 def instructions(code: bytes) -> list[Instruction]:
     """The instructions of a kernel, up to the padding at its end."""
-    found = [Instruction(at, struct.unpack_from("<Q", code, at)[0])
+    found = [Instruction(at, *struct.unpack_from("<QQ", code, at))
              for at in range(0, len(code) // INSTRUCTION_BYTES * INSTRUCTION_BYTES, INSTRUCTION_BYTES)]
     while found and found[-1].opcode == NOP:
         found.pop()
     return found
+
+
+def misnamed(disassembler: str, cubin: pathlib.Path, names: dict[int, str]) -> list[str]:
+    """Opcodes that the disassembler names differently from `names`, where * stands for any letters."""
+    text = subprocess.run([disassembler, "-hex", cubin], stdout=subprocess.PIPE, text=True, check=True).stdout
+    pattern = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+ )?\s*(\w+)[^;]*;\s*/\* 0x([0-9a-f]{16}) \*/", re.MULTILINE)
+    found = {(name, int(word, 16) & 0x1FF) for name, word in pattern.findall(text)}
+    return [f"opcode 0x{opcode:03x} is {name} and not {names[opcode]}" for name, opcode in sorted(found)
+            if opcode in names and not re.fullmatch(names[opcode].replace("*", r"\w*"), name)]

@@ -72,8 +72,8 @@ TEST_F(GemmPlans, RefuseTypesThatTheTensorCoreDoesNotHave) {
   mixed.b.type = DataType::f16;
   EXPECT_EQ(
       refusal(mixed),
-      "A of bf16 and B of f16 cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4 and nvfp4, "
-      "both the same, and e4m3 with e5m2.");
+      "A of bf16 and B of f16 cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4 and "
+      "fp8-blockwise, both the same, and e4m3 with e5m2.");
   GemmProblem transposed = product(16, 16, 32);
   transposed.a = {.type = DataType::nvfp4, .major = Major::mn};
   transposed.b = {.type = DataType::nvfp4};
@@ -87,7 +87,60 @@ TEST_F(GemmPlans, RefuseTypesThatTheTensorCoreDoesNotHave) {
   EXPECT_NE(refusal(floats).find("A of f32 and B of f32 cannot be multiplied"), std::string::npos);
   GemmProblem result = product(16, 16, 32);
   result.d.type = DataType::e5m2;
-  EXPECT_EQ(refusal(result), "a result of e5m2 cannot be stored. Legal are f32, bf16, f16 and e4m3.");
+  EXPECT_EQ(refusal(result),
+            "a result of e5m2 cannot be stored. Legal are f32, bf16, f16, e4m3, mxfp8, mxfp4 and nvfp4.");
+}
+
+TEST_F(GemmPlans, RefuseScalesThatTheKernelCannotUse) {
+  GemmProblem blockwise = product(16, 128, 128);
+  blockwise.a.type = blockwise.b.type = DataType::fp8_blockwise;
+  EXPECT_EQ(refusal(blockwise), "accepted");
+  EXPECT_NE(refusal(blockwise, {.swap = true}).find("must not be of fp8-blockwise, because their scales differ"),
+            std::string::npos);
+  GemmProblem along_m = blockwise;
+  along_m.a.major = Major::mn;
+  EXPECT_EQ(refusal(along_m),
+            "A and B of fp8-blockwise must be contiguous along K: so are the blocks that share a scale factor.");
+
+  const auto plan = GemmPlan::choose(blockwise);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const harness::DeviceBuffer<unsigned char> memory(1 << 16, "the matrices");
+  unsigned char* const at = memory.data();
+  const auto message = [&](void* a_scales, void* b_scales) {
+    const auto error =
+        plan->run({.a = at, .b = at, .d = at, .a_scale_factors = a_scales, .b_scale_factors = b_scales}, nullptr, 0);
+    return error ? error->message : "accepted";
+  };
+  EXPECT_EQ(message(at + 4, at),
+            "the address of A's scale factors is not a multiple of 16 bytes, as the tensor map needs.");
+  EXPECT_EQ(message(at, at + 2),
+            "the address of B's scale factors is not a multiple of 4 bytes, the size of an element.");
+  EXPECT_EQ(message(at, nullptr), "the address of B's scale factors is null.");
+}
+
+TEST_F(GemmPlans, RefuseABlockScaledResultThatCannotBeAnOperand) {
+  GemmProblem odd = product(16, 31, 64);
+  odd.d = {.type = DataType::mxfp4, .pitch = 32};
+  EXPECT_EQ(refusal(odd), "D has 31 columns, and two elements of 4 bits share a byte. Make it 32.");
+  GemmProblem narrow = product(16, 30, 64);
+  narrow.d.type = DataType::mxfp4;
+  EXPECT_EQ(refusal(narrow),
+            "the pitch of D, 30 mxfp4 elements, is not a multiple of 32: the next would start off a 16-byte boundary, "
+            "which the tensor map cannot address. Pad it to 32.");
+  GemmProblem padded = narrow;
+  padded.d.pitch = 32;
+  EXPECT_EQ(refusal(padded), "accepted");
+
+  const auto plan = GemmPlan::choose(padded);
+  ASSERT_TRUE(plan) << plan.error().message;
+  const harness::DeviceBuffer<unsigned char> memory(1 << 16, "the matrices");
+  unsigned char* const at = memory.data();
+  const auto message = [&](void* d, void* d_scales) {
+    const auto error = plan->run({.a = at, .b = at, .d = d, .d_scale_factors = d_scales}, nullptr, 0);
+    return error ? error->message : "accepted";
+  };
+  EXPECT_EQ(message(at + 1, at), "the address of D is not a multiple of 16 bytes, as the tensor map needs.");
+  EXPECT_EQ(message(at, nullptr), "the address of D's scale factors is null.");
 }
 
 TEST_F(GemmPlans, NameTheKernelsThereAreWhereNoneIsAsRequested) {
@@ -131,9 +184,10 @@ TEST_F(GemmPlans, RefuseWhatAnEpilogueMisses) {
   GemmProblem odd = product(16, 15, 32);
   odd.fusion.activation = GemmActivation::gated_silu;
   EXPECT_EQ(refusal(odd), "N = 15 is odd, and a gated activation makes one column of two.");
-  GemmProblem both = product(16, 16, 32);
-  both.fusion = {.activation = GemmActivation::gated_silu, .second_output = true};
-  EXPECT_NE(refusal(both).find("a second output with a gated activation is not supported"), std::string::npos);
+  GemmProblem exchanged = product(16, 16, 32);
+  exchanged.fusion.activation = GemmActivation::gated_silu;
+  EXPECT_NE(refusal(exchanged, {.swap = true}).find("A and B cannot be exchanged with a gated activation"),
+            std::string::npos);
   GemmProblem with_c = product(16, 15, 32);
   with_c.fusion.c = true;
   EXPECT_EQ(refusal(with_c),
@@ -158,9 +212,8 @@ TEST_F(GemmPlans, RefuseGroupsThatDoNotAddUp) {
   EXPECT_EQ(refusal(problem), "a group has -10 rows. Legal are 0 and more.");
   problem.groups.rows = {60, 0, 40};
   EXPECT_EQ(refusal(problem), "accepted");
-  problem.fusion.bias = true;
-  EXPECT_EQ(refusal(problem), "groups have no epilogue but alpha.");
-  problem.fusion = {};
+  EXPECT_NE(refusal(problem, {.stream_k = true}).find("groups are divided by split_k"), std::string::npos);
+  EXPECT_NE(refusal(problem, {.swap = true}).find("A and B of groups cannot be exchanged"), std::string::npos);
   problem.batches = 2;
   EXPECT_EQ(refusal(problem), "a problem has batches or groups, not both.");
   problem.batches = 1;

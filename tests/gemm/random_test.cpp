@@ -57,6 +57,10 @@ class Draw {
     if (one_in(3)) problem.batches = number(2, 3);
     if (config.groups) draw_groups(run);
     draw_epilogue(config, run);
+    if (bits_of(config.d) == 4) {  // two elements of D share a byte
+      const int64_t multiple = config.epilogue == GemmEpilogue::gated ? 4 : 2;
+      problem.n = (problem.n + multiple - 1) / multiple * multiple;
+    }
     draw_strides(problem);
     draw_request(config, names_kernel, run.request);
     run.seed = random_.bits();
@@ -66,12 +70,12 @@ class Draw {
  private:
   float factor() { return static_cast<float>(number(1, 40)) / (one_in(2) ? 16 : -16); }
 
-  /// Groups in place of a batch, some of them empty.
+  /// Groups in place of a batch, some of them empty, or a single row, or all rows.
   void draw_groups(GemmCase& run) {
     GemmProblem& problem = run.problem;
     problem.batches = 1;
     std::vector<int> rows(number(1, 6));
-    for (int& of_group : rows) of_group = one_in(4) ? 0 : static_cast<int>(number(1, 300));
+    for (int& of_group : rows) of_group = one_in(3) ? static_cast<int>(number(0, 1)) : static_cast<int>(number(1, 300));
     if (one_in(2)) {
       problem.groups.masked = std::ssize(rows);
       problem.m = std::max(1, *std::ranges::max_element(rows));
@@ -97,7 +101,6 @@ class Draw {
               .scale = one_in(2)};
     if (config.epilogue == GemmEpilogue::gated) {
       fusion.activation = GemmActivation::gated_silu;
-      fusion.second_output = false;
       run.problem.n += run.problem.n % 2;
     } else if (fusion.is_plain()) {
       fusion.bias = true;
@@ -123,7 +126,7 @@ class Draw {
       problem.d.pitch = (problem.d.pitch + words - 1) / words * words;
       problem.d.batch_stride = problem.m * problem.d.pitch;
     }
-    widen(problem.d, problem.fusion.second_output ? words : 1);
+    widen(problem.d, problem.fusion.second_output || is_block_scaled(problem.d.type) ? words : 1);
   }
 
   void draw_request(const GemmConfig& config, bool names_kernel, GemmRequest& request) {
@@ -136,6 +139,8 @@ class Draw {
                  .cluster_m = config.cluster_m,
                  .cluster_n = config.cluster_n};
     }
+    request.fallback_m = config.fallback_m;
+    request.fallback_n = config.fallback_n;
     if (config.transposes_d) request.swap = true;
     if (config.launch_control) {
       request.schedule = GemmSchedule::launch_control;
@@ -144,6 +149,7 @@ class Draw {
     }
     if (config.divides_k) {
       request.stream_k = one_in(2) && request.schedule != GemmSchedule::one_tile;
+      if (config.groups) request.stream_k = false;
       if (!request.stream_k) request.split_k = static_cast<int>(number(2, 6));
     }
     request.raster = {.order = one_in(2) ? RasterOrder::along_m : RasterOrder::along_n,

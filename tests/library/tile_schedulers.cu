@@ -22,7 +22,6 @@ namespace {
 /// The roles of a GEMM, as far as they take turns: two lanes and two whole warps.
 enum class Role : uint32_t { schedule, load, multiply, store };
 constexpr uint32_t kWarps = 5;
-constexpr uint32_t kReaders = 2 + 2 * kWarpSize;
 constexpr uint32_t kTakers = 3;              // roles that take turns
 constexpr uint32_t kAlmostAll = 150 * 1024;  // of a multiprocessor's shared memory: it has one block at a time
 
@@ -48,24 +47,25 @@ struct Record {
 };
 
 /// Roles take turns at different speeds: `slow` is the one that is late.
-template <typename Scheduler, typename Tiles>
-__global__ void __launch_bounds__(kWarps* kWarpSize)
-    take_turns(const __grid_constant__ Tiles tiles, const __grid_constant__ Record record, Role slow) {
+/// @tparam Cluster  in which the block was launched.
+/// @tparam OfWarps  the turns of a role of whole warps are those of warps.
+template <typename Scheduler, typename Cluster, bool OfWarps, typename Tiles>
+__device__ void take_turns_in(const Tiles& tiles, const Record& record, Role slow) {
   __shared__ typename Scheduler::Storage storage;
   Scheduler scheduler{storage, tiles};
   const Role role = role_of(warp_index());
   if (threadIdx.x == 0) {
-    Scheduler::init_barriers(storage, kReaders);
+    Scheduler::init_barriers(storage, OfWarps ? 2 + 2 : 2 + 2 * kWarpSize);  // two lanes, and two warps
     fence_barrier_init();
   }
-  if constexpr (Tiles::Cluster::blocks == 1) {
+  if constexpr (Cluster::blocks == 1) {
     __syncthreads();
   } else {
     sync_cluster();
   }
   const bool elected = elect_one();
-  const auto take = [&](bool permits) {
-    for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
+  const auto take = [&](auto turn, bool permits) {
+    for (; turn.exists(); turn.next()) {
       if (permits) turn.permit_request();
       record.note(role, turn.work());
       if (role == slow) __nanosleep(1000 + 500 * (blockIdx.x % 3));
@@ -76,16 +76,35 @@ __global__ void __launch_bounds__(kWarps* kWarpSize)
       if (elected) scheduler.run();
       break;
     case Role::load:
-      if (elected) take(/*permits=*/true);
+      if (elected) take(scheduler.turns(), /*permits=*/true);
       break;
     case Role::multiply:
-      if (elected) take(/*permits=*/false);
+      if (elected) take(scheduler.turns(), /*permits=*/false);
       break;
-    case Role::store: take(/*permits=*/false); break;
+    case Role::store:
+      if constexpr (OfWarps) {
+        take(scheduler.turns_of_warp(), /*permits=*/false);
+      } else {
+        take(scheduler.turns(), /*permits=*/false);
+      }
+      break;
   }
 }
 
-template <typename Scheduler, typename Tiles>
+/// @tparam Fallback  the smaller clusters of a launch with a preferred cluster, `Tiles::Cluster`.
+template <typename Scheduler, typename Fallback, bool OfWarps, typename Tiles>
+__global__ void __launch_bounds__(kWarps* kWarpSize)
+    take_turns(const __grid_constant__ Tiles tiles, const __grid_constant__ Record record, Role slow) {
+  using Smaller = typename Scheduler::template In<Fallback>;
+  if constexpr (Fallback::blocks < Tiles::Cluster::blocks) {
+    if (cluster_blocks() == Fallback::blocks) {
+      return take_turns_in<Smaller, Fallback, OfWarps>(tiles, record, slow);
+    }
+  }
+  take_turns_in<Scheduler, typename Tiles::Cluster, OfWarps>(tiles, record, slow);
+}
+
+template <typename Scheduler, bool OfWarps = false, typename Fallback = typename Scheduler::Cluster, typename Tiles>
 void expect_each_turn_once(const Tiles& tiles, const ProductTiles& product, uint32_t clusters,
                            const std::string& what) {
   SCOPED_TRACE(what + ", " + std::to_string(product.rows) + " x " + std::to_string(product.columns) + " tiles of " +
@@ -97,12 +116,13 @@ void expect_each_turn_once(const Tiles& tiles, const ProductTiles& product, uint
     harness::check(cudaMemset(k_tiles.data(), 0, k_tiles.bytes()), "clear the record");
     harness::check(cudaMemset(visits.data(), 0, visits.bytes()), "clear the record");
     using Cluster = typename Tiles::Cluster;
-    harness::check(launch_kernel(take_turns<Scheduler, Tiles>,
-                                 {.grid = Scheduler::grid(tiles, clusters),
-                                  .block = kWarps * kWarpSize,
-                                  .cluster = {Cluster::rows, Cluster::columns, 1},
-                                  .dynamic_shared_bytes = kAlmostAll},
-                                 tiles, Record{k_tiles.data(), visits.data(), product}, slow),
+    LaunchOptions options{.grid = Scheduler::grid(tiles, clusters),
+                          .block = kWarps * kWarpSize,
+                          .cluster = {Fallback::rows, Fallback::columns, 1},
+                          .dynamic_shared_bytes = kAlmostAll};
+    if (Fallback::blocks < Cluster::blocks) options.preferred_cluster = {Cluster::rows, Cluster::columns, 1};
+    harness::check(launch_kernel(take_turns<Scheduler, Fallback, OfWarps, Tiles>, options, tiles,
+                                 Record{k_tiles.data(), visits.data(), product}, slow),
                    "launch take_turns");
     harness::finish_kernel("take_turns");
     const std::vector<uint32_t> found = k_tiles.to_host(), visited = visits.to_host();
@@ -167,6 +187,43 @@ TYPED_TEST(TileSchedulerTest, SharesOfStreamKAreTakenPieceByPiece) {
     expect_each_turn_once<StaticScheduler<StreamK<TypeParam>>>(tiles, product, clusters, "static");
     if (has_launch_control())
       expect_each_turn_once<LaunchControlScheduler<StreamK<TypeParam>>>(tiles, product, 0, "dynamic");
+  }
+}
+
+// ---- Turns of warps, and clusters of two sizes
+// ------------------------------------------------------------------------
+
+/// A large cluster, and the smaller one that takes its place.
+template <typename PreferredCluster, typename FallbackCluster>
+struct Sizes {
+  using Preferred = PreferredCluster;
+  using Fallback = FallbackCluster;
+};
+
+template <typename S>
+class TwoClusterSizesTest : public testing::Test {};
+using TwoSizes =
+    testing::Types<Sizes<ClusterShape<2, 1>, ClusterShape<2, 1>>, Sizes<ClusterShape<2, 2>, ClusterShape<1, 1>>,
+                   Sizes<ClusterShape<4, 2>, ClusterShape<2, 1>>, Sizes<ClusterShape<4, 4>, ClusterShape<4, 1>>,
+                   Sizes<ClusterShape<2, 8>, ClusterShape<2, 4>>>;
+TYPED_TEST_SUITE(TwoClusterSizesTest, TwoSizes);
+
+TYPED_TEST(TwoClusterSizesTest, TakeEveryTileOnce) {
+  using Cluster = typename TypeParam::Preferred;
+  using Fallback = typename TypeParam::Fallback;
+  for (const ProductTiles& product : {ProductTiles{1, 1, 3}, {9, 13, 1}, {5, 7, 2, 3}}) {
+    const WholeTiles<Cluster> tiles(product, {RasterOrder::along_n, 3});
+    const StreamK<Cluster> shares(product, 4);
+    for (const uint32_t clusters : {1u, 3u, 100000u}) {
+      expect_each_turn_once<StaticScheduler<WholeTiles<Cluster>>, /*OfWarps=*/true, Fallback>(tiles, product, clusters,
+                                                                                              "static");
+    }
+    expect_each_turn_once<StaticScheduler<StreamK<Cluster>>, /*OfWarps=*/true, Fallback>(shares, product, 4, "shares");
+    if (!has_launch_control()) continue;
+    expect_each_turn_once<LaunchControlScheduler<WholeTiles<Cluster>>, /*OfWarps=*/true, Fallback>(tiles, product, 0,
+                                                                                                   "dynamic");
+    expect_each_turn_once<LaunchControlScheduler<StreamK<Cluster>>, /*OfWarps=*/true, Fallback>(shares, product, 0,
+                                                                                                "dynamic shares");
   }
 }
 

@@ -4,6 +4,7 @@
 using namespace stagecraft;
 constexpr DataType bf16 = DataType::bf16, f16 = DataType::f16, f32 = DataType::f32, tf32_ = DataType::tf32;
 constexpr DataType e4m3 = DataType::e4m3, e5m2 = DataType::e5m2;
+constexpr DataType kBlockwise = DataType::fp8_blockwise;
 constexpr Major kMn = Major::mn;
 
 // clang-format off
@@ -13,7 +14,7 @@ template struct stagecraft::GemmTypes<GemmConfig{.a = e4m3, .b = e5m2, .d = e4m3
 template struct stagecraft::GemmTypes<GemmConfig{.a = bf16, .b = f16}>;                                         // refused: the tensor core multiplies equal types
 template struct stagecraft::GemmTypes<GemmConfig{.a = e4m3, .b = bf16}>;                                        // refused: and e4m3 with e5m2
 template struct stagecraft::GemmTypes<GemmConfig{.a = f32, .b = f32}>;                                          // refused: a matrix of float is multiplied as tf32
-template struct stagecraft::GemmTypes<GemmConfig{.d = tf32_}>;                                                  // refused: the result must be f32, bf16, f16 or e4m3
+template struct stagecraft::GemmTypes<GemmConfig{.d = tf32_}>;                                                  // refused: the result must be f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4
 template struct stagecraft::GemmTypes<GemmConfig{.tile_m = 96}>;                                                // refused: tile_m must be 64 or 128
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 8}>;                                                 // refused: tile_n must be 16, 32, ..., 256
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 264}>;                                               // refused: tile_n must be 16, 32, ..., 256
@@ -30,14 +31,32 @@ template struct stagecraft::GemmTypes<GemmConfig{.cta_group = 2}>;              
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 48, .cta_group = 2, .cluster_m = 2}>;                // refused: tile_n must be 32, 64, ..., 256 for a pair
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 8, .cluster_n = 4}>;                              // refused: a cluster has 1 to 16 blocks
 template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 3}>;                                              // refused: the blocks that share a tile bring slices of it
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .cluster_n = 4, .fallback_m = 2, .fallback_n = 1, .launch_control = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 3, .fallback_n = 1}>;             // refused: a fallback cluster is smaller than the cluster
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 4, .fallback_n = 1}>;             // refused: a fallback cluster is smaller than the cluster
+template struct stagecraft::GemmTypes<GemmConfig{.cluster_m = 4, .fallback_m = 2}>;                              // refused: and fallback_m divides cluster_m
+template struct stagecraft::GemmTypes<GemmConfig{.tile_m = 256, .cta_group = 2, .cluster_m = 4, .fallback_m = 1, .fallback_n = 1}>;  // refused: fallback_m must be even with cta_group 2
 template struct stagecraft::GemmTypes<GemmConfig{.adds_c = true}>;                                              // refused: adds_c needs epilogue full or gated
 template struct stagecraft::GemmTypes<GemmConfig{.d = e4m3, .tile_n = 16, .epilogue = GemmEpilogue::gated}>;    // refused: half of tile_n columns of D must be a multiple of 16 bytes
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .tile_n = 256, .accumulators = 1}>;
 template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::mxfp4}>;                  // refused: the tensor core multiplies equal types
-template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .a_major = kMn}>;  // refused: block-scaled operands must be contiguous along K
-template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .tile_n = 64}>;    // refused: scale factors come in atoms of 128 rows
-template struct stagecraft::GemmTypes<GemmConfig{.launch_control = true, .groups = true}>;                      // refused: groups need a static schedule of whole tiles
-template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .groups = true}>;              // refused: groups have no epilogue
-template struct stagecraft::GemmTypes<GemmConfig{.groups = true, .transposes_d = true}>;                        // refused: the transpose of D has no epilogue and no groups
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .a_major = kMn}>;  // refused: operands with scales for blocks along K must be contiguous along K
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .tile_n = 64}>;
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .tile_n = 96}>;    // refused: scale factors come in atoms of 128 rows
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .tile_m = 64}>;    // refused: with block-scaled operands tile_m must be 128
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::mxfp8, .b = DataType::mxfp8, .cta_group = 2, .cluster_m = 2}>;  // refused: with block-scaled operands tile_m must be 128, of a pair 256
+template struct stagecraft::GemmTypes<GemmConfig{.a = kBlockwise, .b = kBlockwise, .accumulators = 4}>;
+template struct stagecraft::GemmTypes<GemmConfig{.a = kBlockwise, .b = kBlockwise, .tile_n = 256, .cta_group = 2, .cluster_m = 2}>;
+template struct stagecraft::GemmTypes<GemmConfig{.a = kBlockwise, .b = e4m3}>;                                  // refused: the tensor core multiplies equal types
+template struct stagecraft::GemmTypes<GemmConfig{.a = kBlockwise, .b = kBlockwise, .tile_n = 256}>;             // refused: with fp8_blockwise tile_n must be 16, 32, 64 or 128
+template struct stagecraft::GemmTypes<GemmConfig{.a = kBlockwise, .b = kBlockwise, .tile_n = 96}>;              // refused: with fp8_blockwise tile_n must be 16, 32, 64 or 128
+template struct stagecraft::GemmTypes<GemmConfig{.a = kBlockwise, .b = kBlockwise, .transposes_d = true}>;      // refused: where D is transposed
+template struct stagecraft::GemmTypes<GemmConfig{.d = kBlockwise}>;                                             // refused: the result must be f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4
+template struct stagecraft::GemmTypes<GemmConfig{.d = DataType::nvfp4}>;
+template struct stagecraft::GemmTypes<GemmConfig{.d = DataType::mxfp8, .transposes_d = true}>;                  // refused: where D is transposed
+template struct stagecraft::GemmTypes<GemmConfig{.a = DataType::nvfp4, .b = DataType::nvfp4, .launch_control = true, .divides_k = true, .epilogue = GemmEpilogue::gated, .groups = true, .adds_c = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::full, .transposes_d = true, .adds_c = true}>;
+template struct stagecraft::GemmTypes<GemmConfig{.groups = true, .transposes_d = true}>;                        // refused: transposes_d needs a D without groups
+template struct stagecraft::GemmTypes<GemmConfig{.epilogue = GemmEpilogue::gated, .transposes_d = true}>;       // refused: transposes_d needs epilogue plain or full
 template struct stagecraft::GemmTypes<GemmConfig{.stages = 8}>;                                                 // refused: the stages do not fit in shared memory
 template struct stagecraft::GemmTypes<GemmConfig{.tile_n = 256, .k_group = 5}>;                                 // refused: the stages do not fit in shared memory

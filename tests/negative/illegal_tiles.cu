@@ -5,6 +5,7 @@
 #include "stagecraft/scale_factors.hpp"
 #include "stagecraft/tensor_map.hpp"
 #include "stagecraft/tile_copy.hpp"
+#include "stagecraft/tmem_operand.hpp"
 
 using namespace stagecraft;
 constexpr ElementFormat f32_as_tf32 = ElementFormat::tf32;
@@ -119,6 +120,20 @@ __global__ void load(uint32_t address) {
   store_tmem(address, three);                                                     // refused: a thread has 1, 2, 4, ..., 128 registers
 }
 
+template class stagecraft::TmemOperand<Bf16, 128, 64>;
+template class stagecraft::TmemOperand<E4m3, 64, 128, 2>;
+template class stagecraft::TmemOperand<Fp4, 128, 64>;                             // refused: A in tensor memory must be of __half
+template class stagecraft::TmemOperand<float, 128, 64>;                           // refused: convert others in registers
+template class stagecraft::TmemOperand<Bf16, 256, 64, 2>;                         // refused: Rows must be 64 or 128
+template class stagecraft::TmemOperand<Bf16, 128, 24>;                            // refused: a multiple of the 32 bytes along K
+template class stagecraft::TmemOperand<tf32, 128, 1024>;                          // refused: tensor memory has 512 columns
+__global__ void multiply_from_tmem(TmemTensor<128, 64> d, TmemTensor<256, 32, 2> of_pair, TmemTensor<256, 16, 2> narrow, TmemOperand<Bf16, 128, 64> a, TmemOperand<Bf16, 128, 64, 2> half, const B& b, const Tile<Bf16, 16, 64>& half_b, const Tile<Bf16, 8, 64>& narrow_b, const Tile<E4m3, 64, 64, k64>& bytes, const Tile<Bf16, 32, 64>& other) {
+  multiply_tiles(d, a, b, false);
+  multiply_tiles(of_pair, half, half_b, false);
+  multiply_tiles(d, a, other, false);                                             // refused: the accumulator must have as many rows as the tile of A
+  multiply_tiles(d, a, bytes, false);                                             // refused: A and B must be of one kind
+  multiply_tiles(narrow, half, narrow_b, false);                                  // refused: N of a pair of CTAs must be 32, 64, ..., 256
+}
 __global__ void multiply(TmemTensor<128, 64> d, const A& a, const B& b) {
   multiply_tiles(d, a, b, false);
   multiply_tiles(d, a, a, false);                                                 // refused: the accumulator must have as many rows as the tile of A

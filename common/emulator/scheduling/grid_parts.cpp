@@ -88,8 +88,8 @@ class Parts {
       std::copy_if(grid.observers.begin(), grid.observers.end(), std::back_inserter(grid.memory_observers),
                    [](const Observer* observer) { return observer->wants_memory_events(); });
     }
-    grid.next_cluster = part;
-    grid.cluster_step = parts;
+    grid.next_region = part;
+    grid.region_step = parts;
     const uint32_t chip = grid_.architecture->multiprocessors;
     const uint32_t first = first_multiprocessor(part, parts, chip);
     grid.sms.resize(first_multiprocessor(part + 1, parts, chip) - first);
@@ -147,10 +147,10 @@ class Parts {
 
 uint32_t parts_of(const LaunchRequest& request, const Architecture& chip) {
   if (request.kernel->clusters_interact) return 1;
-  const uint64_t blocks = request.cluster.count(), clusters = request.grid.count() / blocks;
+  const uint64_t blocks = request.region().count(), regions = request.grid.count() / blocks;
   // A cluster must find as much room as on the whole chip; twice as many multiprocessors as it has blocks are enough.
   const uint64_t roomy = std::max<uint64_t>(1, chip.multiprocessors / (2 * blocks));
-  return static_cast<uint32_t>(std::min({uint64_t{kMostParts}, clusters, roomy}));
+  return static_cast<uint32_t>(std::min({uint64_t{kMostParts}, regions, roomy}));
 }
 
 LaunchResult run_in_parts(const GridConstants& grid, uint32_t parts, const std::vector<Observer*>& observers,

@@ -53,7 +53,7 @@ GridRun::GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_
   warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
   block_registers_ = grid.kernel->machine_registers_of(warps_per_block_);
   block_shared_ = kSharedReservedBytes + grid.kernel->static_shared_bytes + request.dynamic_shared_bytes;
-  grid.cluster_count = request.grid.count() / request.cluster.count();
+  grid.region_count = request.grid.count() / request.region().count();
 }
 
 GridRun::~GridRun() {
@@ -71,13 +71,13 @@ void GridRun::run() {
   for (Observer* observer : grid_.observers) observer->grid_started(grid_);
   Cluster* current = nullptr;
   try {
-    while (!grid_.resident.empty() || grid_.next_cluster < grid_.cluster_count) {
+    while (!grid_.resident.empty() || grid_.has_next_cluster()) {
       // The cluster that is furthest behind is next; one that could start counts from when its place became free.
       current = nullptr;
       for (const auto& cluster : grid_.resident) {
         if (!cluster->stuck && (current == nullptr || cluster->now < current->now)) current = cluster.get();
       }
-      if (grid_.next_cluster < grid_.cluster_count) {
+      if (grid_.has_next_cluster()) {
         const std::vector<Sm*> room = find_room();
         if (!room.empty()) {
           Cycle free_at = 0;
@@ -130,7 +130,7 @@ void GridRun::run() {
 bool GridRun::nothing_can_end() const {
   // Each resident cluster has come back to an earlier state, and nothing has been done since that another could see.
   // Those that have not started wait until one of these ends.
-  if (grid_.next_cluster < grid_.cluster_count && !find_room().empty()) return false;
+  if (grid_.has_next_cluster() && !find_room().empty()) return false;
   return std::all_of(grid_.resident.begin(), grid_.resident.end(), [&](const auto& cluster) {
     return cluster->stuck || cluster->repeats_since == grid_.effects + 1;
   });
@@ -139,7 +139,7 @@ bool GridRun::nothing_can_end() const {
 std::vector<Sm*> GridRun::find_room() const {
   // Blocks of one cluster go to different multiprocessors if there are enough. Pairs of blocks that share tensor
   // operations go to two neighbours, as on the chip.
-  const uint64_t blocks = grid_.request->cluster.count();
+  const uint64_t blocks = shape_of_next_cluster(grid_).count();
   const uint32_t together = grid_.kernel->cta_group == 2 && blocks % 2 == 0 ? 2 : 1;
   std::vector<Sm*> chosen;
   std::vector<uint32_t> planned(grid_.sms.size(), 0);
@@ -178,7 +178,9 @@ bool GridRun::has_room(const Sm& sm, uint32_t blocks) const {
 std::unique_ptr<Cluster> GridRun::start_cluster(const std::vector<Sm*>& sms, Cycle at) {
   auto cluster = std::make_unique<Cluster>();
   cluster->grid = &grid_;
-  cluster->first_block = *take_next_cluster(grid_);
+  const ClusterPlace place = take_next_cluster(grid_);
+  cluster->first_block = place.first_block;
+  cluster->shape = place.shape;
   cluster->now = at;
   for (uint32_t rank = 0; rank < sms.size(); ++rank) start_block(*cluster, rank, *sms[rank], at);
   return cluster;
@@ -210,7 +212,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.cluster = &cluster;
   block.sm = &sm;
   block.rank = rank;
-  const Extent3 inside = position(rank, grid_.request->cluster);
+  const Extent3 inside = position(rank, cluster.shape);
   block.index = {cluster.first_block.x + inside.x, cluster.first_block.y + inside.y, cluster.first_block.z + inside.z};
   // What a program reads before it writes must not look like data: all ones is not a number in any float type.
   block.shared.assign(block_shared_, std::byte{0xff});

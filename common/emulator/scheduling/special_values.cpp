@@ -16,7 +16,7 @@ uint64_t value_of(const SpecialSlot& slot, const Extent3& threads, uint32_t thre
   const LaneMask lane_bit = 1u << lane;
   const Grid* const grid = block != nullptr ? block->cluster->grid : nullptr;
   const LaunchRequest* const request = grid != nullptr ? grid->request : nullptr;
-  const Extent3 shape = request != nullptr ? request->cluster : Extent3{1, 1, 1};
+  const Extent3 shape = block != nullptr ? block->cluster->shape : Extent3{1, 1, 1};
   // No default, so that the compiler names a register that is forgotten here.
   switch (slot.special) {
     case Special::tid_x: return thread % threads.x;

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -179,6 +180,7 @@ struct Block {
 struct Cluster {
   Grid* grid = nullptr;
   Extent3 first_block{0, 0, 0};                ///< %ctaid of its block of rank 0
+  Extent3 shape;                               ///< %cluster_nctaid
   std::vector<std::unique_ptr<Block>> blocks;  ///< by rank
   Cycle now = 0;                               ///< time of the warp or event that is being executed
   EventQueue events;
@@ -201,15 +203,35 @@ struct Cluster {
   Block* block_of(uint32_t shared_address) const;
 };
 
+/// Which regions of a grid start as preferred clusters, where a launch asks for them. CUDA leaves it to the device:
+/// "best effort".
+enum class PreferredClusters : uint8_t {
+  some,  ///< about half of them, chosen by the seed and the region's number
+  all,
+  none,
+};
+
 /// One launch, as the runtime asks for it.
 struct LaunchRequest {
   const Kernel* kernel = nullptr;
   Extent3 grid, block, cluster;
+  Extent3 preferred_cluster{0, 0, 0};  ///< a multiple of `cluster`; all zeros: there is none
+  PreferredClusters preferred_clusters = PreferredClusters::some;  ///< where they are used
   bool explicit_cluster = false;
   bool cooperative = false;  ///< its blocks may wait for each other, in a workspace of the grid
   uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  ///< kernel->parameter_bytes bytes
   uint64_t seed = 0;
+
+  /// The largest cluster that may start. The grid is divided into regions of this shape, which start in the order of
+  /// their numbers; each is one cluster, or several of the shape `cluster`.
+  const Extent3& region() const { return preferred_cluster.count() != 0 ? preferred_cluster : cluster; }
+};
+
+/// Where a cluster is in its grid.
+struct ClusterPlace {
+  Extent3 first_block;  ///< %ctaid of its block of rank 0
+  Extent3 shape;
 };
 
 /// What is the same in all parts of a grid.
@@ -231,17 +253,26 @@ struct Grid : GridConstants {
   uint64_t operations = 0;                  ///< asynchronous operations announced to them
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
-  uint64_t effects = 0;       ///< actions that others can see; does not grow while all only wait and compute
-  uint64_t next_cluster = 0;  ///< number of the next cluster to start, in launch order
-  uint64_t cluster_step = 1;  ///< from one cluster to the next: more than 1 in a part of a grid (grid_parts.hpp)
-  uint64_t cluster_count = 0;
+  uint64_t effects = 0;      ///< actions that others can see; does not grow while all only wait and compute
+  uint64_t next_region = 0;  ///< number of the next region of which nothing has started, in launch order
+  uint64_t region_step = 1;  ///< from one region to the next: more than 1 in a part of a grid (grid_parts.hpp)
+  uint64_t region_count = 0;
+  std::deque<Extent3> left_of_region;  ///< first blocks of the regular clusters left of a region that was divided
+
+  /// Whether a cluster is still to start.
+  bool has_next_cluster() const { return !left_of_region.empty() || next_region < region_count; }
 };
 
 /// Returns the position of item `number` in a grid of this size, x fastest.
 Extent3 position(uint64_t number, const Extent3& size);
-/// Removes the next cluster from those that are still to start; the caller starts it, or cancels its launch.
-/// @return %ctaid of its block of rank 0; nullopt when there is none.
-std::optional<Extent3> take_next_cluster(Grid& grid);
+/// Returns the shape of the next cluster to start. There must be one.
+Extent3 shape_of_next_cluster(const Grid& grid);
+/// Removes the next cluster from those that are still to start: the caller starts it. There must be one.
+ClusterPlace take_next_cluster(Grid& grid);
+/// Removes a cluster of this shape, the grid's regular or preferred one, from those that are still to start: the caller
+/// cancels its launch.
+/// @return %ctaid of its block of rank 0; nullopt when there is none of the shape.
+std::optional<Extent3> take_cluster_of_shape(Grid& grid, const Extent3& shape);
 /// Returns the virtual time of what is executed in the cluster now.
 Cycle time_of(const Cluster& cluster);
 

@@ -46,7 +46,7 @@ std::string WarpRow::label(bool with_block) const {
 void Timeline::grid_started(const machine::Grid& grid) {
   kernel_ = grid.kernel;
   cluster_ = nullptr;
-  blocks_ = static_cast<uint32_t>(grid.request->cluster.count());
+  blocks_ = static_cast<uint32_t>(grid.request->region().count());
   warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   warps_.assign(size_t{blocks_} * warps_per_block_, {});
   waiting_.assign(warps_.size(), false);

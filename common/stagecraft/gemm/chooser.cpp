@@ -29,7 +29,8 @@ bool meets(const GemmConfig& config, const GemmRequest& request) {
   return is(request.tile_m, config.tile_m) && is(request.tile_n, config.tile_n) &&
          is(request.k_group, config.k_group) && is(request.accumulators, config.accumulators) &&
          is(request.cta_group, config.cta_group) && is(request.cluster_m, config.cluster_m) &&
-         is(request.cluster_n, config.cluster_n) && config.divides_k == divides(request) &&
+         is(request.cluster_n, config.cluster_n) && request.fallback_m == config.fallback_m &&
+         request.fallback_n == config.fallback_n && config.divides_k == divides(request) &&
          config.transposes_d == request.swap.value_or(false) &&
          config.launch_control == (request.schedule == GemmSchedule::launch_control);
 }
@@ -62,6 +63,9 @@ std::string options_of(const GemmConfig& config) {
   if (config.cluster_m * config.cluster_n > 1) {
     text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
   }
+  if (config.fallback_m > 0) {
+    text += " or " + std::to_string(config.fallback_m) + "x" + std::to_string(config.fallback_n);
+  }
   text += ", k-group " + std::to_string(config.k_group) + ", " + std::to_string(config.accumulators) +
           (config.accumulators == 1 ? " accumulator" : " accumulators");
   if (config.launch_control) text += ", launch control";
@@ -82,6 +86,10 @@ std::string options_of(const GemmRequest& request) {
   add("cta_group", request.cta_group);
   add("cluster_m", request.cluster_m);
   add("cluster_n", request.cluster_n);
+  if (request.fallback_m > 0 || request.fallback_n > 0) {
+    add("fallback_m", request.fallback_m);
+    add("fallback_n", request.fallback_n);
+  }
   if (request.schedule == GemmSchedule::launch_control) add_text("launch control");
   if (request.split_k > 1) add_text("split_k " + std::to_string(request.split_k));
   if (request.stream_k) add_text("stream_k");

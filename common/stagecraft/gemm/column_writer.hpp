@@ -9,6 +9,17 @@
 
 namespace stagecraft {
 
+/// As `store_in_row()`, but in a column of the matrix, whose rows are the columns of the sums.
+template <TileElement Element, int Count>
+__device__ __forceinline__ void store_in_column(Element* matrix, int64_t pitch, const float (&values)[Count],
+                                                const RowPlace& place) {
+  Element* const column = matrix + place.column * pitch + place.row;
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    if (i < place.valid) column[i * pitch] = Element(values[i]);
+  }
+}
+
 /// Writes accumulators to D as RowWriter does, but each row of an accumulator to a column of D. The lanes of a warp,
 /// which have neighbouring rows, write neighbouring elements.
 template <typename AccumulatorType, TileElement Element>
@@ -34,11 +45,7 @@ class ColumnWriter {
  private:
   template <int Count>
   __device__ __forceinline__ void put(const float (&values)[Count], const RowPlace& place) const {
-    Element* const column = d_ + place.batch * batch_stride_ + place.column * pitch_ + place.row;
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      if (i < place.valid) column[i * pitch_] = Element(values[i]);
-    }
+    store_in_column(d_ + place.batch * batch_stride_, pitch_, values, place);
   }
 
   Element* d_;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "stagecraft/epilogue.hpp"
 #include "stagecraft/epilogue_input.hpp"
 #include "stagecraft/epilogue_operations.hpp"
 #include "stagecraft/gemm/activation.hpp"
+#include "stagecraft/gemm/direct_access.hpp"
 #include "stagecraft/gemm/types.hpp"
 
 namespace stagecraft {
@@ -18,9 +20,9 @@ struct EpilogueArguments {
   float alpha = 1;                                   ///< multiplies the sums
   float beta = 0;                                    ///< multiplies C
   float scale = 1;                                   ///< multiplies what is stored in D
-  EpilogueVector<float> row_scales{};                ///< no entries: none
-  EpilogueVector<float> column_scales{};             ///< no entries: none
-  EpilogueVector<float> bias{};                      ///< for each column of the sums; no entries: none
+  EpilogueVector<float> row_scales{};                ///< of D; no entries: none
+  EpilogueVector<float> column_scales{};             ///< of D, or of D before a gated activation; no entries: none
+  EpilogueVector<float> bias{};                      ///< for each of the same columns; no entries: none
   GemmActivation activation = GemmActivation::none;  ///< applied before the scale
   float* absolute_maximum = nullptr;                 ///< of what the activation gives; null: not asked for
   bool has_second_output = false;                    ///< what goes into the activation is stored, too
@@ -39,6 +41,25 @@ struct IfGiven {
 };
 template <typename Operation>
 IfGiven(Operation) -> IfGiven<Operation>;
+
+/// The same with a vector for each group, where a matrix has several groups of rows.
+template <typename Operation>
+struct IfGivenToGroup {
+  IfGiven<Operation> operation;
+  template <int Count>
+  __device__ __forceinline__ void operator()(float (&values)[Count], RowPlace place) const {
+    place.batch += place.group;
+    operation(values, place);
+  }
+};
+
+/// The operations for rows and columns of D, whose rows are the columns of the sums where those are its transpose.
+template <bool Transposes>
+struct OperationsOn {
+  using ScaleRows = IfGiven<std::conditional_t<Transposes, MultiplyPerColumn<float>, MultiplyPerRow<float>>>;
+  using ScaleColumns = IfGivenToGroup<std::conditional_t<Transposes, MultiplyPerRow<float>, MultiplyPerColumn<float>>>;
+  using AddBias = IfGivenToGroup<std::conditional_t<Transposes, AddPerRow<float>, AddPerColumn<float>>>;
+};
 
 /// The activation that the launch names.
 struct Activate {
@@ -104,12 +125,34 @@ class StoreIfAsked {
 };
 
 /// beta * C, where it is compiled in.
-template <typename Types, typename CInput>
-__device__ __forceinline__ auto add_c(CInput& input, float beta) {
-  if constexpr (Types::config.adds_c) {
-    return AddInput<CInput>(input, beta);
+template <typename Types, typename Parameters, typename CInput>
+__device__ __forceinline__ auto add_c(const Parameters& problem, CInput& input) {
+  if constexpr (Types::loads_c) {
+    return AddInput<CInput>(input, problem.epilogue.beta);
+  } else if constexpr (Types::config.adds_c) {
+    return AddTransposed<typename Types::CElement>{problem.c_map, problem.epilogue.beta};
   } else {
     return Epilogue<>{};
+  }
+}
+
+/// The scale factors of D, where it has them.
+template <typename Types, typename Parameters>
+__device__ __forceinline__ auto scale_blocks(const Parameters& problem) {
+  if constexpr (Types::scales_d) {
+    return problem.d_scaling;
+  } else {
+    return Epilogue<>{};
+  }
+}
+
+/// The activation that is compiled in, or that the launch names.
+template <typename Types>
+__device__ __forceinline__ auto activation_of(const EpilogueArguments& arguments) {
+  if constexpr (Types::config.epilogue == GemmEpilogue::gated) {
+    return GatedSilu{};
+  } else {
+    return Activate{arguments.activation};
   }
 }
 
@@ -119,7 +162,7 @@ __device__ __forceinline__ auto add_c(CInput& input, float beta) {
 template <typename Types>
 __device__ __forceinline__ auto make_c_input(typename Types::CInput::BarrierArray& barriers,
                                              typename Types::EpilogueStorage& storage) {
-  if constexpr (Types::config.adds_c) {
+  if constexpr (Types::loads_c) {
     return typename Types::CInput{barriers, storage.c};
   } else {
     return detail::Absent{};
@@ -130,7 +173,7 @@ __device__ __forceinline__ auto make_c_input(typename Types::CInput::BarrierArra
 /// converged warp of the epilogue.
 template <typename Types, typename CInput>
 __device__ __forceinline__ void discard_c(CInput& input) {
-  if constexpr (Types::config.adds_c) {
+  if constexpr (Types::loads_c) {
 #pragma unroll 1
     for (int slice = 0; slice < CInput::Slices::count; ++slice) {
       auto stage = input.consume();
@@ -149,28 +192,21 @@ __device__ __forceinline__ auto make_epilogue(const Parameters& problem, typenam
                                               CInput& c_input) {
   const EpilogueArguments& arguments = problem.epilogue;
   if constexpr (Types::config.epilogue == GemmEpilogue::plain) {
-    return Epilogue{Multiply{arguments.alpha}};
-  } else if constexpr (Types::config.epilogue == GemmEpilogue::full) {
+    return Epilogue{Multiply{arguments.alpha}, detail::scale_blocks<Types>(problem)};
+  } else {
     using SecondOutput = typename Types::SecondOutput;
+    using On = detail::OperationsOn<Types::config.transposes_d>;
     return Epilogue{Multiply{arguments.alpha},
-                    detail::IfGiven{MultiplyPerRow<float>{arguments.row_scales}},
-                    detail::IfGiven{MultiplyPerColumn<float>{arguments.column_scales}},
-                    detail::add_c<Types>(c_input, arguments.beta),
-                    detail::IfGiven{AddPerColumn<float>{arguments.bias}},
+                    typename On::ScaleRows{{arguments.row_scales}},
+                    typename On::ScaleColumns{{{arguments.column_scales}}},
+                    detail::add_c<Types>(problem, c_input),
+                    typename On::AddBias{{{arguments.bias}}},
                     detail::StoreIfAsked<SecondOutput>{SecondOutput{storage.second, problem.second_map},
                                                        arguments.has_second_output},
-                    detail::Activate{arguments.activation},
+                    detail::activation_of<Types>(arguments),
                     detail::MeasureIfAsked{arguments.absolute_maximum},
-                    Multiply{arguments.scale}};
-  } else {
-    return Epilogue{Multiply{arguments.alpha},
-                    detail::IfGiven{MultiplyPerRow<float>{arguments.row_scales}},
-                    detail::IfGiven{MultiplyPerColumn<float>{arguments.column_scales}},
-                    detail::add_c<Types>(c_input, arguments.beta),
-                    detail::IfGiven{AddPerColumn<float>{arguments.bias}},
-                    GatedSilu{},
-                    detail::MeasureIfAsked{arguments.absolute_maximum},
-                    Multiply{arguments.scale}};
+                    Multiply{arguments.scale},
+                    detail::scale_blocks<Types>(problem)};
   }
 }
 

@@ -16,30 +16,31 @@
 
 namespace stagecraft {
 
-/// The GEMM. A multiprocessor runs one block of it: shared memory has no room for two, and without the 1 in the launch
-/// bounds ptxas would spill registers to make room for more. Its template argument is a type, because nvcc 13.0 cannot
-/// launch a kernel whose argument is a structure.
-/// @tparam Types  GemmTypes of a configuration.
+/// What a block does. Called by all of its threads.
+/// @tparam Types    GemmTypes of a configuration.
+/// @tparam Cluster  the ClusterShape that the block was launched in.
 //! [kernel]
-template <typename Types>
-__global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_constant__ GemmParameters<Types> problem) {
+template <typename Types, typename Cluster>
+__device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) {
   //! [shared]
   constexpr GemmConfig kConfig = Types::config;
-  using Cluster = typename Types::Cluster;
-  using Input = typename Types::Input;
+  using Input = typename Types::template Input<Cluster>;
   using Output = typename Types::Output;
-  using Scheduler = typename Types::Scheduler;
+  using Scheduler = typename Types::Scheduler::template In<Cluster>;
   using CInput = typename Types::CInput;
+  using AScales = typename Types::AScales;
   extern __shared__ __align__(1024) unsigned char dynamic_shared_memory[];
   __shared__ typename Input::BarrierArray input_barriers;
   __shared__ typename Output::BarrierArray output_barriers;
   __shared__ typename CInput::BarrierArray c_barriers;
+  __shared__ typename AScales::BarrierArray a_scales_barriers;
   __shared__ typename Scheduler::Storage schedule;
   __shared__ TmemHandshake<kConfig.cta_group> handshake;
   __shared__ bool is_last_piece;
   auto& shared = *reinterpret_cast<typename Types::Shared*>(dynamic_shared_memory);
 
   Input input{input_barriers, typename Types::Payload{shared.operands}};
+  const auto& operands = problem.template operands_in<Cluster>();
   const Scheduler scheduler{schedule, problem.tiles};
   const GemmRole role = gemm_role();
   const bool elected = elect_one();
@@ -48,12 +49,14 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   if (role == GemmRole::load && elected) {
     Input::init_barriers(input_barriers);  // full: who announces bytes; empty: commits of all readers
     Output::init_barriers(output_barriers, kEpilogueThreads);  // full: a commit; empty: all that have read it
-    if constexpr (kConfig.adds_c) CInput::init_barriers(c_barriers);
-    Scheduler::init_barriers(schedule, /*readers=*/1 + 1 + kConfig.adds_c + kEpilogueThreads);  // all that take turns
+    if constexpr (Types::loads_c) CInput::init_barriers(c_barriers);
+    if constexpr (Types::is_promoted) AScales::init_barriers(a_scales_barriers);
+    Scheduler::init_barriers(schedule,
+                             /*readers=*/1 + 1 + Types::epilogue_has_input + kEpilogueWarps);  // all that take turns
     handshake.init(kEpilogueThreads);
     fence_barrier_init();
-    ptx::prefetch_tensor_map(&problem.a.map);
-    ptx::prefetch_tensor_map(&problem.b.map);
+    ptx::prefetch_tensor_map(&operands.a.map);
+    ptx::prefetch_tensor_map(&operands.b.map);
   }
   if constexpr (Cluster::blocks == 1) {
     __syncthreads();
@@ -78,8 +81,8 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
             stage.expect_bytes(in_group * Types::Payload::bytes_per_tile);
             for (int i = 0; i < in_group; ++i) {
               const int k = (work.first_k_tile + k_tile + i) * Types::tile_k;
-              stage.load_a(problem.a[place.batch], place.row, k, i);
-              stage.load_b(problem.b[work.batch], b_row, k, i);
+              stage.load_a(operands.a[place.batch], place.row, k, i);
+              stage.load_b(operands.b[work.batch], b_row, k, i);
               if constexpr (Types::is_scaled) load_scale_factors<Types>(problem, work, k, stage, i);
             }
           }  // steps: stage full when the bytes have arrived
@@ -96,17 +99,22 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
         for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
           if (!Cluster::is_leader(rank)) continue;  // the leader multiplies for both blocks of a pair
           const Work work = turn.work();
-          auto sums = output.producer().accumulate();
-          for (int k_tile = 0; k_tile < work.k_tiles; k_tile += kConfig.k_group) {
-            auto stage = input.consumer().acquire();
-            const int in_group = min(kConfig.k_group, work.k_tiles - k_tile);
-            for (int i = 0; i < in_group; ++i) {
-              multiply_k_tile<Types>(tensor_memory.address(), sums.accumulator(), stage, i,
-                                     /*accumulate=*/k_tile + i > 0);
+          if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
+          if constexpr (Types::is_promoted) {
+            multiply_separately<Types>(work, input, output);  // an accumulator for each k-tile
+          } else {
+            auto sums = output.producer().accumulate();
+            for (int k_tile = 0; k_tile < work.k_tiles; k_tile += kConfig.k_group) {
+              auto stage = input.consumer().acquire();
+              const int in_group = min(kConfig.k_group, work.k_tiles - k_tile);
+              for (int i = 0; i < in_group; ++i) {
+                multiply_k_tile<Types>(tensor_memory.address(), sums.accumulator(), stage, i,
+                                       work.column * kConfig.tile_n, /*accumulate=*/k_tile + i > 0);
+              }
+              stage.commit();  // stage empty, in all blocks that brought some of it, when the tensor core has read it
             }
-            stage.commit();  // stage empty, in all blocks that brought some of it, when the tensor core has read it
-          }
-        }  // commits: accumulator full
+          }  // commits: accumulator full
+        }
       }
       break;
     }  // waits until no thread uses tensor memory, then deallocates
@@ -115,14 +123,19 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
       if (elected) scheduler.run();
       break;
 
-    case GemmRole::load_c:
-      if constexpr (kConfig.adds_c) {
+    case GemmRole::load_for_epilogue:
+      if constexpr (Types::epilogue_has_input) {
         if (elected) {
-          CInput c_input{c_barriers, shared.epilogue.c};
+          auto a_scales = make_a_scales<Types>(a_scales_barriers, shared.epilogue);
+          auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
           for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
-            c_input.load(problem.c_map, problem.place_of(turn.work()));
+            const Work work = turn.work();
+            if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
+            if constexpr (Types::is_promoted) load_a_scales<Types>(problem, work, a_scales);
+            if constexpr (Types::loads_c) c_input.load(problem.c_map, problem.place_of(work));
           }
-          c_input.drain();
+          if constexpr (Types::is_promoted) a_scales.drain();
+          if constexpr (Types::loads_c) c_input.drain();
         }
       }
       break;
@@ -130,13 +143,15 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
     case GemmRole::epilogue: {
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
+      auto a_scales = make_a_scales<Types>(a_scales_barriers, shared.epilogue);
       auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
       auto epilogue = make_epilogue<Types>(problem, shared.epilogue, c_input);
       typename Types::Writer writer{shared.epilogue.d, problem.d_map};
       typename Types::RowWriter row_writer{problem.d, problem.d_pitch, problem.d_batch_stride};
-      for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
+      for (auto turn = scheduler.turns_of_warp(); turn.exists(); turn.next()) {
         const Work work = turn.work();
-        auto sums = output.acquire_epilogue();
+        if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
+        auto sums = acquire_sums<Types>(problem, work, output, a_scales);
         if constexpr (kConfig.divides_k) {
           if (!work.is_whole() && !add_up_pieces<Types>(problem.workspace, work, sums.accumulator(), is_last_piece)) {
             std::move(sums).release();  // another block finishes the tile
@@ -144,7 +159,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
             continue;
           }
         }
-        if (problem.has_d_map) {
+        if (problem.copies_d(work)) {
           writer.write(std::move(sums), problem.place_of(work), epilogue);
         } else {
           row_writer.write(std::move(sums), problem.place_of(work), epilogue);
@@ -157,5 +172,19 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
   //! [roles]
 }
 //! [kernel]
+
+/// The GEMM. A multiprocessor runs one block of it: shared memory has no room for two, and without the 1 in the launch
+/// bounds ptxas would spill registers to make room for more. Its template argument is a type, because nvcc 13.0 cannot
+/// launch a kernel whose argument is a structure.
+/// @tparam Types  GemmTypes of a configuration.
+template <typename Types>
+__global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_constant__ GemmParameters<Types> problem) {
+  using Cluster = typename Types::Cluster;
+  if constexpr (Types::has_fallback) {  // which of the two sizes it has is only known now
+    using Fallback = typename Types::Fallback;
+    if (cluster_blocks() == Fallback::blocks) return run_roles<Types, Fallback>(problem);
+  }
+  run_roles<Types, Cluster>(problem);
+}
 
 }  // namespace stagecraft

@@ -85,7 +85,6 @@ Failure settle_groups(GemmProblem& problem) {
     return bad_problem("the groups have " + std::to_string(all) +
                        " rows together, and M = " + std::to_string(problem.m) + ": they must add up to M.");
   }
-  if (!problem.fusion.is_plain()) return bad_problem("groups have no epilogue but alpha.");
   problem.batches = count;
   return std::nullopt;
 }
@@ -96,10 +95,10 @@ Failure settle(GemmProblem& problem) {
   if (auto failure = settle_groups(problem)) return failure;
   if (!can_multiply(a.type, b.type)) {
     return bad_problem(std::string("A of ") + name_of(a.type) + " and B of " + name_of(b.type) +
-                       " cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4 and nvfp4, both the "
-                       "same, and e4m3 with e5m2.");
+                       " cannot be multiplied. Legal are bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4 and "
+                       "fp8-blockwise, both the same, and e4m3 with e5m2.");
   }
-  if (is_block_scaled(a.type) && (a.major != Major::k || b.major != Major::k)) {
+  if (has_scale_factors(a.type) && (a.major != Major::k || b.major != Major::k)) {
     return bad_problem(std::string("A and B of ") + name_of(a.type) +
                        " must be contiguous along K: so are the blocks that share a scale factor.");
   }
@@ -108,7 +107,7 @@ Failure settle(GemmProblem& problem) {
   }
   if (!can_store(d.type)) {
     return bad_problem(std::string("a result of ") + name_of(d.type) +
-                       " cannot be stored. Legal are f32, bf16, f16 and e4m3.");
+                       " cannot be stored. Legal are f32, bf16, f16, e4m3, mxfp8, mxfp4 and nvfp4.");
   }
   for (const auto& failure : {check_extent("M", m, kLargestGemmExtent), check_extent("N", n, kLargestGemmExtent),
                               check_extent("K", k, kLargestGemmExtent), check_extent("batches", batches, 65535)}) {
@@ -127,16 +126,25 @@ Failure settle(GemmProblem& problem) {
   if (gated && n % 2 != 0) {
     return bad_problem("N = " + std::to_string(n) + " is odd, and a gated activation makes one column of two.");
   }
-  if (gated && fusion.second_output) {
-    return bad_problem("a second output with a gated activation is not supported: store D of a plain product.");
+  const int64_t columns = gated ? n / 2 : n;
+  if (bits_of(d.type) == 4 && columns % 2 != 0) {
+    return bad_problem("D has " + std::to_string(columns) +
+                       " columns, and two elements of 4 bits share a byte. Make it " + std::to_string(columns + 1) +
+                       ".");
   }
-  if (auto failure = settle_strides("D", d, m, gated ? n / 2 : n, batches_of_a, 1)) return failure;
+  if (groups.exist() && is_block_scaled(d.type)) {
+    return bad_problem(std::string("groups cannot have a D of ") + name_of(d.type) +
+                       ": its scale factors come in atoms of 128 rows, which would be those of two groups.");
+  }
+  // A block-scaled D must be fit to be an operand.
+  const int64_t multiple_of_d = is_block_scaled(d.type) ? 128 / bits_of(d.type) : 1;
+  if (auto failure = settle_strides("D", d, m, columns, batches_of_a, multiple_of_d)) return failure;
   c.type = second.type = companion_of(d.type);
   if (fusion.c) {
-    if (auto failure = settle_strides("C", c, m, n, batches, 128 / bits_of(c.type))) return failure;
+    if (auto failure = settle_strides("C", c, m, n, batches_of_a, 128 / bits_of(c.type))) return failure;
   }
   if (fusion.second_output) {
-    if (auto failure = settle_strides("the second output", second, m, n, batches, 128 / bits_of(second.type))) {
+    if (auto failure = settle_strides("the second output", second, m, n, batches_of_a, 128 / bits_of(second.type))) {
       return failure;
     }
   }
@@ -145,22 +153,26 @@ Failure settle(GemmProblem& problem) {
 
 /// Whether the copy engine can store a matrix: its rows and its batches begin on 16-byte boundaries, and it writes
 /// whole pieces of 16 bytes, also at the end of a row, where it would overwrite what is between the rows. (Measured on
-/// an H200; the manual does not say.) With a second output it may: GemmArguments says so.
-bool is_mappable(const GemmProblem& problem) {
+/// an H200; the manual does not say.) With a second output that it stores, too, it may: GemmArguments says so.
+bool is_mappable(const GemmProblem& problem, const GemmConfig& config) {
   const GemmDestination& d = problem.d;
   const int64_t multiple = 128 / bits_of(d.type);
   const bool gated = problem.fusion.activation == GemmActivation::gated_silu;
   const bool ends_with_a_piece = (gated ? problem.n / 2 : problem.n) % multiple == 0;
   return d.pitch % multiple == 0 && d.batch_stride % multiple == 0 &&
-         (ends_with_a_piece || problem.fusion.second_output);
+         (ends_with_a_piece || (problem.fusion.second_output && copies_second_output(config)));
 }
 
 /// The groups as a kernel takes them.
 GroupRows rows_of_groups(const GemmGroups& groups, int64_t m) {
   GroupRows rows{.groups = static_cast<int>(groups.is_contiguous() ? std::ssize(groups.rows) : groups.masked),
-                 .most = static_cast<int>(m)};
-  int end = 0;
-  for (size_t i = 0; i < groups.rows.size(); ++i) rows.ends[i] = end += static_cast<int>(groups.rows[i]);
+                 .most = groups.masked > 0 ? static_cast<int>(m) : 0};
+  int end = 0, scale_row = 0;
+  for (size_t i = 0; i < groups.rows.size(); ++i) {
+    rows.scale_rows[i] = scale_row;
+    rows.ends[i] = end += static_cast<int>(groups.rows[i]);
+    scale_row += static_cast<int>(ceil_div(groups.rows[i], 128) * 128);
+  }
   return rows;
 }
 
@@ -213,7 +225,8 @@ std::span<const GemmKernel* const> shipped_gemms() {
     std::vector<const GemmKernel*> all;
     for (const auto& table :
          {shipped::bf16_tiles_kernels(), shipped::bf16_schedules_kernels(), shipped::bf16_epilogues_kernels(),
-          shipped::f16_and_tf32_kernels(), shipped::fp8_kernels(), shipped::block_scaled_kernels()}) {
+          shipped::bf16_groups_kernels(), shipped::f16_and_tf32_kernels(), shipped::fp8_kernels(),
+          shipped::block_scaled_kernels()}) {
       for (const GemmKernel& kernel : table) all.push_back(&kernel);
     }
     return all;
@@ -227,10 +240,25 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
   if (auto failure = check_request(request)) return *failure;
   const GemmExpected<int> device = multiprocessors();
   if (!device) return device.error();
+  if (request.stream_k && problem.groups.exist()) {
+    return bad_problem(
+        "stream_k shares the k-tiles of all tiles evenly, and how many tiles masked groups have only the kernel knows: "
+        "groups are divided by split_k.");
+  }
   const bool swaps = request.swap.value_or(false);
   if (swaps) {
-    if (!problem.fusion.is_plain() || problem.groups.exist()) {
-      return bad_problem("where A and B are exchanged, there is no epilogue but alpha, and there are no groups.");
+    if (problem.groups.exist()) {
+      return bad_problem("A and B of groups cannot be exchanged: rows of D would be columns of the sums.");
+    }
+    if (problem.fusion.activation == GemmActivation::gated_silu) {
+      return bad_problem(
+          "A and B cannot be exchanged with a gated activation: the two columns of which it makes one would be rows of "
+          "the sums, in registers of different threads.");
+    }
+    if (is_blockwise(problem.a.type) || is_block_scaled(problem.d.type)) {
+      return bad_problem(
+          "where A and B are exchanged, they must not be of fp8-blockwise, because their scales differ, and D must not "
+          "be block-scaled, because its blocks are along rows.");
     }
     std::swap(problem.m, problem.n);
     std::swap(problem.a, problem.b);
@@ -267,7 +295,7 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
                     .splits = static_cast<uint32_t>(request.split_k),
                     .stream_k = request.stream_k,
                     .groups = rows_of_groups(problem.groups, problem.m),
-                    .has_d_map = is_mappable(problem) && !problem.groups.exist() && !swaps,
+                    .has_d_map = is_mappable(problem, config) && !swaps,
                     .swaps = swaps,
                     .dependent = request.dependent};
   if (request.schedule == GemmSchedule::one_tile) launch.clusters = static_cast<uint32_t>(pieces);
@@ -282,7 +310,7 @@ std::string GemmPlan::description() const {
   std::string text = describe(config()) + "; " + std::to_string(kernel_->stages) + " stages, " +
                      std::to_string(kernel_->shared_bytes / 1024) + " KiB of shared memory";
   if (!config().launch_control) text += "; at most " + std::to_string(launch_->clusters) + " clusters";
-  if (!launch_->has_d_map && !launch_->problem.groups.exist() && !launch_->swaps)
+  if (!launch_->has_d_map && !launch_->swaps)
     text += "; D is stored row by row, because its rows do not begin and end on 16-byte boundaries";
   if (workspace_bytes_ > 0) text += "; " + std::to_string(workspace_bytes_) + " bytes of workspace";
   return text;
@@ -294,11 +322,16 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
   const GemmFusion& fusion = problem.fusion;
   if (auto failure = check_address("A", arguments.a, 16)) return failure;
   if (auto failure = check_address("B", arguments.b, 16)) return failure;
-  if (is_block_scaled(problem.a.type)) {
+  if (has_scale_factors(problem.a.type)) {
+    const uintptr_t alignment_of_b = is_blockwise(problem.b.type) ? sizeof(float) : 16;  // no tensor map describes them
     if (auto failure = check_address("A's scale factors", arguments.a_scale_factors, 16)) return failure;
-    if (auto failure = check_address("B's scale factors", arguments.b_scale_factors, 16)) return failure;
+    if (auto failure = check_address("B's scale factors", arguments.b_scale_factors, alignment_of_b)) return failure;
   }
-  if (auto failure = check_address("D", arguments.d, bits_of(problem.d.type) / 8)) return failure;
+  const bool scales_d = is_block_scaled(problem.d.type);
+  if (auto failure = check_address("D", arguments.d, scales_d ? 16 : bits_of(problem.d.type) / 8)) return failure;
+  if (scales_d) {
+    if (auto failure = check_address("D's scale factors", arguments.d_scale_factors, 16)) return failure;
+  }
   const std::tuple<bool, const char*, const void*, uintptr_t> optional[] = {
       {fusion.c, "C", arguments.c, 16},
       {fusion.second_output, "the second output", arguments.second, 16},
@@ -312,7 +345,7 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
     if (auto failure = check_address(name, address, alignment)) return failure;
   }
   const bool d_is_aligned = reinterpret_cast<uintptr_t>(arguments.d) % 16 == 0;
-  if (fusion.second_output && !(launch_->has_d_map && d_is_aligned)) {
+  if (fusion.second_output && copies_second_output(config()) && !(launch_->has_d_map && d_is_aligned)) {
     return bad_problem(
         "with a second output, D must begin on a 16-byte boundary, and so must its rows and its "
         "batches: both are stored by the copy engine.");
@@ -361,6 +394,7 @@ const char* name_of(DataType type) {
     case DataType::mxfp8: return "mxfp8";
     case DataType::mxfp4: return "mxfp4";
     case DataType::nvfp4: return "nvfp4";
+    case DataType::fp8_blockwise: return "fp8-blockwise";
   }
   return "?";
 }
@@ -393,6 +427,9 @@ std::string describe(const GemmConfig& config) {
   if (config.cta_group == 2) text += " of a pair";
   if (config.cluster_m * config.cluster_n > 1) {
     text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
+    if (config.fallback_m > 0) {
+      text += " or " + std::to_string(config.fallback_m) + "x" + std::to_string(config.fallback_n);
+    }
   }
   text += ", k-group " + std::to_string(config.k_group) + ", " + std::to_string(config.accumulators) + " accumulator" +
           (config.accumulators == 1 ? "" : "s");

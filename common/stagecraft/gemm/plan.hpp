@@ -27,7 +27,7 @@ struct GemmOperand {
 
 /// A matrix of the result's shape in device memory, row-major.
 struct GemmDestination {
-  DataType type = DataType::bf16;  ///< its elements: of D f32, bf16, f16 or e4m3
+  DataType type = DataType::bf16;  ///< its elements: of D f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4
   int64_t pitch = 0;               ///< elements from one row to the next; 0: no gap
   int64_t batch_stride = 0;        ///< elements from one matrix of a batch to the next; 0: no gap
 };
@@ -35,12 +35,12 @@ struct GemmDestination {
 /// What happens to the sums before they are stored:
 /// D = scale * activation(row_scale * column_scale * alpha * A * B transposed + beta * C + bias).
 struct GemmFusion {
-  bool c = false;                                    ///< adds beta * C, of D's type (bf16 where D is e4m3)
-  bool bias = false;                                 ///< adds a bias for each column
-  bool row_scales = false;                           ///< multiplies each row by a scale
-  bool column_scales = false;                        ///< multiplies each column by a scale
+  bool c = false;              ///< adds beta * C, of D's type (bf16 where that has 8 bits or fewer)
+  bool bias = false;           ///< adds a bias for each column
+  bool row_scales = false;     ///< multiplies each row by a scale
+  bool column_scales = false;  ///< multiplies each column by a scale
   GemmActivation activation = GemmActivation::none;  ///< with gated_silu D has N / 2 columns
-  bool second_output = false;                        ///< stores what goes into the activation, of C's type
+  bool second_output = false;                        ///< stores what goes into the activation, of C's type, n columns
   bool absolute_maximum = false;                     ///< measures what comes out of the activation
   bool scale = false;                                ///< multiplies what is stored by a scale, for e4m3
 
@@ -51,12 +51,13 @@ struct GemmFusion {
 };
 
 /// Products that share a launch, each with rows of its own: the experts of a mixture-of-experts layer. B has a matrix
-/// for each, as a batch has.
+/// for each, as a batch has, and so have a bias and the scales of columns. Whatever has the rows of D is as D is: the
+/// scales of rows, C, and the second output. No row needs padding, and any group may be empty.
 struct GemmGroups {
   /// Contiguous: the rows of each group; the rows of A and D are those of one group after the other, together M.
   std::vector<int64_t> rows{};
   /// Masked: how many groups there are, each with a matrix of A and D of M rows, as in a batch, of which only as many
-  /// count as `GemmArguments::group_rows` says when the kernel runs.
+  /// count as `GemmArguments::group_rows` says when the kernel runs. The others are not written.
   int64_t masked = 0;
 
   /// Whether the rows of one group follow those of the one before.
@@ -96,40 +97,54 @@ struct GemmRequest {
   std::optional<int> cta_group{};          ///< 1, or 2: pairs of blocks
   std::optional<int> cluster_m{};          ///< blocks of a cluster along M
   std::optional<int> cluster_n{};          ///< blocks of a cluster along N
+  int fallback_m = 0;                      ///< the same of a smaller cluster, where none of that size fits
+  int fallback_n = 0;                      ///< 0 and 0: without one
   std::optional<GemmSchedule> schedule{};  ///< how tiles are dealt out
   int split_k = 1;                         ///< pieces of each tile along K
-  bool stream_k = false;                   ///< even shares of K for all clusters
+  bool stream_k = false;                   ///< even shares of K for all clusters; not of groups
   RasterOptions raster{};                  ///< the order of tiles
   int blocks = 0;                          ///< at most, for a persistent schedule; 0: as many as run at once
-  std::optional<bool> swap{};              ///< computes D transposed as B * A transposed, for few rows of D
-  bool dependent = false;                  ///< programmatic dependent launch
+  /// Computes D transposed as B * A transposed, for few rows of D: without groups, and without a gated activation.
+  std::optional<bool> swap{};
+  bool dependent = false;  ///< programmatic dependent launch
 };
 
 /// Where everything is in device memory. What the problem does not ask for is not read.
 ///
 /// Scale factors are one byte each, for each row and each block of 32 (nvfp4: 16) elements along K, padded to multiples
 /// of 128 rows and 4 blocks, with zeros beyond K, and one matrix of a batch after the other. They are in atoms of 128
-/// rows and 4 blocks, as `scale_factor_offset()` of tile.hpp says.
+/// rows and 4 blocks, as `scale_factor_offset()` of tile.hpp says. Those of A in contiguous groups are padded for each
+/// group, as if it were a matrix of its own: a group of 130 rows has those of 256, and an empty one has none. A itself
+/// is not padded. Those of a block-scaled D are as those of A, with columns of D in place of K, so that D can be the
+/// next product's A or B; those of rows beyond M are not written.
+///
+/// Scales of fp8_blockwise are floats. A has for each block of 128 elements along K a row of M of them, padded to a
+/// multiple of 4; B has for each block of 128 rows one for each block of 128 elements along K, without padding. The
+/// last blocks may be incomplete. Both have one matrix of a batch after the other.
 ///
 /// With a second output, both results are stored by the copy engine, which writes whole pieces of 16 bytes. Where a row
 /// of n elements is no multiple of 16 bytes, the rest of its last piece is then overwritten in D and in the second
-/// output: it must be padding. Without a second output, nothing after the n elements of a row is written.
+/// output: it must be padding. Without a second output, nothing after the n elements of a row is written; nor with one
+/// in groups, with a gated activation, or where A and B are exchanged.
 struct GemmArguments {
   const void* a = nullptr;                ///< 16-byte aligned
   const void* b = nullptr;                ///< 16-byte aligned
-  void* d = nullptr;                      ///< aligned to its elements; faster where it and its strides are to 16 bytes
-  const void* a_scale_factors = nullptr;  ///< of a block-scaled A, 16-byte aligned; see above
-  const void* b_scale_factors = nullptr;  ///< of a block-scaled B
+  void* d = nullptr;                      ///< aligned to its elements, or 16 bytes where they are block-scaled; faster
+                                          ///< where it and its strides are aligned to 16 bytes
+  const void* a_scale_factors = nullptr;  ///< of A, where its type has them, 16-byte aligned; see above
+  const void* b_scale_factors = nullptr;  ///< of B; 16-byte aligned, those of fp8_blockwise to 4
+  void* d_scale_factors = nullptr;        ///< of a block-scaled D, which are written; 16-byte aligned
   const void* c = nullptr;                ///< 16-byte aligned
   void* second = nullptr;                 ///< 16-byte aligned
-  const float* bias = nullptr;            ///< n for each batch
-  const float* row_scales = nullptr;      ///< m for each batch
-  const float* column_scales = nullptr;   ///< n for each batch
+  const float* bias = nullptr;            ///< n for each batch, or group
+  const float* row_scales = nullptr;      ///< one for each row of D, also where it has groups
+  const float* column_scales = nullptr;   ///< n for each batch, or group
   float* absolute_maximum = nullptr;      ///< one float, at least 0; the largest of it and of |activation(...)| is left
-  const int* group_rows = nullptr;        ///< of masked groups: rows of each
+  const int* group_rows = nullptr;        ///< of masked groups: rows of each; below 0 counts as 0, above m as m
   float alpha = 1;                        ///< multiplies A * B transposed
   float beta = 1;                         ///< multiplies C, where asked for
-  float scale = 1;                        ///< multiplies what is stored in D, where asked for
+  float scale = 1;  ///< multiplies what is stored in D, where asked for; of nvfp4, before its scale
+                    ///< factors are chosen, to bring them into the range of e4m3
 };
 
 /// The largest M, N and K: 65535 tiles of 128.

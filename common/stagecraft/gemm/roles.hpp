@@ -9,7 +9,7 @@
 namespace stagecraft {
 
 /// What a warp of a GEMM kernel does.
-enum class GemmRole { load, multiply, schedule, load_c, epilogue };
+enum class GemmRole { load, multiply, schedule, load_for_epilogue, epilogue };
 
 /// The calling warp's role. The epilogue has four warps, because each reaches a quarter of the lanes of tensor memory.
 /// Called by a whole warp.
@@ -18,7 +18,7 @@ __device__ inline GemmRole gemm_role() {
     case 0: return GemmRole::load;
     case 1: return GemmRole::multiply;
     case 2: return GemmRole::schedule;
-    case 3: return GemmRole::load_c;
+    case 3: return GemmRole::load_for_epilogue;
     default: return GemmRole::epilogue;
   }
 }

@@ -5,13 +5,16 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "stagecraft/block_scaled_output.hpp"
 #include "stagecraft/block_scaled_types.hpp"
 #include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/epilogue_input.hpp"
 #include "stagecraft/gemm/column_writer.hpp"
 #include "stagecraft/gemm/config.hpp"
+#include "stagecraft/gemm/direct_access.hpp"
 #include "stagecraft/gemm/divided_tiles.hpp"
 #include "stagecraft/gemm/grouped_tiles.hpp"
+#include "stagecraft/gemm/row_scales.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/launch_control.hpp"
 #include "stagecraft/output_tile_pipeline.hpp"
@@ -36,11 +39,20 @@ consteval auto element_of() {
   if constexpr (Type == DataType::mxfp8) return std::type_identity<Mxfp8::Element>{};
   if constexpr (Type == DataType::mxfp4) return std::type_identity<Mxfp4::Element>{};
   if constexpr (Type == DataType::nvfp4) return std::type_identity<Nvfp4::Element>{};
+  if constexpr (Type == DataType::fp8_blockwise) return std::type_identity<__nv_fp8_e4m3>{};
 }
 
 /// The type of a block-scaled type's scale factors.
 template <DataType Type>
 using scale_of = std::conditional_t<Type == DataType::nvfp4, Nvfp4::Scale, Mxfp8::Scale>;
+
+/// Whether `whole` is a multiple of `part`; of 0 nothing is.
+constexpr bool divides(int part, int whole) { return part > 0 && whole % part == 0; }
+
+/// The block-scaled type that a DataType names.
+template <DataType Type>
+using block_scaled_type =
+    std::conditional_t<Type == DataType::nvfp4, Nvfp4, std::conditional_t<Type == DataType::mxfp4, Mxfp4, Mxfp8>>;
 
 /// What a kernel has in place of something that it does not need.
 struct Absent {};
@@ -82,9 +94,9 @@ struct GemmTypes {
   // ---- What is legal ------------------------------------------------------------------------------------------------
 
   static_assert(can_multiply(Config.a, Config.b),
-                "GEMM: the tensor core multiplies equal types (bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4) and "
-                "e4m3 with e5m2; a matrix of float is multiplied as tf32");
-  static_assert(can_store(Config.d), "GEMM: the result must be f32, bf16, f16 or e4m3");
+                "GEMM: the tensor core multiplies equal types (bf16, f16, tf32, e4m3, e5m2, mxfp8, mxfp4, nvfp4, "
+                "fp8_blockwise) and e4m3 with e5m2; a matrix of float is multiplied as tf32");
+  static_assert(can_store(Config.d), "GEMM: the result must be f32, bf16, f16, e4m3, mxfp8, mxfp4 or nvfp4");
   static_assert(Config.cta_group == 1 || Config.cta_group == 2, "GEMM: cta_group must be 1 or 2, a block or a pair");
   static_assert(Config.cta_group == 2 || Config.tile_m == 64 || Config.tile_m == 128,
                 "GEMM: tile_m must be 64 or 128 for one block");
@@ -97,13 +109,16 @@ struct GemmTypes {
   static_assert(Config.a != DataType::tf32 || Config.b_major == Major::k || Config.tile_n / Config.cta_group % 32 == 0,
                 "GEMM: tile_n must be 32, 64, ..., 256 (of a pair 64, 128, ...) where B is of tf32 contiguous along N: "
                 "its swizzle has lines of 32 elements");
-  static constexpr bool is_scaled = is_block_scaled(Config.a);  ///< A and B have scale factors
-  static_assert(!is_scaled || (Config.a_major == Major::k && Config.b_major == Major::k),
-                "GEMM: block-scaled operands must be contiguous along K");
-  static_assert(
-      !is_scaled || (Config.tile_m == 128 * Config.cta_group && Config.tile_n % 128 == 0),
-      "GEMM: with block-scaled operands tile_m must be 128, of a pair 256, and tile_n 128 or 256, because scale "
-      "factors come in atoms of 128 rows");
+  static constexpr bool is_scaled = is_block_scaled(Config.a);  ///< A and B have scale factors, for the tensor core
+  static constexpr bool is_promoted = is_blockwise(Config.a);   ///< the epilogue scales and adds up sums of k-tiles
+  static_assert(!has_scale_factors(Config.a) || (Config.a_major == Major::k && Config.b_major == Major::k),
+                "GEMM: operands with scales for blocks along K must be contiguous along K");
+  static_assert(!is_scaled || Config.tile_m == 128 * Config.cta_group,
+                "GEMM: with block-scaled operands tile_m must be 128, of a pair 256: the tensor core takes no other M, "
+                "and of a pair with M = 128 the scale factors of B have a layout that the copies do not write");
+  static_assert(!is_scaled || Config.tile_n % 64 == 0,
+                "GEMM: with block-scaled operands tile_n must be 64, 128, 192 or 256: scale factors come in atoms of "
+                "128 rows, of which a tile may take a half");
   static_assert(Config.k_group >= 1 && Config.k_group <= 8, "GEMM: k_group must be 1 to 8 k-tiles of 128 bytes");
   static_assert(Config.accumulators >= 1 && Config.accumulators <= 4, "GEMM: accumulators must be 1 to 4");
   static_assert(Config.accumulators * Config.tile_n <= kTmemColumns,
@@ -112,20 +127,36 @@ struct GemmTypes {
                 "GEMM: a cluster has 1 to 16 blocks");
   static_assert(Config.cluster_m % Config.cta_group == 0,
                 "GEMM: cluster_m must be even with cta_group 2, because a pair is two neighbours along M");
+  static constexpr bool has_fallback = Config.fallback_m > 0 || Config.fallback_n > 0;  ///< clusters have two sizes
+  static_assert(!has_fallback || (detail::divides(Config.fallback_m, Config.cluster_m) &&
+                                  detail::divides(Config.fallback_n, Config.cluster_n) &&
+                                  Config.fallback_m * Config.fallback_n < Config.cluster_m * Config.cluster_n),
+                "GEMM: a fallback cluster is smaller than the cluster, and fallback_m divides cluster_m, fallback_n "
+                "cluster_n: the blocks of one cluster take the place of those of the other");
+  static_assert(!has_fallback || Config.fallback_m % Config.cta_group == 0,
+                "GEMM: fallback_m must be even with cta_group 2, because a pair is two neighbours along M");
   static_assert(!Config.adds_c || Config.epilogue != GemmEpilogue::plain, "GEMM: adds_c needs epilogue full or gated");
   static_assert(Config.epilogue != GemmEpilogue::gated || Config.tile_n * bits_of(Config.d) % 256 == 0,
                 "GEMM: with a gated activation, half of tile_n columns of D must be a multiple of 16 bytes");
 
-  static_assert(!Config.groups || (!Config.launch_control && !Config.divides_k),
-                "GEMM: groups need a static schedule of whole tiles: only the kernel knows how many there are");
-  static_assert(!Config.groups || (Config.epilogue == GemmEpilogue::plain && !is_scaled),
-                "GEMM: groups have no epilogue and no block-scaled operands");
-  static_assert(!Config.transposes_d || (Config.epilogue == GemmEpilogue::plain && !Config.groups),
-                "GEMM: the transpose of D has no epilogue and no groups");
+  static_assert(
+      !Config.transposes_d || (!is_promoted && !is_block_scaled(Config.d)),
+      "GEMM: where D is transposed, operands and D must not be of fp8_blockwise, whose A and B have different "
+      "scales, nor D block-scaled, because its blocks are along rows");
+  static_assert(!Config.transposes_d || !Config.groups,
+                "GEMM: transposes_d needs a D without groups, whose rows would be columns of the sums");
+  static_assert(!Config.transposes_d || Config.epilogue != GemmEpilogue::gated,
+                "GEMM: transposes_d needs epilogue plain or full: a gated activation makes one column of D of two, and "
+                "in the transpose those are rows, in registers of different threads");
+  static_assert(!Config.groups || !is_block_scaled(Config.d),
+                "GEMM: groups need a D without scale factors, whose atoms of 128 rows would be those of two groups");
 
   // ---- Tiles --------------------------------------------------------------------------------------------------------
 
   using Cluster = ClusterShape<Config.cluster_m, Config.cluster_n, Config.cta_group>;  ///< who shares tiles
+  /// And where such a cluster does not fit.
+  using Fallback = ClusterShape<has_fallback ? Config.fallback_m : Config.cluster_m,
+                                has_fallback ? Config.fallback_n : Config.cluster_n, Config.cta_group>;
 
   static constexpr int block_m = Config.tile_m / Config.cta_group;  ///< rows of A, and of D, that a block has
   static constexpr int block_n = Config.tile_n / Config.cta_group;  ///< rows of B that a block brings
@@ -147,14 +178,29 @@ struct GemmTypes {
   // ---- The epilogue -------------------------------------------------------------------------------------------------
 
   using Accumulator = TmemTensor<Config.tile_m, Config.tile_n, Config.cta_group>;  ///< a tile of D while it is summed
+  static_assert(!is_promoted || 128 % Accumulator::tmem_columns == 0,
+                "GEMM: with fp8_blockwise tile_n must be 16, 32, 64 or 128, of a pair with tile_m 128 twice that: a "
+                "thread of the epilogue has its sums in registers, and one scale of B for all of them");
   static constexpr int columns_per_result = Config.epilogue == GemmEpilogue::gated ? 2 : 1;  ///< of D's columns
   using Writer = TileWriter<Accumulator, DElement, columns_per_result>;  ///< stores D by the copy engine
   /// Or row by row, where the copy engine cannot.
   using RowWriter = std::conditional_t<Config.transposes_d, ColumnWriter<Accumulator, DElement>,
                                        stagecraft::RowWriter<Accumulator, DElement, columns_per_result>>;
-  using SecondOutput = stagecraft::SecondOutput<Writer, CElement>;  ///< stores the values before the activation
-  static constexpr bool has_second_output = Config.epilogue == GemmEpilogue::full;  ///< a launch may ask for one
-  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;          ///< brings C
+  static constexpr bool scales_d = is_block_scaled(Config.d);  ///< D is the next product's operand, with scale factors
+  /// Chooses D's scale factors.
+  using DScaling = std::conditional_t<scales_d, ScaleBlocks<detail::block_scaled_type<Config.d>>, detail::Absent>;
+  static constexpr bool has_second_output = Config.epilogue != GemmEpilogue::plain;  ///< a launch may ask for one
+  /// Stores the values before the activation: by the copy engine, or each thread its own, where the copy engine cannot,
+  /// or where the slices of all columns would take shared memory from the operands.
+  using SecondOutput = std::conditional_t<copies_second_output(Config), stagecraft::SecondOutput<Writer, CElement>,
+                                          DirectSecondOutput<CElement, Config.transposes_d>>;
+  /// C is brought by the copy engine; if not, and the kernel adds it, each thread reads its own elements.
+  static constexpr bool loads_c = Config.adds_c && !Config.transposes_d;
+  using CInput = EpilogueInputPipeline<Writer, CElement, /*NumStages=*/2>;  ///< brings C
+  /// Brings A's scales, if they are floats. A group may begin at any row.
+  using AScales = RowScalesPipeline<block_m, /*NumStages=*/8, /*AnyRow=*/Config.groups>;
+  /// Whether a warp loads for the epilogue.
+  static constexpr bool epilogue_has_input = loads_c || is_promoted;
 
   // ---- Shared memory ------------------------------------------------------------------------------------------------
 
@@ -164,14 +210,17 @@ struct GemmTypes {
     /// Slices on their way to the second output.
     [[no_unique_address]] std::conditional_t<has_second_output, typename SecondOutput::Storage, detail::Absent> second;
     /// The ring of C.
-    [[no_unique_address]] std::conditional_t<Config.adds_c, typename CInput::Storage, detail::Absent> c;
+    [[no_unique_address]] std::conditional_t<loads_c, typename CInput::Storage, detail::Absent> c;
+    /// The ring of A's scales.
+    [[no_unique_address]] std::conditional_t<is_promoted, typename AScales::Storage, detail::Absent> a_scales;
   };
 
   static constexpr int scale_block = scale_block_of(Config.a);  ///< elements along K that share a scale factor
   /// A block's scale factors of A.
   using SfaTile = ScaleFactorTile<detail::scale_of<Config.a>, 128, tile_k / scale_block>;
-  /// Those of B, which each block of a pair needs for both.
-  using SfbTile = ScaleFactorTile<detail::scale_of<Config.a>, (Config.tile_n + 127) / 128 * 128, tile_k / scale_block>;
+  /// Those of B, which each block of a pair needs for both: whole atoms, also where a tile begins inside of one.
+  using SfbTile = ScaleFactorTile<detail::scale_of<Config.a>, scale_factor_rows<is_scaled ? Config.tile_n : 128>(),
+                                  tile_k / scale_block>;
   /// So many k-tiles of operands.
   template <int KTiles>
   using PayloadOf = typename detail::PayloadOf<is_scaled, ATile, BTile, SfaTile, SfbTile, KTiles>::type;
@@ -187,9 +236,11 @@ struct GemmTypes {
       "GEMM: the stages do not fit in shared memory: stages * k_group * (rows of A and of B in a block) * 128 "
       "bytes must be at most 227 KiB, less what the epilogue has");
 
-  using Payload = PayloadOf<stages * Config.k_group>;                         ///< the operands in shared memory
-  using Input = InputTilePipeline<Payload, stages, Config.k_group, Cluster>;  ///< the ring of operands
-  using Output = OutputTilePipeline<Accumulator, Config.accumulators>;        ///< the ring of accumulators
+  using Payload = PayloadOf<stages * Config.k_group>;  ///< the operands in shared memory
+  /// The ring of operands, in the blocks of a cluster of this shape.
+  template <typename Launched>
+  using Input = InputTilePipeline<Payload, stages, Config.k_group, Launched>;
+  using Output = OutputTilePipeline<Accumulator, Config.accumulators>;  ///< the ring of accumulators
   /// What is in tensor memory: accumulators, and scale factors.
   using Tmem = typename detail::TmemOf<is_scaled, Output, Payload>::type;
 
@@ -203,10 +254,12 @@ struct GemmTypes {
   // ---- The schedule -------------------------------------------------------------------------------------------------
 
   /// What a turn is.
-  using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m>,
+  using Tiles = std::conditional_t<Config.groups, GroupedTiles<Cluster, block_m, Config.divides_k>,
                                    std::conditional_t<Config.divides_k, DividedTiles<Cluster>, WholeTiles<Cluster>>>;
-  /// Which turns a block takes.
+  /// Which turns a block takes; `Scheduler::In<Fallback>` in a smaller cluster.
   using Scheduler = std::conditional_t<Config.launch_control, LaunchControlScheduler<Tiles>, StaticScheduler<Tiles>>;
+  /// A turn may have nothing to do: launch control deals out as many units as groups may have.
+  static constexpr bool has_empty_turns = Config.groups && Config.launch_control;
   /// Floats of a place for partial sums: what a block has of an accumulator, a column for each of 128 threads.
   static constexpr int slot_floats = kTmemLanes * Accumulator::tmem_columns;
 };

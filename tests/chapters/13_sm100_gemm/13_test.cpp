@@ -206,4 +206,63 @@ TEST_F(Chapter13, Todo3And7And8AScaledProductInE4m3) {
       0x1.01p-4, 0x1p-10 + 1e-3);
 }
 
+// ---- The complete kernel --------------------------------------------------------------------------------------------
+
+/// Runs the complete kernel and compares every element, with fresh random operands.
+/// @param clusters  at most, with a static schedule.
+/// @param pieces    of each tile along K.
+void expect_complete(CompleteConfig config, int m, int n, int k, int clusters, int pieces = 1) {
+  const bool adds_c = config == CompleteConfig::adds_c || config == CompleteConfig::divides_k;
+  const Operands operands(m, n, k);
+  const std::vector<Bf16> c = random_values<Bf16>(size_t(m) * n, operands.seed + 1);
+  const std::vector<float> bias = random_values<float>(n, operands.seed + 2);
+  const DeviceBuffer<Bf16> there_c(c, "C");
+  const DeviceBuffer<float> there_bias(bias, "the bias");
+  DeviceBuffer<float> workspace(size_t{1} << 18, "the workspace");
+  workspace.poison();
+  DeviceBuffer<Bf16> d(size_t(m) * n, "D");
+  d.poison();
+  launch_complete_gemm(config, {.a = operands.there_a.data(),
+                                .b = operands.there_b.data(),
+                                .d = d.data(),
+                                .m = m,
+                                .n = n,
+                                .k = k,
+                                .clusters = clusters,
+                                .c = adds_c ? there_c.data() : nullptr,
+                                .bias = adds_c ? there_bias.data() : nullptr,
+                                .beta = -2,
+                                .pieces = pieces,
+                                .workspace = workspace.data(),
+                                .workspace_bytes = workspace.size() * sizeof(float)});
+  finish_kernel("gemm_kernel");
+  expect_result(
+      d.to_host(), m, n, operands.seed,
+      [&](int row, int column) {
+        const size_t at = size_t(row) * n + column;
+        return operands.product[at] + (adds_c ? bias[column] - 2.0 * static_cast<float>(c[at]) : 0.0);
+      },
+      0x1.01p-8, 1e-4);
+}
+
+TEST_F(Chapter13, Todo10To12ATileOfD) { expect_complete(CompleteConfig::one_block, 128, 64, 128, 1); }
+TEST_F(Chapter13, Todo10To12TheLastStageHasOneKTile) { expect_complete(CompleteConfig::one_block, 128, 64, 136, 1); }
+TEST_F(Chapter13, Todo10To12SeveralTurns) {
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::one_block, 300, 200, 264, 2));
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::one_block, 70, 27, 8, 3));  // stored row by row
+}
+TEST_F(Chapter13, Todo9And13PairsByLaunchControl) {
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::pairs, 256, 64, 64, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::pairs, 700, 200, 200, 1));
+}
+TEST_F(Chapter13, Todo9And13CIsAdded) {
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::adds_c, 300, 264, 72, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::adds_c, 2500, 2040, 8, 1));  // more turns than responses fit
+}
+TEST_F(Chapter13, Todo14APieceForEachBlock) {
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 128, 64, 256, 4, /*pieces=*/1));
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 128, 64, 256, 2, /*pieces=*/2));
+  ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 200, 136, 456, 5, /*pieces=*/3));
+}
+
 }  // namespace

@@ -42,3 +42,29 @@ void launch_gated_gemm(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bflo
 /// D (m x n) by the answer's quantising_epilogue, in tiles of 64 columns. n is a multiple of 16.
 void launch_quantising_gemm(const __nv_bfloat16* a, const __nv_bfloat16* b, float* maximum, float scale,
                             __nv_fp8_e4m3* d, int m, int n, int k, int blocks);
+
+// ---- The complete kernel: complete_launches.cu ----------------------------------------------------------------------
+
+/// What the complete kernel is compiled for.
+enum class CompleteConfig {
+  one_block,  ///< tiles of 128 x 64, two k-tiles to a stage, a static schedule
+  pairs,      ///< tiles of 256 x 64 by pairs of blocks, launch control
+  adds_c,     ///< tiles of 128 x 64, launch control, bias and C
+  divides_k,  ///< the same with a static schedule of pieces along K
+};
+
+/// D (m x n) = A (m x k) * B (n x k) transposed, and where asked for + beta * C + bias. k is a multiple of 8; so is n,
+/// where there is a C.
+struct CompleteGemm {
+  const __nv_bfloat16 *a, *b;
+  __nv_bfloat16* d;
+  int m, n, k;
+  int clusters;  ///< at most, with a static schedule
+  const __nv_bfloat16* c = nullptr;
+  const float* bias = nullptr;
+  float beta = 0;
+  int pieces = 1;  ///< of each tile along K
+  void* workspace = nullptr;
+  size_t workspace_bytes = 0;
+};
+void launch_complete_gemm(CompleteConfig config, const CompleteGemm& gemm);

@@ -35,6 +35,7 @@ TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
   const Settings settings = settings_of({});
   EXPECT_EQ(settings.architecture, &machine::b200());
   EXPECT_EQ(settings.seed, 0u);
+  EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::some);
   EXPECT_GE(settings.threads, 1u);
   EXPECT_EQ(settings.report_format, ReportFormat::text);
   EXPECT_TRUE(settings.strict_exit_status);
@@ -44,6 +45,7 @@ TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
 TEST(SettingsTest, TakeEachVariable) {
   const Settings settings = settings_of({{"STAGECRAFT_DEVICE", "h200"},
                                          {"STAGECRAFT_SEED", "0xff"},
+                                         {"STAGECRAFT_PREFERRED_CLUSTERS", "none"},
                                          {"STAGECRAFT_THREADS", "3"},
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
@@ -52,6 +54,7 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_FINDINGS", "report"}});
   EXPECT_EQ(settings.architecture, &machine::h200());
   EXPECT_EQ(settings.seed, 255u);
+  EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::none);
   EXPECT_EQ(settings.threads, 3u);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");

@@ -6,16 +6,16 @@ namespace stagecraft::emulator::checks {
 
 namespace {
 
-ClusterOrder order_for(const machine::LaunchRequest& request) {
-  const auto threads = static_cast<uint32_t>(request.block.count());
-  const auto blocks = static_cast<uint32_t>(request.cluster.count());
+ClusterOrder order_for(const machine::Cluster& cluster) {
+  const auto threads = static_cast<uint32_t>(cluster.grid->request->block.count());
+  const auto blocks = static_cast<uint32_t>(cluster.shape.count());
   return {blocks, (threads + machine::kWarpSize - 1) / machine::kWarpSize, threads};
 }
 
 }  // namespace
 
 ClusterRecord::ClusterRecord(const machine::Cluster& cluster, uint32_t slot, std::vector<ShadowMemory> empty_memory)
-    : memory(std::move(empty_memory)), cluster_(&cluster), slot_(slot), order_(order_for(*cluster.grid->request)) {}
+    : memory(std::move(empty_memory)), cluster_(&cluster), slot_(slot), order_(order_for(cluster)) {}
 
 void OrderingRecord::clear() {
   clusters_.clear();
@@ -33,7 +33,7 @@ ClusterRecord* OrderingRecord::look_up(const machine::Cluster& cluster) {
 ClusterRecord* OrderingRecord::start_block(const machine::Block& block) {
   if (block.rank != 0) return nullptr;
   const machine::Cluster& cluster = *block.cluster;
-  if (spare_.empty()) spare_.push_back({slots_++, std::vector<ShadowMemory>(cluster.grid->request->cluster.count())});
+  if (spare_.empty()) spare_.push_back({slots_++, std::vector<ShadowMemory>(cluster.grid->request->region().count())});
   Spare spare = std::move(spare_.back());
   spare_.pop_back();
   std::unique_ptr<ClusterRecord> record(new ClusterRecord(cluster, spare.slot, std::move(spare.memory)));

@@ -2,6 +2,10 @@
 //
 // PTX leaves open which cluster is cancelled; here it is the next in launch order when the request completes, which
 // takes as long as a bulk copy. A request fails when all have started.
+//
+// In a launch with preferred clusters PTX leaves open, too, of which shape the cancelled cluster is. Here it has the
+// shape of the cluster that requests: CUTLASS relies on that (sm100_tile_scheduler.hpp adds a block's place in its own
+// cluster to the cancelled cluster's first block; example 73 runs it with preferred clusters).
 #include "emulator/engines/cluster_launch/cluster_launch.hpp"
 
 #include <fmt/format.h>
@@ -84,7 +88,7 @@ Outcome request(Fragment& fragment, const Op& op, LaneMask mask) {
     schedule_delivery(fragment, targets_of(fragment, lane, detail), kResponseBytes, kTryCancel, notes,
                       [cluster, response](const BulkTarget& target) {
                         if (!*response) {
-                          const auto taken = take_next_cluster(*cluster->grid);
+                          const auto taken = take_cluster_of_shape(*cluster->grid, cluster->shape);
                           *response = taken ? Response::success(*taken) : Response::failure();
                         }
                         Block& block = block_with(*cluster, target.data, kResponseBytes, kResponseBytes, kTryCancel);

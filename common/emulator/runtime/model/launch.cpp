@@ -113,6 +113,26 @@ void check_cluster(const machine::Architecture& chip, const Function& function, 
   }
 }
 
+/// Whether a launch has preferred clusters. CUDA: they need a regular cluster dimension. CUTLASS: chips before sm_100
+/// use one shape (media/docs/cpp/profiler.md).
+bool uses_preferred_cluster(const machine::Architecture& chip, const LaunchConfiguration& configuration) {
+  return configuration.preferred_cluster.count() != 0 && configuration.has_cluster && chip.major >= 10;
+}
+
+/// Source: driver_types.h, cudaLaunchAttributePreferredClusterDimension and cudaLaunchAttributeValue.
+void check_preferred_cluster(const machine::Architecture& chip, const Function& function, const machine::Kernel& kernel,
+                             const LaunchConfiguration& configuration) {
+  if (!uses_preferred_cluster(chip, configuration)) return;
+  const Extent3 preferred = configuration.preferred_cluster, regular = configuration.cluster;
+  if (preferred.x % regular.x != 0 || preferred.y % regular.y != 0 || preferred.z != regular.z) {
+    refuse(cudaErrorInvalidClusterSize, kernel,
+           fmt::format("a preferred cluster of {} blocks and a regular one of {}: x and y must be multiples of the "
+                       "regular cluster's, and z the same",
+                       text_of(preferred), text_of(regular)));
+  }
+  check_cluster(chip, function, kernel, configuration, preferred);
+}
+
 void check_residency(State& state, const machine::Kernel& kernel, const LaunchConfiguration& configuration) {
   const machine::Architecture& chip = state.architecture();
   const machine::Residency residency =
@@ -135,6 +155,7 @@ void check_configuration(State& state, const Function& function, const machine::
   check_threads(chip, kernel, configuration.block);
   check_shared(state, function, kernel, configuration.dynamic_shared_bytes);
   check_cluster(chip, function, kernel, configuration, cluster_of(function, kernel, configuration));
+  check_preferred_cluster(chip, function, kernel, configuration);
   check_residency(state, kernel, configuration);
 }
 
@@ -275,6 +296,10 @@ Cost run_kernel(State& state, const KernelWork& work) {
   request.grid = work.configuration.grid;
   request.block = work.configuration.block;
   request.cluster = cluster_of(*work.function, kernel, work.configuration);
+  if (uses_preferred_cluster(state.architecture(), work.configuration)) {
+    request.preferred_cluster = work.configuration.preferred_cluster;
+    request.preferred_clusters = state.settings().preferred_clusters;
+  }
   request.explicit_cluster = work.configuration.has_cluster || kernel.entry->cluster.x != 0;
   request.cooperative = work.configuration.cooperative;
   request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
@@ -335,6 +360,10 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
         result.cluster = {attribute.val.clusterDim.x, attribute.val.clusterDim.y, attribute.val.clusterDim.z};
         result.has_cluster = true;
         break;
+      case cudaLaunchAttributePreferredClusterDimension:
+        result.preferred_cluster = {attribute.val.preferredClusterDim.x, attribute.val.preferredClusterDim.y,
+                                    attribute.val.preferredClusterDim.z};
+        break;
       case cudaLaunchAttributeCooperative: result.cooperative = attribute.val.cooperative != 0; break;
       // These have no effect where each grid has finished before the next begins.
       case cudaLaunchAttributeIgnore:
@@ -345,17 +374,17 @@ LaunchConfiguration read_configuration(const cudaLaunchConfig_t& config) {
       case cudaLaunchAttributePriority:
       case cudaLaunchAttributeMemSyncDomainMap:
       case cudaLaunchAttributeMemSyncDomain:
-      case cudaLaunchAttributePreferredClusterDimension:
       case cudaLaunchAttributePreferredSharedMemoryCarveout:
       case cudaLaunchAttributeNvlinkUtilCentricScheduling:
       // Recorded by submit_launch.
       case cudaLaunchAttributeProgrammaticEvent:
       case cudaLaunchAttributeLaunchCompletionEvent: break;
       default:
-        throw ApiError(cudaErrorNotSupported,
-                       fmt::format("launch attribute {} is not supported by the emulated GPU; supported are cluster "
-                                   "dimension, cooperative, programmatic stream serialisation and those that only tune",
-                                   static_cast<int>(attribute.id)));
+        throw ApiError(
+            cudaErrorNotSupported,
+            fmt::format("launch attribute {} is not supported by the emulated GPU; supported are cluster "
+                        "dimensions, cooperative, programmatic stream serialisation and those that only tune",
+                        static_cast<int>(attribute.id)));
     }
   }
   return result;

@@ -76,6 +76,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
   static const std::vector<EnvironmentVariable> all = {
       {"STAGECRAFT_DEVICE", fmt::format("{}", fmt::join(machine::architecture_names(), " or "))},
       {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
+      {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
@@ -103,6 +104,14 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   }
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
+  const std::string_view preferred = variable("STAGECRAFT_PREFERRED_CLUSTERS");
+  if (preferred == "all") {
+    settings.preferred_clusters = machine::PreferredClusters::all;
+  } else if (preferred == "none") {
+    settings.preferred_clusters = machine::PreferredClusters::none;
+  } else if (!preferred.empty() && preferred != "some") {
+    illegal("STAGECRAFT_PREFERRED_CLUSTERS", preferred);
+  }
   settings.threads = read_threads(variable("STAGECRAFT_THREADS"));
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 

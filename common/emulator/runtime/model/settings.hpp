@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulator/chip/architecture.hpp"
+#include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::runtime {
 
@@ -39,9 +40,10 @@ struct Counters {
 struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE
   uint64_t seed = 0;                                    ///< of the schedule
-  uint32_t threads = 1;                                 ///< of the host, at most
-  ReportFormat report_format = ReportFormat::text;      ///< STAGECRAFT_REPORT
-  std::string report_file;                              ///< appended to; empty for stderr
+  machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
+  uint32_t threads = 1;                             ///< of the host, at most
+  ReportFormat report_format = ReportFormat::text;  ///< STAGECRAFT_REPORT
+  std::string report_file;                          ///< appended to; empty for stderr
   Checks checks;
   Counters counters;
   std::string timeline;  ///< "text" (with the reports), or the name of a file; empty for none

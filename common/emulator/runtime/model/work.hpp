@@ -24,7 +24,8 @@ class GraphMemory;
 struct LaunchConfiguration {
   machine::Extent3 grid, block;
   machine::Extent3 cluster{1, 1, 1};
-  bool has_cluster = false;  ///< `cluster` was given by the launch; otherwise the kernel decides
+  machine::Extent3 preferred_cluster{0, 0, 0};  ///< all zeros: none
+  bool has_cluster = false;                     ///< `cluster` was given by the launch; otherwise the kernel decides
   uint64_t dynamic_shared_bytes = 0;
   cudaStream_t stream = nullptr;
   bool cooperative = false;

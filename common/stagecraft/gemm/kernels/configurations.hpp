@@ -60,10 +60,16 @@ constexpr auto cluster = [](GemmConfig& config) {
   config.cluster_m = Rows;
   config.cluster_n = Columns;
 };
+/// And where no such cluster fits, one of so many blocks.
+template <int Rows, int Columns>
+constexpr auto or_smaller = [](GemmConfig& config) {
+  config.fallback_m = Rows;
+  config.fallback_n = Columns;
+};
 /// Pairs of blocks, in a cluster of so many blocks.
-template <int M, int N, int Rows = 2, int Columns = 1>
+template <int M, int N, int Rows = 2, int Columns = 1, int Accumulators = 2>
 constexpr auto pair = [](GemmConfig& config) {
-  tile<M, N>(config);
+  tile<M, N, Accumulators>(config);
   cluster<Rows, Columns>(config);
   config.cta_group = 2;
 };
@@ -87,7 +93,7 @@ constexpr auto result = [](GemmConfig& config) { config.d = D; };
 
 constexpr DataType bf16 = DataType::bf16, f16 = DataType::f16, f32 = DataType::f32, tf32 = DataType::tf32,
                    e4m3 = DataType::e4m3, e5m2 = DataType::e5m2, mxfp8 = DataType::mxfp8, mxfp4 = DataType::mxfp4,
-                   nvfp4 = DataType::nvfp4;
+                   nvfp4 = DataType::nvfp4, fp8_blockwise = DataType::fp8_blockwise;
 
 // ---- Lists ----------------------------------------------------------------------------------------------------------
 
@@ -108,11 +114,21 @@ inline constexpr auto kBf16Tiles =
            variants(kOfBf16, groups, swapped), with_each(variants(kOfBf16, pair<256, 128>), groups),
            with_each(variants(kOfBf16, tile<128, 32>), swapped));
 
+/// Groups of rows, and few rows, with schedules and epilogues.
+inline constexpr auto kBf16Groups =
+    joined(with_each(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), groups), control, full_with_c),
+           with_each(variants(kOfBf16, groups), divided, gated, divided_by_control),
+           with_each(with_each(variants(kOfBf16, pair<256, 128>), groups), gated_with_c),
+           with_each(with_each(variants(kOfBf16, result<e4m3>), groups), full),
+           with_each(with_each(variants(kOfBf16, tile<128, 32>, result<f32>), swapped), full, full_with_c));
+
 /// Schedules.
-inline constexpr auto kBf16Schedules =
-    joined(with_each(variants(kOfBf16, as_it_is, pair<256, 128>), control, divided, divided_by_control),
-           with_each(variants(kOfBf16, pair<256, 128, 4, 2>), control, divided_by_control),
-           with_each(variants(kOfBf16, cluster<2, 2>), control));
+inline constexpr auto kBf16Schedules = joined(
+    with_each(variants(kOfBf16, as_it_is, pair<256, 128>), control, divided, divided_by_control),
+    with_each(variants(kOfBf16, pair<256, 128, 4, 2>), control, divided_by_control),
+    with_each(variants(kOfBf16, cluster<2, 2>), control), with_each(variants(kOfBf16, cluster<2, 2>), or_smaller<1, 1>),
+    with_each(with_each(variants(kOfBf16, pair<256, 128, 4, 2>), or_smaller<2, 1>), as_it_is, control,
+              divided_by_control));
 
 /// Epilogues.
 inline constexpr auto kBf16Epilogues =
@@ -128,6 +144,9 @@ inline constexpr auto kF16AndTf32 =
 inline constexpr auto kFp8 =
     joined(variants(kOfE4m3, as_it_is, nt, result<f32>, result<f16>, result<e4m3>, pair<256, 128>, control),
            with_each(variants(kOfE4m3, result<e4m3>), full, full_with_c), variants(kOfE4m3, groups),
+           // f32 scales: each k-tile has an accumulator.
+           with_each(variants(of(fp8_blockwise, bf16), tile<128, 128, 4>), as_it_is, full, groups),
+           with_each(variants(of(fp8_blockwise, bf16), pair<256, 128, 2, 1, 4>), control),
            variants(of(e5m2, bf16), as_it_is, tt),
            variants(GemmConfig{.a = e4m3, .b = e5m2, .d = bf16}, as_it_is, result<f32>),
            variants(GemmConfig{.a = e5m2, .b = e4m3, .d = f32}, as_it_is));
@@ -135,6 +154,14 @@ inline constexpr auto kFp8 =
 inline constexpr auto kBlockScaled =
     joined(variants(of(mxfp8, bf16), as_it_is, result<f32>, pair<256, 128>, cluster<2, 2>, full),
            variants(of(mxfp4, bf16), as_it_is, k_group<2>),
-           variants(of(nvfp4, bf16), as_it_is, result<f32>, pair<256, 128>, control));
+           variants(of(nvfp4, bf16), as_it_is, result<f32>, pair<256, 128>, control),
+           // Tiles that begin inside of an atom of scale factors.
+           variants(of(mxfp8, bf16), tile<128, 64>, pair<256, 192>), variants(of(nvfp4, bf16), tile<128, 192, 1>),
+           // D with scale factors.
+           variants(of(mxfp8, mxfp8), full), with_each(variants(of(mxfp8, mxfp8), pair<256, 128>), gated),
+           variants(of(bf16, mxfp4), as_it_is), variants(of(nvfp4, nvfp4), as_it_is),
+           // Groups of rows.
+           variants(of(mxfp8, bf16), groups), with_each(variants(of(mxfp8, bf16), groups), full),
+           with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated));
 
 }  // namespace stagecraft::shipped
