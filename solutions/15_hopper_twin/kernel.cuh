@@ -30,7 +30,7 @@ enum class LastRound : uint8_t {
 /// How a stage is freed whose tiles other blocks of the cluster bring.
 enum class Freeing : uint8_t {
   stored,     ///< by an asynchronous store, whose bytes the other block awaits as it awaits those of copies
-  ordered,    ///< by an arrival with the scope of the cluster: a fence of some hundred cycles, for each k-tile
+  ordered,    ///< by an arrival with the scope of the cluster: a fence of about 300 cycles, for each k-tile
   tolerated,  ///< by an arrival without it, as CUTLASS does: PTX then promises nothing to the other block
 };
 
@@ -78,7 +78,7 @@ struct Twin {
   using Cluster = std::conditional_t<kOrders, ClusterShape<Config::cluster_m, Config::cluster_n>, OneBlock>;
   using Input = InputTilePipeline<Payload, Config::stages, Config::k_group, Cluster>;
   using Sums = WarpgroupSums<Element, kRowsPerWarpgroup, Config::tile_n>;
-  // Of a tile that the two blocks of a cluster share: each needs only the slices that it brings itself.
+  // The two blocks of a cluster may share a tile: each then needs only the slices that it brings itself.
   static constexpr bool kHalves = Config::last_round == LastRound::halved;
   using HalfSums = WarpgroupSums<Element, kHalves ? kRowsPerWarpgroup / Config::cluster_n : kRowsPerWarpgroup,
                                  kHalves ? Config::tile_n / Config::cluster_m : Config::tile_n>;

@@ -177,7 +177,7 @@ __device__ __forceinline__ uint32_t address_in_block(const void* here, uint32_t 
 }
 
 /// Writes a word to shared memory of another block, asynchronously: its four bytes count at a barrier of that block.
-/// `cuda::ptx::st_async` takes generic addresses, and computes these anew for each store. Called by one thread.
+/// `cuda::ptx::st_async` takes generic addresses, and computes these again for each store. Called by one thread.
 /// @param to, barrier  by `address_in_block`.
 /// Source: PTX ISA, "st.async".
 __device__ __forceinline__ void store_async(uint32_t to, uint32_t value, uint32_t barrier) {
