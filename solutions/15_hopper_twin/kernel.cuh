@@ -97,6 +97,8 @@ struct Twin {
   static_assert(Config::tile_n % 64 == 0, "Twin: tile_n must be a multiple of 64, the columns of a slab");
   static_assert(kParts % Config::slabs == 0,
                 "Twin: a warp's parts of a tile must be a multiple of its slabs, which they go through in turn");
+  static_assert(HalfSums::rows / 64 * (HalfSums::columns / 64) % Config::slabs == 0,
+                "Twin: the parts of half a tile must be a multiple of a warp's slabs too");
   static_assert(Config::last_round != LastRound::cut || Sums::rows * Sums::columns <= 64 * 256,
                 "Twin: a tile that is cut may have at most 128 sums for each thread, or there are no registers to "
                 "collect others");
