@@ -68,12 +68,14 @@ Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
 
 }  // namespace
 
-TwinKind choose_twin(int64_t m, int64_t n, int64_t k, int multiprocessors) {
+TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors) {
   if (n % 8 != 0) return TwinKind::by_threads;
-  if (m <= 128) return TwinKind::flat;
   const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-  const int64_t clusters = multiprocessors / 2;                                    // of two blocks
-  if (ceil_div(m, 128) * ceil_div(n, 2 * 128) <= clusters) return TwinKind::thin;  // larger tiles would leave half idle
+  const bool one_round_of_flat = ceil_div(m, 128) * ceil_div(n, 64) <= multiprocessors;
+  if (m > 64 && (m <= 128 || one_round_of_flat)) return TwinKind::flat;
+  const int64_t clusters = multiprocessors / 2;  // of two blocks
+  const bool half_idle_otherwise = ceil_div(m, 128) * ceil_div(n, 2 * 128) <= clusters;
+  if (m <= 64 || half_idle_otherwise) return TwinKind::thin;
 
   // Half rounds that it takes: tiles of the last one are halved if they fit.
   const auto half_rounds = [&](int64_t tiles, bool halves) {
@@ -83,9 +85,8 @@ TwinKind choose_twin(int64_t m, int64_t n, int64_t k, int multiprocessors) {
   const int64_t standard_tiles = 2 * ceil_div(m, 2 * 128) * ceil_div(n, 256);
   const int64_t whole = half_rounds(standard_tiles, false), halved = half_rounds(standard_tiles, true);
   const int64_t large = half_rounds(ceil_div(m, 256) * ceil_div(n, 192), true);
-  const double k_tiles = static_cast<double>(k) / 64;
-  if (static_cast<double>(large * 256 * 192) * (k_tiles + 1.5) * 0.98 <
-      static_cast<double>(halved * 128 * 256) * k_tiles) {
+  if (static_cast<double>(large * 256 * 192) * (static_cast<double>(k_tiles) + 1.5) * 0.98 <
+      static_cast<double>(halved * 128 * 256 * k_tiles)) {
     return TwinKind::large;
   }
   return halved < whole ? TwinKind::halved : TwinKind::standard;
@@ -113,9 +114,11 @@ Launch prepare_twin(TwinKind kind, const MatrixProduct& product) {
 
 namespace {
 
+/// Of a row of A or B.
+int64_t k_bytes(const MatrixProduct& p) { return p.k * (p.type == OperandType::e4m3 ? 1 : 2); }
+
 bool takes(TwinKind kind, const MatrixProduct& p) {
-  const int64_t bytes = p.type == OperandType::e4m3 ? 1 : 2;
-  return p.k * bytes % 16 == 0 && (p.n % 8 == 0 || kind == TwinKind::by_threads);
+  return k_bytes(p) % 16 == 0 && (p.n % 8 == 0 || kind == TwinKind::by_threads);
 }
 
 const AddContender chosen({.name = "twin",
@@ -126,7 +129,7 @@ const AddContender chosen({.name = "twin",
                                  harness::check(
                                      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0),
                                      "ask the device for its multiprocessors");
-                                 return prepare_twin(choose_twin(p.m, p.n, p.k, multiprocessors), p);
+                                 return prepare_twin(choose_twin(p.m, p.n, k_bytes(p) / 128, multiprocessors), p);
                                }});
 
 AddContender add(const char* name, TwinKind kind) {
