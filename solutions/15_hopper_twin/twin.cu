@@ -114,7 +114,7 @@ Launch prepare_twin(TwinKind kind, const MatrixProduct& product) {
 
 namespace {
 
-/// Of a row of A or B.
+/// Bytes of a row of A or B.
 int64_t k_bytes(const MatrixProduct& p) { return p.k * (p.type == OperandType::e4m3 ? 1 : 2); }
 
 bool takes(TwinKind kind, const MatrixProduct& p) {
