@@ -1,6 +1,7 @@
 // The complete GEMM on the command line: random matrices, a plan, a run, and every element checked against the host.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -13,6 +14,8 @@
 
 #include "harness/device.hpp"
 #include "harness/options.hpp"
+#include "on_demand.hpp"
+#include "stagecraft/gemm/chooser.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
 #include "verification.hpp"
 
@@ -26,12 +29,12 @@ constexpr int kBadOptions = 2;
 /// What the user wrote.
 struct Options {
   std::string type = "bf16", d_type, layout = "tn";
-  std::string m = "512", n = "512", k = "512", batches = "1", lda = "0", ldb = "0", ldd = "0";
+  std::string m, n = "512", k = "512", batches = "1", lda = "0", ldb = "0", ldd = "0";
   std::string alpha = "1", beta = "0", scale, activation = "none";
   bool bias = false, row_scales = false, column_scales = false, second_output = false, absolute_maximum = false;
   std::string tile, cluster, fallback, cta_group, k_group, accumulators, schedule, split_k = "1", raster = "m",
                                                                                    swizzle = "1";
-  bool stream_k = false, swap = false, dependent = false;
+  bool stream_k = false, swap = false, no_swap = false, dependent = false;
   std::string groups;
   bool masked = false;
   std::string blocks = "0", seed = "1";
@@ -110,13 +113,13 @@ float parse_real(const char* name, const std::string& text) {
   try {
     size_t end = 0;
     const float value = std::stof(text, &end);
-    if (end == text.size()) return value;
+    if (end == text.size() && std::isfinite(value)) return value;
   } catch (const std::exception&) {
   }
-  throw std::invalid_argument(std::string(name) + " = \"" + text + "\" is not a number.");
+  throw std::invalid_argument(std::string(name) + " = \"" + text + "\" is not a finite number of type float.");
 }
 
-/// "5,0,130,7": contiguous groups are all of M, masked ones each have as many rows as the largest.
+/// "5,0,130,7": contiguous groups are all of M, masked ones have M rows each, of which so many count.
 void parse_groups(const Options& options, GemmCase& run) {
   std::stringstream text(options.groups);
   std::vector<int> rows;
@@ -127,30 +130,38 @@ void parse_groups(const Options& options, GemmCase& run) {
   GemmProblem& problem = run.problem;
   if (options.masked) {
     problem.groups.masked = std::ssize(rows);
-    problem.m = std::max(1, *std::ranges::max_element(rows));
+    const int most = *std::ranges::max_element(rows);
+    if (options.m.empty()) problem.m = std::max(1, most);
+    if (problem.m < most) {
+      throw std::invalid_argument("a masked group has " + std::to_string(most) +
+                                  " rows, and M = " + std::to_string(problem.m) + ": M is the most that one may have.");
+    }
     run.group_rows = rows;
   } else {
     problem.groups.rows.assign(rows.begin(), rows.end());
-    problem.m = std::accumulate(rows.begin(), rows.end(), int64_t{0});
+    if (options.m.empty()) problem.m = std::accumulate(rows.begin(), rows.end(), int64_t{0});
   }
 }
 
 GemmCase read(const Options& options) {
   GemmCase run;
   GemmProblem& problem = run.problem;
-  const auto extent = [](const char* name, const std::string& text) {
-    return static_cast<int64_t>(parse_number(name, text, 0, INT64_MAX));  // the plan says what is legal
+  const auto extent = [](const char* name, const std::string& text, int64_t most = kLargestGemmExtent) {
+    return static_cast<int64_t>(parse_number(name, text, 1, most));
+  };
+  const auto pitch = [](const char* name, const std::string& text) {
+    return static_cast<int64_t>(parse_number(name, text, 0, (int64_t{1} << 40) - 1));  // the plan says what is legal
   };
   parse_operand_types(options.type, problem);
   parse_layout(options.layout, problem);
   problem.d.type = options.d_type.empty() ? usual_result(problem.a.type) : parse_result_type(options.d_type);
-  problem.m = extent("M", options.m);
+  problem.m = options.m.empty() ? 512 : extent("M", options.m);
   problem.n = extent("N", options.n);
   problem.k = extent("K", options.k);
-  problem.batches = extent("--batch", options.batches);
-  problem.a.pitch = extent("--lda", options.lda);
-  problem.b.pitch = extent("--ldb", options.ldb);
-  problem.d.pitch = extent("--ldc", options.ldd);
+  problem.batches = extent("--batch", options.batches, 65535);
+  problem.a.pitch = pitch("--lda", options.lda);
+  problem.b.pitch = pitch("--ldb", options.ldb);
+  problem.d.pitch = pitch("--ldc", options.ldd);
   GemmFusion& fusion = problem.fusion;
   run.alpha = parse_real("--alpha", options.alpha);
   run.beta = parse_real("--beta", options.beta);
@@ -186,7 +197,7 @@ GemmCase read(const Options& options) {
   request.split_k = small_number("--split-k", options.split_k);
   request.stream_k = options.stream_k;
   request.dependent = options.dependent;
-  if (options.swap) request.swap = true;
+  if (options.swap || options.no_swap) request.swap = options.swap;
   parse_groups(options, run);
   request.blocks = static_cast<int>(parse_number("--blocks", options.blocks, 0, 1 << 20));
   if (options.raster != "m" && options.raster != "n") {
@@ -198,6 +209,29 @@ GemmCase read(const Options& options) {
   return run;
 }
 
+/// Chooses one of the compiled kernels, or compiles one where none computes the problem as requested.
+GemmPlan choose(const GemmProblem& problem, const GemmRequest& request) {
+  auto plan = GemmPlan::choose(problem, request);
+  if (!plan && plan.error().failure == GemmFailure::no_kernel) {
+    const GemmConfig config = derive_config(problem, request);
+    std::fprintf(stderr, "gemm: no compiled kernel is as requested: compiling %s", describe(config).c_str());
+    const auto compiled = gemm_compiler().compile({&config, 1});
+    if (!compiled) {
+      std::fprintf(stderr, "\n");
+      const bool has_nvcc = compiled.error().failure != GemmFailure::no_compiler;
+      throw std::invalid_argument(compiled.error().message + (has_nvcc ? "" : "\n" + plan.error().message));
+    }
+    if (compiled->seconds > 0) {
+      std::fprintf(stderr, ": %.1f s\n", compiled->seconds);
+    } else {
+      std::fprintf(stderr, ": kept from an earlier run\n");
+    }
+    plan = GemmPlan::choose(problem, request, compiled->kernels);
+  }
+  if (!plan) throw std::invalid_argument(plan.error().message);
+  return *plan;
+}
+
 int run(const Options& options) {
   if (options.list) {
     for (const GemmKernel* kernel : shipped_gemms()) std::printf("%s\n", describe(kernel->config).c_str());
@@ -206,13 +240,12 @@ int run(const Options& options) {
   const GemmCase run = read(options);
   const cudaDeviceProp device = harness::current_device();
   harness::require_tcgen05(device);
+  const GemmPlan plan = choose(with_strides(run.problem), run.request);
   if (options.explain) {
-    const auto plan = GemmPlan::choose(with_strides(run.problem), run.request);
-    if (!plan) throw std::invalid_argument(plan.error().message);
-    for (const std::string& reason : plan->reasons()) std::printf("%s\n", reason.c_str());
-    std::printf("kernel: %s\n", plan->description().c_str());
+    for (const std::string& reason : plan.reasons()) std::printf("%s\n", reason.c_str());
+    std::printf("kernel: %s\n", plan.description().c_str());
   }
-  const GemmVerdict verdict = verify(run);
+  const GemmVerdict verdict = verify(run, plan);
   if (verdict.wrong > 0) {
     std::printf("gemm %s on %s: WRONG in %zu of %zu elements; the worst: %s (seed %llu)\n",
                 describe(run.problem).c_str(), device.name, verdict.wrong, verdict.elements, verdict.worst.c_str(),
@@ -242,7 +275,7 @@ int main(int argc, char** argv) {
        "bits and fewer, and f32 for tf32");
   text("--layout", options.layout, "LAYOUT",
        "tn: A and B contiguous along K; nn: A along M; tt: B along N; nt: A along M and B along N");
-  text("--m", options.m, "NUMBER", "rows of A and of the result");
+  text("--m", options.m, "NUMBER", "rows of A and of the result; default: 512, or what the groups have");
   text("--n", options.n, "NUMBER", "rows of B, columns of the result");
   text("--k", options.k, "NUMBER", "columns of A and B");
   text("--batch", options.batches, "NUMBER", "products, each with matrices of its own");
@@ -267,9 +300,11 @@ int main(int argc, char** argv) {
   app.add_flag("--stream-k", options.stream_k, "even shares of all k-tiles for all blocks");
   text("--raster", options.raster, "m|n", "direction in which neighbouring tiles are computed");
   text("--swizzle", options.swizzle, "NUMBER", "tiles across a panel of the raster");
-  app.add_flag("--swap", options.swap, "compute D transposed, as B * A transposed: for few rows");
+  auto* const swap = app.add_flag("--swap", options.swap, "compute D transposed, as B * A transposed: for few rows");
+  app.add_flag("--no-swap", options.no_swap, "do not, also where D has few rows")->excludes(swap);
   text("--groups", options.groups, "M,M,...", "rows of groups, each with a B of its own; M is their sum");
-  app.add_flag("--masked", options.masked, "each group has a matrix of its own, with as many rows as the largest");
+  app.add_flag("--masked", options.masked, "each group has a matrix of its own, with as many rows as the largest")
+      ->needs("--groups");
   app.add_flag("--dependent", options.dependent, "launch as a programmatic dependent of the kernel before");
   text("--k-group", options.k_group, "NUMBER", "k-tiles that share a barrier");
   text("--accumulators", options.accumulators, "NUMBER", "tiles of the result in tensor memory");

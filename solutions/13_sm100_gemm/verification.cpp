@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <span>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "harness/comparison.hpp"
@@ -156,14 +157,14 @@ Bounded stored(Bounded exact, DataType type, double factor) {
 class CheckedScaleFactors {
  public:
   /// @param places  of D.
-  CheckedScaleFactors(DataType type, const MatrixPlaces& places)
+  /// @param groups  rows of each, where D has contiguous groups, whose scale factors are those of matrices.
+  CheckedScaleFactors(DataType type, const MatrixPlaces& places, std::vector<int64_t> groups)
       : type_(type),
         places_(places),
         block_(scale_block_of(type)),
         blocks_((places.columns + block_ - 1) / block_),
         padded_blocks_(rounded_up(blocks_, 4)),
-        of_matrix_(rounded_up(places.rows, 128) * padded_blocks_),
-        memory_(is_block_scaled(type) ? places.batches * of_matrix_ : 16, "D's scale factors") {
+        memory_(is_block_scaled(type) ? number_rows(std::move(groups)) * padded_blocks_ : 16, "D's scale factors") {
     memory_.poison();
   }
 
@@ -175,22 +176,21 @@ class CheckedScaleFactors {
   void compare(const Expected& expected, GemmVerdict& verdict) {
     found_ = memory_.to_host();
     if (!is_block_scaled(type_)) return;
+    std::vector<unsigned char> others = found_;
     for (int64_t batch = 0; batch < places_.batches; ++batch) {
-      for (int64_t row = 0; row < rounded_up(places_.rows, 128); ++row) {
+      for (int64_t row = 0; row < places_.rows; ++row) {
+        if (expected(batch, row, 0).error == kUntouched) continue;
         for (int64_t block = 0; block < padded_blocks_; ++block) {
           double least = 0, most = 0;  // of the largest magnitude in the block
-          bool is_untouched = row >= places_.rows;
-          for (int64_t column = block * block_;
-               row < places_.rows && column < std::min((block + 1) * block_, places_.columns); ++column) {
+          for (int64_t column = block * block_; column < std::min((block + 1) * block_, places_.columns); ++column) {
             const Bounded value = expected(batch, row, column);
-            is_untouched = is_untouched || value.error == kUntouched;
             least = std::max(least, std::abs(value.value) - value.error);
             most = std::max(most, std::abs(value.value) + value.error);
           }
-          if (row < places_.rows && block >= blocks_) is_untouched = expected(batch, row, 0).error == kUntouched;
           const int actual = found_[offset_of(batch, row, block)];
-          const int lowest = is_untouched ? 0xff : block >= blocks_ ? 0 : bits_for(least * (1 - 0x1p-22));
-          const int highest = is_untouched ? 0xff : block >= blocks_ ? 0 : bits_for(most * (1 + 0x1p-22));
+          others[offset_of(batch, row, block)] = 0xff;
+          const int lowest = block < blocks_ ? bits_for(least * (1 - 0x1p-22)) : 0;  // the device computes in f32
+          const int highest = block < blocks_ ? bits_for(most * (1 + 0x1p-22)) : 0;
           if (actual >= lowest && actual <= highest) continue;
           ++verdict.wrong;
           verdict.worst = "the scale factor of block " + std::to_string(block) + " of row " + std::to_string(row) +
@@ -200,6 +200,11 @@ class CheckedScaleFactors {
         }
       }
     }
+    const auto touched = std::ranges::find_if(others, [](unsigned char byte) { return byte != 0xff; });
+    if (touched == others.end()) return;
+    ++verdict.wrong;
+    verdict.worst = "the scale factor at offset " + std::to_string(touched - others.begin()) +
+                    " belongs to no row of D, and was written";
   }
 
   /// What an element of D is multiplied by; 1 where D has no scale factors. After `compare()`.
@@ -210,9 +215,22 @@ class CheckedScaleFactors {
   }
 
  private:
+  /// Fills in `padded_row_of_`, and returns how many padded rows there are.
+  int64_t number_rows(std::vector<int64_t> groups) {
+    if (groups.empty()) groups.push_back(places_.rows);
+    int64_t padded_rows = 0;
+    for (int64_t batch = 0; batch < places_.batches; ++batch) {
+      for (const int64_t rows : groups) {
+        for (int64_t row = 0; row < rows; ++row) padded_row_of_.push_back(padded_rows + row);
+        padded_rows += rounded_up(rows, 128);
+      }
+    }
+    return padded_rows;
+  }
+
   size_t offset_of(int64_t batch, int64_t row, int64_t block) const {
-    return batch * of_matrix_ + scale_factor_offset(static_cast<uint32_t>(row), static_cast<uint32_t>(block),
-                                                    static_cast<uint32_t>(padded_blocks_));
+    return scale_factor_offset(static_cast<uint32_t>(padded_row_of_[batch * places_.rows + row]),
+                               static_cast<uint32_t>(block), static_cast<uint32_t>(padded_blocks_));
   }
 
   /// The scale factor of a block with this largest magnitude: of nvfp4 the nearest to a sixth of it; else the smallest
@@ -226,7 +244,8 @@ class CheckedScaleFactors {
 
   DataType type_;
   MatrixPlaces places_;
-  int64_t block_, blocks_, padded_blocks_, of_matrix_;
+  int64_t block_, blocks_, padded_blocks_;
+  std::vector<int64_t> padded_row_of_;  // for each row of each matrix
   DeviceBuffer<unsigned char> memory_;
   std::vector<unsigned char> found_;
 };
@@ -389,7 +408,7 @@ std::string command_of(const GemmCase& run) {
   if (request.schedule) text += std::string(" --schedule ") + name_of(*request.schedule);
   if (request.split_k > 1) add("--split-k", request.split_k);
   add_if(request.stream_k, "--stream-k");
-  add_if(request.swap.value_or(false), "--swap");
+  if (request.swap) text += *request.swap ? " --swap" : " --no-swap";
   if (problem.groups.exist()) {
     text += " --groups ";
     for (size_t i = 0; i < problem.groups.rows.size(); ++i)
@@ -405,7 +424,7 @@ std::string command_of(const GemmCase& run) {
   return text;
 }
 
-GemmVerdict verify(const GemmCase& wanted) {
+GemmVerdict verify(const GemmCase& wanted, const GemmPlan& plan) {
   GemmCase run = wanted;
   run.problem = with_strides(run.problem);
   const auto& [m, n, k, wanted_batches, a, b, d, fusion, c, second, groups] = run.problem;
@@ -413,8 +432,6 @@ GemmVerdict verify(const GemmCase& wanted) {
                           : groups.masked > 0    ? groups.masked
                                                  : wanted_batches;
   const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
-  const GemmExpected<GemmPlan> plan = GemmPlan::choose(run.problem, run.request);
-  if (!plan) throw std::invalid_argument(plan.error().message);
   require_host_memory(run.problem);
   const bool gated = fusion.activation == GemmActivation::gated_silu;
   const int64_t columns = gated ? n / 2 : n;
@@ -443,32 +460,32 @@ GemmVerdict verify(const GemmCase& wanted) {
   const DeviceBuffer<int> group_rows(run.group_rows.empty() ? std::vector<int>(1) : run.group_rows,
                                      "the rows of the groups");
   const MatrixPlaces d_places{m, columns, batches_of_a, Major::k, d.pitch, d.batch_stride};
-  CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan->config()));
-  CheckedScaleFactors d_scale_factors(d.type, d_places);
+  CheckedMatrix result("D", d.type, d_places, /*pieces=*/fusion.second_output && copies_second_output(plan.config()));
+  CheckedScaleFactors d_scale_factors(d.type, d_places, groups.rows);
   CheckedMatrix second_result("the second output", second.type,
                               {m, n, batches_of_a, Major::k, second.pitch, second.batch_stride},
-                              /*pieces=*/copies_second_output(plan->config()));
-  DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan->workspace_bytes(), 16), "the workspace");
+                              /*pieces=*/copies_second_output(plan.config()));
+  DeviceBuffer<unsigned char> workspace(std::max<size_t>(plan.workspace_bytes(), 16), "the workspace");
   workspace.poison();
 
   const auto start = std::chrono::steady_clock::now();
-  const auto error = plan->run({.a = device_a.data(),
-                                .b = device_b.data(),
-                                .d = result.address(),
-                                .a_scale_factors = device_sfa.data(),
-                                .b_scale_factors = device_sfb.data(),
-                                .d_scale_factors = d_scale_factors.address(),
-                                .c = device_c.data(),
-                                .second = second_result.address(),
-                                .bias = device_bias.data(),
-                                .row_scales = device_row_scales.data(),
-                                .column_scales = device_column_scales.data(),
-                                .absolute_maximum = maximum.data(),
-                                .group_rows = group_rows.data(),
-                                .alpha = run.alpha,
-                                .beta = run.beta,
-                                .scale = run.scale},
-                               workspace.data(), plan->workspace_bytes());
+  const auto error = plan.run({.a = device_a.data(),
+                               .b = device_b.data(),
+                               .d = result.address(),
+                               .a_scale_factors = device_sfa.data(),
+                               .b_scale_factors = device_sfb.data(),
+                               .d_scale_factors = d_scale_factors.address(),
+                               .c = device_c.data(),
+                               .second = second_result.address(),
+                               .bias = device_bias.data(),
+                               .row_scales = device_row_scales.data(),
+                               .column_scales = device_column_scales.data(),
+                               .absolute_maximum = maximum.data(),
+                               .group_rows = group_rows.data(),
+                               .alpha = run.alpha,
+                               .beta = run.beta,
+                               .scale = run.scale},
+                              workspace.data(), plan.workspace_bytes());
   if (error) throw std::invalid_argument(error->message);
   harness::check(cudaDeviceSynchronize(), "finish the kernel");
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;

@@ -41,9 +41,9 @@ std::string describe(const GemmProblem& problem);
 /// The command that runs the same.
 std::string command_of(const GemmCase& run);
 
-/// Chooses a plan, runs it, and compares.
-/// @throws std::invalid_argument  with the plan's message, for a problem that is refused.
+/// Runs the plan that was chosen for the case with its strides filled in, and compares.
+/// @throws std::invalid_argument  with the plan's message, for matrices that it refuses.
 /// @throws harness::CudaError     when the kernel does not end well.
-GemmVerdict verify(const GemmCase& run);
+GemmVerdict verify(const GemmCase& run, const GemmPlan& plan);
 
 }  // namespace stagecraft

@@ -212,6 +212,14 @@ TEST_F(GemmPlans, RefuseGroupsThatDoNotAddUp) {
   EXPECT_EQ(refusal(problem), "a group has -10 rows. Legal are 0 and more.");
   problem.groups.rows = {60, 0, 40};
   EXPECT_EQ(refusal(problem), "accepted");
+  problem.a.major = Major::mn;
+  problem.a.pitch = 104;
+  EXPECT_EQ(
+      refusal(problem),
+      "a group begins at row 60, which is not a multiple of 8: with A contiguous along M, its bf16 elements would "
+      "start off a 16-byte boundary, which the tensor map cannot address. Pad the group before it, or let A be "
+      "contiguous along K.");
+  problem.a = {};
   EXPECT_NE(refusal(problem, {.stream_k = true}).find("groups are divided by split_k"), std::string::npos);
   EXPECT_NE(refusal(problem, {.swap = true}).find("A and B of groups cannot be exchanged"), std::string::npos);
   problem.batches = 2;
@@ -309,7 +317,51 @@ TEST(GemmChooser, TakesTheTileWithTheFewestCyclesAndSaysWhy) {
   ASSERT_TRUE(choice);
   EXPECT_EQ(choice->index, 1u);
   EXPECT_EQ(choice->reasons.back(),
-            "chosen: tile 128x128, k-group 1, 2 accumulators, because it takes the fewest cycles.");
+            "chosen: tile 128x128, k-group 1, 2 accumulators, because it takes the fewest cycles; the runner-up, tile "
+            "128x64, k-group 1, 2 accumulators, takes 50 % more.");
+}
+
+TEST(GemmChooser, TakesTheFewestBytesWhereTheCyclesAreAboutEqual) {
+  const GemmConfig candidates[] = {{}, {.tile_m = 256, .cta_group = 2, .cluster_m = 2}};
+  const auto choice = choose_kernel(candidates, product(256, 256, 64), {}, 4);
+  ASSERT_TRUE(choice);
+  EXPECT_EQ(choice->index, 1u);
+  EXPECT_EQ(choice->reasons.back(),
+            "chosen: tile 256x128 of a pair, cluster 2x1, k-group 1, 2 accumulators, because of the 2 with the fewest "
+            "cycles, give or take a tenth, it loads the fewest bytes; the runner-up, tile 128x128, k-group 1, 2 "
+            "accumulators, loads 33 % more.");
+}
+
+// 9 rows fill a small part of 128, but more than half of 16.
+TEST(GemmChooser, ExchangesAAndBForFewRowsUnlessTheRequestSaysMore) {
+  const GemmConfig candidates[] = {{}, {.tile_m = 64, .tile_n = 16, .transposes_d = true}};
+  const auto chosen = [&](int64_t m, int64_t n, const GemmRequest& request, const GemmFusion& fusion = {}) {
+    GemmProblem problem = product(m, n, 640);
+    problem.fusion = fusion;
+    const auto choice = choose_kernel(candidates, problem, request, 148);
+    return choice ? std::to_string(choice->index) + ": " + choice->reasons.back() : choice.error().message;
+  };
+  EXPECT_EQ(
+      chosen(9, 4096, {}),
+      "1: A and B are exchanged, because D has only 9 rows: a tile has 64 or more rows, but as few as 16 columns.");
+  EXPECT_EQ(chosen(9, 4096, {.swap = false}).front(), '0');
+  EXPECT_EQ(chosen(9, 4096, {.tile_m = 128}).front(), '0');
+  EXPECT_EQ(chosen(4096, 9, {}).front(), '0');
+  EXPECT_EQ(chosen(4096, 9, {.swap = true}).front(), '1');
+  EXPECT_EQ(chosen(9, 4096, {}, {.bias = true}),
+            "no kernel was compiled for bf16 x bf16 -> bf16 with A contiguous along K and B contiguous along K, with "
+            "an epilogue.");
+}
+
+TEST(GemmChooser, DerivesWhatTheRequestLeavesOut) {
+  const auto derived = [](const GemmRequest& request, int64_t n = 512) {
+    return describe(derive_config(product(512, n, 512), request));
+  };
+  EXPECT_EQ(derived({.tile_n = 48}), "bf16 x bf16 -> bf16, tn, tile 128x48, k-group 1, 2 accumulators");
+  EXPECT_EQ(derived({.tile_m = 256, .split_k = 2}),
+            "bf16 x bf16 -> bf16, tn, tile 256x128 of a pair, cluster 2x1, k-group 1, 2 accumulators, divided along K");
+  EXPECT_EQ(derived({.cluster_m = 3}), "bf16 x bf16 -> bf16, tn, tile 128x96, cluster 3x1, k-group 1, 2 accumulators");
+  EXPECT_EQ(derived({.k_group = 8}, 20), "bf16 x bf16 -> bf16, tn, tile 128x32, k-group 8, 2 accumulators");
 }
 
 TEST(GemmChooser, CountsWhatTheBusiestBlockMultiplies) {
@@ -317,7 +369,7 @@ TEST(GemmChooser, CountsWhatTheBusiestBlockMultiplies) {
   EXPECT_EQ(found.tiles, 12);
   EXPECT_EQ(found.rounds, 3);
   EXPECT_EQ(found.mma_cycles, 3 * 3 * 4 * 48);
-  EXPECT_EQ(found.operand_bytes, 12 * 3 * 192 * 128);
+  EXPECT_EQ(found.operand_bytes, (300 * 4 + 200 * 3) * 130 * 2);  // A for each column of tiles, B for each row
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Random problems on random kernels, each element of each result compared with the host. The same seed draws the same
-// problems on every machine; a failure prints the command that repeats it alone.
+// Random problems on random kernels, each element of each result compared with the host: on those that are compiled
+// into the library, and on such that nobody compiled before. The same seed draws the same problems on every machine; a
+// failure prints the command that repeats it alone.
 #include "harness/random.hpp"
 
 #include <gtest/gtest.h>
@@ -8,13 +9,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <initializer_list>
 #include <map>
 #include <numeric>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "harness/device.hpp"
+#include "on_demand.hpp"
+#include "stagecraft/gemm/chooser.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
 #include "verification.hpp"
 
@@ -22,6 +28,7 @@ namespace stagecraft {
 namespace {
 
 constexpr int kCases = 700;
+constexpr int kConfigurations = 32;
 
 /// Draws problems: extents that are tiny, next to a multiple of the tile, or anything up to a few tiles.
 class Draw {
@@ -39,6 +46,37 @@ class Draw {
       case 1: return std::clamp<int64_t>(number(1, 3) * tile + number(-1, 1), 1, most);
       default: return number(1, most);
     }
+  }
+
+  template <typename Value>
+  Value one_of(std::initializer_list<Value> values) {
+    return values.begin()[number(0, std::ssize(values) - 1)];
+  }
+
+  /// Any configuration that is legal. What is legal is said here once more, so that a rule of types.hpp that forbids
+  /// too much is found too.
+  GemmConfig configuration() {
+    for (;;) {
+      const GemmConfig config = any_configuration();
+      const int slices_of_a = config.a_major == Major::k ? config.tile_m / config.cta_group : tile_k_of(config.a);
+      const int slices_of_b = config.b_major == Major::k ? config.tile_n / config.cta_group : tile_k_of(config.b);
+      if (slices_of_a % (8 * config.cluster_n) == 0 && slices_of_b % (8 * config.cluster_m / config.cta_group) == 0) {
+        return config;
+      }
+    }
+  }
+
+  /// A request that leaves out some of what a configuration is.
+  GemmRequest partial(GemmRequest request) {
+    const auto forget = [&](auto&... options) {
+      if (one_in(2)) (options.reset(), ...);
+    };
+    if (request.fallback_m > 0) return request;  // it divides a cluster
+    forget(request.tile_m, request.cta_group, request.cluster_m, request.cluster_n, request.k_group);
+    forget(request.tile_n, request.accumulators);
+    forget(request.cluster_n);
+    forget(request.k_group);
+    return request;
   }
 
   /// A problem for a kernel.
@@ -68,6 +106,69 @@ class Draw {
   }
 
  private:
+  /// Legal, except that blocks may share more slices of a tile than it has.
+  GemmConfig any_configuration() {
+    GemmConfig config;
+    config.a = config.b =
+        one_of({DataType::bf16, DataType::bf16, DataType::f16, DataType::tf32, DataType::e4m3, DataType::e5m2,
+                DataType::mxfp8, DataType::mxfp4, DataType::nvfp4, DataType::fp8_blockwise});
+    if (config.a == DataType::e4m3 || config.a == DataType::e5m2) config.b = one_of({DataType::e4m3, DataType::e5m2});
+    config.d = one_of({DataType::bf16, DataType::f16, DataType::f32, DataType::e4m3, DataType::mxfp8, DataType::mxfp4,
+                       DataType::nvfp4});
+    const bool is_scaled = is_block_scaled(config.a), is_promoted = is_blockwise(config.a);
+    if (!is_scaled && !is_promoted) {
+      config.a_major = one_of({Major::k, Major::mn});
+      config.b_major = one_of({Major::k, Major::mn});
+    }
+    draw_place(config);
+    const bool scales_d = is_block_scaled(config.d);
+    config.tile_m = is_scaled ? 128 * config.cta_group : one_of({64, 128}) * config.cta_group;
+    // Lines of tf32 along N have 32 elements, blocks of D's scale factors as many; atoms of scale factors have halves.
+    const int columns = is_scaled || scales_d                                       ? 64
+                        : config.a == DataType::tf32 && config.b_major == Major::mn ? 32 * config.cta_group
+                                                                                    : 16 * config.cta_group;
+    config.tile_n = static_cast<int>(number(1, 256 / columns)) * columns;
+    if (is_promoted) config.tile_n = scales_d ? one_of({64, 128}) : one_of({16, 32, 64}) * config.cta_group;
+    // Tensor memory holds the scale factors of all stages, too: 32 columns and more for a k-tile of nvfp4.
+    const int most = config.a == DataType::nvfp4 ? 192 : is_scaled ? 256 : 512;
+    config.accumulators = static_cast<int>(number(1, std::clamp(most / config.tile_n, 1, 4)));
+
+    config.launch_control = one_in(3);
+    config.divides_k = one_in(3);
+    if (one_in(2)) {
+      config.epilogue = one_of({GemmEpilogue::full, GemmEpilogue::full, GemmEpilogue::gated});
+      config.adds_c = one_in(2);
+    }
+    if (!scales_d) {
+      config.groups = one_in(5);
+      config.transposes_d = one_in(6) && !config.groups && !is_promoted && config.epilogue != GemmEpilogue::gated;
+    }
+    if (config.epilogue == GemmEpilogue::gated && config.tile_n * bits_of(config.d) % (scales_d ? 1024 : 256) != 0) {
+      config.epilogue = GemmEpilogue::full;
+    }
+    // The epilogue has two buffers each of D, of the second output and of C, of 16 KiB; of C of a D of few bits, more.
+    const int rows = config.tile_m / config.cta_group + (is_scaled ? config.tile_n : config.tile_n / config.cta_group);
+    const int left = config.epilogue == GemmEpilogue::plain    ? 170 * 1024
+                     : config.adds_c && bits_of(config.d) <= 8 ? 60 * 1024
+                                                               : 120 * 1024;
+    const int tiles = left / (rows * (is_scaled ? 160 : 128));  // with their scale factors
+    config.k_group = one_in(2) ? 1 : static_cast<int>(number(1, std::clamp(tiles, 1, 8)));
+    if (one_in(3)) config.stages = static_cast<int>(number(1, std::clamp(tiles / config.k_group, 1, 4)));
+    return config;
+  }
+
+  /// Pairs and clusters, and what takes their place where they do not fit.
+  void draw_place(GemmConfig& config) {
+    config.cta_group = one_of({1, 2});
+    config.cluster_m = one_of({1, 1, 2, 3, 4}) * config.cta_group;
+    config.cluster_n = one_of({1, 1, 2, 4, 8});
+    if (config.cluster_m * config.cluster_n > 16) config.cluster_n = 1;
+    if (config.cluster_m * config.cluster_n > config.cta_group && one_in(4)) {
+      config.fallback_m = config.cta_group;
+      config.fallback_n = one_in(2) && config.cluster_m > config.cta_group ? config.cluster_n : 1;
+    }
+  }
+
   float factor() { return static_cast<float>(number(1, 40)) / (one_in(2) ? 16 : -16); }
 
   /// Groups in place of a batch, some of them empty, or a single row, or all rows.
@@ -81,7 +182,13 @@ class Draw {
       problem.m = std::max(1, *std::ranges::max_element(rows));
       run.group_rows = rows;
     } else {
-      rows.front() += 1;  // M is at least 1
+      rows.front() += 1;                   // M is at least 1
+      if (problem.a.major == Major::mn) {  // groups begin on 16-byte boundaries
+        const int words = 128 / bits_of(problem.a.type);
+        for (int& of_group : rows) of_group = (of_group + words - 1) / words * words;
+        rows.back() -= static_cast<int>(number(0, std::min(rows.back(), words - 1)));
+        rows.front() = std::max(rows.front(), 1);
+      }
       problem.groups.rows.assign(rows.begin(), rows.end());
       problem.m = std::accumulate(rows.begin(), rows.end(), int64_t{0});
     }
@@ -185,7 +292,7 @@ TEST(RandomGemms, AgreeWithTheHostInEveryElement) {
       const auto plan = GemmPlan::choose(run.problem, run.request);
       ASSERT_TRUE(plan) << plan.error().message;
       ++runs_of_kernel[describe(plan->config())];
-      const GemmVerdict verdict = verify(run);
+      const GemmVerdict verdict = verify(run, *plan);
       ASSERT_EQ(verdict.wrong, 0u) << verdict.worst;
       elements += verdict.elements;
     } catch (const std::exception& error) {
@@ -196,6 +303,62 @@ TEST(RandomGemms, AgreeWithTheHostInEveryElement) {
     EXPECT_EQ(runs_of_kernel.size(), kernels.size()) << "a kernel was never run";
   }
   std::printf("%zu problems on %zu kernels, %zu elements compared\n", cases, runs_of_kernel.size(), elements);
+}
+
+/// Compiles kernels for configurations. Where that fails, halves show which of them it is.
+std::vector<const GemmKernel*> compiled(const GemmCompiler& compiler, std::span<const GemmConfig> configs) {
+  const auto together = compiler.compile(configs);
+  if (together) return together->kernels;
+  if (configs.size() == 1) throw std::runtime_error(describe(configs.front()) + ": " + together.error().message);
+  compiled(compiler, configs.first(configs.size() / 2));
+  compiled(compiler, configs.subspan(configs.size() / 2));
+  throw std::runtime_error(together.error().message);
+}
+
+// Each configuration is drawn, or derived from a request that says less; then it is compiled, and runs two problems.
+TEST(RandomConfigurations, AgreeWithTheHostInEveryElement) {
+  const std::string reason = harness::reason_without_tcgen05(harness::current_device());
+  if (!reason.empty()) GTEST_SKIP() << reason;
+  const uint64_t seed = environment("STAGECRAFT_GEMM_SEED", 29);
+  const size_t count = environment("STAGECRAFT_GEMM_CONFIGURATIONS", kConfigurations);
+  constexpr size_t kTogether = 32;  // in one source, because most of the time goes into the headers
+  const GemmCompiler compiler = gemm_compiler();
+  Draw draw(seed);
+  size_t elements = 0;
+  for (size_t done = 0; done < count; done += kTogether) {
+    std::vector<GemmConfig> configs;
+    for (size_t i = 0; i < std::min(kTogether, count - done); ++i) {
+      GemmConfig config = draw.configuration();
+      if (draw.one_in(3)) {
+        const GemmCase example = draw.problem_for(config, /*names_kernel=*/true);
+        config = derive_config(example.problem, draw.partial(example.request));
+      }
+      configs.push_back(config);
+    }
+    const std::vector<const GemmKernel*> kernels = compiled(compiler, configs);
+    for (const GemmKernel* const& kernel : kernels) {
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        const GemmCase run = draw.problem_for(kernel->config, /*names_kernel=*/true);
+        const std::string stages = std::to_string(kernel->config.stages);
+        SCOPED_TRACE("configuration " + std::to_string(done + (&kernel - kernels.data())) +
+                     " of STAGECRAFT_GEMM_SEED=" + std::to_string(seed) + ", with stages = " + stages + ": " +
+                     command_of(run));
+        GemmConfig derived = derive_config(run.problem, run.request);
+        derived.stages = kernel->config.stages;  // which no request names
+        EXPECT_EQ(describe(derived), describe(kernel->config));
+        try {
+          const auto plan = GemmPlan::choose(run.problem, run.request, {&kernel, 1});
+          ASSERT_TRUE(plan) << plan.error().message;
+          const GemmVerdict verdict = verify(run, *plan);
+          EXPECT_EQ(verdict.wrong, 0u) << verdict.worst;
+          elements += verdict.elements;
+        } catch (const std::exception& error) {
+          ADD_FAILURE() << error.what();
+        }
+      }
+    }
+  }
+  std::printf("%zu configurations, %zu elements compared\n", count, elements);
 }
 
 }  // namespace

@@ -191,6 +191,7 @@ __global__ void produce_late(const bf16* from, bf16* to, int64_t count) {
 }
 
 /// The GEMM's A is what the kernel before it writes after it has let the GEMM start; and its D is read by another GEMM.
+/// A chip shows whether the kernel waits; the emulated GPU runs grids one after another.
 TEST_F(GemmScheduleTest, WaitsForTheKernelThatWritesItsOperand) {
   for (const GemmKernel& kernel : kernels_of<kDependent>()) {
     Product<bf16> product{200, 136, 264};

@@ -1,9 +1,14 @@
 #include "stagecraft/gemm/chooser.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstdio>
+#include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
+
+#include "stagecraft/tmem_layout.hpp"
 
 namespace stagecraft {
 namespace {
@@ -24,14 +29,26 @@ bool computes(const GemmConfig& config, const GemmProblem& problem) {
 
 bool divides(const GemmRequest& request) { return request.split_k > 1 || request.stream_k; }
 
-bool meets(const GemmConfig& config, const GemmRequest& request) {
+/// The most rows of D for which A and B are exchanged without being asked to. A kernel that computes D transposed
+/// stores it without the copy engine, which the estimate does not count.
+constexpr int64_t kFewRows = 128;
+
+/// Whether A and B may be exchanged. What the request names of tiles and clusters is meant as it is, not transposed.
+bool may_exchange(const GemmProblem& problem, const GemmRequest& request) {
+  if (request.swap) return *request.swap;
+  return problem.m <= kFewRows && problem.m < problem.n && !problem.groups.exist() && !is_blockwise(problem.a.type) &&
+         !is_block_scaled(problem.d.type) && epilogue_for(problem.fusion) != GemmEpilogue::gated && !request.tile_m &&
+         !request.tile_n && !request.cluster_m && !request.cluster_n;
+}
+
+bool meets(const GemmConfig& config, const GemmProblem& problem, const GemmRequest& request) {
   const auto is = [](const std::optional<int>& wanted, int value) { return wanted.value_or(value) == value; };
   return is(request.tile_m, config.tile_m) && is(request.tile_n, config.tile_n) &&
          is(request.k_group, config.k_group) && is(request.accumulators, config.accumulators) &&
          is(request.cta_group, config.cta_group) && is(request.cluster_m, config.cluster_m) &&
          is(request.cluster_n, config.cluster_n) && request.fallback_m == config.fallback_m &&
          request.fallback_n == config.fallback_n && config.divides_k == divides(request) &&
-         config.transposes_d == request.swap.value_or(false) &&
+         (config.transposes_d ? may_exchange(problem, request) : !request.swap.value_or(false)) &&
          config.launch_control == (request.schedule == GemmSchedule::launch_control);
 }
 
@@ -70,6 +87,7 @@ std::string options_of(const GemmConfig& config) {
           (config.accumulators == 1 ? " accumulator" : " accumulators");
   if (config.launch_control) text += ", launch control";
   if (config.divides_k) text += ", divided along K";
+  if (config.transposes_d) text += ", A and B exchanged";
   return text;
 }
 
@@ -93,89 +111,190 @@ std::string options_of(const GemmRequest& request) {
   if (request.schedule == GemmSchedule::launch_control) add_text("launch control");
   if (request.split_k > 1) add_text("split_k " + std::to_string(request.split_k));
   if (request.stream_k) add_text("stream_k");
-  if (request.swap.value_or(false)) add_text("A and B exchanged");
+  if (request.swap) add_text(*request.swap ? "A and B exchanged" : "A and B not exchanged");
   return text;
 }
 
-std::string in_words(const GemmConfig& config, const GemmEstimate& found) {
-  char text[200];
-  std::snprintf(text, sizeof text, "%s: %lld tile%s of D in %lld round%s, %lld cycles of MMAs, %.0f KiB of operands",
-                options_of(config).c_str(), static_cast<long long>(found.tiles), found.tiles == 1 ? "" : "s",
-                static_cast<long long>(found.rounds), found.rounds == 1 ? "" : "s",
-                static_cast<long long>(found.mma_cycles), static_cast<double>(found.operand_bytes) / 1024);
-  return text;
+std::string counted(int64_t number, const char* what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
+/// "96 tiles of D in 2 rounds, 4096 cycles of MMAs, 36 MiB of operands"
+std::string in_words(const GemmEstimate& found) {
+  char bytes[40];
+  const double kib = static_cast<double>(found.operand_bytes) / 1024;
+  std::snprintf(bytes, sizeof bytes, kib < 10240 ? "%.0f KiB" : "%.0f MiB", kib < 10240 ? kib : kib / 1024);
+  return counted(found.tiles, "tile") + " of D in " + counted(found.rounds, "round") + ", " +
+         counted(found.mma_cycles, "cycle") + " of MMAs, " + bytes + " of operands";
+}
+
+struct Ranked {
+  GemmEstimate found;
+  size_t index;
+};
+
+/// Whether so many cycles are as good as the fewest: the estimate is not exact enough to tell.
+bool is_close(int64_t cycles, int64_t fewest) { return cycles * 10 <= fewest * 11; }
+
+/// Why the first of a ranking is the first.
+/// @param close  how many take as few cycles.
+std::string reason(std::span<const GemmConfig> candidates, const std::vector<Ranked>& ranked, int64_t close) {
+  if (ranked.size() == 1) return "it is the only one";
+  const GemmEstimate &first = ranked[0].found, &second = ranked[1].found;
+  const std::string runner_up = "; the runner-up, " + options_of(candidates[ranked[1].index]) + ", ";
+  const auto more = [](int64_t value, int64_t than) {
+    char text[40];
+    std::snprintf(text, sizeof text, "%.0f %% more",
+                  100.0 * static_cast<double>(value - than) / static_cast<double>(than));
+    return std::string(text);
+  };
+  if (close == 1)
+    return "it takes the fewest cycles" + runner_up + "takes " + more(second.mma_cycles, first.mma_cycles);
+  const std::string group = "of the " + std::to_string(close) + " with the fewest cycles, give or take a tenth, ";
+  if (first.operand_bytes < second.operand_bytes) {
+    return group + "it loads the fewest bytes" + runner_up + "loads " + more(second.operand_bytes, first.operand_bytes);
+  }
+  if (first.mma_cycles < second.mma_cycles) {
+    return group + "none loads fewer bytes" + runner_up + "loads as many and takes " +
+           more(second.mma_cycles, first.mma_cycles) + " cycles";
+  }
+  return group + "none loads fewer bytes, and it is the first in the list";
+}
+
+/// The smallest legal width of a tile that all columns fit in, or as many as are legal up to 128.
+int usual_tile_n(const GemmConfig& config, int64_t columns) {
+  if (is_block_scaled(config.a) || is_block_scaled(config.d)) return 128;  // the atoms of scale factors
+  // Blocks that share a tile of B bring slices of 8 rows each; lines of tf32 contiguous along N have 32 elements.
+  const int slices = config.b_major == Major::k ? 8 * config.cluster_m : 16 * config.cta_group;
+  const int lines = config.a == DataType::tf32 && config.b_major == Major::mn ? 32 * config.cta_group : 16;
+  const int pieces = config.epilogue == GemmEpilogue::gated ? 256 / bits_of(config.d) : 16;  // of 16 bytes of D
+  const int step = std::lcm(std::lcm(slices, lines), std::lcm(pieces, 16 * config.cta_group));
+  // What a stage may take of shared memory: the epilogue has the rest.
+  const int kib = config.epilogue == GemmEpilogue::plain ? 170 : config.adds_c && bits_of(config.d) == 8 ? 60 : 120;
+  const int k_group = std::clamp(config.k_group, 1, 8);
+  const int rows = (kib * 1024 / (128 * k_group) - config.tile_m / config.cta_group) * config.cta_group;
+  const int64_t most = std::max(std::min(128, rows) / step, 1) * step;
+  if (is_blockwise(config.a)) return static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
+  return static_cast<int>(std::min(ceil_div(columns, step) * step, most));
 }
 
 }  // namespace
 
-GemmEstimate estimate(const GemmConfig& config, const GemmProblem& problem, int blocks) {
+GemmEstimate estimate(const GemmConfig& config, const GemmProblem& problem, int blocks, const GemmRequest& request) {
   constexpr int kMmasPerKTile = 4;  // 128 bytes along K, 32 for each
   const int n = config.tile_n;
   const int64_t k_tiles = ceil_div(problem.k, tile_k_of(config.a));
   const int64_t cycles = config.cta_group == 1  ? std::max(n / 2, config.tile_m / 4 + n / 4)
                          : config.tile_m == 128 ? std::max(n / 4, 17 + n / 8)
                                                 : std::max(n / 2, 36 + n / 8);
+  // Masked groups have at most as many rows as there are.
+  const auto rows_of_tiles = [&](int64_t extent) {
+    if (!problem.groups.is_contiguous()) return ceil_div(problem.m, extent) * problem.batches;
+    int64_t sum = 0;
+    for (const int64_t rows : problem.groups.rows) sum += ceil_div(rows, extent);
+    return sum;
+  };
   // Clusters compute whole clusters' tiles, also beyond the edge.
-  const int64_t cluster_rows = int64_t{config.cluster_m} / config.cta_group * config.tile_m;
-  const int64_t clusters =
-      ceil_div(problem.m, cluster_rows) * ceil_div(problem.n, int64_t{config.cluster_n} * n) * problem.batches;
+  const int64_t cluster_rows = rows_of_tiles(int64_t{config.cluster_m} / config.cta_group * config.tile_m);
+  const int64_t cluster_columns = ceil_div(problem.n, int64_t{config.cluster_n} * n);
+  const int64_t clusters = cluster_rows * cluster_columns;
   const int64_t at_a_time = std::max(1, blocks / (config.cluster_m * config.cluster_n));
+  const int64_t pieces = std::min<int64_t>(request.split_k, k_tiles);
   GemmEstimate result;
-  result.tiles = ceil_div(problem.m, config.tile_m) * ceil_div(problem.n, n) * problem.batches;
-  result.rounds = ceil_div(clusters, at_a_time);
-  result.mma_cycles = result.rounds * k_tiles * kMmasPerKTile * cycles;
-  result.operand_bytes = clusters * k_tiles * (cluster_rows + int64_t{config.cluster_n} * n) * 128;
+  result.tiles = rows_of_tiles(config.tile_m) * ceil_div(problem.n, n);
+  result.rounds = ceil_div(clusters * pieces, at_a_time);
+  const int64_t k_tiles_in_a_row =
+      request.stream_k ? ceil_div(clusters * k_tiles, at_a_time) : result.rounds * ceil_div(k_tiles, pieces);
+  result.mma_cycles = k_tiles_in_a_row * kMmasPerKTile * cycles;
+  const int64_t rows_of_a = problem.groups.is_contiguous() ? problem.m : problem.m * problem.batches;
+  result.operand_bytes = (rows_of_a * cluster_columns + problem.n * cluster_rows) * problem.k * bits_of(config.a) / 8;
   return result;
+}
+
+GemmProblem exchanged(const GemmProblem& problem) {
+  GemmProblem transposed = problem;
+  std::swap(transposed.m, transposed.n);
+  std::swap(transposed.a, transposed.b);
+  return transposed;
+}
+
+GemmConfig derive_config(const GemmProblem& wanted, const GemmRequest& request) {
+  const bool swaps = request.swap.value_or(false);
+  const GemmProblem problem = swaps ? exchanged(wanted) : wanted;
+  GemmConfig config{.a = problem.a.type,
+                    .b = problem.b.type,
+                    .d = problem.d.type,
+                    .a_major = problem.a.major,
+                    .b_major = problem.b.major,
+                    .k_group = request.k_group.value_or(1),
+                    .fallback_m = request.fallback_m,
+                    .fallback_n = request.fallback_n,
+                    .launch_control = request.schedule == GemmSchedule::launch_control,
+                    .divides_k = divides(request),
+                    .epilogue = epilogue_for(problem.fusion),
+                    .groups = problem.groups.exist(),
+                    .transposes_d = swaps,
+                    .adds_c = problem.fusion.c};
+  config.cta_group = request.cta_group.value_or(request.tile_m == 256 ? 2 : 1);
+  config.cluster_m = request.cluster_m.value_or(config.cta_group);
+  config.cluster_n = request.cluster_n.value_or(1);
+  config.tile_m = request.tile_m.value_or(128 * config.cta_group);
+  config.tile_n = request.tile_n ? *request.tile_n : usual_tile_n(config, problem.n);
+  const int columns = is_block_scaled(config.a) ? kTmemColumns / 2 : kTmemColumns;  // the rest is for scale factors
+  const int wanted_accumulators = is_blockwise(config.a) ? 4 : 2;                   // which has one for each k-tile
+  config.accumulators =
+      request.accumulators.value_or(std::clamp(columns / std::max(config.tile_n, 1), 1, wanted_accumulators));
+  return config;
 }
 
 GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, const GemmProblem& problem,
                                        const GemmRequest& request, int blocks) {
-  struct Ranked {
-    GemmEstimate found;
-    size_t index;
-  };
   std::vector<Ranked> ranked;
   std::set<std::string> others;  // what there is for the problem, where nothing meets the request
+  const GemmProblem transposed = exchanged(problem);
   for (size_t i = 0; i < candidates.size(); ++i) {
-    if (!computes(candidates[i], problem)) continue;
-    others.insert(options_of(candidates[i]));
-    if (meets(candidates[i], request)) ranked.push_back({estimate(candidates[i], problem, blocks), i});
-  }
-  if (others.empty()) {
-    return GemmError{GemmFailure::no_kernel, "no kernel was compiled for " + operands_of(problem) + "."};
+    const GemmConfig& config = candidates[i];
+    const GemmProblem& seen = config.transposes_d ? transposed : problem;
+    if (!computes(config, seen)) continue;
+    others.insert(options_of(config));
+    if (meets(config, problem, request)) ranked.push_back({estimate(config, seen, blocks, request), i});
   }
   if (ranked.empty()) {
-    std::string message =
-        "no kernel was compiled for " + operands_of(problem) + " and " + options_of(request) + ". There are:";
+    std::string message = "no kernel was compiled for " + operands_of(problem);
+    if (const std::string requested = options_of(request); !requested.empty()) message += " and " + requested;
+    message += ".";
+    if (!others.empty()) message += " There are:";
     for (const std::string& other : others) message += "\n  " + other;
     return GemmError{GemmFailure::no_kernel, message};
   }
-  std::ranges::stable_sort(ranked, {}, [](const Ranked& candidate) {
-    return std::tuple(candidate.found.mma_cycles, candidate.found.operand_bytes);
+  const int64_t fewest =
+      std::ranges::min(ranked, {}, [](const Ranked& candidate) { return candidate.found.mma_cycles; }).found.mma_cycles;
+  std::ranges::stable_sort(ranked, {}, [&](const Ranked& candidate) {
+    const auto& [tiles, rounds, cycles, bytes] = candidate.found;
+    return is_close(cycles, fewest) ? std::tuple(false, bytes, cycles) : std::tuple(true, cycles, bytes);
   });
+  const int64_t close = std::ranges::count_if(
+      ranked, [&](const Ranked& candidate) { return is_close(candidate.found.mma_cycles, fewest); });
 
   GemmChoice choice{.index = ranked.front().index, .reasons = {}};
+  const GemmConfig& best = candidates[choice.index];
   const std::string requested = options_of(request);
-  choice.reasons.push_back(std::to_string(ranked.size()) + " of " + std::to_string(candidates.size()) +
-                           " kernels compute " + operands_of(problem) +
+  choice.reasons.push_back(std::to_string(ranked.size()) + " of " + counted(std::ssize(candidates), "kernel") +
+                           (ranked.size() == 1 ? " computes " : " compute ") + operands_of(problem) +
                            (requested.empty() ? "" : ", as requested with " + requested) + ", on " +
                            std::to_string(blocks) + " blocks at a time:");
   constexpr size_t kShown = 4;
   for (size_t i = 0; i < std::min(kShown, ranked.size()); ++i) {
-    choice.reasons.push_back("  " + in_words(candidates[ranked[i].index], ranked[i].found));
+    choice.reasons.push_back("  " + options_of(candidates[ranked[i].index]) + ": " + in_words(ranked[i].found));
   }
   if (ranked.size() > kShown) {
     choice.reasons.push_back("  and " + std::to_string(ranked.size() - kShown) + " with more cycles or more bytes");
   }
-  const GemmConfig& best = candidates[choice.index];
-  std::string why = "it is the only one";
-  if (ranked.size() > 1) {
-    const GemmEstimate &first = ranked[0].found, &second = ranked[1].found;
-    why = first.mma_cycles < second.mma_cycles         ? "it takes the fewest cycles"
-          : first.operand_bytes < second.operand_bytes ? "none takes fewer cycles, and it loads the fewest bytes"
-                                                       : "no other takes fewer cycles or loads fewer bytes";
+  choice.reasons.push_back("chosen: " + options_of(best) + ", because " + reason(candidates, ranked, close) + ".");
+  if (best.transposes_d && !request.swap) {
+    choice.reasons.push_back("A and B are exchanged, because D has only " + counted(problem.m, "row") +
+                             ": a tile has 64 or more rows, but as few as 16 columns.");
   }
-  choice.reasons.push_back("chosen: " + options_of(best) + ", because " + why + ".");
   return choice;
 }
 

@@ -136,10 +136,25 @@ __device__ __forceinline__ auto add_c(const Parameters& problem, CInput& input) 
   }
 }
 
+/// The scale factors of D where it has groups: those of contiguous ones are padded for each group.
+template <typename Tiles, typename Scaling>
+struct ScaleBlocksOfGroup {
+  static constexpr int results_at_once = Scaling::results_at_once;
+  const Tiles& tiles;
+  Scaling scaling;
+  template <int Count>
+  __device__ __forceinline__ void operator()(float (&values)[Count], RowPlace place) const {
+    place.row = tiles.padded_row_of(place.group, place.row);
+    scaling(values, place);
+  }
+};
+
 /// The scale factors of D, where it has them.
 template <typename Types, typename Parameters>
 __device__ __forceinline__ auto scale_blocks(const Parameters& problem) {
-  if constexpr (Types::scales_d) {
+  if constexpr (Types::scales_d && Types::config.groups) {
+    return ScaleBlocksOfGroup<typename Types::Tiles, typename Types::DScaling>{problem.tiles, problem.d_scaling};
+  } else if constexpr (Types::scales_d) {
     return problem.d_scaling;
   } else {
     return Epilogue<>{};

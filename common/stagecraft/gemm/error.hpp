@@ -9,11 +9,13 @@ namespace stagecraft {
 
 /// What sort of thing went wrong.
 enum class GemmFailure {
-  bad_problem,    ///< a size, stride, type or address that no GEMM here takes
-  no_kernel,      ///< the problem is legal, but no kernel was compiled for what is asked of it
-  bad_workspace,  ///< the workspace is missing or too small
-  bad_device,     ///< the device cannot run the kernels, or there is none
-  launch_failed,  ///< CUDA refused the launch
+  bad_problem,        ///< a size, stride, type or address that no GEMM here takes
+  no_kernel,          ///< the problem is legal, but no kernel was compiled for what is asked of it
+  bad_configuration,  ///< no kernel can be compiled for such options
+  no_compiler,        ///< no kernel can be compiled here: there is no nvcc, or nowhere to keep what it makes
+  bad_workspace,      ///< the workspace is missing or too small
+  bad_device,         ///< the device cannot run the kernels, or there is none
+  launch_failed,      ///< CUDA refused the launch
 };
 
 /// What went wrong, and what is legal. Nothing was launched.

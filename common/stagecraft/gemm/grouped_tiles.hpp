@@ -21,11 +21,12 @@ inline constexpr int kMostGroups = 256;
 /// so that a graph can be launched again with other numbers. A number below 0 counts as 0, and one that is larger than
 /// the matrix as all of its rows.
 struct GroupRows {
-  int groups = 0;                    ///< how many there are
-  int most = 0;                      ///< masked: rows of each matrix; 0: contiguous
-  const int* counts = nullptr;       ///< masked: rows of each group, in device memory
-  int ends[kMostGroups] = {};        ///< contiguous: the row after each group's last
-  int scale_rows[kMostGroups] = {};  ///< contiguous: where each group's scale factors of A begin, in padded rows
+  int groups = 0;               ///< how many there are
+  int most = 0;                 ///< masked: rows of each matrix; 0: contiguous
+  const int* counts = nullptr;  ///< masked: rows of each group, in device memory
+  int ends[kMostGroups] = {};   ///< contiguous: the row after each group's last
+  int scale_rows[kMostGroups] =
+      {};  ///< contiguous: where each group's scale factors begin, of A and of D, in padded rows
 
   /// Whether each group has a matrix of its own.
   __host__ __device__ __forceinline__ bool is_masked() const { return most > 0; }
@@ -112,6 +113,12 @@ class GroupedTiles {
             .row_end = rows_.end(work.batch),
             .column_end = 0,
             .group = rows_.is_masked() ? 0 : work.batch};
+  }
+
+  /// The padded row of the scale factors of a row of D.
+  /// @param group  of a TilePlace.
+  __device__ __forceinline__ int padded_row_of(int group, int row) const {
+    return rows_.is_masked() ? row : rows_.scale_rows[group] + row - rows_.begin(group);
   }
 
   /// The first padded row of a tile's scale factors of A.

@@ -6,7 +6,6 @@
 
 #include "stagecraft/gemm/chooser.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
-#include "stagecraft/gemm/kernels/tables.hpp"
 
 namespace stagecraft {
 namespace {
@@ -85,6 +84,18 @@ Failure settle_groups(GemmProblem& problem) {
     return bad_problem("the groups have " + std::to_string(all) +
                        " rows together, and M = " + std::to_string(problem.m) + ": they must add up to M.");
   }
+  // A group's rows begin where its box of A does.
+  const int64_t multiple = 128 / bits_of(problem.a.type);
+  int64_t begin = 0;
+  for (const int64_t rows : groups.rows) {
+    if (problem.a.major == Major::mn && rows > 0 && begin % multiple != 0) {
+      return bad_problem("a group begins at row " + std::to_string(begin) + ", which is not a multiple of " +
+                         std::to_string(multiple) + ": with A contiguous along M, its " + name_of(problem.a.type) +
+                         " elements would start off a 16-byte boundary, which the tensor map cannot address. Pad the "
+                         "group before it, or let A be contiguous along K.");
+    }
+    begin += rows;
+  }
   problem.batches = count;
   return std::nullopt;
 }
@@ -131,10 +142,6 @@ Failure settle(GemmProblem& problem) {
     return bad_problem("D has " + std::to_string(columns) +
                        " columns, and two elements of 4 bits share a byte. Make it " + std::to_string(columns + 1) +
                        ".");
-  }
-  if (groups.exist() && is_block_scaled(d.type)) {
-    return bad_problem(std::string("groups cannot have a D of ") + name_of(d.type) +
-                       ": its scale factors come in atoms of 128 rows, which would be those of two groups.");
   }
   // A block-scaled D must be fit to be an operand.
   const int64_t multiple_of_d = is_block_scaled(d.type) ? 128 / bits_of(d.type) : 1;
@@ -220,21 +227,8 @@ GemmExpected<int> multiprocessors() {
 
 }  // namespace
 
-std::span<const GemmKernel* const> shipped_gemms() {
-  static const std::vector<const GemmKernel*> kernels = [] {
-    std::vector<const GemmKernel*> all;
-    for (const auto& table :
-         {shipped::bf16_tiles_kernels(), shipped::bf16_schedules_kernels(), shipped::bf16_epilogues_kernels(),
-          shipped::bf16_groups_kernels(), shipped::f16_and_tf32_kernels(), shipped::fp8_kernels(),
-          shipped::block_scaled_kernels()}) {
-      for (const GemmKernel& kernel : table) all.push_back(&kernel);
-    }
-    return all;
-  }();
-  return kernels;
-}
-
-GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmRequest& request) {
+GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmRequest& request,
+                                        std::span<const GemmKernel* const> kernels) {
   GemmProblem problem = wanted;
   if (auto failure = settle(problem)) return *failure;
   if (auto failure = check_request(request)) return *failure;
@@ -245,8 +239,7 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
         "stream_k shares the k-tiles of all tiles evenly, and how many tiles masked groups have only the kernel knows: "
         "groups are divided by split_k.");
   }
-  const bool swaps = request.swap.value_or(false);
-  if (swaps) {
+  if (request.swap.value_or(false)) {
     if (problem.groups.exist()) {
       return bad_problem("A and B of groups cannot be exchanged: rows of D would be columns of the sums.");
     }
@@ -260,20 +253,20 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
           "where A and B are exchanged, they must not be of fp8-blockwise, because their scales differ, and D must not "
           "be block-scaled, because its blocks are along rows.");
     }
-    std::swap(problem.m, problem.n);
-    std::swap(problem.a, problem.b);
   }
 
   std::vector<GemmConfig> configs;
-  for (const GemmKernel* kernel : shipped_gemms()) configs.push_back(kernel->config);
+  for (const GemmKernel* kernel : kernels) configs.push_back(kernel->config);
   const int blocks = request.blocks > 0 ? request.blocks : *device;
   const GemmExpected<GemmChoice> choice = choose_kernel(configs, problem, request, blocks);
   if (!choice) return choice.error();
 
   GemmPlan plan;
-  plan.kernel_ = shipped_gemms()[choice->index];
+  plan.kernel_ = kernels[choice->index];
   plan.reasons_ = choice->reasons;
   const GemmConfig& config = plan.config();
+  const bool swaps = config.transposes_d;
+  if (swaps) problem = exchanged(problem);
   const int cluster_blocks = config.cluster_m * config.cluster_n;
   const GemmEstimate found = estimate(config, problem, cluster_blocks);  // one cluster: as many rounds as units
   const int64_t pieces = found.rounds * request.split_k;
@@ -375,12 +368,6 @@ std::optional<GemmError> GemmPlan::run(const GemmArguments& arguments, void* wor
   launch.workspace = workspace;
   launch.stream = stream;
   return kernel_->launch(launch);
-}
-
-std::optional<GemmError> gemm(const GemmProblem& problem, const GemmArguments& arguments, cudaStream_t stream) {
-  const GemmExpected<GemmPlan> plan = GemmPlan::choose(problem);
-  if (!plan) return plan.error();
-  return plan->run(arguments, nullptr, 0, stream);
 }
 
 const char* name_of(DataType type) {

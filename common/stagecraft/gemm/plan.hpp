@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -104,7 +105,8 @@ struct GemmRequest {
   bool stream_k = false;                   ///< even shares of K for all clusters; not of groups
   RasterOptions raster{};                  ///< the order of tiles
   int blocks = 0;                          ///< at most, for a persistent schedule; 0: as many as run at once
-  /// Computes D transposed as B * A transposed, for few rows of D: without groups, and without a gated activation.
+  /// Computes D transposed as B * A transposed: without groups, and without a gated activation. Left out: where D has
+  /// few rows, and such a kernel takes fewer cycles.
   std::optional<bool> swap{};
   bool dependent = false;  ///< programmatic dependent launch
 };
@@ -116,7 +118,7 @@ struct GemmRequest {
 /// rows and 4 blocks, as `scale_factor_offset()` of tile.hpp says. Those of A in contiguous groups are padded for each
 /// group, as if it were a matrix of its own: a group of 130 rows has those of 256, and an empty one has none. A itself
 /// is not padded. Those of a block-scaled D are as those of A, with columns of D in place of K, so that D can be the
-/// next product's A or B; those of rows beyond M are not written.
+/// next product's A or B; those of rows beyond M, or beyond a group's last, are not written.
 ///
 /// Scales of fp8_blockwise are floats. A has for each block of 128 elements along K a row of M of them, padded to a
 /// multiple of 4; B has for each block of 128 rows one for each block of 128 elements along K, without padding. The
@@ -159,6 +161,10 @@ class GemmPlan {
   /// Checks the problem and chooses one of the compiled kernels for the current device.
   /// @returns the plan, or what is wrong with the problem, the request or the device.
   static GemmExpected<GemmPlan> choose(const GemmProblem& problem, const GemmRequest& request = {});
+  /// The same, among kernels of the caller's: those that launch.cuh makes of the program's own configurations, those of
+  /// a GemmCompiler, or `shipped_gemms()` with more. They must exist for as long as the plan does.
+  static GemmExpected<GemmPlan> choose(const GemmProblem& problem, const GemmRequest& request,
+                                       std::span<const GemmKernel* const> kernels);
 
   /// What the kernel was compiled for.
   const GemmConfig& config() const;

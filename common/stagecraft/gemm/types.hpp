@@ -148,8 +148,6 @@ struct GemmTypes {
   static_assert(!Config.transposes_d || Config.epilogue != GemmEpilogue::gated,
                 "GEMM: transposes_d needs epilogue plain or full: a gated activation makes one column of D of two, and "
                 "in the transpose those are rows, in registers of different threads");
-  static_assert(!Config.groups || !is_block_scaled(Config.d),
-                "GEMM: groups need a D without scale factors, whose atoms of 128 rows would be those of two groups");
 
   // ---- Tiles --------------------------------------------------------------------------------------------------------
 

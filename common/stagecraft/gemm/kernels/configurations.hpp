@@ -111,8 +111,8 @@ inline constexpr auto kBf16Tiles =
            variants(kOfBf16, pair<256, 128>, pair<128, 64>, pair<256, 256>, pair<256, 128, 4, 2>),
            with_each(variants(kOfBf16, pair<256, 128>), nt), with_each(variants(kOfBf16, pair<256, 256>), k_group<2>),
            // Groups of rows, and few rows.
-           variants(kOfBf16, groups, swapped), with_each(variants(kOfBf16, pair<256, 128>), groups),
-           with_each(variants(kOfBf16, tile<128, 32>), swapped));
+           with_each(variants(kOfBf16, as_it_is, pair<256, 128>), groups),
+           with_each(variants(kOfBf16, tile<128, 32>, tile<64, 16>), swapped));
 
 /// Groups of rows, and few rows, with schedules and epilogues.
 inline constexpr auto kBf16Groups =
@@ -162,6 +162,7 @@ inline constexpr auto kBlockScaled =
            variants(of(bf16, mxfp4), as_it_is), variants(of(nvfp4, nvfp4), as_it_is),
            // Groups of rows.
            variants(of(mxfp8, bf16), groups), with_each(variants(of(mxfp8, bf16), groups), full),
-           with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated));
+           with_each(with_each(variants(of(nvfp4, bf16), pair<256, 128>), groups), as_it_is, gated),
+           with_each(with_each(variants(of(mxfp8, mxfp8), pair<256, 128>), groups), gated));
 
 }  // namespace stagecraft::shipped
