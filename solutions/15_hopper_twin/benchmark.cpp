@@ -35,23 +35,31 @@ using harness::DeviceBuffer;
 // ---- Matrices -----------------------------------------------------------------------------------------------------
 
 struct Shape {
+  OperandType type;
   int64_t m, n, k;
+  int64_t element_bytes() const { return type == OperandType::e4m3 ? 1 : 2; }
   double operations() const { return 2. * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
-  double bytes() const { return 2. * static_cast<double>(m * k + n * k + m * n); }
-  std::string name() const { return std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k); }
+  double bytes() const { return static_cast<double>(element_bytes() * (m + n) * k + 2 * m * n); }
+  std::string name() const {
+    return (type == OperandType::e4m3 ? "e4m3 " : "") + std::to_string(m) + "x" + std::to_string(n) + "x" +
+           std::to_string(k);
+  }
 };
 
 /// Matrices of one product. Several sets are used in turn, so that none is in the cache from the time before.
 struct MatrixSet {
   MatrixSet(const Shape& shape, uint64_t seed)
-      : a(shape.m * shape.k, "A"), b(shape.n * shape.k, "B"), c(shape.m * shape.n, "C") {
-    fill_normal(a.data(), static_cast<int64_t>(a.size()), 2 * seed);
-    fill_normal(b.data(), static_cast<int64_t>(b.size()), 2 * seed + 1);
+      : a(shape.m * shape.k * shape.element_bytes(), "A"),
+        b(shape.n * shape.k * shape.element_bytes(), "B"),
+        c(shape.m * shape.n, "C") {
+    fill_normal(shape.type, a.data(), shape.m * shape.k, 2 * seed);
+    fill_normal(shape.type, b.data(), shape.n * shape.k, 2 * seed + 1);
   }
   MatrixProduct product(const Shape& shape) const {
-    return {a.data(), b.data(), const_cast<__nv_bfloat16*>(c.data()), shape.m, shape.n, shape.k};
+    return {shape.type, a.data(), b.data(), const_cast<__nv_bfloat16*>(c.data()), shape.m, shape.n, shape.k};
   }
-  DeviceBuffer<__nv_bfloat16> a, b, c;
+  DeviceBuffer<unsigned char> a, b;
+  DeviceBuffer<__nv_bfloat16> c;
 };
 
 // ---- Time ---------------------------------------------------------------------------------------------------------
@@ -179,7 +187,8 @@ bool measure(const Shape& shape, const Options& options, const GpuState& gpu) {
       return made;
     }();
     static const DeviceBuffer<char> workspace(CublasProduct::kWorkspaceBytes, "cuBLAS's workspace");
-    auto product = std::make_shared<CublasProduct>(cublas, handle, workspace.data(), shape.m, shape.n, shape.k);
+    auto product =
+        std::make_shared<CublasProduct>(cublas, handle, workspace.data(), shape.type, shape.m, shape.n, shape.k);
     Prepared prepared{.name = "cublas"};
     for (const auto& set : sets) {
       prepared.launches.push_back(
@@ -215,7 +224,7 @@ bool measure(const Shape& shape, const Options& options, const GpuState& gpu) {
   }
 #endif
   for (const Contender& contender : contenders()) {
-    if (!wanted(contender.name) || !contender.takes(shape.m, shape.n, shape.k)) continue;
+    if (!wanted(contender.name) || !contender.takes(sets[0]->product(shape))) continue;
     Prepared prepared{.name = contender.name};
     for (const auto& set : sets) prepared.launches.push_back(contender.prepare(set->product(shape)));
     all.push_back(std::move(prepared));
@@ -271,6 +280,7 @@ std::vector<std::string> split(const std::string& text) {
 
 Options parse(int argc, char** argv) {
   Options options;
+  OperandType type = OperandType::bf16;
   std::string shapes =
       "2048x2048x2048,4096x4096x4096,6144x6144x6144,8192x8192x8192,16384x16384x16384,8192x4096x4096,4096x14336x4096,"
       "4096x4096x14336,8192x8192x1024,1024x8192x8192,128x8192x8192,8191x8189x8184";
@@ -278,6 +288,8 @@ Options parse(int argc, char** argv) {
     const std::string name = argv[i], value = argv[i + 1];
     if (name == "--shapes")
       shapes = value;
+    else if (name == "--type" && (value == "bf16" || value == "e4m3"))
+      type = value == "e4m3" ? OperandType::e4m3 : OperandType::bf16;
     else if (name == "--contenders")
       options.names = split(value);
     else if (name == "--repeats")
@@ -295,14 +307,14 @@ Options parse(int argc, char** argv) {
     else if (name == "--seed")
       options.seed = std::stoi(value);
     else
-      throw std::invalid_argument("unknown option " + name);
+      throw std::invalid_argument("unknown option " + name + " " + value);
   }
   for (const std::string& text : split(shapes)) {
     long long m, n, k;
     if (std::sscanf(text.c_str(), "%lldx%lldx%lld", &m, &n, &k) != 3) {
       throw std::invalid_argument("\"" + text + "\" is not a shape. Write MxNxK.");
     }
-    options.shapes.push_back({m, n, k});
+    options.shapes.push_back({type, m, n, k});
   }
   return options;
 }

@@ -10,8 +10,8 @@
 
 namespace stagecraft {
 
-/// Standard normal values, rounded to bf16.
-void fill_normal(__nv_bfloat16* values, int64_t size, uint64_t seed);
+/// Standard normal values, rounded to the type.
+void fill_normal(OperandType type, void* values, int64_t size, uint64_t seed);
 
 /// What a comparison found.
 struct Mismatch {

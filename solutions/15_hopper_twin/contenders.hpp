@@ -11,9 +11,13 @@
 
 namespace stagecraft {
 
+/// What A and B are made of.
+enum class OperandType { bf16, e4m3 };
+
 /// C (m x n) = A (m x k) * B (n x k) transposed, in device memory.
 struct MatrixProduct {
-  const __nv_bfloat16 *a, *b;
+  OperandType type;
+  const void *a, *b;  ///< of that type
   __nv_bfloat16* c;
   int64_t m, n, k;
 };
@@ -24,7 +28,7 @@ using Launch = std::function<void(cudaStream_t)>;
 /// A kernel that can be measured.
 struct Contender {
   std::string name;
-  std::function<bool(int64_t m, int64_t n, int64_t k)> takes;  ///< whether it can compute this shape
+  std::function<bool(const MatrixProduct&)> takes;  ///< whether it can compute this shape of this type
   std::function<Launch(const MatrixProduct&)> prepare;
 };
 

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "contenders.hpp"
+
 namespace stagecraft {
 
 /// The functions of libcublasLt that are needed, found at run time: the program starts without the library too.
@@ -59,20 +61,25 @@ class CublasLt {
   void* library_;
 };
 
-/// C = A * B transposed by cublasLt, all row-major bf16, with f32 sums: to cuBLAS, which thinks in columns, the matrix
-/// C transposed = B * A transposed.
+/// C = A * B transposed by cublasLt, all row-major, C of bf16, with f32 sums: to cuBLAS, which thinks in columns, the
+/// matrix C transposed = B * A transposed. Sums of e4m3 are those of the tensor core alone ("fast accumulation"):
+/// cuBLAS can also add them up in f32 now and then, which is slower.
 class CublasProduct {
  public:
   static constexpr size_t kWorkspaceBytes = size_t{64} << 20;
 
-  CublasProduct(const CublasLt& cublas, cublasLtHandle_t handle, void* workspace, int64_t m, int64_t n, int64_t k)
+  CublasProduct(const CublasLt& cublas, cublasLtHandle_t handle, void* workspace, OperandType operands, int64_t m,
+                int64_t n, int64_t k)
       : cublas_(&cublas), handle_(handle), workspace_(workspace) {
     CublasLt::check(cublas.create_descriptor(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describe a product");
     const cublasOperation_t transposed = CUBLAS_OP_T, plain = CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, transposed);
     set(CUBLASLT_MATMUL_DESC_TRANSB, plain);
-    CublasLt::check(cublas.create_layout(&b_, CUDA_R_16BF, k, n, k), "describe B");
-    CublasLt::check(cublas.create_layout(&a_, CUDA_R_16BF, k, m, k), "describe A");
+    const int8_t fast = 1;
+    if (operands == OperandType::e4m3) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, fast);
+    const cudaDataType_t type = operands == OperandType::e4m3 ? CUDA_R_8F_E4M3 : CUDA_R_16BF;
+    CublasLt::check(cublas.create_layout(&b_, type, k, n, k), "describe B");
+    CublasLt::check(cublas.create_layout(&a_, type, k, m, k), "describe A");
     CublasLt::check(cublas.create_layout(&c_, CUDA_R_16BF, n, m, n), "describe C");
 
     cublasLtMatmulPreference_t preference;
@@ -98,7 +105,7 @@ class CublasProduct {
   int chosen() const { return chosen_; }
   void choose(int algorithm) { chosen_ = algorithm; }
 
-  void operator()(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, cudaStream_t stream) const {
+  void operator()(const void* a, const void* b, __nv_bfloat16* c, cudaStream_t stream) const {
     const float one = 1, zero = 0;
     CublasLt::check(cublas_->matmul(handle_, operation_, &one, b, b_, a, a_, &zero, c, c_, c, c_,
                                     &algorithms_[chosen_].algo, workspace_, kWorkspaceBytes, stream),

@@ -20,66 +20,92 @@
 
 namespace stagecraft {
 
+/// What becomes of the tiles of the last round, where they do not keep all blocks busy.
+enum class LastRound : uint8_t {
+  whole,   ///< they are computed as all others
+  cut,     ///< along K into pieces: the block with the last piece collects the sums of the others
+  halved,  ///< between the two blocks of a cluster
+};
+
+/// How a stage is freed whose tiles other blocks of the cluster bring.
+enum class Freeing : uint8_t {
+  stored,     ///< by an asynchronous store, whose bytes the other block awaits as it awaits those of copies
+  ordered,    ///< by an arrival with the scope of the cluster: a fence of about 300 cycles, for each k-tile
+  tolerated,  ///< by an arrival without it, as CUTLASS does: PTX then promises nothing to the other block
+};
+
 /// What a kernel is compiled for: a type with these members, most simply one that inherits them and replaces some.
 /// (A structure as a template argument would be simpler, but nvcc 13.0 cannot launch kernels that have one.)
 struct TwinDefaults {
+  using Element = __nv_bfloat16;                    ///< of A and B; or __nv_fp8_e4m3
   static constexpr int tile_m = 128, tile_n = 256;  ///< of C, computed by a block at a time
   static constexpr int stages = 4;                  ///< in shared memory
   static constexpr int k_group = 1;                 ///< k-tiles in a stage
-  static constexpr int cluster_m = 2;        ///< blocks of a cluster, one below the other: they share a tile of B
-  static constexpr int cluster_n = 1;        ///< side by side: they share a tile of A
-  static constexpr int slabs = 2;            ///< 16 x 64 parts of C for each warp, on their way out
-  static constexpr bool cuts_tiles = false;  ///< those of the last round, along K, where that keeps blocks busy
-  /// Whether stages are freed with the scope of the cluster, as PTX demands it. Without, as CUTLASS does it, PTX
-  /// promises nothing to the other block, though the chip seems to tolerate it; with it, an H200 took 1.5 to 1.6 times
-  /// as long.
-  static constexpr bool orders_cluster = false;
-  static constexpr bool by_copy_engine = true;                  ///< C is stored by it; else by the threads
+  static constexpr int cluster_m = 2;  ///< blocks of a cluster, one below the other: they share a tile of B
+  static constexpr int cluster_n = 1;  ///< side by side: they share a tile of A
+  static constexpr int consumers = 2;  ///< warpgroups that multiply, one below the other in a tile
+  static constexpr int slabs = 2;      ///< 16 x 64 parts of C for each warp, on their way out
+  static constexpr LastRound last_round = LastRound::whole;  ///< what is done with tiles that leave blocks idle
+  static constexpr Freeing frees = Freeing::stored;          ///< how other blocks learn that a stage is free
+  static constexpr bool by_copy_engine = true;               ///< C is stored by it; else by the threads
+  static constexpr bool overlaps = true;  ///< a tile is stored while the next is multiplied, if the registers suffice
   static constexpr auto a_hint = ptx::CacheHint::evict_normal;  ///< how long L2 keeps tiles of A
-  static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< and of B
+  static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< of B
+  static constexpr auto c_hint = ptx::CacheHint::evict_normal;  ///< and of C
 };
-
-/// Warpgroups that multiply, one below the other in a tile.
-inline constexpr int kTwinConsumers = 2;
-/// One warpgroup more, of which one warp loads.
-inline constexpr int kTwinThreads = (1 + kTwinConsumers) * kWarpgroupSize;
 
 /// The types that follow from a configuration.
 template <typename Config>
 struct Twin {
-  static constexpr int kTileK = 64;  // 128 bytes, as wide as the swizzle
+  using Element = typename Config::Element;
+  static constexpr int kTileK = 1024 / element_bits<Element>;  // 128 bytes, as wide as the swizzle
   static constexpr int kBlocks = Config::cluster_m * Config::cluster_n;
-  static constexpr int kRowsPerWarpgroup = Config::tile_m / kTwinConsumers;
-  static constexpr int kWarps = kTwinConsumers * 4;  // that multiply and store
+  static constexpr int kConsumers = Config::consumers;
+  static constexpr int kThreads = (1 + kConsumers) * kWarpgroupSize;  // of one warpgroup more, one warp loads
+  static constexpr int kRowsPerWarpgroup = Config::tile_m / kConsumers;
+  static constexpr int kWarps = kConsumers * 4;  // that multiply and store
 
-  using ATile = Tile<__nv_bfloat16, Config::tile_m, kTileK>;
-  using BTile = Tile<__nv_bfloat16, Config::tile_n, kTileK>;
+  using ATile = Tile<Element, Config::tile_m, kTileK>;
+  using BTile = Tile<Element, Config::tile_n, kTileK>;
   // What one block brings of a tile that several share.
-  using ASlice = Tile<__nv_bfloat16, Config::tile_m / Config::cluster_n, kTileK>;
-  using BSlice = Tile<__nv_bfloat16, Config::tile_n / Config::cluster_m, kTileK>;
+  using ASlice = Tile<Element, Config::tile_m / Config::cluster_n, kTileK>;
+  using BSlice = Tile<Element, Config::tile_n / Config::cluster_m, kTileK>;
   using Slab = Tile<__nv_bfloat16, 16, 64>;  // of C, that a warp stores at once
   using Payload = StandardTilePayload<ATile, BTile, Config::stages * Config::k_group>;
-  using Cluster =
-      std::conditional_t<Config::orders_cluster, ClusterShape<Config::cluster_m, Config::cluster_n>, OneBlock>;
+  static constexpr bool kStores = kBlocks > 1 && Config::frees == Freeing::stored;
+  static constexpr bool kOrders = kBlocks > 1 && Config::frees == Freeing::ordered;
+  // Only arrivals of threads of other blocks take waits of the cluster's scope.
+  using Cluster = std::conditional_t<kOrders, ClusterShape<Config::cluster_m, Config::cluster_n>, OneBlock>;
   using Input = InputTilePipeline<Payload, Config::stages, Config::k_group, Cluster>;
-  using Sums = WarpgroupSums<kRowsPerWarpgroup, Config::tile_n>;
+  using Sums = WarpgroupSums<Element, kRowsPerWarpgroup, Config::tile_n>;
+  // The two blocks of a cluster may share a tile: each then needs only the slices that it brings itself.
+  static constexpr bool kHalves = Config::last_round == LastRound::halved;
+  using HalfSums = WarpgroupSums<Element, kHalves ? kRowsPerWarpgroup / Config::cluster_n : kRowsPerWarpgroup,
+                                 kHalves ? Config::tile_n / Config::cluster_m : Config::tile_n>;
 
   static constexpr int kBands = Sums::rows / 64;              // of 64 rows, each one wgmma's
   static constexpr int kParts = kBands * Sums::columns / 64;  // slabs of a warp in a tile
   // A rounded tile takes half the registers of its sums, so that it can leave while the next is multiplied.
-  static constexpr bool kOverlaps = Sums::rows * Sums::columns <= 64 * 256;
+  static constexpr bool kOverlaps = Config::overlaps && Sums::rows * Sums::columns <= 64 * 256;
 
   struct Shared {
     typename Payload::Storage tiles;
     Slab slabs[kWarps][Config::slabs];
     typename Input::BarrierArray barriers;
+    uint32_t freed[kStores ? Config::stages : 1][kConsumers][kBlocks];  // where the other blocks store
   };
   static_assert(Config::tile_n % 64 == 0, "Twin: tile_n must be a multiple of 64, the columns of a slab");
   static_assert(kParts % Config::slabs == 0,
                 "Twin: a warp's parts of a tile must be a multiple of its slabs, which they go through in turn");
-  static_assert(!Config::cuts_tiles || Sums::rows * Sums::columns <= 64 * 256,
+  static_assert(HalfSums::rows / 64 * (HalfSums::columns / 64) % Config::slabs == 0,
+                "Twin: the parts of half a tile must be a multiple of a warp's slabs too");
+  static_assert(Config::last_round != LastRound::cut || Sums::rows * Sums::columns <= 64 * 256,
                 "Twin: a tile that is cut may have at most 128 sums for each thread, or there are no registers to "
                 "collect others");
+  static_assert(Config::cluster_m + Config::cluster_n <= 5,
+                "Twin: a block may share tiles with three others, one for each warp of a warpgroup that tells them");
+  static_assert(kConsumers == 1 || kConsumers == 2, "Twin: there are registers for one or two consumers");
+  static_assert(!kHalves || kBlocks == 2, "Twin: tiles are halved by the two blocks of a cluster, so it must have two");
   static_assert(sizeof(Shared) <= kSharedBytesPerBlock, "Twin: the stages and slabs do not fit in shared memory");
 
   // 24 * 128 + 240 * 256 registers are 504 * 128 of the multiprocessor's 512 * 128: as many as it had at the start.
@@ -95,16 +121,22 @@ struct TwinProblem {
   __nv_bfloat16* c;
   int m, n, k;
   int band;             ///< rows of clusters that are gone through together, column by column
-  int whole_tiles;      ///< of clusters: the others, in the last round, are each cut along K
-  int pieces;           ///< of a tile that is cut
+  int whole_tiles;      ///< of clusters: the others, in the last round, are cut or halved
+  int pieces;           ///< of a tile that is cut; 1: none is
+  int halved_tiles;     ///< of blocks
   float4* partial;      ///< sums of such pieces, one place for each block
   uint32_t* delivered;  ///< for each multiplying warp of each block: 1 while its sums wait to be collected
 
-  __host__ __device__ int cluster_rows() const { return ceil_div(m, Config::tile_m * Config::cluster_m); }
-  __host__ __device__ int cluster_columns() const { return ceil_div(n, Config::tile_n * Config::cluster_n); }
+  /// Rows and columns of clusters. A last one that has work for one block of two is not among them where tiles are
+  /// halved.
+  __host__ __device__ int cluster_rows() const { return clusters_along(m, Config::tile_m, Config::cluster_m); }
+  __host__ __device__ int cluster_columns() const { return clusters_along(n, Config::tile_n, Config::cluster_n); }
   __host__ __device__ int tiles() const { return cluster_rows() * cluster_columns(); }
   __host__ __device__ int k_groups() const { return ceil_div(k, Twin<Config>::kTileK * Config::k_group); }
   __host__ __device__ static int ceil_div(int a, int b) { return (a + b - 1) / b; }
+  __host__ __device__ static int clusters_along(int size, int tile, int blocks) {
+    return Twin<Config>::kHalves ? ceil_div(size, tile) / blocks : ceil_div(size, tile * blocks);
+  }
 };
 
 /// The place of the calling block in its cluster: a neighbour in the same row needs the same tile of A, one in the same
@@ -122,6 +154,8 @@ struct TwinPlace {
       column = block_rank() / Config::cluster_m;
     }
   }
+  /// The rank of the calling block.
+  __device__ int rank() const { return row + column * Config::cluster_m; }
   /// The rank of neighbour `i`: first those of the same column, then the others of the same row.
   __device__ int neighbour(int i) const {
     if (i < Config::cluster_m) return i + column * Config::cluster_m;
@@ -149,7 +183,9 @@ struct TwinPlace {
 /// K from end to beginning, so that what was used last is used again first.
 ///
 /// Where the tiles of the last round are cut along K, neighbouring clusters compute the pieces of one, and the cluster
-/// with the last piece collects the sums of the others.
+/// with the last piece collects the sums of the others. Where they are halved, each cluster computes one tile of a
+/// block: its blocks share it along the side along which they otherwise have tiles of their own, so that each needs
+/// only the slice of the other operand that it brings anyway.
 template <typename Config>
 class TwinTile {
  public:
@@ -157,7 +193,8 @@ class TwinTile {
       : problem_(problem),
         place_(place),
         number_(blockIdx.x / Twin<Config>::kBlocks),
-        end_(problem.tiles() + (problem.tiles() - problem.whole_tiles) * (problem.pieces - 1)) {
+        end_(Twin<Config>::kHalves ? problem.whole_tiles + problem.halved_tiles
+                                   : problem.tiles() + (problem.tiles() - problem.whole_tiles) * (problem.pieces - 1)) {
     cut();
   }
 
@@ -176,24 +213,46 @@ class TwinTile {
   /// Pieces of the same tile that the clusters just before this one compute.
   __device__ int pieces_before() const { return piece_; }
 
+  /// Whether the block computes half of a tile.
+  __device__ bool is_half() const { return Twin<Config>::kHalves && number_ >= problem_.whole_tiles; }
+
   /// First row and column of the calling block's tile of C. It takes some divisions: call it where there is time.
   __device__ int2 corner() const {
-    const int tile = number_ < problem_.whole_tiles
-                         ? number_
-                         : problem_.whole_tiles + (number_ - problem_.whole_tiles) / problem_.pieces;
+    const int after_whole = number_ - problem_.whole_tiles;
+    if (is_half()) {
+      const int paired = 2 * (problem_.tiles() - problem_.whole_tiles);  // halves of clusters' tiles come first
+      int2 block;
+      if (after_whole < paired) {
+        const int2 cluster = cluster_place(problem_.whole_tiles + after_whole / 2);
+        block = {cluster.x * Config::cluster_m + (Config::cluster_m == 2 ? after_whole % 2 : 0),
+                 cluster.y * Config::cluster_n + (Config::cluster_n == 2 ? after_whole % 2 : 0)};
+      } else if (Config::cluster_m == 2) {
+        block = {problem_.cluster_rows() * 2, after_whole - paired};
+      } else {
+        block = {after_whole - paired, problem_.cluster_columns() * 2};
+      }
+      return {block.x * Config::tile_m + place_.column * (Config::tile_m / 2),
+              block.y * Config::tile_n + place_.row * (Config::tile_n / 2)};
+    }
+    const int2 cluster =
+        cluster_place(after_whole < 0 ? number_ : problem_.whole_tiles + after_whole / problem_.pieces);
+    return {(cluster.x * Config::cluster_m + place_.row) * Config::tile_m,
+            (cluster.y * Config::cluster_n + place_.column) * Config::tile_n};
+  }
+
+ private:
+  /// Row and column, in clusters, of a tile.
+  __device__ int2 cluster_place(int tile) const {
     const int columns = problem_.cluster_columns();
     const int band = tile / (problem_.band * columns);
     const int in_band = tile - band * problem_.band * columns;
     const int rows = min(problem_.band, problem_.cluster_rows() - band * problem_.band);
     const int column = in_band / rows;
-    const int row = band * problem_.band + in_band - column * rows;
-    return {(row * Config::cluster_m + place_.row) * Config::tile_m,
-            ((band % 2 == 0 ? column : columns - 1 - column) * Config::cluster_n + place_.column) * Config::tile_n};
+    return {band * problem_.band + in_band - column * rows, band % 2 == 0 ? column : columns - 1 - column};
   }
 
- private:
   __device__ void cut() {
-    if (!Config::cuts_tiles || number_ < problem_.whole_tiles) return;
+    if (Config::last_round != LastRound::cut || number_ < problem_.whole_tiles) return;
     pieces_ = problem_.pieces;
     piece_ = (number_ - problem_.whole_tiles) % pieces_;
     first_k_group_ = piece_ * problem_.k_groups() / pieces_;
@@ -313,6 +372,53 @@ __device__ __forceinline__ void collect(const TwinProblem<Config>& problem, type
   }
 }
 
+/// What tells one block of the cluster that a warpgroup has read a stage. Made and called by one thread.
+template <typename Config>
+class StageFreeing {
+  using T = Twin<Config>;
+
+ public:
+  /// @param own_rank   of the calling block.
+  /// @param block      the rank of the block that waits for this, or the own one.
+  /// @param warpgroup  of the caller, among those that multiply.
+  __device__ __forceinline__ StageFreeing(typename T::Shared& shared, int own_rank, int block, int warpgroup)
+      : block_(block), is_own_(block == own_rank) {
+    if constexpr (T::kStores) {
+      barriers_ = ptx::address_in_block(typename T::Input::Pipeline{shared.barriers}.consumer_mbar(0), block);
+      slots_ = ptx::address_in_block(&shared.freed[0][warpgroup][own_rank], block);
+    }
+  }
+
+  /// Called when the warpgroup has read a stage of the own block: the other one's of the same number is meant too.
+  /// @param stays_here  whether only the own block waits, for what its halves of tiles took.
+  template <bool StaysHere, typename Stage>
+  __device__ __forceinline__ void free(const Stage& stage) const {
+    if constexpr (StaysHere) {
+      if (!T::kStores || is_own_) arrive(stage.mbar());
+    } else if constexpr (T::kOrders) {
+      arrive_at_block(stage.mbar(), block_);
+    } else if constexpr (T::kStores) {
+      if (is_own_) {
+        arrive(stage.mbar());
+      } else {
+        // What a thread did before it starts an asynchronous store comes before what is done after a wait for its
+        // bytes.
+        ptx::store_async(slots_ + stage.stage() * sizeof(T::Shared::freed[0]), 0,
+                         barriers_ + stage.stage() * sizeof(uint64_t));
+      }
+    } else if constexpr (T::kBlocks > 1) {
+      ptx::arrive_in_cluster(stage.mbar(), block_);
+    } else {
+      arrive(stage.mbar());
+    }
+  }
+
+ private:
+  int block_;
+  bool is_own_;
+  uint32_t barriers_ = 0, slots_ = 0;  // those of stage 0 in that block
+};
+
 /// A warp's part of a tile of C on its way from the registers to memory. All methods are called by the whole warp.
 template <typename Config>
 class LeavingTile {
@@ -325,14 +431,15 @@ class LeavingTile {
 
   /// Takes the sums, rounded: their registers are free then.
   /// @param row, column  of the warp's first element in C.
-  __device__ __forceinline__ void take(const typename T::Sums& sums, int row, int column) {
+  template <typename Sums>
+  __device__ __forceinline__ void take(const Sums& sums, int row, int column) {
     row_ = row;
     column_ = column;
-    exists_ = true;
+    parts_ = Sums::rows / 64 * (Sums::columns / 64);
 #pragma unroll
-    for (int band = 0; band < T::kBands; ++band) {
+    for (int band = 0; band < Sums::rows / 64; ++band) {
 #pragma unroll
-      for (int word = 0; word < Config::tile_n / 4; ++word) {
+      for (int word = 0; word < Sums::columns / 4; ++word) {
         words_[band][word] = twin::rounded(sums.of[band][2 * word], sums.of[band][2 * word + 1]);
       }
     }
@@ -340,7 +447,7 @@ class LeavingTile {
 
   /// Stores part number `part` of the tile, if there is one. It waits only for a slab that is on its way out.
   __device__ __forceinline__ void store_part(int part) {
-    if (!exists_) return;
+    if (part >= parts_) return;
 #pragma unroll
     for (int i = 0; i < T::kParts; ++i) {  // registers have no index that is known only at run time
       if (i == part) store(i);
@@ -349,12 +456,11 @@ class LeavingTile {
 
   /// Stores all parts from number `first` on. No tile is left then.
   __device__ __forceinline__ void store_rest(int first) {
-    if (!exists_) return;
 #pragma unroll
     for (int i = 0; i < T::kParts; ++i) {
-      if (i >= first) store(i);
+      if (i >= first && i < parts_) store(i);
     }
-    exists_ = false;
+    parts_ = 0;
   }
 
   /// Waits until the slabs have been read: the block may end then.
@@ -382,9 +488,7 @@ class LeavingTile {
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the copy engine sees what this thread wrote
       __syncwarp();
       if (elected_) {
-        const int32_t at[2] = {column_ + column, row_ + band * 64};
-        cuda::ptx::cp_async_bulk_tensor(cuda::ptx::space_global, cuda::ptx::space_shared, &problem_.c_map.map, at,
-                                        slab.storage);
+        ptx::store_box(&problem_.c_map.map, column_ + column, row_ + band * 64, slab.storage, Config::c_hint);
         cuda::ptx::cp_async_bulk_commit_group();
       }
     } else {
@@ -398,13 +502,14 @@ class LeavingTile {
   typename T::Slab (&slabs_)[Config::slabs];
   uint32_t words_[T::kBands][Config::tile_n / 4];  // two elements each
   int row_ = 0, column_ = 0;
-  bool exists_ = false;
+  int parts_ = 0;  // of the tile that is on its way
   bool elected_;
 };
 
 //! [kernel]
 template <typename Config>
-__global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_constant__ TwinProblem<Config> problem) {
+__global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
+    hopper_twin(const __grid_constant__ TwinProblem<Config> problem) {
   using T = Twin<Config>;
   using Input = typename T::Input;
   using Place = TwinPlace<Config>;
@@ -418,9 +523,9 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
     ptx::prefetch_tensor_map(&problem.a.map);
     ptx::prefetch_tensor_map(&problem.b.map);
     Input::init_barriers(shared.barriers,
-                         /*producer_arrive_count=*/1,  // the loading lane, which announces the bytes
-                         /*consumer_arrive_count=*/kTwinConsumers *
-                             Place::kNeighbours);  // each warpgroup of each block that the copies go to
+                         /*producer_arrive_count=*/1,    // the loading lane, which announces the bytes
+                         T::kStores ? T::kConsumers + 1  // the own warpgroups, and the loading lane's announcement
+                                    : T::kConsumers * Place::kNeighbours);  // those of all blocks that copies go to
     fence_barrier_init();
   }
   cudaTriggerProgrammaticLaunchCompletion();  // the next kernel may begin where this one leaves room
@@ -432,21 +537,34 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
 
   switch (role) {
     case twin::Role::load:
-      ptx::release_registers<T::kLoadRegisters>();
+      if constexpr (T::kConsumers > 1) ptx::release_registers<T::kLoadRegisters>();
       if (warp_index() == 0 && elect_one()) {
         cudaGridDependencySynchronize();  // the kernel before may have written A and B, and may still read C
         for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
           const int2 corner = tile.corner();
           for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
             auto stage = input.producer().acquire();
-            stage.expect_bytes();
+            if (tile.is_half()) {
+              stage.expect_bytes(Config::k_group * (T::ASlice::bytes + T::BSlice::bytes));
+            } else {
+              stage.expect_bytes();
+            }
 #pragma unroll
             for (int i = 0; i < Config::k_group; ++i) {
               const int k = (tile.k_group(turn) * Config::k_group + i) * T::kTileK;
+              if (tile.is_half()) {
+                ptx::copy_box(stage.tile(i).a.storage, &problem.a.map, k, corner.x, stage.barrier(), Config::a_hint);
+                ptx::copy_box(stage.tile(i).b.storage, &problem.b.map, k, corner.y, stage.barrier(), Config::b_hint);
+                continue;
+              }
               twin::load_slice<Config::cluster_n>(stage.tile(i).a, problem.a, corner.x, k, stage.barrier(),
                                                   place.column, place.same_row(), Config::a_hint);
               twin::load_slice<Config::cluster_m>(stage.tile(i).b, problem.b, corner.y, k, stage.barrier(), place.row,
                                                   place.same_column(), Config::b_hint);
+            }
+            if constexpr (T::kStores) {  // what will free it again, besides the own warpgroups
+              constexpr uint32_t kBytes = sizeof(uint32_t) * T::kConsumers * (Place::kNeighbours - 1);
+              expect_bytes(input.consumer_mbar(stage.stage()), tile.is_half() ? 0 : kBytes);
             }
           }  // steps: stage full when the bytes have arrived
         }
@@ -455,40 +573,43 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
       break;
 
     case twin::Role::multiply: {
-      ptx::take_registers<T::kMultiplyRegisters>();
+      if constexpr (T::kConsumers > 1) ptx::take_registers<T::kMultiplyRegisters>();
       const int warp = warp_index() - 4;  // of those that multiply
       const int first_row = warp / 4 * T::kRowsPerWarpgroup;
-      // One lane of a warpgroup for each block whose copies come here too: it tells that block of every stage read.
-      const bool frees = warp % 4 == 0 && lane_index() < Place::kNeighbours;
-      const int freed_block = place.neighbour(lane_index());
-
-      typename T::Sums sums;
+      // One warp of a warpgroup for each block whose copies come here too: it tells that block of every stage read.
+      // (What half a tile takes comes from the own block alone.)
+      const bool frees = lane_index() == 0 && warp % 4 < Place::kNeighbours;
+      const StageFreeing<Config> freeing{shared, place.rank(), place.neighbour(frees ? warp % 4 : 0), warp / 4};
       LeavingTile<Config> leaving{problem, shared.slabs[warp]};
-      for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
+
+      // Multiplies a tile, or half of one, with what the tile before and the tile after have to do meanwhile.
+      const auto multiply = [&](auto& sums, const TwinTile<Config>& tile, auto b_of, auto is_half)
+          __attribute__((always_inline)) {
+        const int first_row = warp / 4 * std::remove_reference_t<decltype(sums)>::rows;
         int2 corner;
         for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
           auto stage = input.consumer().acquire();
 #pragma unroll
           for (int i = 0; i < Config::k_group; ++i) {
-            multiply_tiles(sums, stage.tile(i).a, first_row, stage.tile(i).b, /*accumulate=*/turn > 0 || i > 0);
+            multiply_tiles(sums, stage.tile(i).a, first_row, b_of(stage.tile(i)), /*accumulate=*/turn > 0 || i > 0);
           }
-          // Meanwhile: what the tile before and the tile after have to do.
           if (turn == 0) corner = tile.corner();
           if constexpr (T::kOverlaps) leaving.store_part(turn);
           ptx::wgmma_wait_group<0>();
-          if (frees) {
-            if constexpr (T::kBlocks > 1 && Config::orders_cluster) {
-              arrive_at_block(stage.mbar(), freed_block);
-            } else if constexpr (T::kBlocks > 1) {
-              ptx::arrive_in_cluster(stage.mbar(), freed_block);
-            } else {
-              arrive(stage.mbar());
-            }
-          }
+          if (frees) freeing.template free<decltype(is_half)::value>(stage);
         }  // steps: stage empty when both warpgroups of all neighbours have arrived
-        leaving.store_rest(tile.num_k_groups());
+        if constexpr (T::kOverlaps) leaving.store_rest(tile.num_k_groups());
         sums.wait();
-        if constexpr (Config::cuts_tiles) {
+        return int2{corner.x + first_row + warp % 4 * 16, corner.y};
+      };
+
+      TwinTile tile{problem, place};
+      for (; tile.exists() && !tile.is_half(); tile.next()) {
+        typename T::Sums sums;
+        const int2 at = multiply(
+            sums, tile, [](const auto& tiles) -> const typename T::BTile& { return tiles.b; },
+            /*is_half=*/std::false_type{});
+        if constexpr (Config::last_round == LastRound::cut) {
           if (!tile.is_last_piece()) {
             deliver(problem, sums, blockIdx.x * T::kWarps + warp, lane_index());
             continue;
@@ -497,8 +618,21 @@ __global__ void __launch_bounds__(kTwinThreads, 1) hopper_twin(const __grid_cons
             collect(problem, sums, (blockIdx.x - i * T::kBlocks) * T::kWarps + warp, lane_index());
           }
         }
-        leaving.take(sums, corner.x + first_row + warp % 4 * 16, corner.y);
+        leaving.take(sums, at.x, at.y);
         if constexpr (!T::kOverlaps) leaving.store_rest(0);
+      }
+      if constexpr (T::kHalves) {
+        for (; tile.exists(); tile.next()) {
+          typename T::HalfSums sums;
+          const int2 at = multiply(
+              sums, tile,
+              [](const auto& tiles) -> const typename T::BSlice& {
+                return reinterpret_cast<const typename T::BSlice&>(tiles.b);
+              },
+              /*is_half=*/std::true_type{});
+          leaving.take(sums, at.x, at.y);
+          if constexpr (!T::kOverlaps) leaving.store_rest(0);
+        }
       }
       leaving.store_rest(0);
       leaving.drain();

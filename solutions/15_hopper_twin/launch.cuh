@@ -17,8 +17,10 @@ namespace stagecraft {
 
 /// What may be chosen at each launch.
 struct TwinLaunchOptions {
-  int band = 8;                   ///< rows of clusters that are gone through together
-  int blocks = 0;                 ///< at most; 0: as many as the device has room for at once
+  int band = 8;            ///< rows of clusters that are gone through together
+  bool persistent = true;  ///< as many blocks as the device has room for at once; else one for each tile
+  int blocks = 0;          ///< at most; 0: as many as the device has room for at once
+  L2Promotion promotion = L2Promotion::bytes_128;  ///< how much a copy of A or B fetches into L2 at a time
   bool dependent_launch = false;  ///< may start while the kernel before it in the stream ends, whose results it awaits
 };
 
@@ -31,10 +33,10 @@ class TwinLaunch {
   /// Describes the matrices to the copy engine.
   /// @param a, b, c  16-byte aligned; k a multiple of 8, and n too, unless the threads store C.
   /// @throws TensorMapError for addresses and sizes that the copy engine cannot take.
-  TwinLaunch(const __nv_bfloat16* a, const __nv_bfloat16* b, __nv_bfloat16* c, int64_t m, int64_t n, int64_t k,
-             const TwinLaunchOptions& options = {})
-      : problem_{.a = make_tile_map<typename T::ASlice>(a, m, k),
-                 .b = make_tile_map<typename T::BSlice>(b, n, k),
+  TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m,
+             int64_t n, int64_t k, const TwinLaunchOptions& options = {})
+      : problem_{.a = make_tile_map<typename T::ASlice>(a, m, k, 0, OutOfBounds::zero, options.promotion),
+                 .b = make_tile_map<typename T::BSlice>(b, n, k, 0, OutOfBounds::zero, options.promotion),
                  .c_map =
                      Config::by_copy_engine ? make_tile_map<typename T::Slab>(c, m, n) : TileMap<typename T::Slab>{},
                  .c = c,
@@ -44,6 +46,7 @@ class TwinLaunch {
                  .band = options.band,
                  .whole_tiles = 0,
                  .pieces = 1,
+                 .halved_tiles = 0,
                  .partial = nullptr,
                  .delivered = nullptr},
         dependent_launch_(options.dependent_launch) {
@@ -56,10 +59,31 @@ class TwinLaunch {
                    "ask how many clusters the device has room for");
     if (options.blocks > 0) clusters = std::min(clusters, options.blocks / T::kBlocks);
     const int tiles = problem_.cluster_rows() * problem_.cluster_columns();
+    if (!options.persistent) clusters = tiles;
     problem_.whole_tiles = tiles;
     const int last_round = tiles % clusters;
+    if constexpr (T::kHalves) {
+      // Those at the edge that no whole cluster has work for, and the last round's, if that saves half a round.
+      const int odd = TwinProblem<Config>::ceil_div(problem_.m, Config::tile_m) *
+                          TwinProblem<Config>::ceil_div(problem_.n, Config::tile_n) -
+                      T::kBlocks * tiles;
+      const auto half_rounds = [clusters](int whole, int halved) {
+        const int idle = (clusters - whole % clusters) % clusters;
+        return 2 * TwinProblem<Config>::ceil_div(whole, clusters) +
+               TwinProblem<Config>::ceil_div(std::max(0, halved - idle), clusters);
+      };
+      problem_.halved_tiles = odd;
+      if (half_rounds(tiles - last_round, odd + T::kBlocks * last_round) < half_rounds(tiles, odd)) {
+        problem_.whole_tiles = tiles - last_round;
+        problem_.halved_tiles += T::kBlocks * last_round;
+      }
+      if (problem_.halved_tiles > 0) {
+        blocks_ = std::min(clusters, problem_.whole_tiles + problem_.halved_tiles) * T::kBlocks;
+        return;
+      }
+    }
     const int pieces = last_round == 0 ? 1 : std::min({clusters / last_round, kMostPieces, problem_.k_groups() / 4});
-    if (Config::cuts_tiles && pieces > 1) {
+    if (Config::last_round == LastRound::cut && pieces > 1) {
       problem_.whole_tiles = tiles - last_round;
       problem_.pieces = pieces;
       const int used = problem_.whole_tiles > 0 ? clusters : last_round * problem_.pieces;
@@ -96,7 +120,7 @@ class TwinLaunch {
     attributes_[1].val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(blocks);
-    config.blockDim = dim3(kTwinThreads);
+    config.blockDim = dim3(T::kThreads);
     config.dynamicSmemBytes = sizeof(typename T::Shared);
     config.attrs = attributes_;
     config.numAttrs = dependent_launch_ ? 2 : 1;

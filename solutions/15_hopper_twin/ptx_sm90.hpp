@@ -2,6 +2,9 @@
 // warpgroups pass on to each other. All other PTX comes from there, or from stagecraft/ptx.hpp.
 #pragma once
 
+#include <cuda_bf16.h>
+#include <cuda_fp8.h>
+
 #include <cstdint>
 
 namespace stagecraft::ptx {
@@ -34,29 +37,31 @@ namespace stagecraft::ptx {
 #define STAGECRAFT_SUMS_96(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_32(i + 64)
 #define STAGECRAFT_SUMS_128(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_64(i + 64)
 
-/// One matrix multiply-add of 64 x N x 16 bf16 elements, D = A * B (+ D), asynchronously.
+/// One matrix multiply-add of 64 x N elements and 32 bytes along K, D = A * B (+ D) with f32 sums, asynchronously.
 ///
 /// Called by all four warps of a warpgroup. Until a `wgmma_wait_group` that covers it, D must not be touched and the
 /// operands must not change.
+/// @tparam Element    `__nv_bfloat16` or `__nv_fp8_e4m3`. Sums of the latter keep 13 bits behind the point of the
+///                    largest number that is added, fewer than an f32 has (measured on an H200).
 /// @param d           the calling thread's N / 2 sums: sum 4i + 2j + h is in row lane / 4 + 8j of the warp's 16, in
 ///                    column 8i + 2 (lane % 4) + h.
 /// @param a, b        descriptors of K-major operands in shared memory.
 /// @param accumulate  false: D is overwritten, whatever it held.
 /// Source: PTX ISA, "wgmma.mma_async".
-template <int N>
-struct WgmmaBf16;
-#define STAGECRAFT_WGMMA(N, COUNT, A, B, ACCUMULATE)                                                           \
+template <typename Element, int N>
+struct Wgmma;
+#define STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, N, COUNT, A, B, ACCUMULATE)                               \
   template <>                                                                                                  \
-  struct WgmmaBf16<N> {                                                                                        \
+  struct Wgmma<ELEMENT, N> {                                                                                   \
     static __device__ __forceinline__ void issue(float (&d)[COUNT], uint64_t a, uint64_t b, bool accumulate) { \
       asm volatile(                                                                                            \
           "{\n\t"                                                                                              \
           ".reg .pred accumulate;\n\t"                                                                         \
           "setp.ne.b32 accumulate, " ACCUMULATE                                                                \
           ", 0;\n\t"                                                                                           \
-          "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32.bf16.bf16 {" STAGECRAFT_REGISTERS_##COUNT            \
-          "}, " A ", " B                                                                                       \
-          ", accumulate, 1, 1, 0, 0;\n\t"                                                                      \
+          "wgmma.mma_async.sync.aligned.m64n" #N TYPES " {" STAGECRAFT_REGISTERS_##COUNT                       \
+          "}, " A ", " B ", accumulate, 1, 1" TRANSPOSED                                                       \
+          ";\n\t"                                                                                              \
           "}"                                                                                                  \
           : STAGECRAFT_SUMS_##COUNT(0)                                                                         \
           : "l"(a), "l"(b), "r"(int32_t{accumulate})                                                           \
@@ -70,10 +75,14 @@ struct WgmmaBf16;
                    : "memory");                                                                                \
     }                                                                                                          \
   };
-STAGECRAFT_WGMMA(64, 32, "%32", "%33", "%34")
-STAGECRAFT_WGMMA(128, 64, "%64", "%65", "%66")
-STAGECRAFT_WGMMA(192, 96, "%96", "%97", "%98")
-STAGECRAFT_WGMMA(256, 128, "%128", "%129", "%130")
+#define STAGECRAFT_WGMMA_OF(ELEMENT, TYPES, TRANSPOSED)                      \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 64, 32, "%32", "%33", "%34")  \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 128, 64, "%64", "%65", "%66") \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 192, 96, "%96", "%97", "%98") \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 256, 128, "%128", "%129", "%130")
+STAGECRAFT_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
+STAGECRAFT_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")  // K-major only
+#undef STAGECRAFT_WGMMA_OF
 #undef STAGECRAFT_WGMMA
 #undef STAGECRAFT_SUMS_8
 #undef STAGECRAFT_SUMS_32
@@ -157,6 +166,27 @@ __device__ __forceinline__ void arrive_in_cluster(uint64_t* barrier, uint32_t ra
       : "memory");
 }
 
+/// The address, in the window of the cluster's shared memory, of what another block, or the own one, has at the same
+/// place as this one. Any thread. Source: PTX ISA, "mapa".
+__device__ __forceinline__ uint32_t address_in_block(const void* here, uint32_t rank) {
+  uint32_t there;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;"
+      : "=r"(there)
+      : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(here))), "r"(rank));
+  return there;
+}
+
+/// Writes a word to shared memory of another block, asynchronously: its four bytes count at a barrier of that block.
+/// `cuda::ptx::st_async` takes generic addresses, and computes these again for each store. Called by one thread.
+/// @param to, barrier  by `address_in_block`.
+/// Source: PTX ISA, "st.async".
+__device__ __forceinline__ void store_async(uint32_t to, uint32_t value, uint32_t barrier) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];"
+               :
+               : "r"(to), "r"(value), "r"(barrier)
+               : "memory");
+}
+
 /// How long L2 keeps what a copy brings, as the word that `.L2::cache_hint` takes.
 /// Source: CUTLASS, cute/arch/copy_sm90_desc.hpp (TMA::CacheHintSm90).
 enum class CacheHint : uint64_t {
@@ -188,6 +218,17 @@ __device__ __forceinline__ void copy_box(void* to, const void* map, int32_t colu
       : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(to))), "l"(map), "r"(column), "r"(row),
         "r"(static_cast<uint32_t>(__cvta_generic_to_shared(barrier))), "l"(static_cast<uint64_t>(hint))
       : "memory");
+}
+
+/// Asks for a box to be written to a matrix; `cp.async.bulk.commit_group` makes a group of it. Called by one thread.
+/// Source: PTX ISA, "cp.async.bulk.tensor" (`.bulk_group`, `.L2::cache_hint`).
+__device__ __forceinline__ void store_box(const void* map, int32_t column, int32_t row, const void* from,
+                                          CacheHint hint) {
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group.L2::cache_hint [%0, {%1, %2}], [%3], %4;"
+               :
+               : "l"(map), "r"(column), "r"(row), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))),
+                 "l"(static_cast<uint64_t>(hint))
+               : "memory");
 }
 
 }  // namespace stagecraft::ptx

@@ -8,7 +8,11 @@
 
 namespace stagecraft {
 
-struct TwinLarge : TwinDefaults {
+struct TwinHalved : TwinDefaults {
+  static constexpr LastRound last_round = LastRound::halved;
+};
+
+struct TwinLarge : TwinHalved {
   static constexpr int tile_m = 256;
   static constexpr int tile_n = 192;
   static constexpr int stages = 3;
@@ -23,7 +27,15 @@ struct TwinThin : TwinDefaults {
   static constexpr int k_group = 2;
   static constexpr int cluster_m = 1;
   static constexpr int cluster_n = 2;
-  static constexpr bool cuts_tiles = true;
+  static constexpr LastRound last_round = LastRound::cut;
+};
+
+struct TwinFlat : TwinDefaults {
+  static constexpr int tile_n = 64;
+  static constexpr int k_group = 2;
+  static constexpr int slabs = 1;
+  static constexpr int cluster_m = 1;
+  static constexpr LastRound last_round = LastRound::cut;
   static constexpr auto a_hint = ptx::CacheHint::evict_last;   // all blocks read it
   static constexpr auto b_hint = ptx::CacheHint::evict_first;  // read once
 };
@@ -34,64 +46,100 @@ struct TwinByThreads : TwinDefaults {
 
 namespace {
 
-template <typename Config>
-Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
-  return [launch = TwinLaunch<Config>(p.a, p.b, p.c, p.m, p.n, p.k, options)](cudaStream_t stream) mutable {
+/// A configuration for operands of another type.
+template <typename Config, typename Type>
+struct Of : Config {
+  using Element = Type;
+};
+
+template <typename Config, typename Element>
+Launch prepare_of(const MatrixProduct& p, const TwinLaunchOptions& options) {
+  return [launch = TwinLaunch<Of<Config, Element>>(static_cast<const Element*>(p.a), static_cast<const Element*>(p.b),
+                                                   p.c, p.m, p.n, p.k, options)](cudaStream_t stream) mutable {
     launch(stream);
   };
 }
 
+template <typename Config>
+Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
+  return p.type == OperandType::e4m3 ? prepare_of<Config, __nv_fp8_e4m3>(p, options)
+                                     : prepare_of<Config, __nv_bfloat16>(p, options);
+}
+
 }  // namespace
 
-TwinKind choose_twin(int64_t m, int64_t n, int64_t, int multiprocessors) {
+TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors) {
   if (n % 8 != 0) return TwinKind::by_threads;
-  const int64_t clusters = multiprocessors / 2;  // of two blocks, as all configurations have them
-  const auto tiles = [m, n](int64_t cluster_m, int64_t cluster_n) {
-    return ((m + cluster_m - 1) / cluster_m) * ((n + cluster_n - 1) / cluster_n);
+  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const bool one_round_of_flat = ceil_div(m, 128) * ceil_div(n, 64) <= multiprocessors;
+  if (m > 64 && (m <= 128 || one_round_of_flat)) return TwinKind::flat;
+  const int64_t clusters = multiprocessors / 2;  // of two blocks
+  const bool half_idle_otherwise = ceil_div(m, 128) * ceil_div(n, 2 * 128) <= clusters;
+  if (m <= 64 || half_idle_otherwise) return TwinKind::thin;
+
+  // Half rounds that it takes: tiles of the last one are halved if they fit.
+  const auto half_rounds = [&](int64_t tiles, bool halves) {
+    const int64_t rest = tiles % (2 * clusters);
+    return tiles / (2 * clusters) * 2 + (rest == 0 ? 0 : halves && rest <= clusters ? 1 : 2);
   };
-  const auto cost = [&](int64_t cluster_m, int64_t cluster_n) {
-    const int64_t rounds = (tiles(cluster_m, cluster_n) + clusters - 1) / clusters;
-    return rounds * cluster_m * cluster_n;
-  };
-  if (tiles(128, 2 * 128) <= clusters) return TwinKind::thin;  // larger tiles would leave half of the chip idle
-  return cost(256, 2 * 192) <= cost(2 * 128, 256) ? TwinKind::large : TwinKind::standard;
+  const int64_t standard_tiles = 2 * ceil_div(m, 2 * 128) * ceil_div(n, 256);
+  const int64_t whole = half_rounds(standard_tiles, false), halved = half_rounds(standard_tiles, true);
+  const int64_t large = half_rounds(ceil_div(m, 256) * ceil_div(n, 192), true);
+  if (static_cast<double>(large * 256 * 192) * (static_cast<double>(k_tiles) + 1.5) * 0.98 <
+      static_cast<double>(halved * 128 * 256 * k_tiles)) {
+    return TwinKind::large;
+  }
+  return halved < whole ? TwinKind::halved : TwinKind::standard;
 }
 
 Launch prepare_twin(TwinKind kind, const MatrixProduct& product) {
   // The start of a kernel overlaps with the end of the one before. That is worth it where both are a large part.
   const double operations = 2. * static_cast<double>(product.m) * static_cast<double>(product.n) * product.k;
-  const bool dependent = operations < 1e11;
+  TwinLaunchOptions options{.dependent_launch = operations < 1e11};
   switch (kind) {
-    case TwinKind::large: return prepare<TwinLarge>(product, {.band = 8, .dependent_launch = dependent});
-    case TwinKind::thin: return prepare<TwinThin>(product, {.band = 8, .dependent_launch = dependent});
-    case TwinKind::by_threads: return prepare<TwinByThreads>(product, {.band = 8, .dependent_launch = dependent});
+    case TwinKind::halved: return prepare<TwinHalved>(product, options);
+    case TwinKind::large: {
+      // Bands of equal height, of about 11 clusters.
+      const int rows = static_cast<int>((product.m + 255) / 256), bands = std::max(1, (2 * rows + 11) / 22);
+      options.band = (rows + bands - 1) / bands;
+      return prepare<TwinLarge>(product, options);
+    }
+    case TwinKind::thin: return prepare<TwinThin>(product, options);
+    case TwinKind::flat: options.promotion = L2Promotion::bytes_256; return prepare<TwinFlat>(product, options);
+    case TwinKind::by_threads: return prepare<TwinByThreads>(product, options);
     case TwinKind::standard: break;
   }
-  return prepare<TwinDefaults>(product, {.band = 8, .dependent_launch = dependent});
+  return prepare<TwinDefaults>(product, options);
 }
 
 namespace {
 
-bool takes(TwinKind kind, int64_t n, int64_t k) { return k % 8 == 0 && (n % 8 == 0 || kind == TwinKind::by_threads); }
+/// Bytes of a row of A or B.
+int64_t k_bytes(const MatrixProduct& p) { return p.k * (p.type == OperandType::e4m3 ? 1 : 2); }
+
+bool takes(TwinKind kind, const MatrixProduct& p) {
+  return k_bytes(p) % 16 == 0 && (p.n % 8 == 0 || kind == TwinKind::by_threads);
+}
 
 const AddContender chosen({.name = "twin",
-                           .takes = [](int64_t, int64_t, int64_t k) { return k % 8 == 0; },
+                           .takes = [](const MatrixProduct& p) { return takes(TwinKind::by_threads, p); },
                            .prepare =
                                [](const MatrixProduct& p) {
                                  int multiprocessors = 0;
                                  harness::check(
                                      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0),
                                      "ask the device for its multiprocessors");
-                                 return prepare_twin(choose_twin(p.m, p.n, p.k, multiprocessors), p);
+                                 return prepare_twin(choose_twin(p.m, p.n, k_bytes(p) / 128, multiprocessors), p);
                                }});
 
 AddContender add(const char* name, TwinKind kind) {
   return AddContender({.name = name,
-                       .takes = [kind](int64_t, int64_t n, int64_t k) { return takes(kind, n, k); },
+                       .takes = [kind](const MatrixProduct& p) { return takes(kind, p); },
                        .prepare = [kind](const MatrixProduct& p) { return prepare_twin(kind, p); }});
 }
-const AddContender standard = add("standard", TwinKind::standard), large = add("large", TwinKind::large),
-                   thin = add("thin", TwinKind::thin), by_threads = add("by_threads", TwinKind::by_threads);
+const AddContender standard = add("standard", TwinKind::standard), halved = add("halved", TwinKind::halved),
+                   large = add("large", TwinKind::large), thin = add("thin", TwinKind::thin),
+                   flat = add("flat", TwinKind::flat), by_threads = add("by_threads", TwinKind::by_threads);
 
 }  // namespace
 }  // namespace stagecraft

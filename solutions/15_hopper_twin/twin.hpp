@@ -10,22 +10,26 @@ namespace stagecraft {
 /// A configuration of the kernel.
 enum class TwinKind {
   standard,    ///< tiles of 128 x 256, pairs of blocks share a tile of B
-  large,       ///< tiles of 256 x 192, which move fewer bytes for each sum
-  thin,        ///< tiles of 128 x 128, cut along K where there are few: for products that are small or have few rows
+  halved,      ///< the same, and those of the last round are halved
+  large,       ///< tiles of 256 x 192, which move fewer bytes for each sum; those of the last round are halved
+  thin,        ///< tiles of 128 x 128, cut along K where there are few: for small products
+  flat,        ///< tiles of 128 x 64, by blocks alone, cut likewise: for few rows, or few tiles in all
   by_threads,  ///< as standard, but the threads store C: for rows that do not start on 16-byte boundaries
 };
 
 /// The configuration that is expected to be the fastest.
 ///
-/// It counts how much of C a multiprocessor computes at most, rounds of tiles times the area of a tile. Where large
-/// tiles do not need more than standard ones they are better by one to three per cent, because the chip's clock is
-/// bound by its power and they use less of it.
+/// It counts how long a multiprocessor computes at most, in rounds and half rounds of tiles. Large tiles are expected
+/// to take 2% less for the same work, because the chip's clock is bound by its power and they use less of it, but one
+/// and a half k-tiles more each, because they are not stored while the next is multiplied.
+/// @param k_tiles          of 128 bytes along K.
 /// @param multiprocessors  of the device.
-TwinKind choose_twin(int64_t m, int64_t n, int64_t k, int multiprocessors);
+TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors);
 
 /// Prepares a product by this configuration, on the current device.
-/// @throws TensorMapError for sizes that the copy engine cannot take: k, and n unless the threads store C, must be
-///         multiples of 8.
+/// @throws TensorMapError for sizes that the copy engine cannot take: rows of A and B, and of C unless the threads
+/// store
+///         it, must be multiples of 16 bytes.
 Launch prepare_twin(TwinKind kind, const MatrixProduct& product);
 
 }  // namespace stagecraft

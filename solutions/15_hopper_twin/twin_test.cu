@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "first_steps.cuh"
 #include "harness/comparison.hpp"
 #include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
@@ -47,7 +48,7 @@ struct TwoBands : TwinDefaults {
 };
 
 struct Cut : TwinDefaults {
-  static constexpr bool cuts_tiles = true;
+  static constexpr LastRound last_round = LastRound::cut;
 };
 struct Large : TwinDefaults {
   static constexpr int tile_m = 256;
@@ -58,26 +59,61 @@ struct Large : TwinDefaults {
   static constexpr int cluster_n = 2;
 };
 
-/// The same, but freeing stages as PTX demands it: nothing may be reported then.
+struct OfE4m3 : TwinDefaults {
+  using Element = __nv_fp8_e4m3;
+};
+struct LargeHalved : Large {
+  static constexpr LastRound last_round = LastRound::halved;
+};
+struct Halved : TwinDefaults {
+  static constexpr LastRound last_round = LastRound::halved;
+};
+
+struct Alone : TwinDefaults {  // each block computes one tile
+  static constexpr int cluster_m = 1;
+  static constexpr bool overlaps = false;
+};
+struct OneConsumer : Alone {
+  static constexpr int tile_m = 64;
+  static constexpr int consumers = 1;
+  static constexpr bool by_copy_engine = false;
+};
+struct Flat : TwinDefaults {
+  static constexpr int tile_n = 64;
+  static constexpr int k_group = 2;
+  static constexpr int slabs = 1;
+  static constexpr int cluster_m = 1;
+  static constexpr LastRound last_round = LastRound::cut;
+};
+
+/// The same, but freeing stages by arrivals with the scope of the cluster.
 template <typename Config>
 struct Ordered : Config {
-  static constexpr bool orders_cluster = true;
+  static constexpr Freeing frees = Freeing::ordered;
+};
+/// The same, but freeing stages as CUTLASS does, for which PTX promises nothing.
+template <typename Config>
+struct Tolerated : Config {
+  static constexpr Freeing frees = Freeing::tolerated;
 };
 
 struct Size {
   int64_t m, n, k;
 };
 
-/// Multiplies random matrices on at most `blocks` blocks, `rounds` times, and checks every element each time.
+/// Multiplies random matrices on at most `blocks` blocks (0: one for each tile), `rounds` times, and checks every
+/// element each time.
 template <typename Config>
 void expect_product(const Size& size, int blocks, uint64_t seed, int rounds = 1) {
   if (current_device().major != 9) GTEST_SKIP() << "wgmma needs Hopper: set STAGECRAFT_DEVICE=h200";
   const auto [m, n, k] = size;
-  const auto a = random_values<__nv_bfloat16>(m * k, seed), b = random_values<__nv_bfloat16>(n * k, ~seed);
-  const DeviceBuffer<__nv_bfloat16> device_a(a, "A"), device_b(b, "B");
+  using Element = typename Config::Element;
+  const auto a = random_values<Element>(m * k, seed), b = random_values<Element>(n * k, ~seed);
+  const DeviceBuffer<Element> device_a(a, "A"), device_b(b, "B");
   DeviceBuffer<__nv_bfloat16> c(m * n, "C");
-  TwinLaunch<Config> launch(device_a.data(), device_b.data(), c.data(), m, n, k, {.band = 2, .blocks = blocks});
-  const std::vector<double> reference = reference_product<__nv_bfloat16>(a, b, m, n, k);
+  TwinLaunch<Config> launch(device_a.data(), device_b.data(), c.data(), m, n, k,
+                            {.band = 2, .persistent = blocks > 0, .blocks = blocks});
+  const std::vector<double> reference = reference_product<Element>(a, b, m, n, k);
   for (int round = 0; round < rounds; ++round) {
     c.poison();
     launch();
@@ -89,30 +125,60 @@ void expect_product(const Size& size, int blocks, uint64_t seed, int rounds = 1)
   }
 }
 
-TEST(HopperTwinTest, OneTile) { expect_product<Ordered<TwinDefaults>>({256, 256, 64}, 2, 1); }
-TEST(HopperTwinTest, MoreTilesThanBlocks) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 2); }
-TEST(HopperTwinTest, HangsOverEveryEdge) { expect_product<Ordered<TwinDefaults>>({300, 264, 200}, 2, 3); }
-TEST(HopperTwinTest, OneElement) { expect_product<Ordered<TwinDefaults>>({1, 8, 8}, 2, 4); }
-TEST(HopperTwinTest, ThreeStages) { expect_product<Ordered<ThreeStages>>({512, 512, 320}, 2, 5); }
-TEST(HopperTwinTest, ClustersAlongN) { expect_product<Ordered<AlongN>>({300, 1024, 320}, 4, 6); }
-TEST(HopperTwinTest, ClustersOfFour) { expect_product<Ordered<OfFour>>({512, 1024, 320}, 4, 7); }
-TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) {
-  expect_product<Ordered<StoredByThreads>>({511, 509, 200}, 2, 8);
-}
-TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<Ordered<GroupsOfTwo>>({128, 512, 832}, 4, 9); }
-TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<Ordered<TwoBands>>({600, 512, 320}, 4, 10); }
-TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<Ordered<TwinDefaults>>({1024, 512, 128}, 2, 11); }
-TEST(HopperTwinTest, OneAfterTheOther) { expect_product<Ordered<TwinDefaults>>({512, 512, 192}, 2, 12, 3); }
-TEST(HopperTwinTest, LastRoundCutInTwo) { expect_product<Ordered<Cut>>({1280, 256, 832}, 8, 13, 2); }
-TEST(HopperTwinTest, FewTilesCutInFour) { expect_product<Ordered<Cut>>({128, 256, 2048}, 8, 14, 2); }
-TEST(HopperTwinTest, PiecesWithoutWork) { expect_product<Ordered<Cut>>({100, 200, 64}, 8, 15); }
-TEST(HopperTwinTest, LargeTiles) { expect_product<Ordered<Large>>({600, 504, 576}, 4, 16, 2); }
+TEST(HopperTwinTest, OneTile) { expect_product<TwinDefaults>({256, 256, 64}, 2, 1); }
+TEST(HopperTwinTest, MoreTilesThanBlocks) { expect_product<TwinDefaults>({1024, 512, 320}, 4, 2); }
+TEST(HopperTwinTest, HangsOverEveryEdge) { expect_product<TwinDefaults>({300, 264, 200}, 2, 3); }
+TEST(HopperTwinTest, OneElement) { expect_product<TwinDefaults>({1, 8, 8}, 2, 4); }
+TEST(HopperTwinTest, ThreeStages) { expect_product<ThreeStages>({512, 512, 320}, 2, 5); }
+TEST(HopperTwinTest, ClustersAlongN) { expect_product<AlongN>({300, 1024, 320}, 4, 6); }
+TEST(HopperTwinTest, ClustersOfFour) { expect_product<OfFour>({512, 1024, 320}, 4, 7); }
+TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) { expect_product<StoredByThreads>({511, 509, 200}, 2, 8); }
+TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<GroupsOfTwo>({128, 512, 832}, 4, 9); }
+TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<TwoBands>({600, 512, 320}, 4, 10); }
+TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<TwinDefaults>({1024, 512, 128}, 2, 11); }
+TEST(HopperTwinTest, OneAfterTheOther) { expect_product<TwinDefaults>({512, 512, 192}, 2, 12, 3); }
+TEST(HopperTwinTest, LastRoundCutInTwo) { expect_product<Cut>({1280, 256, 832}, 8, 13, 2); }
+TEST(HopperTwinTest, FewTilesCutInFour) { expect_product<Cut>({128, 256, 2048}, 8, 14, 2); }
+TEST(HopperTwinTest, PiecesWithoutWork) { expect_product<Cut>({100, 200, 64}, 8, 15); }
+TEST(HopperTwinTest, LargeTiles) { expect_product<Large>({600, 504, 576}, 4, 16, 2); }
 
-// As they were measured: the arrivals in other blocks are reported, as what the chip tolerates, and nothing else may
+TEST(HopperTwinTest, OperandsOfE4m3) { expect_product<OfE4m3>({300, 512, 656}, 4, 20); }
+TEST(HopperTwinTest, TileHalvedAlongN) { expect_product<Halved>({1280, 512, 320}, 6, 21, 2); }
+TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongN) { expect_product<Halved>({600, 512, 320}, 4, 22); }
+TEST(HopperTwinTest, OneTileHalved) { expect_product<Halved>({70, 200, 64}, 4, 23); }
+TEST(HopperTwinTest, TileHalvedAlongM) { expect_product<LargeHalved>({1280, 768, 320}, 6, 24, 2); }
+TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongM) { expect_product<LargeHalved>({600, 504, 320}, 4, 25); }
+TEST(HopperTwinTest, StagesFreedByArrivals) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 29); }
+
+TEST(HopperTwinTest, ABlockForEachTile) {
+  expect_product<Alone>({300, 520, 200}, 0, 30);
+  expect_product<OneConsumer>({300, 520, 200}, 0, 31);
+}
+TEST(HopperTwinTest, NarrowTilesCut) { expect_product<Flat>({100, 200, 1024}, 8, 32, 2); }
+
+/// The first steps, by `Stages` stages.
+template <int Stages>
+void expect_first_step(uint64_t seed) {
+  if (current_device().major != 9) GTEST_SKIP() << "wgmma needs Hopper: set STAGECRAFT_DEVICE=h200";
+  constexpr int64_t m = 100, n = 264, k = 456;
+  const auto a = random_values<__nv_bfloat16>(m * k, seed), b = random_values<__nv_bfloat16>(n * k, ~seed);
+  const DeviceBuffer<__nv_bfloat16> device_a(a, "A"), device_b(b, "B");
+  DeviceBuffer<__nv_bfloat16> c(m * n, "C");
+  c.poison();
+  launch_one_warpgroup<Stages>(device_a.data(), device_b.data(), c.data(), m, n, k);
+  finish_kernel("one_warpgroup");
+  const Comparison found = compare<__nv_bfloat16>(c.to_host(), reference_product<__nv_bfloat16>(a, b, m, n, k),
+                                                  ProductTolerance{.k = static_cast<size_t>(k)});
+  EXPECT_EQ(found.wrong, 0u) << "the worst is C[" << found.worst / n << "][" << found.worst % n << "]; seed " << seed;
+}
+TEST(HopperTwinTest, OneWarpgroup) { expect_first_step<1>(33); }
+TEST(HopperTwinTest, OneWarpgroupAndARing) { expect_first_step<4>(34); }
+
+// As CUTLASS frees stages: the arrivals in other blocks are reported, as what the chip tolerates, and nothing else may
 // be.
-TEST(HopperTwinAsMeasuredTest, Standard) { expect_product<TwinDefaults>({1024, 512, 320}, 4, 17); }
-TEST(HopperTwinAsMeasuredTest, Large) { expect_product<Large>({600, 504, 576}, 4, 18); }
-TEST(HopperTwinAsMeasuredTest, StoredByThreads) { expect_product<StoredByThreads>({511, 509, 200}, 2, 19); }
+TEST(HopperTwinAsMeasuredTest, Standard) { expect_product<Tolerated<TwinDefaults>>({1024, 512, 320}, 4, 17); }
+TEST(HopperTwinAsMeasuredTest, Large) { expect_product<Tolerated<Large>>({600, 504, 576}, 4, 18); }
+TEST(HopperTwinAsMeasuredTest, StoredByThreads) { expect_product<Tolerated<StoredByThreads>>({511, 509, 200}, 2, 19); }
 
 }  // namespace
 }  // namespace stagecraft

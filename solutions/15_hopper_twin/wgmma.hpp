@@ -2,6 +2,7 @@
 // stagecraft/mma.hpp and stagecraft/commit.hpp.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 
 #include "ptx_sm90.hpp"
@@ -12,8 +13,8 @@ namespace stagecraft {
 /// Threads of a warpgroup: four warps, the first of a number that four divides.
 inline constexpr int kWarpgroupSize = 128;
 
-/// M x N sums in the registers of a warpgroup: M / 64 multiply-adds of N columns make them.
-template <int M, int N>
+/// M x N sums in the registers of a warpgroup: M / 64 multiply-adds of N columns make them, of tiles of `Element`.
+template <typename Element, int M, int N>
 struct WarpgroupSums {
   static_assert(M % 64 == 0 && M >= 64, "WarpgroupSums: M must be a multiple of 64, the rows of one wgmma");
   static_assert(M / 64 * (N / 2) <= 192, "WarpgroupSums: M * N must be at most 64 * 384, or the registers run out");
@@ -25,7 +26,7 @@ struct WarpgroupSums {
   /// Waits until all multiply-adds of the warpgroup are done; the sums may be read then. Called by all four warps.
   __device__ __forceinline__ void wait() {
 #pragma unroll
-    for (int i = 0; i < M / 64; ++i) ptx::WgmmaBf16<N>::template wait<0>(of[i]);
+    for (int i = 0; i < M / 64; ++i) ptx::Wgmma<Element, N>::template wait<0>(of[i]);
   }
 };
 
@@ -43,16 +44,18 @@ __device__ __forceinline__ uint64_t describe_wgmma_tile(uint32_t address) {
 ///
 /// Called by all four warps of a warpgroup. Neither the tiles nor the sums may be touched before a wait for the group.
 /// @param accumulate  false: the sums are overwritten, whatever they held.
-template <int M, int N, SharedTile ATile, SharedTile BTile>
-__device__ __forceinline__ void multiply_tiles(WarpgroupSums<M, N>& sums, const ATile& a, int first_row, const BTile& b,
-                                               bool accumulate) {
+template <typename Element, int M, int N, SharedTile ATile, SharedTile BTile>
+__device__ __forceinline__ void multiply_tiles(WarpgroupSums<Element, M, N>& sums, const ATile& a, int first_row,
+                                               const BTile& b, bool accumulate) {
   static_assert(BTile::rows == N && ATile::columns == BTile::columns,
                 "multiply_tiles: the sums must have as many columns as the tile of B has rows, and both tiles the same "
                 "number of columns");
   static_assert(ATile::swizzle == Swizzle::bytes_128 && BTile::swizzle == Swizzle::bytes_128 &&
-                    ATile::major == Major::k && BTile::major == Major::k && ATile::bits == 16 && BTile::bits == 16,
-                "multiply_tiles: here the tiles must be of 16-bit elements, K-major, with 128-byte swizzle");
-  constexpr int kSliceElements = 16;  // along K in one multiply-add
+                    ATile::major == Major::k && BTile::major == Major::k &&
+                    std::same_as<typename ATile::element_type, Element> &&
+                    std::same_as<typename BTile::element_type, Element>,
+                "multiply_tiles: here the tiles must be of the sums' elements, K-major, with 128-byte swizzle");
+  constexpr int kSliceElements = 256 / ATile::bits;  // along K in one multiply-add
   const uint64_t a_rows = describe_wgmma_tile(a.shared_address() + ATile::linear_offset_of(0, 0)) +
                           ((first_row * swizzle_span(ATile::swizzle)) >> 4);
   const uint64_t b_rows = describe_wgmma_tile(b.shared_address());
@@ -61,7 +64,7 @@ __device__ __forceinline__ void multiply_tiles(WarpgroupSums<M, N>& sums, const 
   for (int slice = 0; slice < ATile::columns / kSliceElements; ++slice) {
 #pragma unroll
     for (int i = 0; i < M / 64; ++i) {
-      ptx::WgmmaBf16<N>::issue(
+      ptx::Wgmma<Element, N>::issue(
           sums.of[i], a_rows + ((ATile::linear_offset_of(0, slice * kSliceElements) + i * 64 * 128) >> 4),
           b_rows + (BTile::linear_offset_of(0, slice * kSliceElements) >> 4), accumulate || slice > 0);
     }
