@@ -401,8 +401,8 @@ class StageFreeing {
       if (is_own_) {
         arrive(stage.mbar());
       } else {
-        // What a thread did before it starts an asynchronous store comes before what is done after a wait for its
-        // bytes.
+        // An asynchronous store starts after what its thread did before, and a wait for its bytes comes after it: so
+        // the reads of this stage come before the copy that refills it.
         ptx::store_async(slots_ + stage.stage() * sizeof(T::Shared::freed[0]), 0,
                          barriers_ + stage.stage() * sizeof(uint64_t));
       }
