@@ -17,7 +17,7 @@ template class stagecraft::TileWriter<TmemTensor<128, 16>, E4m3, 2>;            
 template class stagecraft::TileWriter<TmemTensor<128, 16>, Fp4>;                  // refused: must be a multiple of 16 bytes
 template class stagecraft::TileWriter<TmemTensor<128, 64>, Bf16, 1, 5>;           // refused: NumBuffers must be 1 to 4
 template class stagecraft::TileWriter<TmemTensor<128, 64>, Bf16, 1, 2, 48>;       // refused: MaxColumns must be 32, 64, 128 or 256
-template class stagecraft::RowWriter<TmemTensor<128, 64>, Fp4>;                   // refused: elements of D must be whole bytes
+template class stagecraft::RowWriter<TmemTensor<128, 64>, Fp4>;
 
 using Writer = TileWriter<TmemTensor<128, 64>, Bf16>;
 template class stagecraft::EpilogueInputPipeline<Writer, float, 2>;
