@@ -39,10 +39,10 @@ struct GemmChoice {
 /// What a kernel with exchanged operands computes: the transpose of D, as B * A transposed.
 GemmProblem exchanged(const GemmProblem& problem);
 
-/// Chooses one of `candidates` that compute the problem as requested: those with the fewest cycles, give or take a tenth,
-/// because the estimate is not more exact than that; of these the one that loads the fewest bytes, then the one with
-/// fewer cycles, and then the first. Kernels that compute D transposed are among them where D has few rows and more
-/// columns, and the request names neither tiles nor clusters.
+/// Chooses one of `candidates` that compute the problem as requested: those with the fewest cycles, give or take a
+/// tenth, because the estimate is not more exact than that; of these the one that loads the fewest bytes, then the one
+/// with fewer cycles, and then the first. Kernels that compute D transposed are among them where D has few rows and
+/// more columns, and the request names neither tiles nor clusters.
 /// @returns the choice, or which request no candidate meets.
 GemmExpected<GemmChoice> choose_kernel(std::span<const GemmConfig> candidates, const GemmProblem& problem,
                                        const GemmRequest& request, int blocks);

@@ -140,15 +140,16 @@ std::string error_in(const std::string& output) {
   return output.substr(line, output.find('\n', error) - line);
 }
 
-/// The files that a dependency file of make names, the target among them.
+/// The files that a dependency file of make names after its target, whose spaces nvcc does not escape.
 std::vector<std::string> inputs_in(const std::string& dependencies) {
   std::vector<std::string> files;
   std::string word;
   const auto end_word = [&] {
-    if (!word.empty() && word != ":") files.push_back(word);
+    if (!word.empty()) files.push_back(word);
     word.clear();
   };
-  for (size_t i = 0; i < dependencies.size(); ++i) {
+  const size_t colon = dependencies.find(" : ");
+  for (size_t i = colon == std::string::npos ? 0 : colon + 3; i < dependencies.size(); ++i) {
     const char next = i + 1 < dependencies.size() ? dependencies[i + 1] : '\n';
     if (dependencies[i] == '\\' && (next == ' ' || next == '\n')) {
       if (next == ' ') word += ' ';
