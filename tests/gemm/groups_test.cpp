@@ -41,7 +41,9 @@ class GemmGroupsTest : public testing::TestWithParam<GemmSchedule> {
   }
 
   static void expect_right(const GemmCase& run) {
-    const GemmVerdict verdict = verify(run);
+    const auto plan = GemmPlan::choose(with_strides(run.problem), run.request);
+    ASSERT_TRUE(plan) << plan.error().message;
+    const GemmVerdict verdict = verify(run, *plan);
     EXPECT_EQ(verdict.wrong, 0u) << verdict.worst;
   }
 };
@@ -90,7 +92,9 @@ TEST(GemmGroupsOfWholeTiles, EndWhereTheyEnd) {
       GemmCase run{.problem = {.m = first + 128, .n = 64, .k = 64}, .seed = static_cast<uint64_t>(first)};
       run.problem.groups.rows = {first, 128};
       if (second_output) run.problem.fusion = {.activation = GemmActivation::gated_silu, .second_output = true};
-      const GemmVerdict verdict = verify(run);
+      const auto plan = GemmPlan::choose(with_strides(run.problem), run.request);
+      ASSERT_TRUE(plan) << plan.error().message;
+      const GemmVerdict verdict = verify(run, *plan);
       EXPECT_EQ(verdict.wrong, 0u) << first << ": " << verdict.worst;
     }
   }
