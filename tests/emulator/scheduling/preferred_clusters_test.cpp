@@ -51,9 +51,11 @@ TEST(PreferredClustersTest, StartEachBlockOnce) {
     std::set<std::tuple<uint32_t, uint32_t>> blocks;
     const int found = regions.start_all(blocks);
     EXPECT_EQ(blocks.size(), 128u);
-    if (preferred == PreferredClusters::all) EXPECT_EQ(found, 16);
-    if (preferred == PreferredClusters::none) EXPECT_EQ(found, 0);
-    if (preferred == PreferredClusters::some) {
+    if (preferred == PreferredClusters::all) {
+      EXPECT_EQ(found, 16);
+    } else if (preferred == PreferredClusters::none) {
+      EXPECT_EQ(found, 0);
+    } else {
       EXPECT_GT(found, 0);
       EXPECT_LT(found, 16);
     }
