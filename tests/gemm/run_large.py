@@ -45,6 +45,17 @@ PROBLEMS = """
 --groups 700,1,0,513,300 --n 1100 --k 1000 --masked --cta-group 2
 --m 24 --n 5000 --k 2000 --swap
 --m 600 --n 500 --k 400 --batch 12
+--m 1300 --n 1100 --k 3000 --type fp8-blockwise
+--m 1300 --n 1100 --k 3000 --type fp8-blockwise --cta-group 2 --schedule clc
+--m 1300 --n 1100 --k 3000 --type mxfp8 --c-type mxfp8 --cta-group 2 --activation gated-silu
+--m 1300 --n 1100 --k 3000 --type nvfp4 --c-type nvfp4 --scale 0.01
+--groups 700,1,0,513,300 --n 1100 --k 1000 --type mxfp8 --bias --activation silu
+--groups 700,1,0,513,300 --n 1100 --k 1000 --type nvfp4 --cta-group 2 --activation gated-silu
+--groups 700,1,0,513,300 --n 1100 --k 1000 --schedule clc --split-k 2 --beta 0.5
+--m 1999 --n 1501 --k 777 --cta-group 2 --cluster 4x2 --fallback 2x1 --schedule clc
+--m 1999 --n 1501 --k 777 --tile 128x48 --accumulators 4 --cluster 1x2
+--m 1999 --n 1501 --k 777 --type f16 --layout tt --tile 256x96 --cta-group 2 --split-k 2 --schedule clc --bias
+--m 40 --n 5000 --k 2000 --bias --activation gelu --beta 1
 """.strip().splitlines()
 
 
@@ -52,10 +63,11 @@ def main() -> int:
     gemm = pathlib.Path(sys.argv[1]) / "gemm"
     failed, start = 0, time.monotonic()
     for problem in PROBLEMS:
-        done = subprocess.run([gemm, *problem.split()], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              check=False, env={**os.environ, "STAGECRAFT_CHECKS": "all"})
+        done = subprocess.run([gemm, *problem.split()], capture_output=True, text=True, check=False,
+                              env={**os.environ, "STAGECRAFT_CHECKS": "all"})
         failed += done.returncode != 0
-        print(f"{problem}\n  {done.stdout.strip()}", flush=True)
+        said = done.stdout if done.returncode == 0 else done.stdout + done.stderr
+        print(f"{problem}\n  {said.strip()}", flush=True)
     print(f"{len(PROBLEMS)} problems, {failed} failed, {time.monotonic() - start:.0f} s")
     return 1 if failed else 0
 
