@@ -70,6 +70,54 @@ class EvenParts {
   uint32_t base_ = 0, extra_ = 0;
 };
 
+/// Equally many pieces of each tile along K.
+class Pieces {
+ public:
+  constexpr Pieces() = default;
+  /// @param pieces  of each tile; no more than there are k-tiles are made, and no fewer than one.
+  __host__ __device__ constexpr Pieces(uint32_t k_tiles, uint32_t pieces)
+      : count_(pieces < k_tiles ? pieces : k_tiles), parts_(k_tiles, count_ == 0 ? count_ = 1 : count_) {}
+
+  /// How many pieces each tile has.
+  __host__ __device__ constexpr uint32_t count() const { return count_; }
+  /// What is left of a whole tile's work for one of its pieces.
+  /// @param tile  numbers the blocks' tiles, for their places in the workspace.
+  __host__ __device__ constexpr Work cut(Work work, uint32_t piece, uint32_t tile) const {
+    const uint32_t begin = parts_.begin(piece);
+    work.first_k_tile = static_cast<int>(begin);
+    work.k_tiles = static_cast<int>(parts_.begin(piece + 1) - begin);
+    work.piece = piece;
+    work.pieces = count_;
+    work.first_slot = tile * count_;
+    work.counter = tile;
+    return work;
+  }
+  /// Places for partial sums that so many blocks' tiles need.
+  __host__ __device__ constexpr uint32_t slots(uint32_t tiles) const { return count_ == 1 ? 0 : tiles * count_; }
+  /// Counters of arrivals that they need.
+  __host__ __device__ constexpr uint32_t counters(uint32_t tiles) const { return count_ == 1 ? 0 : tiles; }
+
+ private:
+  uint32_t count_ = 1;
+  EvenParts parts_;
+};
+
+//! [whole]
+/// The whole tile of the block of this rank, in a cluster's tile.
+template <typename Shape>
+__host__ __device__ constexpr Work whole_tile(TilePosition cluster, uint32_t batch, uint32_t k_tiles, uint32_t rank) {
+  return {.row = static_cast<int>(cluster.row * Shape::rows + Shape::row(rank)),
+          .column = static_cast<int>(cluster.column * Shape::columns + Shape::column(rank)),
+          .batch = static_cast<int>(batch),
+          .first_k_tile = 0,
+          .k_tiles = static_cast<int>(k_tiles),
+          .piece = 0,
+          .pieces = 1,
+          .first_slot = 0,
+          .counter = 0};
+}
+//! [whole]
+
 /// What all ways to divide a product have in common: which tile of C a block of the cluster has.
 template <typename Shape>
 class ClusterTiles {
@@ -84,22 +132,11 @@ class ClusterTiles {
   __host__ __device__ constexpr uint32_t tiles() const { return raster_.tiles() * batches_; }
   __host__ __device__ constexpr uint32_t k_tiles() const { return k_tiles_; }
 
-  //! [whole]
   /// The whole tile of the block of this rank, in the cluster's tile `number`.
   __host__ __device__ constexpr Work whole(uint32_t number, uint32_t rank) const {
     const uint32_t batch = number / raster_.tiles();
-    const TilePosition cluster = raster_.position(number - batch * raster_.tiles());
-    return {.row = static_cast<int>(cluster.row * Shape::rows + Shape::row(rank)),
-            .column = static_cast<int>(cluster.column * Shape::columns + Shape::column(rank)),
-            .batch = static_cast<int>(batch),
-            .first_k_tile = 0,
-            .k_tiles = static_cast<int>(k_tiles_),
-            .piece = 0,
-            .pieces = 1,
-            .first_slot = 0,
-            .counter = 0};
+    return whole_tile<Shape>(raster_.position(number - batch * raster_.tiles()), batch, k_tiles_, rank);
   }
-  //! [whole]
 
  private:
   TileRaster raster_;  // of the clusters' tiles
@@ -158,37 +195,26 @@ class SplitK {
   constexpr SplitK() = default;
   /// @param splits  pieces of each tile; no more than there are k-tiles are made, and no fewer than one.
   __host__ __device__ constexpr SplitK(const ProductTiles& product, uint32_t splits, RasterOptions raster = {})
-      : tiles_(product, raster),
-        pieces_(splits < product.k_tiles ? splits : product.k_tiles),
-        parts_(product.k_tiles, pieces_ == 0 ? pieces_ = 1 : pieces_) {}
+      : tiles_(product, raster), pieces_(product.k_tiles, splits) {}
 
   /// As in WholeTiles.
-  __host__ __device__ constexpr uint32_t units() const { return tiles_.tiles() * pieces_; }
+  __host__ __device__ constexpr uint32_t units() const { return tiles_.tiles() * pieces_.count(); }
   /// As in WholeTiles.
   __host__ __device__ static constexpr uint32_t works(uint32_t /*unit*/) { return 1; }
   /// As in WholeTiles.
   __host__ __device__ constexpr Work work(uint32_t unit, uint32_t /*index*/, uint32_t rank) const {
-    const uint32_t tile = unit / pieces_;
-    Work work = tiles_.whole(tile, rank);
-    work.piece = unit - tile * pieces_;
-    work.pieces = pieces_;
-    const uint32_t begin = parts_.begin(work.piece);
-    work.first_k_tile = static_cast<int>(begin);
-    work.k_tiles = static_cast<int>(parts_.begin(work.piece + 1) - begin);
-    work.first_slot = (rank * tiles_.tiles() + tile) * pieces_;
-    work.counter = rank * tiles_.tiles() + tile;
-    return work;
+    const uint32_t tile = unit / pieces_.count();
+    return pieces_.cut(tiles_.whole(tile, rank), unit - tile * pieces_.count(), rank * tiles_.tiles() + tile);
   }
 
   /// As in WholeTiles.
-  __host__ __device__ constexpr uint32_t slots() const { return pieces_ == 1 ? 0 : units() * Shape::blocks; }
+  __host__ __device__ constexpr uint32_t slots() const { return pieces_.slots(tiles_.tiles() * Shape::blocks); }
   /// As in WholeTiles.
-  __host__ __device__ constexpr uint32_t counters() const { return pieces_ == 1 ? 0 : tiles_.tiles() * Shape::blocks; }
+  __host__ __device__ constexpr uint32_t counters() const { return pieces_.counters(tiles_.tiles() * Shape::blocks); }
 
  private:
   detail::ClusterTiles<Shape> tiles_;
-  uint32_t pieces_ = 1;
-  detail::EvenParts parts_;
+  detail::Pieces pieces_;
 };
 
 /// Even shares of the k-tiles of all tiles of C, so that all clusters work equally long (stream-K).

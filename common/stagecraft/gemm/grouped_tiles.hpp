@@ -66,8 +66,7 @@ class GroupedTiles {
       : rows_(rows),
         columns_((columns + Shape::columns - 1) / Shape::columns),
         k_tiles_(k_tiles),
-        pieces_(splits < k_tiles ? splits : k_tiles),
-        parts_(k_tiles, pieces_) {}
+        pieces_(k_tiles, splits) {}
 
   /// How many units there are; on the host, at most.
   __host__ __device__ uint32_t units() const { return tiles() * pieces(); }
@@ -80,30 +79,13 @@ class GroupedTiles {
     int group = 0;
     for (; group < rows_.groups && in_group >= tiles_of(group); ++group) in_group -= tiles_of(group);
     if (group == rows_.groups) return {};
-    Work work{.row = static_cast<int>(in_group / columns_ * Shape::rows + Shape::row(rank)),
-              .column = static_cast<int>(in_group % columns_ * Shape::columns + Shape::column(rank)),
-              .batch = group,
-              .first_k_tile = 0,
-              .k_tiles = static_cast<int>(k_tiles_),
-              .piece = 0,
-              .pieces = 1,
-              .first_slot = 0,
-              .counter = 0};
-    if constexpr (DividesK) {
-      work.piece = unit - tile * pieces_;
-      work.pieces = pieces_;
-      const uint32_t begin = parts_.begin(work.piece);
-      work.first_k_tile = static_cast<int>(begin);
-      work.k_tiles = static_cast<int>(parts_.begin(work.piece + 1) - begin);
-      work.counter = tile * Shape::blocks + rank;
-      work.first_slot = work.counter * pieces_;
-    }
-    return work;
+    const Work work = detail::whole_tile<Shape>({in_group / columns_, in_group % columns_}, group, k_tiles_, rank);
+    return DividesK ? pieces_.cut(work, unit - tile * pieces(), tile * Shape::blocks + rank) : work;
   }
   /// As of SplitK: on the host, for as many tiles as there may be.
-  __host__ uint32_t slots() const { return pieces() == 1 ? 0 : units() * Shape::blocks; }
+  __host__ uint32_t slots() const { return DividesK ? pieces_.slots(tiles() * Shape::blocks) : 0; }
   /// As of SplitK.
-  __host__ uint32_t counters() const { return pieces() == 1 ? 0 : tiles() * Shape::blocks; }
+  __host__ uint32_t counters() const { return DividesK ? pieces_.counters(tiles() * Shape::blocks) : 0; }
 
   /// Where a tile is in D. Its column is filled in by the caller.
   __device__ __forceinline__ TilePlace place_of(const Work& work) const {
@@ -129,7 +111,7 @@ class GroupedTiles {
   }
 
  private:
-  __host__ __device__ __forceinline__ uint32_t pieces() const { return DividesK ? pieces_ : 1; }
+  __host__ __device__ __forceinline__ uint32_t pieces() const { return DividesK ? pieces_.count() : 1; }
   __host__ __device__ __forceinline__ uint32_t tiles_of(int group) const {
     constexpr int kRows = BlockM * Shape::rows;
     return static_cast<uint32_t>((rows_.end(group) - rows_.begin(group) + kRows - 1) / kRows) * columns_;
@@ -141,8 +123,8 @@ class GroupedTiles {
   }
 
   GroupRows rows_;
-  uint32_t columns_ = 0, k_tiles_ = 0, pieces_ = 1;
-  detail::EvenParts parts_;  // of the k-tiles
+  uint32_t columns_ = 0, k_tiles_ = 0;
+  detail::Pieces pieces_;
 };
 
 }  // namespace stagecraft

@@ -66,17 +66,6 @@ __device__ __forceinline__ void multiply_separately(const Work& work, Input& inp
   }
 }
 
-/// The calling thread's end of the ring of A's scales; nothing where the operands have none.
-template <typename Types>
-__device__ __forceinline__ auto make_a_scales(typename Types::AScales::BarrierArray& barriers,
-                                              typename Types::EpilogueStorage& storage) {
-  if constexpr (Types::is_promoted) {
-    return typename Types::AScales{barriers, storage.a_scales};
-  } else {
-    return detail::Absent{};
-  }
-}
-
 /// Asks for A's scales of a turn. Called by the thread that loads for the epilogue.
 template <typename Types>
 __device__ __forceinline__ void load_a_scales(const GemmParameters<Types>& problem, const Work& work,
