@@ -8,12 +8,14 @@
 #include <tuple>
 #include <utility>
 
+#include "stagecraft/gemm/extents.hpp"
 #include "stagecraft/tmem_layout.hpp"
 
 namespace stagecraft {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+using detail::ceil_div;
+using detail::padded_to;
 
 GemmEpilogue epilogue_for(const GemmFusion& fusion) {
   if (fusion.activation == GemmActivation::gated_silu) return GemmEpilogue::gated;
@@ -36,8 +38,7 @@ constexpr int64_t kFewRows = 128;
 /// Whether A and B may be exchanged. What the request names of tiles and clusters is meant as it is, not transposed.
 bool may_exchange(const GemmProblem& problem, const GemmRequest& request) {
   if (request.swap) return *request.swap;
-  return problem.m <= kFewRows && problem.m < problem.n && !problem.groups.exist() && !is_blockwise(problem.a.type) &&
-         !is_block_scaled(problem.d.type) && epilogue_for(problem.fusion) != GemmEpilogue::gated && !request.tile_m &&
+  return problem.m <= kFewRows && problem.m < problem.n && why_not_exchanged(problem) == nullptr && !request.tile_m &&
          !request.tile_n && !request.cluster_m && !request.cluster_n;
 }
 
@@ -73,22 +74,9 @@ std::string operands_of(const GemmProblem& problem) {
          in_words(epilogue_for(problem.fusion), problem.fusion.c) + (problem.groups.exist() ? ", in groups" : "");
 }
 
-/// "tile 128x64, k-group 1, 2 accumulators"
+/// As describe_tiles(), and whether A and B are exchanged.
 std::string options_of(const GemmConfig& config) {
-  std::string text = "tile " + std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n);
-  if (config.cta_group == 2) text += " of a pair";
-  if (config.cluster_m * config.cluster_n > 1) {
-    text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
-  }
-  if (config.fallback_m > 0) {
-    text += " or " + std::to_string(config.fallback_m) + "x" + std::to_string(config.fallback_n);
-  }
-  text += ", k-group " + std::to_string(config.k_group) + ", " + std::to_string(config.accumulators) +
-          (config.accumulators == 1 ? " accumulator" : " accumulators");
-  if (config.launch_control) text += ", launch control";
-  if (config.divides_k) text += ", divided along K";
-  if (config.transposes_d) text += ", A and B exchanged";
-  return text;
+  return describe_tiles(config) + (config.transposes_d ? ", A and B exchanged" : "");
 }
 
 std::string options_of(const GemmRequest& request) {
@@ -176,7 +164,7 @@ int usual_tile_n(const GemmConfig& config, int64_t columns) {
   const int rows = (kib * 1024 / (128 * k_group) - config.tile_m / config.cta_group) * config.cta_group;
   const int64_t most = std::max(std::min(128, rows) / step, 1) * step;
   if (is_blockwise(config.a)) return static_cast<int>(std::bit_floor(static_cast<unsigned>(most)));
-  return static_cast<int>(has_atoms ? most : std::min(ceil_div(columns, step) * step, most));
+  return static_cast<int>(has_atoms ? most : std::min(padded_to(step, columns), most));
 }
 
 }  // namespace
@@ -207,9 +195,37 @@ GemmEstimate estimate(const GemmConfig& config, const GemmProblem& problem, int 
   const int64_t k_tiles_in_a_row =
       request.stream_k ? ceil_div(clusters * k_tiles, at_a_time) : result.rounds * ceil_div(k_tiles, pieces);
   result.mma_cycles = k_tiles_in_a_row * kMmasPerKTile * cycles;
-  const int64_t rows_of_a = problem.groups.is_contiguous() ? problem.m : problem.m * problem.batches;
+  const int64_t rows_of_a = problem.m * problem.matrices_of_a();
   result.operand_bytes = (rows_of_a * cluster_columns + problem.n * cluster_rows) * problem.k * bits_of(config.a) / 8;
   return result;
+}
+
+std::string describe_tiles(const GemmConfig& config) {
+  std::string text = "tile " + std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n);
+  if (config.cta_group == 2) text += " of a pair";
+  if (config.cluster_m * config.cluster_n > 1) {
+    text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
+  }
+  if (config.fallback_m > 0) {
+    text += " or " + std::to_string(config.fallback_m) + "x" + std::to_string(config.fallback_n);
+  }
+  text += ", k-group " + std::to_string(config.k_group) + ", " + counted(config.accumulators, "accumulator");
+  if (config.launch_control) text += ", launch control";
+  if (config.divides_k) text += ", divided along K";
+  return text;
+}
+
+const char* why_not_exchanged(const GemmProblem& problem) {
+  if (problem.groups.exist()) return "A and B of groups cannot be exchanged: rows of D would be columns of the sums.";
+  if (problem.fusion.activation == GemmActivation::gated_silu) {
+    return "A and B cannot be exchanged with a gated activation: the two columns of which it makes one would be rows "
+           "of the sums, in registers of different threads.";
+  }
+  if (is_blockwise(problem.a.type) || is_block_scaled(problem.d.type)) {
+    return "where A and B are exchanged, they must not be of fp8-blockwise, because their scales differ, and D must "
+           "not be block-scaled, because its blocks are along rows.";
+  }
+  return nullptr;
 }
 
 GemmProblem exchanged(const GemmProblem& problem) {

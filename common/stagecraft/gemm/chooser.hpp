@@ -36,6 +36,12 @@ struct GemmChoice {
   std::vector<std::string> reasons;  ///< why, one sentence a line
 };
 
+/// The tiles of a configuration and their schedule: "tile 128x64, k-group 1, 2 accumulators".
+std::string describe_tiles(const GemmConfig& config);
+
+/// Why A and B of a problem cannot be exchanged; null if they can. types.hpp refuses the same.
+const char* why_not_exchanged(const GemmProblem& problem);
+
 /// What a kernel with exchanged operands computes: the transpose of D, as B * A transposed.
 GemmProblem exchanged(const GemmProblem& problem);
 

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "stagecraft/gemm/extents.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
 #include "stagecraft/gemm/problem.hpp"
 #include "stagecraft/gemm/roles.hpp"
@@ -79,14 +80,13 @@ template <typename Types>
 auto scale_factor_maps(const GemmLaunch& launch) {
   if constexpr (Types::is_scaled) {
     using Scale = typename Types::SfaTile::element_type;
-    const auto padded = [](int64_t size, int64_t multiple) { return (size + multiple - 1) / multiple * multiple; };
     const GemmProblem& problem = launch.problem;
-    const int64_t m = padded(problem.m, 128), n = padded(problem.n, 128);
+    const int64_t m = padded_to(128, problem.m), n = padded_to(128, problem.n);
     int64_t rows_of_all = m * problem.batches;
     if (problem.groups.is_contiguous()) {
-      rows_of_all = launch.groups.scale_rows[problem.batches - 1] + padded(problem.groups.rows.back(), 128);
+      rows_of_all = launch.groups.scale_rows[problem.batches - 1] + padded_to(128, problem.groups.rows.back());
     }
-    const int64_t blocks = padded((problem.k + Types::scale_block - 1) / Types::scale_block, 4);
+    const int64_t blocks = padded_to(4, ceil_div(problem.k, Types::scale_block));
     return ScaleFactorMaps<Types>{
         .a = make_tile_map<typename Types::SfaTile>(static_cast<const Scale*>(launch.arguments.a_scale_factors),
                                                     rows_of_all, blocks),
@@ -96,15 +96,14 @@ auto scale_factor_maps(const GemmLaunch& launch) {
         .rows_of_b = static_cast<int>(n)};
   } else if constexpr (Types::is_promoted) {
     const GemmProblem& problem = launch.problem;
-    const int64_t k_tiles = (problem.k + Types::tile_k - 1) / Types::tile_k;
-    const int64_t batches_of_a = problem.groups.is_contiguous() ? 1 : problem.batches;
-    const uint64_t pitch = (problem.m + 3) / 4 * 4;
+    const int64_t k_tiles = ceil_div(problem.k, Types::tile_k);
+    const uint64_t pitch = padded_to(4, problem.m);
     return BlockwiseScales<Types>{.a = make_tile_map<typename Types::AScales::ScalesTile>(
                                       static_cast<const float*>(launch.arguments.a_scale_factors),
-                                      batches_of_a * k_tiles, problem.m, pitch * sizeof(float)),
+                                      problem.matrices_of_a() * k_tiles, problem.m, pitch * sizeof(float)),
                                   .b = static_cast<const float*>(launch.arguments.b_scale_factors),
                                   .k_tiles = static_cast<int>(k_tiles),
-                                  .blocks_of_b = static_cast<int>((problem.n + 127) / 128)};
+                                  .blocks_of_b = static_cast<int>(ceil_div(problem.n, 128))};
   } else {
     return Absent{};
   }
@@ -115,8 +114,7 @@ template <typename Types>
 typename Types::DScaling d_scaling(const GemmLaunch& launch, int64_t columns) {
   if constexpr (Types::scales_d) {
     using Type = block_scaled_type<Types::config.d>;
-    const int64_t rows = (launch.problem.m + 127) / 128 * 128;
-    const int64_t atoms_of_row = (columns + 4 * Type::block - 1) / (4 * Type::block);
+    const int64_t rows = padded_to(128, launch.problem.m), atoms_of_row = ceil_div(columns, 4 * Type::block);
     return {static_cast<typename Type::Scale*>(launch.arguments.d_scale_factors), static_cast<int>(columns),
             rows * atoms_of_row * 4};
   } else {
@@ -128,7 +126,7 @@ typename Types::DScaling d_scaling(const GemmLaunch& launch, int64_t columns) {
 template <typename Types>
 typename Types::Tiles tiles_of(const GemmLaunch& launch) {
   constexpr GemmConfig kConfig = Types::config;
-  const auto count = [](int64_t extent, int tile) { return static_cast<uint32_t>((extent + tile - 1) / tile); };
+  const auto count = [](int64_t extent, int tile) { return static_cast<uint32_t>(ceil_div(extent, tile)); };
   const GemmProblem& problem = launch.problem;
   const ProductTiles product{.rows = count(problem.m, Types::block_m),
                              .columns = count(problem.n, kConfig.tile_n),
@@ -153,8 +151,7 @@ GemmParameters<Types> parameters_of(const GemmLaunch& launch) {
   using Parameters = GemmParameters<Types>;
   using Cluster = typename Types::Cluster;
   const auto& [m, n, k, batches, a, b, d, fusion, c, second, groups] = launch.problem;
-  // Contiguous groups share one matrix of A and of D.
-  const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
+  const int64_t batches_of_a = launch.problem.matrices_of_a();
   const GemmArguments& arguments = launch.arguments;
   const int64_t columns = n / Types::columns_per_result;
   const int64_t rows_of_d = launch.swaps ? n : m, columns_of_d = launch.swaps ? m : n;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "stagecraft/gemm/chooser.hpp"
+#include "stagecraft/gemm/extents.hpp"
 #include "stagecraft/gemm/kernel_table.hpp"
 
 namespace stagecraft {
@@ -14,7 +15,7 @@ using Failure = std::optional<GemmError>;
 
 GemmError bad_problem(std::string message) { return {GemmFailure::bad_problem, std::move(message)}; }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+using detail::padded_to;
 
 Failure check_extent(const char* name, int64_t extent, int64_t largest) {
   if (extent >= 1 && extent <= largest) return std::nullopt;
@@ -40,15 +41,14 @@ Failure settle_strides(const char* name, Matrix& matrix, int64_t lines, int64_t 
     return said("pitch", matrix.pitch, "is less than the " + std::to_string(contiguous) + " of a line.");
   }
   if (matrix.pitch % multiple != 0) {
-    return said("pitch", matrix.pitch,
-                off_boundary + std::to_string(ceil_div(matrix.pitch, multiple) * multiple) + ".");
+    return said("pitch", matrix.pitch, off_boundary + std::to_string(padded_to(multiple, matrix.pitch)) + ".");
   }
   if (matrix.pitch >= longest) return said("pitch", matrix.pitch, "is too large: it must be less than 2^40 bytes.");
   const int64_t span = (lines - 1) * matrix.pitch + contiguous;
   if (matrix.batch_stride == 0) matrix.batch_stride = lines * matrix.pitch;
   if (batches == 1) {
     const int64_t words = 128 / bits_of(matrix.type);  // any stride will do, so that one is taken that a map can have
-    matrix.batch_stride = ceil_div(span, words) * words;
+    matrix.batch_stride = padded_to(words, span);
     return std::nullopt;
   }
   if (matrix.batch_stride < span) {
@@ -56,7 +56,7 @@ Failure settle_strides(const char* name, Matrix& matrix, int64_t lines, int64_t 
   }
   if (matrix.batch_stride % multiple != 0) {
     return said("batch stride", matrix.batch_stride,
-                off_boundary + std::to_string(ceil_div(matrix.batch_stride, multiple) * multiple) + ".");
+                off_boundary + std::to_string(padded_to(multiple, matrix.batch_stride)) + ".");
   }
   if (matrix.batch_stride >= longest) {
     return said("batch stride", matrix.batch_stride, "is too large: it must be less than 2^40 bytes.");
@@ -124,7 +124,7 @@ Failure settle(GemmProblem& problem) {
                               check_extent("K", k, kLargestGemmExtent), check_extent("batches", batches, 65535)}) {
     if (failure) return failure;
   }
-  const int64_t batches_of_a = groups.is_contiguous() ? 1 : batches;
+  const int64_t batches_of_a = problem.matrices_of_a();
   if (auto failure = settle_strides("A", a, a.major == Major::k ? m : k, a.major == Major::k ? k : m, batches_of_a,
                                     128 / bits_of(a.type))) {
     return failure;
@@ -178,7 +178,7 @@ GroupRows rows_of_groups(const GemmGroups& groups, int64_t m) {
   for (size_t i = 0; i < groups.rows.size(); ++i) {
     rows.scale_rows[i] = scale_row;
     rows.ends[i] = end += static_cast<int>(groups.rows[i]);
-    scale_row += static_cast<int>(ceil_div(groups.rows[i], 128) * 128);
+    scale_row += static_cast<int>(padded_to(128, groups.rows[i]));
   }
   return rows;
 }
@@ -239,20 +239,8 @@ GemmExpected<GemmPlan> GemmPlan::choose(const GemmProblem& wanted, const GemmReq
         "stream_k shares the k-tiles of all tiles evenly, and how many tiles masked groups have only the kernel knows: "
         "groups are divided by split_k.");
   }
-  if (request.swap.value_or(false)) {
-    if (problem.groups.exist()) {
-      return bad_problem("A and B of groups cannot be exchanged: rows of D would be columns of the sums.");
-    }
-    if (problem.fusion.activation == GemmActivation::gated_silu) {
-      return bad_problem(
-          "A and B cannot be exchanged with a gated activation: the two columns of which it makes one would be rows of "
-          "the sums, in registers of different threads.");
-    }
-    if (is_blockwise(problem.a.type) || is_block_scaled(problem.d.type)) {
-      return bad_problem(
-          "where A and B are exchanged, they must not be of fp8-blockwise, because their scales differ, and D must not "
-          "be block-scaled, because its blocks are along rows.");
-    }
+  if (const char* const reason = why_not_exchanged(problem); request.swap.value_or(false) && reason != nullptr) {
+    return bad_problem(reason);
   }
 
   std::vector<GemmConfig> configs;
@@ -409,19 +397,8 @@ const char* name_of(GemmSchedule schedule) {
 
 std::string describe(const GemmConfig& config) {
   std::string text = std::string(name_of(config.a)) + " x " + name_of(config.b) + " -> " + name_of(config.d) + ", " +
-                     (config.a_major == Major::k ? "t" : "n") + (config.b_major == Major::k ? "n" : "t") + ", tile " +
-                     std::to_string(config.tile_m) + "x" + std::to_string(config.tile_n);
-  if (config.cta_group == 2) text += " of a pair";
-  if (config.cluster_m * config.cluster_n > 1) {
-    text += ", cluster " + std::to_string(config.cluster_m) + "x" + std::to_string(config.cluster_n);
-    if (config.fallback_m > 0) {
-      text += " or " + std::to_string(config.fallback_m) + "x" + std::to_string(config.fallback_n);
-    }
-  }
-  text += ", k-group " + std::to_string(config.k_group) + ", " + std::to_string(config.accumulators) + " accumulator" +
-          (config.accumulators == 1 ? "" : "s");
-  if (config.launch_control) text += ", launch control";
-  if (config.divides_k) text += ", divided along K";
+                     (config.a_major == Major::k ? "t" : "n") + (config.b_major == Major::k ? "n" : "t") + ", " +
+                     describe_tiles(config);
   if (config.epilogue == GemmEpilogue::full) text += ", epilogue";
   if (config.epilogue == GemmEpilogue::gated) text += ", gated activation";
   if (config.adds_c) text += ", C";

@@ -80,6 +80,9 @@ struct GemmProblem {
   GemmDestination c{};       ///< where asked for; its type follows from D's
   GemmDestination second{};  ///< the second output, where asked for; its type follows from D's
   GemmGroups groups{};       ///< in place of batches
+
+  /// Matrices of A, of C and of D. B has one for each batch or group, of which contiguous ones share those.
+  int64_t matrices_of_a() const { return groups.is_contiguous() ? 1 : batches; }
 };
 
 /// How tiles are dealt out to blocks.
