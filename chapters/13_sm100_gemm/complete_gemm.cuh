@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kGemmThreads, 1) gemm_kernel(const __grid_cons
     case GemmRole::epilogue: {
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
-      auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
+      auto c_input = make_input<CInput>(c_barriers, shared.epilogue.c);
       [[maybe_unused]] auto epilogue = make_epilogue<Types>(problem, shared.epilogue, c_input);
       typename Types::Writer writer{shared.epilogue.d, problem.d_map};
       typename Types::RowWriter row_writer{problem.d, problem.d_pitch, problem.d_batch_stride};

@@ -173,14 +173,14 @@ __device__ __forceinline__ auto activation_of(const EpilogueArguments& arguments
 
 }  // namespace detail
 
-/// The calling thread's end of the ring that brings C; nothing where none is compiled in.
-template <typename Types>
-__device__ __forceinline__ auto make_c_input(typename Types::CInput::BarrierArray& barriers,
-                                             typename Types::EpilogueStorage& storage) {
-  if constexpr (Types::loads_c) {
-    return typename Types::CInput{barriers, storage.c};
-  } else {
+/// The calling thread's end of a ring that brings something to the epilogue; nothing where none is compiled in.
+/// @param storage  the ring's member of EpilogueStorage.
+template <typename Ring, typename Storage>
+__device__ __forceinline__ auto make_input(typename Ring::BarrierArray& barriers, Storage& storage) {
+  if constexpr (std::is_same_v<Storage, detail::Absent>) {
     return detail::Absent{};
+  } else {
+    return Ring{barriers, storage};
   }
 }
 

@@ -126,8 +126,8 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
     case GemmRole::load_for_epilogue:
       if constexpr (Types::epilogue_has_input) {
         if (elected) {
-          auto a_scales = make_a_scales<Types>(a_scales_barriers, shared.epilogue);
-          auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
+          auto a_scales = make_input<AScales>(a_scales_barriers, shared.epilogue.a_scales);
+          auto c_input = make_input<CInput>(c_barriers, shared.epilogue.c);
           for (auto turn = scheduler.turns(); turn.exists(); turn.next()) {
             const Work work = turn.work();
             if (!problem.has_work(work)) continue;  // beyond the rows of masked groups
@@ -143,8 +143,8 @@ __device__ __forceinline__ void run_roles(const GemmParameters<Types>& problem) 
     case GemmRole::epilogue: {
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
-      auto a_scales = make_a_scales<Types>(a_scales_barriers, shared.epilogue);
-      auto c_input = make_c_input<Types>(c_barriers, shared.epilogue);
+      auto a_scales = make_input<AScales>(a_scales_barriers, shared.epilogue.a_scales);
+      auto c_input = make_input<CInput>(c_barriers, shared.epilogue.c);
       auto epilogue = make_epilogue<Types>(problem, shared.epilogue, c_input);
       typename Types::Writer writer{shared.epilogue.d, problem.d_map};
       typename Types::RowWriter row_writer{problem.d, problem.d_pitch, problem.d_batch_stride};
