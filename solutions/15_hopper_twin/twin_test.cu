@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "configurations.cuh"
 #include "first_steps.cuh"
 #include "harness/comparison.hpp"
 #include "harness/device.hpp"
@@ -31,9 +32,6 @@ struct OfFour : TwinDefaults {
   static constexpr int cluster_m = 2;
   static constexpr int cluster_n = 2;
 };
-struct StoredByThreads : TwinDefaults {
-  static constexpr bool by_copy_engine = false;
-};
 struct GroupsOfTwo : TwinDefaults {
   static constexpr int tile_n = 64;
   static constexpr int stages = 4;
@@ -50,23 +48,12 @@ struct TwoBands : TwinDefaults {
 struct Cut : TwinDefaults {
   static constexpr LastRound last_round = LastRound::cut;
 };
-struct Large : TwinDefaults {
-  static constexpr int tile_m = 256;
-  static constexpr int tile_n = 192;
-  static constexpr int stages = 3;
-  static constexpr int slabs = 3;
-  static constexpr int cluster_m = 1;
-  static constexpr int cluster_n = 2;
-};
 
+struct LargeNotHalved : TwinLarge {
+  static constexpr LastRound last_round = TwinDefaults::last_round;
+};
 struct OfE4m3 : TwinDefaults {
   using Element = __nv_fp8_e4m3;
-};
-struct LargeHalved : Large {
-  static constexpr LastRound last_round = LastRound::halved;
-};
-struct Halved : TwinDefaults {
-  static constexpr LastRound last_round = LastRound::halved;
 };
 
 struct Alone : TwinDefaults {  // each block computes one tile
@@ -77,13 +64,6 @@ struct OneConsumer : Alone {
   static constexpr int tile_m = 64;
   static constexpr int consumers = 1;
   static constexpr bool by_copy_engine = false;
-};
-struct Flat : TwinDefaults {
-  static constexpr int tile_n = 64;
-  static constexpr int k_group = 2;
-  static constexpr int slabs = 1;
-  static constexpr int cluster_m = 1;
-  static constexpr LastRound last_round = LastRound::cut;
 };
 
 /// The same, but freeing stages by arrivals with the scope of the cluster.
@@ -132,7 +112,7 @@ TEST(HopperTwinTest, OneElement) { expect_product<TwinDefaults>({1, 8, 8}, 2, 4)
 TEST(HopperTwinTest, ThreeStages) { expect_product<ThreeStages>({512, 512, 320}, 2, 5); }
 TEST(HopperTwinTest, ClustersAlongN) { expect_product<AlongN>({300, 1024, 320}, 4, 6); }
 TEST(HopperTwinTest, ClustersOfFour) { expect_product<OfFour>({512, 1024, 320}, 4, 7); }
-TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) { expect_product<StoredByThreads>({511, 509, 200}, 2, 8); }
+TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) { expect_product<TwinByThreads>({511, 509, 200}, 2, 8); }
 TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<GroupsOfTwo>({128, 512, 832}, 4, 9); }
 TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<TwoBands>({600, 512, 320}, 4, 10); }
 TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<TwinDefaults>({1024, 512, 128}, 2, 11); }
@@ -140,21 +120,21 @@ TEST(HopperTwinTest, OneAfterTheOther) { expect_product<TwinDefaults>({512, 512,
 TEST(HopperTwinTest, LastRoundCutInTwo) { expect_product<Cut>({1280, 256, 832}, 8, 13, 2); }
 TEST(HopperTwinTest, FewTilesCutInFour) { expect_product<Cut>({128, 256, 2048}, 8, 14, 2); }
 TEST(HopperTwinTest, PiecesWithoutWork) { expect_product<Cut>({100, 200, 64}, 8, 15); }
-TEST(HopperTwinTest, LargeTiles) { expect_product<Large>({600, 504, 576}, 4, 16, 2); }
+TEST(HopperTwinTest, LargeTiles) { expect_product<LargeNotHalved>({600, 504, 576}, 4, 16, 2); }
 
 TEST(HopperTwinTest, OperandsOfE4m3) { expect_product<OfE4m3>({300, 512, 656}, 4, 20); }
-TEST(HopperTwinTest, TileHalvedAlongN) { expect_product<Halved>({1280, 512, 320}, 6, 21, 2); }
-TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongN) { expect_product<Halved>({600, 512, 320}, 4, 22); }
-TEST(HopperTwinTest, OneTileHalved) { expect_product<Halved>({70, 200, 64}, 4, 23); }
-TEST(HopperTwinTest, TileHalvedAlongM) { expect_product<LargeHalved>({1280, 768, 320}, 6, 24, 2); }
-TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongM) { expect_product<LargeHalved>({600, 504, 320}, 4, 25); }
+TEST(HopperTwinTest, TileHalvedAlongN) { expect_product<TwinHalved>({1280, 512, 320}, 6, 21, 2); }
+TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongN) { expect_product<TwinHalved>({600, 512, 320}, 4, 22); }
+TEST(HopperTwinTest, OneTileHalved) { expect_product<TwinHalved>({70, 200, 64}, 4, 23); }
+TEST(HopperTwinTest, TileHalvedAlongM) { expect_product<TwinLarge>({1280, 768, 320}, 6, 24, 2); }
+TEST(HopperTwinTest, TilesAtTheEdgeHalvedAlongM) { expect_product<TwinLarge>({600, 504, 320}, 4, 25); }
 TEST(HopperTwinTest, StagesFreedByArrivals) { expect_product<Ordered<TwinDefaults>>({1024, 512, 320}, 4, 29); }
 
 TEST(HopperTwinTest, ABlockForEachTile) {
   expect_product<Alone>({300, 520, 200}, 0, 30);
   expect_product<OneConsumer>({300, 520, 200}, 0, 31);
 }
-TEST(HopperTwinTest, NarrowTilesCut) { expect_product<Flat>({100, 200, 1024}, 8, 32, 2); }
+TEST(HopperTwinTest, NarrowTilesCut) { expect_product<TwinFlat>({100, 200, 1024}, 8, 32, 2); }
 
 /// The first steps, by `Stages` stages.
 template <int Stages>
@@ -177,8 +157,8 @@ TEST(HopperTwinTest, OneWarpgroupAndARing) { expect_first_step<4>(34); }
 // As CUTLASS frees stages: the arrivals in other blocks are reported, as what the chip tolerates, and nothing else may
 // be.
 TEST(HopperTwinAsMeasuredTest, Standard) { expect_product<Tolerated<TwinDefaults>>({1024, 512, 320}, 4, 17); }
-TEST(HopperTwinAsMeasuredTest, Large) { expect_product<Tolerated<Large>>({600, 504, 576}, 4, 18); }
-TEST(HopperTwinAsMeasuredTest, StoredByThreads) { expect_product<Tolerated<StoredByThreads>>({511, 509, 200}, 2, 19); }
+TEST(HopperTwinAsMeasuredTest, Large) { expect_product<Tolerated<LargeNotHalved>>({600, 504, 576}, 4, 18); }
+TEST(HopperTwinAsMeasuredTest, StoredByThreads) { expect_product<Tolerated<TwinByThreads>>({511, 509, 200}, 2, 19); }
 
 }  // namespace
 }  // namespace stagecraft
