@@ -233,6 +233,7 @@ void check(const Form& form, uint32_t seed = 1) {
       if (form.d == "f16") tolerance += std::abs(sum) * 0x1p-11 + 0x1p-25;
       // With 8-bit floats, each half of the sum is rounded to f16, too.
       if (form.d == "f16" && a.bits == 8) tolerance += magnitude * 0x1p-10;
+      if (form.d == "f16" && a.bits == 8 && magnitude > 65504) continue;  // a half may be infinite
       // Too large for f16: infinity, whose code would be worth 65536.
       if (form.d == "f16" && std::abs(sum) > 65504) sum = std::copysign(65536, sum), tolerance = 32;
       if (form.d == "s32") {
