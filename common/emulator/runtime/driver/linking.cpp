@@ -11,6 +11,7 @@
 #include "emulator/fatbin/container.hpp"
 #include "emulator/fatbin/selection.hpp"
 #include "emulator/instructions/function_calls.hpp"
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
 #include "emulator/runtime/model/api_call.hpp"
@@ -114,9 +115,9 @@ void add_input(State& state, CUlinkState_st& link, CUjitInputType type, std::str
 }
 
 void refuse_undefined(const ptx::Module& module) {
-  const auto refuse = [](std::string_view kind, std::string_view name) {
-    throw ApiError(cudaErrorInvalidSource,
-                   fmt::format("{} `{}` is declared, and no input of the link defines it", kind, name));
+  const auto refuse = [](std::string_view kind, const std::string& name) {
+    throw ApiError(cudaErrorInvalidSource, fmt::format("{} `{}` is declared, and no input of the link defines it{}",
+                                                       kind, ptx::short_function_name(name), ptx::name_in_ptx(name)));
   };
   for (const ptx::Variable& variable : module.variables) {
     if (variable.is_extern && variable.space != ptx::Space::shared) refuse("variable", variable.name);

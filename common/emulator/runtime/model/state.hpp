@@ -49,7 +49,9 @@ class State {
 
   /// Throws ApiError when the environment's settings are illegal; the message is printed once.
   const Settings& settings();
-  const machine::Architecture& architecture() { return *settings().architecture; }
+  /// What the emulated chip is: STAGECRAFT_DEVICE, or else what suits the modules that are registered when this is
+  /// first called. It stays so. Throws as settings().
+  const machine::Architecture& architecture();
   /// The chip; started on first use. Throws ApiError.
   machine::Machine& machine();
   bool machine_is_started() const { return machine_ != nullptr; }
@@ -88,6 +90,7 @@ class State {
 
   std::optional<Settings> settings_;
   std::optional<ApiError> settings_failure_;
+  const machine::Architecture* architecture_ = nullptr;  // not chosen yet
   std::unique_ptr<machine::Machine> machine_;
   std::optional<ApiError> machine_failure_;
   std::optional<cudaError_t> fault_;
