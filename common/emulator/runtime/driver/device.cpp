@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <utility>
 
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/device_attributes.hpp"
@@ -12,14 +11,10 @@ using namespace stagecraft::emulator::runtime;
 extern "C" {
 
 CUresult cuInit(unsigned flags) {
-  State& state = State::instance();
-  const bool before = std::exchange(state.driver_initialised, true);
-  const CUresult result = run_driver_call("cuInit", Needs::nothing, [&](State& known) {
+  return run_driver_call("cuInit", Needs::no_driver, [&](State& state) {
     if (flags != 0) throw ApiError(cudaErrorInvalidValue, fmt::format("flags are {}; legal is 0", flags));
-    known.settings();
+    state.initialise_driver();
   });
-  if (result != CUDA_SUCCESS) state.driver_initialised = before;
-  return result;
 }
 
 CUresult cuDriverGetVersion(int* version) {

@@ -54,6 +54,13 @@ class State {
   machine::Machine& machine();
   bool machine_is_started() const { return machine_ != nullptr; }
 
+  /// What cuInit does. Throws ApiError when the environment's settings are illegal.
+  void initialise_driver() {
+    settings();
+    driver_is_initialised_ = true;
+  }
+  bool driver_is_initialised() const { return driver_is_initialised_; }
+
   ModuleTable modules;
   Reporter reporter;
   Limits limits;
@@ -63,7 +70,6 @@ class State {
   MemoryPools pools;
   Arrays arrays;
   unsigned device_flags = 0;
-  bool driver_initialised = false;                               ///< cuInit was called
   std::unordered_map<uint64_t, MemoryAdvice> memory_advice;      ///< of managed memory, by address
   std::unordered_map<uint64_t, unsigned> host_allocation_flags;  ///< of cudaHostAlloc and cudaHostRegister, by address
   uint64_t allocation_count = 0;                                 ///< for labels
@@ -86,6 +92,7 @@ class State {
  private:
   State() = default;
 
+  bool driver_is_initialised_ = false;
   std::optional<Settings> settings_;
   std::optional<ApiError> settings_failure_;
   std::unique_ptr<machine::Machine> machine_;
