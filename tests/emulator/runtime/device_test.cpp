@@ -101,6 +101,15 @@ TEST(DriverInitialisation, DISABLED_ComesWithTheFirstCallOfTheRuntime) {
   }
 }
 
+TEST_F(DeviceTest, TakesCallbacksForALogThatItDoesNotKeep) {
+  CUlogsCallbackHandle handle = nullptr;
+  EXPECT_EQ(cuLogsRegisterCallback([](void*, CUlogLevel, char*, size_t) {}, nullptr, &handle), CUDA_SUCCESS);
+  EXPECT_NE(handle, nullptr);
+  EXPECT_EQ(cuLogsUnregisterCallback(handle), CUDA_SUCCESS);
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(cuLogsRegisterCallback(nullptr, nullptr, &handle), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(DeviceTest, KeepsALastErrorForEachThread) {
   EXPECT_EQ(cudaSetDevice(5), cudaErrorInvalidDevice);
   std::thread([] { EXPECT_EQ(cudaGetLastError(), cudaSuccess); }).join();

@@ -96,6 +96,19 @@ CUresult cuProfilerStop(void) {
   return run_driver_call("cuProfilerStop", Needs::device, [](State&) {});
 }
 
+// The emulated GPU keeps no log: it reports what it refuses at once, where the settings say. So a program's function
+// for the log's messages, such as PyTorch's, is never called.
+CUresult cuLogsRegisterCallback(CUlogsCallback function, void*, CUlogsCallbackHandle* handle) {
+  return run_driver_call("cuLogsRegisterCallback", Needs::nothing, [&](State&) {
+    static char any_callback;
+    required(reinterpret_cast<void*>(function), "callbackFunc");
+    if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(&any_callback);
+  });
+}
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) {
+  return run_driver_call("cuLogsUnregisterCallback", Needs::nothing, [](State&) {});
+}
+
 CUresult cuDeviceCanAccessPeer(int* can_access, CUdevice device, CUdevice peer) {
   return driver_call_through("cuDeviceCanAccessPeer", Needs::nothing,
                              [&] { return cudaDeviceCanAccessPeer(can_access, device, peer); });

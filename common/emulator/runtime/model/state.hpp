@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -72,6 +73,7 @@ class State {
   unsigned device_flags = 0;
   std::unordered_map<uint64_t, MemoryAdvice> memory_advice;      ///< of managed memory, by address
   std::unordered_map<uint64_t, unsigned> host_allocation_flags;  ///< of cudaHostAlloc and cudaHostRegister, by address
+  std::set<int> refused_function_attributes;                     ///< that were reported
   uint64_t allocation_count = 0;                                 ///< for labels
 
   uint64_t launches = 0;             ///< of kernels
