@@ -10,12 +10,15 @@ namespace stagecraft::emulator::runtime {
 
 /// What a function of the API needs before its body may run.
 enum class Needs {
+  no_driver,   ///< not even the driver: it need not be initialised, and the call does not initialise it
   nothing,     ///< answers from the settings, or from nothing at all
   device,      ///< touches the device: fails when a kernel was stopped before
   no_capture,  ///< the same, and is unsafe while a stream is captured
 };
 
-/// Runs `body` as the function of this name of the runtime API, and returns its error. No exception leaves.
+/// Runs `body` as the function of this name of the runtime API, and returns its error. No exception leaves. As on an
+/// H100 (driver 580, 2026-11-22), every such call initialises the driver, for calls of the driver API that follow;
+/// only those with `Needs::no_driver` do not.
 cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
 /// Does the same for a function of the driver API.
 CUresult run_driver_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
