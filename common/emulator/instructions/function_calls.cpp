@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emulator/instructions/exit_lanes.hpp"
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
@@ -31,7 +32,8 @@ struct CallTarget {
 
 namespace {
 
-/// The deepest nesting of calls.
+/// The deepest nesting of calls of a function that recurses. What does not recurse is nested no deeper than the program
+/// has functions.
 constexpr uint32_t kMaximumCallDepth = 1024;
 
 struct CallDetail : OpDetail {
@@ -49,7 +51,7 @@ CallTarget describe_target(KernelTranslator& kernel, uint32_t function_index) {
   const FunctionFrame& frame = kernel.frame(function_index);
   const ptx::Function& function = *frame.function;
   CallTarget target;
-  target.name = function.name;
+  target.name = ptx::short_function_name(function.name);
   target.entry_pc = frame.entry_pc;
   target.parameters = frame.parameters;
   target.returns = frame.returns;
@@ -110,7 +112,7 @@ void restore(std::byte* registers, const CallTarget& target, const std::vector<s
 Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& target, LaneMask mask) {
   // The lanes for which the guard does not hold go on after the call.
   if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
-  if (fragment.return_stack.size() >= kMaximumCallDepth) {
+  if (target.recursive && fragment.return_stack.size() >= kMaximumCallDepth) {
     throw Fault(FaultKind::stack_overflow,
                 fmt::format("call of `{}` is nested {} deep", target.name, fragment.return_stack.size()),
                 {"the recursion does not seem to end"});
@@ -258,8 +260,9 @@ std::string explain_undefined(const ptx::Module& module, const std::string& func
         "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",
         function);
   }
-  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}", function,
-                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out);
+  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}{}",
+                     ptx::short_function_name(function),
+                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out, ptx::name_in_ptx(function));
 }
 
 void translate_call(Translation& t) {

@@ -58,8 +58,8 @@ void add_progress(Diagnostic& report, const std::vector<Progress>& parts, uint64
       if (!is_new) entry->second.warps += position.warps;
     }
   }
-  report.details.push_back(fmt::format("{} of {} blocks are done, {} are running", all.blocks_done, blocks,
-                                       all.blocks_running));
+  report.details.push_back(
+      fmt::format("{} of {} blocks are done, {} are running", all.blocks_done, blocks, all.blocks_running));
   std::vector<std::pair<std::string, Progress::Position>> places(all.positions.begin(), all.positions.end());
   std::stable_sort(places.begin(), places.end(),
                    [](const auto& a, const auto& b) { return a.second.warps > b.second.warps; });

@@ -137,7 +137,7 @@ class Arrangement {
   LoopOrder& result_;
   std::vector<uint32_t> region_;  // by block: the innermost loop around it whose head is in order already
   uint32_t regions_ = 0;
-  // Of components_of: by block, in which order they were reached (0: not yet), the first one that each leads back to.
+  // What components_of keeps, by block: in which order they were reached (0: not yet), the first each leads back to.
   std::vector<uint32_t> number_, low_;
   std::vector<bool> is_open_;
 };

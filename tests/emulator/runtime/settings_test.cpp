@@ -33,7 +33,7 @@ std::string error_of(std::map<std::string, std::string> variables) {
 
 TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
   const Settings settings = settings_of({});
-  EXPECT_EQ(settings.architecture, &machine::b200());
+  EXPECT_EQ(settings.architecture, nullptr);  // what suits the program
   EXPECT_EQ(settings.seed, 0u);
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::some);
   EXPECT_GE(settings.threads, 1u);
@@ -47,6 +47,7 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_SEED", "0xff"},
                                          {"STAGECRAFT_PREFERRED_CLUSTERS", "none"},
                                          {"STAGECRAFT_THREADS", "3"},
+                                         {"STAGECRAFT_LIMIT_CYCLES", "5000000000"},
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
                                          {"STAGECRAFT_CHECKS", "deadlock,race"},
@@ -56,6 +57,7 @@ TEST(SettingsTest, TakeEachVariable) {
   EXPECT_EQ(settings.seed, 255u);
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::none);
   EXPECT_EQ(settings.threads, 3u);
+  EXPECT_EQ(settings.limit_cycles, 5000000000u);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");
   EXPECT_TRUE(settings.checks.race);
@@ -93,6 +95,10 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   for (const char* threads : {"x", "0", "-1", "1025", "2 "}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_THREADS", error_of({{"STAGECRAFT_THREADS", threads}}))
         << threads;
+  }
+  for (const char* limit : {"x", "0", "-1", "1 ", "18446744073709551616"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_LIMIT_CYCLES", error_of({{"STAGECRAFT_LIMIT_CYCLES", limit}}))
+        << limit;
   }
   for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;

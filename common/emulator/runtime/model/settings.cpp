@@ -44,6 +44,13 @@ uint32_t read_threads(std::string_view text) {
   return threads;
 }
 
+uint64_t read_limit(std::string_view text) {
+  uint64_t cycles = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cycles);
+  if (error != std::errc{} || end != text.data() + text.size() || cycles == 0) illegal("STAGECRAFT_LIMIT_CYCLES", text);
+  return cycles;
+}
+
 Checks read_checks(std::string_view text) {
   Checks checks;
   if (text.empty() || text == "none") return checks;
@@ -78,6 +85,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
       {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
+      {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
@@ -98,10 +106,8 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   };
   Settings settings;
   const std::string_view device = variable("STAGECRAFT_DEVICE");
-  settings.architecture = device.empty() ? &machine::b200() : machine::find_architecture(device);
-  if (settings.architecture == nullptr) {
-    illegal("STAGECRAFT_DEVICE", device);
-  }
+  settings.architecture = machine::find_architecture(device);
+  if (settings.architecture == nullptr && !device.empty()) illegal("STAGECRAFT_DEVICE", device);
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
   const std::string_view preferred = variable("STAGECRAFT_PREFERRED_CLUSTERS");
@@ -113,6 +119,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
     illegal("STAGECRAFT_PREFERRED_CLUSTERS", preferred);
   }
   settings.threads = read_threads(variable("STAGECRAFT_THREADS"));
+  if (const std::string_view limit = variable("STAGECRAFT_LIMIT_CYCLES"); !limit.empty()) {
+    settings.limit_cycles = read_limit(limit);
+  }
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
