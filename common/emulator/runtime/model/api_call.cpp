@@ -15,11 +15,26 @@ thread_local cudaError_t last_error = cudaSuccess;
 /// The driver's function whose work the runtime API does at the moment; null otherwise.
 thread_local const char* driver_function = nullptr;
 
+thread_local bool is_in_host_function = false;
+
+/// Throws ApiError inside a host function.
+void forbid_in_host_function(Needs needs) {
+  if (!is_in_host_function || needs == Needs::nothing) return;
+  throw ApiError(cudaErrorNotPermitted,
+                 "a function that a stream or a graph calls on the host may not call CUDA: let it signal a thread of "
+                 "the program that does");
+}
+
 /// Runs `body`; returns its error, and in `message` what to print with it.
 cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
   try {
+<<<<<<< HEAD
     if (needs != Needs::no_driver) state.initialise_driver();
     if (needs >= Needs::device) {
+=======
+    forbid_in_host_function(needs);
+    if (needs != Needs::nothing) {
+>>>>>>> main
       if (const auto fault = state.fault()) return *fault;
       state.machine();
     }
@@ -99,6 +114,20 @@ CUresult driver_call_through(const char* name, Needs needs, const std::function<
   const cudaError_t error = call();
   driver_function = outer;
   return driver_error(error);
+}
+
+void call_host_function(const std::function<void()>& function) {
+  // Restores both even when the program's function throws.
+  struct Scope {
+    const bool was_in_host_function = std::exchange(is_in_host_function, true);
+    const char* const outer_driver_function = std::exchange(driver_function, nullptr);
+    ~Scope() {
+      is_in_host_function = was_in_host_function;
+      driver_function = outer_driver_function;
+    }
+  };
+  const Scope scope;
+  function();
 }
 
 cudaError_t take_last_error() noexcept { return std::exchange(last_error, cudaSuccess); }

@@ -27,6 +27,13 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
 /// function, the result is the driver's, and the runtime's last error does not change.
 CUresult driver_call_through(const char* name, Needs needs, const std::function<cudaError_t()>& call) noexcept;
 
+/// Calls a function that the program has given to a stream or a graph. Until it returns, calls of the API from this
+/// thread that touch the device fail with cudaErrorNotPermitted. The lock must not be held, because the function may
+/// wait for another thread that calls CUDA.
+/// Source: CUDA Runtime API, cudaLaunchHostFunc and cudaStreamAddCallback ("must not make any CUDA API calls"); that
+/// calls which only answer from what the process knows still work here is a choice.
+void call_host_function(const std::function<void()>& function);
+
 /// The last error of this thread, for cudaGetLastError and cudaPeekAtLastError.
 cudaError_t take_last_error() noexcept;
 cudaError_t peek_last_error() noexcept;

@@ -50,7 +50,9 @@ class State {
 
   /// Throws ApiError when the environment's settings are illegal; the message is printed once.
   const Settings& settings();
-  const machine::Architecture& architecture() { return *settings().architecture; }
+  /// What the emulated chip is: STAGECRAFT_DEVICE, or else what suits the modules that are registered when this is
+  /// first called. It stays so. Throws as settings().
+  const machine::Architecture& architecture();
   /// The chip; started on first use. Throws ApiError.
   machine::Machine& machine();
   bool machine_is_started() const { return machine_ != nullptr; }
@@ -97,6 +99,7 @@ class State {
   bool driver_is_initialised_ = false;
   std::optional<Settings> settings_;
   std::optional<ApiError> settings_failure_;
+  const machine::Architecture* architecture_ = nullptr;  // not chosen yet
   std::unique_ptr<machine::Machine> machine_;
   std::optional<ApiError> machine_failure_;
   std::optional<cudaError_t> fault_;
