@@ -19,7 +19,7 @@ thread_local bool is_in_host_function = false;
 
 /// Throws ApiError inside a host function.
 void forbid_in_host_function(Needs needs) {
-  if (!is_in_host_function || needs == Needs::nothing) return;
+  if (!is_in_host_function || needs < Needs::device) return;
   throw ApiError(cudaErrorNotPermitted,
                  "a function that a stream or a graph calls on the host may not call CUDA: let it signal a thread of "
                  "the program that does");
@@ -28,13 +28,9 @@ void forbid_in_host_function(Needs needs) {
 /// Runs `body`; returns its error, and in `message` what to print with it.
 cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
   try {
-<<<<<<< HEAD
+    forbid_in_host_function(needs);
     if (needs != Needs::no_driver) state.initialise_driver();
     if (needs >= Needs::device) {
-=======
-    forbid_in_host_function(needs);
-    if (needs != Needs::nothing) {
->>>>>>> main
       if (const auto fault = state.fault()) return *fault;
       state.machine();
     }
