@@ -57,18 +57,6 @@ TEST_F(LaunchTest, RefusesAGridThatTheChipHasNot) {
   EXPECT_EQ(launch_empty(program, {2, 3, 4}, {8, 4, 2}), cudaSuccess);
 }
 
-TEST_F(LaunchTest, SaysOnceThatAnAttributeCannotBeSet) {
-  const Program first(Program::with_ptx(kEmpty)), second(Program::with_ptx(kEmpty));
-  constexpr auto kLater = static_cast<cudaFuncAttribute>(17);  // Triton tries it for each kernel
-  EXPECT_EQ(cudaFuncSetAttribute(first.kernel, kLater, 3), cudaErrorInvalidValue);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "attribute 17 cannot be set; legal are 8", said());
-  EXPECT_EQ(cudaFuncSetAttribute(first.kernel, kLater, 3), cudaErrorInvalidValue);
-  EXPECT_EQ(cudaFuncSetAttribute(second.kernel, kLater, 3), cudaErrorInvalidValue);
-  EXPECT_EQ(said(), "");
-  EXPECT_EQ(cudaFuncSetAttribute(second.kernel, static_cast<cudaFuncAttribute>(18), 3), cudaErrorInvalidValue);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "attribute 18 cannot be set", said());
-}
-
 TEST_F(LaunchTest, RefusesArgumentsThatCannotBeRead) {
   const Program program(Program::with_ptx(kAdd));
   int* number = nullptr;
@@ -91,6 +79,18 @@ TEST_F(LaunchTest, RefusesArgumentsThatCannotBeRead) {
     EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "is no memory of the host program", said());
   }
+}
+
+TEST_F(LaunchTest, SaysOnceThatAnAttributeCannotBeSet) {
+  const Program first(Program::with_ptx(kEmpty)), second(Program::with_ptx(kEmpty));
+  constexpr auto kLater = static_cast<cudaFuncAttribute>(17);  // Triton tries it for each kernel
+  EXPECT_EQ(cudaFuncSetAttribute(first.kernel, kLater, 3), cudaErrorInvalidValue);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "attribute 17 cannot be set; legal are 8", said());
+  EXPECT_EQ(cudaFuncSetAttribute(first.kernel, kLater, 3), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFuncSetAttribute(second.kernel, kLater, 3), cudaErrorInvalidValue);
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(cudaFuncSetAttribute(second.kernel, static_cast<cudaFuncAttribute>(18), 3), cudaErrorInvalidValue);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "attribute 18 cannot be set", said());
 }
 
 TEST_F(LaunchTest, WantsAnOptInForMoreThan48KiBOfSharedMemory) {
