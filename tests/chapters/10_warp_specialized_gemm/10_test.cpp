@@ -61,11 +61,11 @@ void expect_product(int64_t m, int64_t n, int64_t k, int blocks) {
 
 TEST_F(Chapter10, Todo2To5ATileOfCInOneStepOfK) { expect_product(128, 128, 64, 1); }
 
-TEST_F(Chapter10, Todo3And4TheRingOfTilesGoesRound) {
+TEST_F(Chapter10, Todo3And5TheRingOfTilesIsUsedAgain) {
   for (const int64_t steps : {2, 4, 5, 11}) ASSERT_NO_FATAL_FAILURE(expect_product(128, 128, 64 * steps, 1));
 }
 
-TEST_F(Chapter10, Todo5TheRingOfAccumulatorsGoesRound) {
+TEST_F(Chapter10, Todo4TheRingOfAccumulatorsIsUsedAgain) {
   for (const int64_t tiles : {2, 3, 5}) ASSERT_NO_FATAL_FAILURE(expect_product(128 * tiles, 128, 192, 1));
 }
 
