@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emulator/instructions/exit_lanes.hpp"
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
@@ -49,7 +50,7 @@ CallTarget describe_target(KernelTranslator& kernel, uint32_t function_index) {
   const FunctionFrame& frame = kernel.frame(function_index);
   const ptx::Function& function = *frame.function;
   CallTarget target;
-  target.name = function.name;
+  target.name = ptx::short_function_name(function.name);
   target.entry_pc = frame.entry_pc;
   target.parameters = frame.parameters;
   target.returns = frame.returns;
@@ -258,8 +259,9 @@ std::string explain_undefined(const ptx::Module& module, const std::string& func
         "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",
         function);
   }
-  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}", function,
-                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out);
+  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}{}",
+                     ptx::short_function_name(function),
+                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out, ptx::name_in_ptx(function));
 }
 
 void translate_call(Translation& t) {

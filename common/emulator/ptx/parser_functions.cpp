@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/parser_state.hpp"
 
 namespace stagecraft::emulator::ptx {
@@ -218,7 +219,7 @@ void Parser::statement() {
   } else if (token.is(';')) {
     take();  // an empty statement, as concatenated inline assembly contains
   } else {
-    unexpected(fmt::format("in function `{}`", function_->name),
+    unexpected(fmt::format("in function `{}`", short_function_name(function_->name)),
                "an instruction, a label, a declaration (.reg, .local, .shared, .param), `{`, `}`");
   }
 }

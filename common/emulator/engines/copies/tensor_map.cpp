@@ -106,6 +106,22 @@ std::string broken_rule(const TensorMap& map) {
   return {};
 }
 
+/// Names the fields that a map needs and that were never set; empty when there are none.
+std::string unset_fields(const TensorMap& map) {
+  std::string names;
+  const auto look_at = [&](TensorMapField field, int dimension, std::string name) {
+    if ((map.unset & field_bit(field, dimension)) != 0) names += (names.empty() ? "" : ", ") + std::move(name);
+  };
+  look_at(TensorMapField::global_address, 0, "global_address");
+  look_at(TensorMapField::rank, 0, "rank");
+  for (int i = 0; i < map.rank; ++i) {
+    look_at(TensorMapField::box_dim, i, fmt::format("box_dim {}", i));
+    look_at(TensorMapField::global_dim, i, fmt::format("global_dim {}", i));
+    if (i + 1 < map.rank) look_at(TensorMapField::global_stride, i, fmt::format("global_stride {}", i));
+  }
+  return names;
+}
+
 bool needs_blackwell(TensorElement element) { return element >= TensorElement::u4_packed; }
 bool needs_blackwell(TensorSwizzle swizzle) { return swizzle >= TensorSwizzle::span_128_atom_32; }
 
@@ -217,6 +233,14 @@ EncodeResult encode_im2col() {
           "(cuTensorMapEncodeTiled)"};
 }
 
+TensorMap blank_tensor_map() {
+  TensorMap map;
+  map.element_strides.fill(1);
+  map.unset = 0xffff;
+  map.mark = kTensorMapMark;
+  return map;
+}
+
 std::string find_flaw(const TensorMap& map) {
   if (map.mark != kTensorMapMark) {
     return "these 128 bytes are no tensor map: were they filled in by cuTensorMapEncodeTiled, and does the kernel get "
@@ -225,6 +249,12 @@ std::string find_flaw(const TensorMap& map) {
   if (static_cast<int>(map.element) >= kTensorElements || static_cast<int>(map.swizzle) >= kTensorSwizzles ||
       static_cast<int>(map.interleave) > 2 || static_cast<int>(map.fill) > 1) {
     return "a field of the tensor map holds a code that does not exist";
+  }
+  if (const std::string names = unset_fields(map); !names.empty()) {
+    return fmt::format(
+        "the tensor map began as 128 bytes of zeros, and tensormap.replace has not set {}: a map of rank {} needs "
+        "global_address, rank, and in each dimension box_dim, global_dim and, except in the last, global_stride",
+        names, map.rank == 0 ? "n" : fmt::format("{}", map.rank));
   }
   if (map.interleave != TensorInterleave::none) return "not implemented: interleaved layouts";
   return broken_rule(map);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/report_file.hpp"
 #include "emulator/state/device_memory.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -192,6 +193,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
       throw ApiError(cudaErrorInvalidValue, fmt::format("{} bytes with flags {}; flags are 0", bytes, flags));
     }
     const auto& memory = state.machine().memory();
+    const FileSizeSignalHeldBack held_back;
     auto physical = std::make_shared<Physical>();
     physical->file = memfd_create("stagecraft device memory", MFD_CLOEXEC);
     if (bytes > memory.capacity() - memory.used() || physical->file < 0 ||

@@ -1,14 +1,12 @@
 #include "emulator/runtime/model/memory_operations.hpp"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -31,20 +29,6 @@ std::optional<uint64_t> span_of(Box box, Layout layout) {
     return std::nullopt;
   }
   return sum;
-}
-
-/// Whether the first and the last byte of a range of host memory can be read; a null or garbage pointer and a range
-/// that runs off its mapping are caught without touching them.
-bool is_readable(const void* pointer, uint64_t bytes) {
-  const uint64_t first = address_of(pointer);
-  if (bytes == 0) return true;
-  if (first + bytes < first) return false;
-  char ends[2];
-  const iovec local{ends, 2};
-  const iovec remote[2] = {{const_cast<void*>(pointer), 1}, {reinterpret_cast<void*>(first + bytes - 1), 1}};
-  const ssize_t got = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
-  // Where the system call is forbidden, the answer is unknown.
-  return got == 2 || (got < 0 && errno != EFAULT);
 }
 
 bool is_host_accessible(const machine::Allocation* allocation) {

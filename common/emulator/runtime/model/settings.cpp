@@ -98,10 +98,8 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   };
   Settings settings;
   const std::string_view device = variable("STAGECRAFT_DEVICE");
-  settings.architecture = device.empty() ? &machine::b200() : machine::find_architecture(device);
-  if (settings.architecture == nullptr) {
-    illegal("STAGECRAFT_DEVICE", device);
-  }
+  settings.architecture = machine::find_architecture(device);
+  if (settings.architecture == nullptr && !device.empty()) illegal("STAGECRAFT_DEVICE", device);
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
   const std::string_view preferred = variable("STAGECRAFT_PREFERRED_CLUSTERS");

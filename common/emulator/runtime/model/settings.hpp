@@ -38,7 +38,7 @@ struct Counters {
 
 /// Each member is named after its variable where that is not said.
 struct Settings {
-  const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE
+  const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE; null when it is not set
   uint64_t seed = 0;                                    ///< of the schedule
   machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
   uint32_t threads = 1;                             ///< of the host, at most
