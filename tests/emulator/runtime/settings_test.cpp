@@ -108,6 +108,10 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;
   }
+  for (const char* level : {"garbage", "2", "5", "3 "}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "but must be 1, 3 or 4", error_of({{"STAGECRAFT_ISA_LEVEL", level}}));
+  }
+  EXPECT_EQ(error_of({{"STAGECRAFT_ISA_LEVEL", "1"}}), "");
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "must be text or json", error_of({{"STAGECRAFT_REPORT", "xml"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "strict or program", error_of({{"STAGECRAFT_EXIT_STATUS", "0"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "error or report", error_of({{"STAGECRAFT_FINDINGS", "none"}}));

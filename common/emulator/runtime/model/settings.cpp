@@ -99,7 +99,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
       {"STAGECRAFT_FINDINGS", "error or report"},
       {"STAGECRAFT_EXIT_STATUS", "strict or program"},
-      // Read by host/isa_level.cpp.
+      // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
   };
   return all;
@@ -156,6 +156,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   } else if (!findings.empty() && findings != "error") {
     illegal("STAGECRAFT_FINDINGS", findings);
   }
+
+  const std::string_view level = variable("STAGECRAFT_ISA_LEVEL");
+  if (!level.empty() && level != "1" && level != "3" && level != "4") illegal("STAGECRAFT_ISA_LEVEL", level);
   return settings;
 }
 
