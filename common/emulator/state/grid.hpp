@@ -117,6 +117,8 @@ struct Fragment {
   uint32_t local_frame = 0;  ///< offset of the running recursive function's local variables from their static base
   uint32_t local_top = 0;    ///< end of the recursive frames of local memory
   bool held_back = false;    ///< has had its turn; the warp's other fragments go first
+  uint32_t turn_used = 0;    ///< instructions of its turn, while there were other fragments
+  uint64_t last_run = 0;     ///< `Warp::runs` when it ran last
   uint64_t sequence = 0;     ///< creation order, which breaks ties
 
   Block& block() const;
@@ -133,6 +135,7 @@ struct Warp {
   std::byte* local = nullptr;      ///< 32 x local_stride bytes: lane l's local memory begins at l * local_stride
   uint32_t local_stride = 0;
   std::vector<std::unique_ptr<Fragment>> fragments;  ///< live ones
+  uint64_t runs = 0;                                 ///< how often one of them was chosen to run
   Cycle clock = 0;                                   ///< virtual time this warp has reached
 };
 
