@@ -1,10 +1,9 @@
 // Starts the answer's kernel, and its parts on their own.
 #include <gemm.cuh>
 
-#include "harness/cuda_error.hpp"
+#include "gemm_launch.cuh"
 #include "launches.hpp"
 #include "stagecraft/epilogue_operations.hpp"
-#include "stagecraft/launch.hpp"
 #include "stagecraft/tile_copy.hpp"
 
 using namespace stagecraft;
@@ -65,47 +64,6 @@ __global__ void __launch_bounds__(2 * kWarpgroupThreads)
   writer.drain();
 }
 
-template <typename Writer>
-typename Writer::Map map_of_d(Bf16* d, int m, int n) {
-  return make_batched_tile_map<typename Writer::SliceTile>(d, m, n, n * sizeof(Bf16), /*batches=*/1,
-                                                           int64_t{m} * n * sizeof(Bf16));
-}
-
-// ---- The kernel -----------------------------------------------------------------------------------------------------
-
-template <typename Config>
-void launch(const Bf16* a, const Bf16* b, const Bias& bias, Bf16* d, int m, int n, int k, int clusters) {
-  using Cluster = typename Config::Cluster;
-  using Writer = RegisterWriter<SumsOf<Config>>;
-  const auto parts = [](int size, int part) { return static_cast<uint32_t>((size + part - 1) / part); };
-  const WholeTiles<Cluster> tiles{
-      {.rows = parts(m, Config::tile_m), .columns = parts(n, Config::tile_n), .k_tiles = parts(k, Config::tile_k)},
-      {.order = RasterOrder::along_m, .width = 2}};
-  const Problem<Config, Writer, Bias> problem{
-      .a = make_tile_map<typename Config::ATile, Cluster::blocks_sharing_a>(a, m, k),
-      .b = make_tile_map<typename Config::BTile, Cluster::blocks_sharing_b>(b, n, k),
-      .d = map_of_d<Writer>(d, m, n),
-      .epilogue = bias,
-      .tiles = tiles,
-      .m = m,
-      .n = n,
-      .k = k};
-  const auto kernel = gemm<Config, Writer, Bias>;
-  constexpr int kBytes = sizeof(typename Config::Payload::Storage) + kConsumers * sizeof(typename Writer::Storage);
-  harness::check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
-                 "reserve shared memory for the tiles and the slices");
-  cudaLaunchAttribute attribute{};
-  attribute.id = cudaLaunchAttributeClusterDimension;
-  attribute.val.clusterDim = {Cluster::rows, Cluster::columns, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = StaticScheduler<WholeTiles<Cluster>>::grid(tiles, static_cast<uint32_t>(clusters));
-  config.blockDim = dim3(kGemmThreads);
-  config.dynamicSmemBytes = kBytes;
-  config.attrs = &attribute;
-  config.numAttrs = 1;
-  harness::check(cudaLaunchKernelEx(&config, kernel, problem), "launch the kernel");
-}
-
 }  // namespace
 
 void launch_multiply_known(const Bf16* a, const Bf16* b, float* sums, int times) {
@@ -125,9 +83,10 @@ void launch_gemm(TwinKernel kernel, const Bf16* a, const Bf16* b, const float* b
   const Bias epilogue{AddPerColumn<float>{{bias}}};
   switch (kernel) {
     case TwinKernel::cooperative:
-      return launch<Config<Consumers::cooperative, 128>>(a, b, epilogue, d, m, n, k, clusters);
-    case TwinKernel::ping_pong: return launch<Config<Consumers::ping_pong, 128>>(a, b, epilogue, d, m, n, k, clusters);
+      return start_gemm<Config<Consumers::cooperative, 128>>(a, b, epilogue, d, m, n, k, clusters);
+    case TwinKernel::ping_pong:
+      return start_gemm<Config<Consumers::ping_pong, 128>>(a, b, epilogue, d, m, n, k, clusters);
     case TwinKernel::cluster:
-      return launch<Config<Consumers::cooperative, 128, ClusterShape<2, 1>>>(a, b, epilogue, d, m, n, k, clusters);
+      return start_gemm<Config<Consumers::cooperative, 128, ClusterShape<2, 1>>>(a, b, epilogue, d, m, n, k, clusters);
   }
 }
