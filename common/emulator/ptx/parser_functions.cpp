@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/parser_state.hpp"
 
 namespace stagecraft::emulator::ptx {
@@ -129,10 +130,10 @@ bool Parser::function_directive(Function& function) {
     function.cluster = extents();
   } else if (name == "minnctapersm" || name == "maxnctapersm") {
     take();
-    function.min_blocks_per_sm = expect_uint32("a number of blocks");
+    function.min_blocks_per_sm = expect_positive("a number of blocks");
   } else if (name == "maxnreg") {
     take();
-    function.max_registers = expect_uint32("a number of registers");
+    function.max_registers = expect_positive("a number of registers");
   } else if (name == "maxclusterrank") {
     take();
     function.max_cluster_rank = expect_uint32("a number of blocks");
@@ -218,7 +219,7 @@ void Parser::statement() {
   } else if (token.is(';')) {
     take();  // an empty statement, as concatenated inline assembly contains
   } else {
-    unexpected(fmt::format("in function `{}`", function_->name),
+    unexpected(fmt::format("in function `{}`", short_function_name(function_->name)),
                "an instruction, a label, a declaration (.reg, .local, .shared, .param), `{`, `}`");
   }
 }
@@ -256,9 +257,9 @@ void Parser::scope_directive() {
   } else {
     static const std::vector<std::string_view> kNames{"reg",    "local", "shared", "param",
                                                       "global", "const", "loc",    "pragma"};
-    throw SyntaxError(
-        fmt::format("unknown directive `.{}` in function `{}`{}", name, function_->name, suggestion(name, kNames)),
-        position, std::string(kLegal));
+    throw SyntaxError(fmt::format("unknown directive `.{}` in function `{}`{}", name,
+                                  short_function_name(function_->name), suggestion(name, kNames, ".")),
+                      position, std::string(kLegal));
   }
 }
 

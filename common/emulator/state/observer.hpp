@@ -59,7 +59,16 @@ struct Finding {
 inline constexpr size_t kMostFindings = 32;
 
 /// What happens to an mbarrier.
-enum class BarrierEventKind : uint8_t { init, invalidate, arrive, expect_tx, complete_tx, phase_complete, wait };
+enum class BarrierEventKind : uint8_t {
+  init,
+  reinitialise,  ///< a live barrier at rest is about to be initialised again; `init` follows
+  invalidate,
+  arrive,
+  expect_tx,
+  complete_tx,
+  phase_complete,
+  wait
+};
 
 /// What an arrival or a wait of threads orders. Without an ordering and a scope in its instruction: memory, for the
 /// block.

@@ -14,12 +14,6 @@ namespace {
 
 constexpr size_t kMostOps = size_t{1} << 22;
 
-template <typename Visit>
-void visit_registers(const ptx::Operand& operand, const Visit& visit) {
-  if (operand.kind == ptx::OperandKind::reg) visit(operand.reg);
-  for (const ptx::Operand& inner : operand.list) visit_registers(inner, visit);
-}
-
 bool tells_of_other_clusters(const ptx::Operand& operand) {
   if (operand.kind == ptx::OperandKind::special) {
     const ptx::SpecialRegister* known = ptx::find_special_register(operand.name);
@@ -35,8 +29,8 @@ void FunctionTranslator::find_late_results() {
   for (uint32_t i = 0; i < traits_.size(); ++i) {
     const ptx::Instruction& instruction = function().body[i];
     if (traits_[i].result_guard == nullptr || instruction.operands.empty()) continue;
-    visit_registers(instruction.operands.front(),
-                    [&](ptx::RegisterId reg) { late_results_[reg] = traits_[i].result_guard; });
+    ptx::visit_registers(instruction.operands.front(),
+                         [&](ptx::RegisterId reg) { late_results_[reg] = traits_[i].result_guard; });
   }
 }
 
@@ -44,7 +38,7 @@ void FunctionTranslator::guard_late_results(const ptx::Instruction& instruction)
   std::set<ptx::RegisterId> named;
   // The engine itself keeps operations in order that have the same registers as their results.
   for (size_t i = traits_[current_].result_guard != nullptr ? 1 : 0; i < instruction.operands.size(); ++i) {
-    visit_registers(instruction.operands[i], [&](ptx::RegisterId reg) {
+    ptx::visit_registers(instruction.operands[i], [&](ptx::RegisterId reg) {
       if (late_results_.contains(reg)) named.insert(reg);
     });
   }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/diagnostics.hpp"
 #include "emulator/state/device_memory.hpp"
-#include "emulator/translation/demangling.hpp"
 #include "emulator/translation/function_translator.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -115,7 +115,7 @@ void KernelTranslator::lay_out_shared() {
   kernel_.static_shared_bytes = static_cast<uint32_t>(offset);
   for (const ptx::Variable* variable : graph_.shared_variables) {
     kernel_.shared_variables.push_back(
-        {source_name(variable->name), shared_offsets_[variable], static_cast<uint32_t>(variable->size)});
+        {ptx::source_name(variable->name), shared_offsets_[variable], static_cast<uint32_t>(variable->size)});
   }
 }
 

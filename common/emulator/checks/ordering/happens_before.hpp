@@ -51,6 +51,9 @@ struct BarrierOrder {
   uint64_t initialised_after = 0;  ///< the phase of the cluster's barrier that its initialiser had arrived at by then
   bool is_for_copies = false;      ///< some copy completes on it
   std::deque<CommitNote> commits;  ///< the latest few that have arrived
+  /// Operations that complete here or arrive here, and have not yet. One that arrives at several barriers is noted at
+  /// the first.
+  std::vector<uint32_t> under_way;
   /// The last arrival by a thread, and how many phases had ended before it.
   uint32_t arrival_warp = 0, arrival_pc = 0;
   machine::Cycle arrival_clock = 0;
@@ -198,6 +201,7 @@ class ClusterOrder {
   void wait(uint32_t index, const machine::BarrierEvent& event);
   void note_wait(uint32_t warp, uint32_t index, const machine::BarrierEvent& event);
   void complete(Meeting& meeting, const machine::Rendezvous& event);
+  BarrierOrder& expect_at_barrier(const machine::AsyncOperation& event, uint32_t index);
   void set_end(Operation& operation, const machine::AsyncOperation& event, ThreadKey thread, uint32_t index);
 
   uint32_t warps_per_block_;

@@ -254,8 +254,11 @@ TEST_F(RaceTest, ReportsMisusedBarriersByName) {
   const Shape one{.threads = 1};
   expect_one(run("mbarrier.arrive.shared.b64 _, [bar+16];", one), "barrier misuse",
              {"no mbarrier is initialised at bar[2]", "f.cu:1"});
-  expect_one(run(init + "mbarrier.arrive.shared.b64 _, [bar+16];\n" + init, one), "barrier misuse",
-             {"bar[2] is already live", "initialised at f.cu:1", "f.cu:3"});
+  expect_one(run(init + "mbarrier.arrive.shared.b64 _, [bar+16];\nmbarrier.inval.shared.b64 [bar+16];\n"
+                        "mbarrier.arrive.shared.b64 _, [bar+16];",
+                 one),
+             "barrier misuse",
+             {"no mbarrier is initialised at bar[2]", "mbarrier.inval was at f.cu:3 by warp 0, lane 0"});
   expect_one(run(init + "mbarrier.expect_tx.relaxed.cta.shared.b64 [bar+16], 16;\n"
                         "mbarrier.arrive.shared.b64 _, [bar+16];\nmbarrier.arrive.shared.b64 _, [bar+16];",
                  one),
