@@ -130,10 +130,10 @@ bool Parser::function_directive(Function& function) {
     function.cluster = extents();
   } else if (name == "minnctapersm" || name == "maxnctapersm") {
     take();
-    function.min_blocks_per_sm = expect_uint32("a number of blocks");
+    function.min_blocks_per_sm = expect_positive("a number of blocks");
   } else if (name == "maxnreg") {
     take();
-    function.max_registers = expect_uint32("a number of registers");
+    function.max_registers = expect_positive("a number of registers");
   } else if (name == "maxclusterrank") {
     take();
     function.max_cluster_rank = expect_uint32("a number of blocks");
@@ -257,9 +257,9 @@ void Parser::scope_directive() {
   } else {
     static const std::vector<std::string_view> kNames{"reg",    "local", "shared", "param",
                                                       "global", "const", "loc",    "pragma"};
-    throw SyntaxError(
-        fmt::format("unknown directive `.{}` in function `{}`{}", name, function_->name, suggestion(name, kNames)),
-        position, std::string(kLegal));
+    throw SyntaxError(fmt::format("unknown directive `.{}` in function `{}`{}", name,
+                                  short_function_name(function_->name), suggestion(name, kNames, ".")),
+                      position, std::string(kLegal));
   }
 }
 
