@@ -109,6 +109,8 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_EXIT_STATUS", "strict or program"},
       // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
+      // Read by engines/tensor_core/panel_kernels.cpp.
+      {"STAGECRAFT_MMA_SUMS", "fused or plain", /*is_setting=*/false},
   };
   return all;
 }
