@@ -44,6 +44,19 @@ uint32_t read_threads(std::string_view text) {
   return threads;
 }
 
+uint64_t read_host_memory(std::string_view text) {
+  if (text.empty()) return 0;
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const uint64_t factor = unit.empty() ? 1 : unit == "M" ? 1ull << 20 : unit == "G" ? 1ull << 30 : 0;
+  uint64_t bytes = 0;
+  if (error != std::errc{} || __builtin_mul_overflow(number, factor, &bytes) || bytes == 0) {
+    illegal("STAGECRAFT_HOST_MEMORY", text);
+  }
+  return bytes;
+}
+
 Checks read_checks(std::string_view text) {
   Checks checks;
   if (text.empty() || text == "none") return checks;
@@ -78,6 +91,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
       {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
+      {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
@@ -111,6 +125,7 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
     illegal("STAGECRAFT_PREFERRED_CLUSTERS", preferred);
   }
   settings.threads = read_threads(variable("STAGECRAFT_THREADS"));
+  settings.host_memory = read_host_memory(variable("STAGECRAFT_HOST_MEMORY"));
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));

@@ -44,6 +44,7 @@ struct Settings {
   uint32_t threads = 1;                             ///< of the host, at most
   ReportFormat report_format = ReportFormat::text;  ///< STAGECRAFT_REPORT
   std::string report_file;                          ///< appended to; empty for stderr
+  uint64_t host_memory = 0;                         ///< bytes that the process may use, at most; 0 for any
   Checks checks;
   Counters counters;
   std::string timeline;  ///< "text" (with the reports), or the name of a file; empty for none
