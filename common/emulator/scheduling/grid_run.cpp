@@ -21,6 +21,9 @@ constexpr Cycle kClusterSlice = 8192;
 /// Instructions that a warp executes before another one of its cluster has its turn; varied by the seed.
 constexpr uint32_t kWarpTurn = 192;
 constexpr uint32_t kAlignment = 64;
+/// Turns after which the clock says whether the host's memory could be used up; in one turn, lanes that touch a page
+/// with each access take some 25 MB of it.
+constexpr uint32_t kTurnsBetweenClocks = 4;
 
 uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -41,6 +44,7 @@ std::string_view name_of(FaultKind kind) {
     case FaultKind::assertion: return "assertion failed";
     case FaultKind::launch_failure: return "launch failure";
     case FaultKind::deadlock: return "deadlock";
+    case FaultKind::host_memory: return "out of host memory";
     case FaultKind::timeout: return "limit";
   }
   return "fault";
@@ -335,6 +339,7 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));
     run_warp(*warp, turn, result_.executed);
+    if (++turns_ % kTurnsBetweenClocks == 0 && grid_.memory->host_memory().is_time_to_look()) look_at_host(*warp);
     if (loops.repeats(cluster, *warp, grid_.effects)) {
       cluster.repeats_since = grid_.effects + 1;
       cluster.now = std::max(cluster.now, warp->clock);
@@ -342,6 +347,20 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     }
     if (warp->live == 0 && warp->block->live_warps == 0 && !warp->block->exited) finish_block(*warp->block);
   }
+}
+
+void GridRun::look_at_host(const Warp& warp) const {
+  HostMemory& host = grid_.memory->host_memory();
+  if (host.has_room_now()) return;
+  Cluster& cluster = *warp.block->cluster;
+  cluster.origin = {warp.block, warp.index, 0, 0};
+  if (!warp.fragments.empty()) cluster.origin.pc = warp.fragments.front()->pc;
+  if (!warp.fragments.empty()) cluster.origin.lanes = warp.fragments.front()->mask;
+  throw Fault(FaultKind::host_memory, "the host has no memory left for what the kernel touches",
+              {fmt::format("the emulated {} has {} bytes, of which {} are allocated; they cost memory of the host once "
+                           "they are written",
+                           grid_.architecture->name, grid_.memory->capacity(), grid_.memory->used()),
+               "use less device memory, or a host with more"});
 }
 
 Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {

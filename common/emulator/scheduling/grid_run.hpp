@@ -74,6 +74,8 @@ class GridRun {
   void report_stuck(const Cluster& cluster, Cycle at);
   void report_endless(const Cluster& cluster);
   bool nothing_can_end() const;
+  /// Throws Fault when too little of the host's memory is left; `warp` has had the last turn.
+  void look_at_host(const Warp& warp) const;
   /// Ends the run, which was asked to stop at this time.
   void stop(GoOn why, Cycle now);
   Place place_of(const Cluster& cluster, const Fault& fault) const;
@@ -83,6 +85,7 @@ class GridRun {
   std::function<GoOn(Cycle)> goes_on_;
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
+  uint32_t turns_ = 0;
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
   uint32_t block_shared_ = 0;     ///< bytes, including those that the system reserves
   uint32_t warps_per_block_ = 0;

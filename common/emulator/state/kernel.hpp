@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/chip/architecture.hpp"
@@ -84,7 +85,12 @@ class Kernel {
   std::vector<OpPlace> places;       ///< parallel to `code`
   std::vector<OrderedPlace> order;   ///< parallel to `code`
   std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
-  bool has_async_proxy = false;      ///< some observed instruction accesses shared memory through the async proxy
+  /// For an observed instruction in which lanes exchange registers (shfl.sync and its kind): the loads from shared
+  /// memory that its operands were computed from. By pc; the loads in rising order.
+  std::unordered_map<uint32_t, std::vector<uint32_t>> exchanged_loads;
+  /// For an observed store to shared memory of one constant: which. By pc.
+  std::unordered_map<uint32_t, uint64_t> stored_constants;
+  bool has_async_proxy = false;  ///< some observed instruction accesses shared memory through the async proxy
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;

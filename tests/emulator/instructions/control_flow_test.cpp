@@ -154,6 +154,25 @@ TEST_F(ControlFlowTest, ACallThroughGarbageIsNamed) {
   EXPECT_EQ(message_of(result), "call through a pointer that is no function: 0x1000");
 }
 
+// A cast of a function pointer; what the chip would do is undefined.
+TEST_F(ControlFlowTest, ACallThroughAPrototypeOfAnotherFunctionStopsTheKernel) {
+  const auto message = [&](const std::string& function, const std::string& prototype, const std::string& call) {
+    Kernel& kernel = compile_body("mov.u64 %rd1, f; { .param .b32 x; st.param.b32 [x], 1;\n p: .callprototype " +
+                                      prototype + "; call " + call + ", p; }",
+                                  function);
+    const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, uint64_t{0});
+    return result.fault ? result.diagnostics.at(0).message + ": " + result.diagnostics.at(0).details.at(0) : "";
+  };
+  const std::string what = "call of `f` through a pointer to another type of function: ";
+  EXPECT_EQ(message(".func f(.param .b8 x[4000]) { ret; }", "_ (.param .b32 _)", "%rd1, (x)"),
+            what + "its parameter 1 has 4000 bytes, and the prototype's has 4");
+  EXPECT_EQ(message(".func f() { ret; }", "_ (.param .b32 _)", "%rd1, (x)"),
+            what + "it takes 0 parameters, and the prototype of the call has 1");
+  EXPECT_EQ(message(".func f() { ret; }", "(.param .b32 _) _ ()", "(x), %rd1"),
+            what + "it returns 0 results, and the prototype of the call has 1");
+  EXPECT_EQ(message(".func (.param .b32 r) f() { st.param.b32 [r], 1; ret; }", "_ ()", "%rd1"), "");
+}
+
 TEST_F(ControlFlowTest, TrapStopsTheKernelAndNamesTheWarp) {
   Kernel& kernel = compile_body("mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 37; @%p1 trap;");
   const LaunchResult result = launch(kernel, {3, 1, 1}, {64, 1, 1}, uint64_t{0});

@@ -65,6 +65,13 @@ TEST(SettingsTest, TakeEachVariable) {
   EXPECT_FALSE(settings.findings_are_errors);
 }
 
+TEST(SettingsTest, LimitTheHostsMemory) {
+  EXPECT_EQ(settings_of({}).host_memory, 0u);
+  EXPECT_EQ(settings_of({{"STAGECRAFT_HOST_MEMORY", "123"}}).host_memory, 123u);
+  EXPECT_EQ(settings_of({{"STAGECRAFT_HOST_MEMORY", "3M"}}).host_memory, 3u << 20);
+  EXPECT_EQ(settings_of({{"STAGECRAFT_HOST_MEMORY", "8G"}}).host_memory, 8ull << 30);
+}
+
 TEST(SettingsTest, ChooseChecks) {
   EXPECT_FALSE(settings_of({}).checks.race);
   EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "none"}}).checks.race);
@@ -96,6 +103,10 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_THREADS", error_of({{"STAGECRAFT_THREADS", threads}}))
         << threads;
   }
+  for (const char* bytes : {"x", "0", "-1", "1K", "17179869184G"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_HOST_MEMORY", error_of({{"STAGECRAFT_HOST_MEMORY", bytes}}))
+        << bytes;
+  }
   for (const char* limit : {"x", "0", "-1", "1 ", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_LIMIT_CYCLES", error_of({{"STAGECRAFT_LIMIT_CYCLES", limit}}))
         << limit;
@@ -103,6 +114,10 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;
   }
+  for (const char* level : {"garbage", "2", "5", "3 "}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "but must be 1, 3 or 4", error_of({{"STAGECRAFT_ISA_LEVEL", level}}));
+  }
+  EXPECT_EQ(error_of({{"STAGECRAFT_ISA_LEVEL", "1"}}), "");
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "must be text or json", error_of({{"STAGECRAFT_REPORT", "xml"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "strict or program", error_of({{"STAGECRAFT_EXIT_STATUS", "0"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "error or report", error_of({{"STAGECRAFT_FINDINGS", "none"}}));

@@ -235,7 +235,8 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
-  const auto make_checks = [memory] { return checks::make_checks(memory); };
+  const bool goes_on = !state.settings().findings_are_errors;
+  const auto make_checks = [memory, goes_on] { return checks::make_checks(memory, goes_on); };
   const machine::Division divided{.observers = make_checks,
                                   .threads = state.settings().threads,
                                   .interrupted = &InterruptibleKernel::interrupted(),
