@@ -1,5 +1,6 @@
 #include "emulator/state/announcements.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -11,7 +12,15 @@ void announce_exchange_to_observers(const Fragment& fragment, LaneMask lanes) {
 
 void announce_early_reads(const Fragment& fragment, uint32_t pc, LaneMask lanes, const uint64_t* addresses,
                           uint64_t bytes) {
+  if (lanes == 0) return;
   const Grid& grid = fragment.grid();
+  // Nearly always no store concerns anything between the lowest and the highest of the addresses.
+  uint64_t lowest = addresses[first_lane(lanes)], highest = lowest;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    lowest = std::min(lowest, addresses[lane]);
+    highest = std::max(highest, addresses[lane]);
+  });
+  if (find_store(grid.stores_under_way, lowest, highest - lowest + bytes) == nullptr) return;
   while (lanes != 0) {
     const uint32_t first = first_lane(lanes);
     const StoreUnderWay* store = find_store(grid.stores_under_way, addresses[first], bytes);
