@@ -23,7 +23,7 @@ constexpr uint32_t kWarpTurn = 192;
 constexpr uint32_t kAlignment = 64;
 /// Turns after which the clock says whether the host's memory could be used up; in one turn, lanes that touch a page
 /// with each access take some 25 MB of it.
-constexpr uint32_t kTurnsBetweenClocks = 4;
+constexpr uint32_t kTurnsBetweenClocks = 16;
 
 uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -357,7 +357,7 @@ void GridRun::look_at_host(const Warp& warp) const {
   if (!warp.fragments.empty()) cluster.origin.pc = warp.fragments.front()->pc;
   if (!warp.fragments.empty()) cluster.origin.lanes = warp.fragments.front()->mask;
   throw Fault(FaultKind::host_memory, "the host has no memory left for what the kernel touches",
-              {fmt::format("the emulated {} has {} bytes, of which {} are allocated; they cost memory of the host once "
+              {fmt::format("the {} has {} bytes, of which {} are allocated; they cost memory of the host once "
                            "they are written",
                            grid_.architecture->name, grid_.memory->capacity(), grid_.memory->used()),
                "use less device memory, or a host with more"});
