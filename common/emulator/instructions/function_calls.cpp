@@ -335,6 +335,7 @@ std::unique_ptr<ReturnDetail> return_detail(FunctionTranslator& function) {
 
 void translate_return(Translation& t) {
   t.modifiers.take("uni");
+  if (t.operand_count() != 0) t.illegal("it has no operands: results go into the function's `.param` variables");
   const auto* detail = t.keep(return_detail(t.function()));
   t.emit(return_from).detail = detail;
 }

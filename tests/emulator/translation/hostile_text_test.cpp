@@ -93,6 +93,16 @@ TEST_F(HostileTextTest, CallsThatDoNotSuitTheirPrototypeAreRefused) {
   refused("T: .calltargets f; call %rd1, (x), T;", "argument 1 of the call, `x`, has 4 bytes, and that of `T` has 8");
 }
 
+// ptxas 13.0 refuses each of these, too.
+TEST_F(HostileTextTest, NumbersThatAnInstructionCannotHaveAreRefused) {
+  EXPECT_NE(refusal_of_body("bar.sync 16;").find("barrier number 16 does not exist"), std::string::npos);
+  EXPECT_NE(refusal_of_body("bar.sync 0, 33;").find("the count must be a multiple of 32"), std::string::npos);
+  EXPECT_EQ(refusal_of_body("bar.sync 15, 64;"), "nothing");
+  for (const char* alone : {"exit 5;", "trap 5;", "brkpt 5;", "ret 5;"}) {
+    EXPECT_NE(refusal_of_body(alone).find("it has no operands"), std::string::npos) << alone;
+  }
+}
+
 TEST_F(HostileTextTest, OffsetsWrapAroundLikeAddresses) {
   EXPECT_EQ(refusal_of_body("ld.global.b32 %r1, [table+0x7fffffffffffffff];", ".global .b32 table[4]; "), "nothing");
   EXPECT_EQ(refusal_of_body("ld.global.b32 %r1, [0x7fffffffffffffff];"), "nothing");
