@@ -27,7 +27,8 @@ std::string list_targets(const std::vector<Entry>& entries, EntryKind kind) {
 
 std::string gencode_option(const machine::Architecture& architecture) {
   const std::string number = architecture.target.substr(architecture.target.find('_') + 1);
-  // Not PTX alone, because nvlink, which links a program built with -rdc=true, refuses that.
+  // Not PTX alone, because nvlink, which links a program built with -rdc=true, refuses that: "specified arch exceeds
+  // buffer length".
   return fmt::format("-gencode \"arch=compute_{0},code=[sm_{0},compute_{0}]\"", number);
 }
 

@@ -11,6 +11,7 @@
 
 #include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/diagnostics.hpp"
+#include "emulator/ptx/parser.hpp"
 
 namespace stagecraft::emulator::ptx {
 namespace {
@@ -180,6 +181,10 @@ class Linker {
 
 }  // namespace
 
-Module link(std::vector<LinkUnit> units) { return Linker(std::move(units)).run(); }
+Module link(std::vector<LinkUnit> units) {
+  Module module = Linker(std::move(units)).run();
+  require_constant_space(module);
+  return module;
+}
 
 }  // namespace stagecraft::emulator::ptx

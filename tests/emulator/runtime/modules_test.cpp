@@ -76,7 +76,7 @@ TEST_F(ChosenChipTest, IsWhatTheUserHasChosen) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(10), Not(HasSubstr("stagecraft")));
 }
 
-// A library that is loaded later cannot change what the program was told.
+// A library that is loaded later cannot change what the program knows about its chip.
 TEST_F(ChosenChipTest, StaysForWhatIsLoadedLater) {
   const auto run = [] {
     cudaDeviceProp properties;

@@ -146,9 +146,7 @@ bool is_floating(TensorElement element) {
 }
 
 EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major) {
-  const auto refuse = [](std::string message) {
-    return EncodeResult{kEncodeInvalidValue, "cuTensorMapEncodeTiled: " + message};
-  };
+  const auto refuse = [](std::string message) { return EncodeResult{kEncodeInvalidValue, std::move(message)}; };
   const auto code_out_of_range = [&](const char* name, int value, int count) {
     return refuse(fmt::format("{} is {}; legal are 0 to {}", name, value, count - 1));
   };
@@ -220,7 +218,7 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
   if (std::string rule = broken_rule(map); !rule.empty()) return refuse(std::move(rule));
   if (map.interleave != TensorInterleave::none) {
     return {kEncodeNotSupported,
-            "cuTensorMapEncodeTiled: not implemented: interleaved layouts (interleave must be "
+            "not implemented: interleaved layouts (interleave must be "
             "CU_TENSOR_MAP_INTERLEAVE_NONE on the emulated GPU)"};
   }
   std::memcpy(arguments.tensor_map, &map, sizeof map);
@@ -229,7 +227,7 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
 
 EncodeResult encode_im2col() {
   return {kEncodeNotSupported,
-          "cuTensorMapEncodeIm2col: not implemented: im2col tensor maps; the emulated GPU has the tiled ones "
+          "not implemented: im2col tensor maps; the emulated GPU has the tiled ones "
           "(cuTensorMapEncodeTiled)"};
 }
 

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "emulator/runtime/model/host_faults.hpp"
+
 namespace stagecraft::emulator::runtime {
 namespace {
 
@@ -77,6 +79,8 @@ machine::Machine& State::machine() {
   try {
     machine_ = std::make_unique<machine::Machine>(chip);
     machine_->announce_memory_events(settings().observes_memory());
+    machine_->memory().host_memory().limit(settings().host_memory);
+    explain_host_faults();
   } catch (const std::exception& error) {
     machine_failure_ =
         ApiError(cudaErrorInitializationError,
