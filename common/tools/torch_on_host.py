@@ -25,7 +25,7 @@ aten = torch.ops.aten
 # These touch no elements. Views, which do not either, are known by what their schema says about aliases.
 _ALLOCATIONS = {
     aten.empty, aten.empty_like, aten.empty_strided, aten.new_empty, aten.new_empty_strided, aten._unsafe_view,
-    aten._reshape_alias, aten.set_, aten.resize_, aten.record_stream, aten.is_pinned, aten._is_all_true,
+    aten._reshape_alias, aten.set_, aten.resize_, aten.record_stream, aten.is_pinned,
 }
 
 
