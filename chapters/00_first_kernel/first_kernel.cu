@@ -10,7 +10,7 @@ using namespace stagecraft;
 
 /// Every thread writes its place: 100 * (its warp in the block) + (its lane in the warp).
 __global__ void write_places(int* places) {
-  // TODO 1: work out the warp and the lane from threadIdx.x and kWarpSize, and write 100 * warp + lane.
+  // TODO 1: write the place; threadIdx.x and kWarpSize say which warp and which lane this is.
   places[threadIdx.x] = threadIdx.x;
 }
 

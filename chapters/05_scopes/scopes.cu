@@ -92,7 +92,7 @@ __global__ void __cluster_dims__(kClusterSize) __launch_bounds__(2 * kWarpSize)
 
     case Role::consume:
       for (int row = 0; row < rows; ++row) {
-        // TODO 3: consume a stage here, and when this block is done with it, signal to every block: lane b to block b.
+        // TODO 3: consume a stage here. Which blocks must learn that this one has read it, and by which lanes?
         const float sum = sum_of_row(tile[0]);
         if (lane_index() == 0) sums[block_rank() * rows + row] = sum;
       }

@@ -314,7 +314,7 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
       if (elect_one()) {
         for (int group = 0; group < groups; ++group) {
           // TODO 5: acquire the stage as a handle; multiply its tiles; let the tensor core free it; release the handle.
-          // The first MMAs of all overwrite the accumulator. What is needed between a wait and tcgen05 instructions?
+          // The first MMAs of all overwrite the accumulator.
         }
         commit_mmas(&done);
       }

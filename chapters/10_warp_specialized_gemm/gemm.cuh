@@ -44,7 +44,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
             // TODO 3: take a stage that is free, announce its bytes, and ask for both tiles; tile_copy.hpp.
           }
         }
-        // TODO 3: and before this warp may end?
+        input.producer().drain();  // the last commits still have to arrive on barriers that exist
       }
       break;
 
@@ -53,9 +53,9 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       if (elected) {
         Output output{output_barriers, tensor_memory.address()};
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          // TODO 5: take an accumulator that is free. Which of the two, and which role learns when it is complete?
+          // TODO 4: take an accumulator that is free. Which of the two, and which role learns when it is complete?
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-            // TODO 4: take the next stage, multiply its tiles into the accumulator, and see that the stage is freed.
+            // TODO 5: take the next stage, multiply its tiles into the accumulator, and see that the stage is freed.
           }
         }
       }
@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
       const EpilogueWarp tensor_memory{handshake};
       Output output{output_barriers, tensor_memory.address()};
       for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-        // TODO 5: take the next accumulator that is complete, and store this warp's quarter of it.
+        // TODO 4: take the next accumulator that is complete, and store this warp's quarter of it.
       }
       break;
     }  // arrives: tensor memory used no more by this thread

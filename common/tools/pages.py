@@ -5,7 +5,8 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-MAIN_PAGE = "docs/README.md"
+MAIN_PAGE = "README.md"
+REFERENCE_PAGE = "docs/README.md"
 
 # LINK matches [text](target) and ![text](target); the text may contain code and one level of brackets.
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]*)(?P<title>\s+\"[^\"]*\")?\)")
@@ -51,19 +52,19 @@ def lessons(root=ROOT):
 def parent(page, all_pages):
     """Returns the page above this one in the sidebar: the README of a folder above it, or the main page.
 
-    READMEs that only describe a folder of the repository are below the README of the root, so that the sidebar does not mix
+    READMEs that only describe a folder of the repository are below the page of the reference, so that the sidebar does not mix
     them with the lessons.
     """
     if page.as_posix() == MAIN_PAGE:
         return None
     folder = page.parent if page.name != "README.md" else page.parent.parent
-    while folder not in (pathlib.Path("."), pathlib.Path("docs")):
+    while folder != pathlib.Path("."):
         if folder / "README.md" in all_pages:
             return folder / "README.md"
         folder = folder.parent
-    top = pathlib.Path("README.md")
-    describes_folder = page.name == "README.md" and page not in (top, pathlib.Path("chapters/README.md"))
-    return top if describes_folder and top in all_pages else pathlib.Path(MAIN_PAGE)
+    reference = pathlib.Path(REFERENCE_PAGE)
+    below_reference = page.name == "README.md" and page not in (reference, pathlib.Path("chapters/README.md"))
+    return reference if below_reference and reference in all_pages else pathlib.Path(MAIN_PAGE)
 
 
 def slug(heading):

@@ -7,13 +7,11 @@
 
 using namespace stagecraft;
 
-//! [roles]
 /// What a warp does.
 enum class Role { produce, consume };
 
 /// The calling warp's role: warp 0 produces, warp 1 consumes. Called by a whole warp.
 __device__ Role warp_role() { return warp_index() == 0 ? Role::produce : Role::consume; }
-//! [roles]
 
 /// The sum of a row in shared memory, in every lane. Called by a whole warp; all its reads are over when it returns.
 __device__ float sum_of_row(const float* row) {
@@ -39,7 +37,6 @@ __device__ void copy_rows(ProducerConsumerPipeline<Stages>& ring, float (*tile)[
 }
 //! [copy_rows]
 
-//! [sum_rows]
 /// One block: a warp copies the rows of `in` into the ring, a warp adds each of them up.
 template <int Stages>
 __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float* sums, int rows) {
@@ -60,6 +57,7 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float
       break;
 
     case Role::consume:
+      //! [consume]
       for (int row = 0; row < rows; ++row) {
         ring.wait_producer();
         const float sum = sum_of_row(tile[ring.consumer_stage()]);
@@ -67,10 +65,10 @@ __global__ void __launch_bounds__(2 * kWarpSize) sum_rows(const float* in, float
         ring.consumer_step();
         if (lane_index() == 0) sums[row] = sum;
       }
+      //! [consume]
       break;
   }
 }
-//! [sum_rows]
 
 // ---- 2. Ask, do other work, then wait if needed ---------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-// This program draws the pictures of chapter 08 from what the library says: the fields of the descriptors, and where an
-// accumulator is in tensor memory.
-//   draw_pictures descriptor|accumulator         prints a picture
-//   draw_pictures descriptor|accumulator FILE    fails when FILE is not the picture
+// This program draws the pictures of chapter 08 from what the library says: the fields of the descriptors, where an
+// accumulator is in tensor memory, for each M, and which cells a thread loads.
+//   draw_pictures descriptor|accumulator|layouts|fragments         prints a picture
+//   draw_pictures descriptor|accumulator|layouts|fragments FILE    fails when FILE is not the picture
 #include <cstdint>
 #include <iostream>
 #include <sstream>
@@ -19,7 +19,7 @@ using namespace stagecraft;
 
 constexpr char kStyle[] = R"(  <style>
     :root { color-scheme: light dark; }
-    text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; }
+    text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; } .small { font-size: 11px; }
     rect { stroke: #777; fill: none; } .filled { fill: #d8e8f8; stroke: #36c; } .fixed { fill: #eee; }
     @media (prefers-color-scheme: dark) {
       text { fill: #ddd; } .quiet { fill: #aaa; } rect { stroke: #888; } .filled { fill: #1d3147; stroke: #6af; } .fixed { fill: #2a2a2a; }
@@ -188,15 +188,119 @@ std::string draw_accumulator() {
   return out.str();
 }
 
+// ---- All layouts of an accumulator ----------------------------------------------------------------------------------
+
+/// One block's tensor memory, with an accumulator of 128 columns, in steps of 16 lanes.
+void draw_layout(std::ostream& out, int x, AccumulatorLayout layout, uint32_t cta, const std::string& head,
+                 const std::string& block) {
+  constexpr int kN = 128, kTop = 66, kStep = 16, kStepHeight = 24, kWidth = 124;
+  out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"24\" class=\"middle\">" << head << "</text>\n  <text x=\""
+      << x + kWidth / 2 << "\" y=\"44\" class=\"quiet middle\">" << block << "</text>\n";
+  for (int lane = 0; lane < static_cast<int>(kTmemLanes); lane += 2 * kStep) {
+    const int first = accumulator_row(layout, lane, cta), later = accumulator_row(layout, lane + kStep, cta);
+    const int steps = later < 0 ? 1 : 2, last = accumulator_row(layout, lane + steps * kStep - 1, cta);
+    const int y = kTop + lane / kStep * kStepHeight, columns = accumulator_columns(layout, kN);
+    if (last - first != steps * kStep - 1) throw std::logic_error("the rows of a warp are not consecutive");
+    const int begin_column = accumulator_column(layout, lane, 0, kN);
+    const AccumulatorPlace place = accumulator_place(layout, last, begin_column + columns - 1, kN);
+    if (place !=
+        AccumulatorPlace{cta, {static_cast<uint32_t>(lane + steps * kStep - 1), static_cast<uint32_t>(columns - 1)}}) {
+      throw std::logic_error("accumulator_row() and accumulator_place() differ");
+    }
+    out << "  <rect x=\"" << x << "\" y=\"" << y << "\" width=\"" << kWidth << "\" height=\"" << 2 * kStepHeight
+        << "\"/>\n  <rect class=\"filled\" x=\"" << x << "\" y=\"" << y << "\" width=\"" << kWidth << "\" height=\""
+        << steps * kStepHeight << "\"/>\n";
+    out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"" << y + 17 << "\" class=\"quiet middle\">rows " << first
+        << " to " << last << "</text>\n";
+    if (steps == 1) {
+      out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"" << y + 41 << "\" class=\"small middle\">not used</text>\n";
+    } else {
+      out << "  <text x=\"" << x + kWidth / 2 << "\" y=\"" << y + 39 << "\" class=\"small middle\">columns "
+          << begin_column << " to " << begin_column + columns - 1 << "</text>\n";
+    }
+  }
+}
+
+std::string draw_layouts() {
+  constexpr int kLeft = 78, kPitch = 130;
+  std::ostringstream out;
+  out << begin(
+      866, 296,
+      "Where the rows of an accumulator of 128 columns are in tensor memory: one block with M = 128 and M = 64, "
+      "and both blocks of a pair with M = 256 and M = 128");
+  for (int warp = 0; warp < 4; ++warp) {
+    out << "  <text x=\"" << kLeft - 8 << "\" y=\"" << 96 + warp * 48 << "\" class=\"end\">warp " << warp
+        << "</text>\n";
+  }
+  const struct {
+    int m, cta_group;
+    uint32_t cta;
+    const char *head, *block;
+  } kPanels[] = {{128, 1, 0, "M = 128", "one block"},        {64, 1, 0, "M = 64", "one block"},
+                 {256, 2, 0, "pair, M = 256", "even block"}, {256, 2, 1, "pair, M = 256", "odd block"},
+                 {128, 2, 0, "pair, M = 128", "even block"}, {128, 2, 1, "pair, M = 128", "odd block"}};
+  int x = kLeft;
+  for (const auto& panel : kPanels) {
+    draw_layout(out, x, accumulator_layout(panel.m, panel.cta_group), panel.cta, panel.head, panel.block);
+    x += kPitch;
+  }
+  out << "  <text x=\"" << kLeft
+      << "\" y=\"284\" class=\"quiet\">N = 128. A pair with M = 128 needs half as many "
+         "columns: the right half of D is below the left half.</text>\n</svg>\n";
+  return out.str();
+}
+
+// ---- Which cells a thread loads -------------------------------------------------------------------------------------
+
+/// The first 16 lanes and 8 columns of a shape: in each cell, the thread that gets it and the register.
+void draw_fragment(std::ostream& out, int x, int y, FragmentShape shape, const std::string& name) {
+  constexpr uint32_t kLanes = 16, kColumns = 8, kWidth = 36, kHeight = 17;
+  const uint32_t registers = kColumns / fragment_columns(shape) * fragment_registers(shape);
+  out << "  <text x=\"" << x << "\" y=\"" << y - 10 << "\">" << name << "</text>\n";
+  for (uint32_t thread = 0; thread < 32; ++thread) {
+    for (uint32_t index = 0; index < registers; ++index) {
+      const TmemCell cell = fragment_cell(shape, thread, index);
+      if (cell.lane >= kLanes) continue;
+      const uint32_t left = x + cell.column * kWidth, top = y + cell.lane * kHeight;
+      out << "  <rect" << (thread == 0 ? " class=\"filled\"" : "") << " x=\"" << left << "\" y=\"" << top
+          << "\" width=\"" << kWidth << "\" height=\"" << kHeight << "\"/>\n  <text x=\"" << left + kWidth / 2
+          << "\" y=\"" << top + 13 << "\" class=\"small middle\">" << thread << ":" << index << "</text>\n";
+    }
+  }
+}
+
+std::string draw_fragments() {
+  std::ostringstream out;
+  out << begin(
+      700, 706,
+      "The four shapes of tcgen05.ld: for 16 lanes and 8 columns of tensor memory, which thread of the warp gets "
+      "each cell, and in which of its registers");
+  draw_fragment(out, 40, 40, FragmentShape::lanes_32x32b, "32x32b (lanes 16 to 31 likewise)");
+  draw_fragment(out, 380, 40, FragmentShape::lanes_16x64b, "16x64b");
+  draw_fragment(out, 40, 370, FragmentShape::lanes_16x128b, "16x128b");
+  draw_fragment(out, 380, 370, FragmentShape::lanes_16x256b, "16x256b");
+  out << "  <text x=\"40\" y=\"672\" class=\"quiet\">Lanes go down, columns to the right. 5:2 is register 2 of thread "
+         "5.</text>\n  <text x=\"40\" y=\"692\" class=\"quiet\">Coloured: what thread 0 gets.</text>\n</svg>\n";
+  return out.str();
+}
+
+/// The picture of this name; empty if there is none.
+std::string draw(const std::string& which) {
+  if (which == "descriptor") return draw_descriptors();
+  if (which == "accumulator") return draw_accumulator();
+  if (which == "layouts") return draw_layouts();
+  if (which == "fragments") return draw_fragments();
+  return "";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string which = argc > 1 ? argv[1] : "";
-  if (which != "descriptor" && which != "accumulator") {
-    std::cerr << "usage: draw_pictures descriptor|accumulator [FILE]\n";
+  const std::string which = argc > 1 ? argv[1] : "", picture = draw(which);
+  if (picture.empty()) {
+    std::cerr << "usage: draw_pictures descriptor|accumulator|layouts|fragments [FILE]\n";
     return 2;
   }
-  const std::string picture = which == "descriptor" ? draw_descriptors() : draw_accumulator();
   return stagecraft::harness::print_or_compare(picture, argc > 2 ? argv[2] : nullptr, "the library says",
                                                argv[0] + (" " + which));
 }

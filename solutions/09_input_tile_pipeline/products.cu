@@ -329,7 +329,6 @@ __global__ void __launch_bounds__(kThreads + kWarpSize)
       if (elect_one()) {
         for (int group = 0; group < groups; ++group) {
           auto tiles = consumer.acquire_stage();
-          cuda::ptx::tcgen05_fence_after_thread_sync();
           for (int k_tile = 0; k_tile < kGroupSize; ++k_tile) {
             const auto [a, b] = tiles.tile(k_tile);
             multiply_tiles(accumulator, a, b, /*accumulate=*/group > 0 || k_tile > 0);

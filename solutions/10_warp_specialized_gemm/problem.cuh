@@ -106,6 +106,7 @@ __device__ inline void sync_block() {
 }
 //! [sync block]
 
+//! [store row]
 /// Converts `Count` sums and writes those of the first `valid` columns to a row of C.
 template <typename Output, int Count>
 __device__ void store_row(Output* row, const float (&sums)[Count], int valid) {
@@ -127,5 +128,6 @@ __device__ void store_row(Output* row, const float (&sums)[Count], int valid) {
     }
   }
 }
+//! [store row]
 
 }  // namespace stagecraft

@@ -49,8 +49,28 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "sanitize", "docs", "doctor", "run", "help"):
+        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "help"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
+
+    def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
+        write_script(self.folder / "nvidia-smi", "exit 9")
+        for command in ("bench", "tune"):
+            done = stagecraft(command, "--shapes", "256x256x64", PATH=f"{self.folder}:{os.environ['PATH']}")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("there is no NVIDIA GPU here", done.stderr)
+            self.assertIn(f"./stagecraft {command} --emulated", done.stderr)
+
+    def test_a_benchmark_names_a_gpu_that_it_has_no_kernel_for(self):
+        write_script(self.folder / "nvidia-smi", "echo 12.0")
+        done = stagecraft("bench", PATH=f"{self.folder}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the GPU has compute capability 12.0", done.stderr)
+
+    def test_only_a_hopper_is_tuned(self):
+        write_script(self.folder / "nvidia-smi", "echo 10.0")
+        done = stagecraft("tune", "--shapes", "256x256x64", PATH=f"{self.folder}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("this GPU is no Hopper", done.stderr)
 
     def test_an_unknown_command_shows_the_known_ones(self):
         done = stagecraft("bake")
@@ -75,11 +95,56 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("'rings' is no chapter: a chapter is a number, such as 03", done.stderr)
 
-    def test_run_refuses_a_program_without_the_shared_runtime(self):
-        done = stagecraft("run", "/bin/sh")
+    def test_run_keeps_the_virtual_environment_of_an_interpreter(self):
+        self.skip_unless_set_up_by_the_command()
+        environment = self.folder / "environment"
+        self.assertEqual(run(sys.executable, "-m", "venv", "--without-pip", environment).returncode, 0)
+        done = stagecraft("run", environment / "bin" / "python3", "-c", "import sys; print(sys.prefix)", **self.settings)
+        self.assertEqual(done.stdout, f"{environment}\n", done.stderr)
+        script = self.folder / "script"
+        script.write_text(f"#!{environment}/bin/python3\nimport sys; print(sys.prefix)\n", encoding="utf-8")
+        script.chmod(0o755)
+        done = stagecraft("run", script, **self.settings)
+        self.assertEqual(done.stdout, f"{environment}\n", done.stderr)
+
+    def test_run_gives_an_interpreter_the_emulated_gpu(self):
+        self.skip_unless_set_up_by_the_command()
+        program = """if True:
+            import ctypes
+            count, state = ctypes.c_int(), (ctypes.c_uint(), ctypes.c_int())
+            print(ctypes.CDLL("libcudart.so.13").cudaGetDeviceCount(ctypes.byref(count)), count.value)
+            print(ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxGetState(0, *map(ctypes.byref, state)))"""
+        done = stagecraft("run", sys.executable, "-c", program, **self.settings)
+        self.assertEqual(done.stdout, "0 1\n0\n", done.stderr)
+
+    def test_run_gives_a_library_the_emulated_cublas_by_any_name(self):
+        self.skip_unless_set_up_by_the_command()
+        build = pathlib.Path(os.environ["STAGECRAFT_BUILD"])
+        if not (build / "common/emulator/libcublas.so.13").exists():
+            self.skipTest("the toolkit has no cuBLAS")
+        program = """if True:
+            import ctypes, os, pathlib
+            for name in ("libcublas.so", "libcublas.so.13", "libcublasLt.so", "libcublasLt.so.13"):
+                assert ctypes.CDLL(name, os.RTLD_LOCAL).cublasLtMatmul, name
+            maps = pathlib.Path("/proc/self/maps").read_text()
+            print(*sorted({line.split()[-1] for line in maps.splitlines() if "cublas" in line}))"""
+        done = stagecraft("run", sys.executable, "-c", program, **self.settings)
+        expected = [str(build / f"common/emulator/lib{name}.so.13") for name in ("cublas", "cublasLt")]
+        self.assertEqual(done.stdout.split(), expected, done.stderr)
+
+    def test_run_names_the_interpreter_that_a_script_lacks(self):
+        script = self.folder / "script.py"
+        script.write_text("", encoding="utf-8")
+        done = stagecraft("run", script)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("/bin/sh does not load libcudart.so.13", done.stderr)
-        self.assertIn("nvcc -cudart shared", done.stderr)
+        self.assertIn(f"./stagecraft run python3 {script}", done.stderr)
+
+    def test_run_names_a_ptxas_for_triton_unless_the_user_does(self):
+        self.skip_unless_set_up_by_the_command()
+        program = self.folder / "program"
+        write_script(program, "echo $TRITON_PTXAS_PATH $TRITON_PTXAS_BLACKWELL_PATH")
+        done = stagecraft("run", program, TRITON_PTXAS_PATH="/mine", **self.settings)
+        self.assertEqual(done.stdout, f"/mine {TOOLS}/ptxas_keeping_ptx\n", done.stderr)
 
     def test_run_tells_a_program_with_the_static_runtime(self):
         program = self.folder / "program"
@@ -259,6 +324,47 @@ class CompileCudaTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 3)
         self.assertEqual(done.stdout, "a.cu(1): warning: one\na.cu(2): error: two\n")
         self.assertEqual(report.read_text(encoding="utf-8"), resources)
+
+
+class PtxasTest(TemporaryFolderTest):
+    def test_puts_the_ptx_beside_the_machine_code(self):
+        source, output = self.folder / "kernel.ptx", self.folder / "kernel.cubin"
+        source.write_text(".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry empty() { ret; }\n",
+                          encoding="utf-8")
+        done = run(TOOLS / "ptxas_keeping_ptx", "-lineinfo", "-v", "--opt-level", "1", "--gpu-name=sm_100a", source, "-o",
+                   output)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("Compiling entry function 'empty' for 'sm_100a'", done.stderr)
+        self.assertEqual(output.read_bytes()[:4], bytes.fromhex("50ed55ba"))   # a container of fat binaries
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["kernel.cubin", "kernel.ptx"])
+        load = """if True:
+            import ctypes, pathlib, sys
+            driver, any = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p
+            image = pathlib.Path(sys.argv[1]).read_bytes()
+            context, module, function, registers = any(), any(), any(), ctypes.c_int()
+            assert driver.cuInit(0) == 0
+            assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+            assert driver.cuCtxSetCurrent(context) == 0
+            assert driver.cuModuleLoadData(ctypes.byref(module), image) == 0
+            assert driver.cuModuleGetFunction(ctypes.byref(function), module, b"empty") == 0
+            assert driver.cuFuncGetAttribute(ctypes.byref(registers), 4, function) == 0   # CU_FUNC_ATTRIBUTE_NUM_REGS
+            assert driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, None, None, None) == 0
+            print(registers.value)"""
+        emulator = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "common" / "emulator"
+        done = run(sys.executable, "-c", load, output, LD_LIBRARY_PATH=str(emulator))
+        self.assertGreater(int(done.stdout or 0), 0, done.stderr)
+
+    def test_passes_on_what_ptxas_refuses(self):
+        source = self.folder / "kernel.ptx"
+        source.write_text(".version 9.0\n.target sm_100a\n.address_size 64\n.entry bad() { add; }\n", encoding="utf-8")
+        done = run(TOOLS / "ptxas_keeping_ptx", "--gpu-name=sm_100a", source, "-o", self.folder / "kernel.cubin")
+        self.assertEqual(done.returncode, 255)
+        self.assertIn("ptxas fatal", done.stderr)
+
+    def test_tells_its_version_and_that_it_is_another_ptxas(self):
+        done = run(TOOLS / "ptxas_keeping_ptx", "--version")
+        self.assertRegex(done.stdout, r"release \d+\.\d+")   # what Triton looks for
+        self.assertIn("Stagecraft: keeps the PTX", done.stdout)
 
 
 class SpillsTest(TemporaryFolderTest):

@@ -170,26 +170,26 @@ class SiteTest(RepositoryTest):
         return site_filter.Page(pathlib.Path(page), self.root).render((self.root / page).read_text(encoding="utf-8"))
 
     def test_links_to_pages_become_references(self):
-        self.write("docs/README.md", "# Start", "[the lessons](../chapters/)")
+        self.write("README.md", "# Start", "[the lessons](chapters/)")
         self.write("chapters/README.md", "# Lessons", "[one](01/README.md#why), [a file](x.cu), [out](https://a.b/c.md)")
         self.write("chapters/01/README.md", "# One", "## Why", "![a ring](ring.svg)")
         self.write("chapters/x.cu")
-        self.assertIn('@subpage page_chapters "the lessons"', self.render("docs/README.md"))
+        self.assertIn('@subpage page_chapters "the lessons"', self.render("README.md"))
         lessons = self.render("chapters/README.md")
         self.assertIn('@ref page_chapters_01_why "one", [a file](files/chapters/x.cu.txt), [out](https://a.b/c.md)', lessons)
         self.assertIn('@subpage page_chapters_01 "One"', lessons)  # no sentence leads there, so a list does
         self.assertIn("## Why {#page_chapters_01_why}\n![a ring](ring.svg)", self.render("chapters/01/README.md"))
 
     def test_every_line_keeps_its_number(self):
-        self.write("docs/README.md", "# A", "text [over", "two](b.md). Lines", "```cuda", "f();", "```", "## Last")
-        self.write("docs/b.md", "# B")
-        lines = self.render("docs/README.md").split("\n")
-        self.assertEqual(lines[1:3], ["text", '@subpage page_docs_b "over two". Lines'])
+        self.write("README.md", "# A", "text [over", "two](b.md). Lines", "```cuda", "f();", "```", "## Last")
+        self.write("b.md", "# B")
+        lines = self.render("README.md").split("\n")
+        self.assertEqual(lines[1:3], ["text", '@subpage page_b "over two". Lines'])
         self.assertTrue(lines[6].startswith("## Last"))
 
     def test_a_console_keeps_its_lines(self):
-        self.write("docs/README.md", "# A", "```console", "$ true", "an `@end` and ```", "```", "text", "```cuda", "f();", "```")
-        self.assertEqual(self.render("docs/README.md").split("\n")[1:],
+        self.write("README.md", "# A", "```console", "$ true", "an `@end` and ```", "```", "text", "```cuda", "f();", "```")
+        self.assertEqual(self.render("README.md").split("\n")[1:],
                          ['<div class="console">@code{.unparsed}', "$ true", "an `@end` and ```", "@endcode</div>", "text",
                           "```{.cpp}", "f();", "```", ""])
 

@@ -27,7 +27,8 @@ std::string list_targets(const std::vector<Entry>& entries, EntryKind kind) {
 
 std::string gencode_option(const machine::Architecture& architecture) {
   const std::string number = architecture.target.substr(architecture.target.find('_') + 1);
-  // Not PTX alone, because nvlink, which links a program built with -rdc=true, refuses that.
+  // Not PTX alone, because nvlink, which links a program built with -rdc=true, refuses that: "specified arch exceeds
+  // buffer length".
   return fmt::format("-gencode \"arch=compute_{0},code=[sm_{0},compute_{0}]\"", number);
 }
 
@@ -54,6 +55,40 @@ bool runs_on(const Target& target, const machine::Architecture& architecture) {
   return false;
 }
 
+std::vector<Target> ptx_targets(const std::vector<Entry>& entries) {
+  std::vector<Target> targets;
+  for (const Entry& entry : entries) {
+    if (entry.kind == EntryKind::ptx) targets.push_back(entry.target);
+  }
+  return targets;
+}
+
+const machine::Architecture& choose_chip(std::span<const std::vector<Target>> images) {
+  const machine::Architecture &b200 = machine::b200(), &h200 = machine::h200();
+  bool is_for_hopper = false;
+  for (const std::vector<Target>& targets : images) {
+    const bool on_b200 = std::ranges::any_of(targets, [&](const Target& target) { return runs_on(target, b200); });
+    for (const Target& target : targets) {
+      if (runs_on(target, b200) && !runs_on(target, h200)) return b200;
+      is_for_hopper |= !on_b200 && runs_on(target, h200);
+    }
+  }
+  return is_for_hopper ? h200 : b200;
+}
+
+std::string advise_other_chip(std::span<const Target> targets, const machine::Architecture& architecture) {
+  for (const std::string& name : machine::architecture_names()) {
+    const machine::Architecture& chip = *machine::find_architecture(name);
+    if (&chip == &architecture) continue;
+    for (const Target& target : targets) {
+      if (runs_on(target, chip)) {
+        return fmt::format("run it on the {0}, with --device {1} or STAGECRAFT_DEVICE={1}", chip.name, name);
+      }
+    }
+  }
+  return {};
+}
+
 const Entry& choose_ptx(const std::vector<Entry>& entries, const machine::Architecture& architecture) {
   const Entry* best = nullptr;
   const auto closeness = [](const Entry& entry) { return std::tuple(entry.target.kind, entry.target.sm); };
@@ -66,16 +101,18 @@ const Entry& choose_ptx(const std::vector<Entry>& entries, const machine::Archit
   const std::string found = list_targets(entries, EntryKind::ptx);
   const std::string machine_code = list_targets(entries, EntryKind::elf);
   if (!found.empty()) {
-    throw Error(ErrorKind::no_suitable_image,
-                fmt::format("the program holds PTX for {}, but the emulated {} runs {}; rebuild with {}", found,
-                            architecture.name, architecture.target, gencode_option(architecture)));
+    const std::vector<Target> targets = ptx_targets(entries);
+    const std::string advice = advise_other_chip(targets, architecture);
+    throw Error(
+        ErrorKind::no_suitable_image,
+        fmt::format("the program holds PTX for {}, but the {} runs {}; {}{}rebuild with {}", found, architecture.name,
+                    architecture.target, advice, advice.empty() ? "" : ", or ", gencode_option(architecture)));
   }
   if (!machine_code.empty()) {
     throw Error(
         ErrorKind::no_suitable_image,
-        fmt::format(
-            "the program holds machine code for {} but no PTX, and PTX is what the emulated {} runs; rebuild with {}",
-            machine_code, architecture.name, gencode_option(architecture)));
+        fmt::format("the program holds machine code for {} but no PTX, and PTX is what the {} runs; rebuild with {}",
+                    machine_code, architecture.name, gencode_option(architecture)));
   }
   throw Error(
       ErrorKind::no_suitable_image,

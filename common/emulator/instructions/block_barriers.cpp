@@ -173,7 +173,17 @@ void translate_block_barrier(Translation& t, bool aligned) {
     detail->predicate_flip = votes.flip;
   }
   const size_t end = t.operand_count() - (kind == "red" ? 1 : 0);
+  constexpr uint64_t barriers = std::tuple_size_v<decltype(Block::named_barriers)>;
+  const auto is_number = [&](size_t operand) { return t.operand(operand).kind == ptx::OperandKind::integer; };
+  if (is_number(next) && t.operand(next).bits >= barriers) {
+    t.illegal(fmt::format("barrier number {} does not exist: a block has barriers 0 to {}", t.operand(next).bits,
+                          barriers - 1));
+  }
   const RegisterOffset number = t.source(next++, ptx::Type::u32);
+  if (next < end && is_number(next) && t.operand(next).bits % kWarpSize != 0) {
+    t.illegal(
+        fmt::format("a count of {} threads: the count must be a multiple of {}", t.operand(next).bits, kWarpSize));
+  }
   const RegisterOffset count = next < end ? t.source(next, ptx::Type::u32) : kNoRegister;
   const auto* kept = t.keep(std::move(detail));
   Op& op = t.emit(named_barrier);

@@ -102,6 +102,13 @@ Outcome trap(Fragment&, const Op&, LaneMask mask) {
 
 Outcome do_nothing(Fragment&, const Op&, LaneMask) { return Outcome::next; }
 
+/// An instruction without operands, such as `exit`.
+template <auto Handler>
+void translate_alone(Translation& t) {
+  if (t.operand_count() != 0) t.illegal("it has no operands");
+  t.emit(Handler);
+}
+
 void translate_pmevent(Translation& t) {
   t.modifiers.take("mask");
   t.emit(do_nothing);
@@ -115,12 +122,9 @@ void add_control_flow(InstructionSet& set) {
   set.add("brx", translate_brx, kLeaves);
   set.add("call", translate_call, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .flow = Flow::calls});
   set.add("ret", translate_return, kLeaves);
-  set.add(
-      "exit", [](Translation& t) { t.emit(exit_thread); }, kLeaves);
-  set.add(
-      "trap", [](Translation& t) { t.emit(trap); }, kLeaves);
-  set.add(
-      "brkpt", [](Translation& t) { t.emit(do_nothing); }, kOrdinary);
+  set.add("exit", translate_alone<exit_thread>, kLeaves);
+  set.add("trap", translate_alone<trap>, kLeaves);
+  set.add("brkpt", translate_alone<do_nothing>, kOrdinary);
   set.add("pmevent", translate_pmevent, kOrdinary);
 }
 

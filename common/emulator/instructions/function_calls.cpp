@@ -6,6 +6,7 @@
 #include <map>
 
 #include "emulator/instructions/exit_lanes.hpp"
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/function_translator.hpp"
@@ -27,11 +28,13 @@ struct CallTarget {
   RegisterRange registers;
   std::vector<Vector> vectors;  ///< all of `registers`, for a recursive function
   uint32_t local_bytes = 0;
+  std::string mismatch;  ///< why an indirect call may not reach it; empty when it may
 };
 
 namespace {
 
-/// The deepest nesting of calls.
+/// The deepest nesting of calls of a function that recurses. What does not recurse is nested no deeper than the program
+/// has functions.
 constexpr uint32_t kMaximumCallDepth = 1024;
 
 struct CallDetail : OpDetail {
@@ -49,7 +52,7 @@ CallTarget describe_target(KernelTranslator& kernel, uint32_t function_index) {
   const FunctionFrame& frame = kernel.frame(function_index);
   const ptx::Function& function = *frame.function;
   CallTarget target;
-  target.name = function.name;
+  target.name = ptx::short_function_name(function.name);
   target.entry_pc = frame.entry_pc;
   target.parameters = frame.parameters;
   target.returns = frame.returns;
@@ -110,7 +113,7 @@ void restore(std::byte* registers, const CallTarget& target, const std::vector<s
 Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& target, LaneMask mask) {
   // The lanes for which the guard does not hold go on after the call.
   if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
-  if (fragment.return_stack.size() >= kMaximumCallDepth) {
+  if (target.recursive && fragment.return_stack.size() >= kMaximumCallDepth) {
     throw Fault(FaultKind::stack_overflow,
                 fmt::format("call of `{}` is nested {} deep", target.name, fragment.return_stack.size()),
                 {"the recursion does not seem to end"});
@@ -127,11 +130,6 @@ Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& ta
                                                                  fragment.registers + target.registers.end);
     fragment.local_frame = fragment.local_top;
     fragment.local_top += target.local_bytes;
-  }
-  if (detail.arguments.size() != target.parameters.size()) {
-    throw Fault(FaultKind::illegal_instruction,
-                fmt::format("`{}` takes {} parameters and is called with {}", target.name, target.parameters.size(),
-                            detail.arguments.size()));
   }
   for (size_t i = 0; i < detail.arguments.size(); ++i) {
     copy_area(fragment.registers, detail.arguments[i], target.parameters[i], mask);
@@ -162,6 +160,12 @@ Outcome call_indirect(Fragment& fragment, const Op& op, LaneMask mask) {
   if (target == detail.targets.end()) {
     throw Fault(FaultKind::invalid_pc, fmt::format("call through a pointer that is no function: {:#x}", address),
                 {"a pointer to a device function must be taken in device code, not in host code"}, same);
+  }
+  if (!target->second.mismatch.empty()) {
+    throw Fault(FaultKind::illegal_instruction,
+                fmt::format("call of `{}` through a pointer to another type of function", target->second.name),
+                {target->second.mismatch, "the type of the pointer must be that of the function: look for a cast"},
+                same);
   }
   // Lanes that call another function execute the instruction again, on their own.
   if (same != mask) {
@@ -231,6 +235,90 @@ CallArea area_of(Translation& t, const ptx::Operand& operand) {
   t.illegal("an argument of a call must be a .param variable or a register");
 }
 
+/// The results and parameters of a function or a prototype, which outlives this.
+struct Signature {
+  const std::vector<ptx::Variable>& returns;
+  const std::vector<ptx::Variable>& parameters;
+};
+
+/// The bytes of the caller's side; 0 for what takes any size: `_`, a number.
+uint64_t bytes_of(Translation& t, const ptx::Operand& operand) {
+  if (operand.kind == ptx::OperandKind::reg) return ptx::size_of(t.register_type(operand));
+  if (operand.kind != ptx::OperandKind::symbol) return 0;
+  const ptx::Function& caller = t.function().function();
+  switch (operand.symbol_kind) {
+    case ptx::SymbolKind::local_variable: return caller.variables.at(operand.symbol).size;
+    case ptx::SymbolKind::parameter: return caller.parameters.at(operand.symbol).size;
+    case ptx::SymbolKind::return_value: return caller.returns.at(operand.symbol).size;
+    default: return 0;
+  }
+}
+
+std::string count_of(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+void require_list(Translation& t, const ptx::Operand* given, const std::vector<ptx::Variable>& expected,
+                  std::string_view name, std::string_view verb, std::string_view what) {
+  const size_t count = given == nullptr ? 0 : given->list.size();
+  if (count != expected.size()) {
+    t.illegal(fmt::format("the call {} {}, and `{}` has {}", verb, count_of(count, what), name, expected.size()));
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const uint64_t bytes = bytes_of(t, given->list[i]), legal = expected[i].size;
+    if (bytes == 0 || legal == 0 || bytes == legal) continue;
+    t.illegal(fmt::format("{} {} of the call, `{}`, has {} bytes, and that of `{}` has {}", what, i + 1,
+                          given->list[i].name, bytes, name, legal));
+  }
+}
+
+std::string difference(const std::vector<ptx::Variable>& own, const std::vector<ptx::Variable>& called,
+                       std::string_view verb, std::string_view what) {
+  if (own.size() != called.size()) {
+    return fmt::format("it {} {}, and the prototype of the call has {}", verb, count_of(own.size(), what),
+                       called.size());
+  }
+  for (size_t i = 0; i < own.size(); ++i) {
+    if (own[i].size == called[i].size) continue;
+    return fmt::format("its {} {} has {} bytes, and the prototype's has {}", what, i + 1, own[i].size, called[i].size);
+  }
+  return {};
+}
+
+/// Refuses a call whose operands are not those of `callee`, as ptxas does: their number is the same, and a variable or
+/// register is as large as what it becomes or takes. `results` and `arguments` may be null.
+/// @param name  of the function or prototype, for the message.
+void require_operands(Translation& t, const ptx::Operand* results, const ptx::Operand* arguments,
+                      const Signature& callee, std::string_view name) {
+  require_list(t, results, callee.returns, name, "takes", "result");
+  require_list(t, arguments, callee.parameters, name, "passes", "argument");
+}
+
+/// Why a function cannot be called through a prototype, as the end of a sentence; empty when it can. A function may
+/// return what the prototype does not take back.
+std::string mismatch_of(const Signature& function, const Signature& prototype) {
+  std::string text = difference(function.parameters, prototype.parameters, "takes", "parameter");
+  if (text.empty() && !prototype.returns.empty()) {
+    text = difference(function.returns, prototype.returns, "returns", "result");
+  }
+  return text;
+}
+
+/// The operand after the arguments of an indirect call: what says which functions may be called.
+Signature signature_of(Translation& t, const ptx::Operand* operand) {
+  const ptx::Function& caller = t.function().function();
+  if (operand != nullptr && operand->symbol_kind == ptx::SymbolKind::prototype) {
+    const ptx::Prototype& prototype = caller.prototypes.at(operand->symbol);
+    return {prototype.returns, prototype.parameters};
+  }
+  if (operand != nullptr && operand->symbol_kind == ptx::SymbolKind::call_table) {
+    const ptx::CallTable& table = caller.call_tables.at(operand->symbol);
+    const ptx::Function& function = t.function().kernel_translator().module().functions.at(table.functions.at(0));
+    return {function.returns, function.parameters};
+  }
+  t.illegal("a call through a register ends with the name of a .callprototype or of .calltargets");
+}
+
 std::unique_ptr<ReturnDetail> return_detail(FunctionTranslator& function) {
   auto detail = std::make_unique<ReturnDetail>();
   ReturnDetail* kept = detail.get();
@@ -247,6 +335,7 @@ std::unique_ptr<ReturnDetail> return_detail(FunctionTranslator& function) {
 
 void translate_return(Translation& t) {
   t.modifiers.take("uni");
+  if (t.operand_count() != 0) t.illegal("it has no operands: results go into the function's `.param` variables");
   const auto* detail = t.keep(return_detail(t.function()));
   t.emit(return_from).detail = detail;
 }
@@ -258,8 +347,9 @@ std::string explain_undefined(const ptx::Module& module, const std::string& func
         "`{}` is of the device runtime, with which kernels launch kernels (dynamic parallelism); it is not implemented",
         function);
   }
-  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}", function,
-                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out);
+  return fmt::format("function `{}` is declared but not defined, and the emulator does not provide it{}{}{}",
+                     ptx::short_function_name(function),
+                     module.left_out.empty() ? "" : "; not linked was: ", module.left_out, ptx::name_in_ptx(function));
 }
 
 void translate_call(Translation& t) {
@@ -270,7 +360,7 @@ void translate_call(Translation& t) {
   if (t.operand(0).kind == ptx::OperandKind::arguments) results = &t.operand(next++);
   const ptx::Operand& callee = t.operand(next++);
   const ptx::Operand* arguments = nullptr;
-  if (next < t.operand_count() && t.operand(next).kind == ptx::OperandKind::arguments) arguments = &t.operand(next);
+  if (next < t.operand_count() && t.operand(next).kind == ptx::OperandKind::arguments) arguments = &t.operand(next++);
 
   auto detail = std::make_unique<CallDetail>();
   if (results != nullptr) {
@@ -284,6 +374,9 @@ void translate_call(Translation& t) {
 
   if (callee.kind == ptx::OperandKind::symbol && callee.symbol_kind == ptx::SymbolKind::function) {
     const ptx::Function& function = kernel.module().functions.at(callee.symbol);
+    if (function.is_entry) t.illegal(fmt::format("`{}` is a kernel; a .func may be called", callee.name));
+    require_operands(t, results, arguments, {function.returns, function.parameters},
+                     ptx::short_function_name(function.name));
     if (function.is_declaration) {
       const Builtin* const builtin = find_builtin(function.name);
       if (builtin == nullptr) t.unsupported(explain_undefined(kernel.module(), function.name));
@@ -299,10 +392,15 @@ void translate_call(Translation& t) {
     return;
   }
   const RegisterOffset address = t.source(callee, ptx::Type::b64);
-  kernel.at_end([kept, &kernel] {
+  const ptx::Operand* prototype = next < t.operand_count() ? &t.operand(next) : nullptr;
+  const Signature signature = signature_of(t, prototype);
+  require_operands(t, results, arguments, signature, prototype->name);
+  kernel.at_end([kept, &kernel, signature] {
     for (const uint32_t index : kernel.address_taken()) {
-      if (kernel.module().functions[index].is_declaration) continue;
-      kept->targets[kFunctionWindow + 16 * uint64_t{index}] = describe_target(kernel, index);
+      const ptx::Function& function = kernel.module().functions[index];
+      if (function.is_declaration) continue;
+      CallTarget& target = kept->targets[kFunctionWindow + 16 * uint64_t{index}] = describe_target(kernel, index);
+      target.mismatch = mismatch_of({function.returns, function.parameters}, signature);
     }
   });
   t.keep(std::move(detail));

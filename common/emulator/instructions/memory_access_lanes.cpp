@@ -148,7 +148,7 @@ struct Window {
 
 [[gnu::always_inline]] inline Window<uint64_t> global_window(const AccessDetail& access) {
   const AllocationCache::Copy cache = access.cache.copy();
-  return {cache.usable, cache.first, cache.last, 0};
+  return {cache.usable, cache.first, cache.last, host_distance(cache.first)};
 }
 
 [[gnu::always_inline]] inline Window<uint32_t> shared_window(const Fragment& fragment, uint32_t bytes) {
@@ -370,6 +370,7 @@ void locate_global(Fragment& fragment, const AccessDetail& access, LaneMask mask
   for (uint32_t lane = 0; lane < kWarpSize; ++lane) {
     stray |= outside(pointers[lane], window.first, window.last);
     low_bits |= pointers[lane];
+    pointers[lane] += window.pointer_bias;
   }
   if (window.usable && (stray & kTopBit<uint64_t>) == 0 && (low_bits & (access.alignment - 1)) == 0) [[likely]]
     return;

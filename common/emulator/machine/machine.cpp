@@ -8,9 +8,9 @@
 
 #include "emulator/instructions/announcing_handlers.hpp"
 #include "emulator/machine/instruction_set.hpp"
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/scheduling/grid_parts.hpp"
 #include "emulator/scheduling/grid_run.hpp"
-#include "emulator/translation/demangling.hpp"
 #include "emulator/translation/kernel_translator.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -21,7 +21,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
                                            uint32_t machine_registers) {
   auto kernel = std::make_unique<Kernel>();
   kernel->name = entry.name;
-  kernel->display_name = short_function_name(entry.name);
+  kernel->display_name = ptx::short_function_name(entry.name);
   kernel->module = image.module();
   kernel->entry = &entry;
   kernel->own_file = own_file_of(*kernel->module, entry);

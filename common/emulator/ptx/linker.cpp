@@ -9,7 +9,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/diagnostics.hpp"
+#include "emulator/ptx/parser.hpp"
 
 namespace stagecraft::emulator::ptx {
 namespace {
@@ -100,24 +102,25 @@ class Linker {
   template <typename Item>
   uint32_t join(size_t unit, Item& item, std::vector<Item>& all, const Global& known, std::vector<size_t>& owners) {
     const auto refuse = [&](const std::string& what, std::string legal) {
-      throw Error(fmt::format("linking: {}", what), item.position, std::move(legal));
+      throw Error(fmt::format("linking: {}{}", what, name_in_ptx(item.name)), item.position, std::move(legal));
     };
+    const std::string name = short_function_name(item.name);
     if (known.kind != kind_of(item)) {
-      refuse(fmt::format("`{}` is a {} in {} and a {} in another input", item.name, kind_of(item), units_[unit].name,
+      refuse(fmt::format("`{}` is a {} in {} and a {} in another input", name, kind_of(item), units_[unit].name,
                          known.kind),
              "one kind of symbol for one name");
     }
     Item& earlier = all[known.index];
     const std::string& where = units_[owners[known.index]].name;
     if (space_of(earlier) != space_of(item)) {
-      refuse(fmt::format("`{}` is .{} in {} and .{} in {}", item.name, space_of(earlier), where, space_of(item),
+      refuse(fmt::format("`{}` is .{} in {} and .{} in {}", name, space_of(earlier), where, space_of(item),
                          units_[unit].name),
              "the same in every input");
     }
     const bool replaces =
         !is_declared_only(item) && (is_declared_only(earlier) || (gives_way(earlier) && !gives_way(item)));
     if (!replaces && !is_declared_only(item) && !gives_way(item)) {
-      refuse(fmt::format("{} `{}` is defined in {} and in {}", kind_of(item), item.name, where, units_[unit].name),
+      refuse(fmt::format("{} `{}` is defined in {} and in {}", kind_of(item), name, where, units_[unit].name),
              "one definition, or .weak ones");
     }
     if constexpr (requires { item.alignment; }) {  // dynamic shared memory suits all that declare it
@@ -178,6 +181,10 @@ class Linker {
 
 }  // namespace
 
-Module link(std::vector<LinkUnit> units) { return Linker(std::move(units)).run(); }
+Module link(std::vector<LinkUnit> units) {
+  Module module = Linker(std::move(units)).run();
+  require_constant_space(module);
+  return module;
+}
 
 }  // namespace stagecraft::emulator::ptx

@@ -144,6 +144,13 @@ struct Operand {
   TextPosition position;
 };
 
+/// Calls `visit(RegisterId)` for each register that the operand names, also within braces and brackets.
+template <typename Visit>
+void visit_registers(const Operand& operand, const Visit& visit) {
+  if (operand.kind == OperandKind::reg) visit(operand.reg);
+  for (const Operand& inner : operand.list) visit_registers(inner, visit);
+}
+
 /// One instruction. `setp.lt.s32 %p1, %r1, 7` has opcode "setp" and modifiers {"lt", "s32"}. A modifier keeps its
 /// double colons: {"mbarrier::complete_tx::bytes"}.
 struct Instruction {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/parser_state.hpp"
 
 namespace stagecraft::emulator::ptx {
@@ -14,9 +15,23 @@ Module parse(std::string_view text) {
   return Parser(text).parse();
 }
 
-std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates) {
+void require_constant_space(const Module& module) {
+  constexpr uint64_t kMost = 65536;
+  uint64_t bytes = 0;
+  for (const Variable& variable : module.variables) {
+    if (variable.space != Space::constant || variable.is_extern) continue;
+    const uint64_t alignment = std::max<uint64_t>(variable.alignment, 1);
+    bytes = std::min(bytes + alignment - 1, UINT64_MAX / 4) / alignment * alignment + variable.size;
+    if (bytes <= kMost && variable.size <= kMost) continue;
+    throw Error(fmt::format("the .const variables up to `{}` take {} bytes", short_function_name(variable.name), bytes),
+                variable.position, fmt::format("{} bytes in a module; larger tables belong in .global", kMost));
+  }
+}
+
+std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
+                       std::string_view prefix) {
   const std::string_view meant = closest_name(name, candidates);
-  return meant.empty() ? std::string() : fmt::format("; did you mean `{}`?", meant);
+  return meant.empty() ? std::string() : fmt::format("; did you mean `{}{}`?", prefix, meant);
 }
 
 Parser::Parser(std::string_view text) : lexer_(text) {}
@@ -26,6 +41,7 @@ Module Parser::parse() {
   while (peek().kind != TokenKind::end) module_statement();
   finish_aliases();
   finish_locations();
+  require_constant_space(module_);
   return std::move(module_);
 }
 
@@ -85,6 +101,13 @@ uint32_t Parser::expect_uint32(std::string_view what) {
   return static_cast<uint32_t>(take().bits);
 }
 
+uint32_t Parser::expect_positive(std::string_view what) {
+  const TextPosition position = peek().position;
+  const uint32_t number = expect_uint32(what);
+  if (number == 0) throw SyntaxError(fmt::format("{} is 0", what), position, "at least 1");
+  return number;
+}
+
 void Parser::header() {
   if (!take_directive_if("version")) unexpected("at the beginning of the text", "`.version`, as in `.version 9.0`");
   // "9.0" reads as a number; its digits are the version.
@@ -106,11 +129,38 @@ void Parser::header() {
   target();
 }
 
+namespace {
+
+struct Version {
+  uint32_t major = 0, minor = 0;
+  auto operator<=>(const Version&) const = default;
+};
+
+/// The first version of PTX that has the target; 0.0 for one that is not known here, or older than any that matters.
+/// Source: ptxas 13.0, asked for each.
+Version first_version_with(std::string_view target) {
+  static constexpr std::pair<std::string_view, Version> kFirst[] = {
+      {"80", {7, 0}},   {"86", {7, 1}},  {"87", {7, 4}},   {"88", {7, 3}},   {"89", {7, 8}},  {"90", {7, 8}},
+      {"90a", {8, 0}},  {"100", {8, 6}}, {"100a", {8, 6}}, {"100f", {8, 8}}, {"103", {8, 8}}, {"103a", {8, 8}},
+      {"103f", {8, 8}}, {"110", {9, 0}}, {"110a", {9, 0}}, {"110f", {9, 0}}, {"120", {8, 7}}, {"120a", {8, 7}},
+      {"120f", {8, 8}}, {"121", {8, 8}}, {"121a", {8, 8}}, {"121f", {8, 8}}};
+  target.remove_prefix(target.find('_') + 1);
+  const auto* found = std::ranges::find(kFirst, target, &std::pair<std::string_view, Version>::first);
+  return found == std::end(kFirst) ? Version{} : found->second;
+}
+
+}  // namespace
+
 void Parser::target() {
   do {
     const Token name = expect_identifier("a target");
     if (name.text.starts_with("sm_") || name.text.starts_with("compute_")) {
       module_.target = name.text;
+      const Version first = first_version_with(name.text), version{module_.version_major, module_.version_minor};
+      if (version < first) {
+        throw SyntaxError(fmt::format("PTX {}.{} does not have the target {}", version.major, version.minor, name.text),
+                          name.position, fmt::format("`.version` {}.{} or later", first.major, first.minor));
+      }
     } else if (name.text != "debug" && name.text != "texmode_unified" && name.text != "texmode_independent" &&
                name.text != "map_f64_to_f32") {
       throw SyntaxError(fmt::format("unknown target `{}`", name.text), name.position,
@@ -171,9 +221,12 @@ void Parser::module_statement() {
   } else {
     static const std::vector<std::string_view> kNames{"visible", "weak",    "extern", "common", "entry",
                                                       "func",    "global",  "const",  "shared", "address_size",
-                                                      "file",    "section", "pragma", "alias",  "version"};
+                                                      "file",    "section", "pragma", "alias",  "target"};
+    if (name == "version") {
+      throw SyntaxError("`.version` is given twice", peek().position, "once, as the first directive of the text");
+    }
     throw SyntaxError(
-        fmt::format("unknown directive {} outside of a function{}", describe(peek()), suggestion(name, kNames)),
+        fmt::format("unknown directive {} outside of a function{}", describe(peek()), suggestion(name, kNames, ".")),
         peek().position, std::string(kLegal));
   }
 }

@@ -16,4 +16,8 @@ namespace stagecraft::emulator::ptx {
 /// "Directives".
 Module parse(std::string_view text);
 
+/// Throws Error when the module's `.const` variables do not fit: 64 KiB, as ptxas 13.0 says too. `parse` and `link`
+/// call it.
+void require_constant_space(const Module& module);
+
 }  // namespace stagecraft::emulator::ptx

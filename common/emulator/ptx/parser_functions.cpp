@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/parser_state.hpp"
 
 namespace stagecraft::emulator::ptx {
@@ -24,6 +25,33 @@ bool begins_declaration(std::string_view directive) {
   constexpr std::string_view kDirectives[] = {"visible", "extern", "weak",  "common",  "func",
                                               "entry",   "global", "const", "section", "shared"};
   return std::find(std::begin(kDirectives), std::end(kDirectives), directive) != std::end(kDirectives);
+}
+
+/// Refuses what ptxas 13.0 refuses about the head of a kernel, and the directives of a kernel at another function.
+void require_kernel(const Function& function) {
+  const bool bounded = function.max_threads.x != 0, fixed = function.required_threads.x != 0;
+  if (!function.is_entry) {
+    if (!bounded && !fixed && function.cluster.x == 0 && function.min_blocks_per_sm == 0 &&
+        function.max_registers == 0 && function.max_cluster_rank == 0) {
+      return;
+    }
+    throw SyntaxError(fmt::format("function `{}` has a directive of kernels", short_function_name(function.name)),
+                      function.position, ".maxntid, .reqntid, .minnctapersm, .maxnreg and clusters for an .entry only");
+  }
+  if (bounded && fixed) {
+    throw SyntaxError(fmt::format("kernel `{}` has both .maxntid and .reqntid", short_function_name(function.name)),
+                      function.position, "one of them");
+  }
+  for (const Variable& parameter : function.parameters) {
+    if (parameter.space == Space::reg) {
+      throw SyntaxError(fmt::format("the parameter `{}` of a kernel is a register", parameter.name), parameter.position,
+                        ".param");
+    }
+    if (parameter.size == 0) {
+      throw SyntaxError(fmt::format("the parameter `{}` of a kernel has no size", parameter.name), parameter.position,
+                        "an array with the number of its elements");
+    }
+  }
 }
 
 }  // namespace
@@ -51,6 +79,7 @@ void Parser::function(bool is_entry, const Linkage& linkage) {
     ends_here = begins_declaration(peek().text);
     if (!ends_here) unexpected("between the head and the body of a function", kFunctionDirectives);
   }
+  require_kernel(function);
   if (ends_here || take_if(';')) {
     function.is_declaration = true;
     place_function(std::move(function), name);
@@ -129,10 +158,10 @@ bool Parser::function_directive(Function& function) {
     function.cluster = extents();
   } else if (name == "minnctapersm" || name == "maxnctapersm") {
     take();
-    function.min_blocks_per_sm = expect_uint32("a number of blocks");
+    function.min_blocks_per_sm = expect_positive("a number of blocks");
   } else if (name == "maxnreg") {
     take();
-    function.max_registers = expect_uint32("a number of registers");
+    function.max_registers = expect_positive("a number of registers");
   } else if (name == "maxclusterrank") {
     take();
     function.max_cluster_rank = expect_uint32("a number of blocks");
@@ -218,7 +247,7 @@ void Parser::statement() {
   } else if (token.is(';')) {
     take();  // an empty statement, as concatenated inline assembly contains
   } else {
-    unexpected(fmt::format("in function `{}`", function_->name),
+    unexpected(fmt::format("in function `{}`", short_function_name(function_->name)),
                "an instruction, a label, a declaration (.reg, .local, .shared, .param), `{`, `}`");
   }
 }
@@ -256,9 +285,9 @@ void Parser::scope_directive() {
   } else {
     static const std::vector<std::string_view> kNames{"reg",    "local", "shared", "param",
                                                       "global", "const", "loc",    "pragma"};
-    throw SyntaxError(
-        fmt::format("unknown directive `.{}` in function `{}`{}", name, function_->name, suggestion(name, kNames)),
-        position, std::string(kLegal));
+    throw SyntaxError(fmt::format("unknown directive `.{}` in function `{}`{}", name,
+                                  short_function_name(function_->name), suggestion(name, kNames, ".")),
+                      position, std::string(kLegal));
   }
 }
 

@@ -71,6 +71,7 @@ class Parser {
   Token expect_identifier(std::string_view what);
   std::string expect_string(std::string_view what);
   uint32_t expect_uint32(std::string_view what);
+  uint32_t expect_positive(std::string_view what);
   [[noreturn]] void unexpected(std::string_view context, std::string_view legal);
 
   // The module.
@@ -193,7 +194,8 @@ class Parser {
   std::vector<Alias> aliases_;
 };
 
-/// Returns "did you mean `x`?" as the end of a message, or nothing.
-std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates);
+/// Returns "did you mean `x`?" as the end of a message, or nothing. `prefix` is what the candidates are written with.
+std::string suggestion(std::string_view name, const std::vector<std::string_view>& candidates,
+                       std::string_view prefix = {});
 
 }  // namespace stagecraft::emulator::ptx

@@ -21,6 +21,9 @@ constexpr Cycle kClusterSlice = 8192;
 /// Instructions that a warp executes before another one of its cluster has its turn; varied by the seed.
 constexpr uint32_t kWarpTurn = 192;
 constexpr uint32_t kAlignment = 64;
+/// Turns after which the clock says whether the host's memory could be used up; in one turn, lanes that touch a page
+/// with each access take some 25 MB of it.
+constexpr uint32_t kTurnsBetweenClocks = 16;
 
 uint32_t round_up(uint32_t value, uint32_t unit) { return (value + unit - 1) / unit * unit; }
 
@@ -41,13 +44,15 @@ std::string_view name_of(FaultKind kind) {
     case FaultKind::assertion: return "assertion failed";
     case FaultKind::launch_failure: return "launch failure";
     case FaultKind::deadlock: return "deadlock";
+    case FaultKind::host_memory: return "out of host memory";
+    case FaultKind::timeout: return "limit";
   }
   return "fault";
 }
 
 }  // namespace
 
-GridRun::GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on)
+GridRun::GridRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on)
     : grid_(grid), result_(result), goes_on_(std::move(goes_on)), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
   warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
@@ -95,7 +100,10 @@ void GridRun::run() {
         report_stuck(*grid_.resident.front(), result_.cycles);
         break;
       }
-      if (!goes_on_(current->now)) break;
+      if (const GoOn answer = goes_on_(current->now); answer != GoOn::yes) {
+        stop(answer, current->now);
+        break;
+      }
       const Status status = advance(*current, current->now + kClusterSlice);
       result_.cycles = std::max(result_.cycles, current->now);
       if (status == Status::finished) {
@@ -121,10 +129,21 @@ void GridRun::run() {
   } catch (const Fault& fault) {
     report(fault, *current);
   }
+  result_.progress.blocks_done = blocks_done_;
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
   for (Observer* observer : grid_.observers) {
     for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
   }
+}
+
+void GridRun::stop(GoOn why, Cycle now) {
+  result_.ended = why;
+  result_.progress = progress_of(grid_);
+  if (why == GoOn::no) return;
+  Diagnostic report = new_report(why == GoOn::limit ? "limit" : "interrupted", "");
+  report.message = why == GoOn::limit ? fmt::format("the kernel is not done after {} cycles of virtual time", now)
+                                      : fmt::format("the kernel was interrupted after {} cycles of virtual time", now);
+  result_.stop = {FaultKind::timeout, now, std::move(report)};
 }
 
 bool GridRun::nothing_can_end() const {
@@ -253,6 +272,7 @@ void GridRun::finish_block(Block& block) {
   Sm& sm = *block.sm;
   block.exited = true;
   --block.cluster->live_blocks;
+  ++blocks_done_;
   --sm.blocks;
   sm.threads -= warps_per_block_ * kWarpSize;
   sm.shared_bytes -= block_shared_;
@@ -319,6 +339,7 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));
     run_warp(*warp, turn, result_.executed);
+    if (++turns_ % kTurnsBetweenClocks == 0 && grid_.memory->host_memory().is_time_to_look()) look_at_host(*warp);
     if (loops.repeats(cluster, *warp, grid_.effects)) {
       cluster.repeats_since = grid_.effects + 1;
       cluster.now = std::max(cluster.now, warp->clock);
@@ -326,6 +347,20 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
     }
     if (warp->live == 0 && warp->block->live_warps == 0 && !warp->block->exited) finish_block(*warp->block);
   }
+}
+
+void GridRun::look_at_host(const Warp& warp) const {
+  HostMemory& host = grid_.memory->host_memory();
+  if (host.has_room_now()) return;
+  Cluster& cluster = *warp.block->cluster;
+  cluster.origin = {warp.block, warp.index, 0, 0};
+  if (!warp.fragments.empty()) cluster.origin.pc = warp.fragments.front()->pc;
+  if (!warp.fragments.empty()) cluster.origin.lanes = warp.fragments.front()->mask;
+  throw Fault(FaultKind::host_memory, "the host has no memory left for what the kernel touches",
+              {fmt::format("the {} has {} bytes, of which {} are allocated; they cost memory of the host once "
+                           "they are written",
+                           grid_.architecture->name, grid_.memory->capacity(), grid_.memory->used()),
+               "use less device memory, or a host with more"});
 }
 
 Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {

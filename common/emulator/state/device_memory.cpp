@@ -14,6 +14,7 @@ namespace stagecraft::emulator::machine {
 namespace {
 
 constexpr uint64_t kDeviceBase = 0x2000'0000'0000;
+constexpr uint64_t kHostBase = 0x4000'0000'0000;
 constexpr uint64_t kSlotBytes = 0x100'0000'0000;  // where a second DeviceMemory of the process tries to go
 constexpr int kSlots = 16;
 constexpr uint64_t kAlignment = 512;
@@ -24,6 +25,16 @@ constexpr uint64_t kNullPage = 4096;
 constexpr uint64_t kPoisonedTail = 64ull << 10;
 
 uint64_t round_up(uint64_t value, uint64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+uint64_t page_bytes() {
+  static const auto bytes = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+/// Bytes that `fill_fresh` writes.
+uint64_t bytes_to_poison(uint64_t size, Fill fill) {
+  return fill == Fill::zero ? 0 : std::min(size, kPoisonLimit + kPoisonedTail);
+}
 
 void poison(uint64_t address, uint64_t bytes) {
   // Each copy doubles what is filled: a few calls of memcpy are faster than a loop over words.
@@ -51,12 +62,37 @@ void fill_fresh(uint64_t address, uint64_t size, Fill fill) {
 
 /// Returns the pages of a range to the host; they read as zeros afterwards.
 void discard_pages(uint64_t start, uint64_t bytes) {
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t first = start / page * page;
-  const uint64_t last = round_up(start + bytes, page);
-  if (madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED) != 0) {
-    std::memset(reinterpret_cast<void*>(start), 0, bytes);
+  const uint64_t first = start / page_bytes() * page_bytes();
+  const uint64_t last = round_up(start + bytes, page_bytes());
+  std::byte* const pages = DeviceMemory::host(first);
+  if (madvise(pages, last - first, MADV_DONTNEED) != 0) std::memset(DeviceMemory::host(start), 0, bytes);
+}
+
+/// Lets code of the host access whole pages of the region of managed and pinned memory, or not. Where the host refuses,
+/// they stay as they are: that only catches fewer mistakes.
+void set_accessible(uint64_t start, uint64_t bytes, bool accessible) {
+  mprotect(reinterpret_cast<void*>(start), bytes, accessible ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+/// Maps private memory that is not accounted for before it is touched. Returns whether it is at `place`; 0 is any
+/// place.
+void* map_at(uint64_t place, uint64_t bytes, int protection) {
+#ifndef MAP_FIXED_NOREPLACE
+  constexpr int MAP_FIXED_NOREPLACE = 0;
+#endif
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (place != 0 ? MAP_FIXED_NOREPLACE : 0);
+  void* const hint = reinterpret_cast<void*>(place);
+  void* const got = mmap(hint, bytes, protection, flags, -1, 0);
+  if (got == MAP_FAILED) return nullptr;
+  if (place != 0 && got != hint) {  // a host kernel without MAP_FIXED_NOREPLACE may choose another place
+    munmap(got, bytes);
+    errno = EEXIST;
+    return nullptr;
   }
+#ifdef MADV_DONTDUMP
+  madvise(got, bytes, MADV_DONTDUMP);
+#endif
+  return got;
 }
 
 std::string default_label(AllocationKind kind, uint64_t number) {
@@ -69,6 +105,7 @@ std::string default_label(AllocationKind kind, uint64_t number) {
     case AllocationKind::registered_host: return fmt::format("cudaHostRegister #{}", number);
     case AllocationKind::mapped: return fmt::format("cuMemMap #{}", number);
     case AllocationKind::heap: return fmt::format("malloc in a kernel #{}", number);
+    case AllocationKind::managed_variable: return fmt::format("managed variable #{}", number);
   }
   return {};
 }
@@ -83,49 +120,50 @@ std::string name_of(const Allocation& allocation) {
 
 uint64_t DeviceMemory::generation_ = 1;
 
-DeviceMemory::DeviceMemory(uint64_t capacity_bytes) : capacity_(capacity_bytes) {
-  reserve();
-  next_ = start_;
+DeviceMemory::DeviceMemory(uint64_t capacity_bytes) : capacity_(capacity_bytes), device_region_(reserve(false)) {
   ++generation_;
 }
 
 DeviceMemory::~DeviceMemory() {
   ++generation_;
-  if (end_ != start_) munmap(reinterpret_cast<void*>(start_), end_ - start_);
+  for (const AddressRegion* region : {&device_region_, &host_region_}) {
+    if (region->bytes() == 0) continue;
+    munmap(reinterpret_cast<void*>(region->start()), region->bytes());
+    if (host_distance(region->start()) != 0) munmap(host(region->start()), region->bytes());
+  }
 }
 
-void DeviceMemory::reserve() {
-#ifndef MAP_FIXED_NOREPLACE
-  constexpr int MAP_FIXED_NOREPLACE = 0;
-#endif
+AddressRegion DeviceMemory::reserve(bool of_host) const {
   // There must be room for guards and for freed ranges that are not reused yet. Address space costs nothing; the
   // smaller sizes matter only where the host limits it.
   const uint64_t wished = std::min(round_up(4 * capacity_ + (16ull << 30), 2ull << 20), kSlotBytes);
   for (uint64_t bytes = wished; bytes >= kSmallestReservation; bytes = round_up(bytes / 2, 2ull << 20)) {
     for (int slot = 0; slot <= kSlots; ++slot) {
-      // The last attempt accepts any place: addresses then differ between runs, and nothing else changes.
+      // The last attempt accepts any place: addresses then differ between runs, and code of the host can access them.
       const bool anywhere = slot == kSlots;
-      void* const hint = anywhere ? nullptr : reinterpret_cast<void*>(kDeviceBase + uint64_t(slot) * kSlotBytes);
-      const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (anywhere ? 0 : MAP_FIXED_NOREPLACE);
-      void* const place = mmap(hint, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
-      if (place == MAP_FAILED) {
+      const uint64_t place = anywhere ? 0 : (of_host ? kHostBase : kDeviceBase) + uint64_t(slot) * kSlotBytes;
+      const bool apart = host_distance(place) != 0;
+      void* const addresses = map_at(place, bytes, apart ? PROT_NONE : PROT_READ | PROT_WRITE);
+      if (addresses == nullptr) {
         if (errno == ENOMEM) break;  // too large, at this place or any other
         continue;
       }
-      if (!anywhere && place != hint) {  // a host kernel without MAP_FIXED_NOREPLACE may choose another place
-        munmap(place, bytes);
-        continue;
+      if (!apart || map_at(place + kBytesDistance, bytes, PROT_READ | PROT_WRITE) != nullptr) {
+        return {reinterpret_cast<uint64_t>(addresses), bytes};
       }
-      start_ = reinterpret_cast<uint64_t>(place);
-      end_ = start_ + bytes;
-#ifdef MADV_DONTDUMP
-      madvise(place, bytes, MADV_DONTDUMP);
-#endif
-      return;
+      const bool too_large = errno == ENOMEM;
+      munmap(addresses, bytes);
+      if (too_large) break;
     }
     if (bytes == kSmallestReservation) break;
   }
-  // No reservation succeeded: every allocation will fail, which the runtime reports as out of memory.
+  return {};  // every allocation will fail, which the runtime reports as out of memory
+}
+
+AddressRegion& DeviceMemory::region_of(AllocationKind kind) {
+  if (!is_of_host(kind)) return device_region_;
+  if (host_region_.bytes() == 0) host_region_ = reserve(true);
+  return host_region_;
 }
 
 uint64_t DeviceMemory::charged(uint64_t size) { return round_up(std::max<uint64_t>(size, 1), kAlignment); }
@@ -135,13 +173,13 @@ uint64_t DeviceMemory::of_heap(uint64_t size) {
   return round_up(std::max<uint64_t>(size, 1), kHeapAlignment);
 }
 
-std::optional<uint64_t> DeviceMemory::take_range(uint64_t bytes) {
-  for (auto range = free_ranges_.begin(); range != free_ranges_.end(); ++range) {
+std::optional<uint64_t> AddressRegion::take(uint64_t bytes) {
+  for (auto range = free_.begin(); range != free_.end(); ++range) {
     if (range->second < bytes) continue;
     const uint64_t start = range->first;
     const uint64_t rest = range->second - bytes;
-    free_ranges_.erase(range);
-    if (rest != 0) free_ranges_.emplace(start + bytes, rest);
+    free_.erase(range);
+    if (rest != 0) free_.emplace(start + bytes, rest);
     return start;
   }
   if (bytes > end_ - next_) return std::nullopt;
@@ -150,42 +188,59 @@ std::optional<uint64_t> DeviceMemory::take_range(uint64_t bytes) {
   return start;
 }
 
-void DeviceMemory::give_range(uint64_t start, uint64_t bytes) {
-  auto after = free_ranges_.lower_bound(start);
-  if (after != free_ranges_.end() && start + bytes == after->first) {
+void AddressRegion::give_back(uint64_t start, uint64_t bytes) {
+  auto after = free_.lower_bound(start);
+  if (after != free_.end() && start + bytes == after->first) {
     bytes += after->second;
-    after = free_ranges_.erase(after);
+    after = free_.erase(after);
   }
-  if (after != free_ranges_.begin()) {
+  if (after != free_.begin()) {
     const auto before = std::prev(after);
     if (before->first + before->second == start) {
       before->second += bytes;
       return;
     }
   }
-  free_ranges_.emplace(start, bytes);
+  free_.emplace(start, bytes);
 }
 
 void DeviceMemory::forget_oldest_freed() {
-  give_range(freed_.front().range_start, freed_.front().range_bytes);
+  const Freed& oldest = freed_.front();
+  AddressRegion& region = region_of(oldest.allocation.kind);
+  if (&region == &host_region_) set_accessible(oldest.range_start, oldest.range_bytes, true);
+  region.give_back(oldest.range_start, oldest.range_bytes);
   freed_.pop_front();
+}
+
+bool DeviceMemory::can_touch(uint64_t size, AllocationKind kind, Fill fill) {
+  // Pinned memory is in memory from the start, and the program's own accesses to it cannot be watched.
+  const uint64_t bytes = kind == AllocationKind::pinned_host ? size : bytes_to_poison(size, fill);
+  return !host_memory_.must_look(bytes) || bytes <= host_memory_.room();
 }
 
 std::optional<uint64_t> DeviceMemory::allocate(uint64_t size, AllocationKind kind, std::string label, Fill fill,
                                                uint64_t alignment) {
   const bool heap = kind == AllocationKind::heap;
   heap_was_used_ = heap_was_used_ || heap;
-  if (size > capacity_ || charged(size) > capacity_ - used_) return std::nullopt;
-  if (heap && of_heap(size) > heap_limit_ - std::min(heap_limit_, heap_used_)) return std::nullopt;
-  alignment = std::max(alignment, kAlignment);
-  // The guard follows the allocation. Ranges are multiples of the alignment that all but a few allocations need.
-  const uint64_t range_bytes = charged(size) + kGuardBytes + (alignment > kAlignment ? alignment : 0);
-  std::optional<uint64_t> range = take_range(range_bytes);
+  const auto fail = [&](NoMemory why) {
+    why_none_ = why;
+    return std::nullopt;
+  };
+  if (size > capacity_ || charged(size) > capacity_ - used_) return fail(NoMemory::device);
+  if (heap && of_heap(size) > heap_limit_ - std::min(heap_limit_, heap_used_)) return fail(NoMemory::device);
+  if (!can_touch(size, kind, fill)) return fail(NoMemory::host);
+  // The guard follows the allocation. Ranges are multiples of the alignment that all but a few allocations need; those
+  // that the host may access have pages of their own.
+  AddressRegion& region = region_of(kind);
+  const uint64_t unit = &region == &host_region_ ? page_bytes() : kAlignment;
+  alignment = std::max(alignment, unit);
+  const uint64_t range_bytes = round_up(charged(size), unit) + kGuardBytes + (alignment > unit ? alignment : 0);
+  std::optional<uint64_t> range = region.take(range_bytes);
   while (!range && !freed_.empty()) {
     forget_oldest_freed();
-    range = take_range(range_bytes);
+    range = region.take(range_bytes);
   }
-  if (!range) return std::nullopt;
+  if (!range) return fail(NoMemory::addresses);
 
   const uint64_t address = round_up(*range, alignment);
   if (label.empty()) label = default_label(kind, ++counts_[static_cast<size_t>(kind)]);
@@ -207,13 +262,16 @@ bool DeviceMemory::release(uint64_t address) {
   const auto found = live_.find(address);
   const auto range = ranges_.find(address);
   if (found == live_.end() || range == ranges_.end()) return false;
+  const auto [range_start, range_bytes] = range->second;
+  AddressRegion& region = region_of(found->second.kind);
   used_ -= charged(found->second.size);
   if (found->second.kind == AllocationKind::heap) heap_used_ -= of_heap(found->second.size);
   if (found->second.size != 0) discard_pages(address, found->second.size);
   if (found->second.kind == AllocationKind::parameters) {  // one per launch: they would displace all others
-    give_range(range->second.first, range->second.second);
+    region.give_back(range_start, range_bytes);
   } else {
-    freed_.push_back({std::move(found->second), range->second.first, range->second.second});
+    if (&region == &host_region_) set_accessible(range_start, range_bytes, false);
+    freed_.push_back({std::move(found->second), range_start, range_bytes});
   }
   live_.erase(found);
   ranges_.erase(range);
@@ -255,6 +313,10 @@ const Allocation* DeviceMemory::find(uint64_t address, uint64_t bytes) const {
   if (after == live_.begin()) return nullptr;
   const Allocation& candidate = std::prev(after)->second;
   return candidate.contains(address, bytes) ? &candidate : nullptr;
+}
+
+bool DeviceMemory::owns(uint64_t address) const {
+  return address >> kDeviceShift == kDeviceBits || device_region_.contains(address) || host_region_.contains(address);
 }
 
 std::string DeviceMemory::describe(uint64_t address) const {

@@ -2,10 +2,13 @@
 //
 //     0x1000'0000'0000  shared window: + (rank of the block in its cluster << 24) + offset
 //     0x1001'0000'0000  local window:  + offset in the thread's own local memory
-//     0x2000'0000'0000  device memory: an address is also the host's pointer to the same byte
+//     0x2000'0000'0000  device memory, which code of the host cannot access: its bytes are at + 0x1000'0000'0000
+//     0x4000'0000'0000  managed and pinned memory: an address is also the host's pointer to the same byte
 //
-// Device memory is one reservation of address space at a fixed place, so that reports name the same addresses in
-// every run; a page costs host memory when it is first touched.
+// A program that follows a device pointer on the host gets a fault, as with a chip, because nothing is accessible at
+// the address itself: the emulated GPU alone knows where the bytes are (`DeviceMemory::host`). Both kinds are
+// reservations of address space at fixed places, so that reports name the same addresses in every run; a page costs
+// host memory when it is first touched.
 #pragma once
 
 #include <array>
@@ -16,6 +19,8 @@
 #include <optional>
 #include <string>
 #include <utility>
+
+#include "emulator/host/host_memory.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -29,6 +34,17 @@ inline constexpr uint32_t kSharedRankShift = 24;  ///< own address = rank << 24 
 inline constexpr uint32_t kSharedScratch = 512;
 inline constexpr uint32_t kSharedReservedBytes = 1024;  ///< the first user byte of a block's window is at 0x400
 
+/// Addresses that begin with these bits are device memory; no allocation is partly there.
+inline constexpr uint32_t kDeviceShift = 44;
+inline constexpr uint64_t kDeviceBits = 2;
+/// The bytes of device memory are this far above their addresses.
+inline constexpr uint64_t kBytesDistance = 0x1000'0000'0000;
+
+/// What is added to an address of any memory that kernels access to get the host's pointer to the byte.
+[[gnu::always_inline]] inline constexpr uint64_t host_distance(uint64_t address) {
+  return address >> kDeviceShift == kDeviceBits ? kBytesDistance : 0;
+}
+
 /// Bits of a 32-bit shared address below the cluster rank.
 inline constexpr uint32_t kSharedOffsetMask = (1u << kSharedRankShift) - 1;
 
@@ -41,7 +57,14 @@ enum class AllocationKind : uint8_t {
   registered_host,  ///< the program's own memory, which kernels may reach
   mapped,           ///< mapped by the program at an address that it has reserved
   heap,             ///< malloc in a kernel
+  managed_variable,
 };
+
+/// Whether code of the host may access memory of this kind.
+constexpr bool is_of_host(AllocationKind kind) {
+  return kind == AllocationKind::managed || kind == AllocationKind::managed_variable ||
+         kind == AllocationKind::pinned_host || kind == AllocationKind::registered_host;
+}
 
 struct Allocation {
   uint64_t address = 0;
@@ -71,6 +94,32 @@ inline constexpr uint64_t kPoisonLimit = 32ull << 20;
 /// Addresses between two allocations that belong to neither, so that a stray access does not hit a neighbour.
 inline constexpr uint64_t kGuardBytes = 64ull << 10;
 
+/// Why an allocation failed.
+enum class NoMemory : uint8_t {
+  device,     ///< the chip has no more, or a kernel's heap is full
+  host,       ///< the host has too little left for what the allocation touches
+  addresses,  ///< the host grants no more address space
+};
+
+/// Addresses that allocations get their ranges from.
+class AddressRegion {
+ public:
+  AddressRegion() = default;
+  AddressRegion(uint64_t start, uint64_t bytes) : start_(start), end_(start + bytes), next_(start) {}
+
+  uint64_t start() const { return start_; }
+  uint64_t bytes() const { return end_ - start_; }
+  bool contains(uint64_t address) const { return address - start_ < end_ - start_; }
+  /// Returns the start of `bytes` addresses that nothing uses.
+  std::optional<uint64_t> take(uint64_t bytes);
+  void give_back(uint64_t start, uint64_t bytes);
+
+ private:
+  uint64_t start_ = 0, end_ = 0;
+  uint64_t next_ = 0;                  // first address that was never used
+  std::map<uint64_t, uint64_t> free_;  // start to bytes; no two touch
+};
+
 /// Owns all device memory. It is not thread-safe: the runtime serialises its calls.
 ///
 /// The addresses of a freed allocation are not used again for a while, so that most uses after free are found. Where
@@ -84,11 +133,14 @@ class DeviceMemory {
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
   /// Returns the address of `size` fresh bytes, aligned to `alignment` (a power of two) and at least 512 as on the
-  /// chip; nullopt when the device's memory is exhausted. An allocation without a label gets one: "cudaMalloc #3".
+  /// chip; nullopt when there is no memory (`why_none`). An allocation without a label gets one: "cudaMalloc #3".
   /// Kernels may write it, unless its kind is `parameters`.
   std::optional<uint64_t> allocate(uint64_t size, AllocationKind kind, std::string label = {}, Fill fill = Fill::poison,
                                    uint64_t alignment = 1);
-  /// Returns false when `address` is not the start of a live allocation.
+  /// Why the last call of `allocate` that failed did.
+  NoMemory why_none() const { return why_none_; }
+  /// Returns false when `address` is not the start of a live allocation. As long as the addresses are not used again,
+  /// code of the host cannot access them.
   bool release(uint64_t address);
   /// Limits the bytes of kind `heap`: an allocation of that kind beyond them fails.
   void limit_heap(uint64_t bytes) { heap_limit_ = bytes; }
@@ -106,6 +158,8 @@ class DeviceMemory {
   const Allocation* find(uint64_t address) const;
   /// Returns the live allocation that contains all of [address, address + bytes), or null.
   const Allocation* find(uint64_t address, uint64_t bytes) const;
+  /// Whether the address belongs to device, managed or pinned memory, whatever is there at the moment.
+  bool owns(uint64_t address) const;
   /// Describes what is at or near `address`, as part of a sentence: "4 bytes past the end of cudaMalloc #1 (4096 bytes
   /// at 0x200000000000)", "inside cudaMalloc #2 (...), which has been freed", "no allocation is near".
   std::string describe(uint64_t address) const;
@@ -116,8 +170,11 @@ class DeviceMemory {
   /// DeviceMemory objects. Caches of lookups compare it.
   static uint64_t generation() { return generation_; }
 
-  /// Returns the host's pointer to a device address that `find` has found.
-  static std::byte* host(uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+  /// What is left of the host's memory.
+  HostMemory& host_memory() { return host_memory_; }
+
+  /// Returns the host's pointer to an address that `find` has found.
+  static std::byte* host(uint64_t address) { return reinterpret_cast<std::byte*>(address + host_distance(address)); }
 
  private:
   struct Freed {
@@ -125,9 +182,9 @@ class DeviceMemory {
     uint64_t range_start = 0, range_bytes = 0;
   };
 
-  void reserve();
-  std::optional<uint64_t> take_range(uint64_t bytes);
-  void give_range(uint64_t start, uint64_t bytes);
+  AddressRegion reserve(bool of_host) const;
+  AddressRegion& region_of(AllocationKind kind);
+  bool can_touch(uint64_t size, AllocationKind kind, Fill fill);
   void forget_oldest_freed();
   static uint64_t charged(uint64_t size);
   static uint64_t of_heap(uint64_t size);  ///< what it uses of the heap's limit; what it uses on the chip is not known
@@ -136,15 +193,15 @@ class DeviceMemory {
 
   uint64_t capacity_ = 0;
   uint64_t used_ = 0;
-  uint64_t start_ = 0, end_ = 0;  // the reservation
-  uint64_t next_ = 0;             // first address of it that was never used
+  AddressRegion device_region_, host_region_;  // the latter is reserved when it is first used
+  HostMemory host_memory_;
+  NoMemory why_none_ = NoMemory::device;
   uint64_t heap_limit_ = 8 << 20, heap_used_ = 0;
   bool heap_was_used_ = false;
-  std::array<uint64_t, 8> counts_{};                          // labels made so far, by kind
+  std::array<uint64_t, 9> counts_{};                          // labels made so far, by kind
   std::map<uint64_t, Allocation> live_;                       // by address
   std::map<uint64_t, std::pair<uint64_t, uint64_t>> ranges_;  // address of a live allocation to its range
   std::deque<Freed> freed_;                                   // oldest first; their ranges are not reused yet
-  std::map<uint64_t, uint64_t> free_ranges_;                  // start to bytes; no two touch
 };
 
 }  // namespace stagecraft::emulator::machine

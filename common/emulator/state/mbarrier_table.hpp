@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +45,7 @@ struct Mbarrier {
   /// Bytes announced in the current phase, for reports ("16384 of 32768 bytes outstanding").
   int64_t announced = 0;
   BarrierPlace initialised, last_arrival;
+  uint64_t meetings_before = 0;    ///< how often threads of the block had met when it was initialised
   std::vector<Fragment*> waiting;  ///< asleep until the phase completes, in the order in which they came
 
   /// Whether a wait for `parity` may go on: the phase of that parity is no longer the current one. A wait for parity 1
@@ -67,7 +67,8 @@ inline uint32_t parity_of_word(uint64_t word) { return static_cast<uint32_t>(wor
 /// The live barriers of a block, by offset in its shared memory.
 struct MbarrierTable {
   std::map<uint32_t, Mbarrier> live;
-  std::set<uint32_t> invalidated;  ///< offsets that held a barrier until mbarrier.inval, for reports
+  /// The mbarrier.inval that ended a barrier, by the offset that held it, for reports.
+  std::map<uint32_t, BarrierPlace> invalidated;
   /// Fragments that sleep on more than one barrier, because their lanes wait for different ones.
   std::vector<Fragment*> waiting_on_several;
 

@@ -53,8 +53,8 @@ void ModuleImage::place() {
     if (!lives_in_device_memory(variable) || variable.is_extern) continue;
     if (definitions.at(variable.name) != index) continue;  // a weak or common variable that is defined twice
     const std::optional<uint64_t> address =
-        memory_.allocate(variable.size, AllocationKind::module, fmt::format("variable `{}`", variable.name), Fill::zero,
-                         variable.alignment);
+        memory_.allocate(variable.size, variable.is_managed ? AllocationKind::managed_variable : AllocationKind::module,
+                         fmt::format("variable `{}`", variable.name), Fill::zero, variable.alignment);
     if (!address) throw std::bad_alloc();
     owned_.push_back(*address);
     addresses_[index] = *address;

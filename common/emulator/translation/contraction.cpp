@@ -14,12 +14,6 @@ using ptx::Instruction;
 using ptx::Operand;
 using ptx::OperandKind;
 
-template <typename Visit>
-void visit_registers(const Operand& operand, const Visit& visit) {
-  if (operand.kind == OperandKind::reg) visit(operand.reg);
-  for (const Operand& inner : operand.list) visit_registers(inner, visit);
-}
-
 /// The modifiers of a product or a sum that may be contracted: `.ftz`, `.sat` and a type, nothing else.
 struct Shape {
   bool flush = false, saturate = false;
@@ -94,7 +88,7 @@ class Finder {
       const Instruction& instruction = body_[i];
       if (instruction.guarded) ++named_.at(instruction.guard);
       for (const Operand& operand : instruction.operands) {
-        visit_registers(operand, [&](ptx::RegisterId reg) { ++named_.at(reg); });
+        ptx::visit_registers(operand, [&](ptx::RegisterId reg) { ++named_.at(reg); });
         if (operand.kind == OperandKind::label) begins_.at(operand.label) = true;
       }
       if (traits_[i].flow == Flow::leaves || traits_[i].flow == Flow::calls) begins_[i + 1] = true;
@@ -135,7 +129,7 @@ class Finder {
       }
       if (traits_[i].flow == Flow::branches) parted = i;
       if (!instruction.operands.empty()) {
-        visit_registers(instruction.operands[0], [&](ptx::RegisterId reg) { written[reg] = i + 1; });
+        ptx::visit_registers(instruction.operands[0], [&](ptx::RegisterId reg) { written[reg] = i + 1; });
       }
       if (instruction.opcode == "mul" && !instruction.guarded) {
         const Shape shape = shape_of(instruction);

@@ -7,18 +7,13 @@
 #include <set>
 
 #include "emulator/translation/contraction.hpp"
+#include "emulator/translation/loop_order.hpp"
 
 namespace stagecraft::emulator::machine {
 
 namespace {
 
 constexpr size_t kMostOps = size_t{1} << 22;
-
-template <typename Visit>
-void visit_registers(const ptx::Operand& operand, const Visit& visit) {
-  if (operand.kind == ptx::OperandKind::reg) visit(operand.reg);
-  for (const ptx::Operand& inner : operand.list) visit_registers(inner, visit);
-}
 
 bool tells_of_other_clusters(const ptx::Operand& operand) {
   if (operand.kind == ptx::OperandKind::special) {
@@ -35,8 +30,8 @@ void FunctionTranslator::find_late_results() {
   for (uint32_t i = 0; i < traits_.size(); ++i) {
     const ptx::Instruction& instruction = function().body[i];
     if (traits_[i].result_guard == nullptr || instruction.operands.empty()) continue;
-    visit_registers(instruction.operands.front(),
-                    [&](ptx::RegisterId reg) { late_results_[reg] = traits_[i].result_guard; });
+    ptx::visit_registers(instruction.operands.front(),
+                         [&](ptx::RegisterId reg) { late_results_[reg] = traits_[i].result_guard; });
   }
 }
 
@@ -44,7 +39,7 @@ void FunctionTranslator::guard_late_results(const ptx::Instruction& instruction)
   std::set<ptx::RegisterId> named;
   // The engine itself keeps operations in order that have the same registers as their results.
   for (size_t i = traits_[current_].result_guard != nullptr ? 1 : 0; i < instruction.operands.size(); ++i) {
-    visit_registers(instruction.operands[i], [&](ptx::RegisterId reg) {
+    ptx::visit_registers(instruction.operands[i], [&](ptx::RegisterId reg) {
       if (late_results_.contains(reg)) named.insert(reg);
     });
   }
@@ -94,6 +89,27 @@ void FunctionTranslator::run() {
   end.opcode = "ret";
   translate(end);
   for (const auto& [pc, label] : patches_) kernel().code[pc].immediate = starts_.at(label);
+  set_order();
+}
+
+void FunctionTranslator::set_order() {
+  const LoopOrder found = find_loop_order(function(), traits_, owner_.calls_observe());
+  std::vector<OrderedPlace>& order = kernel().order;
+  const auto end = static_cast<uint32_t>(kernel().code.size());
+  order.resize(end);
+  uint32_t rank = frame_.entry_pc;
+  const auto rank_all = [&](uint32_t from, uint32_t to) {
+    for (uint32_t pc = from; pc < to; ++pc) order[pc].rank = rank++;
+  };
+  for (const uint32_t instruction : found.sequence) rank_all(starts_[instruction], starts_[instruction + 1]);
+  rank_all(starts_.back(), end);
+  for (uint32_t i = 0; i < found.heads.size(); ++i) {
+    if (found.heads[i] != LoopHead::none) order[starts_[i]].head = found.heads[i];
+  }
+  for (uint32_t pc = end; pc-- > frame_.entry_pc;) {
+    const bool goes_on = pc + 1 < end && order[pc + 1].rank == order[pc].rank + 1;
+    order[pc].run_end = goes_on ? order[pc + 1].run_end : pc + 1;
+  }
 }
 
 Op& FunctionTranslator::append(const Op& op) {

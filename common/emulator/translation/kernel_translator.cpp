@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/diagnostics.hpp"
 #include "emulator/state/device_memory.hpp"
-#include "emulator/translation/demangling.hpp"
 #include "emulator/translation/function_translator.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -44,12 +44,24 @@ KernelTranslator::KernelTranslator(Kernel& kernel, const ModuleImage& image, con
 
 void KernelTranslator::run() {
   graph_ = find_call_graph(module_, *kernel_.entry, instructions_);
+  calls_observe_ = find_observing_calls();
   lay_out_parameters();
   lay_out_shared();
   lay_out_frames();
   translate_bodies();
   for (const auto& action : at_end_) action();
   kernel_.register_bytes = registers_.bytes();
+}
+
+bool KernelTranslator::find_observing_calls() const {
+  return std::any_of(graph_.reached.begin(), graph_.reached.end(), [&](uint32_t index) {
+    const ptx::Function& function = module_.functions[index];
+    if (&function == kernel_.entry) return false;
+    return std::any_of(function.body.begin(), function.body.end(), [&](const ptx::Instruction& instruction) {
+      const InstructionTraits traits = instructions_.traits_of(instruction);
+      return traits.order != AccessOrder::weak || traits.polls;
+    });
+  });
 }
 
 /// Functions that do not recurse have their local variables at places of their own. The frames of the others begin
@@ -115,7 +127,7 @@ void KernelTranslator::lay_out_shared() {
   kernel_.static_shared_bytes = static_cast<uint32_t>(offset);
   for (const ptx::Variable* variable : graph_.shared_variables) {
     kernel_.shared_variables.push_back(
-        {source_name(variable->name), shared_offsets_[variable], static_cast<uint32_t>(variable->size)});
+        {ptx::source_name(variable->name), shared_offsets_[variable], static_cast<uint32_t>(variable->size)});
   }
 }
 

@@ -12,6 +12,16 @@ using stagecraft::harness::finish_kernel;
 
 namespace {
 
+/// What a thread has written in place of its place, where a usual mistake makes just that.
+const char* likely_mistake(int got, int thread) {
+  const int warp = thread / 32, lane = thread % 32;
+  if (got == thread) return ": this is its number in the block";
+  if (got == lane) return ": this is its lane alone";
+  if (got == warp) return ": this is its warp alone";
+  if (got == 100 * lane + warp) return ": its warp and its lane have changed places";
+  return "";
+}
+
 TEST(Chapter00, Todo1EveryThreadKnowsItsWarpAndLane) {
   for (const int threads : {32, 96, 80}) {
     DeviceBuffer<int> places(threads, "the places");
@@ -20,9 +30,9 @@ TEST(Chapter00, Todo1EveryThreadKnowsItsWarpAndLane) {
     finish_kernel("write_places");
     const std::vector<int> got = places.to_host();
     for (int thread = 0; thread < threads; ++thread) {
-      ASSERT_EQ(got[thread], 100 * (thread / 32) + thread % 32)
-          << "thread " << thread << " of " << threads << " is lane " << thread % 32 << " of warp " << thread / 32
-          << " and must write 100 * warp + lane";
+      const int place = 100 * (thread / 32) + thread % 32;  // not in the assertion, which prints it
+      ASSERT_EQ(got[thread], place) << "thread " << thread << " of " << threads << " has written " << got[thread]
+                                    << likely_mistake(got[thread], thread);
     }
   }
 }
@@ -35,9 +45,12 @@ TEST(Chapter00, Todo2EachWarpCountsOnce) {
     DeviceBuffer<int> count(std::vector<int>{1000}, "the count");
     launch_count_warps(count.data(), blocks, threads);
     finish_kernel("count_warps");
-    ASSERT_EQ(count.to_host()[0] - 1000, blocks * threads / 32)
-        << blocks << " blocks of " << threads << " threads have " << blocks * threads / 32
-        << " warps; a count 32 times as large means that every lane has counted";
+    const int counted = count.to_host()[0] - 1000, warps = blocks * threads / 32;
+    ASSERT_EQ(counted, warps) << "the warps of " << blocks << (blocks == 1 ? " block of " : " blocks of ") << threads
+                              << " threads"
+                              << (counted == blocks * threads ? ": this is the number of lanes; every lane has counted"
+                                  : counted == blocks         ? ": this is the number of blocks"
+                                                              : "");
   }
 }
 

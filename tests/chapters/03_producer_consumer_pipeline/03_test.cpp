@@ -4,16 +4,21 @@
 #include <algorithm>
 #include <vector>
 
+#include "elapsed.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
 #include "launches.hpp"
 
+using stagecraft::chapters::milliseconds_of;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::random_values;
 
 namespace {
+
+/// How long the blank page's kernel may take, in the time of one warp that copies and reads in turn.
+constexpr float kMostOfTheTimeInTurn = 0.8;
 
 void expect_sums_of_rows(const std::vector<float>& in, const std::vector<float>& sums) {
   for (size_t row = 0; row < sums.size(); ++row) {
@@ -118,6 +123,40 @@ TEST(Chapter03, Todo3AConsumerThatOnlyCountsWaitsAsWell) {
   launch_count_a_late_signal(seen.data());
   finish_kernel("count_a_late_signal");
   ASSERT_EQ(seen.to_host()[0], 1) << "consumer_signal_and_step() has returned before the producer's signal";
+}
+
+TEST(Chapter03, Todo4BothReadersSeeEveryRow) {
+  for (const int rows : {0, 1, kStages, 4 * kStages + 1, 500}) {
+    const auto in = random_values<float>(rows * kRow, 17 + rows);
+    DeviceBuffer<float> in_there(in, "the rows"), smallest(rows, "the smallest"), largest(rows, "the largest");
+    smallest.poison();
+    largest.poison();
+    launch_find_extremes(in_there.data(), smallest.data(), largest.data(), rows);
+    finish_kernel("your kernel");
+    const auto least = smallest.to_host(), most = largest.to_host();
+    for (int row = 0; row < rows; ++row) {
+      const auto [low, high] = std::minmax_element(in.begin() + row * kRow, in.begin() + (row + 1) * kRow);
+      SCOPED_TRACE(testing::Message() << "row " << row << " of " << rows);
+      ASSERT_EQ(least[row], *low) << (least[row] == *high ? "this is the largest number"
+                                                          : "the smallest number is wrong");
+      ASSERT_EQ(most[row], *high) << (most[row] == *low ? "this is the smallest number"
+                                                        : "the largest number is wrong");
+    }
+  }
+}
+
+TEST(Chapter03, Todo4RowsAreCopiedWhileOthersAreRead) {
+  constexpr int kRows = 100;
+  const DeviceBuffer<float> in(random_values<float>(kRows * kRow, 5), "the rows");
+  DeviceBuffer<float> smallest(kRows, "the smallest"), largest(kRows, "the largest");
+  const float yours =
+      milliseconds_of("your kernel", [&] { launch_find_extremes(in.data(), smallest.data(), largest.data(), kRows); });
+  const float in_turn = milliseconds_of("find_extremes_in_turn", [&] {
+    launch_find_extremes_in_turn(in.data(), smallest.data(), largest.data(), kRows);
+  });
+  ASSERT_LT(yours, kMostOfTheTimeInTurn * in_turn)
+      << "your kernel takes " << yours / in_turn << " of the time of one warp that copies and reads in turn: does "
+      << "something make the copies wait for the readers, or one reader for the other?";
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 /// Floats in a row, and in the stage that holds one.
 inline constexpr int kRow = 256;
-/// Stages in the ring of two_jobs.
+/// Stages in the rings of two_jobs and of the blank page.
 inline constexpr int kStages = 2;
 /// How many steps the quick warp of walk_together may be ahead.
 inline constexpr int kLead = 3;
@@ -33,3 +33,11 @@ void launch_count_a_late_signal(int* seen);
 
 /// TODO 3. leads[s]: how far ahead the quick warp was in its step s.
 void launch_walk_together(int* leads, int steps);
+
+/// TODO 4, the blank page. smallest[r] and largest[r] become the smallest and the largest number of row r of `in`. One
+/// block of three roles: a warp has the rows copied into a ring of kStages stages; of two others, each reads every row,
+/// one for the smallest and one for the largest number. Any number of rows, also none.
+void launch_find_extremes(const float* in, float* smallest, float* largest, int rows);
+
+/// The same by one warp, which copies and reads in turn. Given: see in_turn.cu.
+void launch_find_extremes_in_turn(const float* in, float* smallest, float* largest, int rows);

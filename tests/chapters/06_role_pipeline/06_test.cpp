@@ -1,15 +1,18 @@
 // Tests of chapter 06, in the order of its TODOs.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
+#include "elapsed.hpp"
 #include "harness/device.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
 #include "launches.hpp"
 
+using stagecraft::chapters::milliseconds_of;
 using stagecraft::harness::current_device;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
@@ -70,6 +73,47 @@ TEST(Chapter06, Todo3TheTensorCoreArrivesInEveryRound) {
     const int got = seen.to_host()[0];
     ASSERT_EQ(got, rounds);
   }
+}
+
+/// The sum of what `change` makes of each number of a row but the last, and its successor.
+template <typename Change>
+double sum_of_changes(const std::vector<float>& in, int row, Change change) {
+  double sum = 0;
+  for (int i = row * kRow; i < (row + 1) * kRow - 1; ++i) sum += change(double{in[i + 1]} - in[i]);
+  return sum;
+}
+
+TEST(Chapter06, Todo4TheRoughnessOfEveryRow) {
+  for (const int rows : {0, 1, kStages, 4 * kStages + 1, 500}) {
+    const auto in = random_values<float>(rows * kRow, 23 + rows);
+    DeviceBuffer<float> in_there(in, "the rows"), roughness(rows, "the roughness");
+    roughness.poison();
+    launch_measure_roughness(in_there.data(), roughness.data(), rows);
+    finish_kernel("your kernel");
+    const std::vector<float> got = roughness.to_host();
+    for (int row = 0; row < rows; ++row) {
+      const double expected = sum_of_changes(in, row, [](double change) { return std::abs(change); });
+      const double with_signs = sum_of_changes(in, row, [](double change) { return change; });
+      ASSERT_NEAR(got[row], expected, 1e-3)
+          << "row " << row << " of " << rows
+          << (std::abs(got[row] - with_signs) < 1e-3 ? ": this is the sum of the differences, not of their magnitudes"
+                                                     : "");
+    }
+  }
+}
+
+TEST(Chapter06, Todo4TheThreeRolesWorkAtTheSameTime) {
+  constexpr int kRows = 100;
+  constexpr float kMost = 0.7;  // of the time of one warp that does all of it in turn
+  const DeviceBuffer<float> in(random_values<float>(kRows * kRow, 9), "the rows");
+  DeviceBuffer<float> roughness(kRows, "the roughness");
+  const float yours =
+      milliseconds_of("your kernel", [&] { launch_measure_roughness(in.data(), roughness.data(), kRows); });
+  const float in_turn = milliseconds_of("measure_roughness_in_turn",
+                                        [&] { launch_measure_roughness_in_turn(in.data(), roughness.data(), kRows); });
+  ASSERT_LT(yours, kMost * in_turn) << "your kernel takes " << yours / in_turn
+                                    << " of the time of one warp that does all of it in turn: which role waits for "
+                                    << "another, although it does not need its stage?";
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 /// Floats in a row, and in the stage that holds one.
 inline constexpr int kRow = 256;
 inline constexpr int kHalf = kRow / 2;
-/// Stages in the ring of the first kernel.
+/// Stages in the rings of the first kernel and of the blank page.
 inline constexpr int kStages = 2;
 /// How long the consumer of the second kernel works on the second half of a row.
 inline constexpr unsigned kSlowNanoseconds = 4000;
@@ -19,3 +19,12 @@ void launch_sum_by_halves(const float* in, float* sums, int* began, int rows);
 /// TODO 3. Rounds in which the tensor core arrives for the producer; *seen becomes how many the consumer has seen, or
 /// stays as it is on a chip without tcgen05.
 void launch_commit_rounds(int* seen, int rounds);
+
+/// TODO 4, the blank page. roughness[r] becomes the sum of |row[i + 1] - row[i]| over row r of `in`. One block of three
+/// roles and two rings of kStages stages: a warp has the rows copied into the first ring; a second writes the
+/// differences of each row into the second ring; a third adds up their magnitudes. Any
+/// number of rows, also none.
+void launch_measure_roughness(const float* in, float* roughness, int rows);
+
+/// The same by one warp, which does all of it in turn. Given: see in_turn.cu.
+void launch_measure_roughness_in_turn(const float* in, float* roughness, int rows);

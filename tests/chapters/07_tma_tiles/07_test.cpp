@@ -14,10 +14,13 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "product_mistakes.hpp"
 
+using stagecraft::chapters::likely_mistake;
 using stagecraft::harness::Comparison;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
+using stagecraft::harness::ProductTolerance;
 using stagecraft::harness::random_values;
 using stagecraft::harness::reference_product;
 
@@ -132,12 +135,13 @@ void check_product(int m, int n, int k) {
     FAIL() << "C is right only where the row of A and the row of B have the same number modulo 8: the tiles are not "
               "swizzled as chunk_at() takes them to be. What does the tensor map say?";
   }
-  const Comparison found =
-      stagecraft::harness::compare<float>(got, expected, {.k = static_cast<size_t>(k), .output_epsilon = 0x1p-24});
-  ASSERT_EQ(found.wrong, 0u) << "of " << got.size() << " elements of C are wrong, M x N x K = " << m << " x " << n
-                             << " x " << k << "; the worst is C[" << found.worst / n << "][" << found.worst % n
-                             << "] = " << got[found.worst] << ", which should be " << expected[found.worst] << " (seed "
-                             << fresh_seed() << ")";
+  const ProductTolerance tolerance{.k = static_cast<size_t>(k), .output_epsilon = 0x1p-24};
+  const Comparison found = stagecraft::harness::compare<float>(got, expected, tolerance);
+  if (found.wrong == 0) return;
+  FAIL() << found.wrong << " of " << got.size() << " elements of C are wrong, M x N x K = " << m << " x " << n << " x "
+         << k << likely_mistake<float, __nv_bfloat16>(got, expected, a, b, {m, n, k, kTileM, kTileN, kTileK}, tolerance)
+         << "\nthe worst is C[" << found.worst / n << "][" << found.worst % n << "] = " << got[found.worst]
+         << ", which should be " << expected[found.worst] << " (seed " << fresh_seed() << ")";
 }
 
 TEST(Chapter07, Todo5And6OneTileOfEachMatrix) { check_product(kTileM, kTileN, kTileK); }

@@ -83,7 +83,7 @@ std::vector<double> product_of(const std::vector<Element>& a, const std::vector<
   return product;
 }
 
-/// Checks every element of a product; two mistakes that affect all of them are named.
+/// Checks every element of a product; mistakes that affect all of them are named.
 void check_product(const std::vector<float>& got, const std::vector<Element>& a, const std::vector<Element>& b) {
   const auto compare_with = [&](const std::vector<double>& reference) {
     return stagecraft::harness::compare<float>(got, reference, {.k = kK, .output_epsilon = 0x1p-24});
@@ -92,11 +92,29 @@ void check_product(const std::vector<float>& got, const std::vector<Element>& a,
   const Comparison found = compare_with(expected);
   if (found.wrong == 0) return;
   constexpr int kSlice = 16, kSlices = kK / kSlice;
+  std::vector<double> in_steps_of_half_a_slice(kM * kN), first_columns_repeated = expected;
+  for (int slice = 0; slice < kSlices; ++slice) {
+    const std::vector<double> part = product_of(a, b, slice * kSlice / 2, kSlice, 1);
+    for (size_t i = 0; i < part.size(); ++i) in_steps_of_half_a_slice[i] += part[i];
+  }
+  for (size_t i = 0; i < expected.size(); ++i) first_columns_repeated[i] = expected[i / kN * kN + i % kN % 32];
+  const struct {
+    const char* what;
+    std::vector<double> product;
+  } guesses[] = {
+      {"D is the product of the first 16 columns, four times over. Every MMA has read the same slice of K",
+       product_of(a, b, 0, kSlice, kSlices)},
+      {"D is the product of the last 16 columns. Every MMA has overwritten what the one before it made",
+       product_of(a, b, kK - kSlice, kSlice, 1)},
+      {"D is the product of the first 16 columns alone. One MMA takes 16 of the 64 columns of a tile",
+       product_of(a, b, 0, kSlice, 1)},
+      {"each MMA has begun 16 bytes after the one before it. A slice is 16 columns of two bytes",
+       in_steps_of_half_a_slice},
+      {"columns 0 to 31 of D are repeated. Does each load begin at a column of its own?", first_columns_repeated},
+  };
   std::string hint;
-  if (compare_with(product_of(a, b, 0, kSlice, kSlices)).wrong == 0) {
-    hint = ": D is the product of the first 16 columns, four times over. Every MMA has read the same slice of K";
-  } else if (compare_with(product_of(a, b, kK - kSlice, kSlice, 1)).wrong == 0) {
-    hint = ": D is the product of the last 16 columns. Every MMA has overwritten what the one before it made";
+  for (const auto& [what, product] : guesses) {
+    if (hint.empty() && compare_with(product).wrong == 0) hint = std::string(": ") + what;
   }
   FAIL() << found.wrong << " of " << got.size() << " elements of D are wrong" << hint << "\nthe worst is D["
          << found.worst / kN << "][" << found.worst % kN << "] = " << got[found.worst] << ", which should be "

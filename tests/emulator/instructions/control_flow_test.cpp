@@ -1,4 +1,6 @@
 // Branches, divergence, calls: lanes must come out with their own results, whichever way they take.
+#include <chrono>
+
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -152,6 +154,25 @@ TEST_F(ControlFlowTest, ACallThroughGarbageIsNamed) {
   EXPECT_EQ(message_of(result), "call through a pointer that is no function: 0x1000");
 }
 
+// A cast of a function pointer; what the chip would do is undefined.
+TEST_F(ControlFlowTest, ACallThroughAPrototypeOfAnotherFunctionStopsTheKernel) {
+  const auto message = [&](const std::string& function, const std::string& prototype, const std::string& call) {
+    Kernel& kernel = compile_body("mov.u64 %rd1, f; { .param .b32 x; st.param.b32 [x], 1;\n p: .callprototype " +
+                                      prototype + "; call " + call + ", p; }",
+                                  function);
+    const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, uint64_t{0});
+    return result.fault ? result.diagnostics.at(0).message + ": " + result.diagnostics.at(0).details.at(0) : "";
+  };
+  const std::string what = "call of `f` through a pointer to another type of function: ";
+  EXPECT_EQ(message(".func f(.param .b8 x[4000]) { ret; }", "_ (.param .b32 _)", "%rd1, (x)"),
+            what + "its parameter 1 has 4000 bytes, and the prototype's has 4");
+  EXPECT_EQ(message(".func f() { ret; }", "_ (.param .b32 _)", "%rd1, (x)"),
+            what + "it takes 0 parameters, and the prototype of the call has 1");
+  EXPECT_EQ(message(".func f() { ret; }", "(.param .b32 _) _ ()", "(x), %rd1"),
+            what + "it returns 0 results, and the prototype of the call has 1");
+  EXPECT_EQ(message(".func (.param .b32 r) f() { st.param.b32 [r], 1; ret; }", "_ ()", "%rd1"), "");
+}
+
 TEST_F(ControlFlowTest, TrapStopsTheKernelAndNamesTheWarp) {
   Kernel& kernel = compile_body("mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 37; @%p1 trap;");
   const LaunchResult result = launch(kernel, {3, 1, 1}, {64, 1, 1}, uint64_t{0});
@@ -204,6 +225,26 @@ TEST_F(ControlFlowTest, BlocksThatWaitForEachOtherThroughGlobalMemoryAdvanceToge
   const LaunchResult result = launch(kernel, {100, 1, 1}, {1, 1, 1}, out);
   ASSERT_FALSE(result.fault) << message_of(result);
   EXPECT_EQ(read<uint32_t>(out, 1)[0], 99u);
+}
+
+TEST_F(ControlFlowTest, AChainOfManyCallsIsNoRecursion) {
+  // Each of 20,000 functions adds 1 to what the next one returns.
+  constexpr uint32_t kFunctions = 20000;
+  std::string text = ".func (.reg .b32 %v) f0() { mov.u32 %v, 1; ret; }\n";
+  for (uint32_t i = 1; i < kFunctions; ++i) {
+    text += fmt::format(
+        ".func (.reg .b32 %v) f{}() {{ .reg .b32 %w; call.uni (%w), f{}, (); add.u32 %v, %w, 1; ret; }}\n", i, i - 1);
+  }
+  text += fmt::format(R"(.visible .entry k(.param .u64 k_out) {{ .reg .b64 %out; .reg .b32 %w;
+    ld.param.u64 %out, [k_out]; call.uni (%w), f{}, (); st.global.u32 [%out], %w; ret; }})",
+                      kFunctions - 1);
+  const uint64_t out = allocate<uint32_t>(1);
+  const auto begin = std::chrono::steady_clock::now();
+  const LaunchResult result = launch(compile(text), {1, 1, 1}, {32, 1, 1}, out);
+  EXPECT_FALSE(result.fault) << message_of(result);
+  EXPECT_EQ(read<uint32_t>(out, 1)[0], kFunctions);
+  // It takes well under a second; with the square of the depth it takes minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 }  // namespace

@@ -254,7 +254,7 @@ TEST(FunctionsTest, LetsFunctionsCallThemselves) {
 TEST(FunctionsTest, SuggestsTheDirectiveThatWasMeant) {
   EXPECT_TRUE(
       kernel_failure(".regs .b32 a;")
-          .starts_with("line 3, column 1: unknown directive `.regs` in function `kernel`; did you mean `reg`?"));
+          .starts_with("line 3, column 1: unknown directive `.regs` in function `kernel`; did you mean `.reg`?"));
   EXPECT_NE(kernel_failure(".extern .global .b32 a;").find("after `.extern` inside a function; legal here: .shared"),
             std::string::npos);
 }

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <set>
@@ -41,6 +43,71 @@ TEST_F(DeviceTest, IsOfCuda13) {
   EXPECT_EQ(version, 13000);
   EXPECT_EQ(cudaRuntimeGetVersion(&version), cudaSuccess);
   EXPECT_EQ(version, 13000);
+}
+
+/// Runs `body` in a process of its own, where nothing has initialised the driver; returns what it returns.
+int in_new_process(int (*body)()) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int primary_context_state() {
+  unsigned flags = 0;
+  int active = 0;
+  return cuDevicePrimaryCtxGetState(0, &flags, &active);
+}
+
+TEST_F(DeviceTest, IsInitialisedForTheDriverByCallsOfTheRuntime) {
+  // RuntimeTest::SetUp has called the runtime in this process, and fork would keep that. So the program starts again.
+  EXPECT_EQ(in_new_process([] {
+              dup2(STDERR_FILENO, STDOUT_FILENO);  // its cases are not those of this program
+              execl("/proc/self/exe", "emulator_tests", "--gtest_also_run_disabled_tests",
+                    "--gtest_filter=DriverInitialisation.DISABLED_*", nullptr);
+              return 99;
+            }),
+            0)
+      << said();
+}
+
+/// Run by the test above. Recorded with driver 580 on an H100: only cudaRuntimeGetVersion leaves the driver as it is.
+TEST(DriverInitialisation, DISABLED_ComesWithTheFirstCallOfTheRuntime) {
+  EXPECT_EQ(primary_context_state(), CUDA_ERROR_NOT_INITIALIZED);
+  int value = 0;
+  EXPECT_EQ(cudaRuntimeGetVersion(&value), cudaSuccess);
+  EXPECT_EQ(primary_context_state(), CUDA_ERROR_NOT_INITIALIZED);
+  using Call = int();
+  for (Call* const call : {
+           +[] {
+             int count;
+             return int{cudaGetDeviceCount(&count)};
+           },
+           +[] {
+             int version;
+             return int{cudaDriverGetVersion(&version)};
+           },
+           +[] {
+             int device;
+             return int{cudaGetDevice(&device)};
+           },
+           +[] { return cudaSetDevice(99) == cudaErrorInvalidDevice ? 0 : 1; },
+           +[] { return int{cudaFree(nullptr)}; },
+       }) {
+    static Call* called;
+    called = call;
+    EXPECT_EQ(in_new_process([] { return called() * 16 + primary_context_state(); }), 0);
+  }
+}
+
+TEST_F(DeviceTest, TakesCallbacksForALogThatItDoesNotKeep) {
+  CUlogsCallbackHandle handle = nullptr;
+  EXPECT_EQ(cuLogsRegisterCallback([](void*, CUlogLevel, char*, size_t) {}, nullptr, &handle), CUDA_SUCCESS);
+  EXPECT_NE(handle, nullptr);
+  EXPECT_EQ(cuLogsUnregisterCallback(handle), CUDA_SUCCESS);
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(cuLogsRegisterCallback(nullptr, nullptr, &handle), CUDA_ERROR_INVALID_VALUE);
 }
 
 TEST_F(DeviceTest, KeepsALastErrorForEachThread) {

@@ -26,6 +26,7 @@ TEST(ErrorsTest, OfStoppedKernelsAreTheDrivers) {
   using machine::FaultKind;
   EXPECT_EQ(error_of(FaultKind::illegal_address), 700);
   EXPECT_EQ(error_of(FaultKind::deadlock), 702);
+  EXPECT_EQ(error_of(FaultKind::host_memory), 2);
   EXPECT_EQ(error_of(FaultKind::assertion), 710);
   EXPECT_EQ(error_of(FaultKind::stack_overflow), 700);
   EXPECT_EQ(error_of(FaultKind::illegal_instruction), 715);

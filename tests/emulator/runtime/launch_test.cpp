@@ -57,6 +57,42 @@ TEST_F(LaunchTest, RefusesAGridThatTheChipHasNot) {
   EXPECT_EQ(launch_empty(program, {2, 3, 4}, {8, 4, 2}), cudaSuccess);
 }
 
+TEST_F(LaunchTest, RefusesArgumentsThatCannotBeRead) {
+  const Program program(Program::with_ptx(kAdd));
+  int* number = nullptr;
+  ASSERT_EQ(cudaMalloc(reinterpret_cast<void**>(&number), sizeof *number), cudaSuccess);
+  const auto wild = reinterpret_cast<void**>(0x1000);
+  EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, wild, 0, nullptr), cudaErrorInvalidValue);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "the array of arguments, 0x1000, cannot be read", said());
+  void* arguments[] = {&number, wild};
+  EXPECT_EQ(cudaLaunchKernel(program.kernel, {1}, {1}, arguments, 0, nullptr), cudaErrorInvalidValue);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "argument 1, 4 bytes at 0x1000, is no memory of the host program", said());
+
+  CUfunction function = nullptr;
+  ASSERT_EQ(cudaGetFuncBySymbol(&function, program.kernel), cudaSuccess);
+  size_t size = 12;
+  void* buffer_is_wild[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, wild, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                            CU_LAUNCH_PARAM_END};
+  void* size_is_wild[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, arguments, CU_LAUNCH_PARAM_BUFFER_SIZE, wild,
+                          CU_LAUNCH_PARAM_END};
+  for (void** extra : {wild, buffer_is_wild, size_is_wild}) {
+    EXPECT_EQ(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, nullptr, nullptr, extra), CUDA_ERROR_INVALID_VALUE);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "is no memory of the host program", said());
+  }
+}
+
+TEST_F(LaunchTest, SaysOnceThatAnAttributeCannotBeSet) {
+  const Program first(Program::with_ptx(kEmpty)), second(Program::with_ptx(kEmpty));
+  constexpr auto kLater = static_cast<cudaFuncAttribute>(17);  // Triton tries it for each kernel
+  EXPECT_EQ(cudaFuncSetAttribute(first.kernel, kLater, 3), cudaErrorInvalidValue);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "attribute 17 cannot be set; legal are 8", said());
+  EXPECT_EQ(cudaFuncSetAttribute(first.kernel, kLater, 3), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFuncSetAttribute(second.kernel, kLater, 3), cudaErrorInvalidValue);
+  EXPECT_EQ(said(), "");
+  EXPECT_EQ(cudaFuncSetAttribute(second.kernel, static_cast<cudaFuncAttribute>(18), 3), cudaErrorInvalidValue);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "attribute 18 cannot be set", said());
+}
+
 TEST_F(LaunchTest, WantsAnOptInForMoreThan48KiBOfSharedMemory) {
   const Program program(Program::with_ptx(kEmpty));
   EXPECT_EQ(launch_empty(program, {1}, {1}, 48 << 10), cudaSuccess);

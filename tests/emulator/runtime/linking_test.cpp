@@ -134,6 +134,21 @@ TEST_F(LinkingTest, LinksWhatTheProgramHandsOver) {
   EXPECT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
 }
 
+TEST_F(LinkingTest, KnowsTheLinksThatThereAre) {
+  CUlinkState link = nullptr;
+  ASSERT_EQ(cuLinkCreate(0, nullptr, nullptr, &link), CUDA_SUCCESS);
+  EXPECT_EQ(cuLinkDestroy(link), CUDA_SUCCESS);
+  EXPECT_EQ(cuLinkDestroy(link), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "cuLinkDestroy has destroyed it", said());
+  const auto wild = reinterpret_cast<CUlinkState>(0x1000);
+  EXPECT_EQ(cuLinkDestroy(wild), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(add(wild, kHead + kAnswer, "answer.ptx"), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuLinkAddFile(wild, CU_JIT_INPUT_PTX, "answer.ptx", 0, nullptr, nullptr), CUDA_ERROR_INVALID_HANDLE);
+  void* image = nullptr;
+  EXPECT_EQ(cuLinkComplete(wild, &image, nullptr), CUDA_ERROR_INVALID_HANDLE);
+  EXPECT_EQ(cuLinkDestroy(nullptr), CUDA_ERROR_INVALID_VALUE);
+}
+
 TEST_F(LinkingTest, FindsThePtxInObjectsAndLibraries) {
   CUlinkState link = nullptr;
   ASSERT_EQ(cuLinkCreate(0, nullptr, nullptr, &link), CUDA_SUCCESS);

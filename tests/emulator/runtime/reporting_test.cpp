@@ -1,7 +1,10 @@
 #include "emulator/runtime/model/reporting.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 
 namespace stagecraft::emulator::runtime {
@@ -61,6 +64,34 @@ TEST(ReportingTest, TellsAFindingOfAKernelOnceWhereTheProgramGoesOn) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, word, text);
   }
   for (const char* word : {"second", "third"}) EXPECT_PRED_FORMAT2(testing::IsNotSubstring, word, text);
+}
+
+void refuse_into(const std::string& file) {
+  Settings settings;
+  settings.report_file = file;
+  Reporter reporter;
+  reporter.configure(settings);
+  reporter.refuse("cudaMalloc", "too much", "cudaErrorMemoryAllocation");
+}
+
+TEST(ReportingTest, WritesToStderrWhatTheFileDoesNotTake) {
+  testing::internal::CaptureStderr();
+  refuse_into("/dev/full");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "stagecraft: STAGECRAFT_REPORT_FILE: the next report cannot be written to /dev/full: No space left on "
+            "device\nstagecraft: cudaMalloc: too much [cudaErrorMemoryAllocation]\n");
+}
+
+TEST(ReportingTest, SurvivesALimitOnTheSizeOfFiles) {
+  const std::string file = testing::TempDir() + "report_beyond_the_limit.txt";
+  const auto report_and_leave = [&] {
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_FSIZE, &none);
+    refuse_into(file);
+    std::_Exit(7);
+  };
+  EXPECT_EXIT(report_and_leave(), testing::ExitedWithCode(7), "");
+  std::remove(file.c_str());
 }
 
 TEST(ReportingTest, TellsEveryFindingWhereItIsAnError) {

@@ -33,7 +33,7 @@ std::string error_of(std::map<std::string, std::string> variables) {
 
 TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
   const Settings settings = settings_of({});
-  EXPECT_EQ(settings.architecture, &machine::b200());
+  EXPECT_EQ(settings.architecture, nullptr);  // what suits the program
   EXPECT_EQ(settings.seed, 0u);
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::some);
   EXPECT_GE(settings.threads, 1u);
@@ -47,6 +47,7 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_SEED", "0xff"},
                                          {"STAGECRAFT_PREFERRED_CLUSTERS", "none"},
                                          {"STAGECRAFT_THREADS", "3"},
+                                         {"STAGECRAFT_LIMIT_CYCLES", "5000000000"},
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
                                          {"STAGECRAFT_CHECKS", "deadlock,race"},
@@ -56,11 +57,19 @@ TEST(SettingsTest, TakeEachVariable) {
   EXPECT_EQ(settings.seed, 255u);
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::none);
   EXPECT_EQ(settings.threads, 3u);
+  EXPECT_EQ(settings.limit_cycles, 5000000000u);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");
   EXPECT_TRUE(settings.checks.race);
   EXPECT_FALSE(settings.strict_exit_status);
   EXPECT_FALSE(settings.findings_are_errors);
+}
+
+TEST(SettingsTest, LimitTheHostsMemory) {
+  EXPECT_EQ(settings_of({}).host_memory, 0u);
+  EXPECT_EQ(settings_of({{"STAGECRAFT_HOST_MEMORY", "123"}}).host_memory, 123u);
+  EXPECT_EQ(settings_of({{"STAGECRAFT_HOST_MEMORY", "3M"}}).host_memory, 3u << 20);
+  EXPECT_EQ(settings_of({{"STAGECRAFT_HOST_MEMORY", "8G"}}).host_memory, 8ull << 30);
 }
 
 TEST(SettingsTest, ChooseChecks) {
@@ -94,9 +103,21 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_THREADS", error_of({{"STAGECRAFT_THREADS", threads}}))
         << threads;
   }
+  for (const char* bytes : {"x", "0", "-1", "1K", "17179869184G"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_HOST_MEMORY", error_of({{"STAGECRAFT_HOST_MEMORY", bytes}}))
+        << bytes;
+  }
+  for (const char* limit : {"x", "0", "-1", "1 ", "18446744073709551616"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_LIMIT_CYCLES", error_of({{"STAGECRAFT_LIMIT_CYCLES", limit}}))
+        << limit;
+  }
   for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;
   }
+  for (const char* level : {"garbage", "2", "5", "3 "}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "but must be 1, 3 or 4", error_of({{"STAGECRAFT_ISA_LEVEL", level}}));
+  }
+  EXPECT_EQ(error_of({{"STAGECRAFT_ISA_LEVEL", "1"}}), "");
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "must be text or json", error_of({{"STAGECRAFT_REPORT", "xml"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "strict or program", error_of({{"STAGECRAFT_EXIT_STATUS", "0"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "error or report", error_of({{"STAGECRAFT_FINDINGS", "none"}}));

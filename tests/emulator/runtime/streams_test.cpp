@@ -197,6 +197,50 @@ TEST_F(StreamTest, AHostFunctionMayWaitForAnotherThread) {
   EXPECT_EQ(result, cudaSuccess);
 }
 
+/// What calls of CUDA return inside a host function.
+struct CallsInside {
+  int entered = 0;
+  cudaError_t launch = cudaSuccess, allocate = cudaSuccess;
+  CUresult driver = CUDA_SUCCESS;
+};
+void call_cuda(void* data) {
+  auto& calls = *static_cast<CallsInside*>(data);
+  ++calls.entered;
+  void* pointer = nullptr;
+  calls.launch = cudaLaunchHostFunc(nullptr, call_cuda, data);
+  calls.allocate = cudaMalloc(&pointer, 4);
+  calls.driver = cuStreamSynchronize(nullptr);
+}
+
+TEST_F(StreamTest, AHostFunctionMayNotCallCuda) {
+  const auto expect_refused = [&](const CallsInside& calls) {
+    EXPECT_EQ(calls.entered, 1);
+    EXPECT_EQ(calls.launch, cudaErrorNotPermitted);
+    EXPECT_EQ(calls.allocate, cudaErrorNotPermitted);
+    EXPECT_EQ(calls.driver, CUDA_ERROR_NOT_PERMITTED);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "cudaMalloc: a function that a stream or a graph calls", said());
+    EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);  // outside it may
+  };
+  CallsInside in_function, in_callback, in_driver, in_graph;
+  EXPECT_EQ(cudaLaunchHostFunc(nullptr, call_cuda, &in_function), cudaSuccess);
+  expect_refused(in_function);
+  const auto callback = [](cudaStream_t, cudaError_t, void* data) { call_cuda(data); };
+  EXPECT_EQ(cudaStreamAddCallback(nullptr, callback, &in_callback, 0), cudaSuccess);
+  expect_refused(in_callback);
+  EXPECT_EQ(cuLaunchHostFunc(nullptr, call_cuda, &in_driver), CUDA_SUCCESS);
+  expect_refused(in_driver);
+
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t node = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  const cudaHostNodeParams parameters{call_cuda, &in_graph};
+  ASSERT_EQ(cudaGraphCreate(&graph, 0), cudaSuccess);
+  ASSERT_EQ(cudaGraphAddHostNode(&node, graph, nullptr, 0, &parameters), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(executable, nullptr), cudaSuccess);
+  expect_refused(in_graph);
+}
+
 TEST_F(StreamTest, TakesANullStreamForTheThreadsOwnWhereTheProgramWasCompiledSo) {
   unsigned long long id = 0;
   EXPECT_EQ(cudaStreamGetId_ptsz(nullptr, &id), cudaSuccess);

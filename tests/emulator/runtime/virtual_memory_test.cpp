@@ -96,6 +96,22 @@ TEST_F(VirtualMemoryTest, MapsOnePieceTwice) {
   EXPECT_EQ(cuMemAddressFree(range, 2 * granularity), CUDA_SUCCESS);
 }
 
+TEST_F(VirtualMemoryTest, ReservesTheAddressThatIsWishedIfItIsFree) {
+  CUdeviceptr first = 0, second = 0, third = 0;
+  ASSERT_EQ(cuMemAddressReserve(&first, granularity, 0, 0, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemAddressReserve(&second, granularity, 0, first + granularity, 0), CUDA_SUCCESS);
+  EXPECT_EQ(second, first + granularity);
+  ASSERT_EQ(cuMemAddressReserve(&third, 3 * granularity, 8 * granularity, first, 0), CUDA_SUCCESS);
+  EXPECT_EQ(third % (8 * granularity), 0u);
+  EXPECT_TRUE(third >= second + granularity || third + 3 * granularity <= first);
+  for (const auto& [address, pieces] : {std::pair{second, 1}, std::pair{third, 3}, std::pair{first, 1}}) {
+    EXPECT_EQ(cuMemAddressFree(address, static_cast<size_t>(pieces) * granularity), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(cuMemAddressReserve(&second, 2 * granularity, 0, 0, 0), CUDA_SUCCESS);
+  EXPECT_EQ(second, first);
+  EXPECT_EQ(cuMemAddressFree(second, 2 * granularity), CUDA_SUCCESS);
+}
+
 const char* const kSet = R"(.version 9.0
 .target sm_100a
 .address_size 64

@@ -1,6 +1,7 @@
 #include "emulator/state/device_memory.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -90,6 +91,57 @@ TEST(DeviceMemoryTest, UsesFreedAddressesAgainOnceItHasNoOthers) {
     ASSERT_TRUE(address) << round;
     ASSERT_TRUE(memory.release(*address));
   }
+}
+
+/// Whether a child process was ended by an access: by the signal, or by a sanitizer that explains it.
+bool was_ended(int status) { return WIFSIGNALED(status) || WEXITSTATUS(status) == 1; }
+
+TEST(DeviceMemoryTest, KeepsItsBytesWhereTheHostDoesNotLook) {
+  DeviceMemory memory(kGiB);
+  const uint64_t address = memory.allocate(4, AllocationKind::device).value();
+  EXPECT_EQ(word_at(address), kPoisonPattern);
+  EXPECT_EXIT(std::printf("%c", *reinterpret_cast<volatile char*>(address)), was_ended, "");
+  EXPECT_TRUE(memory.owns(address + kMiB));
+  EXPECT_FALSE(memory.owns(reinterpret_cast<uint64_t>(&memory)));
+}
+
+TEST(DeviceMemoryTest, SharesManagedAndPinnedMemoryWithTheHostUntilItIsFreed) {
+  DeviceMemory memory(kGiB);
+  for (const AllocationKind kind :
+       {AllocationKind::managed, AllocationKind::managed_variable, AllocationKind::pinned_host}) {
+    const uint64_t address = memory.allocate(5000, kind, {}, Fill::zero).value();
+    auto* const byte = reinterpret_cast<volatile char*>(address + 4999);
+    EXPECT_EQ(DeviceMemory::host(address), reinterpret_cast<std::byte*>(address));
+    *byte = 7;
+    EXPECT_EQ(*byte, 7);
+    const uint64_t neighbour = memory.allocate(1, kind, {}, Fill::zero).value();
+    ASSERT_TRUE(memory.release(address));
+    EXPECT_EXIT(*byte = 8, was_ended, "");
+    *reinterpret_cast<volatile char*>(neighbour) = 9;
+    EXPECT_TRUE(memory.owns(address));
+  }
+}
+
+TEST(DeviceMemoryTest, UsesFreedPinnedMemoryAgain) {
+  DeviceMemory memory(64 * kMiB);
+  for (int round = 0; round < 1000; ++round) {  // 32 GiB in all, of a reservation of some 16
+    const auto address = memory.allocate(32 * kMiB, AllocationKind::pinned_host, {}, Fill::zero);
+    ASSERT_TRUE(address) << round;
+    *reinterpret_cast<volatile char*>(*address) = 1;
+    ASSERT_TRUE(memory.release(*address));
+  }
+}
+
+TEST(DeviceMemoryTest, RefusesWhatTheHostCannotHold) {
+  DeviceMemory memory(192 * kGiB);
+  memory.host_memory().limit(resident_bytes() + 16 * kMiB);
+  EXPECT_FALSE(memory.allocate(kGiB, AllocationKind::device));
+  EXPECT_EQ(memory.why_none(), NoMemory::host);
+  EXPECT_TRUE(memory.allocate(100 * kGiB, AllocationKind::managed, {}, Fill::zero));  // nothing is touched yet
+  EXPECT_FALSE(memory.allocate(kGiB, AllocationKind::pinned_host, {}, Fill::zero));
+  EXPECT_EQ(memory.why_none(), NoMemory::host);
+  EXPECT_FALSE(memory.allocate(193 * kGiB, AllocationKind::device));
+  EXPECT_EQ(memory.why_none(), NoMemory::device);
 }
 
 TEST(DeviceMemoryTest, FindsWhatHoldsAnAccess) {

@@ -54,6 +54,55 @@ TEST_F(HostileTextTest, CallParametersThatFillTheRegisterFileAreRefused) {
   EXPECT_NE(refusal_of_body(many).find("take more than 64 MiB for a warp"), std::string::npos);
 }
 
+// ptxas 13.0 refuses each of these, too.
+TEST_F(HostileTextTest, CallsThatDoNotSuitTheFunctionAreRefused) {
+  const std::string functions =
+      ".func none() { ret; } .func one(.param .b32 a) { ret; }\n"
+      ".func (.param .b32 r) gives() { st.param.b32 [r], 1; ret; }\n";
+  const auto refused = [&](const std::string& body, const std::string& words) {
+    const std::string message =
+        refusal_of_body("{ .param .b32 x; .param .b32 y; .param .b64 z;\n" + body + " }", functions);
+    EXPECT_NE(message.find(words), std::string::npos) << body << "\n" << message;
+  };
+  refused("call (x), none;", "the call takes 1 result, and `none` has 0");
+  refused("call (%r1), none;", "the call takes 1 result, and `none` has 0");
+  refused("call gives;", "the call takes 0 results, and `gives` has 1");
+  refused("call (x, y), gives;", "the call takes 2 results, and `gives` has 1");
+  refused("call (z), gives;", "result 1 of the call, `z`, has 8 bytes, and that of `gives` has 4");
+  refused("call one;", "the call passes 0 arguments, and `one` has 1");
+  refused("call one, (x, y);", "the call passes 2 arguments, and `one` has 1");
+  refused("call one, (z);", "argument 1 of the call, `z`, has 8 bytes, and that of `one` has 4");
+  refused("call one, (%rd1);", "argument 1 of the call, `%rd1`, has 8 bytes, and that of `one` has 4");
+  refused("call k, (z);", "`k` is a kernel; a .func may be called");
+  for (const char* body : {"call (_), gives;", "call one, (5);", "call one, (%r1);", "call one, (x);"}) {
+    EXPECT_EQ(refusal_of_body(std::string("{ .param .b32 x; ") + body + " }", functions), "nothing") << body;
+  }
+}
+
+TEST_F(HostileTextTest, CallsThatDoNotSuitTheirPrototypeAreRefused) {
+  const auto refused = [&](const std::string& body, const std::string& words) {
+    const std::string message = refusal_of_body("{ .param .b32 x; .param .b64 z; mov.b64 %rd1, f;\n" + body + " }",
+                                                ".func f(.param .b64 a) { ret; } ");
+    EXPECT_NE(message.find(words), std::string::npos) << body << "\n" << message;
+  };
+  refused("call %rd1;", "ends with the name of a .callprototype or of .calltargets");
+  refused("call %rd1, (x);", "ends with the name of a .callprototype or of .calltargets");
+  refused("P: .callprototype _ (); call %rd1, (x), P;", "the call passes 1 argument, and `P` has 0");
+  refused("P: .callprototype (.param .b32 _) _ (); call %rd1, P;", "the call takes 0 results, and `P` has 1");
+  refused("P: .callprototype _ (.param .b64 _); call %rd1, (x), P;", "argument 1 of the call, `x`, has 4 bytes");
+  refused("T: .calltargets f; call %rd1, (x), T;", "argument 1 of the call, `x`, has 4 bytes, and that of `T` has 8");
+}
+
+// ptxas 13.0 refuses each of these, too.
+TEST_F(HostileTextTest, NumbersThatAnInstructionCannotHaveAreRefused) {
+  EXPECT_NE(refusal_of_body("bar.sync 16;").find("barrier number 16 does not exist"), std::string::npos);
+  EXPECT_NE(refusal_of_body("bar.sync 0, 33;").find("the count must be a multiple of 32"), std::string::npos);
+  EXPECT_EQ(refusal_of_body("bar.sync 15, 64;"), "nothing");
+  for (const char* alone : {"exit 5;", "trap 5;", "brkpt 5;", "ret 5;"}) {
+    EXPECT_NE(refusal_of_body(alone).find("it has no operands"), std::string::npos) << alone;
+  }
+}
+
 TEST_F(HostileTextTest, OffsetsWrapAroundLikeAddresses) {
   EXPECT_EQ(refusal_of_body("ld.global.b32 %r1, [table+0x7fffffffffffffff];", ".global .b32 table[4]; "), "nothing");
   EXPECT_EQ(refusal_of_body("ld.global.b32 %r1, [0x7fffffffffffffff];"), "nothing");

@@ -22,6 +22,7 @@ namespace {
 
 constexpr size_t kArrivalsKept = 32;
 constexpr size_t kCommitsKept = 8;
+constexpr size_t kExchangesKept = 32;
 constexpr uint32_t kOfCluster = 0xffffffffu;
 
 uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (shared ? 1u : 0u); }
@@ -111,6 +112,27 @@ void ClusterOrder::warp_synchronised(const machine::Fragment& fragment, LaneMask
   threads_.warp_met(warp_number(fragment), lanes);
 }
 
+void ClusterOrder::lanes_exchanged(const machine::Fragment& fragment, LaneMask lanes) {
+  if (!fragment.grid().kernel->exchanged_loads.contains(fragment.pc)) return;
+  const uint32_t number = warp_number(fragment);
+  std::vector<ExchangeNote>& exchanges = threads_.warp(number).exchanges;
+  if (exchanges.size() == kExchangesKept) exchanges.erase(exchanges.begin());
+  threads_.publish(number);  // begins a new time
+  exchanges.push_back({threads_.warp(number).time - 1, fragment.pc, lanes});
+}
+
+bool ClusterOrder::is_exchanged_before(const PastAccess& load, Time time, LaneMask lanes,
+                                       const machine::Kernel& kernel) const {
+  const std::vector<ExchangeNote>& exchanges = threads_.warp(load.agent).exchanges;
+  return std::any_of(exchanges.begin(), exchanges.end(), [&](const ExchangeNote& exchange) {
+    if (exchange.time < load.time || exchange.time >= time || ((load.lanes | lanes) & ~exchange.lanes) != 0) {
+      return false;
+    }
+    const std::vector<uint32_t>& loads = kernel.exchanged_loads.at(exchange.pc);
+    return std::binary_search(loads.begin(), loads.end(), load.pc());
+  });
+}
+
 void ClusterOrder::fence_executed(const machine::Fragment& fragment, LaneMask lanes, FenceKind kind) {
   const uint32_t number = warp_number(fragment);
   switch (kind) {
@@ -193,6 +215,7 @@ void ClusterOrder::barrier_changed(const machine::BarrierEvent& event) {
       return;
     case BarrierEventKind::wait: return wait(index, event);
     case BarrierEventKind::expect_tx:
+    case BarrierEventKind::reinitialise:
     case BarrierEventKind::invalidate: return;
   }
 }
@@ -230,6 +253,7 @@ void ClusterOrder::arrive(uint32_t index, const machine::BarrierEvent& event) {
 void ClusterOrder::arrive(BarrierOrder& barrier, uint64_t operation_number) {
   const auto found = pending_operations_.find(operation_number);
   if (found == pending_operations_.end()) return;
+  std::erase(barrier.under_way, found->second);
   const Operation& operation = operations_[found->second];
   barrier.open.join(operation.known);
   if (operation.time != 0) barrier.open.clock.raise(operation.component, operation.time);
@@ -247,6 +271,7 @@ void ClusterOrder::complete_copy(BarrierOrder& barrier, uint64_t operation_numbe
   operation.known = nullptr;
   operation.component = barrier.component;
   operation.time = barrier.ends + 1;
+  std::erase(barrier.under_way, found->second);
   pending_operations_.erase(found);
 }
 
@@ -272,7 +297,7 @@ void ClusterOrder::note_wait(uint32_t number, uint32_t index, const machine::Bar
   // To look at the same phase twice is nothing; to do so after an arrival somewhere may be a round too many.
   const bool repeated = again && (note.repeated || note.arrivals != warp.arrival_count);
   const bool after_meeting = again && (note.repeated_after_meeting || note.meetings != warp.meeting_count);
-  threads_.publish(number);  // begins a new time
+  threads_.mark(number);  // begins a new time, which is that of the wait
   note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count,
           warp.time,   warp.meeting_count, repeated,    after_meeting};
 }
@@ -355,6 +380,14 @@ IssuedOperation ClusterOrder::operation_issued(const machine::AsyncOperation& ev
   return issued;
 }
 
+/// Returns the barrier that an operation completes on or arrives at.
+BarrierOrder& ClusterOrder::expect_at_barrier(const machine::AsyncOperation& event, uint32_t index) {
+  BarrierOrder& barrier =
+      barriers_[barrier_index(event.barrier >> machine::kSharedRankShift, event.barrier & machine::kSharedOffsetMask)];
+  barrier.under_way.push_back(index);
+  return barrier;
+}
+
 /// Says by what the end of an operation will be known.
 void ClusterOrder::set_end(Operation& operation, const machine::AsyncOperation& event, ThreadKey thread,
                            uint32_t index) {
@@ -369,15 +402,17 @@ void ClusterOrder::set_end(Operation& operation, const machine::AsyncOperation& 
     operation.component = mine.component;
     operation.time = mine.issued;
     pending_operations_[event.number] = index;
+    if (event.has_barrier) expect_at_barrier(event, index);
   };
   switch (event.completion) {
-    case AsyncCompletion::mbarrier:
-      operation.barrier =
-          barrier_index(event.barrier >> machine::kSharedRankShift, event.barrier & machine::kSharedOffsetMask);
-      barriers_[operation.barrier].is_for_copies = true;
-      operation.phase = barriers_[operation.barrier].ends;
+    case AsyncCompletion::mbarrier: {
+      BarrierOrder& barrier = expect_at_barrier(event, index);
+      barrier.is_for_copies = true;
+      operation.barrier = barrier_index(barrier.rank, barrier.offset);
+      operation.phase = barrier.ends;
       pending_operations_[event.number] = index;
       break;
+    }
     case AsyncCompletion::bulk_group: continue_sequence(sequence(bulk_, thread)); break;
     case AsyncCompletion::copy_group: continue_sequence(sequence(copies_, thread)); break;
     case AsyncCompletion::tensor_pipe: continue_sequence(sequence(tensor_, thread)); break;

@@ -51,6 +51,11 @@ uint32_t period_of(SharedLayout layout) {
   }
 }
 
+/// Whether a thread's write is the store of tcgen05.alloc. PTX calls it a weak store, like any other of a thread.
+bool is_allocation(const machine::Kernel& kernel, const PastAccess& write) {
+  return !write.is_asynchronous() && kernel.describe_instruction(write.pc()).starts_with("tcgen05.alloc");
+}
+
 bool has_layout(const MatrixRead* matrix) { return matrix != nullptr && matrix->layout != SharedLayout::unknown; }
 
 /// Whether the first range of a matrix was written by copies with the layout of its descriptor. The copy engine takes
@@ -190,6 +195,10 @@ void ProxyCheck::report_fence(const ClusterRecord& cluster, const PastAccess& be
                  "example of a request has a fence between the two proxies as well"
                : "a barrier orders the threads; but the copy engine and the tensor core access shared memory through "
                  "the asynchronous proxy, and what threads write is visible there only after the fence");
+  if (!was_read && is_allocation(kernel, before)) {
+    finding.details.push_back("that is the store of tcgen05.alloc, which PTX calls a weak one, as threads make them");
+    if (writes) finding.tolerated = "most kernels of Triton for sm_100 use the place of the address again like this";
+  }
   const std::string verb = was_read ? "reads" : "writes";
   const std::string order = was_read                   ? "after its read"
                             : before.is_asynchronous() ? "after its wait for the copy"
@@ -265,6 +274,9 @@ void ProxyCheck::report_misaligned(const ClusterRecord& cluster, const AsyncOper
       "the tile is not aligned: declare it alignas({}), and where it lies in dynamic shared memory, align the start "
       "of that too",
       period);
+  finding.tolerated =
+      "a mainloop of CUTLASS for sm_100 has its tile of B so; the result is right here if the threads took the pattern "
+      "from the bits of the address";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 

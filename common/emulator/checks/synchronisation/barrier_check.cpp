@@ -20,10 +20,49 @@ std::string line_of_initialisation(const ClusterRecord& cluster, const BarrierOr
   return line_of(cluster, barrier.initialised.pc());
 }
 
+/// Describes a use of a barrier that a thread does not know to be over; empty if there is none.
+std::string find_unordered_use(const ClusterRecord& cluster, uint32_t index, uint32_t warp, uint32_t lane) {
+  const ClusterOrder& order = cluster.order();
+  const BarrierOrder& barrier = order.barrier(index);
+  const SharedClock known = order.knowledge_of(warp, lane);
+  if (!barrier.under_way.empty()) {
+    const Operation& operation = order.operation(barrier.under_way.front());
+    return fmt::format("the {} issued by {}{} is still to arrive there", operation.what,
+                       spell_thread(cluster, operation.warp, 1u << operation.lane), line_of(cluster, operation.pc));
+  }
+  if (barrier.initialised.agent != PastAccess::kNobody && !order.knows(barrier.initialised, warp, 1u << lane, *known)) {
+    return fmt::format("{} initialises it{}",
+                       spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
+                       line_of_initialisation(cluster, barrier));
+  }
+  // Those who know that the last phase has ended know all arrivals.
+  const bool knows_arrivals = known->at(barrier.component) >= barrier.ends;
+  const auto warps = static_cast<uint32_t>(cluster.memory.size()) * order.warps_per_block();
+  for (uint32_t other = 0; other < warps; ++other) {
+    const auto is_unknown = [&](LaneMask lanes, Time time) {
+      const PastAccess use{other, lanes, time, 0};
+      return !order.knows(use, warp, 1u << lane, *known);
+    };
+    const WarpOrder& uses = order.warp(other);
+    const auto wait = uses.waits.find(index);
+    if (wait != uses.waits.end() && is_unknown(wait->second.lanes, wait->second.time)) {
+      return fmt::format("{} waits for it{}", spell_thread(cluster, other, wait->second.lanes),
+                         line_of(cluster, wait->second.pc));
+    }
+    for (const ArrivalNote& arrival : uses.arrivals) {
+      if (knows_arrivals || arrival.barrier != index || !is_unknown(arrival.lanes, arrival.time)) continue;
+      return fmt::format("{} arrives there{}", spell_thread(cluster, other, arrival.lanes),
+                         line_of(cluster, arrival.pc));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
   if (event.fragment == nullptr) return;
+  if (event.kind == BarrierEventKind::reinitialise) return check_reinitialised(cluster, event);
   if (event.kind != BarrierEventKind::init) check_initialised(cluster, event);
   if (event.kind != BarrierEventKind::arrive) return;
   check_overrun(cluster, event);
@@ -61,6 +100,40 @@ void BarrierCheck::check_initialised(const ClusterRecord& cluster, const machine
     known = known && order.knows(barrier.initialised, warp, 1u << lane, *order.known(warp, lane));
   });
   if (!known) report_uninitialised(cluster, *event.fragment, event.lanes, barrier);
+}
+
+/// PTX leaves undefined what mbarrier.init does to a live barrier. Measured on an H200: one at rest is as new.
+void BarrierCheck::check_reinitialised(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index = order.find_barrier(event.block->rank, event.offset);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const uint32_t warp = order.warp_number(*event.fragment);
+  const std::string use = find_unordered_use(cluster, index, warp, machine::first_lane(event.lanes));
+  const auto identity = findings_.claim(use.empty() ? "initialised again" : kBarrierMisuse, event.fragment->pc);
+  if (!identity) return;
+  const BarrierOrder& barrier = order.barrier(index);
+  const std::string name = name_of(cluster, barrier);
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.place = place_of(cluster, warp, event.lanes, event.fragment->pc);
+  finding.message = fmt::format("initialises {} again, which is still live after {} phase{}", name, event.phase,
+                                event.phase == 1 ? "" : "s");
+  finding.details.push_back(fmt::format("{} initialised it before{}",
+                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
+                                        line_of_initialisation(cluster, barrier)));
+  finding.likely_cause = fmt::format(
+      "end {} with mbarrier.inval when nobody uses it any more, or initialise it once, where the code does not run "
+      "again",
+      name);
+  if (use.empty()) {
+    finding.tolerated = "nothing is under way at it, and on an H200 such a barrier is as new afterwards";
+  } else {
+    finding.details.push_back(use + ", and nothing orders that before this initialisation");
+    finding.likely_cause =
+        "threads that still wait see another phase, or the arrival is lost: put a __syncthreads() between the last use "
+        "and the initialisation; if several threads initialise the barrier, one must, before the others use it";
+  }
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
 void BarrierCheck::check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event) {

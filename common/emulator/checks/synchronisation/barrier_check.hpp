@@ -3,7 +3,8 @@
 //   - an mbarrier is used, by a thread or by an asynchronous operation, and nothing orders its initialisation before
 //     that;
 //   - the lanes of one instruction arrive at an mbarrier more often than one of its phases waits for;
-//   - a thread arrives at an mbarrier of another block, and releases what it did for its own block only.
+//   - a thread arrives at an mbarrier of another block, and releases what it did for its own block only;
+//   - a live mbarrier at rest is initialised again, which is only tolerated if its last use is ordered before that.
 //
 // A wait with a stale parity is reported where a race or a deadlock results from it (../race/stale_wait.hpp). All other
 // misuse stops the kernel where it happens (../../engines/mbarrier/mbarrier.cpp).
@@ -22,6 +23,7 @@ class BarrierCheck final : public MemoryCheck {
 
  private:
   void check_initialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  void check_reinitialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_scope(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void report_uninitialised(const ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,

@@ -106,6 +106,22 @@ std::string broken_rule(const TensorMap& map) {
   return {};
 }
 
+/// Names the fields that a map needs and that were never set; empty when there are none.
+std::string unset_fields(const TensorMap& map) {
+  std::string names;
+  const auto look_at = [&](TensorMapField field, int dimension, std::string name) {
+    if ((map.unset & field_bit(field, dimension)) != 0) names += (names.empty() ? "" : ", ") + std::move(name);
+  };
+  look_at(TensorMapField::global_address, 0, "global_address");
+  look_at(TensorMapField::rank, 0, "rank");
+  for (int i = 0; i < map.rank; ++i) {
+    look_at(TensorMapField::box_dim, i, fmt::format("box_dim {}", i));
+    look_at(TensorMapField::global_dim, i, fmt::format("global_dim {}", i));
+    if (i + 1 < map.rank) look_at(TensorMapField::global_stride, i, fmt::format("global_stride {}", i));
+  }
+  return names;
+}
+
 bool needs_blackwell(TensorElement element) { return element >= TensorElement::u4_packed; }
 bool needs_blackwell(TensorSwizzle swizzle) { return swizzle >= TensorSwizzle::span_128_atom_32; }
 
@@ -130,9 +146,7 @@ bool is_floating(TensorElement element) {
 }
 
 EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_major) {
-  const auto refuse = [](std::string message) {
-    return EncodeResult{kEncodeInvalidValue, "cuTensorMapEncodeTiled: " + message};
-  };
+  const auto refuse = [](std::string message) { return EncodeResult{kEncodeInvalidValue, std::move(message)}; };
   const auto code_out_of_range = [&](const char* name, int value, int count) {
     return refuse(fmt::format("{} is {}; legal are 0 to {}", name, value, count - 1));
   };
@@ -204,7 +218,7 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
   if (std::string rule = broken_rule(map); !rule.empty()) return refuse(std::move(rule));
   if (map.interleave != TensorInterleave::none) {
     return {kEncodeNotSupported,
-            "cuTensorMapEncodeTiled: not implemented: interleaved layouts (interleave must be "
+            "not implemented: interleaved layouts (interleave must be "
             "CU_TENSOR_MAP_INTERLEAVE_NONE on the emulated GPU)"};
   }
   std::memcpy(arguments.tensor_map, &map, sizeof map);
@@ -213,8 +227,16 @@ EncodeResult encode_tiled(const TiledArguments& arguments, uint32_t compute_majo
 
 EncodeResult encode_im2col() {
   return {kEncodeNotSupported,
-          "cuTensorMapEncodeIm2col: not implemented: im2col tensor maps; the emulated GPU has the tiled ones "
+          "not implemented: im2col tensor maps; the emulated GPU has the tiled ones "
           "(cuTensorMapEncodeTiled)"};
+}
+
+TensorMap blank_tensor_map() {
+  TensorMap map;
+  map.element_strides.fill(1);
+  map.unset = 0xffff;
+  map.mark = kTensorMapMark;
+  return map;
 }
 
 std::string find_flaw(const TensorMap& map) {
@@ -225,6 +247,12 @@ std::string find_flaw(const TensorMap& map) {
   if (static_cast<int>(map.element) >= kTensorElements || static_cast<int>(map.swizzle) >= kTensorSwizzles ||
       static_cast<int>(map.interleave) > 2 || static_cast<int>(map.fill) > 1) {
     return "a field of the tensor map holds a code that does not exist";
+  }
+  if (const std::string names = unset_fields(map); !names.empty()) {
+    return fmt::format(
+        "the tensor map began as 128 bytes of zeros, and tensormap.replace has not set {}: a map of rank {} needs "
+        "global_address, rank, and in each dimension box_dim, global_dim and, except in the last, global_stride",
+        names, map.rank == 0 ? "n" : fmt::format("{}", map.rank));
   }
   if (map.interleave != TensorInterleave::none) return "not implemented: interleaved layouts";
   return broken_rule(map);

@@ -78,13 +78,26 @@ struct TensorMap {
   std::array<uint64_t, 4> strides{};         ///< bytes from one element of dimension i + 1 to the next
   std::array<uint32_t, 5> last_index{};      ///< elements of dimension i, minus 1
   std::array<uint16_t, 5> box{};             ///< elements of the box
+  uint16_t unset = 0;                        ///< of a map that began blank: a set of `field_bit`s, not yet replaced
   std::array<uint8_t, 5> element_strides{};  ///< n: every n-th element of the box is copied
-  std::array<uint8_t, 37> more_reserved{};
+  std::array<uint8_t, 35> more_reserved{};
   uint64_t mark = 0;
 
   uint64_t extent(int dimension) const { return uint64_t{last_index[dimension]} + 1; }
 };
 static_assert(sizeof(TensorMap) == 128 && offsetof(TensorMap, cleared) == 10);
+
+/// The fields without which a map says nothing; those of several dimensions begin with that of dimension 0.
+enum class TensorMapField : uint8_t { global_address = 0, rank = 1, box_dim = 2, global_dim = 7, global_stride = 12 };
+/// The field's bit in TensorMap::unset.
+constexpr uint16_t field_bit(TensorMapField field, int dimension = 0) {
+  return static_cast<uint16_t>(1u << (static_cast<int>(field) + dimension));
+}
+
+/// Returns what 128 bytes of zeros are for tensormap.replace: a map whose fields of TensorMapField are yet to be set.
+/// The others are as an H100 takes such a map (driver 580, 2026-11-22): bytes, no interleave, no swizzle, zeros outside
+/// of the tensor, element strides of 1. It took the missing ones as well, some as an extent of 1, some as a fault.
+TensorMap blank_tensor_map();
 
 /// Codes as the CUDA driver returns them.
 inline constexpr int kEncodeSuccess = 0;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -96,15 +97,22 @@ constexpr TensorElement kReplaceElements[] = {
 
 void replace_field(TensorMap& map, const ReplaceDetail& detail, uint64_t value) {
   const uint32_t i = detail.ordinal;
+  const auto note_set = [&](TensorMapField field) {
+    map.unset &= static_cast<uint16_t>(~field_bit(field, static_cast<int>(i)));
+  };
   switch (detail.field) {
-    case MapField::global_address: map.address = value; return;
+    case MapField::global_address: map.address = value; return note_set(TensorMapField::global_address);
     case MapField::rank:  // given minus 1
       if (value > 4) bad_value(detail, value, "0 to 4 (the rank minus 1)");
       map.rank = static_cast<uint8_t>(value + 1);
-      return;
-    case MapField::box_dim: map.box[i] = static_cast<uint16_t>(std::min<uint64_t>(value, 0xffff)); return;
-    case MapField::global_dim: map.last_index[i] = static_cast<uint32_t>(value - 1); return;
-    case MapField::global_stride: map.strides[i] = value; return;
+      return note_set(TensorMapField::rank);
+    case MapField::box_dim:
+      map.box[i] = static_cast<uint16_t>(std::min<uint64_t>(value, 0xffff));
+      return note_set(TensorMapField::box_dim);
+    case MapField::global_dim:
+      map.last_index[i] = static_cast<uint32_t>(value - 1);
+      return note_set(TensorMapField::global_dim);
+    case MapField::global_stride: map.strides[i] = value; return note_set(TensorMapField::global_stride);
     case MapField::element_stride:
       map.element_strides[i] = static_cast<uint8_t>(std::min<uint64_t>(value, 255));
       return;
@@ -147,6 +155,10 @@ std::byte* changeable_map(Fragment& fragment, uint64_t address, bool shared, con
   return DeviceMemory::host(address);
 }
 
+bool is_blank(const std::byte* place) {
+  return std::all_of(place, place + sizeof(TensorMap), [](std::byte byte) { return byte == std::byte{0}; });
+}
+
 Outcome replace(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ReplaceDetail*>(op.detail);
   note_effect(fragment);
@@ -154,6 +166,7 @@ Outcome replace(Fragment& fragment, const Op& op, LaneMask mask) {
     std::byte* place = changeable_map(fragment, detail.address.at(fragment, lane), detail.shared, "tensormap.replace");
     TensorMap map;
     std::memcpy(static_cast<void*>(&map), place, sizeof map);
+    if (is_blank(place)) map = blank_tensor_map();  // as Triton makes a map: of zeros, field by field
     if (map.mark != kTensorMapMark) throw Fault(FaultKind::illegal_instruction, "tensormap.replace: " + find_flaw(map));
     replace_field(map, detail, detail.value.at(fragment, lane));
     std::memcpy(place, &map, sizeof map);

@@ -55,14 +55,51 @@ BarrierPlace place_of(const BarrierActor& actor) {
   return {actor.fragment->pc, actor.fragment->warp->index, actor.lanes};
 }
 
-/// Whether the actor has initialised the barrier itself, and nothing has been done to it since. Then it may set another
-/// count: PTX leaves that open, but the instruction overwrites a word that no thread has read. Pipelines of CUTLASS
-/// whose base class initialises its barriers too do so.
-bool is_unused_by(const Mbarrier& barrier, const BarrierActor& actor) {
-  const BarrierPlace here = place_of(actor);
-  return barrier.initialised.warp == here.warp && barrier.initialised.lanes == here.lanes && barrier.phase == 0 &&
-         barrier.pending == barrier.expected && barrier.announced == 0 && barrier.transaction == 0 &&
+bool is_same_thread(const BarrierPlace& one, const BarrierPlace& other) {
+  return one.warp == other.warp && one.lanes == other.lanes;
+}
+
+/// Whether nothing has been done in the current phase of the barrier, and nothing sleeps on it.
+bool is_at_rest(const Mbarrier& barrier) {
+  return barrier.pending == barrier.expected && barrier.announced == 0 && barrier.transaction == 0 &&
          barrier.waiting.empty();
+}
+
+/// Counts how often threads of the block have met at barriers that are not in memory.
+uint64_t meetings_of(const Block& block) {
+  uint64_t meetings = block.cluster->barrier_generation;
+  for (const NamedBarrier& barrier : block.named_barriers) meetings += barrier.generation;
+  return meetings;
+}
+
+/// Whether several threads do what one must: nothing but their initialisations has ended a phase or made threads meet.
+bool is_initialised_by_several(const Block& block, const Mbarrier& barrier, const BarrierPlace& here) {
+  return barrier.phase == 0 && !is_same_thread(barrier.initialised, here) &&
+         barrier.meetings_before == meetings_of(block);
+}
+
+/// Says what is still to happen at a barrier that is not at rest.
+std::string describe_unrest(const Mbarrier& barrier) {
+  if (!barrier.waiting.empty()) {
+    return fmt::format("warp {} still waits there, and could never be woken", barrier.waiting.front()->warp->index);
+  }
+  if (barrier.pending != barrier.expected) {
+    return fmt::format("phase {} is under way: {} of {} arrivals have come, and would be forgotten", barrier.phase,
+                       static_cast<int64_t>(barrier.expected) - barrier.pending, barrier.expected);
+  }
+  return fmt::format("phase {} is under way: bytes are announced for it, or have come, and would be forgotten",
+                     barrier.phase);
+}
+
+/// Returns the likely cause of an initialisation of a live barrier that is not at rest.
+std::string cause_of_reinitialisation(const Block& block, const Mbarrier& barrier, const BarrierPlace& here) {
+  if (barrier.initialised.pc != here.pc) return "it is initialised in two places, or two barriers share one address";
+  if (is_initialised_by_several(block, barrier, here)) {
+    return "more than one thread initialises it: one must, before the others use it";
+  }
+  return "the code that initialises it runs again, in a loop or a function that is called again, before all threads "
+         "are done with the barrier: put a __syncthreads() after their last wait, or initialise it once, before the "
+         "loop";
 }
 
 void announce(const BarrierReference& reference, BarrierEventKind kind, uint64_t amount, const BarrierActor& actor) {
@@ -182,6 +219,31 @@ void count_arrival(const BarrierReference& reference, const Arrival& arrival, co
   announce(reference, BarrierEventKind::arrive, count, actor);
 }
 
+/// Permits the initialisation of a live barrier where it is at rest: PTX leaves that undefined, but the instruction
+/// overwrites a word that nothing waits for, and on an H200 the barrier is as new. Observers learn of it, except where
+/// nothing has happened since the same thread initialised it, as in pipelines of CUTLASS whose base class does so too.
+/// Throws Fault where the barrier is in use.
+void check_reinitialisation(const BarrierReference& reference, const BarrierActor& actor) {
+  Block& block = *reference.block;
+  const Mbarrier& barrier = *reference.barrier;
+  const BarrierPlace here = place_of(actor);
+  const bool at_rest = is_at_rest(barrier);
+  if (at_rest && barrier.phase == 0 && is_same_thread(barrier.initialised, here)) return;
+  // A program that has stored other data here since has ended the barrier in effect, without mbarrier.inval.
+  uint64_t stored = 0;
+  std::memcpy(&stored, block.shared.data() + reference.offset, sizeof stored);
+  if (stored != word_of(barrier) && barrier.waiting.empty()) return;
+  if (at_rest && !is_initialised_by_several(block, barrier, here)) {
+    announce(reference, BarrierEventKind::reinitialise, 0, actor);
+    return;
+  }
+  std::vector<std::string> advice;
+  if (!at_rest) advice.push_back(describe_unrest(barrier));
+  advice.push_back("to initialise it again, end it first with mbarrier.inval, when nobody uses it any more");
+  throw misuse(fmt::format("{}: {} is already live", actor.what, name_of_barrier(block, reference.offset)),
+               details_of(reference, std::move(advice)), cause_of_reinitialisation(block, barrier, here), actor);
+}
+
 }  // namespace
 
 BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
@@ -189,7 +251,8 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
   if (found == block.mbarriers.live.end()) {
     std::vector<std::string> details;
     std::string cause;
-    if (block.mbarriers.invalidated.count(offset) != 0) {
+    if (const auto ended = block.mbarriers.invalidated.find(offset); ended != block.mbarriers.invalidated.end()) {
+      details.push_back(fmt::format("mbarrier.inval was at {}", spell_place(block, ended->second)));
       cause = "mbarrier.inval has ended the barrier that was here: initialise it again before it is used";
     } else {
       cause =
@@ -245,25 +308,13 @@ void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierA
   check_arrival_count(count, actor);
   const uint32_t offset = address & kSharedOffsetMask;
   if (const auto found = block.mbarriers.live.find(offset); found != block.mbarriers.live.end()) {
-    // A program that has stored other data here since has ended the barrier in effect, without mbarrier.inval.
-    uint64_t stored = 0;
-    std::memcpy(&stored, block.shared.data() + offset, sizeof stored);
-    if ((stored == word_of(found->second) || !found->second.waiting.empty()) && !is_unused_by(found->second, actor)) {
-      const BarrierPlace& first = found->second.initialised;
-      const bool same_line = actor.fragment != nullptr && first.pc == actor.fragment->pc;
-      throw misuse(
-          fmt::format("{}: {} is already live", actor.what, name_of_barrier(block, offset)),
-          details_of({&block, offset, &found->second},
-                     {"to initialise it again, end it first with mbarrier.inval, when nobody uses it any more"}),
-          same_line ? "more than one thread initialises it: one must, before the others use it"
-                    : "it is initialised in two places, or two barriers share one address",
-          actor);
-    }
+    check_reinitialisation({&block, offset, &found->second}, actor);
   }
   Mbarrier& barrier = block.mbarriers.live[offset];
   barrier = Mbarrier{};
   barrier.expected = barrier.pending = static_cast<uint32_t>(count);
   barrier.initialised = place_of(actor);
+  barrier.meetings_before = meetings_of(block);
   block.mbarriers.invalidated.erase(offset);
   const BarrierReference reference{&block, offset, &barrier};
   store_word(reference);
@@ -283,7 +334,7 @@ void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& acto
   }
   announce(reference, BarrierEventKind::invalidate, 0, actor);
   block.mbarriers.live.erase(offset);
-  block.mbarriers.invalidated.insert(offset);
+  block.mbarriers.invalidated.insert_or_assign(offset, place_of(actor));
 }
 
 uint64_t arrive(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor) {

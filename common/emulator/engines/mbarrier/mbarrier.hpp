@@ -40,7 +40,8 @@ struct BarrierReference {
 BarrierReference find_barrier(Cluster& cluster, uint32_t address, const char* what);
 BarrierReference find_barrier(Block& block, uint32_t offset, const char* what);
 
-/// Executes mbarrier.init. Throws Fault for a count outside 1 to 2^20 - 1, and when a barrier is live there.
+/// Executes mbarrier.init. Throws Fault for a count outside 1 to 2^20 - 1, and when a barrier is in use
+/// there; one that is at rest is initialised again.
 void init_barrier(Block& block, uint32_t address, uint64_t count, const BarrierActor& actor);
 /// Executes mbarrier.inval. Throws Fault when no barrier is live there.
 void invalidate_barrier(Block& block, uint32_t address, const BarrierActor& actor);

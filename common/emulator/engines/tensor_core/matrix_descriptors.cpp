@@ -239,9 +239,9 @@ SharedDescriptor decode_shared_descriptor(uint64_t bits, std::string_view what) 
         fmt::format("start address 0x{:x} (bits 13:0, in units of 16) with atoms of 32 bytes", descriptor.start),
         "a start address that is a multiple of 32");
   }
-  if (descriptor.swizzle == Swizzle::none && descriptor.base_offset != 0) {
-    word.refuse(fmt::format("base offset (bits 51:49) is {} without a swizzle", descriptor.base_offset), "0");
-  }
+  // "This is valid for all swizzling modes except the no-swizzle mode" (PTX ISA, "Shared memory descriptor"): there the
+  // field has no meaning. Triton leaves 4 in it for every tcgen05.cp of scale factors, tested on B200s.
+  if (descriptor.swizzle == Swizzle::none) descriptor.base_offset = 0;
   return descriptor;
 }
 

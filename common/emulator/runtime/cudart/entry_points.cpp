@@ -34,7 +34,7 @@ cudaError_t cudaDriverGetVersion(int* version) {
 }
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
-  return run_call("cudaRuntimeGetVersion", Needs::nothing,
+  return run_call("cudaRuntimeGetVersion", Needs::no_driver,
                   [&](State&) { *required(version, "runtimeVersion") = kCudaVersion; });
 }
 

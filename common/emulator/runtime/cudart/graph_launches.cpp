@@ -71,7 +71,7 @@ cudaError_t run_graph(const Graph& graph, cudaStream_t stream) {
     if (error != cudaSuccess) break;
     if (!node->is_enabled) continue;
     if (const auto* host = std::get_if<HostWork>(&node->work)) {
-      host->function(host->data);
+      call_host_function([&] { host->function(host->data); });
     } else if (const auto* child = std::get_if<ChildWork>(&node->work)) {
       error = run_graph(*child->graph, stream);
     } else if (const auto* conditional = std::get_if<ConditionalWork>(&node->work)) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emulator/runtime/cudart/graph_handles.hpp"
+#include "emulator/runtime/model/report_file.hpp"
 
 namespace stagecraft::emulator::runtime {
 
@@ -190,6 +191,7 @@ cudaError_t cudaGraphDestroyNode(cudaGraphNode_t node) {
 cudaError_t cudaGraphDebugDotPrint(cudaGraph_t graph, const char* path, unsigned) {
   return run_call("cudaGraphDebugDotPrint", Needs::device, [&](State& state) {
     const Graph& found = state.graphs.require(graph);
+    const FileSizeSignalHeldBack held_back;
     std::ofstream file(required(path, "path"));
     file << "digraph graph_of_the_program {\n";
     for (const auto& node : found.nodes()) {

@@ -13,7 +13,8 @@ namespace {
 MemoryAdvice& managed_range(State& state, const void* pointer, size_t bytes) {
   check_device_range(state, pointer, bytes, "range");
   const machine::Allocation* allocation = state.machine().memory().find(reinterpret_cast<uint64_t>(pointer));
-  if (allocation->kind != machine::AllocationKind::managed && allocation->kind != machine::AllocationKind::module) {
+  if (allocation->kind != machine::AllocationKind::managed &&
+      allocation->kind != machine::AllocationKind::managed_variable) {
     throw ApiError(cudaErrorInvalidValue,
                    fmt::format("the range is in {}, which is no managed memory", allocation->label));
   }

@@ -37,7 +37,7 @@ extern "C" {
 
 void** __cudaRegisterFatBinary(void* wrapper) {
   void** handle = nullptr;
-  run_call("__cudaRegisterFatBinary", Needs::nothing, [&](State& state) {
+  run_call("__cudaRegisterFatBinary", Needs::no_driver, [&](State& state) {
     handle = reinterpret_cast<void**>(&state.modules.add(std::make_unique<Module>(wrapper)));
   });
   return handle;
@@ -46,31 +46,31 @@ void** __cudaRegisterFatBinary(void* wrapper) {
 void __cudaRegisterFatBinaryEnd(void**) {}
 
 void __cudaUnregisterFatBinary(void** handle) {
-  run_call("__cudaUnregisterFatBinary", Needs::nothing,
+  run_call("__cudaUnregisterFatBinary", Needs::no_driver,
            [&](State& state) { state.modules.remove(reinterpret_cast<Module*>(handle)); });
 }
 
 void __cudaRegisterFunction(void** handle, const char* host_stub, char*, const char* name, int, uint3*, uint3*, dim3*,
                             dim3*, int*) {
-  run_call("__cudaRegisterFunction", Needs::nothing, [&](State& state) {
+  run_call("__cudaRegisterFunction", Needs::no_driver, [&](State& state) {
     state.modules.add_function(*module_of(state, handle), host_stub, required(name, "deviceName"));
   });
 }
 
 void __cudaRegisterVar(void** handle, char* shadow, char*, const char* name, int, size_t, int, int) {
-  run_call("__cudaRegisterVar", Needs::nothing, [&](State& state) {
+  run_call("__cudaRegisterVar", Needs::no_driver, [&](State& state) {
     state.modules.add_variable(*module_of(state, handle), shadow, required(name, "deviceName"));
   });
 }
 
 void __cudaRegisterHostVar(void** handle, const char* name, char* shadow, size_t) {
-  run_call("__cudaRegisterHostVar", Needs::nothing, [&](State& state) {
+  run_call("__cudaRegisterHostVar", Needs::no_driver, [&](State& state) {
     state.modules.add_variable(*module_of(state, handle), shadow, required(name, "deviceName"));
   });
 }
 
 void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* name, int, size_t, int, int) {
-  run_call("__cudaRegisterManagedVar", Needs::nothing, [&](State& state) {
+  run_call("__cudaRegisterManagedVar", Needs::no_driver, [&](State& state) {
     Module& module = *module_of(state, handle);
     module.add_managed(required(host_pointer, "hostVarPtrAddress"), required(name, "deviceName"));
     state.modules.add_variable(module, host_pointer, name);
@@ -84,13 +84,13 @@ char __cudaInitModule(void** handle) {
 }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
-  return run_call("__cudaPushCallConfiguration", Needs::nothing, [&](State&) {
+  return run_call("__cudaPushCallConfiguration", Needs::no_driver, [&](State&) {
     call_configurations.push_back({grid, block, shared_bytes, stream});
   });
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes, void* stream) {
-  return run_call("__cudaPopCallConfiguration", Needs::nothing, [&](State&) {
+  return run_call("__cudaPopCallConfiguration", Needs::no_driver, [&](State&) {
     if (call_configurations.empty()) {
       throw ApiError(cudaErrorMissingConfiguration, "a kernel's stub was called without <<<grid, block>>>");
     }
@@ -104,7 +104,7 @@ cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_b
 }
 
 cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_stub) {
-  return run_call("__cudaGetKernel", Needs::nothing,
+  return run_call("__cudaGetKernel", Needs::no_driver,
                   [&](State& state) { *kernel = reinterpret_cast<cudaKernel_t>(&require_function(state, host_stub)); });
 }
 

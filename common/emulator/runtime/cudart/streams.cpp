@@ -196,8 +196,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
     required(reinterpret_cast<void*>(function), "fn");
     is_captured = capture_work(state, target, HostWork{function, data}) != nullptr;
   });
-  // The lock is not held, because the function may wait for another thread that calls CUDA.
-  if (error == cudaSuccess && !is_captured) function(data);
+  if (error == cudaSuccess && !is_captured) call_host_function([&] { function(data); });
   return error;
 }
 
@@ -206,7 +205,7 @@ cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call
     state.streams.forbid_capture_of(state.streams.require_for_work(stream), "a callback, unlike cudaLaunchHostFunc,");
     required(reinterpret_cast<void*>(callback), "callback");
   });
-  if (error == cudaSuccess) callback(stream, cudaSuccess, data);
+  if (error == cudaSuccess) call_host_function([&] { callback(stream, cudaSuccess, data); });
   return error;
 }
 

@@ -62,7 +62,7 @@ TextureDescription describe(State& state, const cudaResourceDesc& resource) {
   if (description.width == 0 || description.height == 0) {
     throw ApiError(cudaErrorInvalidValue, "the resource has no texels");
   }
-  check_device_range(state, reinterpret_cast<const void*>(description.data), description.bytes, "the resource");
+  check_device_range(state, reinterpret_cast<const void*>(description.data), description.bytes, "resource");
   return description;
 }
 

@@ -77,7 +77,7 @@ CUresult wait_for_value(const char* name, CUstream stream, CUdeviceptr address, 
     state.streams.require_for_work(stream);
     check_device_range(state, pointer_of(address), sizeof(Value), "value");
     Value value;
-    std::memcpy(&value, pointer_of(address), sizeof value);
+    std::memcpy(&value, machine::DeviceMemory::host(address), sizeof value);
     using Signed = std::make_signed_t<Value>;
     bool holds = false;
     switch (flags & 3) {
@@ -101,7 +101,7 @@ CUresult write_value(const char* name, CUstream stream, CUdeviceptr address, Val
   return run_driver_call(name, Needs::device, [&](State& state) {
     state.streams.require_for_work(stream);
     check_device_range(state, pointer_of(address), sizeof(Value), "value");
-    std::memcpy(pointer_of(address), &value, sizeof value);
+    std::memcpy(machine::DeviceMemory::host(address), &value, sizeof value);
   });
 }
 

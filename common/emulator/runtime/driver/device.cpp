@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <utility>
 
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/device_attributes.hpp"
@@ -12,14 +11,10 @@ using namespace stagecraft::emulator::runtime;
 extern "C" {
 
 CUresult cuInit(unsigned flags) {
-  State& state = State::instance();
-  const bool before = std::exchange(state.driver_initialised, true);
-  const CUresult result = run_driver_call("cuInit", Needs::nothing, [&](State& known) {
+  return run_driver_call("cuInit", Needs::no_driver, [&](State& state) {
     if (flags != 0) throw ApiError(cudaErrorInvalidValue, fmt::format("flags are {}; legal is 0", flags));
-    known.settings();
+    state.initialise_driver();
   });
-  if (result != CUDA_SUCCESS) state.driver_initialised = before;
-  return result;
 }
 
 CUresult cuDriverGetVersion(int* version) {
@@ -99,6 +94,19 @@ CUresult cuProfilerStart(void) {
 
 CUresult cuProfilerStop(void) {
   return run_driver_call("cuProfilerStop", Needs::device, [](State&) {});
+}
+
+// The emulated GPU keeps no log: it reports what it refuses at once, where the settings say. So a program's function
+// for the log's messages, such as PyTorch's, is never called.
+CUresult cuLogsRegisterCallback(CUlogsCallback function, void*, CUlogsCallbackHandle* handle) {
+  return run_driver_call("cuLogsRegisterCallback", Needs::nothing, [&](State&) {
+    static char any_callback;
+    required(reinterpret_cast<void*>(function), "callbackFunc");
+    if (handle != nullptr) *handle = reinterpret_cast<CUlogsCallbackHandle>(&any_callback);
+  });
+}
+CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle) {
+  return run_driver_call("cuLogsUnregisterCallback", Needs::nothing, [](State&) {});
 }
 
 CUresult cuDeviceCanAccessPeer(int* can_access, CUdevice device, CUdevice peer) {

@@ -1,6 +1,8 @@
 // The driver API: linking of several inputs into one image (cuLink*).
 #include <fmt/format.h>
 
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,7 @@
 #include "emulator/fatbin/container.hpp"
 #include "emulator/fatbin/selection.hpp"
 #include "emulator/instructions/function_calls.hpp"
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
 #include "emulator/runtime/model/api_call.hpp"
@@ -29,6 +32,22 @@ struct CUlinkState_st {
 
 namespace stagecraft::emulator::runtime {
 namespace {
+
+/// Owner of the links that are not destroyed yet; the lock of State protects it.
+std::map<CUlinkState, std::unique_ptr<CUlinkState_st>>& links() {
+  static auto* const made = new std::map<CUlinkState, std::unique_ptr<CUlinkState_st>>;
+  return *made;
+}
+
+CUlinkState_st& require_link(CUlinkState link) {
+  const auto found = links().find(required(link, "state"));
+  if (found == links().end()) {
+    throw ApiError(
+        cudaErrorInvalidResourceHandle,
+        fmt::format("{} is no link: cuLinkCreate did not make it, or cuLinkDestroy has destroyed it", fmt::ptr(link)));
+  }
+  return *found->second;
+}
 
 std::string ptx_of_container(State& state, std::span<const std::byte> container) {
   return fatbin::read_payload(fatbin::choose_ptx(fatbin::read_container(container), state.architecture()));
@@ -96,9 +115,9 @@ void add_input(State& state, CUlinkState_st& link, CUjitInputType type, std::str
 }
 
 void refuse_undefined(const ptx::Module& module) {
-  const auto refuse = [](std::string_view kind, std::string_view name) {
-    throw ApiError(cudaErrorInvalidSource,
-                   fmt::format("{} `{}` is declared, and no input of the link defines it", kind, name));
+  const auto refuse = [](std::string_view kind, const std::string& name) {
+    throw ApiError(cudaErrorInvalidSource, fmt::format("{} `{}` is declared, and no input of the link defines it{}",
+                                                       kind, ptx::short_function_name(name), ptx::name_in_ptx(name)));
   };
   for (const ptx::Variable& variable : module.variables) {
     if (variable.is_extern && variable.space != ptx::Space::shared) refuse("variable", variable.name);
@@ -121,36 +140,44 @@ extern "C" {
 
 CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, CUlinkState* link) {
   return run_driver_call("cuLinkCreate", Needs::device, [&](State&) {
-    *required(link, "stateOut") = new CUlinkState_st{JitLog(count, options, values), {}, {}};
+    required(link, "stateOut");
+    auto made = std::make_unique<CUlinkState_st>(CUlinkState_st{JitLog(count, options, values), {}, {}});
+    *link = made.get();
+    links().emplace(*link, std::move(made));
   });
 }
 
 CUresult cuLinkAddData_v2(CUlinkState link, CUjitInputType type, void* data, size_t size, const char* name, unsigned,
                           CUjit_option*, void**) {
   return run_driver_call("cuLinkAddData", Needs::device, [&](State& state) {
-    with_log(required(link, "state")->log, [&] {
-      add_input(state, *link, type, {static_cast<const char*>(required(data, "data")), size}, name);
+    CUlinkState_st& found = require_link(link);
+    with_log(found.log, [&] {
+      add_input(state, found, type, {static_cast<const char*>(required(data, "data")), size}, name);
     });
   });
 }
 
 CUresult cuLinkAddFile_v2(CUlinkState link, CUjitInputType type, const char* path, unsigned, CUjit_option*, void**) {
   return run_driver_call("cuLinkAddFile", Needs::device, [&](State& state) {
-    with_log(required(link, "state")->log,
-             [&] { add_input(state, *link, type, read_image(required(path, "path")), path); });
+    CUlinkState_st& found = require_link(link);
+    with_log(found.log, [&] { add_input(state, found, type, read_image(required(path, "path")), path); });
   });
 }
 
 CUresult cuLinkComplete(CUlinkState link, void** image, size_t* size) {
   return run_driver_call("cuLinkComplete", Needs::device, [&](State&) {
-    with_log(required(link, "state")->log, [&] { complete(*link); });
-    *required(image, "cubinOut") = link->image.data();
-    if (size != nullptr) *size = link->image.size();
+    CUlinkState_st& found = require_link(link);
+    with_log(found.log, [&] { complete(found); });
+    *required(image, "cubinOut") = found.image.data();
+    if (size != nullptr) *size = found.image.size();
   });
 }
 
 CUresult cuLinkDestroy(CUlinkState link) {
-  return run_driver_call("cuLinkDestroy", Needs::device, [&](State&) { delete required(link, "state"); });
+  return run_driver_call("cuLinkDestroy", Needs::device, [&](State&) {
+    require_link(link);
+    links().erase(link);
+  });
 }
 
 }  // extern "C"

@@ -1,5 +1,7 @@
 // The driver API: virtual memory management. Physical memory is a file in the host's memory, and cuMemMap maps that
-// file to an address that the program has reserved; so two mappings of one piece hold the same bytes.
+// file to an address that the program has reserved; so two mappings of one piece hold the same bytes. Reserved
+// addresses are device memory, which code of the host cannot access: the file is mapped where their bytes are
+// (state/device_memory.hpp).
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "emulator/runtime/model/api_call.hpp"
+#include "emulator/runtime/model/report_file.hpp"
 #include "emulator/state/device_memory.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -19,6 +22,9 @@ using machine::AllocationKind;
 
 /// Sizes and addresses are multiples of this, as on an H200.
 constexpr uint64_t kGranularity = 2ull << 20;
+
+/// The part of the addresses of device memory that programs can reserve.
+constexpr uint64_t kFirstReservable = 0x2800'0000'0000, kLastReservable = 0x2fff'ffff'ffff;
 
 /// The physical memory that cuMemCreate makes; it lives as long as a handle or a mapping refers to it.
 struct Physical {
@@ -90,6 +96,26 @@ bool is_reserved(uint64_t address, uint64_t bytes) {
   return address - begin <= size && bytes <= size - (address - begin);
 }
 
+/// An address at which nothing is reserved, if possible the one that is wished.
+uint64_t find_free(uint64_t bytes, uint64_t alignment, uint64_t wished) {
+  const auto& reservations = virtual_memory().reservations;
+  const auto is_free = [&](uint64_t first) {
+    if (first < kFirstReservable || first > kLastReservable || bytes > kLastReservable - first) return false;
+    const auto after = reservations.lower_bound(first + bytes);
+    return after == reservations.begin() || std::prev(after)->first + std::prev(after)->second <= first;
+  };
+  if (wished % alignment == 0 && is_free(wished)) return wished;
+  uint64_t first = (kFirstReservable + alignment - 1) / alignment * alignment;
+  for (const auto& [begin, size] : reservations) {
+    if (is_free(first)) break;
+    first = (begin + size + alignment - 1) / alignment * alignment;
+  }
+  if (!is_free(first)) {
+    throw ApiError(cudaErrorMemoryAllocation, fmt::format("{} addresses in one piece are not left", bytes));
+  }
+  return first;
+}
+
 /// Consecutive whole mappings from `address` on. Throws ApiError unless they are `bytes` together.
 std::vector<uint64_t> mappings_of(uint64_t address, uint64_t bytes) {
   std::vector<uint64_t> found;
@@ -106,6 +132,16 @@ std::vector<uint64_t> mappings_of(uint64_t address, uint64_t bytes) {
 }
 
 void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
+void* bytes_of(uint64_t address) { return machine::DeviceMemory::host(address); }
+
+/// Keeps these addresses of the host for the program, without memory. Returns false when the host does not grant them.
+bool keep_addresses(void* place, uint64_t bytes) {
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void* const got = mmap(place, bytes, PROT_NONE, flags, -1, 0);
+  if (got == place) return true;
+  if (got != MAP_FAILED) munmap(got, bytes);
+  return false;
+}
 
 /// Makes the range one piece of memory that kernels can reach, or unreachable. Memory beyond its ends does not change.
 void set_access(State& state, uint64_t address, uint64_t bytes, CUmemAccess_flags flags) {
@@ -151,16 +187,12 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignmen
       throw ApiError(cudaErrorInvalidValue, "the size is at least 1, flags are 0, and an alignment is a power of two");
     }
     const uint64_t aligned = std::max<uint64_t>(alignment, kGranularity);
-    // More than needed, so that an aligned part can be kept.
-    void* const place = mmap(wished == 0 ? nullptr : pointer_of(wished), bytes + aligned, PROT_NONE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED) {
+    const uint64_t first = find_free(bytes, aligned, wished);
+    const bool has_addresses = keep_addresses(pointer_of(first), bytes);
+    if (!has_addresses || !keep_addresses(bytes_of(first), bytes)) {
+      if (has_addresses) munmap(pointer_of(first), bytes);
       throw ApiError(cudaErrorMemoryAllocation, fmt::format("the host has no {} bytes of address space left", bytes));
     }
-    const auto begin = reinterpret_cast<uint64_t>(place);
-    const uint64_t first = (begin + aligned - 1) / aligned * aligned;
-    if (first != begin) munmap(place, first - begin);
-    munmap(pointer_of(first + bytes), begin + aligned - first);
     virtual_memory().reservations[first] = bytes;
     *required(address, "ptr") = first;
   });
@@ -179,6 +211,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
       throw ApiError(cudaErrorInvalidValue, "something is still mapped there: call cuMemUnmap first");
     }
     munmap(pointer_of(address), bytes);
+    munmap(bytes_of(address), bytes);
     memory.reservations.erase(found);
   });
 }
@@ -192,11 +225,15 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes, const C
       throw ApiError(cudaErrorInvalidValue, fmt::format("{} bytes with flags {}; flags are 0", bytes, flags));
     }
     const auto& memory = state.machine().memory();
+    const FileSizeSignalHeldBack held_back;
     auto physical = std::make_shared<Physical>();
     physical->file = memfd_create("stagecraft device memory", MFD_CLOEXEC);
     if (bytes > memory.capacity() - memory.used() || physical->file < 0 ||
         ftruncate(physical->file, static_cast<off_t>(bytes)) != 0) {
-      throw ApiError(cudaErrorMemoryAllocation, fmt::format("{} bytes do not fit", bytes));
+      throw ApiError(
+          cudaErrorMemoryAllocation,
+          fmt::format("{} bytes do not fit: {} of the device's {} bytes are in use; free some, or ask for less", bytes,
+                      memory.used(), memory.capacity()));
     }
     physical->bytes = bytes;
     physical->properties = *properties;
@@ -252,7 +289,7 @@ CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset, CUmemGeneric
       throw ApiError(cudaErrorInvalidValue,
                      fmt::format("something is mapped already from {:#x} on", std::prev(after)->first));
     }
-    if (mmap(pointer_of(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical->file, 0) ==
+    if (mmap(bytes_of(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, physical->file, 0) ==
         MAP_FAILED) {
       throw ApiError(cudaErrorMemoryAllocation, fmt::format("the host cannot map {} bytes", bytes));
     }
@@ -265,7 +302,7 @@ CUresult cuMemUnmap(CUdeviceptr address, size_t bytes) {
     for (const uint64_t each : mappings_of(address, bytes)) {
       auto& memory = virtual_memory();
       set_access(state, each, memory.mappings.at(each).bytes, CU_MEM_ACCESS_FLAGS_PROT_NONE);
-      mmap(pointer_of(each), memory.mappings.at(each).bytes, PROT_NONE,
+      mmap(bytes_of(each), memory.mappings.at(each).bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
       memory.mappings.erase(each);
     }

@@ -15,10 +15,22 @@ thread_local cudaError_t last_error = cudaSuccess;
 /// The driver's function whose work the runtime API does at the moment; null otherwise.
 thread_local const char* driver_function = nullptr;
 
+thread_local bool is_in_host_function = false;
+
+/// Throws ApiError inside a host function.
+void forbid_in_host_function(Needs needs) {
+  if (!is_in_host_function || needs < Needs::device) return;
+  throw ApiError(cudaErrorNotPermitted,
+                 "a function that a stream or a graph calls on the host may not call CUDA: let it signal a thread of "
+                 "the program that does");
+}
+
 /// Runs `body`; returns its error, and in `message` what to print with it.
 cudaError_t run_body(State& state, Needs needs, const std::function<void(State&)>& body, std::string& message) {
   try {
-    if (needs != Needs::nothing) {
+    forbid_in_host_function(needs);
+    if (needs != Needs::no_driver) state.initialise_driver();
+    if (needs >= Needs::device) {
       if (const auto fault = state.fault()) return *fault;
       state.machine();
     }
@@ -53,7 +65,7 @@ cudaError_t run_call(const char* name, Needs needs, const std::function<void(Sta
       return error;
     }
     // The runtime API makes a context current on its own; the driver API does not.
-    if (needs != Needs::nothing && state.contexts.current() == nullptr) state.contexts.push(state.contexts.primary());
+    if (needs >= Needs::device && state.contexts.current() == nullptr) state.contexts.push(state.contexts.primary());
     if (error != cudaSuccess) {
       if (!message.empty()) state.reporter.refuse(name, message, error_name(error));
       if (error != cudaErrorNotReady) last_error = error;
@@ -71,13 +83,13 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
     std::string message;
     CUresult result = CUDA_SUCCESS;
     const Context* const context = state.contexts.current();
-    if (!state.driver_initialised && context == nullptr) {
+    if (needs != Needs::no_driver && !state.driver_is_initialised() && context == nullptr) {
       message = "the driver is not initialised: call cuInit(0) first";
       result = CUDA_ERROR_NOT_INITIALIZED;
-    } else if (needs != Needs::nothing && context == nullptr) {
+    } else if (needs >= Needs::device && context == nullptr) {
       message = "this thread has no current context: call cuDevicePrimaryCtxRetain and cuCtxSetCurrent first";
       result = CUDA_ERROR_INVALID_CONTEXT;
-    } else if (needs != Needs::nothing && !state.contexts.is_live(context)) {
+    } else if (needs >= Needs::device && !state.contexts.is_live(context)) {
       message = "this thread's current context was destroyed by another thread";
       result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     } else {
@@ -98,6 +110,20 @@ CUresult driver_call_through(const char* name, Needs needs, const std::function<
   const cudaError_t error = call();
   driver_function = outer;
   return driver_error(error);
+}
+
+void call_host_function(const std::function<void()>& function) {
+  // Restores both even when the program's function throws.
+  struct Scope {
+    const bool was_in_host_function = std::exchange(is_in_host_function, true);
+    const char* const outer_driver_function = std::exchange(driver_function, nullptr);
+    ~Scope() {
+      is_in_host_function = was_in_host_function;
+      driver_function = outer_driver_function;
+    }
+  };
+  const Scope scope;
+  function();
 }
 
 cudaError_t take_last_error() noexcept { return std::exchange(last_error, cudaSuccess); }

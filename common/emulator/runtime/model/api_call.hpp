@@ -10,12 +10,15 @@ namespace stagecraft::emulator::runtime {
 
 /// What a function of the API needs before its body may run.
 enum class Needs {
+  no_driver,   ///< not even the driver: it need not be initialised, and the call does not initialise it
   nothing,     ///< answers from the settings, or from nothing at all
   device,      ///< touches the device: fails when a kernel was stopped before
   no_capture,  ///< the same, and is unsafe while a stream is captured
 };
 
-/// Runs `body` as the function of this name of the runtime API, and returns its error. No exception leaves.
+/// Runs `body` as the function of this name of the runtime API, and returns its error. No exception leaves. As on an
+/// H100 (driver 580, 2026-11-22), every such call initialises the driver, for calls of the driver API that follow;
+/// only those with `Needs::no_driver` do not.
 cudaError_t run_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
 /// Does the same for a function of the driver API.
 CUresult run_driver_call(const char* name, Needs needs, const std::function<void(State&)>& body) noexcept;
@@ -23,6 +26,13 @@ CUresult run_driver_call(const char* name, Needs needs, const std::function<void
 /// Runs `call`, which calls the runtime API, as the function of this name of the driver API: messages name that
 /// function, the result is the driver's, and the runtime's last error does not change.
 CUresult driver_call_through(const char* name, Needs needs, const std::function<cudaError_t()>& call) noexcept;
+
+/// Calls a function that the program has given to a stream or a graph. Until it returns, calls of the API from this
+/// thread that touch the device fail with cudaErrorNotPermitted. The lock must not be held, because the function may
+/// wait for another thread that calls CUDA.
+/// Source: CUDA Runtime API, cudaLaunchHostFunc and cudaStreamAddCallback ("must not make any CUDA API calls"); that
+/// calls which only answer from what the process knows still work here is a choice.
+void call_host_function(const std::function<void()>& function);
 
 /// The last error of this thread, for cudaGetLastError and cudaPeekAtLastError.
 cudaError_t take_last_error() noexcept;

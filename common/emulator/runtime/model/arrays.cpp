@@ -84,7 +84,7 @@ uint64_t Arrays::create_object(State& state, const machine::TextureDescription& 
                                const TextureObject& made_of) {
   const auto handle = state.machine().memory().allocate(sizeof description, machine::AllocationKind::parameters,
                                                         "a texture or surface object");
-  if (!handle) throw ApiError(cudaErrorMemoryAllocation, "no device memory is left for the object");
+  if (!handle) throw ApiError(cudaErrorMemoryAllocation, describe_lack(state.machine().memory(), sizeof description));
   std::memcpy(machine::DeviceMemory::host(*handle), &description, sizeof description);
   objects_[*handle] = made_of;
   return *handle;

@@ -60,6 +60,8 @@ cudaError_t error_of(machine::FaultKind fault) {
     case machine::FaultKind::assertion: return cudaErrorAssert;
     case machine::FaultKind::launch_failure: return cudaErrorLaunchFailure;
     case machine::FaultKind::deadlock: return cudaErrorLaunchTimeout;
+    case machine::FaultKind::host_memory: return cudaErrorMemoryAllocation;
+    case machine::FaultKind::timeout: return cudaErrorLaunchTimeout;
   }
   return cudaErrorUnknown;
 }

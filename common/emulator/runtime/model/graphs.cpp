@@ -200,7 +200,7 @@ uint32_t& condition(State& state, cudaGraphConditionalHandle handle) {
                                                       "cudaGraphConditionalHandleCreate gives one",
                                                       handle));
   }
-  return *reinterpret_cast<uint32_t*>(handle);
+  return *reinterpret_cast<uint32_t*>(machine::DeviceMemory::host(handle));
 }
 
 void update(const Graph& to, const Graph& from, cudaGraphExecUpdateResultInfo& info) {

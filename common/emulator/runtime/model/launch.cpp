@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 
 #include "emulator/checks/checks.hpp"
+#include "emulator/runtime/model/host_access.hpp"
+#include "emulator/runtime/model/interrupt.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
 
@@ -165,13 +166,24 @@ std::vector<std::byte> pack(const machine::Kernel& kernel, void* const* argument
     refuse(cudaErrorInvalidValue, kernel,
            fmt::format("it has {} parameters, but the array of arguments is a null pointer", kernel.parameters.size()));
   }
+  if (!is_readable(arguments, kernel.parameters.size() * sizeof *arguments)) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("it has {} parameters, but the array of arguments, {}, cannot be read", kernel.parameters.size(),
+                       fmt::ptr(arguments)));
+  }
+  std::vector<HostValue> values;
   for (size_t index = 0; index < kernel.parameters.size(); ++index) {
     if (arguments[index] == nullptr) {
       refuse(cudaErrorInvalidValue, kernel,
              fmt::format("argument {} is a null pointer; each points to a value", index));
     }
     const machine::ParameterLayout& parameter = kernel.parameters[index];
-    std::memcpy(packed.data() + parameter.offset, arguments[index], parameter.size);
+    values.push_back({arguments[index], packed.data() + parameter.offset, parameter.size});
+  }
+  if (const size_t bad = copy_values(values); bad != values.size()) {
+    refuse(cudaErrorInvalidValue, kernel,
+           fmt::format("argument {}, {} bytes at {}, is no memory of the host program; each points to a value", bad,
+                       values[bad].bytes, fmt::ptr(values[bad].from)));
   }
   return packed;
 }
@@ -180,11 +192,20 @@ std::vector<std::byte> pack(const machine::Kernel& kernel, void* const* argument
 std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* extra) {
   const std::byte* buffer = nullptr;
   size_t size = 0;
-  for (; *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+  const auto readable = [](const void* pointer, size_t bytes, const char* what) {
+    if (is_readable(pointer, bytes)) return;
+    throw ApiError(cudaErrorInvalidValue,
+                   fmt::format("{}, {} bytes at {}, is no memory of the host program", what, bytes, fmt::ptr(pointer)));
+  };
+  for (;; extra += 2) {
+    readable(extra, sizeof *extra, "extra");
+    if (*extra == CU_LAUNCH_PARAM_END) break;
+    readable(extra, 2 * sizeof *extra, "extra");
     if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER) {
       buffer = static_cast<const std::byte*>(extra[1]);
     } else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE) {
-      size = *static_cast<const size_t*>(required(extra[1], "the size in extra"));
+      readable(required(extra[1], "the size in extra"), sizeof size, "the size in extra");
+      size = *static_cast<const size_t*>(extra[1]);
     } else {
       throw ApiError(cudaErrorInvalidValue,
                      "extra holds CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE and "
@@ -196,6 +217,7 @@ std::vector<std::byte> pack_extra(const machine::Kernel& kernel, void* const* ex
     refuse(cudaErrorInvalidValue, kernel,
            fmt::format("its parameters take {} bytes, but the buffer has {}", kernel.parameter_bytes, size));
   }
+  readable(buffer, kernel.parameter_bytes, "the buffer in extra");
   return {buffer, buffer + kernel.parameter_bytes};
 }
 
@@ -213,15 +235,24 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
-  const auto make_checks = [memory] { return checks::make_checks(memory); };
-  const machine::Division divided{.observers = make_checks, .threads = state.settings().threads};
+  const bool goes_on = !state.settings().findings_are_errors;
+  const auto make_checks = [memory, goes_on] { return checks::make_checks(memory, goes_on); };
+  const machine::Division divided{.observers = make_checks,
+                                  .threads = state.settings().threads,
+                                  .interrupted = &InterruptibleKernel::interrupted(),
+                                  .limit = state.settings().limit_cycles};
   const auto begin = std::chrono::steady_clock::now();
   state.machine().memory().limit_heap(state.limits.heap_bytes);
-  const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);
+  const machine::LaunchResult result = [&] {
+    const InterruptibleKernel interruptible;
+    return state.machine().launch(request, observers, print, divided);
+  }();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   recording.tell(state.reporter, state.launches++);
+  // Also where the kernel ended before it noticed the signal.
+  InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))
     state.set_fault(error_of(*result.fault));
   const double clock_khz = std::max(state.architecture().clock_khz, 1u);

@@ -1,14 +1,12 @@
 #include "emulator/runtime/model/memory_operations.hpp"
 
 #include <fmt/format.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <utility>
 
+#include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/state.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -33,24 +31,8 @@ std::optional<uint64_t> span_of(Box box, Layout layout) {
   return sum;
 }
 
-/// Whether the first and the last byte of a range of host memory can be read; a null or garbage pointer and a range
-/// that runs off its mapping are caught without touching them.
-bool is_readable(const void* pointer, uint64_t bytes) {
-  const uint64_t first = address_of(pointer);
-  if (bytes == 0) return true;
-  if (first + bytes < first) return false;
-  char ends[2];
-  const iovec local{ends, 2};
-  const iovec remote[2] = {{const_cast<void*>(pointer), 1}, {reinterpret_cast<void*>(first + bytes - 1), 1}};
-  const ssize_t got = process_vm_readv(getpid(), &local, 1, remote, 2, 0);
-  // Where the system call is forbidden, the answer is unknown.
-  return got == 2 || (got < 0 && errno != EFAULT);
-}
-
 bool is_host_accessible(const machine::Allocation* allocation) {
-  return allocation == nullptr || allocation->kind == machine::AllocationKind::managed ||
-         allocation->kind == machine::AllocationKind::pinned_host ||
-         allocation->kind == machine::AllocationKind::registered_host;
+  return allocation == nullptr || machine::is_of_host(allocation->kind);
 }
 
 bool is_host_side(const machine::Allocation* allocation) {
@@ -74,6 +56,14 @@ void check_range(State& state, const void* pointer, uint64_t bytes, Side side, c
                      fmt::format("the {} {} is not device memory: {}; it must lie in memory from cudaMalloc, and "
                                  "cudaMemcpyKind must fit the pointers",
                                  what, fmt::ptr(pointer), memory.describe(address_of(pointer))));
+    }
+    // Only what is within an allocation is memory, so that a stray copy cannot reach another one.
+    for (const uint64_t each : {address_of(pointer), address_of(pointer) + (bytes - 1)}) {
+      if (!memory.owns(each)) continue;
+      throw ApiError(
+          cudaErrorInvalidValue,
+          fmt::format("the {}, {} bytes at {}, is or reaches memory of the device where no allocation is: {}", what,
+                      bytes, fmt::ptr(pointer), memory.describe(each)));
     }
     if (!is_readable(pointer, bytes)) {
       throw ApiError(cudaErrorInvalidValue, fmt::format("the {}, {} bytes at {}, is no memory of the host program",
@@ -105,6 +95,32 @@ void check_pitch(const char* what, uint64_t pitch, Box box) {
   }
 }
 
+/// The bytes of a range that is memory of the host or of the device.
+std::byte* bytes_at(void* pointer) { return machine::DeviceMemory::host(address_of(pointer)); }
+const std::byte* bytes_at(const void* pointer) { return machine::DeviceMemory::host(address_of(pointer)); }
+
+/// Throws ApiError (cudaErrorMemoryAllocation) when the host has too little left for what the box touches.
+void check_host_memory(State& state, void* to, Layout layout, Box box, uint64_t span) {
+  machine::HostMemory& host = state.machine().memory().host_memory();
+  if (!host.must_look(box.width * box.rows * box.depth)) return;
+  const std::byte* const begin = bytes_at(to);
+  constexpr uint64_t kFarApart = 64 << 10;
+  const bool is_dense = (box.rows == 1 || layout.pitch < box.width + kFarApart) &&
+                        (box.depth == 1 || layout.slice < box.rows * layout.pitch + kFarApart);
+  uint64_t absent = is_dense ? machine::absent_bytes(begin, span) : 0;
+  for (uint64_t slice = 0; slice < box.depth && !is_dense; ++slice) {
+    for (uint64_t row = 0; row < box.rows; ++row) {
+      absent += machine::absent_bytes(begin + slice * layout.slice + row * layout.pitch, box.width);
+    }
+  }
+  if (absent == 0 || absent <= host.room()) return;
+  throw ApiError(cudaErrorMemoryAllocation,
+                 fmt::format("the host has no memory for the {} bytes at {}: it can give {} more, and memory of the "
+                             "emulated device costs memory of the host once it is written; use less of it, or a host "
+                             "with more",
+                             span, fmt::ptr(to), host.room()));
+}
+
 uint64_t checked_span(Box box, Layout layout, const char* what) {
   const auto span = span_of(box, layout);
   if (!span) {
@@ -117,6 +133,26 @@ uint64_t checked_span(Box box, Layout layout, const char* what) {
 
 }  // namespace
 
+std::string describe_lack(machine::DeviceMemory& memory, uint64_t bytes) {
+  switch (memory.why_none()) {
+    case machine::NoMemory::device: break;
+    case machine::NoMemory::host:
+      return fmt::format(
+          "{} bytes do not fit: {} of the device's {} bytes are in use, but the host can give only {} more bytes of "
+          "its "
+          "memory; ask for less, or use a host with more",
+          bytes, memory.used(), memory.capacity(), memory.host_memory().room());
+    case machine::NoMemory::addresses:
+      return fmt::format(
+          "{} bytes do not fit: {} of the device's {} bytes are in use, but the host grants no more address space; "
+          "raise "
+          "its limit (ulimit -v), or ask for less",
+          bytes, memory.used(), memory.capacity());
+  }
+  return fmt::format("{} bytes do not fit: {} of the device's {} bytes are in use; free some, or ask for less", bytes,
+                     memory.used(), memory.capacity());
+}
+
 void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const char* function) {
   if (bytes == 0) return nullptr;
   machine::DeviceMemory& memory = state.machine().memory();
@@ -125,12 +161,7 @@ void* allocate(State& state, uint64_t bytes, machine::AllocationKind kind, const
   const bool on_host = kind == machine::AllocationKind::managed || kind == machine::AllocationKind::pinned_host;
   const auto address =
       memory.allocate(bytes, kind, std::move(label), on_host ? machine::Fill::zero : machine::Fill::poison);
-  if (!address) {
-    throw ApiError(
-        cudaErrorMemoryAllocation,
-        fmt::format("{} bytes do not fit: {} of the device's {} bytes are in use; free some, or ask for less", bytes,
-                    memory.used(), memory.capacity()));
-  }
+  if (!address) throw ApiError(cudaErrorMemoryAllocation, describe_lack(memory, bytes));
   ++state.allocation_count;
   return reinterpret_cast<void*>(*address);
 }
@@ -151,6 +182,7 @@ void release(State& state, void* pointer, bool host_memory) {
   }
   const bool is_pinned = allocation->kind == machine::AllocationKind::pinned_host;
   const bool is_of_module = allocation->kind == machine::AllocationKind::module ||
+                            allocation->kind == machine::AllocationKind::managed_variable ||
                             allocation->kind == machine::AllocationKind::parameters ||
                             allocation->kind == machine::AllocationKind::registered_host ||
                             allocation->kind == machine::AllocationKind::mapped;
@@ -212,8 +244,9 @@ Cost copy_box(State& state, void* to, Layout to_layout, const void* from, Layout
               cudaMemcpyKind kind) {
   check_copy(state, to, to_layout, from, from_layout, box, kind);
   if (box.width == 0 || box.rows == 0 || box.depth == 0) return {};
-  auto* to_byte = static_cast<std::byte*>(to);
-  auto* from_byte = static_cast<const std::byte*>(from);
+  check_host_memory(state, to, to_layout, box, *span_of(box, to_layout));
+  std::byte* const to_byte = bytes_at(to);
+  const std::byte* const from_byte = bytes_at(from);
   for (uint64_t slice = 0; slice < box.depth; ++slice) {
     for (uint64_t row = 0; row < box.rows; ++row) {
       std::memmove(to_byte + slice * to_layout.slice + row * to_layout.pitch,
@@ -246,7 +279,8 @@ void check_fill(State& state, void* to, Layout layout, Box box, uint32_t value_b
 Cost fill_box(State& state, void* to, Layout layout, Box box, uint32_t value, uint32_t value_bytes) {
   check_fill(state, to, layout, box, value_bytes);
   if (box.width == 0 || box.rows == 0 || box.depth == 0) return {};
-  auto* to_byte = static_cast<std::byte*>(to);
+  check_host_memory(state, to, layout, box, *span_of(box, layout));
+  std::byte* const to_byte = bytes_at(to);
   for (uint64_t slice = 0; slice < box.depth; ++slice) {
     for (uint64_t row = 0; row < box.rows; ++row) {
       std::byte* begin = to_byte + slice * layout.slice + row * layout.pitch;
@@ -289,7 +323,8 @@ void describe_pointer(State& state, const void* pointer, cudaPointerAttributes& 
     attributes.device = 0;
     attributes.devicePointer = address;
     switch (allocation->kind) {
-      case machine::AllocationKind::managed: attributes.type = cudaMemoryTypeManaged; break;
+      case machine::AllocationKind::managed:
+      case machine::AllocationKind::managed_variable: attributes.type = cudaMemoryTypeManaged; break;
       case machine::AllocationKind::pinned_host:
       case machine::AllocationKind::registered_host: attributes.type = cudaMemoryTypeHost; break;
       default: attributes.type = cudaMemoryTypeDevice; break;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "emulator/runtime/model/boxes.hpp"
 #include "emulator/runtime/model/streams.hpp"
@@ -10,6 +11,9 @@
 namespace stagecraft::emulator::runtime {
 
 class State;
+
+/// A sentence about an allocation of `bytes` that has just failed: what the device has, what the host has, what to try.
+std::string describe_lack(machine::DeviceMemory& memory, uint64_t bytes);
 
 /// Allocates memory with a label such as "cudaMalloc #3" for reports; returns null for 0 bytes, as CUDA does. Throws
 /// ApiError (cudaErrorMemoryAllocation).

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "emulator/fatbin/bytes.hpp"
@@ -10,6 +11,7 @@
 #include "emulator/fatbin/cubin.hpp"
 #include "emulator/fatbin/locate.hpp"
 #include "emulator/fatbin/selection.hpp"
+#include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
 #include "emulator/runtime/model/linked_image.hpp"
@@ -101,23 +103,26 @@ void check_target(const ptx::Module& text, const machine::Architecture& architec
   }
   const auto target = fatbin::parse_target(text.target);
   if (!target || !fatbin::runs_on(*target, architecture)) {
-    throw ApiError(cudaErrorNoKernelImageForDevice, fmt::format("the PTX is for {}, but the emulated {} runs {}",
-                                                                text.target, architecture.name, architecture.target));
+    const std::string other = target ? fatbin::advise_other_chip(std::span(&*target, 1), architecture) : "";
+    throw ApiError(cudaErrorNoKernelImageForDevice,
+                   fmt::format("the PTX is for {}, but the {} runs {}{}{}", text.target, architecture.name,
+                               architecture.target, other.empty() ? "" : "; ", other));
   }
   if (text.address_size != 64) {
     throw ApiError(cudaErrorInvalidPtx, fmt::format("the PTX has .address_size {}; legal is 64", text.address_size));
   }
 }
 
-/// Runs `body` and turns exceptions of reading and translating into the error that the driver returns.
+/// Runs `body` and turns exceptions of reading and translating into the error that the driver returns. Messages about
+/// PTX begin with `subject` and end with `postscript`.
 template <typename Body>
-auto with_cuda_errors(std::string_view subject, Body&& body) {
+auto with_cuda_errors(std::string_view subject, std::string_view postscript, Body&& body) {
   try {
     return body();
   } catch (const fatbin::Error& error) {
     throw ApiError(error_of(error), error.what());
   } catch (const ptx::Error& error) {
-    throw ApiError(cudaErrorInvalidPtx, fmt::format("{}{}", subject, error.what()));
+    throw ApiError(cudaErrorInvalidPtx, fmt::format("{}{}{}", subject, error.what(), postscript));
   } catch (const std::bad_alloc&) {
     throw ApiError(cudaErrorMemoryAllocation,
                    "the variables of the program do not fit in device memory: make its __device__ arrays smaller");
@@ -132,6 +137,20 @@ auto with_cuda_errors(std::string_view subject, Body&& body) {
 }
 
 }  // namespace
+
+std::vector<std::vector<fatbin::Target>> Module::registered_targets() const {
+  std::vector<std::vector<fatbin::Target>> targets;
+  if (wrapper_ == nullptr) return targets;
+  try {
+    auto containers = fatbin::linked_containers(wrapper_);
+    if (containers.empty()) containers.push_back(fatbin::container_of_wrapper(wrapper_));
+    for (const auto container : containers) {
+      targets.push_back(fatbin::ptx_targets(fatbin::read_container(container)));
+    }
+  } catch (const fatbin::Error&) {  // the first use of the module reports it
+  }
+  return targets;
+}
 
 void Module::load_image(const machine::Architecture& architecture) {
   Image image = wrapper_ != nullptr ? image_of_wrapper(wrapper_, architecture) : image_of_data(image_, architecture);
@@ -151,7 +170,7 @@ void Module::load(machine::Machine& machine) {
   if (placed_) return;
   if (failure_) throw_once(failure_);
   try {
-    with_cuda_errors("PTX: ", [&] {
+    with_cuda_errors("PTX: ", "", [&] {
       if (!text_) load_image(machine.architecture());
       placed_ = std::make_unique<machine::ModuleImage>(text_, machine.memory());
     });
@@ -178,13 +197,14 @@ const machine::Kernel& Module::kernel(Function& function, machine::Machine& mach
   load(machine);
   if (function.failure) throw_once(function.failure);
   try {
-    with_cuda_errors(fmt::format("kernel {}: ", function.name), [&] {
+    const std::string name = ptx::short_function_name(function.name), postscript = ptx::name_in_ptx(function.name);
+    with_cuda_errors(fmt::format("kernel {}: ", name), postscript, [&] {
       const ptx::Function* entry = text_->find_function(function.name);
       if (entry == nullptr || !entry->is_entry || entry->is_declaration) {
         throw ApiError(cudaErrorInvalidDeviceFunction,
                        fmt::format("the program's PTX for {} has no kernel {}; was it compiled away for this "
-                                   "architecture (#if __CUDA_ARCH__)?",
-                                   text_->target, function.name));
+                                   "architecture (#if __CUDA_ARCH__)?{}",
+                                   text_->target, name, postscript));
       }
       const auto registers = registers_.find(function.name);
       function.kernel = machine.translate(*placed_, *entry, registers == registers_.end() ? 0 : registers->second);
@@ -202,8 +222,8 @@ Symbol Module::symbol(const std::string& name, machine::Machine& machine) {
   const uint64_t address = index < 0 ? 0 : placed_->address_of(static_cast<uint32_t>(index));
   if (address == 0) {
     throw ApiError(cudaErrorInvalidSymbol,
-                   fmt::format("the program's PTX for {} has no __device__, __constant__ or __managed__ variable {}",
-                               text_->target, name));
+                   fmt::format("the program's PTX for {} has no __device__, __constant__ or __managed__ variable {}{}",
+                               text_->target, ptx::short_function_name(name), ptx::name_in_ptx(name)));
   }
   return {address, text_->variables[static_cast<size_t>(index)].size};
 }
@@ -295,6 +315,13 @@ Function* ModuleTable::find_function(const void* stub_or_handle) const {
 const Variable* ModuleTable::find_variable(const void* shadow) const {
   const auto found = variables_.find(shadow);
   return found == variables_.end() ? nullptr : &found->second;
+}
+
+const machine::Architecture& ModuleTable::suitable_chip() const {
+  std::vector<std::vector<fatbin::Target>> images;
+  for (const auto& [key, module] : modules_)
+    std::ranges::move(module->registered_targets(), std::back_inserter(images));
+  return fatbin::choose_chip(images);
 }
 
 void ModuleTable::unload_all() {

@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/fatbin/container.hpp"
 #include "emulator/machine/machine.hpp"
 #include "emulator/runtime/model/errors.hpp"
 
@@ -71,6 +72,10 @@ class Module {
   const ptx::Module& text() const { return *text_; }
   uint64_t constant_bytes() const;
 
+  /// The targets of the PTX in each container that the program registered; none for other modules, and for what cannot
+  /// be read.
+  std::vector<std::vector<fatbin::Target>> registered_targets() const;
+
   /// A `__managed__` variable: its address goes to `*host_pointer` whenever the module is loaded.
   void add_managed(void** host_pointer, std::string name) { managed_.emplace_back(host_pointer, std::move(name)); }
   /// The context whose end unloads it (cuCtxDestroy); null for a registered module.
@@ -110,6 +115,8 @@ class ModuleTable {
   /// The kernel of a host stub or of a handle, or null.
   Function* find_function(const void* stub_or_handle) const;
   const Variable* find_variable(const void* shadow) const;
+  /// The chip that suits what the program has registered so far (fatbin::choose_chip).
+  const machine::Architecture& suitable_chip() const;
   void unload_all();
 
  private:

@@ -91,8 +91,12 @@ void set_function_attribute(State& state, Function& function, cudaFuncAttribute 
     case cudaFuncAttributeClusterDimMustBeSet:
     case cudaFuncAttributeClusterSchedulingPolicyPreference: return;
     default:
-      refuse(fmt::format("attribute {} cannot be set; legal are 8 (largest dynamic shared memory) to 15",
-                         static_cast<int>(attribute)));
+      // Programs such as Triton try attributes of later versions of CUDA for each of their kernels.
+      if (!state.refused_function_attributes.insert(attribute).second) throw ApiError(cudaErrorInvalidValue, "");
+      refuse(
+          fmt::format("attribute {} cannot be set; legal are 8 (largest dynamic shared memory) to 15. That is said "
+                      "once",
+                      static_cast<int>(attribute)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "emulator/runtime/model/report_file.hpp"
 #include "emulator/trace/timeline_drawing.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -25,6 +26,7 @@ void Recording::tell(Reporter& reporter, uint64_t launch) const {
     return reporter.tell(text, {{"kind", "timeline"}, {"text", text}});
   }
   const std::string name = timeline_file(settings_.timeline, launch);
+  const FileSizeSignalHeldBack held_back;
   std::ofstream file(name);
   file << (name.ends_with(".svg") ? trace::draw_svg(timeline_) : trace::draw_text(timeline_));
   file.close();

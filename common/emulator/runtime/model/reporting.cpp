@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "emulator/checks/reporting/report.hpp"
+#include "emulator/runtime/model/report_file.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -17,14 +17,10 @@ std::string line_of(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-std::unique_ptr<FILE, int (*)(FILE*)> open_to_append(const std::string& path) {
-  return {std::fopen(path.c_str(), "ae"), [](FILE* file) { return file == nullptr ? 0 : std::fclose(file); }};
-}
-
 }  // namespace
 
 void Reporter::configure(const Settings& settings) {
-  if (!settings.report_file.empty() && !open_to_append(settings.report_file)) {
+  if (!settings.report_file.empty() && !append_to_file(settings.report_file, "").empty()) {
     throw std::invalid_argument(
         fmt::format("STAGECRAFT_REPORT_FILE is \"{}\", which cannot be opened for writing: name "
                     "a file in a folder that exists",
@@ -65,15 +61,19 @@ void Reporter::refuse(std::string_view function, std::string_view message, std::
 }
 
 void Reporter::write(const std::string& text) {
+  const FileSizeSignalHeldBack held_back;
   // The text that the kernel printed comes before its report.
   std::fflush(stdout);
   if (!file_.empty()) {
     // The file is opened for each report, so that it is complete however the process ends, and a fork does not share
     // it.
-    if (const auto file = open_to_append(file_)) {
-      std::fwrite(text.data(), 1, text.size(), file.get());
-      return;
-    }
+    const std::string problem = append_to_file(file_, text);
+    if (problem.empty()) return;
+    const std::string message = fmt::format("the next report cannot be written to {}: {}", file_, problem);
+    const std::string line = format_ == ReportFormat::json
+                                 ? line_of({{"kind", "report file"}, {"message", message}})
+                                 : fmt::format("stagecraft: STAGECRAFT_REPORT_FILE: {}\n", message);
+    std::fwrite(line.data(), 1, line.size(), stderr);
   }
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

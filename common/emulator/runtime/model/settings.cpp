@@ -44,6 +44,26 @@ uint32_t read_threads(std::string_view text) {
   return threads;
 }
 
+uint64_t read_host_memory(std::string_view text) {
+  if (text.empty()) return 0;
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
+  const uint64_t factor = unit.empty() ? 1 : unit == "M" ? 1ull << 20 : unit == "G" ? 1ull << 30 : 0;
+  uint64_t bytes = 0;
+  if (error != std::errc{} || __builtin_mul_overflow(number, factor, &bytes) || bytes == 0) {
+    illegal("STAGECRAFT_HOST_MEMORY", text);
+  }
+  return bytes;
+}
+
+uint64_t read_limit(std::string_view text) {
+  uint64_t cycles = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cycles);
+  if (error != std::errc{} || end != text.data() + text.size() || cycles == 0) illegal("STAGECRAFT_LIMIT_CYCLES", text);
+  return cycles;
+}
+
 Checks read_checks(std::string_view text) {
   Checks checks;
   if (text.empty() || text == "none") return checks;
@@ -78,6 +98,8 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
       {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
+      {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
+      {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
@@ -85,7 +107,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
       {"STAGECRAFT_FINDINGS", "error or report"},
       {"STAGECRAFT_EXIT_STATUS", "strict or program"},
-      // Read by host/isa_level.cpp.
+      // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
       // Read by engines/tensor_core/panel_kernels.cpp.
       {"STAGECRAFT_MMA_SUMS", "fused or plain", /*is_setting=*/false},
@@ -100,10 +122,8 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   };
   Settings settings;
   const std::string_view device = variable("STAGECRAFT_DEVICE");
-  settings.architecture = device.empty() ? &machine::b200() : machine::find_architecture(device);
-  if (settings.architecture == nullptr) {
-    illegal("STAGECRAFT_DEVICE", device);
-  }
+  settings.architecture = machine::find_architecture(device);
+  if (settings.architecture == nullptr && !device.empty()) illegal("STAGECRAFT_DEVICE", device);
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
   const std::string_view preferred = variable("STAGECRAFT_PREFERRED_CLUSTERS");
@@ -115,6 +135,10 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
     illegal("STAGECRAFT_PREFERRED_CLUSTERS", preferred);
   }
   settings.threads = read_threads(variable("STAGECRAFT_THREADS"));
+  settings.host_memory = read_host_memory(variable("STAGECRAFT_HOST_MEMORY"));
+  if (const std::string_view limit = variable("STAGECRAFT_LIMIT_CYCLES"); !limit.empty()) {
+    settings.limit_cycles = read_limit(limit);
+  }
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
@@ -145,6 +169,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   } else if (!findings.empty() && findings != "error") {
     illegal("STAGECRAFT_FINDINGS", findings);
   }
+
+  const std::string_view level = variable("STAGECRAFT_ISA_LEVEL");
+  if (!level.empty() && level != "1" && level != "3" && level != "4") illegal("STAGECRAFT_ISA_LEVEL", level);
   return settings;
 }
 

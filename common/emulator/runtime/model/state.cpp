@@ -5,8 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
+
+#include "emulator/runtime/model/host_faults.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -56,6 +59,19 @@ const Settings& State::settings() {
   return *settings_;
 }
 
+const machine::Architecture& State::architecture() {
+  if (architecture_ != nullptr) return *architecture_;
+  if (const machine::Architecture* wished = settings().architecture) return *(architecture_ = wished);
+  architecture_ = &modules.suitable_chip();
+  if (architecture_ != &machine::b200()) {
+    reporter.tell(fmt::format("stagecraft: the program holds PTX for {0} and none for {1}: it runs on the {2} "
+                              "(--device and STAGECRAFT_DEVICE choose)\n",
+                              architecture_->target, machine::b200().target, architecture_->name),
+                  {{"kind", "device chosen"}, {"device", architecture_->name}, {"target", architecture_->target}});
+  }
+  return *architecture_;
+}
+
 machine::Machine& State::machine() {
   if (machine_) return *machine_;
   if (machine_failure_) throw_once(machine_failure_);
@@ -63,12 +79,14 @@ machine::Machine& State::machine() {
   try {
     machine_ = std::make_unique<machine::Machine>(chip);
     machine_->announce_memory_events(settings().observes_memory());
+    machine_->memory().host_memory().limit(settings().host_memory);
+    explain_host_faults();
   } catch (const std::exception& error) {
-    machine_failure_ = ApiError(
-        cudaErrorInitializationError,
-        fmt::format("the emulated {} cannot start: {}; a limit on virtual memory (ulimit -v) must allow for its device "
-                    "memory, of which only what is used costs host memory",
-                    chip.name, error.what()));
+    machine_failure_ =
+        ApiError(cudaErrorInitializationError,
+                 fmt::format("the {} cannot start: {}; a limit on virtual memory (ulimit -v) must allow for its device "
+                             "memory, of which only what is used costs host memory",
+                             chip.name, error.what()));
     throw_once(machine_failure_);
   }
   return *machine_;

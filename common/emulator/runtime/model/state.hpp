@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -49,10 +50,19 @@ class State {
 
   /// Throws ApiError when the environment's settings are illegal; the message is printed once.
   const Settings& settings();
-  const machine::Architecture& architecture() { return *settings().architecture; }
+  /// What the emulated chip is: STAGECRAFT_DEVICE, or else what suits the modules that are registered when this is
+  /// first called. It stays so. Throws as settings().
+  const machine::Architecture& architecture();
   /// The chip; started on first use. Throws ApiError.
   machine::Machine& machine();
   bool machine_is_started() const { return machine_ != nullptr; }
+
+  /// What cuInit does. Throws ApiError when the environment's settings are illegal.
+  void initialise_driver() {
+    settings();
+    driver_is_initialised_ = true;
+  }
+  bool driver_is_initialised() const { return driver_is_initialised_; }
 
   ModuleTable modules;
   Reporter reporter;
@@ -63,9 +73,9 @@ class State {
   MemoryPools pools;
   Arrays arrays;
   unsigned device_flags = 0;
-  bool driver_initialised = false;                               ///< cuInit was called
   std::unordered_map<uint64_t, MemoryAdvice> memory_advice;      ///< of managed memory, by address
   std::unordered_map<uint64_t, unsigned> host_allocation_flags;  ///< of cudaHostAlloc and cudaHostRegister, by address
+  std::set<int> refused_function_attributes;                     ///< that were reported
   uint64_t allocation_count = 0;                                 ///< for labels
 
   uint64_t launches = 0;             ///< of kernels
@@ -86,8 +96,10 @@ class State {
  private:
   State() = default;
 
+  bool driver_is_initialised_ = false;
   std::optional<Settings> settings_;
   std::optional<ApiError> settings_failure_;
+  const machine::Architecture* architecture_ = nullptr;  // not chosen yet
   std::unique_ptr<machine::Machine> machine_;
   std::optional<ApiError> machine_failure_;
   std::optional<cudaError_t> fault_;

@@ -153,12 +153,33 @@ TEST_F(OperandTest, MustBeReadWithTheSwizzleOfTheirCopy) {
 
 TEST_F(OperandTest, MustBeginWhereTheirSwizzleDoesWhenThreadsWriteThem) {
   expect_silence(run(multiply_written_b(swizzled_operand(2), 1024), kTwoWarps));
-  expect_one(run(multiply_written_b(swizzled_operand(2), 384), kTwoWarps), "misaligned tile",
+  const auto misaligned = run(multiply_written_b(swizzled_operand(2), 384), kTwoWarps);
+  expect_one(misaligned, "misaligned tile",
              {"reads B from b+0x180", "every 1024 bytes", "begins 384 bytes after such a point", "alignas(1024)"});
+  EXPECT_NE(misaligned.diagnostics.at(0).tolerated, "");  // threads may have taken the pattern from the address
   expect_silence(run(multiply_written_b(swizzled_operand(4), 512), kTwoWarps));
   expect_one(run(multiply_written_b(swizzled_operand(4), 128), kTwoWarps), "misaligned tile", {"every 512 bytes"});
   expect_silence(run(multiply_written_b(swizzled_operand(6), 256), kTwoWarps));
   expect_one(run(multiply_written_b(swizzled_operand(6), 128), kTwoWarps), "misaligned tile", {"every 256 bytes"});
+}
+
+TEST_F(OperandTest, MayTakeThePlaceOfTheAllocatedAddress) {
+  // PTX calls the store of tcgen05.alloc a weak one, so a copy that comes later needs a fence as after any store of a
+  // thread. Triton's kernels have none.
+  variables = with(variables, ".align 4 .b32 address;", ".align 128 .b32 address[32];");
+  const std::string copy =
+      "bar.sync 0;\n@!%first bra WAIT;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n"
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [address], [%out], 16, [bar];\nWAIT:\n" +
+      wait(0, 0, "FULL") + kFree;
+  const auto result = run(start(1, 1) + copy, kTwoWarps);
+  expect_one(result, "missing proxy fence", {"overwrites address", "f.cu:7", "f.cu:16", "the store of tcgen05.alloc"});
+  EXPECT_NE(result.diagnostics.at(0).tolerated.find("Triton"), std::string::npos);
+  expect_silence(run(start(1, 1) + "fence.proxy.async;\n" + copy, kTwoWarps));
+  // The store of a thread counts.
+  const auto stored = run(start(1, 1) + "@%first st.shared.u32 [address], %r15;\n" + copy, kTwoWarps);
+  ASSERT_GE(stored.diagnostics.size(), 1u);
+  EXPECT_EQ(stored.diagnostics.back().kind, "missing proxy fence") << text_of(stored);
+  EXPECT_EQ(stored.diagnostics.back().tolerated, "");
 }
 
 TEST_F(OperandTest, MayBeginAnywhereInTheSwizzleOfTheirCopy) {

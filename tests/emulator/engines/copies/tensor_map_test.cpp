@@ -125,6 +125,7 @@ TEST(TensorMapTest, NamesWhatIsNotImplemented) {
   refuses(
       "not implemented", [](Arguments& a) { a.tiled.interleave = 1, a.tiled.rank = 3; }, kEncodeNotSupported);
   EXPECT_EQ(encode_im2col().code, kEncodeNotSupported);
+  EXPECT_EQ(encode_im2col().message.find("cuTensorMapEncodeIm2col"), std::string::npos);  // refuse() adds it
 }
 
 TEST(TensorMapTest, RecognisesBytesThatAreNoMap) {

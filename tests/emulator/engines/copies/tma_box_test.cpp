@@ -365,7 +365,7 @@ TEST(TensorBoxTest, AgreesWithAPlainReferenceOnRandomBoxes) {
     const auto rows = gather_box(box, window.data(), offset);
     scatter_box(box, rows, [&](uint64_t address, const std::byte* source, uint32_t count) {
       const uint64_t inside = std::min<uint64_t>(count, box.inside_end - box.inside_first);
-      EXPECT_EQ(std::memcmp(reinterpret_cast<const void*>(address), source, inside), 0) << "round " << round;
+      EXPECT_EQ(std::memcmp(DeviceMemory::host(address), source, inside), 0) << "round " << round;
     });
   }
 }

@@ -340,6 +340,11 @@ TEST(MbarrierTest, MayBeInitialisedAgainBeforeItsFirstUse) {
   EXPECT_EQ(phases_after({"init 3", "init 1", "arrive"}), "001");
 }
 
+TEST(MbarrierTest, IsAsNewWhenInitialisedAgainAtRest) {
+  // As on an H200: two phases have ended, and the next is the first again.
+  EXPECT_EQ(phases_after({"init 1", "arrive", "arrive", "arrive", "init 1", "arrive"}), "010101");
+}
+
 TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
   const auto fault_of = [](const std::string& body, FaultKind kind, const std::string& words) {
     KernelRun kernel;
@@ -352,8 +357,9 @@ TEST(MbarrierTest, StopsWhatPtxLeavesUndefined) {
            FaultKind::launch_failure, "this is the place behind bar[0]: does an index run past its array");
   fault_of(script({"init 1", "inval", "arrive"}), FaultKind::launch_failure,
            "mbarrier.inval has ended the barrier that was here");
-  fault_of(script({"init 1", "arrive", "init 1"}), FaultKind::launch_failure, "already live");
-  fault_of(script({"init 2", "arrive", "init 2"}), FaultKind::launch_failure, "already live");
+  fault_of(script({"init 2", "arrive", "init 2"}), FaultKind::launch_failure,
+           "phase 0 is under way: 1 of 2 arrivals have come");
+  fault_of(script({"init 1", "expect 16", "init 1"}), FaultKind::launch_failure, "bytes are announced for it");
   fault_of(script({"init 1", "complete 16", "arrive", "arrive"}), FaultKind::launch_failure, "0 of 1 are pending");
   fault_of(script({"init 3", "arrive 4"}), FaultKind::launch_failure, "4 arrivals at bar[0], where 3 of 3 are pending");
   fault_of(script({"init 0"}), FaultKind::launch_failure, "arrival count 0 is out of range");
@@ -436,6 +442,7 @@ class Recorder : public machine::Observer {
     using Kind = machine::BarrierEventKind;
     switch (event.kind) {
       case Kind::init: text += "init "; break;
+      case Kind::reinitialise: text += "again "; break;
       case Kind::invalidate: text += "inval "; break;
       case Kind::arrive: text += "arrive" + std::to_string(event.amount) + " "; break;
       case Kind::expect_tx: text += "expect" + std::to_string(event.amount) + " "; break;

@@ -1,12 +1,13 @@
-#include "emulator/translation/demangling.hpp"
+#include "emulator/ptx/demangling.hpp"
 
 #include <cxxabi.h>
 
 #include <cstdlib>
 #include <memory>
 #include <string_view>
+#include <utility>
 
-namespace stagecraft::emulator::machine {
+namespace stagecraft::emulator::ptx {
 
 std::string demangle(const std::string& name) {
   // What is not mangled may look like the code of a type: "a" is that of signed char.
@@ -46,6 +47,12 @@ std::string without_inner_arguments(const std::string& name, int deepest) {
   return text;
 }
 
+/// The beginning of a name that nothing else makes short.
+std::string cut(std::string name) {
+  if (name.size() > kLongName) name.replace(kLongName - 3, std::string::npos, "...");
+  return name;
+}
+
 /// The last part of the name of a mangled function, read from the mangled form; the name as it is when it has no parts.
 /// The C++ library cannot demangle some kernels of CuTe, although nvcc has mangled them correctly.
 std::string name_within(const std::string& mangled) {
@@ -68,7 +75,7 @@ std::string name_within(const std::string& mangled) {
 
 std::string short_function_name(const std::string& mangled) {
   std::string name = demangle(mangled);
-  if (name.starts_with("_Z")) return name_within(name);
+  if (name.starts_with("_Z")) return cut(name_within(name));
   // Parameters: the bracket that closes last, opened at depth 0.
   if (!name.empty() && name.back() == ')') {
     int depth = 0;
@@ -85,7 +92,11 @@ std::string short_function_name(const std::string& mangled) {
   for (int deepest = 1; deepest >= 0 && name.size() > kLongName; --deepest) {
     name = without_inner_arguments(name, deepest);
   }
-  return name;
+  return cut(std::move(name));
+}
+
+std::string name_in_ptx(const std::string& mangled) {
+  return short_function_name(mangled) == mangled ? "" : " (in the PTX: " + mangled + ")";
 }
 
 std::string source_name(const std::string& mangled) {
@@ -96,4 +107,4 @@ std::string source_name(const std::string& mangled) {
   return name;
 }
 
-}  // namespace stagecraft::emulator::machine
+}  // namespace stagecraft::emulator::ptx

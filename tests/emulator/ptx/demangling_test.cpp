@@ -1,9 +1,9 @@
 // The names by which reports call kernels.
-#include "emulator/translation/demangling.hpp"
+#include "emulator/ptx/demangling.hpp"
 
 #include <gtest/gtest.h>
 
-namespace stagecraft::emulator::machine {
+namespace stagecraft::emulator::ptx {
 namespace {
 
 TEST(NamesTest, AKernelIsCalledByItsNameAndItsTemplateArguments) {
@@ -35,7 +35,13 @@ TEST(NamesTest, ANameThatTheLibraryCannotReadIsTakenFromItsMangledForm) {
   EXPECT_EQ(short_function_name("_Z99gemm"), "_Z99gemm");
   EXPECT_EQ(short_function_name("_Z18446744073709551615gemm"), "_Z18446744073709551615gemm");
   EXPECT_EQ(short_function_name("_Z"), "_Z");
+  EXPECT_EQ(short_function_name("_Z" + std::string(3000, 'x')), "_Z" + std::string(115, 'x') + "...");
+}
+
+TEST(NamesTest, TheNameInThePtxIsAddedWhereItDiffers) {
+  EXPECT_EQ(name_in_ptx("_Z3addPfi"), " (in the PTX: _Z3addPfi)");
+  EXPECT_EQ(name_in_ptx("add"), "");
 }
 
 }  // namespace
-}  // namespace stagecraft::emulator::machine
+}  // namespace stagecraft::emulator::ptx
