@@ -32,6 +32,7 @@ struct TwinFlat : TwinDefaults {
   static constexpr int k_group = 2;
   static constexpr int slabs = 1;
   static constexpr int cluster_m = 1;
+  static constexpr bool overlaps = false;  // there is rarely a next tile
   static constexpr LastRound last_round = LastRound::cut;
   static constexpr auto a_hint = ptx::CacheHint::evict_last;   // all blocks read it
   static constexpr auto b_hint = ptx::CacheHint::evict_first;  // read once

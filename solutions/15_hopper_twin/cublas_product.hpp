@@ -22,6 +22,9 @@ class CublasLt {
  public:
   /// Throws std::runtime_error when there is no such library.
   CublasLt() : library_(dlopen("libcublasLt.so.13", RTLD_NOW | RTLD_LOCAL)) {
+#ifdef STAGECRAFT_CUBLAS
+    if (library_ == nullptr) library_ = dlopen(STAGECRAFT_CUBLAS, RTLD_NOW | RTLD_LOCAL);  // where the build saw it
+#endif
     if (library_ == nullptr) throw std::runtime_error(std::string("no cuBLAS: ") + dlerror());
     find(create, "cublasLtCreate");
     find(get_version, "cublasLtGetVersion");

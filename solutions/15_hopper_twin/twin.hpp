@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 #include "contenders.hpp"
 
@@ -17,7 +19,20 @@ enum class TwinKind {
   by_threads,  ///< as standard, but the threads store C: for rows that do not start on 16-byte boundaries
 };
 
-/// The configuration that is expected to be the fastest.
+/// How a product is computed.
+struct TwinChoice {
+  TwinKind kind = TwinKind::standard;  ///< the configuration
+  int band = 0;                        ///< rows of clusters that are gone through together; 0: what usually suits it
+
+  /// The same choice.
+  bool operator==(const TwinChoice&) const = default;
+};
+
+/// What `./stagecraft tune` found on a device for a product, if it was asked for this very one: tuned.inc.
+/// @param device  its name.
+std::optional<TwinChoice> find_tuned(std::string_view device, OperandType type, int64_t m, int64_t n, int64_t k);
+
+/// The configuration that is expected to be the fastest, for products that were not tuned.
 ///
 /// It counts how long a multiprocessor computes at most, in rounds and half rounds of tiles. Large tiles are expected
 /// to take 2% less for the same work, because the chip's clock is bound by its power and they use less of it, but one
@@ -26,10 +41,18 @@ enum class TwinKind {
 /// @param multiprocessors  of the device.
 TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors);
 
-/// Prepares a product by this configuration, on the current device.
-/// @throws TensorMapError for sizes that the copy engine cannot take: rows of A and B, and of C unless the threads
-/// store
-///         it, must be multiples of 16 bytes.
-Launch prepare_twin(TwinKind kind, const MatrixProduct& product);
+/// What the current device is to do: as tuned, or else as expected.
+TwinChoice choose_twin(const MatrixProduct& product);
+
+/// Whether a configuration can compute a product: rows of A and B must be multiples of 16 bytes, and those of C too,
+/// unless the threads store them.
+bool takes(TwinKind kind, const MatrixProduct& product);
+
+/// The name of a configuration, as in the enumeration.
+const char* name_of(TwinKind kind);
+
+/// Prepares a product by this choice, on the current device.
+/// @throws TensorMapError for sizes that the copy engine cannot take: see `takes()`.
+Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product);
 
 }  // namespace stagecraft

@@ -13,6 +13,7 @@ namespace stagecraft {
 /// Threads of a warpgroup: four warps, the first of a number that four divides.
 inline constexpr int kWarpgroupSize = 128;
 
+//! [sums]
 /// M x N sums in the registers of a warpgroup: M / 64 multiply-adds of N columns make them, of tiles of `Element`.
 template <typename Element, int M, int N>
 struct WarpgroupSums {
@@ -29,6 +30,7 @@ struct WarpgroupSums {
     for (int i = 0; i < M / 64; ++i) ptx::Wgmma<Element, N>::template wait<0>(of[i]);
   }
 };
+//! [sums]
 
 /// The descriptor by which `wgmma` finds a K-major tile with 128-byte swizzle. `tcgen05.mma` has the same fields,
 /// except for the code of the swizzle and the constant bit.
@@ -39,6 +41,7 @@ __device__ __forceinline__ uint64_t describe_wgmma_tile(uint32_t address) {
   return ((address & 0x3ffff) >> 4) | kEightRows << 32 | kSwizzle128 << 62;
 }
 
+//! [multiply]
 /// Issues the multiply-adds of `Sums::rows` rows of a tile of A, from `first_row` on, with a tile of B over all of
 /// their K, and makes a group of them.
 ///
@@ -71,5 +74,6 @@ __device__ __forceinline__ void multiply_tiles(WarpgroupSums<Element, M, N>& sum
   }
   ptx::wgmma_commit_group();
 }
+//! [multiply]
 
 }  // namespace stagecraft

@@ -49,8 +49,28 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "sanitize", "docs", "doctor", "run", "help"):
+        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "help"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
+
+    def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
+        write_script(self.folder / "nvidia-smi", "exit 9")
+        for command in ("bench", "tune"):
+            done = stagecraft(command, "--shapes", "256x256x64", PATH=f"{self.folder}:{os.environ['PATH']}")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("there is no NVIDIA GPU here", done.stderr)
+            self.assertIn(f"./stagecraft {command} --emulated", done.stderr)
+
+    def test_a_benchmark_names_a_gpu_that_it_has_no_kernel_for(self):
+        write_script(self.folder / "nvidia-smi", "echo 12.0")
+        done = stagecraft("bench", PATH=f"{self.folder}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the GPU has compute capability 12.0", done.stderr)
+
+    def test_only_a_hopper_is_tuned(self):
+        write_script(self.folder / "nvidia-smi", "echo 10.0")
+        done = stagecraft("tune", "--shapes", "256x256x64", PATH=f"{self.folder}:{os.environ['PATH']}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("this GPU is no Hopper", done.stderr)
 
     def test_an_unknown_command_shows_the_known_ones(self):
         done = stagecraft("bake")

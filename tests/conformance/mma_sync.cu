@@ -1,5 +1,6 @@
 // mma.sync in every dense shape and type: which element of a matrix is in which register of which lane, and what the
-// product is. Sums of small integers are exact; sums that are rounded follow in sections of their own.
+// product is. Sums of small integers are exact; sums that are rounded follow in sections of their own, of numbers of
+// all sizes and special values.
 #include "matrix_codes.hpp"
 #include "report.hpp"
 
@@ -36,43 +37,38 @@ using namespace stagecraft::conformance;
                : "=r"(d[0]), "=r"(d[1])                \
                : "r"(a[0]), "r"(b[0]), "r"(c[0]), "r"(c[1]));
 
+constexpr int kTiles = 8;  // of each kind of numbers, one to a block
+
 template <typename Form>
 __global__ void multiply(const uint32_t* a, const uint32_t* b, const uint32_t* c, uint32_t* d) {
+  const auto at = [](int i, int registers) { return (blockIdx.x * registers + i) * 32 + threadIdx.x; };
   uint32_t in_a[Form::kA], in_b[Form::kB], in_c[Form::kD], out[Form::kD];
-  for (int i = 0; i < Form::kA; ++i) in_a[i] = a[i * 32 + threadIdx.x];
-  for (int i = 0; i < Form::kB; ++i) in_b[i] = b[i * 32 + threadIdx.x];
-  for (int i = 0; i < Form::kD; ++i) in_c[i] = c[i * 32 + threadIdx.x];
+  for (int i = 0; i < Form::kA; ++i) in_a[i] = a[at(i, Form::kA)];
+  for (int i = 0; i < Form::kB; ++i) in_b[i] = b[at(i, Form::kB)];
+  for (int i = 0; i < Form::kD; ++i) in_c[i] = c[at(i, Form::kD)];
   Form::apply(out, in_a, in_b, in_c);
-  for (int i = 0; i < Form::kD; ++i) d[i * 32 + threadIdx.x] = out[i];
+  for (int i = 0; i < Form::kD; ++i) d[at(i, Form::kD)] = out[i];
+}
+
+template <typename Form>
+std::vector<uint32_t> product(Random& random, const char* a_type, const char* b_type, const char* d_type, Draw how,
+                              int tiles) {
+  const DeviceBuffer<uint32_t> a(codes_of(a_type).words(random, Form::kA * 32 * tiles, how), "A");
+  const DeviceBuffer<uint32_t> b(codes_of(b_type).words(random, Form::kB * 32 * tiles, how, true), "B");
+  const DeviceBuffer<uint32_t> c(accumulator_words(d_type, random, Form::kD * 32 * tiles, how, a_type), "C");
+  DeviceBuffer<uint32_t> d(Form::kD * 32 * tiles, "D");
+  multiply<Form><<<tiles, 32>>>(a.data(), b.data(), c.data(), d.data());
+  finish_kernel(Form::kText);
+  return d.to_host();
 }
 
 template <typename Form>
 void show(Report& report, const char* a_type, const char* b_type, const char* d_type) {
   Random random(report.seed());
-  const bool integer = d_type[0] == 's';
-  for (const bool small : {true, false}) {
-    if (integer && !small) continue;
-    const DeviceBuffer<uint32_t> a(codes_of(a_type).words(random, Form::kA * 32, small), "A");
-    const DeviceBuffer<uint32_t> b(codes_of(b_type).words(random, Form::kB * 32, small), "B");
-    const DeviceBuffer<uint32_t> c(accumulator_words(d_type, random, Form::kD * 32, small), "C");
-    DeviceBuffer<uint32_t> d(Form::kD * 32, "D");
-    multiply<Form><<<1, 32>>>(a.data(), b.data(), c.data(), d.data());
-    finish_kernel(Form::kText);
-    const std::vector<uint32_t> result = d.to_host();
-    if (small) {
-      report.section(Form::kText, result);
-    } else if (d_type[1] == '1') {
-      std::vector<uint16_t> halves;
-      for (const uint32_t word : result) {
-        halves.push_back(static_cast<uint16_t>(word));
-        halves.push_back(static_cast<uint16_t>(word >> 16));
-      }
-      report.approximate(std::string(Form::kText) + ", rounded", halves, 2);
-    } else {
-      // The chip adds 8-bit floats with 13 bits below the largest of them, the others with about 24.
-      const bool bytes = codes_of(a_type).bits == 8;
-      report.approximate(std::string(Form::kText) + ", rounded", result, bytes ? 1 << 15 : 32);
-    }
+  report.section(Form::kText, product<Form>(random, a_type, b_type, d_type, Draw::integers, 1));
+  if (d_type[0] == 's') return;
+  for (const auto& [how, name] : kRounded) {
+    report.section(std::string(Form::kText) + ", " + name, product<Form>(random, a_type, b_type, d_type, how, kTiles));
   }
 }
 
@@ -88,6 +84,8 @@ FORM(Tf32K8, PREFIX "m16n8k8.row.col.f32.tf32.tf32.f32", 4, 2, 4)
 FORM(E4m3K16, PREFIX "m16n8k16.row.col.f32.e4m3.e4m3.f32", 2, 1, 4)
 FORM(E4m3K32, PREFIX "m16n8k32.row.col.f32.e4m3.e4m3.f32", 4, 2, 4)
 FORM(MixedK32, PREFIX "m16n8k32.row.col.f32.e4m3.e5m2.f32", 4, 2, 4)
+FORM(E5m2K32, PREFIX "m16n8k32.row.col.f32.e5m2.e5m2.f32", 4, 2, 4)
+FORM(E4m3K32F16, PREFIX "m16n8k32.row.col.f16.e4m3.e4m3.f16", 4, 2, 2)
 FORM(E5m2K32F16, PREFIX "m16n8k32.row.col.f16.e5m2.e5m2.f16", 4, 2, 2)
 FORM(MixedK16F16, PREFIX "m16n8k16.row.col.f16.e5m2.e4m3.f16", 2, 1, 2)
 FORM(S8M8, PREFIX "m8n8k16.row.col.s32.s8.s8.s32", 1, 1, 2)
@@ -140,17 +138,31 @@ __global__ void multiply_doubles(const double* a, const double* b, const double*
 template <int K, int M = 16>
 void show_doubles(Report& report) {
   Random random(report.seed());
-  // Multiples of 2^-8: sums are exact.
-  const auto values = [&](size_t count) {
-    std::vector<double> all(count);
-    for (double& value : all) value = (static_cast<int>(random.bits() % 4001) - 2000) / 256.0;
-    return all;
+  const auto show_values = [&](const std::string& name, const auto& draw) {
+    const auto values = [&](size_t count) {
+      std::vector<double> all(count);
+      for (double& value : all) value = draw();
+      return all;
+    };
+    const DeviceBuffer<double> a(values(M * K), "A"), b(values(8 * K), "B"), c(values(M * 8), "C");
+    DeviceBuffer<double> d(M * 8, "D");
+    multiply_doubles<K, M><<<1, 32>>>(a.data(), b.data(), c.data(), d.data());
+    finish_kernel("multiply_doubles");
+    report.section("f64, m" + std::to_string(M) + "n8k" + std::to_string(K) + name, d.to_host());
   };
-  const DeviceBuffer<double> a(values(M * K), "A"), b(values(8 * K), "B"), c(values(M * 8), "C");
-  DeviceBuffer<double> d(M * 8, "D");
-  multiply_doubles<K, M><<<1, 32>>>(a.data(), b.data(), c.data(), d.data());
-  finish_kernel("multiply_doubles");
-  report.section("f64, m" + std::to_string(M) + "n8k" + std::to_string(K), d.to_host());
+  // Multiples of 2^-8: sums are exact.
+  show_values("", [&] { return (static_cast<int>(random.bits() % 4001) - 2000) / 256.0; });
+  const FloatCodes fields{11, 52};
+  const auto draw = [&](int spread) {
+    const uint64_t bits = random.bits(), one = fields.bias();
+    const uint64_t exponent = one - spread + (bits >> 52) % (2 * spread + 1);
+    const uint64_t code = (random.bits() & 1) << 63 | exponent << 52 | (bits & ((uint64_t{1} << 52) - 1));
+    double value;
+    memcpy(&value, &code, sizeof value);
+    return value;
+  };
+  show_values(", near 1", [&] { return draw(4); });
+  show_values(", wide", [&] { return draw(500); });
 }
 
 // ---- m8n8k4 of f16 -------------------------------------------------------------------------------------------------
@@ -183,16 +195,20 @@ __global__ void multiply_quarters(const uint32_t* a, const uint32_t* b, const ui
 
 void show_quarters(Report& report) {
   Random random(report.seed());
-  const DeviceBuffer<uint32_t> a(codes_of("f16").words(random, 64, true), "A");
-  const DeviceBuffer<uint32_t> b(codes_of("f16").words(random, 64, true), "B");
-  std::vector<uint32_t> words = accumulator_words("f32", random, 256, true);
-  const std::vector<uint32_t> halves = accumulator_words("f16", random, 128, true);
-  words.insert(words.end(), halves.begin(), halves.end());
-  const DeviceBuffer<uint32_t> c(words, "C");
-  const DeviceBuffer<uint32_t> d(std::vector<uint32_t>(8 * 8 * 32, 0), "D");
-  multiply_quarters<<<1, 32>>>(a.data(), b.data(), c.data(), const_cast<uint32_t*>(d.data()));
-  finish_kernel("multiply_quarters");
-  report.section("m8n8k4 of f16", d.to_host());
+  const auto show_values = [&](const std::string& name, Draw how) {
+    const DeviceBuffer<uint32_t> a(codes_of("f16").words(random, 64, how), "A");
+    const DeviceBuffer<uint32_t> b(codes_of("f16").words(random, 64, how, true), "B");
+    std::vector<uint32_t> words = accumulator_words("f32", random, 256, how);
+    const std::vector<uint32_t> halves = accumulator_words("f16", random, 128, how);
+    words.insert(words.end(), halves.begin(), halves.end());
+    const DeviceBuffer<uint32_t> c(words, "C");
+    const DeviceBuffer<uint32_t> d(std::vector<uint32_t>(8 * 8 * 32, 0), "D");
+    multiply_quarters<<<1, 32>>>(a.data(), b.data(), c.data(), const_cast<uint32_t*>(d.data()));
+    finish_kernel("multiply_quarters");
+    report.section("m8n8k4 of f16" + name, d.to_host());
+  };
+  show_values("", Draw::integers);
+  for (const auto& [how, name] : kRounded) show_values(std::string(", ") + name, how);
 }
 
 int main(int argc, char** argv) {
@@ -208,6 +224,8 @@ int main(int argc, char** argv) {
     show<E4m3K16>(report, "e4m3", "e4m3", "f32");
     show<E4m3K32>(report, "e4m3", "e4m3", "f32");
     show<MixedK32>(report, "e4m3", "e5m2", "f32");
+    show<E5m2K32>(report, "e5m2", "e5m2", "f32");
+    show<E4m3K32F16>(report, "e4m3", "e4m3", "f16");
     show<E5m2K32F16>(report, "e5m2", "e5m2", "f16");
     show<MixedK16F16>(report, "e5m2", "e4m3", "f16");
     show<S8M8>(report, "s8", "s8", "s32");

@@ -92,12 +92,13 @@ int compare(const std::vector<std::string>& lines, const std::string& path) {
 
 void Report::section(const std::string& name, const void* values, size_t count, size_t size) {
   lines_.push_back(fmt::format("{}: {} values of {} bytes", name, count, size));
-  for (size_t i = 0; i < std::min(count, kPerChecksum); ++i) {
+  const size_t shown = all_values_ ? count : std::min(count, kPerChecksum);
+  for (size_t i = 0; i < shown; ++i) {
     if (i % kPerLine == 0) lines_.push_back(" ");
     lines_.back() += ' ';
     lines_.back() += hexadecimal(element(values, i, size), size);
   }
-  if (count <= kPerChecksum) return;
+  if (count == shown) return;
   for (size_t i = 0; i < count; i += kPerChecksum) {
     if (i / kPerChecksum % kPerLine == 0) lines_.push_back("  sums");
     const size_t group = std::min(kPerChecksum, count - i);
@@ -117,20 +118,23 @@ void Report::add_approximate(const std::string& name, const void* values, size_t
 int run(int argc, char** argv, const std::function<void(Report&)>& sections) {
   uint64_t seed = 1;
   std::string expected;
-  for (int i = 1; i < argc; i += 2) {
+  bool all_values = false;
+  for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     const bool has_value = i + 1 < argc;
     if (option == "--seed" && has_value) {
-      seed = std::strtoull(argv[i + 1], nullptr, 10);
+      seed = std::strtoull(argv[++i], nullptr, 10);
     } else if (option == "--compare" && has_value) {
-      expected = argv[i + 1];
+      expected = argv[++i];
+    } else if (option == "--all") {
+      all_values = true;
     } else {
-      fmt::print(stderr, "usage: {} [--seed NUMBER] [--compare FILE]\n", argv[0]);
+      fmt::print(stderr, "usage: {} [--seed NUMBER] [--compare FILE] [--all]\n", argv[0]);
       return 2;
     }
   }
   try {
-    Report report(seed);
+    Report report(seed, all_values);
     sections(report);
     if (!expected.empty()) return compare(report.lines(), expected);
     for (const std::string& text : report.lines()) fmt::print("{}\n", text);

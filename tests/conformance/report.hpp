@@ -21,10 +21,10 @@ using harness::Random;
 /// The output of one program: sections of numbers in hexadecimal.
 ///
 /// A section shows its first values, and a checksum of each 32 values, so that a difference is narrowed down without
-/// megabytes of text.
+/// megabytes of text. With `all_values`, for a search of what differs, it shows them all.
 class Report {
  public:
-  explicit Report(uint64_t seed) : seed_(seed) {}
+  explicit Report(uint64_t seed, bool all_values = false) : seed_(seed), all_values_(all_values) {}
 
   uint64_t seed() const { return seed_; }
 
@@ -49,6 +49,7 @@ class Report {
   void add_approximate(const std::string& name, const void* values, size_t count, size_t size, int ulps);
 
   uint64_t seed_;
+  bool all_values_;
   std::vector<std::string> lines_;
 };
 
@@ -59,7 +60,8 @@ inline void finish_kernel(const std::string& name) {
 }
 
 /// The body of `main`: runs the sections and prints them, or with `--compare FILE` prints only where they differ from
-/// the file. `--seed N` chooses the input, 1 by default. Returns the exit status: 1 for differences and CUDA errors.
+/// the file. `--seed N` chooses the input, 1 by default; `--all` prints all values in place of checksums. Returns the
+/// exit status: 1 for differences and CUDA errors.
 int run(int argc, char** argv, const std::function<void(Report&)>& sections);
 
 }  // namespace stagecraft::conformance

@@ -1,5 +1,6 @@
 // The fragments of mma.h: which element of a matrix each register of each lane holds after a load, which PTX leaves
-// open, what a multiplication gives, and that a store writes it back. Sums are of small integers and exact.
+// open, what a multiplication gives, and that a store writes it back. Sums of small integers are exact; D of sums that
+// are rounded follows, of numbers of all sizes and special values.
 #include <mma.h>
 
 #include "matrix_codes.hpp"
@@ -111,8 +112,8 @@ struct Form {
   }
 };
 
-std::vector<uint32_t> matrix_words(const char* type, Random& random) {
-  if (std::string(type) != "f64") return codes_of(type).words(random, kMatrixWords, true);
+std::vector<uint32_t> matrix_words(const char* type, Random& random, Draw how, bool negated = false) {
+  if (std::string(type) != "f64") return codes_of(type).words(random, kMatrixWords, how, negated);
   std::vector<uint32_t> words(kMatrixWords);
   for (size_t i = 0; i < kMatrixWords; i += 2) {
     const double value = (static_cast<int>(random.bits() % 4001) - 2000) / 256.0;
@@ -122,18 +123,23 @@ std::vector<uint32_t> matrix_words(const char* type, Random& random) {
 }
 
 template <typename Form>
-void show(Report& report, const std::string& name, const char* type, const char* sum) {
+void show(Report& report, const std::string& name, const char* type, const char* sum, Draw how = Draw::integers) {
   Random random(report.seed());
-  const DeviceBuffer<uint32_t> a(matrix_words(type, random), "A"), b(matrix_words(type, random), "B");
+  const DeviceBuffer<uint32_t> a(matrix_words(type, random, how), "A"), b(matrix_words(type, random, how, true), "B");
   const std::string sums = sum;
   const DeviceBuffer<uint32_t> c(
-      sums == "f64" ? matrix_words(sum, random) : accumulator_words(sum, random, kMatrixWords, true), "C");
+      sums == "f64" ? matrix_words(sum, random, how) : accumulator_words(sum, random, kMatrixWords, how, type), "C");
   const std::vector<uint32_t> untouched(64 * 32, 0xcdcdcdcd);
   DeviceBuffer<uint32_t> by_row(untouched, "D by rows"), by_column(untouched, "D by columns");
   DeviceBuffer<Dump> dumped(1, "dump");
   multiply<Form><<<1, 32>>>(a.data(), b.data(), c.data(), by_row.data(), by_column.data(), dumped.data());
   finish_kernel(name);
   const Dump dump = dumped.to_host()[0];
+  if (how != Draw::integers) {
+    const uint32_t* const d = dump.words + 3 * kMostWords * 32;
+    report.section(name, std::vector<uint32_t>(d, d + dump.counts[3]));
+    return;
+  }
   for (uint32_t i = 0; i < 4; ++i) {
     const uint32_t* const first = dump.words + i * kMostWords * 32;
     report.section(name + ", " + "ABCD"[i], std::vector<uint32_t>(first, first + dump.counts[i]));
@@ -153,6 +159,10 @@ void show_layouts(Report& report, const char* type, const char* sum) {
   show<Form<M, N, K, T, S, Col, Row, true>>(report, name + "col row col", type, sum);
   show<Form<M, N, K, T, S, Row, Row, true>>(report, name + "row row col", type, sum);
   show<Form<M, N, K, T, S, Col, Col, false>>(report, name + "col col row", type, sum);
+  if (sum[0] != 'f' || sum[1] == '6') return;
+  for (const auto& [how, numbers] : kRounded) {
+    show<Form<M, N, K, T, S, Row, Col, false>>(report, name + numbers, type, sum, how);
+  }
 }
 
 template <typename T, typename S>

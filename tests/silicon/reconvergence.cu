@@ -1,39 +1,7 @@
 // How the lanes of a warp part and meet again. No instruction here asks them to meet, unless a section says so: what
 // each prints is the compiler's and the chip's choice. Each section prints which lanes noted which mask of active
 // lanes, or the order in which lanes came by, or the result of code that counts on lanes going in step.
-#include <cuda_runtime.h>
-
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <map>
-#include <utility>
-#include <vector>
-
-constexpr int kSlots = 16;
-
-/// What a kernel notes: a word for each slot and lane, and a counter that gives out numbers in order.
-struct Notes {
-  uint32_t word[kSlots][32];
-  uint32_t next;
-  uint32_t memory[64];
-};
-
-__device__ uint32_t active() {
-  uint32_t mask;
-  asm volatile("activemask.b32 %0;" : "=r"(mask)::"memory");
-  return mask;
-}
-__device__ int lane() { return threadIdx.x & 31; }
-/// A piece of work that ptxas neither removes nor replaces by predicates.
-__device__ void work(uint32_t& x, int steps = 16) {
-#pragma unroll 1
-  for (int i = 0; i < steps; ++i) asm volatile("mad.lo.u32 %0, %0, %0, 7;" : "+r"(x)::"memory");
-}
-#define NOTE(SLOT, VALUE) notes->word[SLOT][lane()] = (VALUE)
-#define TICKET(SLOT) notes->word[SLOT][lane()] = atomicAdd(&notes->next, 1)
+#include "lane_notes.hpp"
 
 __global__ void after_if(Notes* notes, uint32_t x) {
   if (lane() % 3 == 0) {
@@ -360,57 +328,7 @@ __global__ void barrier_again(Notes* notes, uint32_t) {
   NOTE(0, 3);
 }
 
-void fail_on(cudaError_t error, const char* what) {
-  if (error == cudaSuccess) return;
-  std::printf("%s: %s\n", what, cudaGetErrorName(error));
-  std::exit(1);
-}
-
-Notes run(void (*kernel)(Notes*, uint32_t), const char* name) {
-  Notes host, *device;
-  fail_on(cudaMalloc(&device, sizeof host), "cudaMalloc");
-  // Slots that no lane notes keep this word.
-  for (auto& slot : host.word)
-    for (uint32_t& word : slot) word = 0xabababab;
-  host.next = 0;
-  for (uint32_t& word : host.memory) word = 0;
-  fail_on(cudaMemcpy(device, &host, sizeof host, cudaMemcpyHostToDevice), "cudaMemcpy");
-  kernel<<<1, 32>>>(device, 1);
-  fail_on(cudaDeviceSynchronize(), name);
-  fail_on(cudaMemcpy(&host, device, sizeof host, cudaMemcpyDeviceToHost), "cudaMemcpy");
-  fail_on(cudaFree(device), "cudaFree");
-  return host;
-}
-
-/// Prints which lanes noted which word, for each slot that was noted.
-void print_groups(const Notes& notes, int slots) {
-  for (int slot = 0; slot < slots; ++slot) {
-    std::vector<std::pair<uint32_t, uint32_t>> groups;  // word, lanes
-    for (int lane = 0; lane < 32; ++lane) {
-      const uint32_t word = notes.word[slot][lane];
-      if (word == 0xabababab) continue;
-      auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.first == word; });
-      if (found == groups.end())
-        groups.emplace_back(word, 1u << lane);
-      else
-        found->second |= 1u << lane;
-    }
-    for (const auto& [word, lanes] : groups) std::printf("  %d: lanes %08x noted %08x\n", slot, lanes, word);
-  }
-}
-/// Prints the lanes by the number that they drew.
-void print_order(const Notes& notes, int slots) {
-  for (int slot = 0; slot < slots; ++slot) {
-    std::map<uint32_t, int> order;
-    for (int lane = 0; lane < 32; ++lane)
-      if (notes.word[slot][lane] != 0xabababab) order[notes.word[slot][lane]] = lane;
-    std::printf("  %d: order", slot);
-    for (const auto& [number, lane] : order) std::printf(" %d", lane);
-    std::printf("\n");
-  }
-}
-
-void print_neighbours() {
+void print_neighbours(Output& output) {
   std::vector<int> input(1024);
   for (int i = 0; i < 1024; ++i) input[i] = i * 7919 % 1000;
   int *device_input, *late, host_late = 0;
@@ -422,22 +340,16 @@ void print_neighbours() {
     neighbours_in_step<<<1, threads>>>(1000, device_input, late);
     fail_on(cudaDeviceSynchronize(), "neighbours_in_step");
     fail_on(cudaMemcpy(&host_late, late, 4, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    std::printf("  threads %d: late %d of %d\n", threads, host_late, 1000 * threads);
+    output.line("  threads %d: late %d of %d", threads, host_late, 1000 * threads);
   }
 }
 
-// Arguments, if any, are the names of the sections to print.
 int main(int argc, char** argv) {
-  const auto wanted = [&](const char* name) {
-    const bool found = argc == 1 || std::any_of(argv + 1, argv + argc,
-                                                [&](const char* argument) { return std::strcmp(argument, name) == 0; });
-    if (found) std::printf("%s\n", name);
-    return found;
-  };
+  Output output(argc, argv);
 #define GROUPS(KERNEL) \
-  if (wanted(#KERNEL)) print_groups(run(KERNEL, #KERNEL), kSlots)
+  if (output.begin(#KERNEL)) print_groups(output, run(KERNEL, #KERNEL))
 #define ORDER(KERNEL) \
-  if (wanted(#KERNEL)) print_order(run(KERNEL, #KERNEL), 2)
+  if (output.begin(#KERNEL)) print_order(output, run(KERNEL, #KERNEL), 2)
   GROUPS(after_if);
   GROUPS(after_if_else);
   GROUPS(nested_ifs);
@@ -459,10 +371,11 @@ int main(int argc, char** argv) {
   ORDER(order_of_sides);
   ORDER(order_in_a_switch);
   ORDER(order_with_a_load);
-  if (wanted("lock_for_each_lane")) {
+  if (output.begin("lock_for_each_lane")) {
     const Notes notes = run(lock_for_each_lane, "lock_for_each_lane");
-    std::printf("  count %u\n", notes.memory[1]);
-    print_order(notes, 1);
+    output.line("  count %u", notes.memory[1]);
+    print_order(output, notes, 1);
   }
-  if (wanted("neighbours_in_step")) print_neighbours();
+  if (output.begin("neighbours_in_step")) print_neighbours(output);
+  return output.finish();
 }

@@ -5,7 +5,9 @@
 #include "emulator/checks/proxies/proxy_check.hpp"
 #include "emulator/checks/race/race_check.hpp"
 #include "emulator/checks/synchronisation/barrier_check.hpp"
+#include "emulator/checks/synchronisation/lost_copy_check.hpp"
 #include "emulator/checks/synchronisation/member_mask_check.hpp"
+#include "emulator/checks/synchronisation/store_read_check.hpp"
 #include "emulator/checks/tensor_memory/leak_check.hpp"
 #include "emulator/checks/tensor_memory/tensor_memory_check.hpp"
 
@@ -16,6 +18,7 @@ namespace {
 /// In the order in which they see an event, and report what they find at one time. The race check comes last: it adds
 /// the event to the history of memory accesses, which the others see as it was before.
 using AllMemoryChecks = MemoryChecks<BarrierCheck,       //
+                                     StoreReadCheck,     //
                                      ProxyCheck,         //
                                      TensorMemoryCheck,  //
                                      RaceCheck>;
@@ -24,10 +27,11 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,       //
 
 std::unique_ptr<machine::Observer> make_memory_checks() { return std::make_unique<AllMemoryChecks>(); }
 
-std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory) {
+std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool goes_on) {
   std::vector<std::unique_ptr<machine::Observer>> made;
   made.push_back(std::make_unique<MemberMaskCheck>());
   made.push_back(std::make_unique<LeakCheck>());
+  if (goes_on) made.push_back(std::make_unique<LostCopyCheck>());
   if (memory) made.push_back(make_memory_checks());
   made.push_back(std::make_unique<DeadlockCheck>());
   return made;

@@ -12,7 +12,9 @@ namespace stagecraft::emulator::checks {
 std::unique_ptr<machine::Observer> make_memory_checks();
 
 /// The observers that diagnose a launch, or one part of a grid that runs in parts.
-/// @param memory  whether the checks of memory are among them, which cost time
-std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory);
+/// @param memory   whether the checks of memory are among them, which cost time
+/// @param goes_on  whether the program is to go on after findings: then a copy for a block that has exited is one, and
+///                 does not stop the kernel
+std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool goes_on = false);
 
 }  // namespace stagecraft::emulator::checks

@@ -59,6 +59,15 @@ class MemoryChecks final : public machine::Observer {
         fragment.cluster(), [&](ClusterOrder& order) { order.warp_synchronised(fragment, lanes); },
         [&](auto& check, ClusterRecord& cluster) { check.warp_synchronised(cluster, fragment, lanes); });
   }
+  void lanes_exchanged(const machine::Fragment& fragment, machine::LaneMask lanes) override {
+    ClusterRecord* cluster = record_.find(fragment.cluster());
+    if (cluster != nullptr) OrderingRecord::order_of(*cluster).lanes_exchanged(fragment, lanes);
+  }
+  void store_read_early(const machine::EarlyRead& event) override {
+    ClusterRecord* cluster = record_.find(event.fragment->cluster());
+    if (cluster == nullptr) return;
+    for_each_check([&](auto& check) { check.store_read_early(*cluster, event); });
+  }
   void fence_executed(const machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind) override {
     announce(
         fragment.cluster(), [&](ClusterOrder& order) { order.fence_executed(fragment, lanes, kind); },

@@ -40,6 +40,20 @@ SharedOperand shared_operand(Translation& t, const ptx::Operand& operand, Shared
   return {lane_address(t, operand), scope};
 }
 
+Fault fault_of_exited(const Cluster& cluster, const Block& block, uint32_t address, const char* what) {
+  Fault fault(FaultKind::illegal_address,
+              fmt::format("{}: the block of rank {}, whose shared memory {} is, has exited", what, block.rank,
+                          spell_shared(address)),
+              {"a block must stay until nobody can touch its shared memory any more: end the kernel with a cluster "
+               "barrier, or wait for what is under way"});
+  if (cluster.running == nullptr && cluster.origin.block == &block) {
+    fault.likely_cause =
+        "the block issued this itself, and none of its threads waited for the end: is a wait missing, or does the "
+        "side that should wait take fewer rounds?";
+  }
+  return fault;
+}
+
 Block& block_with(Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t alignment, const char* what) {
   Block* block = cluster.block_of(address);
   if (block == nullptr) {
@@ -49,19 +63,7 @@ Block& block_with(Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t a
                              "rank",
                              cluster.blocks.size(), cluster.blocks.empty() ? 0 : cluster.blocks.size() - 1)});
   }
-  if (block->exited) {
-    Fault fault(FaultKind::illegal_address,
-                fmt::format("{}: the block of rank {}, whose shared memory {} is, has exited", what, block->rank,
-                            spell_shared(address)),
-                {"a block must stay until nobody can touch its shared memory any more: end the kernel with a cluster "
-                 "barrier, or wait for what is under way"});
-    if (cluster.running == nullptr && cluster.origin.block == block) {
-      fault.likely_cause =
-          "the block issued this itself, and none of its threads waited for the end: is a wait missing, or does the "
-          "side that should wait take fewer rounds?";
-    }
-    throw fault;
-  }
+  if (block->exited) throw fault_of_exited(cluster, *block, address, what);
   const uint32_t offset = address & kSharedOffsetMask;
   if (offset < kSharedReservedBytes || bytes > block->shared.size() || offset > block->shared.size() - bytes) {
     std::vector<std::string> details{fmt::format(

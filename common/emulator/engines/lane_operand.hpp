@@ -68,6 +68,8 @@ Block& block_with(Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t a
 /// Does the same, but the address must be in `block` itself unless the scope is `cluster`.
 Block& block_in_scope(Block& block, uint32_t address, uint64_t bytes, uint32_t alignment, SharedScope scope,
                       const char* what);
+/// Returns the fault of an access to the shared memory of a block that has exited.
+Fault fault_of_exited(const Cluster& cluster, const Block& block, uint32_t address, const char* what);
 /// Returns the host's pointer to a shared address that `block_with` has checked.
 inline std::byte* bytes_of(Block& block, uint32_t address) {
   return block.shared.data() + (address & kSharedOffsetMask);

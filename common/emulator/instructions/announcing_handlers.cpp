@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "emulator/instructions/memory_access.hpp"
+#include "emulator/instructions/value_origins.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 
@@ -13,7 +14,7 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-constexpr uint32_t kMostBytes = 32;  // for one lane in one access
+constexpr uint32_t kMostBytes = kAccessBytes;
 
 /// Adds for all lanes, whether they take part or not: the compiler turns such a loop into vector code.
 template <typename Value, typename Address>
@@ -92,17 +93,20 @@ void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMa
   }
 }
 
-/// Whether shared memory already holds what each lane stores. It is not known yet whether the addresses are legal.
-bool is_there(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes,
-              const std::byte* values) {
-  bool there = true;
+/// Copies what is in shared memory where each lane is about to write. It is not known yet whether the addresses are
+/// legal.
+void save_bytes(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes, std::byte* saved) {
+  const Block* block = nullptr;
+  uint32_t rank = ~0u;
   for_each_lane(lanes, [&](uint32_t lane) {
-    const Block* block = fragment.cluster().block_of(addresses[lane]);
+    if (const uint32_t of_lane = addresses[lane] >> kSharedRankShift; of_lane != rank) {
+      rank = of_lane;
+      block = fragment.cluster().block_of(addresses[lane]);
+    }
     const size_t offset = addresses[lane] & kSharedOffsetMask;
-    there = there && block != nullptr && offset + bytes <= block->shared.size() &&
-            std::memcmp(block->shared.data() + offset, values + lane * kMostBytes, bytes) == 0;
+    if (block == nullptr || offset + bytes > block->shared.size()) return;
+    std::memcpy(saved + lane * kMostBytes, block->shared.data() + offset, bytes);
   });
-  return there;
 }
 
 Outcome execute(Fragment& fragment, const Op& op, LaneMask mask, const ObservedOp& plain) {
@@ -140,15 +144,19 @@ class ObservedAccess {
         shared_lanes_ = lanes & lanes_within(global_.data(), kSharedWindow);
         for (uint32_t lane = 0; lane < kWarpSize; ++lane) shared_[lane] = static_cast<uint32_t>(global_[lane]);
       }
-      if (order_ != AccessOrder::weak) {
-        global_lanes_ = lanes & ~shared_lanes_ & ~lanes_within(global_.data(), kLocalWindow);
+      const bool is_read_early = access_.verb != AccessVerb::writes && !fragment.grid().stores_under_way.empty();
+      if (order_ != AccessOrder::weak || is_read_early) {
+        const LaneMask global_lanes = lanes & ~shared_lanes_ & ~lanes_within(global_.data(), kLocalWindow);
+        if (is_read_early) announce_early_reads(fragment, pc_, global_lanes, global_.data(), access_.bytes);
+        if (order_ != AccessOrder::weak) global_lanes_ = global_lanes;
       }
     }
-    if (order_ != AccessOrder::weak || access_.verb != AccessVerb::writes || access_.suppliers != 0) return;
-    overlapping_ = shared_lanes_ != 0 && overlap(shared_.data(), shared_lanes_, access_.bytes);
-    if (!overlapping_ && !std::has_single_bit(shared_lanes_)) return;
-    collect_values(fragment, access_, shared_lanes_, values_.data());
-    changes_nothing_ = is_there(fragment, shared_.data(), access_.bytes, shared_lanes_, values_.data());
+    if (order_ != AccessOrder::weak || access_.verb != AccessVerb::writes || shared_lanes_ == 0) return;
+    saved_ = true;
+    save_bytes(fragment, shared_.data(), access_.bytes, shared_lanes_, before_.data());
+    if (access_.suppliers != 0) return;
+    overlapping_ = overlap(shared_.data(), shared_lanes_, access_.bytes);
+    if (overlapping_) collect_values(fragment, access_, shared_lanes_, values_.data());
   }
 
   void announce(Fragment& fragment) const {
@@ -161,7 +169,7 @@ class ObservedAccess {
                        shared_.data(),
                        nullptr,
                        overlapping_ ? values_.data() : nullptr,
-                       changes_nothing_};
+                       saved_ ? before_.data() : nullptr};
     if (shared_lanes_ != 0) announce_to(fragment.grid(), event);
     if (global_lanes_ == 0) return;
     event.lanes = global_lanes_;
@@ -175,10 +183,11 @@ class ObservedAccess {
   uint32_t pc_;
   AccessOrder order_;
   LaneMask shared_lanes_ = 0, global_lanes_ = 0;
-  bool overlapping_ = false, changes_nothing_ = false;
+  bool overlapping_ = false, saved_ = false;
   alignas(32) std::array<uint32_t, kWarpSize> shared_;
   alignas(32) std::array<uint64_t, kWarpSize> global_;
   alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values_;
+  alignas(16) std::array<std::byte, kWarpSize * kMostBytes> before_;
 };
 
 Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {
@@ -204,6 +213,20 @@ Outcome observed_shared_load(Fragment& fragment, const Op& op, LaneMask mask) {
   announce_to(grid, {&fragment, pc, access.suppliers != 0 ? access.suppliers : mask, AccessKind::read,
                      static_cast<AccessOrder>(plain.order), access.bytes, addresses.data(), nullptr, nullptr});
   return outcome;
+}
+
+/// Handles a weak load that is known to be from global memory. Nobody wants to know of it, unless a bulk store is still
+/// to write there.
+Outcome observed_global_load(Fragment& fragment, const Op& op, LaneMask mask) {
+  const Grid& grid = fragment.grid();
+  const ObservedOp& plain = grid.kernel->observed[fragment.pc];
+  if (!grid.stores_under_way.empty()) {
+    alignas(32) std::array<uint64_t, kWarpSize> addresses;
+    const auto& access = *static_cast<const AccessDetail*>(plain.access);
+    find_addresses(fragment, access, addresses.data());
+    announce_early_reads(fragment, fragment.pc, mask, addresses.data(), access.bytes);
+  }
+  return execute(fragment, op, mask, plain);
 }
 
 /// Handles an instruction that orders accesses.
@@ -237,10 +260,19 @@ bool is_shared_load(const AccessDetail& access) {
          access.verb == AccessVerb::reads;
 }
 
+bool is_global_load(const AccessDetail& access, AccessOrder order) {
+  return access.space == AccessSpace::global && access.verb == AccessVerb::reads && order == AccessOrder::weak;
+}
+
 }  // namespace
 
 void observe(Kernel& kernel, const InstructionSet& instructions) {
   kernel.observed.resize(kernel.code.size());
+  // Only a kernel with bulk copies can read what one of its own is still to write.
+  const bool copies = std::any_of(kernel.places.begin(), kernel.places.end(), [](const OpPlace& place) {
+    return place.function != nullptr && place.instruction < place.function->body.size() &&
+           place.function->body[place.instruction].opcode == "cp";
+  });
   for (size_t pc = 0; pc < kernel.code.size(); ++pc) {
     const OpPlace& place = kernel.places[pc];
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
@@ -251,7 +283,8 @@ void observe(Kernel& kernel, const InstructionSet& instructions) {
     const auto* access = dynamic_cast<const AccessDetail*>(op.detail);
     if (access != nullptr && traits.announced) {
       const bool strong_global = access->space == AccessSpace::global && traits.order != AccessOrder::weak;
-      if (may_be_shared(access->space) || strong_global) plain.access = access;
+      const bool global_load = copies && is_global_load(*access, traits.order);
+      if (may_be_shared(access->space) || strong_global || global_load) plain.access = access;
       plain.order = static_cast<uint8_t>(traits.order);
     }
     // Where an instruction became several Ops, the last is the one with effects.
@@ -261,10 +294,12 @@ void observe(Kernel& kernel, const InstructionSet& instructions) {
     plain.fence = static_cast<uint8_t>(last ? traits.fence : FenceKind::other);
     if (plain.access == nullptr && !plain.synchronises && traits.fence == FenceKind::other) continue;
     kernel.observed[pc] = plain;
-    op.full = op.masked = plain.access == nullptr   ? observed_order
-                          : is_shared_load(*access) ? observed_shared_load
-                                                    : observed_access;
+    op.full = op.masked = plain.access == nullptr                 ? observed_order
+                          : is_shared_load(*access)               ? observed_shared_load
+                          : is_global_load(*access, traits.order) ? observed_global_load
+                                                                  : observed_access;
   }
+  find_value_origins(kernel);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -33,7 +33,8 @@ struct CallTarget {
 
 namespace {
 
-/// The deepest nesting of calls.
+/// The deepest nesting of calls of a function that recurses. What does not recurse is nested no deeper than the program
+/// has functions.
 constexpr uint32_t kMaximumCallDepth = 1024;
 
 struct CallDetail : OpDetail {
@@ -112,7 +113,7 @@ void restore(std::byte* registers, const CallTarget& target, const std::vector<s
 Outcome enter(Fragment& fragment, const CallDetail& detail, const CallTarget& target, LaneMask mask) {
   // The lanes for which the guard does not hold go on after the call.
   if (mask != fragment.mask) split_off(fragment, fragment.mask & ~mask, fragment.pc + 1);
-  if (fragment.return_stack.size() >= kMaximumCallDepth) {
+  if (target.recursive && fragment.return_stack.size() >= kMaximumCallDepth) {
     throw Fault(FaultKind::stack_overflow,
                 fmt::format("call of `{}` is nested {} deep", target.name, fragment.return_stack.size()),
                 {"the recursion does not seem to end"});

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulator/instructions/families.hpp"
+#include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/translation/translation.hpp"
@@ -77,7 +78,10 @@ void shuffle_among(Fragment& fragment, const Op& op, LaneMask mask) {
 Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
   if (detail.synchronises) {
-    return among_members(fragment, mask, detail.members, [&](LaneMask group) { shuffle_among(fragment, op, group); });
+    return among_members(fragment, mask, detail.members, [&](LaneMask group) {
+      announce_exchange(fragment, group);
+      shuffle_among(fragment, op, group);
+    });
   }
   shuffle_among(fragment, op, mask);
   return Outcome::next;
@@ -117,6 +121,7 @@ enum class Vote : uint64_t { all, any, uniform, ballot };
 /// op.a is the predicate, op.b the member mask, op.immediate Vote | flip << 32.
 Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
   return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    announce_exchange(fragment, group);
     const LaneMask votes =
         (*lanes_at<LaneMask>(fragment.registers, op.a) ^ static_cast<LaneMask>(op.immediate >> 32)) & group;
     switch (static_cast<Vote>(op.immediate & 3)) {
@@ -160,6 +165,7 @@ struct MatchDetail : OpDetail {
 template <typename Element>
 Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
   return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    announce_exchange(fragment, group);
     const auto& detail = *static_cast<const MatchDetail*>(op.detail);
     const auto* values = lanes_at<Element>(fragment.registers, op.a);
     // One pass over all lanes for each value that occurs: the compiler makes vector code of it.
@@ -235,6 +241,7 @@ void translate_elect(Translation& t) {
 template <typename Element, typename Combine>
 Outcome reduce(Fragment& fragment, const Op& op, LaneMask mask) {
   return among_members(fragment, mask, op.b, [&](LaneMask group) {
+    announce_exchange(fragment, group);
     const auto* values = lanes_at<Element>(fragment.registers, op.a);
     Element result = values[first_lane(group)];
     for_each_lane(group & (group - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });

@@ -27,6 +27,33 @@ bool begins_declaration(std::string_view directive) {
   return std::find(std::begin(kDirectives), std::end(kDirectives), directive) != std::end(kDirectives);
 }
 
+/// Refuses what ptxas 13.0 refuses about the head of a kernel, and the directives of a kernel at another function.
+void require_kernel(const Function& function) {
+  const bool bounded = function.max_threads.x != 0, fixed = function.required_threads.x != 0;
+  if (!function.is_entry) {
+    if (!bounded && !fixed && function.cluster.x == 0 && function.min_blocks_per_sm == 0 &&
+        function.max_registers == 0 && function.max_cluster_rank == 0) {
+      return;
+    }
+    throw SyntaxError(fmt::format("function `{}` has a directive of kernels", short_function_name(function.name)),
+                      function.position, ".maxntid, .reqntid, .minnctapersm, .maxnreg and clusters for an .entry only");
+  }
+  if (bounded && fixed) {
+    throw SyntaxError(fmt::format("kernel `{}` has both .maxntid and .reqntid", short_function_name(function.name)),
+                      function.position, "one of them");
+  }
+  for (const Variable& parameter : function.parameters) {
+    if (parameter.space == Space::reg) {
+      throw SyntaxError(fmt::format("the parameter `{}` of a kernel is a register", parameter.name), parameter.position,
+                        ".param");
+    }
+    if (parameter.size == 0) {
+      throw SyntaxError(fmt::format("the parameter `{}` of a kernel has no size", parameter.name), parameter.position,
+                        "an array with the number of its elements");
+    }
+  }
+}
+
 }  // namespace
 
 void Parser::function(bool is_entry, const Linkage& linkage) {
@@ -52,6 +79,7 @@ void Parser::function(bool is_entry, const Linkage& linkage) {
     ends_here = begins_declaration(peek().text);
     if (!ends_here) unexpected("between the head and the body of a function", kFunctionDirectives);
   }
+  require_kernel(function);
   if (ends_here || take_if(';')) {
     function.is_declaration = true;
     place_function(std::move(function), name);

@@ -57,6 +57,7 @@ EndlessLoopDetector::FragmentRecord EndlessLoopDetector::record_of(const Fragmen
 }
 
 void EndlessLoopDetector::take_snapshot(const Warp& warp, WarpRecord& record) {
+  record.runs = warp.runs;
   record.fragments.clear();
   for (const auto& fragment : warp.fragments) record.fragments.push_back(record_of(*fragment));
   record.registers.assign(warp.registers, warp.registers + register_bytes_of(warp));
@@ -66,7 +67,9 @@ void EndlessLoopDetector::take_snapshot(const Warp& warp, WarpRecord& record) {
 bool EndlessLoopDetector::matches_snapshot(const Warp& warp, const WarpRecord& record) {
   if (warp.fragments.size() != record.fragments.size()) return false;
   for (size_t i = 0; i < record.fragments.size(); ++i) {
-    if (!(record_of(*warp.fragments[i]) == record.fragments[i])) return false;
+    const Fragment& fragment = *warp.fragments[i];
+    if (!(record_of(fragment) == record.fragments[i])) return false;
+    if (continues_alone(fragment) && fragment.last_run <= record.runs) return false;
   }
   return std::memcmp(record.registers.data(), warp.registers, record.registers.size()) == 0 &&
          (record.local.empty() || std::memcmp(record.local.data(), warp.local, record.local.size()) == 0);

@@ -5,8 +5,9 @@
 // counters, its local memory, and what others do. While nothing is done that others could see (stores, atomics that
 // change something, arrivals, operations of the engines, readings of a clock), a warp that comes back to an earlier
 // state will come back to it for ever. When each warp does so, or sleeps until another one wakes it, nothing will ever
-// end. So a loop that could end is never reported; a loop that counts, stores, or reads the clock does not repeat, and
-// is not found.
+// end. Lanes that took different paths must all have run meanwhile: one that waits for its turn could do something. So
+// a loop that could end is never reported; a loop that counts, stores, or reads the clock does not repeat, and is not
+// found.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +40,7 @@ class EndlessLoopDetector {
     uint64_t turns = 0;          ///< since the last effect
     uint64_t next_snapshot = 0;  ///< doubles, so that a loop of any length is caught (Brent's algorithm)
     bool repeated = false;
+    uint64_t runs = 0;  ///< of the warp, when the snapshot was taken
     std::vector<FragmentRecord> fragments;
     std::vector<std::byte> registers, local;
   };

@@ -10,8 +10,11 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-/// Most instructions that one fragment executes while others of its warp wait for their turn.
-constexpr uint32_t kFragmentTurn = 1024;
+/// Instructions that a fragment executes, while others of its warp wait for their turn, before it is held back where a
+/// loop begins again: one that may wait for what others do, and any other loop. The chip lets others overtake the
+/// former at once and the latter never (loop_order.hpp); here they may at last, because what a loop waits for is not
+/// always recognised.
+constexpr uint32_t kPollingTurn = 64, kComputingTurn = 1u << 20;
 /// Virtual cycles that a failed poll costs.
 constexpr Cycle kPollCycles = 32;
 constexpr uint32_t kNoStop = 0xffffffffu;
@@ -29,13 +32,14 @@ bool stalls_warp(const Fragment& fragment) {
 }
 
 /// Returns the fragment to go on with; null when none is ready. It is the one in the innermost call, among those the
-/// one with the lowest place in the code, because the others wait further on for it to join them.
+/// one with the lowest rank, because the others wait further on for it to join them.
 Fragment* choose(Warp& warp) {
   Fragment* best = nullptr;
-  const auto goes_first = [](const Fragment& a, const Fragment& b) {
+  const OrderedPlace* const order = warp.grid->kernel->order.data();
+  const auto goes_first = [order](const Fragment& a, const Fragment& b) {
     if (a.held_back != b.held_back) return !a.held_back;
     if (a.return_stack.size() != b.return_stack.size()) return a.return_stack.size() > b.return_stack.size();
-    if (a.pc != b.pc) return a.pc < b.pc;
+    if (a.pc != b.pc) return order[a.pc].rank < order[b.pc].rank;
     return a.sequence < b.sequence;
   };
   for (const auto& fragment : warp.fragments) {
@@ -44,14 +48,17 @@ Fragment* choose(Warp& warp) {
     if (best == nullptr || goes_first(*fragment, *best)) best = fragment.get();
   }
   if (best != nullptr && best->held_back) {
-    for (const auto& fragment : warp.fragments) fragment->held_back = false;
+    for (const auto& fragment : warp.fragments) {
+      fragment->held_back = false;
+      fragment->turn_used = 0;
+    }
     return choose(warp);
   }
   return best;
 }
 
-/// Merges the ready fragments that are at the same place as `fragment`. Returns the lowest place ahead at which another
-/// one waits; kNoStop when there is none.
+/// Merges the ready fragments that are at the same place as `fragment`. Returns the place ahead at which the next one
+/// must be chosen again, because another one waits there or others may have lower ranks; kNoStop when there is none.
 uint32_t merge_and_find_stop(Fragment& fragment) {
   uint32_t stop = kNoStop;
   bool merged = false;
@@ -65,13 +72,23 @@ uint32_t merge_and_find_stop(Fragment& fragment) {
     }
   }
   if (merged) remove_exited(*fragment.warp);
-  return stop;
+  if (fragment.warp->fragments.size() == 1) return kNoStop;
+  return std::min(stop, fragment.grid().kernel->order[fragment.pc].run_end);
+}
+
+/// Whether a fragment that has come from the Op `last` begins a loop again and has had its turn.
+bool turn_is_over(const Fragment& fragment, uint32_t last) {
+  const std::vector<OrderedPlace>& order = fragment.grid().kernel->order;
+  const OrderedPlace& place = order[fragment.pc];
+  if (place.head == LoopHead::none || place.rank > order[last].rank) return false;
+  return fragment.turn_used >= (place.head == LoopHead::polls ? kPollingTurn : kComputingTurn);
 }
 
 enum class Stopped { turn_over, met, changed, polled };
 
-/// Executes instructions of one fragment: this is the emulator's hot loop.
-Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counters& counters) {
+/// Executes instructions of one fragment: this is the emulator's hot loop. `last` becomes the Op that jumped, if one
+/// did.
+Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, uint32_t& last, Counters& counters) {
   const Op* const code = fragment.grid().kernel->code.data();
   Warp& warp = *fragment.warp;
   std::byte* const registers = fragment.registers;
@@ -104,6 +121,7 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, Counte
       break;
     }
     if (outcome == Outcome::jump) {
+      last = pc;
       pc = fragment.pc;
       // When there is only one fragment, only its place can have changed.
       if (stop == kNoStop && warp.fragments.size() == 1 && fragment.state == FragmentState::ready) continue;
@@ -145,16 +163,20 @@ void run_warp(Warp& warp, uint32_t budget, Counters& counters) {
     cluster.running = fragment;
     const uint32_t stop = merge_and_find_stop(*fragment);
     const bool alone = warp.fragments.size() == 1;
-    uint32_t turn = alone ? budget : std::min(budget, kFragmentTurn);
-    const uint32_t before = turn;
+    const uint32_t before = budget;
+    fragment->last_run = ++warp.runs;
+    uint32_t last = fragment->pc;
     if (fragment->idle_poll_pc == Fragment::kEffect) fragment->idle_poll_pc = Fragment::kNoPoll;
-    const Stopped stopped = run_fragment(*fragment, turn, stop, counters);
+    const Stopped stopped = run_fragment(*fragment, budget, stop, last, counters);
     if (fragment->idle_poll_pc == Fragment::kEffect) ++*fragment->effects;
-    budget -= before - turn;
-    if (!alone && stopped == Stopped::turn_over) fragment->held_back = true;
+    if (alone) {
+      fragment->turn_used = 0;
+    } else {
+      fragment->turn_used += before - budget + (stopped == Stopped::polled ? kPollCycles : 0);
+      if (fragment->state == FragmentState::ready && turn_is_over(*fragment, last)) fragment->held_back = true;
+    }
     if (stopped == Stopped::changed) remove_exited(warp);
     if (stopped == Stopped::polled) {
-      fragment->held_back = true;
       warp.clock += kPollCycles;
       break;
     }

@@ -43,9 +43,13 @@ class Parts {
 
  private:
   /// Whether a part goes on; it is asked before each turn of a cluster.
-  bool goes_on(Cycle now) {
+  GoOn goes_on(Cycle now) {
     if (!has_helpers_ && std::this_thread::get_id() == caller_) start_helpers_where_worth_it();
-    return now <= earliest_stop_.load(std::memory_order_relaxed);
+    if (divided_.interrupted != nullptr && divided_.interrupted->load(std::memory_order_relaxed)) {
+      return GoOn::interrupted;
+    }
+    if (now > earliest_stop_.load(std::memory_order_relaxed)) return GoOn::no;
+    return divided_.limit != 0 && now > divided_.limit ? GoOn::limit : GoOn::yes;
   }
 
   void start_helpers_where_worth_it() {
@@ -105,7 +109,7 @@ class Parts {
 
   LaunchResult together() {
     LaunchResult sum;
-    const RunResult* first = nullptr;  // the part that was stopped first
+    RunResult* first = nullptr;  // the part that was stopped first
     std::vector<std::vector<Finding>> found;
     for (RunResult& part : results_) {
       sum.thread_instructions += part.executed.thread_instructions;
@@ -124,6 +128,12 @@ class Parts {
     sum.cycles = std::max(first->cycles, first->stop->at);
     sum.diagnostics =
         merge_findings(std::move(found), StoppedAt{static_cast<size_t>(first - results_.data()), first->stop->at});
+    if (first->ended != GoOn::yes) {
+      sum.interrupted = first->ended == GoOn::interrupted;
+      std::vector<Progress> parts;
+      for (RunResult& part : results_) parts.push_back(std::move(part.progress));
+      add_progress(first->stop->why, parts, grid_.request->grid.count());
+    }
     // Findings come before what stopped the kernel, because they are earlier, and often the reason.
     sum.diagnostics.push_back(first->stop->why);
     return sum;

@@ -45,13 +45,14 @@ std::string_view name_of(FaultKind kind) {
     case FaultKind::launch_failure: return "launch failure";
     case FaultKind::deadlock: return "deadlock";
     case FaultKind::host_memory: return "out of host memory";
+    case FaultKind::timeout: return "limit";
   }
   return "fault";
 }
 
 }  // namespace
 
-GridRun::GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on)
+GridRun::GridRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on)
     : grid_(grid), result_(result), goes_on_(std::move(goes_on)), random_(grid.request->seed) {
   const LaunchRequest& request = *grid.request;
   warps_per_block_ = static_cast<uint32_t>((request.block.count() + kWarpSize - 1) / kWarpSize);
@@ -99,7 +100,10 @@ void GridRun::run() {
         report_stuck(*grid_.resident.front(), result_.cycles);
         break;
       }
-      if (!goes_on_(current->now)) break;
+      if (const GoOn answer = goes_on_(current->now); answer != GoOn::yes) {
+        stop(answer, current->now);
+        break;
+      }
       const Status status = advance(*current, current->now + kClusterSlice);
       result_.cycles = std::max(result_.cycles, current->now);
       if (status == Status::finished) {
@@ -125,10 +129,21 @@ void GridRun::run() {
   } catch (const Fault& fault) {
     report(fault, *current);
   }
+  result_.progress.blocks_done = blocks_done_;
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
   for (Observer* observer : grid_.observers) {
     for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
   }
+}
+
+void GridRun::stop(GoOn why, Cycle now) {
+  result_.ended = why;
+  result_.progress = progress_of(grid_);
+  if (why == GoOn::no) return;
+  Diagnostic report = new_report(why == GoOn::limit ? "limit" : "interrupted", "");
+  report.message = why == GoOn::limit ? fmt::format("the kernel is not done after {} cycles of virtual time", now)
+                                      : fmt::format("the kernel was interrupted after {} cycles of virtual time", now);
+  result_.stop = {FaultKind::timeout, now, std::move(report)};
 }
 
 bool GridRun::nothing_can_end() const {
@@ -257,6 +272,7 @@ void GridRun::finish_block(Block& block) {
   Sm& sm = *block.sm;
   block.exited = true;
   --block.cluster->live_blocks;
+  ++blocks_done_;
   --sm.blocks;
   sm.threads -= warps_per_block_ * kWarpSize;
   sm.shared_bytes -= block_shared_;

@@ -16,6 +16,7 @@
 
 #include "emulator/scheduling/endless_loop.hpp"
 #include "emulator/scheduling/execution.hpp"
+#include "emulator/scheduling/progress.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -27,18 +28,28 @@ struct Stop {
   Diagnostic why;
 };
 
+/// Whether a part of a grid goes on.
+enum class GoOn : uint8_t {
+  yes,
+  no,           ///< another part was stopped earlier
+  interrupted,  ///< the user wants it to stop
+  limit,        ///< it has run for as long as it may
+};
+
 /// The result of a grid, or of a part of one.
 struct RunResult {
   std::optional<Stop> stop;
   std::vector<Finding> findings;  ///< those that did not stop it, in the order in which they were found
   Counters executed;
-  Cycle cycles = 0;  ///< virtual time it took
+  Cycle cycles = 0;        ///< virtual time it took
+  GoOn ended = GoOn::yes;  ///< why it was asked to stop, if it was
+  Progress progress;       ///< how far it came until then
 };
 
 class GridRun {
  public:
-  /// @param goes_on  is asked before each turn of a cluster, with its time; the run ends where it returns false.
-  GridRun(Grid& grid, RunResult& result, std::function<bool(Cycle)> goes_on);
+  /// @param goes_on  is asked before each turn of a cluster, with its time; the run ends where the answer is not yes.
+  GridRun(Grid& grid, RunResult& result, std::function<GoOn(Cycle)> goes_on);
   ~GridRun();
   /// Runs the grid to its end, or to the first fault. What is found goes into the result.
   void run();
@@ -65,17 +76,20 @@ class GridRun {
   bool nothing_can_end() const;
   /// Throws Fault when too little of the host's memory is left; `warp` has had the last turn.
   void look_at_host(const Warp& warp) const;
+  /// Ends the run, which was asked to stop at this time.
+  void stop(GoOn why, Cycle now);
   Place place_of(const Cluster& cluster, const Fault& fault) const;
 
   Grid& grid_;
   RunResult& result_;
-  std::function<bool(Cycle)> goes_on_;
+  std::function<GoOn(Cycle)> goes_on_;
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
   uint32_t turns_ = 0;
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
   uint32_t block_shared_ = 0;     ///< bytes, including those that the system reserves
   uint32_t warps_per_block_ = 0;
+  uint64_t blocks_done_ = 0;
   std::vector<std::unique_ptr<Block>> spare_blocks_;
 };
 

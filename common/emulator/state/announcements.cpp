@@ -5,6 +5,28 @@
 
 namespace stagecraft::emulator::machine {
 
+void announce_exchange_to_observers(const Fragment& fragment, LaneMask lanes) {
+  for (Observer* observer : fragment.grid().memory_observers) observer->lanes_exchanged(fragment, lanes);
+}
+
+void announce_early_reads(const Fragment& fragment, uint32_t pc, LaneMask lanes, const uint64_t* addresses,
+                          uint64_t bytes) {
+  const Grid& grid = fragment.grid();
+  while (lanes != 0) {
+    const uint32_t first = first_lane(lanes);
+    const StoreUnderWay* store = find_store(grid.stores_under_way, addresses[first], bytes);
+    LaneMask alike = 0;
+    for_each_lane(lanes, [&](uint32_t lane) {
+      const bool same = lane == first || find_store(grid.stores_under_way, addresses[lane], bytes) == store;
+      alike |= (same ? 1u : 0u) << lane;
+    });
+    lanes &= ~alike;
+    if (store == nullptr) continue;
+    const EarlyRead event{&fragment, pc, alike, addresses[first], store};
+    for (Observer* observer : grid.memory_observers) observer->store_read_early(event);
+  }
+}
+
 void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes) {
   std::array<uint32_t, kWarpSize> addresses{};
   addresses[lane] = shared_address;

@@ -8,6 +8,15 @@ namespace stagecraft::emulator::machine {
 
 inline bool observes_memory(const Fragment& fragment) { return !fragment.grid().memory_observers.empty(); }
 
+/// Announces that lanes exchange registers in the instruction that the fragment is at.
+void announce_exchange_to_observers(const Fragment& fragment, LaneMask lanes);
+inline void announce_exchange(const Fragment& fragment, LaneMask lanes) {
+  if (observes_memory(fragment)) announce_exchange_to_observers(fragment, lanes);
+}
+/// Announces each store still under way that lanes read too early. Called where memory is observed.
+/// @param addresses  generic addresses of global memory, by lane
+void announce_early_reads(const Fragment& fragment, uint32_t pc, LaneMask lanes, const uint64_t* addresses,
+                          uint64_t bytes);
 /// An access that an instruction makes beside AccessDetail, one address for one lane.
 void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes);
 /// Gives the operation its number and announces it. Returns the number.

@@ -4,6 +4,16 @@
 
 namespace stagecraft::emulator::machine {
 
+const StoreUnderWay* find_store(const std::list<StoreUnderWay>& stores, uint64_t address, uint64_t bytes) {
+  for (const StoreUnderWay& store : stores) {
+    const auto concerns = [&](const GlobalRange& range) {
+      return address < range.address + range.bytes && range.address < address + bytes;
+    };
+    if (std::any_of(store.writes.begin(), store.writes.end(), concerns)) return &store;
+  }
+  return nullptr;
+}
+
 std::shared_ptr<BulkCopyGroup> ThreadBulkGroups::join() {
   if (!open) open = std::make_shared<BulkCopyGroup>();
   ++open->unread;
@@ -22,6 +32,10 @@ bool ThreadBulkGroups::reached(uint32_t keep, bool read_only) const {
   const size_t count = committed.size() > keep ? committed.size() - keep : 0;
   return std::all_of(committed.begin(), committed.begin() + static_cast<std::ptrdiff_t>(count),
                      [&](const auto& group) { return (read_only ? group->unread : group->unfinished) == 0; });
+}
+
+void ThreadBulkGroups::note_read(uint32_t keep) {
+  for (size_t i = 0; i + keep < committed.size(); ++i) committed[i]->read_awaited = true;
 }
 
 void ThreadBulkGroups::forget_finished() {

@@ -6,21 +6,41 @@
 
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <vector>
 
 namespace stagecraft::emulator::machine {
+struct Block;
 struct Fragment;
-}
+}  // namespace stagecraft::emulator::machine
 
 namespace stagecraft::emulator::machine {
 
 /// Copies that are waited for together.
 struct BulkCopyGroup {
-  uint32_t unread = 0;      ///< copies whose source is not read yet
-  uint32_t unfinished = 0;  ///< copies whose destination is not written yet
+  uint32_t unread = 0;        ///< copies whose source is not read yet
+  uint32_t unfinished = 0;    ///< copies whose destination is not written yet
+  bool read_awaited = false;  ///< its thread has waited until they had read, and for no more
 };
+
+/// Bytes of global memory.
+struct GlobalRange {
+  uint64_t address = 0, bytes = 0;
+};
+
+/// A bulk copy or reduction to global memory that has not written yet. Known only where memory is observed.
+struct StoreUnderWay {
+  const Block* block = nullptr;  ///< of the thread that issued it
+  uint32_t warp = 0, lane = 0, pc = 0;
+  const char* what = "";  ///< "cp.async.bulk"
+  std::vector<GlobalRange> writes;
+  std::shared_ptr<const BulkCopyGroup> group;
+};
+
+/// Returns the first store that is still to write some of these bytes; null for none.
+const StoreUnderWay* find_store(const std::list<StoreUnderWay>& stores, uint64_t address, uint64_t bytes);
 
 /// The groups of one thread.
 struct ThreadBulkGroups {
@@ -33,6 +53,8 @@ struct ThreadBulkGroups {
   void commit();
   /// Whether all groups but the youngest `keep` have finished, or, if `read_only`, have read their sources.
   bool reached(uint32_t keep, bool read_only) const;
+  /// Notes that the thread has waited, until all but the youngest `keep` groups had read.
+  void note_read(uint32_t keep);
   void forget_finished();
 };
 

@@ -22,6 +22,7 @@ enum class FaultKind {
   launch_failure,         ///< cudaErrorLaunchFailure (719): trap, and whatever the chip reports without a name
   deadlock,               ///< cudaErrorLaunchTimeout (702): the chip would hang
   host_memory,            ///< cudaErrorMemoryAllocation (2): the host has too little for what the kernel touches
+  timeout,                ///< cudaErrorLaunchTimeout (702): it was stopped by the user, or by a limit
 };
 
 /// Is thrown by instruction handlers. The launch loop adds the place (kernel, block, warp, source line), ends the

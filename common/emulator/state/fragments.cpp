@@ -15,6 +15,7 @@ namespace stagecraft::emulator::machine {
 void absorb(Fragment& fragment, Fragment& other) {
   fragment.mask |= other.mask;
   fragment.held_back = fragment.held_back && other.held_back;
+  fragment.turn_used = std::max(fragment.turn_used, other.turn_used);
   const bool effect = fragment.idle_poll_pc == Fragment::kEffect || other.idle_poll_pc == Fragment::kEffect;
   fragment.idle_poll_pc = effect ? Fragment::kEffect : Fragment::kNoPoll;
   other.mask = 0;
@@ -30,6 +31,7 @@ Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
     }
     fragment.mask &= ~lanes;
     other->mask |= lanes;
+    other->turn_used = std::max(other->turn_used, fragment.turn_used);
     if (other->idle_poll_pc != Fragment::kEffect) other->idle_poll_pc = Fragment::kNoPoll;
     return *other;
   }
@@ -42,6 +44,8 @@ Fragment& split_off(Fragment& fragment, LaneMask lanes, uint32_t pc) {
   part->return_stack = fragment.return_stack;
   part->local_frame = fragment.local_frame;
   part->local_top = fragment.local_top;
+  part->turn_used = fragment.turn_used;
+  part->last_run = fragment.last_run;
   part->sequence = fragment.cluster().next_sequence++;
   fragment.mask &= ~lanes;
   fragment.warp->fragments.push_back(std::move(part));

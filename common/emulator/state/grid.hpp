@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -116,6 +117,8 @@ struct Fragment {
   uint32_t local_frame = 0;  ///< offset of the running recursive function's local variables from their static base
   uint32_t local_top = 0;    ///< end of the recursive frames of local memory
   bool held_back = false;    ///< has had its turn; the warp's other fragments go first
+  uint32_t turn_used = 0;    ///< instructions of its turn, while there were other fragments
+  uint64_t last_run = 0;     ///< `Warp::runs` when it ran last
   uint64_t sequence = 0;     ///< creation order, which breaks ties
 
   Block& block() const;
@@ -132,6 +135,7 @@ struct Warp {
   std::byte* local = nullptr;      ///< 32 x local_stride bytes: lane l's local memory begins at l * local_stride
   uint32_t local_stride = 0;
   std::vector<std::unique_ptr<Fragment>> fragments;  ///< live ones
+  uint64_t runs = 0;                                 ///< how often one of them was chosen to run
   Cycle clock = 0;                                   ///< virtual time this warp has reached
 };
 
@@ -249,8 +253,9 @@ struct GridConstants {
 
 struct Grid : GridConstants {
   std::vector<Observer*> observers;
-  std::vector<Observer*> memory_observers;  ///< those that observe memory events
-  uint64_t operations = 0;                  ///< asynchronous operations announced to them
+  std::vector<Observer*> memory_observers;    ///< those that observe memory events
+  uint64_t operations = 0;                    ///< asynchronous operations announced to them
+  std::list<StoreUnderWay> stores_under_way;  ///< in the order of issue, while memory is observed
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t effects = 0;      ///< actions that others can see; does not grow while all only wait and compute

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "emulator/chip/architecture.hpp"
@@ -59,6 +60,20 @@ struct ObservedOp {
   bool synchronises = false;         ///< its lanes wait for each other
 };
 
+/// What a jump back to an Op repeats (translation/loop_order.hpp).
+enum class LoopHead : uint8_t {
+  none,
+  computes,  ///< a loop that does not wait for other threads, as far as is known
+  polls,     ///< one that may wait for what other threads do
+};
+
+/// Where an Op is in the order in which the lanes of a warp go through the code (translation/loop_order.hpp).
+struct OrderedPlace {
+  uint32_t rank = 0;     ///< lanes at lower ranks run first
+  uint32_t run_end = 0;  ///< first Op after this one whose rank is not the next
+  LoopHead head = LoopHead::none;
+};
+
 class Kernel {
  public:
   std::string name;          ///< mangled
@@ -68,8 +83,14 @@ class Kernel {
   const ptx::Function* entry = nullptr;
   std::vector<Op> code;
   std::vector<OpPlace> places;       ///< parallel to `code`
+  std::vector<OrderedPlace> order;   ///< parallel to `code`
   std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
-  bool has_async_proxy = false;      ///< some observed instruction accesses shared memory through the async proxy
+  /// For an observed instruction in which lanes exchange registers (shfl.sync and its kind): the loads from shared
+  /// memory that its operands were computed from. By pc; the loads in rising order.
+  std::unordered_map<uint32_t, std::vector<uint32_t>> exchanged_loads;
+  /// For an observed store to shared memory of one constant: which. By pc.
+  std::unordered_map<uint32_t, uint64_t> stored_constants;
+  bool has_async_proxy = false;  ///< some observed instruction accesses shared memory through the async proxy
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;

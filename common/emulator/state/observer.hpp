@@ -18,6 +18,7 @@ struct Cluster;
 struct Fragment;
 struct Grid;
 struct Fault;
+struct StoreUnderWay;
 
 /// Where something happened, ready to be printed.
 struct Place {
@@ -105,9 +106,11 @@ struct MemoryAccess {
   const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
   /// For weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
   const std::byte* values;
-  /// For weak writes of one lane, or of lanes that overlap: they leave shared memory as it was.
-  bool changes_nothing = false;
+  /// For weak writes of shared memory by a load or store: what was there before, kAccessBytes bytes per lane.
+  const std::byte* before = nullptr;
 };
+/// Most bytes that a lane accesses at once.
+inline constexpr uint32_t kAccessBytes = 32;
 
 struct SharedRange {
   uint32_t address = 0;  ///< with rank
@@ -235,6 +238,16 @@ struct Rendezvous {
   bool of_all = false;  ///< complete: the barrier is one of all threads that had not exited, so it saw the others exit
 };
 
+/// Lanes load from global memory what a bulk store is still to write there. Stores that are under way are known in a
+/// part of a grid that runs on its own.
+struct EarlyRead {
+  const Fragment* fragment;
+  uint32_t pc;
+  LaneMask lanes;
+  uint64_t address;            ///< of the first of these lanes
+  const StoreUnderWay* store;  ///< the first that is still to write there
+};
+
 enum class FenceKind : uint8_t {
   memory,         ///< fence.acq_rel and its kind, membar
   mbarrier_init,  ///< fence.mbarrier_init
@@ -257,6 +270,9 @@ class Observer {
   /// `lanes` of the fragment execute a .sync operation whose member mask, `members`, leaves them out, and the chip
   /// carries on.
   virtual void lanes_left_out(const Fragment&, [[maybe_unused]] LaneMask lanes, [[maybe_unused]] LaneMask members) {}
+  /// A copy arrives for a block that has exited. Returns whether the observer reports it and the kernel is to go on
+  /// without the copy; otherwise the fault stops the kernel. The cluster's `origin` says what issued the copy.
+  virtual bool copy_lost(const Cluster&, const Fault&) { return false; }
 
   /// Whether the observer wants memory events, the hooks from here to the next comment. A kernel that is to announce
   /// them must have been translated for that (Machine::translate); a kernel that is not to pays nothing for them.
@@ -264,6 +280,10 @@ class Observer {
   virtual void memory_accessed(const MemoryAccess&) {}
   /// Lanes of a warp have met in bar.warp.sync, which orders their accesses to memory.
   virtual void warp_synchronised(const Fragment&, LaneMask) {}
+  /// Lanes of a warp exchange what is in their registers (shfl.sync, vote, match, redux): each waits until all others
+  /// have come with their operands. `fragment` is at the instruction.
+  virtual void lanes_exchanged(const Fragment&, LaneMask) {}
+  virtual void store_read_early(const EarlyRead&) {}
   virtual void fence_executed(const Fragment&, LaneMask, FenceKind) {}
   virtual void threads_met(const Rendezvous&) {}
   virtual void operation_issued(const AsyncOperation&) {}

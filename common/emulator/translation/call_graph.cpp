@@ -100,19 +100,42 @@ class Explorer {
     }
   }
 
-  /// A function recurses if it can reach itself; call graphs are small, so each is walked from each function.
+  /// A function recurses if it calls itself, or is in one strongly connected component with others. Kosaraju's
+  /// algorithm finds these in time that grows with the number of calls: first all functions, callees before their
+  /// callers.
   void find_recursion() {
-    for (const uint32_t index : graph_.reached) {
-      std::set<uint32_t> seen;
-      std::vector<uint32_t> pending{index};
-      while (!pending.empty() && !graph_.recursive.contains(index)) {
-        const uint32_t current = pending.back();
+    std::vector<uint32_t> callees_first;
+    std::map<uint32_t, std::vector<uint32_t>> callers;
+    std::set<uint32_t> seen;
+    for (const uint32_t root : graph_.reached) {
+      std::vector<std::pair<uint32_t, bool>> pending{{root, false}};  // a function, and whether its callees are done
+      while (!pending.empty()) {
+        const auto [function, done] = pending.back();
         pending.pop_back();
-        for (const uint32_t callee : graph_.calls[current]) {
-          if (callee == index) graph_.recursive.insert(index);
-          if (seen.insert(callee).second) pending.push_back(callee);
+        if (done) {
+          callees_first.push_back(function);
+        } else if (seen.insert(function).second) {
+          pending.emplace_back(function, true);
+          for (const uint32_t callee : graph_.calls[function]) {
+            callers[callee].push_back(function);
+            if (callee == function) graph_.recursive.insert(function);
+            if (!seen.contains(callee)) pending.emplace_back(callee, false);
+          }
         }
       }
+    }
+    // Then back along the calls, from the last: what is reached and was not before is one component.
+    for (auto root = callees_first.rbegin(); root != callees_first.rend(); ++root) {
+      std::vector<uint32_t> component, pending{*root};
+      while (!pending.empty()) {
+        const uint32_t function = pending.back();
+        pending.pop_back();
+        if (seen.erase(function) == 0) continue;
+        component.push_back(function);
+        const std::vector<uint32_t>& from = callers[function];
+        pending.insert(pending.end(), from.begin(), from.end());
+      }
+      if (component.size() > 1) graph_.recursive.insert(component.begin(), component.end());
     }
   }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "emulator/translation/contraction.hpp"
+#include "emulator/translation/loop_order.hpp"
 
 namespace stagecraft::emulator::machine {
 
@@ -88,6 +89,27 @@ void FunctionTranslator::run() {
   end.opcode = "ret";
   translate(end);
   for (const auto& [pc, label] : patches_) kernel().code[pc].immediate = starts_.at(label);
+  set_order();
+}
+
+void FunctionTranslator::set_order() {
+  const LoopOrder found = find_loop_order(function(), traits_, owner_.calls_observe());
+  std::vector<OrderedPlace>& order = kernel().order;
+  const auto end = static_cast<uint32_t>(kernel().code.size());
+  order.resize(end);
+  uint32_t rank = frame_.entry_pc;
+  const auto rank_all = [&](uint32_t from, uint32_t to) {
+    for (uint32_t pc = from; pc < to; ++pc) order[pc].rank = rank++;
+  };
+  for (const uint32_t instruction : found.sequence) rank_all(starts_[instruction], starts_[instruction + 1]);
+  rank_all(starts_.back(), end);
+  for (uint32_t i = 0; i < found.heads.size(); ++i) {
+    if (found.heads[i] != LoopHead::none) order[starts_[i]].head = found.heads[i];
+  }
+  for (uint32_t pc = end; pc-- > frame_.entry_pc;) {
+    const bool goes_on = pc + 1 < end && order[pc + 1].rank == order[pc].rank + 1;
+    order[pc].run_end = goes_on ? order[pc + 1].run_end : pc + 1;
+  }
 }
 
 Op& FunctionTranslator::append(const Op& op) {

@@ -31,6 +31,8 @@ class FunctionTranslator {
 
  private:
   void translate(const ptx::Instruction& instruction);
+  /// Ranks the function's Ops, once all are there.
+  void set_order();
   /// Collects the registers that some instruction of the function writes long after it was issued.
   void find_late_results();
   /// Puts Ops before an instruction that wait for the late results that it names.

@@ -48,6 +48,10 @@ struct InstructionTraits {
   /// Programming Guide, warp shuffle, vote and match functions: they imply no memory barrier).
   bool orders_lanes = false;
 
+  /// Whether its result says how far other threads have come, although it is not a strong access: polls of an mbarrier.
+  /// A loop that ends by such a result, or by that of a strong access, lets other lanes overtake it (loop_order.hpp).
+  bool polls = false;
+
   /// Set for an instruction whose result arrives later, in the registers of its first operand: the handler of an Op
   /// that waits for it. The translator puts one before each instruction that names such a register elsewhere;
   /// `immediate` is the register's offset.

@@ -44,12 +44,24 @@ KernelTranslator::KernelTranslator(Kernel& kernel, const ModuleImage& image, con
 
 void KernelTranslator::run() {
   graph_ = find_call_graph(module_, *kernel_.entry, instructions_);
+  calls_observe_ = find_observing_calls();
   lay_out_parameters();
   lay_out_shared();
   lay_out_frames();
   translate_bodies();
   for (const auto& action : at_end_) action();
   kernel_.register_bytes = registers_.bytes();
+}
+
+bool KernelTranslator::find_observing_calls() const {
+  return std::any_of(graph_.reached.begin(), graph_.reached.end(), [&](uint32_t index) {
+    const ptx::Function& function = module_.functions[index];
+    if (&function == kernel_.entry) return false;
+    return std::any_of(function.body.begin(), function.body.end(), [&](const ptx::Instruction& instruction) {
+      const InstructionTraits traits = instructions_.traits_of(instruction);
+      return traits.order != AccessOrder::weak || traits.polls;
+    });
+  });
 }
 
 /// Functions that do not recurse have their local variables at places of their own. The frames of the others begin

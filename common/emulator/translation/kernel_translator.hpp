@@ -31,12 +31,15 @@ class KernelTranslator {
   FunctionFrame& frame(uint32_t function_index) { return frames_.at(function_index); }
   /// The functions whose address is taken and that an indirect call may reach; by index in Module::functions.
   const std::set<uint32_t>& address_taken() const { return graph_.address_taken; }
+  /// Whether a function other than the entry observes what other threads do: by a strong access, or a poll.
+  bool calls_observe() const { return calls_observe_; }
   /// Offset of a shared variable in a block's shared memory window (the reserved first KiB included).
   uint32_t shared_offset(const ptx::Variable& variable) const { return shared_offsets_.at(&variable); }
   /// Runs `action` when all bodies are translated and it is known where each begins.
   void at_end(std::function<void()> action) { at_end_.push_back(std::move(action)); }
 
  private:
+  bool find_observing_calls() const;
   void lay_out_parameters();
   void lay_out_shared();
   void lay_out_frames();
@@ -50,6 +53,7 @@ class KernelTranslator {
   const InstructionSet& instructions_;
   RegisterFile registers_;
   CallGraph graph_;
+  bool calls_observe_ = false;
   std::map<uint32_t, FunctionFrame> frames_;  // by index in Module::functions, the entry among them
   std::unordered_map<const ptx::Variable*, uint32_t> shared_offsets_;
   std::vector<std::function<void()>> at_end_;

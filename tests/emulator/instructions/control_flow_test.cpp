@@ -1,4 +1,6 @@
 // Branches, divergence, calls: lanes must come out with their own results, whichever way they take.
+#include <chrono>
+
 #include "fixtures/kernel_fixture.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -223,6 +225,26 @@ TEST_F(ControlFlowTest, BlocksThatWaitForEachOtherThroughGlobalMemoryAdvanceToge
   const LaunchResult result = launch(kernel, {100, 1, 1}, {1, 1, 1}, out);
   ASSERT_FALSE(result.fault) << message_of(result);
   EXPECT_EQ(read<uint32_t>(out, 1)[0], 99u);
+}
+
+TEST_F(ControlFlowTest, AChainOfManyCallsIsNoRecursion) {
+  // Each of 20,000 functions adds 1 to what the next one returns.
+  constexpr uint32_t kFunctions = 20000;
+  std::string text = ".func (.reg .b32 %v) f0() { mov.u32 %v, 1; ret; }\n";
+  for (uint32_t i = 1; i < kFunctions; ++i) {
+    text += fmt::format(
+        ".func (.reg .b32 %v) f{}() {{ .reg .b32 %w; call.uni (%w), f{}, (); add.u32 %v, %w, 1; ret; }}\n", i, i - 1);
+  }
+  text += fmt::format(R"(.visible .entry k(.param .u64 k_out) {{ .reg .b64 %out; .reg .b32 %w;
+    ld.param.u64 %out, [k_out]; call.uni (%w), f{}, (); st.global.u32 [%out], %w; ret; }})",
+                      kFunctions - 1);
+  const uint64_t out = allocate<uint32_t>(1);
+  const auto begin = std::chrono::steady_clock::now();
+  const LaunchResult result = launch(compile(text), {1, 1, 1}, {32, 1, 1}, out);
+  EXPECT_FALSE(result.fault) << message_of(result);
+  EXPECT_EQ(read<uint32_t>(out, 1)[0], kFunctions);
+  // It takes well under a second; with the square of the depth it takes minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
 }
 
 }  // namespace

@@ -76,6 +76,20 @@ TEST(ModuleTest, RefusesLimitsOfZero) {
             "line 2, column 26: a number of blocks is 0; legal here: at least 1");
 }
 
+// ptxas 13.0 refuses each of these, too.
+TEST(ModuleTest, RefusesWhatAKernelOrAFunctionCannotHave) {
+  EXPECT_EQ(module_failure(".func f() .maxntid 32 { ret; }"),
+            "line 2, column 7: function `f` has a directive of kernels; legal here: .maxntid, .reqntid, "
+            ".minnctapersm, .maxnreg and clusters for an .entry only");
+  EXPECT_EQ(module_failure(".entry k() .maxntid 32 .reqntid 64 { ret; }"),
+            "line 2, column 8: kernel `k` has both .maxntid and .reqntid; legal here: one of them");
+  EXPECT_NE(module_failure(".entry k(.reg .b32 a) { ret; }").find("`a` of a kernel is a register; legal here: .param"),
+            std::string::npos);
+  EXPECT_NE(module_failure(".entry k(.param .b32 a[]) { ret; }").find("`a` of a kernel has no size"),
+            std::string::npos);
+  EXPECT_NO_THROW(parse_module(".func f(.reg .b32 a) .noreturn { ret; } .entry k() .reqntid 32 { ret; }"));
+}
+
 TEST(ModuleTest, SuggestsTheDirectiveThatWasMeant) {
   EXPECT_TRUE(module_failure("  .visble .entry f() { ret; }")
                   .starts_with("line 2, column 3: unknown directive `.visble` outside of a function; did you mean "

@@ -47,6 +47,7 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_SEED", "0xff"},
                                          {"STAGECRAFT_PREFERRED_CLUSTERS", "none"},
                                          {"STAGECRAFT_THREADS", "3"},
+                                         {"STAGECRAFT_LIMIT_CYCLES", "5000000000"},
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
                                          {"STAGECRAFT_CHECKS", "deadlock,race"},
@@ -56,6 +57,7 @@ TEST(SettingsTest, TakeEachVariable) {
   EXPECT_EQ(settings.seed, 255u);
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::none);
   EXPECT_EQ(settings.threads, 3u);
+  EXPECT_EQ(settings.limit_cycles, 5000000000u);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");
   EXPECT_TRUE(settings.checks.race);
@@ -104,6 +106,10 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   for (const char* bytes : {"x", "0", "-1", "1K", "17179869184G"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_HOST_MEMORY", error_of({{"STAGECRAFT_HOST_MEMORY", bytes}}))
         << bytes;
+  }
+  for (const char* limit : {"x", "0", "-1", "1 ", "18446744073709551616"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_LIMIT_CYCLES", error_of({{"STAGECRAFT_LIMIT_CYCLES", limit}}))
+        << limit;
   }
   for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;

@@ -22,6 +22,7 @@ namespace {
 
 constexpr size_t kArrivalsKept = 32;
 constexpr size_t kCommitsKept = 8;
+constexpr size_t kExchangesKept = 32;
 constexpr uint32_t kOfCluster = 0xffffffffu;
 
 uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (shared ? 1u : 0u); }
@@ -109,6 +110,27 @@ void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
 
 void ClusterOrder::warp_synchronised(const machine::Fragment& fragment, LaneMask lanes) {
   threads_.warp_met(warp_number(fragment), lanes);
+}
+
+void ClusterOrder::lanes_exchanged(const machine::Fragment& fragment, LaneMask lanes) {
+  if (!fragment.grid().kernel->exchanged_loads.contains(fragment.pc)) return;
+  const uint32_t number = warp_number(fragment);
+  std::vector<ExchangeNote>& exchanges = threads_.warp(number).exchanges;
+  if (exchanges.size() == kExchangesKept) exchanges.erase(exchanges.begin());
+  threads_.publish(number);  // begins a new time
+  exchanges.push_back({threads_.warp(number).time - 1, fragment.pc, lanes});
+}
+
+bool ClusterOrder::is_exchanged_before(const PastAccess& load, Time time, LaneMask lanes,
+                                       const machine::Kernel& kernel) const {
+  const std::vector<ExchangeNote>& exchanges = threads_.warp(load.agent).exchanges;
+  return std::any_of(exchanges.begin(), exchanges.end(), [&](const ExchangeNote& exchange) {
+    if (exchange.time < load.time || exchange.time >= time || ((load.lanes | lanes) & ~exchange.lanes) != 0) {
+      return false;
+    }
+    const std::vector<uint32_t>& loads = kernel.exchanged_loads.at(exchange.pc);
+    return std::binary_search(loads.begin(), loads.end(), load.pc());
+  });
 }
 
 void ClusterOrder::fence_executed(const machine::Fragment& fragment, LaneMask lanes, FenceKind kind) {

@@ -13,6 +13,10 @@
 //     operations").
 //   - What a thread did before it exited is before what follows a barrier of all threads that completes later, because
 //     the barrier waits for each thread to arrive or to have exited.
+//   - A load whose result is an operand of shfl.sync, vote, match or redux is before what the other lanes do after
+//     that instruction: it takes effect when every lane of its mask has come with its operands (PTX ISA, "shfl.sync":
+//     "wait until all non-exited threads corresponding to membermask have executed shfl.sync"), and a lane has them
+//     when its load has returned. This concerns the load alone: such an instruction makes no write visible.
 //   - Fences, with strong accesses of one location after and before them, order as C++'s fences do.
 //   - Relaxed arrivals and waits order no memory, but they order execution, and with the fences of tcgen05 around them
 //     that is enough for tensor memory (PTX ISA, "Specialized inter-thread synchronization for tcgen05 instructions").
@@ -144,6 +148,13 @@ class ClusterOrder {
   /// Whether the lanes of `warp`, which know `known`, know that a past access is over.
   bool knows(const PastAccess& past, uint32_t warp, machine::LaneMask lanes, const VectorClock& known) const;
 
+  /// Whether a load of some lanes was over before other lanes of its warp did something later, because these lanes had
+  /// exchanged, in between, registers that were computed from it.
+  /// @param load  the lanes are a mask
+  /// @param time  of the warp, when `lanes` did what they do
+  bool is_exchanged_before(const PastAccess& load, Time time, machine::LaneMask lanes,
+                           const machine::Kernel& kernel) const;
+
   // Events. Each is fed once (ordering_record.hpp).
   RecordedAccess memory_accessed(const machine::MemoryAccess& access) {
     if (access.order != machine::AccessOrder::weak) strong_access(access);
@@ -154,6 +165,7 @@ class ClusterOrder {
     return {access, &warp, number};
   }
   void warp_synchronised(const machine::Fragment& fragment, machine::LaneMask lanes);
+  void lanes_exchanged(const machine::Fragment& fragment, machine::LaneMask lanes);
   void fence_executed(const machine::Fragment& fragment, machine::LaneMask lanes, machine::FenceKind kind);
   void threads_met(const machine::Rendezvous& event);
   void barrier_changed(const machine::BarrierEvent& event);

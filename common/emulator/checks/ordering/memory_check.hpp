@@ -34,6 +34,7 @@ class MemoryCheck {
   virtual void barrier_changed(ClusterRecord&, const machine::BarrierEvent&) {}
   virtual void memory_accessed(ClusterRecord&, const RecordedAccess&) {}
   virtual void warp_synchronised(ClusterRecord&, const machine::Fragment&, machine::LaneMask) {}
+  virtual void store_read_early(ClusterRecord&, const machine::EarlyRead&) {}
   virtual void fence_executed(ClusterRecord&, const machine::Fragment&, machine::LaneMask, machine::FenceKind) {}
   virtual void threads_met(ClusterRecord&, const machine::Rendezvous&) {}
   virtual void operation_issued(ClusterRecord&, const IssuedOperation&) {}

@@ -36,6 +36,13 @@ struct ArrivalNote {
   uint64_t number = 0;  ///< among the arrivals of its warp, from 1 on
 };
 
+/// An instruction in which lanes exchanged registers that were computed from loads.
+struct ExchangeNote {
+  Time time = 0;  ///< what the lanes had done up to this time came before
+  uint32_t pc = 0;
+  machine::LaneMask lanes = 0;
+};
+
 /// The last wait of a warp for a barrier that passed.
 struct WaitNote {
   uint64_t phases = 0;  ///< phases the barrier had ended; 0: the wait was for the phase before the first, and passed
@@ -81,8 +88,9 @@ struct WarpOrder {
   /// The same at the last tcgen05.fence::before_thread_sync, and when that was; null: none.
   ByLane<SharedClock> handed_over;
   ByLane<Time> handed_over_time;
-  bool has_copies = false;            ///< some lane has waited for a group of its copies
-  std::vector<ArrivalNote> arrivals;  ///< the latest few
+  bool has_copies = false;              ///< some lane has waited for a group of its copies
+  std::vector<ArrivalNote> arrivals;    ///< the latest few
+  std::vector<ExchangeNote> exchanges;  ///< the latest few
   uint64_t arrival_count = 0, meeting_count = 0;
   std::map<uint32_t, WaitNote> waits;                ///< by barrier
   uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on

@@ -43,6 +43,8 @@ bool HistoryCheck::find_race(uint32_t rank, const PastAccess& before, const Cell
     here.record = shadow.at(now.record, offset);
     if (!now.record.is_even()) here.lanes = here.record.lanes;
     if (order_.knows(past, here.warp, here.lanes, *here.known)) continue;
+    const bool is_of_warp = !past.writes() && past.agent == here.record.agent;
+    if (is_of_warp && order_.is_exchanged_before(past, here.record.time, here.lanes, cluster_.kernel())) continue;
     report_.race(cluster_, past, here, rank << machine::kSharedRankShift | offset);
     return true;
   }

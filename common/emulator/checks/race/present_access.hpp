@@ -2,6 +2,7 @@
 #pragma once
 
 #include "emulator/checks/ordering/past_access.hpp"
+#include "emulator/state/observer.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -12,7 +13,8 @@ struct PresentAccess {
   const VectorClock* known;
   const char* what = "";                  ///< name of an operation, for reports
   const VectorClock* together = nullptr;  ///< for a wgmma: what its four warps knew, beyond what PTX lets it rely on
-  bool changes_nothing = false;           ///< a write of what is there already
+  /// A weak write of threads that has just been executed; null for others, and where the check was deferred.
+  const machine::MemoryAccess* written = nullptr;
   bool was_deferred = false;
 };
 

@@ -18,7 +18,7 @@ using machine::LaneMask;
 
 namespace {
 
-constexpr uint32_t kValueBytes = 32;  // per lane, in MemoryAccess::values
+constexpr uint32_t kValueBytes = machine::kAccessBytes;
 
 /// The flags of what an instruction of a thread accesses.
 uint32_t flags_of(const machine::MemoryAccess& access) {
@@ -82,7 +82,7 @@ void RaceCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& re
   const PastAccess record{number, access.lanes, warp.time, access.pc | flags};
   if (defer(state, recorded, record)) return;
   PresentAccess now{record, number, 0, nullptr};
-  now.changes_nothing = access.changes_nothing;
+  if (access.before != nullptr) now.written = &access;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Lanes that know the same are checked together.
     const uint32_t first = machine::first_lane(rest);
@@ -207,7 +207,7 @@ void RaceCheck::check_overlapping_writes(State& state, const RecordedAccess& rec
   const uint32_t number = recorded.warp_number;
   const WarpOrder& warp = *recorded.warp;
   PresentAccess now{{number, 0, warp.time, access.pc | PastAccess::kWrites}, number, 0, nullptr};
-  now.changes_nothing = access.changes_nothing;
+  if (access.before != nullptr) now.written = &access;
   for (auto byte = bytes.begin(); byte != bytes.end();) {
     // Runs of bytes with the same writers.
     const uint32_t start = byte->first;

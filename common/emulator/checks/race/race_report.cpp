@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -13,9 +14,36 @@ namespace stagecraft::emulator::checks {
 using machine::Diagnostic;
 using machine::LaneMask;
 
+namespace {
+
+/// Whether a write left shared memory as it was.
+bool changed_nothing(const machine::MemoryAccess& write, LaneMask lanes) {
+  bool nothing = true;
+  machine::for_each_lane(lanes, [&](uint32_t lane) {
+    const uint32_t address = write.shared[lane];
+    const machine::Block* block = write.fragment->cluster().block_of(address);
+    nothing = nothing && block != nullptr &&
+              std::memcmp(block->shared.data() + (address & machine::kSharedOffsetMask),
+                          write.before + size_t{lane} * machine::kAccessBytes, write.bytes) == 0;
+  });
+  return nothing;
+}
+
+/// Whether two stores write the same value whenever they write to one place: they are one instruction, whose threads
+/// compute the same, or both store one constant. That two others have written the same value is chance.
+bool must_agree(const machine::Kernel& kernel, uint32_t one_pc, uint32_t other_pc) {
+  if (one_pc == other_pc) return true;
+  const auto one = kernel.stored_constants.find(one_pc), other = kernel.stored_constants.find(other_pc);
+  return one != kernel.stored_constants.end() && other != kernel.stored_constants.end() && one->second == other->second;
+}
+
+}  // namespace
+
 void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, const PresentAccess& now,
                       uint32_t address) {
-  const bool same_value = before.writes() && !before.is_asynchronous() && now.changes_nothing;
+  const bool agree = before.writes() && !before.is_asynchronous() && now.written != nullptr &&
+                     changed_nothing(*now.written, now.lanes);
+  const bool same_value = agree && must_agree(cluster.kernel(), before.pc(), now.record.pc());
   const auto identity =
       findings_.claim_pair(same_value ? "race of equal values" : "race", before.pc(), now.record.pc());
   if (!identity) return;
@@ -34,6 +62,9 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
           : fmt::format("race: {} {} in shared memory{}", now.record.writes() ? "writes" : "reads", what, owner);
   finding.details.push_back(describe(cluster, before));
   finding.details.push_back("nothing orders the two");
+  if (agree && !same_value) {
+    finding.details.push_back("both wrote the same value this time, but nothing says that they always do");
+  }
   finding.likely_cause = RaceCause(findings_, cluster).of(before, now);
   if (same_value) finding.tolerated = "both write the same value";
   if (now.together != nullptr && cluster.order().knows_of_all(before, *now.together)) {

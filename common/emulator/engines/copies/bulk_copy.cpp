@@ -1,11 +1,13 @@
 // Bulk copies and reductions of one dimension: cp.async.bulk, cp.reduce.async.bulk, cp.async.bulk.prefetch.
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <memory>
 
 #include "emulator/engines/copies/bulk_engine.hpp"
 #include "emulator/engines/copies/bulk_reduction.hpp"
+#include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -26,7 +28,7 @@ struct BulkDetail : OpDetail {
   BulkFunction reduce = nullptr;  ///< null: it copies
 };
 
-const BulkDetail& detail_of(const Op& op) { return *static_cast<const BulkDetail*>(op.detail); }
+const BulkDetail& bulk_detail_of(const Op& op) { return *static_cast<const BulkDetail*>(op.detail); }
 
 uint32_t size_of_lane(const Fragment& fragment, uint32_t lane, const BulkDetail& detail) {
   const auto bytes = static_cast<uint32_t>(detail.size.at(fragment, lane));
@@ -56,13 +58,18 @@ void apply(const BulkDetail& detail, std::byte* target, const std::byte* source,
 }
 
 Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
-  const BulkDetail& detail = detail_of(op);
+  const BulkDetail& detail = bulk_detail_of(op);
   note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t bytes = size_of_lane(fragment, lane, detail);
     const uint64_t source = detail.global.at(fragment, lane);
     check_global(fragment.grid(), source, bytes, kBulkAlignment, false, "cp.async.bulk: source");
     const auto targets = targets_of(fragment, lane, detail.target, bytes, kBulkAlignment, detail.what);
+    if (!fragment.grid().stores_under_way.empty()) {
+      std::array<uint64_t, kWarpSize> addresses{};
+      addresses[lane] = source;
+      announce_early_reads(fragment, fragment.pc, 1u << lane, addresses.data(), bytes);
+    }
     Cluster* cluster = &fragment.cluster();
     const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
     schedule_delivery(fragment, targets, bytes, detail.what, notes, [cluster, source, bytes](const BulkTarget& target) {
@@ -76,7 +83,7 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
 }
 
 Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
-  const BulkDetail& detail = detail_of(op);
+  const BulkDetail& detail = bulk_detail_of(op);
   note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t bytes = size_of_lane(fragment, lane, detail);
@@ -103,7 +110,7 @@ Outcome shared_to_cluster(Fragment& fragment, const Op& op, LaneMask mask) {
 }
 
 Outcome shared_to_global(Fragment& fragment, const Op& op, LaneMask mask) {
-  const BulkDetail& detail = detail_of(op);
+  const BulkDetail& detail = bulk_detail_of(op);
   note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t bytes = size_of_lane(fragment, lane, detail);
@@ -129,13 +136,17 @@ Outcome shared_to_global(Fragment& fragment, const Op& op, LaneMask mask) {
         if ((byte_mask >> (i % 16) & 1) != 0) to[i] = data[i];
       }
     };
-    schedule_store(fragment, lane, bytes, detail.what, source, SharedFootprint::whole(bytes), read, write);
+    // A masked copy writes only some bytes, and is not followed.
+    const auto writes = [target, bytes, byte_mask] {
+      return byte_mask == 0xffff ? std::vector<GlobalRange>{{target, bytes}} : std::vector<GlobalRange>{};
+    };
+    schedule_store(fragment, lane, bytes, detail.what, source, SharedFootprint::whole(bytes), writes, read, write);
   });
   return Outcome::next;
 }
 
 Outcome prefetch(Fragment& fragment, const Op& op, LaneMask mask) {
-  const BulkDetail& detail = detail_of(op);
+  const BulkDetail& detail = bulk_detail_of(op);
   issue_lanes(mask, [&](uint32_t lane) {
     const uint32_t bytes = size_of_lane(fragment, lane, detail);
     const uint64_t source = detail.global.at(fragment, lane);

@@ -93,6 +93,21 @@ void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uin
   }
 }
 
+void drop_lost(Cluster& cluster, std::vector<BulkTarget>& targets, const char* what) {
+  const auto is_lost = [&](uint32_t address, const std::string& name) {
+    const Block* block = cluster.block_of(address);
+    if (block == nullptr || !block->exited) return false;
+    const Fault fault = fault_of_exited(cluster, *block, address, name.c_str());
+    bool goes_on = false;
+    for (Observer* observer : cluster.grid->observers) goes_on = observer->copy_lost(cluster, fault) || goes_on;
+    if (!goes_on) throw fault;
+    return true;
+  };
+  std::erase_if(targets, [&](const BulkTarget& target) {
+    return is_lost(target.data, fmt::format("{}: destination", what)) || is_lost(target.barrier, what);
+  });
+}
+
 void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes, const char* what) {
   for (const BulkTarget& target : targets) {
     complete_transaction(cluster, target.barrier, bytes, what, target.operation);
@@ -100,7 +115,8 @@ void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets,
 }
 
 void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
-                    const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
+                    const SharedFootprint& footprint, const GlobalFootprint& target,
+                    std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write) {
   struct Store {
     Block* block;
@@ -110,6 +126,8 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
     std::function<std::vector<std::byte>()> read;
     std::function<void(const std::vector<std::byte>&)> write;
     std::vector<std::byte> data;
+    std::list<StoreUnderWay>* under_way;  // null where memory is not observed
+    std::list<StoreUnderWay>::iterator entry;
   };
   if (observes_memory(fragment)) {
     const Cycle begin = now_of(fragment);
@@ -123,8 +141,13 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   }
   Block& block = fragment.block();
   ThreadBulkGroups& groups = block.bulk_groups[thread_of(fragment, lane)];
-  auto store =
-      std::make_shared<Store>(Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}});
+  auto store = std::make_shared<Store>(
+      Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}, nullptr, {}});
+  if (observes_memory(fragment)) {
+    store->under_way = &fragment.grid().stores_under_way;
+    store->entry = store->under_way->insert(
+        store->under_way->end(), {&block, fragment.warp->index, lane, fragment.pc, what, target(), store->group});
+  }
   const Cycle latency = bulk_latency(fragment.grid(), bytes);
   block.cluster->schedule(latency / 2, [store] {
     // This happens even if the block has exited: the chip goes on reading, otherwise CUTLASS's epilogue for sm_100
@@ -136,6 +159,7 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   });
   block.cluster->schedule(latency, [store] {
     store->write(store->data);
+    if (store->under_way != nullptr) store->under_way->erase(store->entry);
     store->data = {};
     --store->group->unfinished;
     wake_waiting(*store->groups);
@@ -184,6 +208,8 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   if (observes_memory(fragment)) {
     for_each_lane(lanes, [&](uint32_t lane) {
+      const auto found = groups.find(thread_of(fragment, lane));
+      if (read_only && found != groups.end()) found->second.note_read(keep);
       announce_group({GroupEventKind::wait, true, &fragment, lane, keep, read_only});
     });
   }

@@ -72,6 +72,8 @@ struct DeliveryNotes {
 };
 
 // The beginning and the end of schedule_delivery.
+/// Removes the targets in blocks that have exited, if an observer takes them; otherwise throws Fault.
+void drop_lost(Cluster& cluster, std::vector<BulkTarget>& targets, const char* what);
 void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uint64_t bytes, const char* what,
                        const DeliveryNotes& notes);
 void complete_delivery(Cluster& cluster, const std::vector<BulkTarget>& targets, uint64_t bytes, const char* what);
@@ -85,16 +87,21 @@ void schedule_delivery(Fragment& fragment, std::vector<BulkTarget> targets, uint
   announce_delivery(fragment, targets, bytes, what, notes);
   Cluster& cluster = fragment.cluster();
   cluster.schedule(bulk_latency(fragment.grid(), bytes),
-                   [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)] {
+                   [&cluster, targets = std::move(targets), bytes, what, deliver = std::move(deliver)]() mutable {
+                     drop_lost(cluster, targets, what);
                      for (const BulkTarget& target : targets) deliver(target);
                      complete_delivery(cluster, targets, bytes, what);
                    });
 }
 
+/// The global memory that a copy accesses; called only when memory is observed.
+using GlobalFootprint = std::function<std::vector<GlobalRange>()>;
+
 /// Schedules a copy out of shared memory as a member of its thread's open group: `read()`, then `write(data)`. Both
-/// happen even if the block has exited by then. `source` is its address.
+/// happen even if the block has exited by then. `source` is its address, `target` what it writes.
 void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const char* what, uint32_t source,
-                    const SharedFootprint& footprint, std::function<std::vector<std::byte>()> read,
+                    const SharedFootprint& footprint, const GlobalFootprint& target,
+                    std::function<std::vector<std::byte>()> read,
                     std::function<void(const std::vector<std::byte>&)> write);
 
 /// Wakes the fragments that wait in a wait_group of this thread, which then check their groups again.

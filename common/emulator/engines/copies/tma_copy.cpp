@@ -33,7 +33,7 @@ struct TensorDetail : OpDetail {
   AtomicOperation operation = AtomicOperation::add;
 };
 
-const TensorDetail& detail_of(const Op& op) { return *static_cast<const TensorDetail*>(op.detail); }
+const TensorDetail& tensor_detail_of(const Op& op) { return *static_cast<const TensorDetail*>(op.detail); }
 
 [[noreturn]] void refuse(const TensorDetail& detail, const std::string& message, std::vector<std::string> advice = {}) {
   throw Fault(FaultKind::illegal_instruction, fmt::format("{}: {}", detail.what, message), std::move(advice));
@@ -120,7 +120,7 @@ SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
 }
 
 Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
-  const TensorDetail& detail = detail_of(op);
+  const TensorDetail& detail = tensor_detail_of(op);
   note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, false));
@@ -167,7 +167,7 @@ BulkFunction reduction_of(const TensorDetail& detail, TensorElement element) {
 }
 
 Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
-  const TensorDetail& detail = detail_of(op);
+  const TensorDetail& detail = tensor_detail_of(op);
   note_effect(fragment);
   issue_lanes(mask, [&](uint32_t lane) {
     const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, true));
@@ -198,13 +198,21 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
         }
       });
     };
-    schedule_store(fragment, lane, box->bytes(), detail.what, source, footprint_of(box), read, write);
+    const auto writes = [box] {
+      std::vector<GlobalRange> ranges;
+      if (box->inside_first >= box->inside_end) return ranges;
+      box->for_each_row([&](uint32_t, bool inside, uint64_t address) {
+        if (inside) ranges.push_back({address + box->inside_first, box->inside_end - box->inside_first});
+      });
+      return ranges;
+    };
+    schedule_store(fragment, lane, box->bytes(), detail.what, source, footprint_of(box), writes, read, write);
   });
   return Outcome::next;
 }
 
 Outcome prefetch(Fragment& fragment, const Op& op, LaneMask mask) {
-  const TensorDetail& detail = detail_of(op);
+  const TensorDetail& detail = tensor_detail_of(op);
   issue_lanes(mask, [&](uint32_t lane) { box_of(fragment, lane, detail, false); });
   return Outcome::next;
 }

@@ -296,6 +296,12 @@ void translate_copy_arrival(Translation& t) {
   t.emit(arrive_after_copies).detail = t.keep(std::move(detail));
 }
 
-void add_mbarrier_operations(InstructionSet& set) { set.add("mbarrier", translate_mbarrier, kOrdinary); }
+void add_mbarrier_operations(InstructionSet& set) {
+  InstructionTraits poll = kOrdinary;
+  poll.polls = true;
+  set.add("mbarrier", translate_mbarrier, kOrdinary);
+  set.add("mbarrier.test_wait", translate_mbarrier, poll);
+  set.add("mbarrier.try_wait", translate_mbarrier, poll);
+}
 
 }  // namespace stagecraft::emulator::machine

@@ -1,14 +1,15 @@
 // The arithmetic of tcgen05.mma and wgmma, compiled for several levels of the host's instruction set.
 //
 // Both operands are first decoded to panels of floats; every format's values are exact in fp32. Then the products are
-// added to D in fp32 with fused multiply-adds, one k after another: for each element the order is
-// ((D + a0*b0) + a1*b1) + ..., for every shape and host. The products of all formats are exact, so hosts without FMA
-// give the same result, unless a single product overflows or underflows. The chip adds in an order and with a width
-// that NVIDIA does not specify ("at least single precision").
+// added to D as fused_sum.hpp says, which gives the same bits on every host; where plain sums in fp32 give those bits
+// too, as of small integers, they are formed in that faster way. Plain sums are fused multiply-adds, one k after another:
+// for each element the order is ((D + a0*b0) + a1*b1) + ..., for every shape and host. The products of all formats are
+// exact, so hosts without FMA give the same result, unless a single product overflows or underflows.
 #pragma once
 
 #include <cstdint>
 
+#include "emulator/engines/tensor_core/fused_sum.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -26,6 +27,7 @@ struct MultiplyShape {
   /// Unused lanes of D between each 16 rows and the next 16: 0, or 16 for M = 64.
   uint32_t lane_gap = 0;
   bool accumulate = false;
+  FusedSum sum;  ///< how products are added; must be plain for integers
 };
 
 struct PanelKernels {

@@ -1,5 +1,6 @@
 // The functions of panel_kernels.hpp. This file is compiled once per level, so nothing here may call an inline function
 // of another header (host/isa_level.hpp), except the compiler's intrinsics, which are always inlined.
+#include "emulator/engines/tensor_core/fused_panels.hpp"
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
 #include "emulator/host/isa_level.hpp"
 
@@ -38,14 +39,51 @@ constexpr uint32_t kWidth = 4, kBlockColumns = 4;
 [[gnu::always_inline]] inline Vector zero() { return broadcast(0.0f); }
 #endif
 
-// Multiplies two vectors of lanes by kBlockColumns columns of D, over all of K.
-[[gnu::always_inline]] inline void multiply_block(float* first, float* second, const float* a, const float* b,
-                                                  uint32_t depth, bool accumulate) {
-  Vector sum[kBlockColumns][2];
-  for (uint32_t n = 0; n < kBlockColumns; ++n) {
-    sum[n][0] = accumulate ? load(first + n * kPanelLanes) : zero();
-    sum[n][1] = accumulate ? load(second + n * kPanelLanes) : zero();
+// What D must be so that plain sums are exact: multiples of a unit, not too large, and not -0.
+struct Fit {
+  Vector rounder;  ///< a sum with it is a multiple of the unit
+  Vector bound;
+};
+#if STAGECRAFT_ISA_LEVEL == 4
+using Misfits = __mmask16;
+[[gnu::always_inline]] inline Misfits misfits(Vector value, const Fit& fit) {
+  const Vector rounded = _mm512_sub_ps(_mm512_add_ps(value, fit.rounder), fit.rounder);
+  return _mm512_cmpneq_epi32_mask(_mm512_castps_si512(rounded), _mm512_castps_si512(value)) |
+         _mm512_cmp_ps_mask(_mm512_abs_ps(value), fit.bound, _CMP_NLE_UQ);
+}
+#else
+// One lane at a time is simple, and fast enough for a few.
+using Misfits = uint32_t;
+[[gnu::always_inline]] inline Misfits misfits(Vector value, const Fit& fit) {
+  Misfits found = 0;
+  for (uint32_t i = 0; i < kWidth; ++i) {
+    const float rounded = (value[i] + fit.rounder[i]) - fit.rounder[i];
+    const float magnitude = __builtin_fabsf(value[i]);
+    found |= __builtin_bit_cast(uint32_t, rounded) ^ __builtin_bit_cast(uint32_t, value[i]);
+    found |= !(magnitude <= fit.bound[i]);
   }
+  return found;
+}
+#endif
+
+enum class Addend : uint8_t { none, any, checked };
+
+// Multiplies two vectors of lanes by kBlockColumns columns of D, over all of K. Returns false, and does nothing, if D
+// is checked and does not fit.
+template <Addend kAddend>
+[[gnu::always_inline]] inline bool multiply_block(float* first, float* second, const float* a, const float* b,
+                                                  uint32_t depth, const Fit& fit) {
+  Vector sum[kBlockColumns][2];
+  Misfits found = 0;
+  for (uint32_t n = 0; n < kBlockColumns; ++n) {
+    sum[n][0] = kAddend != Addend::none ? load(first + n * kPanelLanes) : zero();
+    sum[n][1] = kAddend != Addend::none ? load(second + n * kPanelLanes) : zero();
+    if constexpr (kAddend == Addend::checked) {
+      found |= misfits(sum[n][0], fit);
+      found |= misfits(sum[n][1], fit);
+    }
+  }
+  if (kAddend == Addend::checked && found != 0) return false;
   for (uint32_t k = 0; k < depth; ++k) {
     const Vector a0 = load(a + k * kPanelLanes);
     const Vector a1 = load(a + k * kPanelLanes + kWidth);
@@ -60,22 +98,28 @@ constexpr uint32_t kWidth = 4, kBlockColumns = 4;
     store(first + n * kPanelLanes, sum[n][0]);
     store(second + n * kPanelLanes, sum[n][1]);
   }
+  return true;
 }
 
 // Multiplies with the usual depths as constants, which turns the addresses of b into displacements.
 template <uint32_t kDepth>
-void multiply_depth(float* d, const float* a, const float* b, const MultiplyShape& shape) {
+void multiply_depth(float* d, FusedOperands& operands) {
+  const MultiplyShape& shape = operands.shape;
+  const float* const a = operands.a;
   const uint32_t depth = kDepth != 0 ? kDepth : shape.k;
+  const Fit fit{broadcast(operands.rounder), broadcast(operands.bound)};
   for (uint32_t n = 0; n < shape.n; n += kBlockColumns) {
     float* const columns = d + n * kPanelLanes;
-    const float* const factors = b + n * depth;
+    const float* const factors = operands.b + n * depth;
     for (uint32_t m = 0; m < shape.m; m += 2 * kWidth) {
       float* const first = columns + m + m / 16 * shape.lane_gap;
       float* const second = columns + (m + kWidth) + (m + kWidth) / 16 * shape.lane_gap;
-      if (shape.accumulate) {
-        multiply_block(first, second, a + m, factors, depth, true);
-      } else {
-        multiply_block(first, second, a + m, factors, depth, false);
+      if (!shape.accumulate) {
+        multiply_block<Addend::none>(first, second, a + m, factors, depth, fit);
+      } else if (!operands.exact) {
+        multiply_block<Addend::any>(first, second, a + m, factors, depth, fit);
+      } else if (!multiply_block<Addend::checked>(first, second, a + m, factors, depth, fit)) {
+        multiply_fused(operands, d, m, 2 * kWidth, n, kBlockColumns);
       }
     }
   }
@@ -83,11 +127,16 @@ void multiply_depth(float* d, const float* a, const float* b, const MultiplyShap
 
 void multiply(void* d, const float* a, const float* b, const MultiplyShape& shape) {
   float* const cells = static_cast<float*>(d);
+  FusedOperands operands(a, b, shape);
+  if (shape.sum.fraction_bits != 0) {
+    examine(operands);
+    if (!operands.exact) return multiply_fused(operands, cells, 0, shape.m, 0, shape.n);
+  }
   switch (shape.k) {
-    case 8: return multiply_depth<8>(cells, a, b, shape);
-    case 16: return multiply_depth<16>(cells, a, b, shape);
-    case 32: return multiply_depth<32>(cells, a, b, shape);
-    default: return multiply_depth<0>(cells, a, b, shape);
+    case 8: return multiply_depth<8>(cells, operands);
+    case 16: return multiply_depth<16>(cells, operands);
+    case 32: return multiply_depth<32>(cells, operands);
+    default: return multiply_depth<0>(cells, operands);
   }
 }
 

@@ -61,6 +61,7 @@ cudaError_t error_of(machine::FaultKind fault) {
     case machine::FaultKind::launch_failure: return cudaErrorLaunchFailure;
     case machine::FaultKind::deadlock: return cudaErrorLaunchTimeout;
     case machine::FaultKind::host_memory: return cudaErrorMemoryAllocation;
+    case machine::FaultKind::timeout: return cudaErrorLaunchTimeout;
   }
   return cudaErrorUnknown;
 }

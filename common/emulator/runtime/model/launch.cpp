@@ -9,6 +9,7 @@
 
 #include "emulator/checks/checks.hpp"
 #include "emulator/runtime/model/host_access.hpp"
+#include "emulator/runtime/model/interrupt.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
 
@@ -234,15 +235,24 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
-  const auto make_checks = [memory] { return checks::make_checks(memory); };
-  const machine::Division divided{.observers = make_checks, .threads = state.settings().threads};
+  const bool goes_on = !state.settings().findings_are_errors;
+  const auto make_checks = [memory, goes_on] { return checks::make_checks(memory, goes_on); };
+  const machine::Division divided{.observers = make_checks,
+                                  .threads = state.settings().threads,
+                                  .interrupted = &InterruptibleKernel::interrupted(),
+                                  .limit = state.settings().limit_cycles};
   const auto begin = std::chrono::steady_clock::now();
   state.machine().memory().limit_heap(state.limits.heap_bytes);
-  const machine::LaunchResult result = state.machine().launch(request, observers, print, divided);
+  const machine::LaunchResult result = [&] {
+    const InterruptibleKernel interruptible;
+    return state.machine().launch(request, observers, print, divided);
+  }();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   recording.tell(state.reporter, state.launches++);
+  // Also where the kernel ended before it noticed the signal.
+  InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))
     state.set_fault(error_of(*result.fault));
   const double clock_khz = std::max(state.architecture().clock_khz, 1u);

@@ -57,6 +57,13 @@ uint64_t read_host_memory(std::string_view text) {
   return bytes;
 }
 
+uint64_t read_limit(std::string_view text) {
+  uint64_t cycles = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cycles);
+  if (error != std::errc{} || end != text.data() + text.size() || cycles == 0) illegal("STAGECRAFT_LIMIT_CYCLES", text);
+  return cycles;
+}
+
 Checks read_checks(std::string_view text) {
   Checks checks;
   if (text.empty() || text == "none") return checks;
@@ -92,6 +99,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
       {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
+      {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
@@ -101,6 +109,8 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_EXIT_STATUS", "strict or program"},
       // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
+      // Read by engines/tensor_core/panel_kernels.cpp.
+      {"STAGECRAFT_MMA_SUMS", "fused or plain", /*is_setting=*/false},
   };
   return all;
 }
@@ -126,6 +136,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   }
   settings.threads = read_threads(variable("STAGECRAFT_THREADS"));
   settings.host_memory = read_host_memory(variable("STAGECRAFT_HOST_MEMORY"));
+  if (const std::string_view limit = variable("STAGECRAFT_LIMIT_CYCLES"); !limit.empty()) {
+    settings.limit_cycles = read_limit(limit);
+  }
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));

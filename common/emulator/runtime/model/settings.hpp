@@ -42,6 +42,7 @@ struct Settings {
   uint64_t seed = 0;                                    ///< of the schedule
   machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
   uint32_t threads = 1;                             ///< of the host, at most
+  uint64_t limit_cycles = 0;                        ///< of virtual time, of each launch; 0: none
   ReportFormat report_format = ReportFormat::text;  ///< STAGECRAFT_REPORT
   std::string report_file;                          ///< appended to; empty for stderr
   uint64_t host_memory = 0;                         ///< bytes that the process may use, at most; 0 for any

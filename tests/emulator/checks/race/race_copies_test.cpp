@@ -249,6 +249,61 @@ TEST_F(RaceTest, AnInitialisationBeforeARelaxedClusterBarrierIsOnlyTolerated) {
   EXPECT_EQ(too_late.diagnostics.at(0).tolerated, "");
 }
 
+/// Thread 0 stores in bulk, and all read the result after `wait`.
+std::string store_and_read(const std::string& wait) {
+  return "@!%first bra READ;\nst.shared.u32 [tile], %thread;\nfence.proxy.async;\n"
+         "cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;\ncp.async.bulk.commit_group;\n" +
+         wait + "READ:\nbar.sync 0;\nld.global.u32 %r1, [%out];\ncp.async.bulk.wait_group 0;\n";
+}
+
+TEST_F(RaceTest, NamesTheBulkStoreWhoseResultIsReadTooEarly) {
+  expect_silence(run(store_and_read("cp.async.bulk.wait_group 0;\n")));
+  expect_one(run(store_and_read("cp.async.bulk.wait_group.read 0;\n")), "missing wait",
+             {"f.cu:9", "which a cp.async.bulk is still to write: what is read is old",
+              "block (0,0,0) warp 0 [lane 0] issued the cp.async.bulk at f.cu:4", "wait_group.read, which ends when",
+              "without .read"});
+  expect_one(run(store_and_read("")), "missing wait", {"f.cu:8", "nobody has waited for it", "f.cu:4"});
+  // Other bytes may be read meanwhile.
+  expect_silence(run(with(store_and_read("cp.async.bulk.wait_group.read 0;\n"), "[%out];", "[%out+256];")));
+}
+
+TEST_F(RaceTest, NamesTheBulkStoreThatACopyOrAGenericLoadReads) {
+  const std::string body = store_and_read("cp.async.bulk.wait_group.read 0;\n");
+  expect_one(run(with(body, "ld.global.u32", "ld.u32")), "missing wait", {"f.cu:9", "f.cu:4"});
+  expect_one(run(with(body, "ld.global.u32", "ld.volatile.global.u32")), "missing wait", {"f.cu:9", "f.cu:4"});
+  const std::string copy =
+      "@%first mbarrier.init.shared.b64 [bar], 1; @!%first bra END;\n"
+      "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n"
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile+1024], [%out], 16, "
+      "[bar];\n" +
+      wait(0, "0", "W") + "END:\n";
+  expect_one(run(with(body, "ld.global.u32 %r1, [%out];\n", copy)), "missing wait", {"f.cu:11", "f.cu:4"});
+}
+
+class LostCopyTest : public RaceTest {
+ protected:
+  std::vector<std::unique_ptr<machine::Observer>> make_checks() const override {
+    return checks::make_checks(true, goes_on);
+  }
+  bool goes_on = false;
+};
+
+TEST_F(LostCopyTest, IsDroppedWhereAProgramGoesOnAfterFindings) {
+  const std::string body =
+      "mbarrier.init.shared.b64 [bar], 1;\nmbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;\n"
+      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 16, [bar];\n";
+  const std::vector<std::string> words = {"f.cu:3", "cp.async.bulk: destination: the block of rank 0", "has exited",
+                                          "none of its threads waited for the end"};
+  const machine::LaunchResult stopped = run(body, {.threads = 1});
+  expect_one_fault(stopped, "illegal address", words);
+  EXPECT_TRUE(stopped.stopped);
+  goes_on = true;
+  const machine::LaunchResult dropped = run(body, {.threads = 1});
+  expect_one(dropped, "illegal address", words);
+  EXPECT_NE(text_of(dropped).find("the copy is dropped"), std::string::npos);
+  EXPECT_FALSE(dropped.stopped);
+}
+
 TEST_F(RaceTest, ReportsMisusedBarriersByName) {
   const std::string init = "mbarrier.init.shared.b64 [bar+16], 1;\n";
   const Shape one{.threads = 1};

@@ -92,6 +92,59 @@ TEST_F(RaceTest, TellsOfWarpsThatWriteTheSameValueThatTheChipToleratesIt) {
             "");
 }
 
+TEST_F(RaceTest, ToleratesEqualValuesOnlyWhereTheyMustBeEqual) {
+  const auto tolerated = [this](const std::string& body) {
+    const machine::LaunchResult result = run(body);
+    EXPECT_EQ(result.diagnostics.size(), 1u) << text_of(result);
+    return result.diagnostics.empty() ? "no race" : result.diagnostics[0].tolerated;
+  };
+  const std::string two_stores =
+      "setp.eq.u32 %p1, %warp, 0;\n@%p1 st.shared.u32 [tile], %r1;\n@!%p1 st.shared.u32 [tile], %r1;\n";
+  EXPECT_EQ(tolerated("mov.u32 %r1, 7;\n" + two_stores), "both write the same value");
+  // Two results that happen to be zero.
+  EXPECT_EQ(tolerated("sub.u32 %r1, %thread, %thread;\n" + two_stores), "");
+  expect_one(run("sub.u32 %r1, %thread, %thread;\n" + two_stores), "race",
+             {"both wrote the same value this time", "f.cu:3", "f.cu:4"});
+  // Both warps compute the same and store it alike, each lane to its own place.
+  const std::string place = "mov.u32 %r2, tile; mad.lo.u32 %r2, %lane, 16, %r2;\n";
+  EXPECT_EQ(tolerated(place + "st.shared.u32 [%r2], %lane;\n"), "both write the same value");
+  EXPECT_EQ(tolerated(place + "st.shared.u32 [%r2], %thread;\n"), "");
+  const std::string matrix = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {{{}}};\n";
+  EXPECT_EQ(tolerated(place + fmt::format(fmt::runtime(matrix), "%lane")), "both write the same value");
+  EXPECT_EQ(tolerated(place + fmt::format(fmt::runtime(matrix), "%thread")), "");
+}
+
+/// Each lane loads the word of the next one, exchanges something, and writes its own.
+std::string exchange_and_write(const std::string& exchange) {
+  return "st.shared.u32 [%own], %thread;\nbar.warp.sync 0xffffffff;\nadd.u32 %other, %own, 4;\n"
+         "ld.shared.u32 %r1, [%other];\nmad.lo.u32 %r3, %r1, 3, 1;\nsetp.lt.u32 %p1, %r3, 40;\n" +
+         exchange + "\nst.shared.u32 [%own], %lane;\n";
+}
+
+TEST_F(RaceTest, OrdersALoadThatFeedsAnExchangeBeforeWhatFollows) {
+  const Shape warp{.threads = 32};
+  for (const std::string exchange :
+       {"shfl.sync.idx.b32 %r2, %r3, 1, 31, 0xffffffff;", "vote.sync.any.pred %p2, %p1, 0xffffffff;",
+        "match.any.sync.b32 %r2, %r3, 0xffffffff;", "redux.sync.add.u32 %r2, %r3, 0xffffffff;"}) {
+    expect_silence(run(exchange_and_write(exchange), warp));
+  }
+  // It is what the lanes exchange that must come from the load, and they must all exchange it.
+  expect_one(run(exchange_and_write("shfl.sync.idx.b32 %r2, %lane, 1, 31, 0xffffffff;"), warp), "race",
+             {"f.cu:8", "f.cu:4"});
+  const std::string halves =
+      "and.b32 %r4, %lane, -16; mov.b32 %r5, 65535; shl.b32 %r4, %r5, %r4; shfl.sync.idx.b32 %r2, %r3, 1, 31, %r4;";
+  expect_one(run(exchange_and_write(halves), warp), "race", {"f.cu:8", "f.cu:4"});
+}
+
+TEST_F(RaceTest, DoesNotTakeAnExchangeForABarrier) {
+  // A load after the exchange is not ordered by it, and no store ever is.
+  expect_one(run("ld.shared.u32 %r1, [%own];\nshfl.sync.idx.b32 %r2, %r1, 1, 31, 0xffffffff;\n"
+                 "st.shared.u32 [%own], %r2;\nshfl.sync.idx.b32 %r3, %r2, 1, 31, 0xffffffff;\n"
+                 "add.u32 %other, %own, 4;\nld.shared.u32 %r4, [%other];\n",
+                 {.threads = 32}),
+             "race", {"f.cu:6", "f.cu:3"});
+}
+
 TEST_F(RaceTest, TellsOfDifferentValuesEvenBehindEqualOnes) {
   // The same two lines, twice: first both warps write 7, then each its number.
   const machine::LaunchResult result = run(R"(mov.u32 %r1, 7; mov.u32 %r2, 0;

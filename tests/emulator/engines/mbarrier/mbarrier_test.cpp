@@ -442,6 +442,7 @@ class Recorder : public machine::Observer {
     using Kind = machine::BarrierEventKind;
     switch (event.kind) {
       case Kind::init: text += "init "; break;
+      case Kind::reinitialise: text += "again "; break;
       case Kind::invalidate: text += "inval "; break;
       case Kind::arrive: text += "arrive" + std::to_string(event.amount) + " "; break;
       case Kind::expect_tx: text += "expect" + std::to_string(event.amount) + " "; break;

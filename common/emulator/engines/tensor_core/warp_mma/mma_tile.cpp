@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -108,10 +109,67 @@ uint32_t add_integer(uint32_t c, int64_t sum, bool saturate) {
 
 // ---- Products ------------------------------------------------------------------------------------------------------
 
-void multiply_pieces(const MmaTile& tile, const Pieces& pieces, float* d) {
+/// A and B as [k][16] and [k][8].
+struct Operands {
+  float rows[kFragmentDepth * kFragmentRows], columns[kFragmentDepth * kFragmentColumns];
+  uint32_t depth = 0;
+};
+
+void decode(const MmaTile& tile, const Pieces& pieces, Operands& operands) {
   const auto table = [](ElementFormat format) { return bits_of(format) <= 8 ? values_of(format).data() : nullptr; };
-  warp_mma_kernels().multiply({tile.a_format, table(tile.a_format), pieces.a},
-                              {tile.b_format, table(tile.b_format), pieces.b}, tile.pieces, d);
+  operands.depth = warp_mma_kernels().decode({tile.a_format, table(tile.a_format), pieces.a},
+                                             {tile.b_format, table(tile.b_format), pieces.b}, tile.pieces,
+                                             operands.rows, operands.columns);
+}
+
+// Adds the products of the elements [first, first + count) along K to d.
+void add_products(const MmaTile& tile, const Operands& operands, uint32_t first, uint32_t count, float* d) {
+  warp_mma_kernels().multiply(operands.rows + first * kFragmentRows, operands.columns + first * kFragmentColumns, count,
+                              tile.sum, d);
+}
+
+void multiply_pieces(const MmaTile& tile, const Pieces& pieces, float* d) {
+  Operands operands;
+  decode(tile, pieces, operands);
+  const uint32_t count = operands.depth / tile.steps;
+  for (uint32_t first = 0; first < operands.depth; first += count) add_products(tile, operands, first, count, d);
+}
+
+// Sorts the elements along K: of each four the first two to the first half, the others to the second.
+void split_fours(float* values, uint32_t depth, uint32_t lanes) {
+  float sorted[kFragmentDepth * kFragmentRows];
+  for (uint32_t k = 0; k < depth; ++k) {
+    const uint32_t to = k % 4 / 2 * (depth / 2) + k / 4 * 2 + k % 2;
+    std::copy_n(values + k * lanes, lanes, sorted + to * lanes);
+  }
+  std::copy_n(sorted, depth * lanes, values);
+}
+
+// Multiplies 8-bit floats: the chips have no such instruction for a warp, and ptxas makes two of f16 without C, of the
+// first and of the last two of each four elements along K, and an addition of C.
+void multiply_bytes_tile(Fragment& fragment, const MmaTile& tile) {
+  Pieces pieces;
+  gather(fragment, tile, pieces);
+  Operands operands;
+  decode(tile, pieces, operands);
+  split_fours(operands.rows, operands.depth, kFragmentRows);
+  split_fours(operands.columns, operands.depth, kFragmentColumns);
+  float d[kFragmentColumns * kFragmentRows] = {};
+  const bool halves = tile.d_type == Accumulator::f16;
+  const uint32_t half = operands.depth / 2;
+  for (uint32_t first = 0; first < operands.depth; first += half) {
+    add_products(tile, operands, first, half, d);
+    for (float& sum : d) {
+      if (halves) sum = from_f16(to_f16(sum));
+    }
+  }
+  for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) {
+    d[at] += read_float(fragment, tile.c, tile.c_type, lane, i);
+    if (std::isnan(d[at])) d[at] = std::bit_cast<float>(0x7fffffffu);
+  });
+  for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) {
+    write_float(fragment, tile.d, tile.d_type, lane, i, d[at]);
+  });
 }
 
 void multiply_f32_tile(Fragment& fragment, const MmaTile& tile) {
@@ -122,7 +180,7 @@ void multiply_f32_tile(Fragment& fragment, const MmaTile& tile) {
   store_words(fragment, tile, d);
 }
 
-// Multiplies when C or D is f16: adds in fp32, including C, and rounds once.
+// Multiplies when C or D is f16.
 void multiply_half_tile(Fragment& fragment, const MmaTile& tile) {
   Pieces pieces;
   gather(fragment, tile, pieces);
@@ -186,7 +244,8 @@ void multiply_double_tile(Fragment& fragment, const MmaTile& tile) {
   for_each_element(tile, [&](uint32_t lane, uint32_t i, uint32_t at) { doubles(tile.d[i])[lane] = d[at]; });
 }
 
-// Executes m8n8k4 of f16: four products of 8x4 by 4x8 matrices, each in eight lanes.
+// Executes m8n8k4 of f16: four products of 8x4 by 4x8 matrices, each in eight lanes. ptxas makes fused multiply-adds in
+// fp32 of it, of two pairs of products if D is f16, and adds C last.
 void multiply_quad_pair_tile(Fragment& fragment, const MmaTile& tile) {
   constexpr uint32_t kPairs = 4, kRows = 8, kDepth = 4;
   float a[kPairs][kRows][kDepth], b[kPairs][kRows][kDepth], d[kPairs][kRows][kRows];
@@ -210,8 +269,17 @@ void multiply_quad_pair_tile(Fragment& fragment, const MmaTile& tile) {
     const uint32_t pair = quad_pair_of(lane);
     for (uint32_t i = 0; i < kRows; ++i) {
       const FragmentPlace at = place(tile.d_type, lane, i);
-      float sum = d[pair][at.row][at.column];
-      for (uint32_t k = 0; k < kDepth; ++k) sum += a[pair][at.row][k] * b[pair][at.column][k];
+      const float c = d[pair][at.row][at.column];
+      const float* const x = a[pair][at.row];
+      const float* const y = b[pair][at.column];
+      float sum = 0;
+      if (tile.d_type == Accumulator::f16) {
+        sum = std::fma(x[1], y[1], x[0] * y[0]) + std::fma(x[3], y[3], x[2] * y[2]);
+      } else {
+        for (uint32_t k = 0; k < kDepth; ++k) sum = std::fma(x[k], y[k], sum);
+      }
+      sum += c;
+      if (std::isnan(sum)) sum = std::bit_cast<float>(0x7fffffffu);
       write_float(fragment, tile.d, tile.d_type, lane, i, sum);
     }
   }
@@ -251,7 +319,13 @@ int take_f64_rounding(Translation& t) {
 }
 
 void choose_multiply(MmaTile& tile) {
-  tile.multiply = tile.quad_pairs                                                      ? multiply_quad_pair_tile
+  const bool bytes = tile.a_format == ElementFormat::e4m3 || tile.a_format == ElementFormat::e5m2;
+  if (tile.d_type == Accumulator::f16 || tile.d_type == Accumulator::f32) {
+    const ElementFormat a = bytes ? ElementFormat::f16 : tile.a_format, b = bytes ? ElementFormat::f16 : tile.b_format;
+    tile.sum = sum_of(a, b, tile.d_type == Accumulator::f16 ? SumResult::odd : SumResult::f32);
+  }
+  tile.multiply = bytes                                                                ? multiply_bytes_tile
+                  : tile.quad_pairs                                                    ? multiply_quad_pair_tile
                   : tile.d_type == Accumulator::f64                                    ? multiply_double_tile
                   : tile.single_bits                                                   ? multiply_bit_tile
                   : tile.d_type == Accumulator::s32                                    ? multiply_integer_tile

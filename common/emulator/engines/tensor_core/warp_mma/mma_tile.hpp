@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "emulator/engines/tensor_core/fused_sum.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/op.hpp"
@@ -27,9 +28,11 @@ struct MmaTile {
   bool single_bits = false;
   bool quad_pairs = false;  ///< m8n8k4 of f16
   bool saturate = false;
-  bool exclusive_or = false;                          ///< single bits: xor instead of and
-  bool a_along_k = true, b_along_k = true;            ///< m8n8k4 of f16: A of .row, B of .col
-  int rounding = FE_TONEAREST;                        ///< of f64
+  bool exclusive_or = false;                ///< single bits: xor instead of and
+  bool a_along_k = true, b_along_k = true;  ///< m8n8k4 of f16: A of .row, B of .col
+  int rounding = FE_TONEAREST;              ///< of f64
+  FusedSum sum;                             ///< of floats except f64; one for each of `steps` parts of K
+  uint32_t steps = 1;
   uint32_t a_count = 0, b_count = 0, d_elements = 0;  ///< registers of A and B; elements of C and D per lane
   Registers a{}, b{}, c{}, d{};
 

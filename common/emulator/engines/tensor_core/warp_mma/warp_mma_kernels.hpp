@@ -1,11 +1,12 @@
 // The arithmetic of mma.sync, compiled for several levels of the host's instruction set.
 //
-// As for tcgen05.mma (panel_kernels.hpp), products are exact and are added in fp32, one k after another, beginning with
-// C. Products of f64 are fused multiply-adds in the same order.
+// Sums are formed as fused_sum.hpp says. Products of f64 are fused multiply-adds, one k after another, beginning with
+// C.
 #pragma once
 
 #include <cstdint>
 
+#include "emulator/engines/tensor_core/fused_sum.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -13,6 +14,7 @@ namespace stagecraft::emulator::machine {
 inline constexpr uint32_t kFragmentRows = 16;    // of A, C and D; matrices of 8 rows use the first 8
 inline constexpr uint32_t kFragmentColumns = 8;  // of B, C and D
 inline constexpr uint32_t kFragmentPieces = 8;   // most 32-bit pieces along K
+inline constexpr uint32_t kFragmentDepth = 64;   // most elements along K
 inline constexpr uint32_t kFragmentDoubles = 16;
 
 /// One operand: `pieces` 32-bit pieces along K of each row of A (column of B), as [piece][16] ([piece][8]).
@@ -23,8 +25,10 @@ struct FragmentOperand {
 };
 
 struct WarpMmaKernels {
-  /// d[n * 16 + m] += sum over k of a[m][k] * b[n][k], in fp32, which is exact for the integers of one instruction.
-  void (*multiply)(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* d);
+  /// Decodes A to rows[k][16] and B to columns[k][8]. Returns the number of elements along K.
+  uint32_t (*decode)(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* rows, float* columns);
+  /// d[n * 16 + m] += sum over k of rows[k][m] * columns[k][n].
+  void (*multiply)(const float* rows, const float* columns, uint32_t depth, const FusedSum& sum, float* d);
   /// Does the same in f64, for a[k * 16 + m] and b[k * 8 + n]; uses the host's rounding mode.
   void (*multiply_doubles)(const double* a, const double* b, uint32_t k, double* d);
 };

@@ -10,8 +10,6 @@
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 namespace {
 
-constexpr uint32_t kMostElements = 64;  // along K: 8 pieces of 8 elements of 4 bits
-
 // One vector of rows.
 #if STAGECRAFT_ISA_LEVEL == 4
 using Vector = __m512;
@@ -55,7 +53,7 @@ union Pattern {
 
 /// Decodes pieces [piece][kLanes] to values [k][kLanes]. Returns the number of elements along K.
 template <uint32_t kLanes>
-uint32_t decode(const FragmentOperand& operand, uint32_t pieces, float* values) {
+uint32_t decode_operand(const FragmentOperand& operand, uint32_t pieces, float* values) {
   const ElementFormat format = operand.format;
   const bool is_f16 = format == ElementFormat::f16;
   if (is_f16 || format == ElementFormat::bf16) {
@@ -87,20 +85,31 @@ uint32_t decode(const FragmentOperand& operand, uint32_t pieces, float* values) 
   return pieces * (32 / bits);
 }
 
-void multiply(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* d) {
-  float rows[kMostElements * kFragmentRows], columns[kMostElements * kFragmentColumns];
-  const uint32_t depth = decode<kFragmentRows>(a, pieces, rows);
-  decode<kFragmentColumns>(b, pieces, columns);
+uint32_t decode(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* rows, float* columns) {
+  decode_operand<kFragmentColumns>(b, pieces, columns);
+  return decode_operand<kFragmentRows>(a, pieces, rows);
+}
+
+void multiply(const float* rows, const float* columns, uint32_t depth, const FusedSum& sum, float* d) {
+  if (sum.fraction_bits != 0) {
+    for (uint32_t n = 0; n < kFragmentColumns; ++n) {
+      for (uint32_t m = 0; m < kFragmentRows; ++m) {
+        float& cell = d[n * kFragmentRows + m];
+        cell = fused_sum(rows + m, kFragmentRows, columns + n, kFragmentColumns, depth, cell, sum);
+      }
+    }
+    return;
+  }
   for (uint32_t first = 0; first < kFragmentRows; first += kWidth) {
-    Vector sum[kFragmentColumns];
-    for (uint32_t n = 0; n < kFragmentColumns; ++n) sum[n] = load(d + n * kFragmentRows + first);
+    Vector total[kFragmentColumns];
+    for (uint32_t n = 0; n < kFragmentColumns; ++n) total[n] = load(d + n * kFragmentRows + first);
     for (uint32_t k = 0; k < depth; ++k) {
       const Vector row = load(rows + k * kFragmentRows + first);
       const float* const factors = columns + k * kFragmentColumns;
 #pragma GCC unroll 8
-      for (uint32_t n = 0; n < kFragmentColumns; ++n) sum[n] = multiply_add(row, broadcast(factors[n]), sum[n]);
+      for (uint32_t n = 0; n < kFragmentColumns; ++n) total[n] = multiply_add(row, broadcast(factors[n]), total[n]);
     }
-    for (uint32_t n = 0; n < kFragmentColumns; ++n) store(d + n * kFragmentRows + first, sum[n]);
+    for (uint32_t n = 0; n < kFragmentColumns; ++n) store(d + n * kFragmentRows + first, total[n]);
   }
 }
 
@@ -116,7 +125,7 @@ void multiply_doubles(const double* a, const double* b, uint32_t depth, double* 
   }
 }
 
-constexpr WarpMmaKernels kKernels{multiply, multiply_doubles};
+constexpr WarpMmaKernels kKernels{decode, multiply, multiply_doubles};
 
 }  // namespace
 

@@ -326,6 +326,8 @@ void translate_multiply(Translation& t) {
   } else if (tile.d_type == Accumulator::s32) {
     tile.saturate = t.modifiers.take("satfinite");
   }
+  // ptxas makes two instructions with half of K.
+  if (tile.a_format == ElementFormat::tf32) tile.steps = 2;
   choose_multiply(tile);
 
   const Type word = elements.bits == 64 ? Type::b64 : Type::b32;

@@ -37,7 +37,7 @@ struct WgmmaDetail : OpDetail {
 };
 
 /// Returns the lanes that execute an instruction of the whole warp; 0 when the fragment sleeps.
-LaneMask gather_warp(Fragment& fragment, LaneMask mask, const char* what) {
+LaneMask gather_issuing_warp(Fragment& fragment, LaneMask mask, const char* what) {
   mask = converge_warp(fragment, mask);
   if (mask == 0 || mask == kAllLanes) return mask;
   throw Fault(FaultKind::illegal_instruction,
@@ -129,8 +129,8 @@ void compare(const WarpgroupMma& first, const WarpgroupMma& other, const Fragmen
               {"the four warps of a warpgroup must execute the same wgmma.mma_async with the same descriptors"});
 }
 
-Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
-  if (gather_warp(fragment, mask, "wgmma.mma_async") == 0) return Outcome::blocked;
+Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask) {
+  if (gather_issuing_warp(fragment, mask, "wgmma.mma_async") == 0) return Outcome::blocked;
   const auto& detail = *static_cast<const WgmmaDetail*>(op.detail);
   note_effect(fragment);
   Warpgroup& group = warpgroup_of(fragment);
@@ -182,11 +182,11 @@ Outcome multiply(Fragment& fragment, const Op& op, LaneMask mask) {
 
 // Executes wgmma.fence. The emulator executes the accesses of a warp in program order, so there is nothing to wait for.
 Outcome fence(Fragment& fragment, const Op&, LaneMask mask) {
-  return gather_warp(fragment, mask, "wgmma.fence") == 0 ? Outcome::blocked : Outcome::next;
+  return gather_issuing_warp(fragment, mask, "wgmma.fence") == 0 ? Outcome::blocked : Outcome::next;
 }
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
-  if (gather_warp(fragment, mask, "wgmma.commit_group") == 0) return Outcome::blocked;
+  if (gather_issuing_warp(fragment, mask, "wgmma.commit_group") == 0) return Outcome::blocked;
   // A warp that never multiplied has only empty groups, which are complete and need not be kept.
   if (Warpgroup* const group = find_warpgroup(fragment)) {
     const uint32_t warp = fragment.warp->index % kWarpgroupWarps;
@@ -197,7 +197,7 @@ Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
 
 /// Waits for groups. The immediate is how many may stay pending.
 Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
-  if (gather_warp(fragment, mask, "wgmma.wait_group") == 0) return Outcome::blocked;
+  if (gather_issuing_warp(fragment, mask, "wgmma.wait_group") == 0) return Outcome::blocked;
   Warpgroup* const group = find_warpgroup(fragment);
   if (group == nullptr) return Outcome::next;
   std::deque<uint64_t>& mine = group->groups[fragment.warp->index % kWarpgroupWarps];
@@ -218,7 +218,7 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
 // ---- Translation ---------------------------------------------------------------------------------------------------
 
 // Takes a shape such as "m64n128k16". Returns N and K.
-std::pair<uint32_t, uint32_t> take_shape(Translation& t) {
+std::pair<uint32_t, uint32_t> take_wgmma_shape(Translation& t) {
   for (const std::string& modifier : t.instruction.modifiers) {
     if (!modifier.starts_with("m64n")) continue;
     const char* const end = modifier.data() + modifier.size();
@@ -249,7 +249,7 @@ bool is_float8(ElementFormat format) { return format == ElementFormat::e4m3 || f
 
 WarpgroupShape take_types(Translation& t) {
   WarpgroupShape shape;
-  const auto [n, k] = take_shape(t);
+  const auto [n, k] = take_wgmma_shape(t);
   shape.n = n;
   const std::string_view d = t.modifiers.require_one_of({"f16", "f32", "s32"});
   const auto take_type = [&] {
@@ -337,7 +337,7 @@ void translate_multiply(Translation& t) {
   if (t.operand_count() > next) {
     t.illegal(fmt::format("{} operands are given, {} are legal for these types", t.operand_count(), next));
   }
-  t.emit(multiply).detail = t.keep(std::move(detail));
+  t.emit(multiply_asynchronously).detail = t.keep(std::move(detail));
 }
 
 void translate_wgmma(Translation& t) {

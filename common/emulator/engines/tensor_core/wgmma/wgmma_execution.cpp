@@ -185,9 +185,14 @@ void WarpgroupAccumulator::execute(const WarpgroupMma& operation, const Block& b
     panel_kernels().multiply(space.d, space.a, space.b, multiply);
     return add_integers(shape, space.d, operation.accumulate, d_.data());
   }
+  // 8-bit floats are added with fewer bits, and their sums have fewer in f32.
+  const bool bytes = bits_of(shape.a) == 8;
+  const SumResult result = shape.d == AccumulatorFormat::f16 ? SumResult::odd
+                           : bytes                           ? SumResult::f32_13bits
+                                                             : SumResult::f32;
+  multiply.sum = sum_of(shape.a, shape.b, result, bytes ? 13 : 25);
   panel_kernels().multiply(d_.data(), space.a, space.b, multiply);
   if (shape.d == AccumulatorFormat::f32) return;
-  // Adds in fp32 over the K of the instruction, including D, and rounds to f16 once.
   for (uint32_t n = 0; n < shape.n; ++n) {
     for (uint32_t m = 0; m < kWarpgroupRows; ++m) {
       float& value = d_[n * kPanelLanes + m];

@@ -1,0 +1,156 @@
+#include "emulator/instructions/value_origins.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "emulator/instructions/memory_access.hpp"
+
+namespace stagecraft::emulator::machine {
+
+namespace {
+
+using ptx::Instruction;
+using ptx::Operand;
+using ptx::OperandKind;
+
+/// Whether lanes exchange their operands in it, and each waits until all have come.
+bool is_exchange(const Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  const bool exchanges = opcode == "shfl" || opcode == "vote" || opcode == "match" || opcode == "redux";
+  return exchanges &&
+         std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "sync") != instruction.modifiers.end();
+}
+
+template <typename Visit>
+void visit_named(const Operand& operand, const Visit& visit) {
+  if (operand.kind == OperandKind::reg) visit(operand.reg);
+  for (const Operand& inner : operand.list) visit_named(inner, visit);
+}
+
+/// Whether the first operand is where the results go. For the few instructions without a result that name a register
+/// first (bar.sync, nanosleep), the register counts as one with one more definition, which adds no origin.
+bool has_result(const Instruction& instruction) {
+  if (instruction.operands.empty()) return false;
+  const OperandKind kind = instruction.operands[0].kind;
+  return kind == OperandKind::reg || kind == OperandKind::vector || kind == OperandKind::pair;
+}
+
+/// The definitions of the registers of one function.
+class Definitions {
+ public:
+  explicit Definitions(const ptx::Function& function)
+      : body_(function.body), of_register_(function.registers.size()), seen_(function.body.size(), 0) {
+    for (uint32_t i = 0; i < body_.size(); ++i) {
+      if (!has_result(body_[i])) continue;
+      visit_named(body_[i].operands[0], [&](ptx::RegisterId reg) { of_register_[reg].push_back(i); });
+    }
+  }
+
+  /// Calls `visit(index)` once for each instruction that the operands of one instruction were computed by.
+  template <typename Visit>
+  void for_each_origin(uint32_t of, Visit&& visit) {
+    ++search_;
+    std::vector<uint32_t> open{of};
+    while (!open.empty()) {
+      const uint32_t index = open.back();
+      open.pop_back();
+      visit_sources(body_[index], [&](ptx::RegisterId reg) {
+        for (const uint32_t definition : of_register_[reg]) {
+          if (seen_[definition] == search_) continue;
+          seen_[definition] = search_;
+          visit(definition);
+          open.push_back(definition);
+        }
+      });
+    }
+  }
+
+  /// The constant that an operand is: as it is written, or as the only definition of its register moves it there.
+  std::optional<uint64_t> constant(const Operand& operand) const {
+    if (operand.kind == OperandKind::integer || operand.kind == OperandKind::f32 || operand.kind == OperandKind::f64) {
+      return operand.bits;
+    }
+    if (operand.kind != OperandKind::reg || of_register_[operand.reg].size() != 1) return std::nullopt;
+    const Instruction& definition = body_[of_register_[operand.reg].front()];
+    if (definition.opcode != "mov" || definition.guarded || definition.operands.size() != 2 ||
+        definition.operands[1].kind == OperandKind::reg) {
+      return std::nullopt;
+    }
+    return constant(definition.operands[1]);
+  }
+
+ private:
+  template <typename Visit>
+  static void visit_sources(const Instruction& instruction, const Visit& visit) {
+    if (instruction.guarded) visit(instruction.guard);
+    for (size_t i = has_result(instruction) ? 1 : 0; i < instruction.operands.size(); ++i) {
+      visit_named(instruction.operands[i], visit);
+    }
+  }
+
+  const std::vector<Instruction>& body_;
+  std::vector<std::vector<uint32_t>> of_register_;
+  std::vector<uint32_t> seen_;  ///< the number of the last search that came here
+  uint32_t search_ = 0;
+};
+
+/// One function of a kernel, and where its instructions are in the code.
+class FunctionOrigins {
+ public:
+  explicit FunctionOrigins(const ptx::Function& function)
+      : function_(function), definitions_(function), loads_(function.body.size(), kNone) {}
+
+  void add(const Kernel& kernel, uint32_t pc) {
+    const uint32_t index = kernel.places[pc].instruction;
+    const Instruction& instruction = function_.body[index];
+    const auto* access = static_cast<const AccessDetail*>(kernel.observed[pc].access);
+    if (access != nullptr && access->verb == AccessVerb::reads && access->space != AccessSpace::global) {
+      loads_[index] = pc;
+    }
+    if (is_exchange(instruction)) exchanges_.push_back(pc);
+    if (access != nullptr && instruction.opcode == "st") stores_.push_back(pc);
+  }
+
+  void note_in(Kernel& kernel) {
+    for (const uint32_t pc : exchanges_) {
+      std::vector<uint32_t> loads;
+      definitions_.for_each_origin(kernel.places[pc].instruction, [&](uint32_t index) {
+        if (loads_[index] != kNone) loads.push_back(loads_[index]);
+      });
+      std::sort(loads.begin(), loads.end());
+      if (!loads.empty()) kernel.exchanged_loads[pc] = std::move(loads);
+    }
+    for (const uint32_t pc : stores_) {
+      const Instruction& store = function_.body[kernel.places[pc].instruction];
+      if (store.operands.size() != 2) continue;
+      if (const auto value = definitions_.constant(store.operands[1])) kernel.stored_constants[pc] = *value;
+    }
+  }
+
+  const ptx::Function& function() const { return function_; }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffffu;
+
+  const ptx::Function& function_;
+  Definitions definitions_;
+  std::vector<uint32_t> loads_;  ///< by instruction: the pc of a load that may be from shared memory
+  std::vector<uint32_t> exchanges_, stores_;
+};
+
+}  // namespace
+
+void find_value_origins(Kernel& kernel) {
+  std::vector<FunctionOrigins> functions;
+  for (uint32_t pc = 0; pc < kernel.code.size(); ++pc) {
+    const OpPlace& place = kernel.places[pc];
+    if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
+    if (functions.empty() || &functions.back().function() != place.function) functions.emplace_back(*place.function);
+    functions.back().add(kernel, pc);
+  }
+  for (FunctionOrigins& function : functions) function.note_in(kernel);
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,47 @@
+// The chooser: what was tuned comes before the rule, for the device and the product that were tuned.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "twin.hpp"
+
+namespace stagecraft {
+namespace {
+
+/// A line of the table, as it is written there.
+struct Line {
+  std::string device;
+  OperandType type;
+  int64_t m, n, k;
+  TwinChoice choice;
+};
+const Line kLines[] = {
+#include "tuned.inc"
+};
+
+TEST(TwinChoiceTest, AProductThatWasTunedGetsWhatWasFound) {
+  for (const auto& [device, type, m, n, k, choice] : kLines) {
+    EXPECT_EQ(find_tuned(device, type, m, n, k), choice) << device << ": " << m << "x" << n << "x" << k;
+  }
+}
+
+TEST(TwinChoiceTest, EveryChoiceOfTheTableCanComputeItsProduct) {
+  for (const auto& [device, type, m, n, k, choice] : kLines) {
+    EXPECT_TRUE(takes(choice.kind, {type, nullptr, nullptr, nullptr, m, n, k})) << m << "x" << n << "x" << k;
+  }
+}
+
+TEST(TwinChoiceTest, WhatWasFoundOnOneDeviceIsNotUsedOnAnother) {
+  EXPECT_FALSE(find_tuned("NVIDIA H100", OperandType::bf16, 8192, 8192, 8192));
+}
+
+TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
+  EXPECT_FALSE(find_tuned("NVIDIA H200", OperandType::bf16, 8200, 8192, 8192));
+  EXPECT_EQ(choose_twin(8200, 8191, 128, 132), TwinKind::by_threads);
+  EXPECT_EQ(choose_twin(128, 8192, 128, 132), TwinKind::flat);
+  EXPECT_EQ(choose_twin(4096, 4096, 64, 132), TwinKind::standard);
+  EXPECT_EQ(choose_twin(16384, 16384, 256, 132), TwinKind::large);
+}
+
+}  // namespace
+}  // namespace stagecraft

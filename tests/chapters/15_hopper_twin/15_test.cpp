@@ -1,0 +1,134 @@
+// Tests of chapter 15, in the order of its TODOs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <vector>
+
+#include "harness/comparison.hpp"
+#include "harness/device.hpp"
+#include "harness/device_buffer.hpp"
+#include "harness/kernel_run.hpp"
+#include "harness/random.hpp"
+#include "harness/reference_product.hpp"
+#include "launches.hpp"
+
+using namespace stagecraft::harness;
+
+namespace {
+
+using Bf16 = __nv_bfloat16;
+
+/// The emulated GPU of this chapter is an H200, unless the environment names another. A chip is what it is.
+class Chapter15 : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { setenv("STAGECRAFT_DEVICE", "h200", /*replace=*/0); }
+  void SetUp() override {
+    const cudaDeviceProp device = current_device();
+    if (device.major != 9) {
+      GTEST_SKIP()
+          << device.name << " has compute capability " << device.major << "." << device.minor
+          << ", and only 9.0 (H100, H200) has the wgmma that is needed here. Run it on the emulated H200: build "
+             "with -Dgpu_backend=emulator, and leave STAGECRAFT_DEVICE unset.";
+    }
+  }
+};
+
+TEST_F(Chapter15, Todo1AWarpgroupMultipliesIntoItsRegisters) {
+  const uint64_t seed = std::random_device{}();
+  const std::vector<Bf16> a = random_values<Bf16>(64 * 64, seed), b = random_values<Bf16>(64 * 64, ~seed);
+  const DeviceBuffer<Bf16> there_a(a, "A"), there_b(b, "B");
+  const std::vector<double> product = reference_product<Bf16>(a, b, 64, 64, 64);
+  for (const int times : {1, 3}) {
+    DeviceBuffer<float> sums(64 * 64, "the sums");
+    sums.poison();
+    launch_multiply_known(there_a.data(), there_b.data(), sums.data(), times);
+    finish_kernel("multiply_known");
+    const std::vector<float> got = sums.to_host();
+    for (int i = 0; i < 64 * 64; ++i) {
+      ASSERT_NEAR(got[i], times * product[i], 1e-3)
+          << "row " << i / 64 << ", column " << i % 64 << " of the sums of " << times
+          << " products; each thread's registers held its index before. Seed " << seed;
+    }
+  }
+}
+
+/// What the answer's writer makes of known sums.
+void expect_known(int m, int n, int tiles) {
+  std::vector<float> bias(n);
+  for (int column = 0; column < n; ++column) bias[column] = static_cast<float>(column % 5);
+  const DeviceBuffer<float> there_bias(bias, "the bias");
+  DeviceBuffer<Bf16> d(size_t(m) * n, "D");
+  d.poison();
+  launch_write_known(d.data(), there_bias.data(), m, n, tiles);
+  finish_kernel("write_known");
+  const std::vector<Bf16> got = d.to_host();
+  for (int row = 0; row < m; ++row) {
+    for (int column = 0; column < n; ++column) {
+      ASSERT_EQ(static_cast<float>(got[row * n + column]), static_cast<float>((row + 3 * column) % 251 + column % 5))
+          << "D[" << row << "][" << column << "] of " << m << " x " << n;
+    }
+  }
+}
+
+TEST_F(Chapter15, Todo2SumsLeaveTheirRegisters) { expect_known(128, 64, 1); }
+TEST_F(Chapter15, Todo2TheBuffersGoRound) {
+  ASSERT_NO_FATAL_FAILURE(expect_known(128, 128, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_known(384, 128, 3));
+}
+TEST_F(Chapter15, Todo2TheEdgesOfD) {
+  ASSERT_NO_FATAL_FAILURE(expect_known(70, 40, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_known(129, 8, 2));
+}
+
+/// Fresh random operands through the answer's kernel; every element must be right.
+void expect_product(TwinKernel kernel, int m, int n, int k, int clusters) {
+  const uint64_t seed = std::random_device{}();
+  const std::vector<Bf16> a = random_values<Bf16>(size_t(m) * k, seed), b = random_values<Bf16>(size_t(n) * k, ~seed);
+  const std::vector<float> bias = random_values<float>(n, seed + 1);
+  const DeviceBuffer<Bf16> there_a(a, "A"), there_b(b, "B");
+  const DeviceBuffer<float> there_bias(bias, "the bias");
+  DeviceBuffer<Bf16> there_d(size_t(m) * n, "D");
+  there_d.poison();
+  launch_gemm(kernel, there_a.data(), there_b.data(), there_bias.data(), there_d.data(), m, n, k, clusters);
+  finish_kernel("gemm");
+  const std::vector<Bf16> d = there_d.to_host();
+  std::vector<double> reference = reference_product<Bf16>(a, b, m, n, k);
+  for (size_t i = 0; i < reference.size(); ++i) reference[i] += bias[i % n];
+  const Comparison found = compare<Bf16>(d, reference, {.k = static_cast<size_t>(k)});
+  if (found.wrong == 0) return;
+  const float worst = static_cast<float>(d[found.worst]);
+  FAIL() << "D of " << m << " x " << n << " x " << k << " on " << clusters << " cluster(s), seed " << seed << ": "
+         << found.wrong << " of " << d.size() << " elements are wrong, for example D[" << found.worst / n << "]["
+         << found.worst % n << "] = " << worst << ", which should be " << reference[found.worst]
+         << (std::isnan(worst) ? " (a NaN is what D holds before anybody writes there)" : "");
+}
+
+TEST_F(Chapter15, Todo3To5ATileInOneStepOfK) { expect_product(TwinKernel::cooperative, 128, 128, 64, 1); }
+TEST_F(Chapter15, Todo3To5TheRingGoesRound) {
+  for (const int steps : {2, 4, 5, 11}) {
+    ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::cooperative, 128, 128, 64 * steps, 1));
+  }
+}
+TEST_F(Chapter15, Todo3To5ABlockGoesFromTileToTile) {
+  ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::cooperative, 384, 128, 192, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::cooperative, 300, 264, 72, 2));
+}
+
+TEST_F(Chapter15, Todo6WarpgroupsTakeTurns) {
+  ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::ping_pong, 64, 128, 128, 1));
+  for (const int tiles : {2, 3, 5}) {
+    ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::ping_pong, 64 * tiles, 128, 64 * 3, 1));
+  }
+  ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::ping_pong, 200, 264, 328, 2));
+}
+
+TEST_F(Chapter15, Todo7BlocksOfAClusterShareTiles) {
+  ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::cluster, 256, 128, 64, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::cluster, 256, 128, 64 * 9, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_product(TwinKernel::cluster, 600, 136, 320, 2));
+}
+
+}  // namespace
