@@ -71,6 +71,7 @@ HERE = {
     "12": ("which tile is next", {"schedule", "work", "work_full", "work_empty", "throttle", "launch_control"}),
     "13": ("the epilogue; then all of it", {"store", "load_c", "slices", "slices_full", "slices_empty", "copy_out", "global"}),
     "14": ("scale factors beside tiles and sums", {"tiles", "tensor_core", "sums", "multiply"}),
+    "15": ("what differs on a Hopper", {"multiply", "store", "tensor_core"} | SUMS),
 }
 
 STYLE = """

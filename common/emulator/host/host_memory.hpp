@@ -1,6 +1,6 @@
 // How much memory the host has left, so that device memory is refused before the host's kernel ends the process.
 //
-// Device memory costs host memory only when it is touched. Whoever is about to touch some of it asks first
+// Device memory costs host memory only when it is touched. Code that is about to touch some of it asks first
 // (`must_look`); a running kernel, of which nobody knows what it will touch, asks from time to time
 // (`is_time_to_look`).
 #pragma once
