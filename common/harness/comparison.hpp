@@ -27,22 +27,24 @@ inline constexpr double kRounding = std::is_same_v<T, __nv_bfloat16> ? 0x1p-8
 ///
 /// *Adding up in f32.* A tensor core adds the products of one instruction to the accumulator at once. It truncates each
 /// of these `mma_k` + 1 numbers to the place of the largest one, of which at least one bit more than the 24 of an f32
-/// is kept, and then the sum to an f32: 1 + (mma_k + 1) / 2 units of 2^-23, of the largest number that occurs. The
-/// emulated one rounds to nearest after each product, which is `mma_k` / 2 such units and thus less. The largest number
-/// that occurs is a running sum; all stay within the final one and four times the root of `k`, which is twelve standard
-/// deviations of a sum of `k` products of uniform operands.
-/// Source: PTX ISA, "tcgen05.mma" (at least single precision); how an H200 truncates was measured.
+/// is kept, and then the sum to an f32: 1 + (mma_k + 1) / 2 units of 2^-23, of the largest number that occurs. wgmma
+/// keeps fewer of 8-bit operands: 13 after the point of the largest, and of the sum. The largest number that occurs is
+/// a running sum; all stay within the final one and four times the root of `k`, which is twelve standard deviations of
+/// a sum of `k` products of uniform operands. Source: PTX ISA, "tcgen05.mma" (at least single precision); how an H200
+/// truncates was measured.
 struct ProductTolerance {
   size_t k = 1;                    ///< products per element
   double output_epsilon = 0x1p-8;  ///< `kRounding` of the output type
   size_t mma_k = 16;               ///< products that one instruction adds: 32 bytes of an operand's row
+  int kept_bits = 24;              ///< bits after the point of the largest number that are kept of each
+  int sum_bits = 23;               ///< bits after the point of the sum of one instruction
 
   /// The largest absolute error allowed where the exact element is `exact`.
   double operator()(double exact) const {
     const double instructions = std::ceil(static_cast<double>(k) / static_cast<double>(mma_k));
-    const double units = 1 + static_cast<double>(mma_k + 1) / 2;
+    const double lost = std::ldexp(1, -sum_bits) + static_cast<double>(mma_k + 1) * std::ldexp(1, -kept_bits);
     const double running_sum = std::abs(exact) + 4 * std::sqrt(static_cast<double>(k));
-    const double accumulation_error = instructions * units * 0x1p-23 * running_sum;
+    const double accumulation_error = instructions * lost * running_sum;
     return (std::abs(exact) + accumulation_error) * output_epsilon + accumulation_error;
   }
 };
