@@ -58,9 +58,9 @@ int least_exponent(ElementFormat format) {
 
 bool read_plain_sums() {
   const char* const wish = std::getenv("STAGECRAFT_MMA_SUMS");
-  if (wish == nullptr || *wish == '\0' || std::strcmp(wish, "fused") == 0) return false;
-  if (std::strcmp(wish, "plain") == 0) return true;
-  std::fprintf(stderr, "stagecraft: STAGECRAFT_MMA_SUMS is \"%s\", but must be fused or plain\n", wish);
+  if (wish == nullptr || *wish == '\0' || std::strcmp(wish, "plain") == 0) return true;
+  if (std::strcmp(wish, "fused") == 0) return false;
+  std::fprintf(stderr, "stagecraft: STAGECRAFT_MMA_SUMS is \"%s\", but must be plain or fused\n", wish);
   std::exit(1);
 }
 

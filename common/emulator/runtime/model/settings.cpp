@@ -110,7 +110,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
       // Read by engines/tensor_core/panel_kernels.cpp.
-      {"STAGECRAFT_MMA_SUMS", "fused or plain", /*is_setting=*/false},
+      {"STAGECRAFT_MMA_SUMS", "plain or fused", /*is_setting=*/false},
   };
   return all;
 }
