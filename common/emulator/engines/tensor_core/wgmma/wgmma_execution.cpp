@@ -178,7 +178,7 @@ void WarpgroupAccumulator::execute(const WarpgroupMma& operation, const Block& b
     return add_integers(shape, space.d, operation.accumulate, d_.data());
   }
   load_operands(operation, block, space);
-  MultiplyShape multiply{kWarpgroupRows, shape.n, shape.k, 0, operation.accumulate};
+  MultiplyShape multiply{kWarpgroupRows, shape.n, shape.k, 0, operation.accumulate, {}};
   if (shape.d == AccumulatorFormat::s32) {
     // The sum over the K of one instruction is below 2^24 in magnitude, and thus exact in fp32.
     multiply.accumulate = false;
