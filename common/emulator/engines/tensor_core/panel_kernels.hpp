@@ -2,9 +2,9 @@
 //
 // Both operands are first decoded to panels of floats; every format's values are exact in fp32. Then the products are
 // added to D as fused_sum.hpp says, which gives the same bits on every host; where plain sums in fp32 give those bits
-// too, as of small integers, they are formed in that faster way. Plain sums are fused multiply-adds, one k after another:
-// for each element the order is ((D + a0*b0) + a1*b1) + ..., for every shape and host. The products of all formats are
-// exact, so hosts without FMA give the same result, unless a single product overflows or underflows.
+// too, as of small integers, they are formed in that faster way. Plain sums are fused multiply-adds, one k after
+// another: for each element the order is ((D + a0*b0) + a1*b1) + ..., for every shape and host. The products of all
+// formats are exact, so hosts without FMA give the same result, unless a single product overflows or underflows.
 #pragma once
 
 #include <cstdint>

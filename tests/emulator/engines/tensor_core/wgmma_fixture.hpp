@@ -163,7 +163,8 @@ inline void run(const Trial& trial, uint32_t seed = 1) {
         sum += product;
         magnitude += std::abs(product);
       }
-      // The chip keeps 13 bits of 8-bit floats, whose K is 32, and 25 of others (fused_sum_test.cpp has the exact sums).
+      // The chip keeps 13 bits of 8-bit floats, whose K is 32, and 25 of others (fused_sum_test.cpp has the exact
+      // sums).
       double tolerance = magnitude * std::ldexp(k + 1, k == 32 ? -13 : -24);
       if (half) tolerance += std::abs(sum) * 0x1p-11 + 0x1p-25;
       if (integer) {
