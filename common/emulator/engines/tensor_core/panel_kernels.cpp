@@ -25,7 +25,10 @@ constexpr int kLeastOfF32 = -126, kMostOfF32 = 127;
 constexpr int kZeroExponent = -10000;  // of a term that is zero: it does not align the others
 const float kSumNotANumber = std::bit_cast<float>(0x7fffffffu);
 
-int exponent_of(float value, int least) { return value == 0 ? kZeroExponent : std::max(std::ilogb(value), least); }
+/// Infinities and NaN have the exponent after the largest.
+int exponent_of(float value, int least) {
+  return value == 0 ? kZeroExponent : std::clamp(std::ilogb(value), least, kMostOfF32 + 1);
+}
 
 // Rounds a sum that a double represents exactly.
 float round_sum(double sum, SumResult result) {
