@@ -23,12 +23,6 @@ bool is_exchange(const Instruction& instruction) {
          std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "sync") != instruction.modifiers.end();
 }
 
-template <typename Visit>
-void visit_named(const Operand& operand, const Visit& visit) {
-  if (operand.kind == OperandKind::reg) visit(operand.reg);
-  for (const Operand& inner : operand.list) visit_named(inner, visit);
-}
-
 /// Whether the first operand is where the results go. For the few instructions without a result that name a register
 /// first (bar.sync, nanosleep), the register counts as one with one more definition, which adds no origin.
 bool has_result(const Instruction& instruction) {
@@ -44,7 +38,7 @@ class Definitions {
       : body_(function.body), of_register_(function.registers.size()), seen_(function.body.size(), 0) {
     for (uint32_t i = 0; i < body_.size(); ++i) {
       if (!has_result(body_[i])) continue;
-      visit_named(body_[i].operands[0], [&](ptx::RegisterId reg) { of_register_[reg].push_back(i); });
+      ptx::visit_registers(body_[i].operands[0], [&](ptx::RegisterId reg) { of_register_[reg].push_back(i); });
     }
   }
 
@@ -86,7 +80,7 @@ class Definitions {
   static void visit_sources(const Instruction& instruction, const Visit& visit) {
     if (instruction.guarded) visit(instruction.guard);
     for (size_t i = has_result(instruction) ? 1 : 0; i < instruction.operands.size(); ++i) {
-      visit_named(instruction.operands[i], visit);
+      ptx::visit_registers(instruction.operands[i], visit);
     }
   }
 

@@ -5,16 +5,6 @@
 
 namespace stagecraft::emulator::machine {
 
-namespace {
-
-template <typename Visit>
-void for_each_register(const ptx::Operand& operand, const Visit& visit) {
-  if (operand.kind == ptx::OperandKind::reg) visit(operand.reg);
-  for (const ptx::Operand& inner : operand.list) for_each_register(inner, visit);
-}
-
-}  // namespace
-
 bool LoopDependences::decide_the_end(const std::function<bool(uint32_t)>& begins) {
   for (changed_ = true; changed_;) {
     changed_ = false;
@@ -44,7 +34,7 @@ bool LoopDependences::reads_dependent(uint32_t i) const {
   bool depends = instruction.guarded && registers_.contains(instruction.guard);
   for (size_t k = 0; k < instruction.operands.size() && !depends; ++k) {
     if (k == 0 && instruction.operands[k].kind == ptx::OperandKind::reg) continue;  // what it writes
-    for_each_register(instruction.operands[k], [&](ptx::RegisterId reg) { depends |= registers_.contains(reg); });
+    ptx::visit_registers(instruction.operands[k], [&](ptx::RegisterId reg) { depends |= registers_.contains(reg); });
   }
   return depends;
 }
@@ -52,7 +42,8 @@ bool LoopDependences::reads_dependent(uint32_t i) const {
 void LoopDependences::follow(uint32_t block, uint32_t i) {
   const ptx::Instruction& instruction = graph_.function.body[i];
   if (!instruction.operands.empty() && instruction.operands[0].kind != ptx::OperandKind::address) {
-    for_each_register(instruction.operands[0], [&](ptx::RegisterId reg) { changed_ |= registers_.insert(reg).second; });
+    ptx::visit_registers(instruction.operands[0],
+                         [&](ptx::RegisterId reg) { changed_ |= registers_.insert(reg).second; });
   }
   const FlowGraph::Block& place = graph_.blocks[block];
   if (i + 1 != place.end || !place.decides || !decided_.insert(block).second) return;
