@@ -94,17 +94,17 @@ void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uin
 }
 
 void drop_lost(Cluster& cluster, std::vector<BulkTarget>& targets, const char* what) {
-  const auto is_lost = [&](uint32_t address, const std::string& name) {
+  const auto is_lost = [&](uint32_t address, const char* part) {
     const Block* block = cluster.block_of(address);
     if (block == nullptr || !block->exited) return false;
-    const Fault fault = fault_of_exited(cluster, *block, address, name.c_str());
+    const Fault fault = fault_of_exited(cluster, *block, address, fmt::format("{}{}", what, part).c_str());
     bool goes_on = false;
     for (Observer* observer : cluster.grid->observers) goes_on = observer->copy_lost(cluster, fault) || goes_on;
     if (!goes_on) throw fault;
     return true;
   };
   std::erase_if(targets, [&](const BulkTarget& target) {
-    return is_lost(target.data, fmt::format("{}: destination", what)) || is_lost(target.barrier, what);
+    return is_lost(target.data, ": destination") || is_lost(target.barrier, "");
   });
 }
 
