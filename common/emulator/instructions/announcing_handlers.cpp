@@ -14,8 +14,6 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
-constexpr uint32_t kMostBytes = kAccessBytes;
-
 /// Adds for all lanes, whether they take part or not: the compiler turns such a loop into vector code.
 template <typename Value, typename Address>
 void add_to_each(const std::byte* __restrict values, uint64_t offset, Address* __restrict sums) {
@@ -86,7 +84,8 @@ bool overlap(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
 /// Collects what each lane stores, with the instruction's own moves into a buffer in place of memory.
 void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMask lanes, std::byte* values) {
   std::array<uint64_t, kWarpSize> pointers{};
-  for_each_lane(lanes, [&](uint32_t lane) { pointers[lane] = reinterpret_cast<uint64_t>(values + lane * kMostBytes); });
+  for_each_lane(lanes,
+                [&](uint32_t lane) { pointers[lane] = reinterpret_cast<uint64_t>(values + lane * kAccessBytes); });
   for (uint32_t element = 0; element < access.count; ++element) {
     access.moves[element](fragment.registers + access.registers[element], pointers.data(),
                           element * access.element_bytes, lanes);
@@ -105,7 +104,7 @@ void save_bytes(const Fragment& fragment, const uint32_t* addresses, uint32_t by
     }
     const size_t offset = addresses[lane] & kSharedOffsetMask;
     if (block == nullptr || offset + bytes > block->shared.size()) return;
-    std::memcpy(saved + lane * kMostBytes, block->shared.data() + offset, bytes);
+    std::memcpy(saved + lane * kAccessBytes, block->shared.data() + offset, bytes);
   });
 }
 
@@ -186,8 +185,8 @@ class ObservedAccess {
   bool overlapping_ = false, saved_ = false;
   alignas(32) std::array<uint32_t, kWarpSize> shared_;
   alignas(32) std::array<uint64_t, kWarpSize> global_;
-  alignas(16) std::array<std::byte, kWarpSize * kMostBytes> values_;
-  alignas(16) std::array<std::byte, kWarpSize * kMostBytes> before_;
+  alignas(16) std::array<std::byte, kWarpSize * kAccessBytes> values_;
+  alignas(16) std::array<std::byte, kWarpSize * kAccessBytes> before_;
 };
 
 Outcome observed_access(Fragment& fragment, const Op& op, LaneMask mask) {

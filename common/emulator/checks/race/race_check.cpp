@@ -18,8 +18,6 @@ using machine::LaneMask;
 
 namespace {
 
-constexpr uint32_t kValueBytes = machine::kAccessBytes;
-
 /// The flags of what an instruction of a thread accesses.
 uint32_t flags_of(const machine::MemoryAccess& access) {
   return (access.kind != AccessKind::read ? PastAccess::kWrites : 0) |
@@ -198,7 +196,7 @@ void RaceCheck::check_overlapping_writes(State& state, const RecordedAccess& rec
   for_each_lane(access.lanes, [&](uint32_t lane) {
     for (uint32_t i = 0; i < access.bytes; ++i) {
       Writers& writers = bytes[access.shared[lane] + i];
-      const std::byte value = access.values[lane * kValueBytes + i];
+      const std::byte value = access.values[lane * machine::kAccessBytes + i];
       if (writers.lanes == 0) writers.value = value;
       writers.agree = writers.agree && writers.value == value;
       writers.lanes |= 1u << lane;

@@ -324,7 +324,6 @@ void examine(FusedOperands& operands) {
   for (uint32_t k = 0; k < shape.k; ++k) in_a.add(operands.a + k * kPanelLanes, shape.m);
   in_b.add(operands.b, shape.n * shape.k);
   const Range a = operands.in_a = in_a.range(), b = operands.in_b = in_b.range();
-  operands.exact = operands.is_prepared = false;
   // A quarter of what fits is left to C and to the sum.
   const int width = shape.sum.result == SumResult::f32_13bits ? 12 : 22;
   const int last = a.last + b.last, most = last + width;

@@ -139,14 +139,12 @@ std::string describe_lack(machine::DeviceMemory& memory, uint64_t bytes) {
     case machine::NoMemory::host:
       return fmt::format(
           "{} bytes do not fit: {} of the device's {} bytes are in use, but the host can give only {} more bytes of "
-          "its "
-          "memory; ask for less, or use a host with more",
+          "its memory; ask for less, or use a host with more",
           bytes, memory.used(), memory.capacity(), memory.host_memory().room());
     case machine::NoMemory::addresses:
       return fmt::format(
           "{} bytes do not fit: {} of the device's {} bytes are in use, but the host grants no more address space; "
-          "raise "
-          "its limit (ulimit -v), or ask for less",
+          "raise its limit (ulimit -v), or ask for less",
           bytes, memory.used(), memory.capacity());
   }
   return fmt::format("{} bytes do not fit: {} of the device's {} bytes are in use; free some, or ask for less", bytes,
