@@ -65,6 +65,13 @@ std::string own_file_of(const ptx::Module& module, const ptx::Function& entry) {
   return file == module.files.end() ? std::string() : file->second;
 }
 
+uint32_t Kernel::launch_registers() const {
+  // Without these bounds ptxas ignores setmaxnreg: "unable to determine register count at entry" (ptxas 13.0, C7508).
+  const bool has_threads = entry->max_threads.x != 0 || entry->required_threads.x != 0;
+  if (entry->max_registers == 0 && !(has_threads && entry->min_blocks_per_sm != 0)) return 0;
+  return machine_registers != 0 ? machine_registers : entry->max_registers;
+}
+
 std::string Kernel::describe_source(uint32_t pc) const {
   if (pc >= places.size()) return {};
   // Goes from the innermost line outwards, through the calls it was inlined into. The reader looks for a line of their
