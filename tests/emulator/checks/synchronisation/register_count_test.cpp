@@ -61,6 +61,13 @@ TEST_F(RegisterCount, NobodyReleasesIsADeadlock) {
       {"warps 0-3 have 168 registers per thread each, as at the launch", "warp 0 has never executed setmaxnreg.dec"});
 }
 
+TEST_F(RegisterCount, LaunchBoundsSayHowManyPtxasWouldAllocate) {
+  expect_words(deal_out("", increase(240), ".maxntid 384 .minnctapersm 1"), "deadlock",
+               {"launched with 168 registers per thread in each of 12 warps, 2016 in all"});
+  // No more than any setmaxnreg asks for: 104 of the 168 that there would be.
+  EXPECT_TRUE(deal_out("", increase(104), ".reqntid 384 .minnctapersm 1").diagnostics.empty());
+}
+
 TEST_F(RegisterCount, HasNoEffectWithoutBoundsOfTheKernel) {
   // ptxas 13.0 ignores it then, with message C7508.
   for (const char* const bounds : {"", ".maxntid 384", ".minnctapersm 1"}) {
