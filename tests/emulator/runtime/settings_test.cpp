@@ -121,6 +121,11 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "but must be 1, 3 or 4", error_of({{"STAGECRAFT_ISA_LEVEL", level}}));
   }
   EXPECT_EQ(error_of({{"STAGECRAFT_ISA_LEVEL", "1"}}), "");
+  for (const char* sums : {"exact", "Fused", "fused "}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "but must be plain or fused", error_of({{"STAGECRAFT_MMA_SUMS", sums}}));
+  }
+  EXPECT_EQ(error_of({{"STAGECRAFT_MMA_SUMS", "fused"}}), "");
+  EXPECT_EQ(error_of({{"STAGECRAFT_MMA_SUMS", "plain"}}), "");
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "must be text or json", error_of({{"STAGECRAFT_REPORT", "xml"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "strict or program", error_of({{"STAGECRAFT_EXIT_STATUS", "0"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "line or none", error_of({{"STAGECRAFT_PROGRESS", "yes"}}));

@@ -110,7 +110,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_EXIT_STATUS", "strict or program"},
       // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
-      // Read by engines/tensor_core/panel_kernels.cpp.
+      // The same, by engines/tensor_core/panel_kernels.cpp.
       {"STAGECRAFT_MMA_SUMS", "plain or fused", /*is_setting=*/false},
   };
   return all;
@@ -179,6 +179,8 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
 
   const std::string_view level = variable("STAGECRAFT_ISA_LEVEL");
   if (!level.empty() && level != "1" && level != "3" && level != "4") illegal("STAGECRAFT_ISA_LEVEL", level);
+  const std::string_view sums = variable("STAGECRAFT_MMA_SUMS");
+  if (!sums.empty() && sums != "plain" && sums != "fused") illegal("STAGECRAFT_MMA_SUMS", sums);
   return settings;
 }
 
