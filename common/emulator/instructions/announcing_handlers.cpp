@@ -7,6 +7,7 @@
 
 #include "emulator/instructions/memory_access.hpp"
 #include "emulator/instructions/value_origins.hpp"
+#include "emulator/instructions/warpgroup_registers.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 
@@ -299,6 +300,7 @@ void observe(Kernel& kernel, const InstructionSet& instructions) {
                                                                   : observed_access;
   }
   find_value_origins(kernel);
+  observe_warpgroup_registers(kernel);
 }
 
 }  // namespace stagecraft::emulator::machine
