@@ -79,7 +79,7 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("bake")
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no command 'bake'", done.stderr)
-        self.assertIn("usage: ./stagecraft COMMAND", done.stderr)
+        self.assertIn("usage: ./stagecraft [COMMAND]", done.stderr)
 
     def test_sanitize_refuses_arguments(self):
         done = stagecraft("sanitize", "03")
