@@ -108,7 +108,7 @@ void translate_setmaxnreg(Translation& t) {
 }  // namespace
 
 void add_warp_control(InstructionSet& set) {
-  set.add("nanosleep", translate_nanosleep, kOrdinary);
+  set.add("nanosleep", translate_nanosleep, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .sleeps = true});
   set.add("griddepcontrol", translate_griddepcontrol, kOrdinary);
   set.add("setmaxnreg", translate_setmaxnreg, kOrdinary);
 }
