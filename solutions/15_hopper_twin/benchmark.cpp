@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -86,30 +87,37 @@ bool measure(const Shape& shape, const Options& options, const GpuState& gpu, Re
 #endif
   for (const Contender& contender : contenders()) {
     if (!wanted(contender.name) || !contender.takes(sets[0]->product(shape))) continue;
+    std::vector<MatrixProduct> products;
+    for (const auto& set : sets) products.push_back(set->product(shape));
+    if (contender.tune) contender.tune(products);
     Prepared prepared{.name = contender.name};
-    for (const auto& set : sets) prepared.launches.push_back(contender.prepare(set->product(shape)));
+    for (const MatrixProduct& product : products) prepared.launches.push_back(contender.prepare(product));
     all.push_back(std::move(prepared));
   }
 
   bool right = true;
   for (Prepared& contender : all) {
-    contender.verdict = verify(shape, *sets[0], contender, cublas_c ? cublas_c->data() : nullptr);
+    contender.verdict = verify(sets[0]->product(shape), contender, cublas_c ? cublas_c->data() : nullptr);
     report.note_verdict(shape, contender);
     if (contender.name != "cublas") right = right && contender.verdict.right();
   }
   const double tera = shape.operations() * 1e-9;  // TFLOP/s of a product that takes a millisecond
   const int launches = shape.operations() > 4e12 ? 8 : options.launches;
+  // In another order each time: what ran just before makes up to 1% of difference.
+  std::mt19937 random(options.seed);
+  std::vector<Prepared*> order;
+  for (Prepared& contender : all) order.push_back(&contender);
   for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    for (size_t i = 0; i < all.size(); ++i) {  // each is once after each other
-      Prepared& contender = all[(i + repeat) % all.size()];
-      contender.burst.push_back(tera / time_launches(contender, launches, options.pause_ms));
+    std::shuffle(order.begin(), order.end(), random);
+    for (Prepared* contender : order) {
+      contender->burst.push_back(tera / time_launches(*contender, launches, options.pause_ms));
     }
   }
   for (int repeat = 0; repeat < options.sustained_repeats; ++repeat) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      Prepared& contender = all[(i + repeat) % all.size()];
-      contender.sustained.push_back(tera /
-                                    time_sustained(contender, options.sustained_launches, options.pause_ms, gpu));
+    std::shuffle(order.begin(), order.end(), random);
+    for (Prepared* contender : order) {
+      contender->sustained.push_back(tera /
+                                     time_sustained(*contender, options.sustained_launches, options.pause_ms, gpu));
     }
   }
   for (const Prepared& contender : all) report.note_rates(shape, contender, all[0]);

@@ -30,6 +30,8 @@ struct Contender {
   std::string name;
   std::function<bool(const MatrixProduct&)> takes;  ///< whether it can compute this shape of this type
   std::function<Launch(const MatrixProduct&)> prepare;
+  /// Finds out how best to compute products of this shape, before they are prepared; may be empty.
+  std::function<void(const std::vector<MatrixProduct>&)> tune = {};
 };
 
 /// All contenders of the program, in the order in which their files were linked.

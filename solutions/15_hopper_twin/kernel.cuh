@@ -41,10 +41,13 @@ struct TwinDefaults {
   static constexpr int tile_m = 128, tile_n = 256;  ///< of C, computed by a block at a time
   static constexpr int stages = 4;                  ///< in shared memory
   static constexpr int k_group = 1;                 ///< k-tiles in a stage
-  static constexpr int cluster_m = 2;  ///< blocks of a cluster, one below the other: they share a tile of B
-  static constexpr int cluster_n = 1;  ///< side by side: they share a tile of A
-  static constexpr int consumers = 2;  ///< warpgroups that multiply, one below the other in a tile
-  static constexpr int slabs = 2;      ///< 16 x 64 parts of C for each warp, on their way out
+  static constexpr int cluster_m = 2;     ///< blocks of a cluster, one below the other: they share a tile of B
+  static constexpr int cluster_n = 1;     ///< side by side: they share a tile of A
+  static constexpr int cluster_k = 1;     ///< 2: each block of a cluster computes half of K, and they add up
+  static constexpr int consumers = 2;     ///< warpgroups that multiply, one below the other in a tile
+  static constexpr int in_flight = 0;     ///< stages that may still be multiplied when the next is issued: 0 or 1
+  static constexpr bool swapped = false;  ///< C transposed is computed, as B * A transposed: M is then N in here
+  static constexpr int slabs = 2;         ///< 16 x 64 parts of C for each warp, on their way out
   static constexpr LastRound last_round = LastRound::whole;  ///< what is done with tiles that leave blocks idle
   static constexpr Freeing frees = Freeing::stored;          ///< how other blocks learn that a stage is free
   static constexpr bool by_copy_engine = true;               ///< C is stored by it; else by the threads
@@ -58,8 +61,10 @@ struct TwinDefaults {
 template <typename Config>
 struct Twin {
   using Element = typename Config::Element;
-  static constexpr int kTileK = 1024 / element_bits<Element>;  // 128 bytes, as wide as the swizzle
-  static constexpr int kBlocks = Config::cluster_m * Config::cluster_n;
+  static constexpr int kTileK = 1024 / element_bits<Element>;             // 128 bytes, as wide as the swizzle
+  static constexpr int kSharing = Config::cluster_m * Config::cluster_n;  // blocks of a cluster that share tiles
+  static constexpr int kBlocks = kSharing * Config::cluster_k;
+  static constexpr bool kSplits = Config::cluster_k == 2;
   static constexpr int kConsumers = Config::consumers;
   static constexpr int kThreads = (1 + kConsumers) * kWarpgroupSize;  // of one warpgroup more, one warp loads
   static constexpr int kRowsPerWarpgroup = Config::tile_m / kConsumers;
@@ -70,10 +75,17 @@ struct Twin {
   // What one block brings of a tile that several share.
   using ASlice = Tile<Element, Config::tile_m / Config::cluster_n, kTileK>;
   using BSlice = Tile<Element, Config::tile_n / Config::cluster_m, kTileK>;
-  using Slab = Tile<__nv_bfloat16, 16, 64>;  // of C, that a warp stores at once
+  // Columns of a tile that a warp stores at once, with its 16 rows: as many as divide the tile. In memory, the columns
+  // of what is computed transposed are rows.
+  static constexpr int kSlabColumns = Config::tile_n % 64 == 0 ? 64 : Config::tile_n % 32 == 0 ? 32 : 16;
+  static constexpr Swizzle kSlabSwizzle = Config::swapped || kSlabColumns == 16 ? Swizzle::bytes_32
+                                          : kSlabColumns == 32                  ? Swizzle::bytes_64
+                                                                                : Swizzle::bytes_128;
+  using Slab =
+      Tile<__nv_bfloat16, Config::swapped ? kSlabColumns : 16, Config::swapped ? 16 : kSlabColumns, kSlabSwizzle>;
   using Payload = StandardTilePayload<ATile, BTile, Config::stages * Config::k_group>;
-  static constexpr bool kStores = kBlocks > 1 && Config::frees == Freeing::stored;
-  static constexpr bool kOrders = kBlocks > 1 && Config::frees == Freeing::ordered;
+  static constexpr bool kStores = kSharing > 1 && Config::frees == Freeing::stored;
+  static constexpr bool kOrders = kSharing > 1 && Config::frees == Freeing::ordered;
   // Only arrivals of threads of other blocks take waits of the cluster's scope.
   using Cluster = std::conditional_t<kOrders, ClusterShape<Config::cluster_m, Config::cluster_n>, OneBlock>;
   using Input = InputTilePipeline<Payload, Config::stages, Config::k_group, Cluster>;
@@ -81,23 +93,28 @@ struct Twin {
   // The two blocks of a cluster may share a tile: each then needs only the slices that it brings itself.
   static constexpr bool kHalves = Config::last_round == LastRound::halved;
   using HalfSums = WarpgroupSums<Element, kHalves ? kRowsPerWarpgroup / Config::cluster_n : kRowsPerWarpgroup,
-                                 kHalves ? Config::tile_n / Config::cluster_m : Config::tile_n>;
+                                 kHalves ? Config::tile_n / Config::cluster_m : Config::tile_n / Config::cluster_k>;
 
-  static constexpr int kBands = Sums::rows / 64;              // of 64 rows, each one wgmma's
-  static constexpr int kParts = kBands * Sums::columns / 64;  // slabs of a warp in a tile
+  static constexpr int kBands = Sums::rows / 64;                        // of 64 rows, each one wgmma's
+  static constexpr int kParts = kBands * Sums::columns / kSlabColumns;  // slabs of a warp in a tile
   // A rounded tile takes half the registers of its sums, so that it can leave while the next is multiplied.
   static constexpr bool kOverlaps = Config::overlaps && Sums::rows * Sums::columns <= 64 * 256;
 
   struct Shared {
-    typename Payload::Storage tiles;
+    union {
+      typename Payload::Storage tiles;
+      float4 exchanged[kSplits ? Sums::rows * Sums::columns / 2 / 4 / kWarpgroupSize : 1][kConsumers * kWarpgroupSize];
+    };
     Slab slabs[kWarps][Config::slabs];
     typename Input::BarrierArray barriers;
     uint32_t freed[kStores ? Config::stages : 1][kConsumers][kBlocks];  // where the other blocks store
   };
-  static_assert(Config::tile_n % 64 == 0, "Twin: tile_n must be a multiple of 64, the columns of a slab");
+  static_assert(Config::tile_n % 16 == 0, "Twin: tile_n must be a multiple of 16, the columns of the narrowest slab");
+  static_assert((kSlabColumns == 64 && !Config::swapped) || Config::by_copy_engine,
+                "Twin: threads store rows of 64 columns only");
   static_assert(kParts % Config::slabs == 0,
                 "Twin: a warp's parts of a tile must be a multiple of its slabs, which they go through in turn");
-  static_assert(HalfSums::rows / 64 * (HalfSums::columns / 64) % Config::slabs == 0,
+  static_assert(HalfSums::rows / 64 * (HalfSums::columns / kSlabColumns) % Config::slabs == 0,
                 "Twin: the parts of half a tile must be a multiple of a warp's slabs too");
   static_assert(Config::last_round != LastRound::cut || Sums::rows * Sums::columns <= 64 * 256,
                 "Twin: a tile that is cut may have at most 128 sums for each thread, or there are no registers to "
@@ -147,9 +164,12 @@ struct TwinPlace {
       Config::cluster_m + Config::cluster_n - 1;  // in its row or column, itself included
 
   int row = 0, column = 0;
+  int part = 0;  // of K
 
   __device__ TwinPlace() {
-    if constexpr (Twin<Config>::kBlocks > 1) {
+    if constexpr (Twin<Config>::kSplits) {
+      part = block_rank();
+    } else if constexpr (Twin<Config>::kBlocks > 1) {
       row = block_rank() % Config::cluster_m;
       column = block_rank() / Config::cluster_m;
     }
@@ -252,6 +272,10 @@ class TwinTile {
   }
 
   __device__ void cut() {
+    if constexpr (Twin<Config>::kSplits) {
+      first_k_group_ = place_.part * problem_.k_groups() / 2;
+      end_k_group_ = (place_.part + 1) * problem_.k_groups() / 2;
+    }
     if (Config::last_round != LastRound::cut || number_ < problem_.whole_tiles) return;
     pieces_ = problem_.pieces;
     piece_ = (number_ - problem_.whole_tiles) % pieces_;
@@ -372,6 +396,39 @@ __device__ __forceinline__ void collect(const TwinProblem<Config>& problem, type
   }
 }
 
+/// Adds up the sums of the two blocks of a cluster, each of which keeps half of the columns. Called by all threads that
+/// multiply, in both blocks, when neither needs its stages any more.
+template <typename Shared, typename Sums, typename HalfSums>
+__device__ __forceinline__ void exchange(Shared& shared, const Sums& sums, HalfSums& half, int part) {
+  constexpr int kHalf = Sums::columns / 4;
+  const int thread = threadIdx.x - kWarpgroupSize;
+  sync_cluster();
+#pragma unroll
+  for (int i = 0; i < Sums::rows / 64; ++i) {
+#pragma unroll
+    for (int word = 0; word < kHalf / 4; ++word) {
+      const float* d = sums.of[i] + word * 4;
+      ptx::store_in_block(ptx::address_in_block(&shared.exchanged[i * (kHalf / 4) + word][thread], 1 - part),
+                          part == 0 ? make_float4(d[kHalf], d[kHalf + 1], d[kHalf + 2], d[kHalf + 3])
+                                    : make_float4(d[0], d[1], d[2], d[3]));
+    }
+  }
+  sync_cluster();
+#pragma unroll
+  for (int i = 0; i < Sums::rows / 64; ++i) {
+#pragma unroll
+    for (int word = 0; word < kHalf / 4; ++word) {
+      const float* d = sums.of[i] + word * 4;
+      const float4 other = shared.exchanged[i * (kHalf / 4) + word][thread];
+      float* to = half.of[i] + word * 4;
+      to[0] = (part == 0 ? d[0] : d[kHalf]) + other.x;
+      to[1] = (part == 0 ? d[1] : d[kHalf + 1]) + other.y;
+      to[2] = (part == 0 ? d[2] : d[kHalf + 2]) + other.z;
+      to[3] = (part == 0 ? d[3] : d[kHalf + 3]) + other.w;
+    }
+  }
+}
+
 /// What tells one block of the cluster that a warpgroup has read a stage. Made and called by one thread.
 template <typename Config>
 class StageFreeing {
@@ -391,25 +448,26 @@ class StageFreeing {
 
   /// Called when the warpgroup has read a stage of the own block: the other one's of the same number is meant too.
   /// @param stays_here  whether only the own block waits, for what its halves of tiles took.
-  template <bool StaysHere, typename Stage>
-  __device__ __forceinline__ void free(const Stage& stage) const {
+  /// @param stage  its number.
+  /// @param mbar   its empty barrier, of the own block.
+  template <bool StaysHere>
+  __device__ __forceinline__ void free(uint32_t stage, MbarPtr mbar) const {
     if constexpr (StaysHere) {
-      if (!T::kStores || is_own_) arrive(stage.mbar());
+      if (!T::kStores || is_own_) arrive(mbar);
     } else if constexpr (T::kOrders) {
-      arrive_at_block(stage.mbar(), block_);
+      arrive_at_block(mbar, block_);
     } else if constexpr (T::kStores) {
       if (is_own_) {
-        arrive(stage.mbar());
+        arrive(mbar);
       } else {
         // An asynchronous store starts after what its thread did before, and a wait for its bytes comes after it: so
         // the reads of this stage come before the copy that refills it.
-        ptx::store_async(slots_ + stage.stage() * sizeof(T::Shared::freed[0]), 0,
-                         barriers_ + stage.stage() * sizeof(uint64_t));
+        ptx::store_async(slots_ + stage * sizeof(T::Shared::freed[0]), 0, barriers_ + stage * sizeof(uint64_t));
       }
-    } else if constexpr (T::kBlocks > 1) {
-      ptx::arrive_in_cluster(stage.mbar(), block_);
+    } else if constexpr (T::kSharing > 1) {
+      ptx::arrive_in_cluster(mbar, block_);
     } else {
-      arrive(stage.mbar());
+      arrive(mbar);
     }
   }
 
@@ -435,7 +493,7 @@ class LeavingTile {
   __device__ __forceinline__ void take(const Sums& sums, int row, int column) {
     row_ = row;
     column_ = column;
-    parts_ = Sums::rows / 64 * (Sums::columns / 64);
+    parts_ = Sums::rows / 64 * (Sums::columns / T::kSlabColumns);
 #pragma unroll
     for (int band = 0; band < Sums::rows / 64; ++band) {
 #pragma unroll
@@ -472,23 +530,32 @@ class LeavingTile {
 
  private:
   __device__ __forceinline__ void store(int part) const {
-    const int band = part / (Config::tile_n / 64), column = part % (Config::tile_n / 64) * 64, lane = lane_index();
+    constexpr int kPerBand = Config::tile_n / T::kSlabColumns;
+    const int band = part / kPerBand, column = part % kPerBand * T::kSlabColumns, lane = lane_index();
     auto& slab = slabs_[part % Config::slabs];
     if constexpr (Config::by_copy_engine) {
       if (elected_) cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Config::slabs - 1>());
     }
     __syncwarp();  // the slab's last content has been read
 #pragma unroll
-    for (int pair = 0; pair < 4; ++pair) {  // 16 columns: two matrices of 8 x 8, and two below them
+    for (int pair = 0; pair < T::kSlabColumns / 16; ++pair) {  // 16 columns: two matrices of 8 x 8, and two below them
       const uint32_t* words = words_[band] + column / 4 + pair * 4;
-      ptx::store_matrices(slab.shared_address() + slab.offset_of(lane % 16, pair * 16 + lane / 16 * 8), words[0],
-                          words[1], words[2], words[3]);
+      if constexpr (Config::swapped) {
+        ptx::store_matrices_transposed(
+            slab.shared_address() + slab.offset_of(pair * 16 + lane / 16 * 8 + lane % 8, lane / 8 % 2 * 8), words[0],
+            words[1], words[2], words[3]);
+      } else {
+        ptx::store_matrices(slab.shared_address() + slab.offset_of(lane % 16, pair * 16 + lane / 16 * 8), words[0],
+                            words[1], words[2], words[3]);
+      }
     }
     if constexpr (Config::by_copy_engine) {
       cuda::ptx::fence_proxy_async(cuda::ptx::space_shared);  // the copy engine sees what this thread wrote
       __syncwarp();
       if (elected_) {
-        ptx::store_box(&problem_.c_map.map, column_ + column, row_ + band * 64, slab.storage, Config::c_hint);
+        const int2 corner{column_ + column, row_ + band * 64};
+        ptx::store_box(&problem_.c_map.map, Config::swapped ? corner.y : corner.x,
+                       Config::swapped ? corner.x : corner.y, slab.storage, Config::c_hint);
         cuda::ptx::cp_async_bulk_commit_group();
       }
     } else {
@@ -586,20 +653,35 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
       const auto multiply = [&](auto& sums, const TwinTile<Config>& tile, auto b_of, auto is_half)
           __attribute__((always_inline)) {
         const int first_row = warp / 4 * std::remove_reference_t<decltype(sums)>::rows;
+        const auto free = [&](uint32_t stage) __attribute__((always_inline)) {
+          if (frees) freeing.template free<decltype(is_half)::value>(stage, input.consumer_mbar(stage));
+        };
         int2 corner;
+        uint32_t last = 0;  // stage
+        if constexpr (T::kSplits) {
+          if (tile.num_k_groups() == 0) {  // K is one k-tile, which the other block has
+            for (auto& band : sums.of) {
+              for (float& sum : band) sum = 0;
+            }
+            corner = tile.corner();
+          }
+        }
         for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
           auto stage = input.consumer().acquire();
 #pragma unroll
           for (int i = 0; i < Config::k_group; ++i) {
-            multiply_tiles(sums, stage.tile(i).a, first_row, b_of(stage.tile(i)), /*accumulate=*/turn > 0 || i > 0);
+            multiply_tiles(sums, stage.tile(i).a, first_row, b_of(stage.tile(i)),
+                           /*accumulate=*/turn > 0 || i > 0);
           }
           if (turn == 0) corner = tile.corner();
           if constexpr (T::kOverlaps) leaving.store_part(turn);
-          ptx::wgmma_wait_group<0>();
-          if (frees) freeing.template free<decltype(is_half)::value>(stage);
+          ptx::wgmma_wait_group<Config::in_flight>();
+          if (Config::in_flight == 0 || turn > 0) free(Config::in_flight == 0 ? stage.stage() : last);
+          last = stage.stage();
         }  // steps: stage empty when both warpgroups of all neighbours have arrived
         if constexpr (T::kOverlaps) leaving.store_rest(tile.num_k_groups());
         sums.wait();
+        if (Config::in_flight > 0 && tile.num_k_groups() > 0) free(last);
         return int2{corner.x + first_row + warp % 4 * 16, corner.y};
       };
 
@@ -618,7 +700,13 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
             collect(problem, sums, (blockIdx.x - i * T::kBlocks) * T::kWarps + warp, lane_index());
           }
         }
-        leaving.take(sums, at.x, at.y);
+        if constexpr (T::kSplits) {
+          typename T::HalfSums half;
+          exchange(shared, sums, half, place.part);
+          leaving.take(half, at.x, at.y + place.part * (Config::tile_n / 2));
+        } else {
+          leaving.take(sums, at.x, at.y);
+        }
         if constexpr (!T::kOverlaps) leaving.store_rest(0);
       }
       if constexpr (T::kHalves) {

@@ -35,10 +35,30 @@ class TwinLaunch {
   /// @throws TensorMapError for addresses and sizes that the copy engine cannot take.
   TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m,
              int64_t n, int64_t k, const TwinLaunchOptions& options = {})
+      : TwinLaunch(Config::swapped ? b : a, Config::swapped ? a : b, c, Config::swapped ? n : m,
+                   Config::swapped ? m : n, k, options, AsComputed{}) {}
+
+  /// Starts the kernel. Throws CudaError when that fails.
+  void operator()(cudaStream_t stream = nullptr) {
+    cudaLaunchConfig_t config = launch_config(blocks_);
+    config.stream = stream;
+    harness::check(cudaLaunchKernelEx(&config, hopper_twin<Config>, problem_), "launch the kernel");
+  }
+
+  /// Blocks that it starts.
+  int blocks() const { return blocks_; }
+
+ private:
+  struct AsComputed {};
+
+  /// The same for the product as the kernel computes it: swapped already.
+  TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m,
+             int64_t n, int64_t k, const TwinLaunchOptions& options, AsComputed)
       : problem_{.a = make_tile_map<typename T::ASlice>(a, m, k, 0, OutOfBounds::zero, options.promotion),
                  .b = make_tile_map<typename T::BSlice>(b, n, k, 0, OutOfBounds::zero, options.promotion),
-                 .c_map =
-                     Config::by_copy_engine ? make_tile_map<typename T::Slab>(c, m, n) : TileMap<typename T::Slab>{},
+                 .c_map = !Config::by_copy_engine ? TileMap<typename T::Slab>{}
+                          : Config::swapped       ? make_tile_map<typename T::Slab>(c, n, m)
+                                                  : make_tile_map<typename T::Slab>(c, m, n),
                  .c = c,
                  .m = static_cast<int>(m),
                  .n = static_cast<int>(n),
@@ -59,7 +79,7 @@ class TwinLaunch {
                    "ask how many clusters the device has room for");
     if (options.blocks > 0) clusters = std::min(clusters, options.blocks / T::kBlocks);
     const int tiles = problem_.cluster_rows() * problem_.cluster_columns();
-    if (!options.persistent) clusters = tiles;
+    if (!options.persistent || T::kSplits) clusters = tiles;
     problem_.whole_tiles = tiles;
     const int last_round = tiles % clusters;
     if constexpr (T::kHalves) {
@@ -102,17 +122,6 @@ class TwinLaunch {
     blocks_ = TwinProblem<Config>::ceil_div(tiles, rounds) * T::kBlocks;
   }
 
-  /// Starts the kernel. Throws CudaError when that fails.
-  void operator()(cudaStream_t stream = nullptr) {
-    cudaLaunchConfig_t config = launch_config(blocks_);
-    config.stream = stream;
-    harness::check(cudaLaunchKernelEx(&config, hopper_twin<Config>, problem_), "launch the kernel");
-  }
-
-  /// Blocks that it starts.
-  int blocks() const { return blocks_; }
-
- private:
   cudaLaunchConfig_t launch_config(int blocks) {
     attributes_[0].id = cudaLaunchAttributeClusterDimension;
     attributes_[0].val.clusterDim = {T::kBlocks, 1, 1};

@@ -135,13 +135,12 @@ inline double time_sustained(Prepared& contender, int count, int pause_ms, const
   return ms;
 }
 
-/// Runs a contender on the first set of matrices and compares all that is said above.
+/// Runs a contender on a product, which is that of its first launch, and compares all that is said above.
 /// @param cublas_c  what cuBLAS made of the same; nullptr without.
-inline Verdict verify(const Shape& shape, const MatrixSet& set, Prepared& contender, const __nv_bfloat16* cublas_c) {
-  harness::check(cudaMemset(const_cast<__nv_bfloat16*>(set.c.data()), 0xff, set.c.bytes()), "poison C");
+inline Verdict verify(const MatrixProduct& product, Prepared& contender, const __nv_bfloat16* cublas_c) {
+  harness::check(cudaMemset(product.c, 0xff, sizeof(__nv_bfloat16) * product.m * product.n), "poison C");
   contender.launches[0](nullptr);
   harness::check(cudaDeviceSynchronize(), "finish " + contender.name);
-  const MatrixProduct product = set.product(shape);
   return {compare_with_double(product, /*most=*/65521),  // a prime number, to hit all columns
           cublas_c != nullptr ? compare_with_product(product, cublas_c) : Mismatch{}};
 }

@@ -82,6 +82,35 @@ struct Wgmma;
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 256, 128, "%128", "%129", "%130")
 STAGECRAFT_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
 STAGECRAFT_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")  // K-major only
+#define STAGECRAFT_REGISTERS_8 "%0, %1, %2, %3, %4, %5, %6, %7"
+#define STAGECRAFT_REGISTERS_16 STAGECRAFT_REGISTERS_8 ", %8, %9, %10, %11, %12, %13, %14, %15"
+#define STAGECRAFT_SUMS_16(i) STAGECRAFT_SUMS_8(i), STAGECRAFT_SUMS_8(i + 8)
+#define STAGECRAFT_REGISTERS_40 STAGECRAFT_REGISTERS_32 ", %32, %33, %34, %35, %36, %37, %38, %39"
+#define STAGECRAFT_SUMS_40(i) STAGECRAFT_SUMS_32(i), STAGECRAFT_SUMS_8(i + 32)
+#define STAGECRAFT_REGISTERS_48 \
+  STAGECRAFT_REGISTERS_32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define STAGECRAFT_SUMS_48(i) STAGECRAFT_SUMS_32(i), STAGECRAFT_SUMS_8(i + 32), STAGECRAFT_SUMS_8(i + 40)
+#define STAGECRAFT_REGISTERS_56 STAGECRAFT_REGISTERS_48 ", %48, %49, %50, %51, %52, %53, %54, %55"
+#define STAGECRAFT_SUMS_56(i) STAGECRAFT_SUMS_48(i), STAGECRAFT_SUMS_8(i + 48)
+#define STAGECRAFT_REGISTERS_72 STAGECRAFT_REGISTERS_64 ", %64, %65, %66, %67, %68, %69, %70, %71"
+#define STAGECRAFT_SUMS_72(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_8(i + 64)
+#define STAGECRAFT_REGISTERS_80 \
+  STAGECRAFT_REGISTERS_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+#define STAGECRAFT_SUMS_80(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_8(i + 64), STAGECRAFT_SUMS_8(i + 72)
+#define STAGECRAFT_REGISTERS_88 STAGECRAFT_REGISTERS_80 ", %80, %81, %82, %83, %84, %85, %86, %87"
+#define STAGECRAFT_SUMS_88(i) STAGECRAFT_SUMS_80(i), STAGECRAFT_SUMS_8(i + 80)
+#define STAGECRAFT_NARROW_WGMMA_OF(ELEMENT, TYPES, TRANSPOSED)               \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 16, 8, "%8", "%9", "%10")     \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 32, 16, "%16", "%17", "%18")  \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 80, 40, "%40", "%41", "%42")  \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 96, 48, "%48", "%49", "%50")  \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 112, 56, "%56", "%57", "%58") \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 144, 72, "%72", "%73", "%74") \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 160, 80, "%80", "%81", "%82") \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 176, 88, "%88", "%89", "%90")
+STAGECRAFT_NARROW_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
+STAGECRAFT_NARROW_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")
+#undef STAGECRAFT_NARROW_WGMMA_OF
 #undef STAGECRAFT_WGMMA_OF
 #undef STAGECRAFT_WGMMA
 #undef STAGECRAFT_SUMS_8
@@ -228,6 +257,26 @@ __device__ __forceinline__ void store_box(const void* map, int32_t column, int32
                :
                : "l"(map), "r"(column), "r"(row), "r"(static_cast<uint32_t>(__cvta_generic_to_shared(from))),
                  "l"(static_cast<uint64_t>(hint))
+               : "memory");
+}
+
+/// Writes four words to shared memory of another block of the cluster. Any thread.
+/// @param to  by `address_in_block`; 16-byte aligned.
+/// Source: PTX ISA, "st" (`.shared::cluster`).
+__device__ __forceinline__ void store_in_block(uint32_t to, float4 values) {
+  asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(to), "f"(values.x), "f"(values.y), "f"(values.z), "f"(values.w)
+               : "memory");
+}
+
+/// `store_matrices` with each matrix transposed: `row` of lane 8i + j is where column j of matrix i goes.
+/// Source: PTX ISA, "stmatrix" (`.trans`).
+__device__ __forceinline__ void store_matrices_transposed(uint32_t row, uint32_t matrix0, uint32_t matrix1,
+                                                          uint32_t matrix2, uint32_t matrix3) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
+               :
+               : "r"(row), "r"(matrix0), "r"(matrix1), "r"(matrix2), "r"(matrix3)
                : "memory");
 }
 

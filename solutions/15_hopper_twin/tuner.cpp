@@ -11,40 +11,17 @@
 #include <utility>
 #include <vector>
 
-#include "measurement.hpp"
-#include "twin.hpp"
+#include "tuning.hpp"
 
 namespace {
 
 using namespace stagecraft;
 
-constexpr TwinKind kKinds[] = {TwinKind::standard, TwinKind::halved, TwinKind::large,
-                               TwinKind::thin,     TwinKind::flat,   TwinKind::by_threads};
-constexpr int kBands[] = {0, 4, 6, 8, 11, 16};  // 0: the usual one
-
-/// Less than this is within the spread of two measurements.
-constexpr double kWorthIt = 1.005;
-
 struct Options {
   std::vector<Shape> shapes;
   std::string output;
-  int repeats = 9, launches = 12, pause_ms = 20, finalists = 4, seed = 1;
-};
-
-/// A choice, ready for a shape.
-struct Candidate {
-  TwinChoice choice;
-  Prepared prepared;
-  std::string name() const {
-    return std::string(name_of(choice.kind)) + (choice.band > 0 ? " " + std::to_string(choice.band) : "");
-  }
-};
-
-/// What was found for a shape.
-struct Found {
-  TwinChoice choice;
-  double rate;        ///< TFLOP/s
-  double usual_rate;  ///< that of what the rule expects to be the fastest
+  TuningOptions tuning;
+  int seed = 1;
 };
 
 std::string line_of(const std::string& device, const Shape& shape) {
@@ -52,69 +29,19 @@ std::string line_of(const std::string& device, const Shape& shape) {
          std::to_string(shape.m) + ", " + std::to_string(shape.n) + ", " + std::to_string(shape.k) + ", ";
 }
 
-/// What the rule says, without the table.
-TwinChoice usual_choice(const Shape& shape) {
-  int multiprocessors = 0;
-  harness::check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0),
-                 "ask the device for its multiprocessors");
-  return {.kind = choose_twin(shape.m, shape.n, shape.k * shape.element_bytes() / 128, multiprocessors)};
-}
-
-/// Measures all candidates once, the best of them and the usual one again and again in turn.
-/// @returns nothing where no configuration takes the shape, or one of the results is wrong.
+/// Finds the fastest for a shape, with random matrices, and says what was found.
 std::optional<Found> tune(const Shape& shape, const Options& options) {
   const auto sets = make_sets(shape, options.seed);
-  const double tera = shape.operations() * 1e-9;
-  const int launches = shape.operations() > 4e12 ? 8 : options.launches;
-  const TwinChoice usual = usual_choice(shape);
-  std::vector<Candidate> all;
-  bool right = true;
-  for (const TwinKind kind : kKinds) {
-    if (!takes(kind, sets[0]->product(shape))) continue;
-    for (const int band : kBands) {
-      // Few tiles are one band; and what stores by threads is measured only where nothing else can be.
-      if (band > 0 && (band - 1) * 128 >= shape.m) continue;
-      if (kind == TwinKind::by_threads && shape.n % 8 == 0) continue;
-      Candidate candidate{.choice = {kind, band}, .prepared = {}};
-      candidate.prepared.name = candidate.name();
-      for (const auto& set : sets) {
-        candidate.prepared.launches.push_back(prepare_twin(candidate.choice, set->product(shape)));
-      }
-      const Verdict verdict = verify(shape, *sets[0], candidate.prepared, nullptr);
-      if (!verdict.right()) {
-        std::printf("%s: %s is wrong in %lld of %lld elements\n", shape.name().c_str(), candidate.name().c_str(),
-                    static_cast<long long>(verdict.in_double.wrong),
-                    static_cast<long long>(verdict.in_double.compared));
-        right = false;
-        continue;
-      }
-      candidate.prepared.burst.push_back(tera / time_launches(candidate.prepared, std::max(2, launches / 3), 5));
-      all.push_back(std::move(candidate));
-    }
-  }
-  if (!right || all.empty()) return std::nullopt;
-
-  std::sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
-    const bool a_is_usual = a.choice == usual, b_is_usual = b.choice == usual;  // the usual one stays in any case
-    return a_is_usual != b_is_usual ? a_is_usual : a.prepared.burst[0] > b.prepared.burst[0];
-  });
-  all.resize(std::min<size_t>(all.size(), 1 + options.finalists));
-  for (Candidate& candidate : all) candidate.prepared.burst.clear();
-  for (int repeat = 0; repeat < options.repeats; ++repeat) {
-    for (size_t i = 0; i < all.size(); ++i) {
-      Prepared& prepared = all[(i + repeat) % all.size()].prepared;
-      prepared.burst.push_back(tera / time_launches(prepared, launches, options.pause_ms));
-    }
-  }
-  const auto rate = [](const Candidate& candidate) { return median(candidate.prepared.burst); };
-  const Candidate& best =
-      *std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) { return rate(a) < rate(b); });
+  std::vector<MatrixProduct> products;
+  for (const auto& set : sets) products.push_back(set->product(shape));
+  const std::optional<Found> found = find_fastest(products, options.tuning);
+  if (!found) return found;
   std::printf("%s:", shape.name().c_str());
-  for (const Candidate& candidate : all) std::printf(" %s %.1f", candidate.name().c_str(), rate(candidate));
-  const Candidate& chosen = rate(best) > kWorthIt * rate(all[0]) ? best : all[0];
-  std::printf(" -> %s\n", chosen.name().c_str());
+  for (const auto& [name, rate] : found->others) std::printf(" %s %.1f", name.c_str(), rate);
+  std::printf(" -> %s%s\n", name_of(found->choice.kind),
+              found->choice.band > 0 ? (" " + std::to_string(found->choice.band)).c_str() : "");
   std::fflush(stdout);
-  return Found{chosen.choice, rate(chosen), rate(all[0])};
+  return found;
 }
 
 /// Replaces the lines of the shapes that were tuned, and leaves all others as they are.
@@ -153,10 +80,10 @@ Options parse(int argc, char** argv) {
     const std::string name = argv[i];
     if (i + 1 == argc) throw std::invalid_argument(name + " needs a value; --help lists the options");
     const std::string value = argv[i + 1];
-    const std::pair<const char*, int*> numbers[] = {{"--repeats", &options.repeats},
-                                                    {"--launches", &options.launches},
-                                                    {"--pause", &options.pause_ms},
-                                                    {"--finalists", &options.finalists},
+    const std::pair<const char*, int*> numbers[] = {{"--repeats", &options.tuning.repeats},
+                                                    {"--launches", &options.tuning.launches},
+                                                    {"--pause", &options.tuning.pause_ms},
+                                                    {"--finalists", &options.tuning.finalists},
                                                     {"--seed", &options.seed}};
     const auto number =
         std::find_if(std::begin(numbers), std::end(numbers), [&](const auto& one) { return name == one.first; });

@@ -34,21 +34,38 @@ Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
 }  // namespace
 
 Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
-  // The start of a kernel overlaps with the end of the one before. That is worth it where both are a large part.
+  // The start of a kernel overlaps with the end of the one before. That is worth it where both are a large part, and
+  // with large tiles always.
   const double operations = 2. * static_cast<double>(product.m) * static_cast<double>(product.n) * product.k;
-  TwinLaunchOptions options{.dependent_launch = operations < 1e11};
+  TwinLaunchOptions options{.dependent_launch = operations < 1e11 || choice.kind == TwinKind::large};
   if (choice.kind == TwinKind::large) {  // bands of equal height, of about 11 clusters
     const int rows = static_cast<int>((product.m + 255) / 256), bands = std::max(1, (2 * rows + 11) / 22);
     options.band = (rows + bands - 1) / bands;
   }
   if (choice.band > 0) options.band = choice.band;
+  // What is read once comes faster from memory in larger pieces.
+  TwinLaunchOptions streaming = options;
+  streaming.promotion = L2Promotion::bytes_256;
   switch (choice.kind) {
+    case TwinKind::standard: break;
     case TwinKind::halved: return prepare<TwinHalved>(product, options);
     case TwinKind::large: return prepare<TwinLarge>(product, options);
     case TwinKind::thin: return prepare<TwinThin>(product, options);
-    case TwinKind::flat: options.promotion = L2Promotion::bytes_256; return prepare<TwinFlat>(product, options);
+    case TwinKind::thin_rows: return prepare<TwinThinRows>(product, streaming);
+    case TwinKind::thin_112: return prepare<TwinThin112>(product, options);
+    case TwinKind::thin_144: return prepare<TwinThin144>(product, options);
+    case TwinKind::thin_160: return prepare<TwinThin160>(product, options);
+    case TwinKind::flat: return prepare<TwinFlat>(product, streaming);
+    case TwinKind::low: return prepare<TwinLow>(product, options);
+    case TwinKind::low_64: return prepare<TwinLow64>(product, streaming);
+    case TwinKind::low_alone: return prepare<TwinLowAlone>(product, streaming);
+    case TwinKind::split: return prepare<TwinSplit>(product, options);
+    case TwinKind::swapped_16: return prepare<TwinSwapped16>(product, streaming);
+    case TwinKind::swapped_32: return prepare<TwinSwapped32>(product, streaming);
+    case TwinKind::swapped_96: return prepare<TwinSwapped96>(product, streaming);
+    case TwinKind::swapped_160: return prepare<TwinSwapped160>(product, options);
+    case TwinKind::swapped_192: return prepare<TwinSwapped192>(product, streaming);
     case TwinKind::by_threads: return prepare<TwinByThreads>(product, options);
-    case TwinKind::standard: break;
   }
   return prepare<TwinDefaults>(product, options);
 }

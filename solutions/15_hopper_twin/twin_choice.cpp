@@ -51,20 +51,63 @@ const char* name_of(TwinKind kind) {
     case TwinKind::halved: return "halved";
     case TwinKind::large: return "large";
     case TwinKind::thin: return "thin";
+    case TwinKind::thin_rows: return "thin_rows";
+    case TwinKind::thin_112: return "thin_112";
+    case TwinKind::thin_144: return "thin_144";
+    case TwinKind::thin_160: return "thin_160";
     case TwinKind::flat: return "flat";
+    case TwinKind::low: return "low";
+    case TwinKind::low_64: return "low_64";
+    case TwinKind::low_alone: return "low_alone";
+    case TwinKind::split: return "split";
+    case TwinKind::swapped_16: return "swapped_16";
+    case TwinKind::swapped_32: return "swapped_32";
+    case TwinKind::swapped_96: return "swapped_96";
+    case TwinKind::swapped_160: return "swapped_160";
+    case TwinKind::swapped_192: return "swapped_192";
     case TwinKind::by_threads: return "by_threads";
   }
   return "";
 }
 
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// For few rows: the narrowest tiles that hold them, if they keep the chip busy for one round; nothing for other
+/// products. Measured on an H200: README.md.
+std::optional<TwinKind> choose_for_few_rows(int64_t m, int64_t n, int multiprocessors) {
+  const auto one_round = [&](int64_t rows, int64_t columns, int64_t most) {
+    return ceil_div(m, rows) * ceil_div(n, columns) <= most;
+  };
+  const int64_t clusters = multiprocessors / 2;  // of two blocks
+  if (m <= 16) return TwinKind::swapped_16;
+  if (m <= 32) return TwinKind::swapped_32;
+  if (m <= 64) return one_round(64, 128, clusters) ? TwinKind::split : TwinKind::low_alone;
+  if (m <= 96) return TwinKind::swapped_96;
+  if (m <= 128) {
+    return one_round(128, 64, clusters)    ? TwinKind::low_64
+           : one_round(128, 128, clusters) ? TwinKind::low
+                                           : TwinKind::thin;
+  }
+  if (m <= 160) return TwinKind::swapped_160;
+  if (m <= 384 && (m <= 192 || m > 256) && one_round(192, 64, multiprocessors)) return TwinKind::swapped_192;
+  if (m <= 320 && (m <= 160 || m > 256) && one_round(160, 128, multiprocessors)) return TwinKind::swapped_160;
+  if (m <= 256 && one_round(128, 128, clusters)) return TwinKind::low;
+  if (m <= 512 && one_round(256, 128, clusters)) return TwinKind::thin_rows;
+  return std::nullopt;
+}
+
+}  // namespace
+
 TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors) {
   if (n % 8 != 0) return TwinKind::by_threads;
-  const auto ceil_div = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
-  const bool one_round_of_flat = ceil_div(m, 128) * ceil_div(n, 64) <= multiprocessors;
-  if (m > 64 && (m <= 128 || one_round_of_flat)) return TwinKind::flat;
+  if (const auto chosen = choose_for_few_rows(m, n, multiprocessors)) return *chosen;
+  if (ceil_div(m, 128) * ceil_div(n, 64) <= multiprocessors) return TwinKind::flat;
   const int64_t clusters = multiprocessors / 2;  // of two blocks
   const bool half_idle_otherwise = ceil_div(m, 128) * ceil_div(n, 2 * 128) <= clusters;
-  if (m <= 64 || half_idle_otherwise) return TwinKind::thin;
+  if (half_idle_otherwise) return TwinKind::thin;
+  if (ceil_div(m, 2 * 128) * ceil_div(n, 144) <= clusters) return TwinKind::thin_144;
 
   // Half rounds that it takes: tiles of the last one are halved if they fit.
   const auto half_rounds = [&](int64_t tiles, bool halves) {

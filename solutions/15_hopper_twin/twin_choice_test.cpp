@@ -38,7 +38,14 @@ TEST(TwinChoiceTest, WhatWasFoundOnOneDeviceIsNotUsedOnAnother) {
 TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
   EXPECT_FALSE(find_tuned("NVIDIA H200", OperandType::bf16, 8200, 8192, 8192));
   EXPECT_EQ(choose_twin(8200, 8191, 128, 132), TwinKind::by_threads);
-  EXPECT_EQ(choose_twin(128, 8192, 128, 132), TwinKind::flat);
+  EXPECT_EQ(choose_twin(8, 8192, 128, 132), TwinKind::swapped_16);
+  EXPECT_EQ(choose_twin(64, 8192, 128, 132), TwinKind::split);
+  EXPECT_EQ(choose_twin(128, 8192, 128, 132), TwinKind::low);
+  EXPECT_EQ(choose_twin(192, 4096, 64, 132), TwinKind::swapped_192);
+  EXPECT_EQ(choose_twin(512, 4096, 64, 132), TwinKind::thin_rows);
+  EXPECT_EQ(choose_twin(1024, 1024, 16, 132), TwinKind::flat);
+  EXPECT_EQ(choose_twin(1280, 1280, 64, 132), TwinKind::thin);
+  EXPECT_EQ(choose_twin(1536, 1536, 24, 132), TwinKind::thin_144);
   EXPECT_EQ(choose_twin(4096, 4096, 64, 132), TwinKind::standard);
   EXPECT_EQ(choose_twin(16384, 16384, 256, 132), TwinKind::large);
 }

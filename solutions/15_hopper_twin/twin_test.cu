@@ -136,6 +136,27 @@ TEST(HopperTwinTest, ABlockForEachTile) {
   expect_product<OneConsumer>({300, 520, 200}, 0, 31);
 }
 TEST(HopperTwinTest, NarrowTilesCut) { expect_product<TwinFlat>({100, 200, 1024}, 8, 32, 2); }
+TEST(HopperTwinTest, TilesWhoseColumnsAreNoMultipleOf64) {
+  expect_product<TwinThin112>({300, 520, 200}, 4, 35);
+  expect_product<TwinThin144>({300, 520, 200}, 4, 36);
+  expect_product<TwinThin160>({300, 520, 200}, 4, 37);
+}
+TEST(HopperTwinTest, AStageStillBeingMultiplied) {
+  expect_product<TwinThin>({300, 520, 1096}, 4, 38, 2);
+  expect_product<TwinThinRows>({300, 520, 576}, 4, 39);
+  expect_product<TwinLow>({200, 264, 1096}, 8, 40);
+}
+TEST(HopperTwinTest, EachBlockOfAPairComputesHalfOfK) {
+  expect_product<TwinSplit>({100, 264, 456}, 0, 41, 2);
+  expect_product<TwinSplit>({64, 136, 64}, 0, 42);  // K is one k-tile: one block has nothing to multiply
+}
+TEST(HopperTwinTest, ComputedTransposed) {
+  expect_product<TwinSwapped16>({13, 264, 1096}, 4, 43, 2);
+  expect_product<TwinSwapped32>({50, 200, 456}, 2, 44);
+  expect_product<TwinSwapped96>({100, 520, 200}, 4, 45);
+  expect_product<TwinSwapped160>({170, 520, 200}, 4, 46);
+  expect_product<TwinSwapped192>({200, 136, 1096}, 4, 47, 2);
+}
 
 /// The first steps, by `Stages` stages.
 template <int Stages>

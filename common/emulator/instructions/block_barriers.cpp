@@ -257,7 +257,7 @@ void translate_bar_warp(Translation& t) {
   t.modifiers.require("sync");
   const RegisterOffset members = t.source(0, ptx::Type::b32);
   Op& op = t.emit([](Fragment& fragment, const Op& self, LaneMask mask) {
-    return among_members(fragment, mask, self.a, [](LaneMask) {});
+    return among_members(fragment, self, mask, self.a, [](SyncPlaces) {});
   });
   op.a = members;
 }

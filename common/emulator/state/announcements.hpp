@@ -26,6 +26,8 @@ uint64_t announce_operation(AsyncOperation operation);
 void announce_group(const GroupEvent& event);
 void announce_warpgroup_issue(const WarpgroupIssue& event);
 void announce_warpgroup_wait(const WarpgroupWait& event);
+void announce_warpgroup_fence(const Fragment& fragment);
+void announce_warpgroup_registers(const WarpgroupRegisterUse& event);
 void announce_rendezvous(const Rendezvous& event);
 void announce_tensor(const TensorEvent& event);
 

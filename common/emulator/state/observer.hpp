@@ -247,6 +247,22 @@ struct WarpgroupWait {
   uint64_t ended;
 };
 
+/// A warp executes an instruction that is not wgmma and has registers in which wgmma works, too: accumulators, A, and
+/// what is copied from or to them. Kernel::observed of the instruction says which.
+struct WarpgroupRegisterUse {
+  const Fragment* fragment;
+  uint32_t pc;  ///< the instruction
+  LaneMask lanes;
+};
+
+/// A warp executes setmaxnreg. Counts are registers per thread.
+struct RegisterChange {
+  const Fragment* fragment;
+  bool increases;   ///< .inc, else .dec
+  uint32_t count;   ///< what it asks for
+  uint32_t before;  ///< what the warp has; 0 when that is unknown
+};
+
 /// Threads meet at a barrier that is not in memory: bar.sync of a block, barrier.cluster.
 enum class RendezvousKind : uint8_t {
   arrive,
@@ -297,6 +313,7 @@ class Observer {
   /// `lanes` of the fragment execute a .sync operation whose member mask, `members`, leaves them out, and the chip
   /// carries on.
   virtual void lanes_left_out(const Fragment&, [[maybe_unused]] LaneMask lanes, [[maybe_unused]] LaneMask members) {}
+  virtual void registers_changed(const RegisterChange&) {}
   /// A copy arrives for a block that has exited. Returns whether the observer reports it and the kernel is to go on
   /// without the copy; otherwise the fault stops the kernel. The cluster's `origin` says what issued the copy.
   virtual bool copy_lost(const Cluster&, const Fault&) { return false; }
@@ -318,6 +335,9 @@ class Observer {
   virtual void tensor_memory_changed(const TensorEvent&) {}
   virtual void warpgroup_issued(const WarpgroupIssue&) {}
   virtual void warpgroup_waited(const WarpgroupWait&) {}
+  /// A warp has executed wgmma.fence.
+  virtual void warpgroup_fenced(const Fragment&) {}
+  virtual void warpgroup_registers_used(const WarpgroupRegisterUse&) {}
 
   /// Whether the observer wants `instruction_executed`. As for memory events, the kernel must have been translated for
   /// it (Machine::announce_instructions).

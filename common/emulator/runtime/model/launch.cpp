@@ -10,6 +10,7 @@
 #include "emulator/checks/checks.hpp"
 #include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/interrupt.hpp"
+#include "emulator/runtime/model/progress_line.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
 
@@ -228,8 +229,12 @@ bool has_shared_memory(const machine::LaunchRequest& request) {
 }
 
 Cost run(State& state, const machine::LaunchRequest& request) {
+  ProgressLine progress(request.kernel->display_name, request.grid.count());
   // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
-  const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  const auto print = [&progress](std::string_view text) {
+    progress.erase();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  };
   std::vector<machine::Observer*> observers;
   Recording recording(state.settings());
   recording.join(observers);
@@ -244,13 +249,15 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   const machine::Division divided{.observers = make_observers,
                                   .threads = state.settings().threads,
                                   .interrupted = &InterruptibleKernel::interrupted(),
-                                  .limit = state.settings().limit_cycles};
+                                  .limit = state.settings().limit_cycles,
+                                  .watcher = state.settings().progress ? &progress : nullptr};
   const auto begin = std::chrono::steady_clock::now();
   state.machine().memory().limit_heap(state.limits.heap_bytes);
   const machine::LaunchResult result = [&] {
     const InterruptibleKernel interruptible;
     return state.machine().launch(request, observers, print, divided);
   }();
+  progress.erase();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);

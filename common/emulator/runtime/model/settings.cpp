@@ -100,6 +100,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
       {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
       {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
+      {"STAGECRAFT_PROGRESS", "line or none"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
@@ -110,7 +111,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_EXIT_STATUS", "strict or program"},
       // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
-      // Read by engines/tensor_core/panel_kernels.cpp.
+      // The same, by engines/tensor_core/panel_kernels.cpp.
       {"STAGECRAFT_MMA_SUMS", "plain or fused", /*is_setting=*/false},
   };
   return all;
@@ -139,6 +140,12 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   settings.host_memory = read_host_memory(variable("STAGECRAFT_HOST_MEMORY"));
   if (const std::string_view limit = variable("STAGECRAFT_LIMIT_CYCLES"); !limit.empty()) {
     settings.limit_cycles = read_limit(limit);
+  }
+  const std::string_view progress = variable("STAGECRAFT_PROGRESS");
+  if (progress == "none") {
+    settings.progress = false;
+  } else if (!progress.empty() && progress != "line") {
+    illegal("STAGECRAFT_PROGRESS", progress);
   }
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
@@ -177,6 +184,8 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
 
   const std::string_view level = variable("STAGECRAFT_ISA_LEVEL");
   if (!level.empty() && level != "1" && level != "3" && level != "4") illegal("STAGECRAFT_ISA_LEVEL", level);
+  const std::string_view sums = variable("STAGECRAFT_MMA_SUMS");
+  if (!sums.empty() && sums != "plain" && sums != "fused") illegal("STAGECRAFT_MMA_SUMS", sums);
   return settings;
 }
 

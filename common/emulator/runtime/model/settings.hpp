@@ -43,6 +43,7 @@ struct Settings {
   machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
   uint32_t threads = 1;                             ///< of the host, at most
   uint64_t limit_cycles = 0;                        ///< of virtual time, of each launch; 0: none
+  bool progress = true;                             ///< a long launch shows on a terminal how far it has come
   ReportFormat report_format = ReportFormat::text;  ///< STAGECRAFT_REPORT
   std::string report_file;                          ///< appended to; empty for stderr
   uint64_t host_memory = 0;                         ///< bytes that the process may use, at most; 0 for any

@@ -183,7 +183,9 @@ Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask)
 
 // Executes wgmma.fence. The emulator executes the accesses of a warp in program order, so there is nothing to wait for.
 Outcome fence(Fragment& fragment, const Op&, LaneMask mask) {
-  return gather_issuing_warp(fragment, mask, "wgmma.fence") == 0 ? Outcome::blocked : Outcome::next;
+  if (gather_issuing_warp(fragment, mask, "wgmma.fence") == 0) return Outcome::blocked;
+  if (observes_memory(fragment)) announce_warpgroup_fence(fragment);
+  return Outcome::next;
 }
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {
