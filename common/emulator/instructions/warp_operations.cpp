@@ -272,6 +272,7 @@ void translate_elect(Translation& t) {
   op.destination = lane;
   op.b = predicate;
   op.a = members;
+  op.immediate = kMeetsInOnePlace;  // on an H200 it elects one lane for several, which no program can mean
 }
 
 // --- redux --------------------------------------------------------------------------------------------------------
