@@ -71,7 +71,8 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
       announce_early_reads(fragment, fragment.pc, 1u << lane, addresses.data(), bytes);
     }
     Cluster* cluster = &fragment.cluster();
-    const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
+    DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
+    if (observes_instructions(fragment)) notes.global = {{source, bytes}};
     schedule_delivery(fragment, targets, bytes, detail.what, notes, [cluster, source, bytes](const BulkTarget& target) {
       // The memory may have been freed since the issue.
       check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");

@@ -76,7 +76,9 @@ void announce(Fragment& fragment, const CpAsyncCopies::Copy& copy, Cycle begin, 
                         .writes = {{copy.destination[lane], copy.size}},
                         .generic_proxy = true,
                         .begin = begin,
-                        .end = end});
+                        .end = end,
+                        .bytes = copy.bytes[lane],
+                        .global = {{copy.source[lane], copy.bytes[lane]}}});
   });
 }
 
