@@ -6,7 +6,9 @@ build_site.py OUTPUT --only-descriptions                 writes no site; fails w
 """
 
 import argparse
+import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +20,25 @@ import site_filter  # noqa: E402
 ROOT = pages.ROOT
 # Debian's package doxygen-awesome-css is in one of these; without it the site has Doxygen's own look.
 LOOKS = [pathlib.Path("/usr/share/doxygen-awesome-css"), pathlib.Path("/usr/local/share/doxygen-awesome-css")]
-STYLE = ["doxygen-awesome.css", "doxygen-awesome-sidebar-only.css"]
+STYLE = ["doxygen-awesome.css", "doxygen-awesome-sidebar-only.css", "doxygen-awesome-sidebar-only-darkmode-toggle.css"]
+# Its extensions: the classes that each page calls.
+EXTENSIONS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggle",
+              "doxygen-awesome-fragment-copy-button.js": "DoxygenAwesomeFragmentCopyButton",
+              "doxygen-awesome-paragraph-link.js": "DoxygenAwesomeParagraphLink",
+              "doxygen-awesome-interactive-toc.js": "DoxygenAwesomeInteractiveToc"}
+# A page of the site alone; docs/search.js fills it.
+SEARCH_PAGE = """\
+# Search the words {#page_search}
+
+The box above finds names of the library. This one finds words of the lessons and of the other pages.
+
+\\htmlonly
+<p><input id="words" type="search" size="40" aria-label="words" placeholder="persistent, parity ..."> <span id="count"></span></p>
+<ol id="found"></ol>
+<script src="words.js"></script>
+<script src="search.js"></script>
+\\endhtmlonly
+"""
 
 
 def quoted(paths):
@@ -36,6 +56,62 @@ def render(output):
         copy = output / "filtered" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(site_filter.filtered(path), encoding="utf-8")
+    (output / "search.markdown").write_text(SEARCH_PAGE, encoding="utf-8")
+
+
+def look_folder():
+    """Returns where doxygen-awesome-css is, or None."""
+    return next((folder for folder in LOOKS if all((folder / name).exists() for name in [*STYLE, *EXTENSIONS])), None)
+
+
+def write_header(doxygen, output):
+    """Writes Doxygen's own page header, with the extensions of the look."""
+    header = output / "header.html"
+    subprocess.run([doxygen, "-w", "html", header, output / "footer.html", output / "doxygen.css"], check=True,
+                   stdout=subprocess.DEVNULL)
+    calls = "".join(f"{name}.init();" for name in EXTENSIONS.values())
+    scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in EXTENSIONS) + f"<script>{calls}</script>\n</head>"
+    header.write_text(header.read_text(encoding="utf-8").replace("</head>", scripts), encoding="utf-8")
+
+
+def list_words():
+    """Returns the sections of all pages with their words, for the page that searches them."""
+    sections = []
+    for page in dict.fromkeys([*pages.lessons(), *pages.pages()]):   # the lessons first
+        text = site_filter.read_page(page)
+        title = pages.title(text).replace("`", "")
+        heading, address, words = title, site_filter.address(page), []
+
+        def end_section():
+            found = dict.fromkeys(word.lower() for line in words for word in re.findall(r"\w+", line))
+            sections.append({"page": title, "heading": heading, "address": address, "words": " ".join(found)})
+
+        for kind, _, item in pages.walk(text):
+            match = pages.HEADING.match(item) if kind == "prose" else None
+            if match and match["level"] != "#":
+                end_section()
+                plain = pages.LINK.sub(lambda link: link["text"], match["text"])
+                anchor = match["label"] or site_filter.anchor(page, pages.slug(match["text"]))
+                heading, address, words = plain.replace("`", ""), f"{site_filter.address(page)}#{anchor}", []
+            elif kind == "prose":
+                words.append(item)
+            elif kind == "block":
+                words += item.lines
+        end_section()
+    return sections
+
+
+def mark_differences(site):
+    """Gives the lines of differences that are added or removed a class, by which site.css colours them."""
+    for page in site.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        if 'class="diff"' in text:
+            def mark(block):
+                return re.sub(r'<div class="line">(?=([+-]))', lambda line: f'<div class="line {KINDS[line[1]]}">', block[0])
+            page.write_text(re.sub(r'<div class="diff">.*?</div><!-- fragment -->', mark, text, flags=re.DOTALL), encoding="utf-8")
+
+
+KINDS = {"+": "added", "-": "removed"}
 
 
 def settings(options, output):
@@ -52,10 +128,14 @@ def settings(options, output):
                 "EXTRACT_ALL": "NO", "WARN_IF_UNDOCUMENTED": "YES", "GENERATE_HTML": "NO", "GENERATE_XML": "YES", "HAVE_DOT": "NO"}
     markdown = [ROOT / page for page in pages.pages()]
     headers = [ROOT / path for path in pages.files(".hpp") if path.parts[0] == "common"]
-    look = next((folder for folder in LOOKS if all((folder / style).exists() for style in STYLE)), None)
+    look = look_folder()
+    if look:
+        write_header(options.doxygen, output)
+        common["HTML_HEADER"] = f'"{output / "header.html"}"'
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
-            "INPUT": quoted(markdown + headers),
+            "INPUT": quoted([*markdown, *headers, output / "search.markdown"]),
+            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js"]),
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
             "HAVE_DOT": "YES" if graphs else "NO"}
@@ -95,6 +175,9 @@ def main():
         copy = output / "html" / "files" / f"{path}.txt"
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, copy)
+    mark_differences(output / "html")
+    words = json.dumps(list_words(), ensure_ascii=False, separators=(",", ":"))
+    (output / "html" / "words.js").write_text(f"const sections = {words};\n", encoding="utf-8")
     print(f"the site: {output / 'html' / 'index.html'}")
     return 0
 

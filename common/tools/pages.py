@@ -7,6 +7,9 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MAIN_PAGE = "README.md"
 REFERENCE_PAGE = "docs/README.md"
+MAINTAINERS_PAGE = "CONTRIBUTING.md"
+# What is for those who change the repository, with everything below it.
+FOR_MAINTAINERS = {"common/emulator/README.md", "common/tools/README.md", "docs/figures/README.md", "docs/style.md", "tests/README.md"}
 
 # LINK matches [text](target) and ![text](target); the text may contain code and one level of brackets.
 LINK = re.compile(r"(?P<image>!?)\[(?P<text>(?:[^\[\]]|\[[^\[\]]*\])*)\]\((?P<target>[^()\s]*)(?P<title>\s+\"[^\"]*\")?\)")
@@ -52,11 +55,13 @@ def lessons(root=ROOT):
 def parent(page, all_pages):
     """Returns the page above this one in the sidebar: the README of a folder above it, or the main page.
 
-    READMEs that only describe a folder of the repository are below the page of the reference, so that the sidebar does not mix
-    them with the lessons.
+    READMEs that only describe a folder of the repository are below the page of the reference, and FOR_MAINTAINERS below the page
+    for those who change it, so that the sidebar does not mix them with the lessons.
     """
     if page.as_posix() == MAIN_PAGE:
         return None
+    if page.as_posix() in FOR_MAINTAINERS and pathlib.Path(MAINTAINERS_PAGE) in all_pages:
+        return pathlib.Path(MAINTAINERS_PAGE)
     folder = page.parent if page.name != "README.md" else page.parent.parent
     while folder != pathlib.Path("."):
         if folder / "README.md" in all_pages:

@@ -24,6 +24,15 @@ def identifier(page):
     return "_".join(["page", *(re.sub(r"\W", "_", word) for word in words or ["start"])])
 
 
+def address(page):
+    """Returns the name of a page's HTML file."""
+    return "index.html" if page.as_posix() == markdown.MAIN_PAGE else f"{identifier(page)}.html"
+
+
+def read_page(page, root=markdown.ROOT):
+    return (root / page).read_text(encoding="utf-8")
+
+
 def anchor(page, heading):
     return f"{identifier(page)}_{re.sub(r'[^a-z0-9]+', '_', heading)}"
 
@@ -117,6 +126,10 @@ class Page:
     def render(self, text):
         out, paragraph, first = [], [], True
 
+        # Pages with several sections have a list of them, on the empty line after the title.
+        headings = [line for _, line in markdown.prose(text) if line.startswith("## ")]
+        wants_contents = len(headings) > 2
+
         def flush():
             if paragraph:
                 out.append(self.rewrite_prose("\n".join(paragraph)))
@@ -131,6 +144,10 @@ class Page:
                     first = False
                     words = markdown.LINK.sub(lambda link: link["text"], heading["text"])
                     out.append(f"{heading['level']} {words} {{#{heading['label'] or label}}}")
+                elif wants_contents and not first and not item.strip():
+                    wants_contents = False
+                    flush()
+                    out.append("\\tableofcontents{HTML:2}")
                 else:
                     paragraph.append(self.snippet(item))
                 continue
@@ -138,9 +155,9 @@ class Page:
             if kind == "open":
                 fence = markdown.FENCE.match(item)
                 language = fence["language"].strip()
-                if language == "console":  # A fence must begin its line, so a <div> can only precede @code.
+                if language in ("console", "diff"):  # A fence must begin its line, so a <div> can only precede @code.
                     close = "@endcode</div>"
-                    out.append('<div class="console">@code{.unparsed}')
+                    out.append(f'<div class="{language}">@code{{.unparsed}}')
                 else:
                     close = None
                     out.append(f"{fence['indent']}{fence['marks']}{{{LANGUAGES.get(language, '.unparsed')}}}")
@@ -169,7 +186,7 @@ class Page:
                 *(f'<div class="{side}">{self.reference(page)}</div>' for side, found in sides.items() for page in found), "</div>"]
 
     def read(self, page):
-        return (self.root / page).read_text(encoding="utf-8")
+        return read_page(page, self.root)
 
 
 def copied_files(root=markdown.ROOT):

@@ -7,11 +7,13 @@ usage: ./stagecraft run python3 common/tools/torch_on_host.py PROGRAM.py [ARGUME
 PyTorch's own kernels are machine code in its wheel, which the emulated GPU cannot run; it can run what Triton compiles.
 Here tensors stay on the device "cuda", and an operation of PyTorch on them (torch.rand, +, @, softmax, ...) copies its
 operands to the host, computes there and copies the result back. So a program that calls kernels of Triton and compares
-with PyTorch needs no change. Allocations and views are the device's own.
+with PyTorch needs no change. Allocations and views are the device's own. Triton times a configuration of a kernel by one
+run instead of a tenth of a second of them, between which it would clear a cache that is not there.
 
 A program can also do this itself: `with HostOperations(): ...`. Needs PyTorch with CUDA 13.
 """
 
+import importlib.util
 import runpy
 import sys
 from collections.abc import Iterator
@@ -137,11 +139,27 @@ class HostOperations(TorchDispatchMode):
         return tree_map(to_result, result)
 
 
+def _time_once(function, *_, quantiles=None, return_mode="mean", **__):
+    """Does the work of `triton.testing.do_bench`: the time of one call in ms, in the form that it promises."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    function()
+    end.record()
+    end.synchronize()
+    time = start.elapsed_time(end)
+    if quantiles is None:
+        return [time] if return_mode == "all" else time
+    return [time] * len(quantiles) if len(quantiles) > 1 else time
+
+
 def main() -> None:
     if len(sys.argv) < 2 or sys.argv[1] in ("--help", "-h") or sys.argv[1:] == ["-m"]:
         print(__doc__.strip())
         sys.exit(0 if sys.argv[1:2] in (["--help"], ["-h"]) else 2)
     del sys.argv[0]
+    if importlib.util.find_spec("triton") is not None:
+        import triton.testing   # only here: a program without Triton needs none
+        triton.testing.do_bench = _time_once
     with HostOperations():
         if sys.argv[0] == "-m":
             del sys.argv[0]

@@ -6,6 +6,7 @@ A patch says which mistake it is, what the report about it must contain, and wha
 
     expect: barrier misuse in kernel sum_rows<1>    a regular expression that the output must contain; at least one
     host: changed                                   only where the patch changes code of the host
+    skips: TODO 3                                   only where skipped_todos.py cannot leave out this TODO itself
     pending: REASON                                 only while a check is missing: the test may be skipped
 
     --- solutions/02_ring_of_stages/ring.cu         what is changed: a solution, or a header of the library in common/

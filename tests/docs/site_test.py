@@ -5,15 +5,19 @@ site_test.py OUTPUT [TEST...]   OUTPUT/html is the site afterwards; exits with 7
 """
 
 import html
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
+import build_site  # noqa: E402
 import pages  # noqa: E402
 import site_filter  # noqa: E402
 
@@ -43,17 +47,91 @@ class SiteTest(unittest.TestCase):
                 lines += len(block.lines)
         self.assertGreater(lines, 0)
 
-    def test_links_lead_to_files_and_anchors_of_the_site(self):
-        texts = {}
-        for page in pages.pages():
-            for target in re.findall(r'href="(?!https?:|javascript:)([^"]*)"', self.html_of(page)):
+    def test_links_and_pictures_lead_to_files_and_anchors_of_the_site(self):
+        anchors, links = {}, 0
+        for page in pages.pages():   # not those that Doxygen makes of classes: some of its own anchors are not there
+            for target in re.findall(r' (?:href|src|data)="(?!https?:|javascript:|data:)([^"]*)"', self.html_of(page)):
                 file, _, anchor = html.unescape(target).partition("#")
-                path = self.site / file if file else self.site / f"{site_filter.identifier(page)}.html"
+                path = self.site / (file or site_filter.address(page))
                 self.assertTrue(path.is_file(), f"{page.as_posix()}: {target}")
-                if anchor and path not in texts:
-                    texts[path] = path.read_text(encoding="utf-8")
+                if anchor and path not in anchors:
+                    anchors[path] = set(re.findall(r'(?:id|name)="([^"]*)"', path.read_text(encoding="utf-8")))
                 if anchor:
-                    self.assertRegex(texts[path], f'(id|name)="{re.escape(anchor)}"', f"{page.as_posix()}: {target}")
+                    self.assertIn(anchor, anchors[path], f"{page.as_posix()}: {target}")
+                links += 1
+        self.assertGreater(links, 0)
+
+    def need_the_look(self):
+        if build_site.look_folder() is None:
+            self.skipTest("doxygen-awesome-css is not installed, or has no extensions")
+
+    def test_each_page_has_the_extensions_of_the_look(self):
+        self.need_the_look()
+        for page in pages.pages():
+            text = self.html_of(page)
+            for file, name in build_site.EXTENSIONS.items():
+                self.assertIn(f'<script src="{file}"></script>', text)
+                self.assertIn(f"{name}.init();", text)
+                self.assertTrue((self.site / file).is_file(), file)
+
+    def test_a_page_with_several_sections_lists_them(self):
+        for page in pages.lessons():
+            contents = re.search(r'<div class="toc">.*?</ul>\s*</div>', self.html_of(page), re.DOTALL)
+            self.assertIsNotNone(contents, page.as_posix())
+            text = (pages.ROOT / page).read_text(encoding="utf-8")
+            headings = [line for _, line in pages.prose(text) if line.startswith("## ")]
+            for heading in headings:
+                anchor = site_filter.anchor(page, pages.slug(pages.HEADING.match(heading)["text"]))
+                self.assertIn(f'href="#{anchor}"', contents[0], page.as_posix())
+
+    def test_what_a_difference_adds_and_removes_is_marked(self):
+        differences = 0
+        for page in pages.pages():
+            lines = [line for block in self.blocks_of(page) if block.language == "diff" for line in block.lines]
+            text = self.html_of(page)
+            for sign, kind in build_site.KINDS.items():
+                self.assertEqual(text.count(f'<div class="line {kind}">'), sum(line.startswith(sign) for line in lines), page.as_posix())
+            differences += len(lines)
+        self.assertGreater(differences, 0)
+
+    def sections(self) -> list:
+        return json.loads((self.site / "words.js").read_text(encoding="utf-8").removeprefix("const sections = ").rstrip(";\n"))
+
+    def test_the_words_of_every_section_are_listed_with_its_address(self):
+        sections = self.sections()
+        self.assertEqual(sections[0]["page"], pages.title((pages.ROOT / pages.lessons()[0]).read_text(encoding="utf-8")))
+        for section in sections:
+            file, _, anchor = section["address"].partition("#")
+            self.assertRegex((self.site / file).read_text(encoding="utf-8"), f'(id|name)="{re.escape(anchor)}"' if anchor else "html")
+        for word in ("producerconsumerpipeline", "persistent", "parity"):
+            self.assertTrue(any(word in section["words"].split() for section in sections), word)
+
+    def in_chromium(self, address: str) -> tuple:
+        """What a page is after its scripts ran, and what they said on the console."""
+        chromium = shutil.which("chromium") or shutil.which("google-chrome")
+        if chromium is None:
+            self.skipTest("Chromium is not installed, so no script of the site was run")
+        with tempfile.TemporaryDirectory() as profile:
+            done = subprocess.run([chromium, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
+                                   "--enable-logging=stderr", "--virtual-time-budget=5000", "--dump-dom",
+                                   f"file://{self.site.resolve()}/{address}"], capture_output=True, text=True, timeout=120)
+        return done.stdout, [line for line in done.stderr.split("\n") if ":CONSOLE" in line]
+
+    def test_a_browser_finds_words_and_reports_no_error(self):
+        for word, expected in (("ProducerConsumerPipeline", "page_chapters_03_"), ("persistent", "page_chapters_12_"),
+                               ("parity", "page_chapters_01_")):
+            shown, console = self.in_chromium(f"page_search.html?words={word}")
+            found = re.search(r'<ol id="found">.*?</ol>', shown, re.DOTALL)[0]
+            self.assertIn(f'href="{expected}', found)
+            self.assertRegex(shown, r'<span id="count">\d+ section')
+            self.assertEqual(console, [])
+
+    def test_a_browser_shows_a_lesson_without_an_error(self):
+        shown, console = self.in_chromium(f"{site_filter.identifier(pages.lessons()[1])}.html")
+        self.assertEqual(console, [])
+        if build_site.look_folder() is not None:
+            for part in ('class="toc interactive', "<doxygen-awesome-dark-mode-toggle", "<doxygen-awesome-fragment-copy-button"):
+                self.assertIn(part, shown)
 
     def test_the_lines_of_a_report_wrap(self):
         style = (self.site / "site.css").read_text(encoding="utf-8")
@@ -75,7 +153,10 @@ class SiteTest(unittest.TestCase):
         tree = (self.site / "navtreedata.js").read_text(encoding="utf-8")
         top = re.findall(r'^    \[ "[^"]*", "(page_[^"]*)\.html"', tree, re.MULTILINE)
         self.assertEqual(top[0], "page_chapters")
-        self.assertEqual([name for name in top if name.startswith(("page_tests", "page_docs_figures"))], [])
+        self.assertEqual([name for name in top if name.startswith(("page_tests", "page_docs_figures", "page_common"))], [])
+        for name in pages.FOR_MAINTAINERS:
+            self.assertIn(site_filter.identifier(pathlib.Path(name)) + ".html",
+                          (self.site / "page_CONTRIBUTING.js").read_text(encoding="utf-8"))
         lessons = re.findall(r'^    \[ "[^"]*", "(page_[^"]*)\.html"', (self.site / "page_chapters.js").read_text(encoding="utf-8"),
                              re.MULTILINE)
         self.assertEqual(lessons, [site_filter.identifier(page) for page in pages.lessons()])

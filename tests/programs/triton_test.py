@@ -62,6 +62,10 @@ kernel = add[(4,)](x, y, out, 1000, BLOCK=256)
 torch.testing.assert_close(out, x + y, rtol=0, atol=0)
 assert kernel.n_regs > 0
 
+calls = []
+times = triton.testing.do_bench(lambda: calls.append(1), quantiles=[0.5, 0.2, 0.8])
+assert len(calls) == 1 and len(times) == 3, "a timed configuration runs once"
+
 triton.set_allocator(lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
 tiles, doubled = torch.randn(48, 80, device="cuda"), torch.zeros(48, 80, device="cuda")
 double_tile[(2, 3)](tiles, doubled, 48, 80, BLOCK=32)

@@ -6,9 +6,9 @@ set -u
 build=$1 results=$2
 shift 2
 source_folder=$(cd "$(dirname "$0")" && pwd)
-programs=${*:-arithmetic shared_memory global_memory bulk_copy barriers wgmma launch}
+programs=${*:-arithmetic shared_memory global_memory bulk_copy barriers wgmma launch contention}
 mkdir -p "$build" "$results"
-for program in $programs reconvergence waiting_lanes; do
+for program in $programs reconvergence waiting_lanes meeting_places; do
   [ -x "$build/$program" ] || ${NVCC:-nvcc} -std=c++20 -O3 -gencode arch=compute_90a,code=sm_90a \
     -o "$build/$program" "$source_folder/$program.cu" || echo "$program does not build" >&2
 done
@@ -52,3 +52,4 @@ for run in 2 3 4; do
 done
 rm -f "$base-reconvergence.again"
 "$build/waiting_lanes" > "$base-waiting-lanes.txt" 2>&1
+"$build/meeting_places" > "$base-meeting-places.txt" 2>&1

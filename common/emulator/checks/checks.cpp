@@ -7,7 +7,9 @@
 #include "emulator/checks/synchronisation/barrier_check.hpp"
 #include "emulator/checks/synchronisation/lost_copy_check.hpp"
 #include "emulator/checks/synchronisation/member_mask_check.hpp"
+#include "emulator/checks/synchronisation/register_count_check.hpp"
 #include "emulator/checks/synchronisation/store_read_check.hpp"
+#include "emulator/checks/synchronisation/warpgroup_register_check.hpp"
 #include "emulator/checks/tensor_memory/leak_check.hpp"
 #include "emulator/checks/tensor_memory/tensor_memory_check.hpp"
 
@@ -17,10 +19,11 @@ namespace {
 
 /// In the order in which they see an event, and report what they find at one time. The race check comes last: it adds
 /// the event to the history of memory accesses, which the others see as it was before.
-using AllMemoryChecks = MemoryChecks<BarrierCheck,       //
-                                     StoreReadCheck,     //
-                                     ProxyCheck,         //
-                                     TensorMemoryCheck,  //
+using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
+                                     StoreReadCheck,          //
+                                     WarpgroupRegisterCheck,  //
+                                     ProxyCheck,              //
+                                     TensorMemoryCheck,       //
                                      RaceCheck>;
 
 }  // namespace
@@ -31,6 +34,7 @@ std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool go
   std::vector<std::unique_ptr<machine::Observer>> made;
   made.push_back(std::make_unique<MemberMaskCheck>());
   made.push_back(std::make_unique<LeakCheck>());
+  made.push_back(std::make_unique<RegisterCountCheck>());
   if (goes_on) made.push_back(std::make_unique<LostCopyCheck>());
   if (memory) made.push_back(make_memory_checks());
   made.push_back(std::make_unique<DeadlockCheck>());

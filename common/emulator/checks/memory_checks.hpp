@@ -104,6 +104,16 @@ class MemoryChecks final : public machine::Observer {
         event.fragment->cluster(), [&](ClusterOrder& order) { order.warpgroup_waited(event); },
         [&](auto& check, ClusterRecord& cluster) { check.warpgroup_waited(cluster, event); });
   }
+  void warpgroup_fenced(const machine::Fragment& fragment) override {
+    ClusterRecord* cluster = record_.find(fragment.cluster());
+    if (cluster == nullptr) return;
+    for_each_check([&](auto& check) { check.warpgroup_fenced(*cluster, fragment); });
+  }
+  void warpgroup_registers_used(const machine::WarpgroupRegisterUse& event) override {
+    ClusterRecord* cluster = record_.find(event.fragment->cluster());
+    if (cluster == nullptr) return;
+    for_each_check([&](auto& check) { check.warpgroup_registers_used(*cluster, event); });
+  }
 
   std::vector<machine::Finding> findings() override { return findings_.take(); }
 

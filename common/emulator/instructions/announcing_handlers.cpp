@@ -7,6 +7,7 @@
 
 #include "emulator/instructions/memory_access.hpp"
 #include "emulator/instructions/value_origins.hpp"
+#include "emulator/instructions/warpgroup_registers.hpp"
 #include "emulator/state/announcements.hpp"
 #include "emulator/state/fragments.hpp"
 
@@ -232,16 +233,16 @@ Outcome observed_global_load(Fragment& fragment, const Op& op, LaneMask mask) {
 Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
   const Grid& grid = fragment.grid();
   const ObservedOp& plain = grid.kernel->observed[fragment.pc];
-  const LaneMask before = fragment.mask;
+  const LaneMask live = fragment.warp->live;
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome == Outcome::blocked) return outcome;
   if (plain.synchronises) {
-    // `converge` has made the participants one fragment, unless the lanes of the mask were already complete, as one
-    // group or as several (`among_members`).
-    LaneMask group = 0;
-    for (LaneMask rest = fragment.mask == before ? mask : fragment.mask; rest != 0; rest &= ~group) {
-      group = lanes_of_first_group(fragment, rest, op.a);
-      for (Observer* observer : grid.memory_observers) observer->warp_synchronised(fragment, group);
+    // All living members have taken part, wherever they were.
+    LaneMask met = 0;
+    for (LaneMask rest = mask; rest != 0; rest &= ~met) {
+      const LaneMask group = lanes_of_first_group(fragment, rest, op.a);
+      met = group | (lanes_at<LaneMask>(fragment.registers, op.a)[first_lane(group)] & live);
+      for (Observer* observer : grid.memory_observers) observer->warp_synchronised(fragment, met);
     }
   }
   if (const auto kind = static_cast<FenceKind>(plain.fence); kind != FenceKind::other) {
@@ -299,6 +300,7 @@ void observe(Kernel& kernel, const InstructionSet& instructions) {
                                                                   : observed_access;
   }
   find_value_origins(kernel);
+  observe_warpgroup_registers(kernel);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -184,6 +184,9 @@ void translate_block_barrier(Translation& t, bool aligned) {
     t.illegal(
         fmt::format("a count of {} threads: the count must be a multiple of {}", t.operand(next).bits, kWarpSize));
   }
+  if (detail->arrives_only && next == end) {
+    t.illegal("an arrival needs the number of threads that the barrier waits for: bar.arrive 1, 64");
+  }
   const RegisterOffset count = next < end ? t.source(next, ptx::Type::u32) : kNoRegister;
   const auto* kept = t.keep(std::move(detail));
   Op& op = t.emit(named_barrier);
@@ -257,7 +260,7 @@ void translate_bar_warp(Translation& t) {
   t.modifiers.require("sync");
   const RegisterOffset members = t.source(0, ptx::Type::b32);
   Op& op = t.emit([](Fragment& fragment, const Op& self, LaneMask mask) {
-    return among_members(fragment, mask, self.a, [](LaneMask) {});
+    return among_members(fragment, self, mask, self.a, [](SyncPlaces) {});
   });
   op.a = members;
 }

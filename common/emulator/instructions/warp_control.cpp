@@ -1,5 +1,7 @@
 // Instructions about the run of a warp itself: nanosleep, griddepcontrol, setmaxnreg.
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "emulator/instructions/families.hpp"
 #include "emulator/state/fragments.hpp"
@@ -39,21 +41,74 @@ void translate_griddepcontrol(Translation& t) {
   t.emit(do_nothing);
 }
 
-/// The emulator does not limit the registers of a warp while its block runs.
+struct RegisterDetail : OpDetail {
+  bool increases = false;
+  uint32_t count = 0;  ///< registers per thread
+};
+
+RegisterPool& pool_of(const Fragment& fragment) {
+  Block& block = fragment.block();
+  RegisterPool& pool = block.register_pool;
+  if (pool.shares.empty()) {
+    const auto warps = static_cast<uint32_t>(block.warps.size());
+    pool.at_launch = fragment.grid().kernel->launch_registers();
+    pool.shares.resize(warps, {.count = pool.at_launch});
+    // ptxas 13.0 divides the registers of a multiprocessor among warps in fours. What the missing warps of the last
+    // four would have counts as free, so that no wait is reported that may end on the chip.
+    constexpr uint32_t kWarps = 4;
+    pool.available = (warps + kWarps - 1) / kWarps * kWarps * pool.at_launch - warps * pool.at_launch;
+    pool.total = warps * pool.at_launch + pool.available;
+  }
+  return pool;
+}
+
+/// Changes how many registers the warp has. It computes with as many as it needs either way.
+Outcome change_registers(Fragment& fragment, const Op& op, LaneMask mask) {
+  if (converge_warp(fragment, mask) == 0) return Outcome::blocked;
+  const auto& detail = *static_cast<const RegisterDetail*>(op.detail);
+  RegisterPool& pool = pool_of(fragment);
+  RegisterPool::WarpShare& mine = pool.shares[fragment.warp->index];
+  if (!mine.asked) {
+    const RegisterChange event{&fragment, detail.increases, detail.count, mine.count};
+    for (Observer* observer : fragment.grid().observers) observer->registers_changed(event);
+  }
+  mine.asked = mine.changed = true;
+  mine.changed_at = fragment.pc;
+  if (pool.at_launch != 0) {
+    if (detail.count > mine.count + pool.available && detail.increases) {
+      pool.waiting.push_back(&fragment);
+      sleep(fragment, {WaitKind::registers, 0, detail.count});
+      return Outcome::blocked;
+    }
+    if ((detail.count > mine.count) == detail.increases) {  // the other direction is undefined: it changes nothing here
+      pool.available += mine.count - detail.count;
+      mine.count = detail.count;
+    }
+    if (!detail.increases) {
+      note_effect(fragment);
+      for (Fragment* waiting : std::exchange(pool.waiting, {})) wake(*waiting);
+    }
+  }
+  mine.asked = false;
+  return Outcome::next;
+}
+
 void translate_setmaxnreg(Translation& t) {
-  t.modifiers.require_one_of({"inc", "dec"});
+  auto detail = std::make_unique<RegisterDetail>();
+  detail->increases = t.modifiers.require_one_of({"inc", "dec"}) == "inc";
   t.modifiers.require("sync");
   t.modifiers.require("aligned");
   t.modifiers.require("u32");
   const int64_t count = t.integer(t.operand(0), "the register count");
   if (count < 24 || count > 256 || count % 8 != 0) t.illegal("the register count must be 24 to 256, a multiple of 8");
-  t.emit(do_nothing);
+  detail->count = static_cast<uint32_t>(count);
+  t.emit(change_registers).detail = t.keep(std::move(detail));
 }
 
 }  // namespace
 
 void add_warp_control(InstructionSet& set) {
-  set.add("nanosleep", translate_nanosleep, kOrdinary);
+  set.add("nanosleep", translate_nanosleep, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .sleeps = true});
   set.add("griddepcontrol", translate_griddepcontrol, kOrdinary);
   set.add("setmaxnreg", translate_setmaxnreg, kOrdinary);
 }

@@ -21,26 +21,49 @@ void write_predicate(Fragment& fragment, RegisterOffset offset, LaneMask mask, L
   to = (to & ~mask) | (value & mask);
 }
 
+/// Returns the operand `a` of all lanes, for which `buffer` may be needed.
+template <typename Element>
+const Element* values_of(SyncPlaces places, std::array<Element, kWarpSize>& buffer) {
+  const auto* first = lanes_at<Element>(places[0].fragment->registers, places[0].op->a);
+  if (places.size() == 1) return first;
+  std::copy_n(first, kWarpSize, buffer.begin());  // what lanes that do not take part have is left open, but no chance
+  for (const SyncPlace& place : places.subspan(1)) {
+    const auto* from = lanes_at<Element>(place.fragment->registers, place.op->a);
+    for_each_lane(place.lanes, [&](uint32_t lane) { buffer[lane] = from[lane]; });
+  }
+  return buffer.data();
+}
+
+/// Writes `result(lane)` to the destination of each lane.
+template <typename Element, typename Result>
+void write_results(SyncPlaces places, const Result& result) {
+  for (const SyncPlace& place : places) {
+    auto* to = lanes_at<Element>(place.fragment->registers, place.op->destination);
+    for_each_lane(place.lanes, [&](uint32_t lane) { to[lane] = result(lane); });
+  }
+}
+
+void announce_exchange(SyncPlaces places) {
+  if (!observes_memory(*places[0].fragment)) return;
+  for (const SyncPlace& place : places) announce_exchange_to_observers(*place.fragment, lanes_of(places));
+}
+
 // --- shfl ------------------------------------------------------------------------------------------------------
 
 enum class Shuffle : uint8_t { up, down, butterfly, index };
 
 struct ShuffleDetail : OpDetail {
-  Shuffle mode = Shuffle::index;
   RegisterOffset clamp = kNoRegister, members = kNoRegister, in_range = kNoRegister;
-  bool synchronises = false;
 };
 
-void shuffle_among(Fragment& fragment, const Op& op, LaneMask mask) {
-  const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
-  std::array<uint32_t, kWarpSize> values;
-  std::memcpy(values.data(), fragment.registers + op.a, sizeof values);
-  const auto* distances = lanes_at<uint32_t>(fragment.registers, op.b);
-  const auto* clamps = lanes_at<uint32_t>(fragment.registers, detail.clamp);
-  auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-  std::array<uint32_t, kWarpSize> results;
+/// Finds what the lanes of a place get from others, and returns which of them read in range.
+LaneMask find_results(const SyncPlace& place, const uint32_t* values, std::array<uint32_t, kWarpSize>& results) {
+  const Op& op = *place.op;
+  std::byte* const registers = place.fragment->registers;
+  const auto* distances = lanes_at<uint32_t>(registers, op.b);
+  const auto* clamps = lanes_at<uint32_t>(registers, static_cast<const ShuffleDetail*>(op.detail)->clamp);
   LaneMask in_range = 0;
-  for_each_lane(mask, [&](uint32_t lane) {
+  for_each_lane(place.lanes, [&](uint32_t lane) {
     // PTX ISA, "shfl.sync": the clamp operand holds the clamp value in bits 4:0 and the segment mask in bits 12:8.
     const uint32_t distance = distances[lane] & 31;
     const uint32_t clamp = clamps[lane] & 31;
@@ -49,7 +72,7 @@ void shuffle_among(Fragment& fragment, const Op& op, LaneMask mask) {
     const uint32_t least = lane & segment;
     uint32_t from = 0;
     bool valid = false;
-    switch (detail.mode) {
+    switch (static_cast<Shuffle>(op.immediate)) {
       case Shuffle::up:
         from = lane - distance;
         valid = static_cast<int32_t>(from) >= static_cast<int32_t>(most);
@@ -71,30 +94,39 @@ void shuffle_among(Fragment& fragment, const Op& op, LaneMask mask) {
     in_range |= (valid ? 1u : 0u) << lane;
     results[lane] = values[from & 31];
   });
-  for_each_lane(mask, [&](uint32_t lane) { to[lane] = results[lane]; });
-  if (detail.in_range != kNoRegister) write_predicate(fragment, detail.in_range, mask, in_range);
+  return in_range;
+}
+
+void shuffle_among(SyncPlaces places) {
+  std::array<uint32_t, kWarpSize> buffer, results;
+  const uint32_t* values = values_of(places, buffer);
+  LaneMask in_range = 0;
+  for (const SyncPlace& place : places) in_range |= find_results(place, values, results);
+  write_results<uint32_t>(places, [&](uint32_t lane) { return results[lane]; });
+  for (const auto& [to, shuffle, lanes] : places) {
+    const RegisterOffset predicate = static_cast<const ShuffleDetail*>(shuffle->detail)->in_range;
+    if (predicate != kNoRegister) write_predicate(*to, predicate, lanes, in_range);
+  }
 }
 
 Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
-  if (detail.synchronises) {
-    return among_members(fragment, mask, detail.members, [&](LaneMask group) {
-      announce_exchange(fragment, group);
-      shuffle_among(fragment, op, group);
-    });
-  }
-  shuffle_among(fragment, op, mask);
-  return Outcome::next;
+  return among_members(fragment, op, mask, detail.members, [](SyncPlaces places) {
+    announce_exchange(places);
+    shuffle_among(places);
+  });
 }
 
 void translate_shfl(Translation& t) {
   auto detail = std::make_unique<ShuffleDetail>();
-  detail->synchronises = t.modifiers.take("sync");
+  if (!t.modifiers.take("sync")) {
+    t.illegal("without .sync it does not exist since sm_70: write shfl.sync, with the mask of its lanes at the end");
+  }
   const std::string_view mode = t.modifiers.require_one_of({"up", "down", "bfly", "idx"});
-  detail->mode = mode == "up"     ? Shuffle::up
-                 : mode == "down" ? Shuffle::down
-                 : mode == "bfly" ? Shuffle::butterfly
-                                  : Shuffle::index;
+  const Shuffle kind = mode == "up"     ? Shuffle::up
+                       : mode == "down" ? Shuffle::down
+                       : mode == "bfly" ? Shuffle::butterfly
+                                        : Shuffle::index;
   t.modifiers.require("b32");
   const ptx::Operand* to = &t.operand(0);
   if (to->kind == ptx::OperandKind::pair) {
@@ -105,12 +137,13 @@ void translate_shfl(Translation& t) {
   const RegisterOffset value = t.source(1, ptx::Type::b32);
   const RegisterOffset distance = t.source(2, ptx::Type::b32);
   detail->clamp = t.source(3, ptx::Type::b32);
-  if (detail->synchronises) detail->members = t.source(4, ptx::Type::b32);
+  detail->members = t.source(4, ptx::Type::b32);
   const auto* kept = t.keep(std::move(detail));
   Op& op = t.emit(shuffle);
   op.destination = destination;
   op.a = value;
   op.b = distance;
+  op.immediate = static_cast<uint64_t>(kind);
   op.detail = kept;
 }
 
@@ -120,21 +153,21 @@ enum class Vote : uint64_t { all, any, uniform, ballot };
 
 /// op.a is the predicate, op.b the member mask, op.immediate Vote | flip << 32.
 Outcome vote(Fragment& fragment, const Op& op, LaneMask mask) {
-  return among_members(fragment, mask, op.b, [&](LaneMask group) {
-    announce_exchange(fragment, group);
-    const LaneMask votes =
-        (*lanes_at<LaneMask>(fragment.registers, op.a) ^ static_cast<LaneMask>(op.immediate >> 32)) & group;
-    switch (static_cast<Vote>(op.immediate & 3)) {
-      case Vote::all: write_predicate(fragment, op.destination, group, votes == group ? group : 0); break;
-      case Vote::any: write_predicate(fragment, op.destination, group, votes != 0 ? group : 0); break;
-      case Vote::uniform:
-        write_predicate(fragment, op.destination, group, votes == 0 || votes == group ? group : 0);
-        break;
-      case Vote::ballot: {
-        auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-        for_each_lane(group, [&](uint32_t lane) { to[lane] = votes; });
-        break;
-      }
+  return among_members(fragment, op, mask, op.b, [](SyncPlaces places) {
+    announce_exchange(places);
+    const LaneMask group = lanes_of(places);
+    LaneMask votes = 0;
+    for (const auto& [from, vote, lanes] : places) {
+      votes |= (*lanes_at<LaneMask>(from->registers, vote->a) ^ static_cast<LaneMask>(vote->immediate >> 32)) & lanes;
+    }
+    const auto write = [&](bool result) {
+      for (const auto& [to, vote, lanes] : places) write_predicate(*to, vote->destination, lanes, result ? lanes : 0);
+    };
+    switch (static_cast<Vote>(places[0].op->immediate & 3)) {
+      case Vote::all: write(votes == group); break;
+      case Vote::any: write(votes != 0); break;
+      case Vote::uniform: write(votes == 0 || votes == group); break;
+      case Vote::ballot: write_results<uint32_t>(places, [&](uint32_t) { return votes; }); break;
     }
   });
 }
@@ -159,15 +192,16 @@ void translate_vote(Translation& t) {
 
 struct MatchDetail : OpDetail {
   RegisterOffset all_equal = kNoRegister;
-  bool all = false;
 };
 
+/// op.immediate is 1 for `.all`.
 template <typename Element>
 Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
-  return among_members(fragment, mask, op.b, [&](LaneMask group) {
-    announce_exchange(fragment, group);
-    const auto& detail = *static_cast<const MatchDetail*>(op.detail);
-    const auto* values = lanes_at<Element>(fragment.registers, op.a);
+  return among_members(fragment, op, mask, op.b, [](SyncPlaces places) {
+    announce_exchange(places);
+    const LaneMask group = lanes_of(places);
+    std::array<Element, kWarpSize> buffer;
+    const Element* values = values_of(places, buffer);
     // One pass over all lanes for each value that occurs: the compiler makes vector code of it.
     std::array<LaneMask, kWarpSize> equal;
     LaneMask same = 0;
@@ -179,19 +213,23 @@ Outcome match(Fragment& fragment, const Op& op, LaneMask mask) {
       for_each_lane(same, [&](uint32_t lane) { equal[lane] = same; });
     }
     const bool all_equal = same == group;
-    auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-    for_each_lane(group, [&](uint32_t lane) { to[lane] = !detail.all ? equal[lane] : all_equal ? group : 0; });
-    if (detail.all_equal != kNoRegister) write_predicate(fragment, detail.all_equal, group, all_equal ? group : 0);
+    const bool all = places[0].op->immediate != 0;
+    write_results<uint32_t>(places, [&](uint32_t lane) { return !all ? equal[lane] : all_equal ? group : 0; });
+    for (const auto& [to, match, lanes] : places) {
+      const RegisterOffset predicate = static_cast<const MatchDetail*>(match->detail)->all_equal;
+      if (predicate != kNoRegister) write_predicate(*to, predicate, lanes, all_equal ? lanes : 0);
+    }
   });
 }
 
 void translate_match(Translation& t) {
   auto detail = std::make_unique<MatchDetail>();
-  detail->all = t.modifiers.require_one_of({"any", "all"}) == "all";
+  const bool all = t.modifiers.require_one_of({"any", "all"}) == "all";
   t.modifiers.require("sync");
   const ptx::Type type = t.modifiers.require_type({ptx::Type::b32, ptx::Type::b64});
   const ptx::Operand* to = &t.operand(0);
   if (to->kind == ptx::OperandKind::pair) {
+    if (!detail->all) t.illegal("match.any gives no predicate; match.all does");
     detail->all_equal = t.destination(to->list.at(1), ptx::Type::pred);
     to = &to->list.at(0);
   }
@@ -203,6 +241,7 @@ void translate_match(Translation& t) {
   op.destination = destination;
   op.a = value;
   op.b = members;
+  op.immediate = all ? 1 : 0;
   op.detail = kept;
 }
 
@@ -215,11 +254,10 @@ Outcome active_mask(Fragment& fragment, const Op& op, LaneMask mask) {
 /// Elects the lowest member, as an H200 does; PTX says only that the choice depends on the mask alone. op.a is the
 /// member mask, op.destination the number of the elected lane, op.b the predicate.
 Outcome elect(Fragment& fragment, const Op& op, LaneMask mask) {
-  return among_members(fragment, mask, op.a, [&](LaneMask group) {
-    const uint32_t elected = first_lane(group);
-    auto* to = lanes_at<uint32_t>(fragment.registers, op.destination);
-    for_each_lane(group, [&](uint32_t lane) { to[lane] = elected; });
-    write_predicate(fragment, op.b, group, 1u << elected);
+  return among_members(fragment, op, mask, op.a, [](SyncPlaces places) {
+    const uint32_t elected = first_lane(lanes_of(places));
+    write_results<uint32_t>(places, [&](uint32_t) { return elected; });
+    for (const auto& [to, elect, lanes] : places) write_predicate(*to, elect->b, lanes, 1u << elected);
   });
 }
 
@@ -240,13 +278,14 @@ void translate_elect(Translation& t) {
 
 template <typename Element, typename Combine>
 Outcome reduce(Fragment& fragment, const Op& op, LaneMask mask) {
-  return among_members(fragment, mask, op.b, [&](LaneMask group) {
-    announce_exchange(fragment, group);
-    const auto* values = lanes_at<Element>(fragment.registers, op.a);
+  return among_members(fragment, op, mask, op.b, [](SyncPlaces places) {
+    announce_exchange(places);
+    const LaneMask group = lanes_of(places);
+    std::array<Element, kWarpSize> buffer;
+    const Element* values = values_of(places, buffer);
     Element result = values[first_lane(group)];
     for_each_lane(group & (group - 1), [&](uint32_t lane) { result = Combine{}(result, values[lane]); });
-    auto* to = lanes_at<Element>(fragment.registers, op.destination);
-    for_each_lane(group, [&](uint32_t lane) { to[lane] = result; });
+    write_results<Element>(places, [&](uint32_t) { return result; });
   });
 }
 
@@ -327,6 +366,7 @@ void translate_redux(Translation& t) {
   op.destination = destination;
   op.a = value;
   op.b = members;
+  op.immediate = kMeetsInOnePlace;
 }
 
 void translate_activemask(Translation& t) {

@@ -22,6 +22,9 @@ namespace {
 constexpr uint32_t kMostParts = 16;
 /// Work that takes less time than this is not worth starting a thread.
 constexpr std::chrono::microseconds kWorthAThread{200};
+/// Turns of a part's clusters after which those who follow the grid are asked. A turn of an empty block takes less
+/// than half a microsecond, one of a block of many warps several milliseconds.
+constexpr uint32_t kTurnsBetweenLooks = 16;
 
 /// Returns the first multiprocessor of a part. Parts get them in pairs, which blocks with cta_group::2 need.
 uint32_t first_multiprocessor(uint32_t part, uint32_t parts, uint32_t multiprocessors) {
@@ -50,6 +53,26 @@ class Parts {
     }
     if (now > earliest_stop_.load(std::memory_order_relaxed)) return GoOn::no;
     return divided_.limit != 0 && now > divided_.limit ? GoOn::limit : GoOn::yes;
+  }
+
+  /// What a part has added to the counts of all parts.
+  struct Counted {
+    uint32_t turns = 0;
+    uint64_t done = 0, running = 0;
+  };
+
+  /// Shows how far the grid has come, if somebody follows it and it is time. Called by each part before its turns.
+  void show_progress(const Grid& grid, const RunResult& result, Counted& counted) {
+    if (divided_.watcher == nullptr || ++counted.turns % kTurnsBetweenLooks != 0) return;
+    count(counted, result.progress.blocks_done, result.progress.blocks_running);
+    if (divided_.watcher->is_due()) divided_.watcher->show(blocks_done_, blocks_running_, place_of_a_warp(grid));
+  }
+
+  void count(Counted& counted, uint64_t done, uint64_t running) {
+    blocks_done_ += done - counted.done;
+    blocks_running_ += running - counted.running;
+    counted.done = done;
+    counted.running = running;
   }
 
   void start_helpers_where_worth_it() {
@@ -92,6 +115,10 @@ class Parts {
       std::copy_if(grid.observers.begin(), grid.observers.end(), std::back_inserter(grid.memory_observers),
                    [](const Observer* observer) { return observer->wants_memory_events(); });
     }
+    if (!grid.kernel->traced.empty()) {
+      std::copy_if(grid.observers.begin(), grid.observers.end(), std::back_inserter(grid.instruction_observers),
+                   [](const Observer* observer) { return observer->wants_instructions(); });
+    }
     grid.next_region = part;
     grid.region_step = parts;
     const uint32_t chip = grid_.architecture->multiprocessors;
@@ -100,7 +127,13 @@ class Parts {
     for (uint32_t i = 0; i < grid.sms.size(); ++i) grid.sms[i].index = first + i;
 
     RunResult& result = results_[part];
-    GridRun(grid, result, [this](Cycle now) { return goes_on(now); }).run();
+    Counted counted;
+    const auto before_turn = [&](Cycle now) {
+      show_progress(grid, result, counted);
+      return goes_on(now);
+    };
+    GridRun(grid, result, before_turn).run();
+    count(counted, result.progress.blocks_done, 0);
     if (!result.stop) return;
     Cycle earliest = earliest_stop_;
     while (result.stop->at < earliest && !earliest_stop_.compare_exchange_weak(earliest, result.stop->at)) {
@@ -145,6 +178,7 @@ class Parts {
   std::vector<RunResult> results_;  ///< by part
   std::atomic<uint32_t> next_ = 0;  ///< number of the next part to run
   std::atomic<Cycle> earliest_stop_ = ~Cycle{0};
+  std::atomic<uint64_t> blocks_done_ = 0, blocks_running_ = 0;  ///< of all parts, a few turns late
   const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   const std::thread::id caller_ = std::this_thread::get_id();
   bool has_helpers_ = false;  ///< set before there are any

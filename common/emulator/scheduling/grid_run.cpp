@@ -129,7 +129,6 @@ void GridRun::run() {
   } catch (const Fault& fault) {
     report(fault, *current);
   }
-  result_.progress.blocks_done = blocks_done_;
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
   for (Observer* observer : grid_.observers) {
     for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
@@ -138,7 +137,7 @@ void GridRun::run() {
 
 void GridRun::stop(GoOn why, Cycle now) {
   result_.ended = why;
-  result_.progress = progress_of(grid_);
+  result_.progress.positions = positions_of(grid_);
   if (why == GoOn::no) return;
   Diagnostic report = new_report(why == GoOn::limit ? "limit" : "interrupted", "");
   report.message = why == GoOn::limit ? fmt::format("the kernel is not done after {} cycles of virtual time", now)
@@ -228,6 +227,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   cluster.blocks.push_back(take_block());
   Block& block = *cluster.blocks.back();
   ++cluster.live_blocks;
+  ++result_.progress.blocks_running;
   block.cluster = &cluster;
   block.sm = &sm;
   block.rank = rank;
@@ -272,7 +272,8 @@ void GridRun::finish_block(Block& block) {
   Sm& sm = *block.sm;
   block.exited = true;
   --block.cluster->live_blocks;
-  ++blocks_done_;
+  ++result_.progress.blocks_done;
+  --result_.progress.blocks_running;
   --sm.blocks;
   sm.threads -= warps_per_block_ * kWarpSize;
   sm.shared_bytes -= block_shared_;

@@ -43,7 +43,7 @@ struct RunResult {
   Counters executed;
   Cycle cycles = 0;        ///< virtual time it took
   GoOn ended = GoOn::yes;  ///< why it was asked to stop, if it was
-  Progress progress;       ///< how far it came until then
+  Progress progress;       ///< how far it has come
 };
 
 class GridRun {
@@ -89,7 +89,6 @@ class GridRun {
   uint32_t block_registers_ = 0;  ///< machine registers of one block, as they are allocated
   uint32_t block_shared_ = 0;     ///< bytes, including those that the system reserves
   uint32_t warps_per_block_ = 0;
-  uint64_t blocks_done_ = 0;
   std::vector<std::unique_ptr<Block>> spare_blocks_;
 };
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "emulator/state/fault.hpp"
@@ -25,7 +26,18 @@ struct LaunchResult {
   Cycle cycles = 0;  ///< virtual time the grid took
 };
 
-/// How a grid may be divided.
+/// Follows a grid while it runs. Any of the grid's threads calls it, several at the same time.
+class ProgressWatcher {
+ public:
+  virtual ~ProgressWatcher() = default;
+  /// Whether to call `show` now. Is asked often, and should take no more than some ten nanoseconds.
+  virtual bool is_due() = 0;
+  /// @param blocks_running  those that have started and not ended.
+  /// @param place           where a warp of them is, for people: "warp 0 of block (0, 0, 0) at sum.cu:41".
+  virtual void show(uint64_t blocks_done, uint64_t blocks_running, const std::string& place) = 0;
+};
+
+/// How a grid may be divided, and what may be done while it runs.
 struct Division {
   /// Makes the observers of a part, which return in `findings` what they have found; without it the grid is one part.
   std::function<std::vector<std::unique_ptr<Observer>>()> observers;
@@ -34,6 +46,7 @@ struct Division {
   const std::atomic<bool>* interrupted = nullptr;
   /// The virtual time at which a grid is stopped; 0: never.
   Cycle limit = 0;
+  ProgressWatcher* watcher = nullptr;  ///< null: nobody follows the grid
 };
 
 }  // namespace stagecraft::emulator::machine

@@ -24,19 +24,18 @@ std::string position_of(const Fragment& fragment) {
 
 }  // namespace
 
-Progress progress_of(const Grid& grid) {
-  Progress progress;
+std::map<std::string, Progress::Position> positions_of(const Grid& grid) {
+  std::map<std::string, Progress::Position> positions;
   for (const auto& cluster : grid.resident) {
     for (const auto& block : cluster->blocks) {
       if (block->exited) continue;
-      ++progress.blocks_running;
       for (const Warp& warp : block->warps) {
         std::set<std::string> here;
         for (const auto& fragment : warp.fragments) {
           if (fragment->state != FragmentState::exited) here.insert(position_of(*fragment));
         }
         for (const std::string& place : here) {
-          Progress::Position& position = progress.positions[place];
+          Progress::Position& position = positions[place];
           if (position.warps++ == 0) {
             position.block = block->index;
             position.warp = warp.index;
@@ -45,7 +44,23 @@ Progress progress_of(const Grid& grid) {
       }
     }
   }
-  return progress;
+  return positions;
+}
+
+std::string place_of_a_warp(const Grid& grid) {
+  for (const auto& cluster : grid.resident) {
+    for (const auto& block : cluster->blocks) {
+      if (block->exited) continue;
+      for (const Warp& warp : block->warps) {
+        if (warp.fragments.empty()) continue;
+        const uint32_t pc = warp.fragments.front()->pc;
+        const std::string source = grid.kernel->describe_source(pc);
+        return fmt::format("warp {} of block ({}, {}, {}) at {}", warp.index, block->index.x, block->index.y,
+                           block->index.z, source.empty() ? grid.kernel->describe_instruction(pc) : source);
+      }
+    }
+  }
+  return {};
 }
 
 void add_progress(Diagnostic& report, const std::vector<Progress>& parts, uint64_t blocks) {

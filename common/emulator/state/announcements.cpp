@@ -63,6 +63,14 @@ void announce_warpgroup_wait(const WarpgroupWait& event) {
   for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_waited(event);
 }
 
+void announce_warpgroup_fence(const Fragment& fragment) {
+  for (Observer* observer : fragment.grid().memory_observers) observer->warpgroup_fenced(fragment);
+}
+
+void announce_warpgroup_registers(const WarpgroupRegisterUse& event) {
+  for (Observer* observer : event.fragment->grid().memory_observers) observer->warpgroup_registers_used(event);
+}
+
 void announce_rendezvous(const Rendezvous& event) {
   for (Observer* observer : event.cluster->grid->memory_observers) observer->threads_met(event);
 }

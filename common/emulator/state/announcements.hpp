@@ -8,6 +8,8 @@ namespace stagecraft::emulator::machine {
 
 inline bool observes_memory(const Fragment& fragment) { return !fragment.grid().memory_observers.empty(); }
 
+inline bool observes_instructions(const Fragment& fragment) { return !fragment.grid().instruction_observers.empty(); }
+
 /// Announces that lanes exchange registers in the instruction that the fragment is at.
 void announce_exchange_to_observers(const Fragment& fragment, LaneMask lanes);
 inline void announce_exchange(const Fragment& fragment, LaneMask lanes) {
@@ -24,6 +26,8 @@ uint64_t announce_operation(AsyncOperation operation);
 void announce_group(const GroupEvent& event);
 void announce_warpgroup_issue(const WarpgroupIssue& event);
 void announce_warpgroup_wait(const WarpgroupWait& event);
+void announce_warpgroup_fence(const Fragment& fragment);
+void announce_warpgroup_registers(const WarpgroupRegisterUse& event);
 void announce_rendezvous(const Rendezvous& event);
 void announce_tensor(const TensorEvent& event);
 

@@ -61,8 +61,56 @@ bool continues_alone(const Fragment& fragment) {
          (fragment.state == FragmentState::blocked && (fragment.limited || fragment.wait.kind == WaitKind::sleep));
 }
 
-LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
+namespace {
+
+/// Whether lanes at two Ops may execute one .sync operation together, whatever its registers are.
+bool meet(const Kernel& kernel, uint32_t left, uint32_t right) {
+  if (left == right) return true;
+  const auto handler = [&](uint32_t pc) {
+    const bool announces = !kernel.observed.empty() && kernel.observed[pc].masked != nullptr;
+    return announces ? kernel.observed[pc].masked : kernel.code[pc].masked;
+  };
+  const uint64_t variant = kernel.code[left].immediate & kSyncVariant;
+  return handler(left) == handler(right) && variant == (kernel.code[right].immediate & kSyncVariant) &&
+         variant != kMeetsInOnePlace;
+}
+
+/// Waits until all living lanes of `wanted` execute the operation of `fragment`, here or, unless `places` is null, in
+/// other places, which are then appended to it. Makes those that are here one fragment, and returns their mask; 0 when
+/// some are missing.
+LaneMask come_together(Fragment& fragment, LaneMask mask, LaneMask wanted, std::vector<SyncPlace>* places) {
   Warp& warp = *fragment.warp;
+  const LaneMask needed = wanted & warp.live;
+  if (mask == needed) return mask;
+  const auto is_waiting = [&](const Fragment& other) {
+    return other.state == FragmentState::blocked && other.wait.kind == WaitKind::warp_sync &&
+           other.wait.value == wanted &&
+           (same_place(fragment, other) || (places != nullptr && meet(*fragment.grid().kernel, fragment.pc, other.pc)));
+  };
+  LaneMask present = mask;
+  for (const auto& other : warp.fragments) {
+    if (is_waiting(*other)) present |= other->mask;
+  }
+  if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
+  if ((present & needed) != needed) {
+    sleep(fragment, {WaitKind::warp_sync, fragment.pc, wanted});
+    return 0;
+  }
+  for (const auto& other : warp.fragments) {
+    if (other.get() == &fragment || !is_waiting(*other)) continue;
+    if (same_place(fragment, *other)) {
+      absorb(fragment, *other);
+    } else {
+      places->push_back({other.get(), &fragment.grid().kernel->code[other->pc], other->mask});
+    }
+  }
+  // The execution loop removes the absorbed ones, because it sees more than one fragment.
+  return fragment.mask;
+}
+
+}  // namespace
+
+LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted, std::vector<SyncPlace>& elsewhere) {
   if (const LaneMask strangers = mask & ~wanted; strangers != 0) {
     // Measured on an H200, 2026-11-22: when all 32 lanes execute it with one mask that names some of them, all take
     // part, as if the mask were full (shfl, vote, match, redux, bar.warp). When the other lanes are elsewhere, or each
@@ -73,26 +121,7 @@ LaneMask converge(Fragment& fragment, LaneMask mask, LaneMask wanted) {
     for (Observer* observer : fragment.grid().observers) observer->lanes_left_out(fragment, strangers, wanted);
     return mask;
   }
-  const LaneMask needed = wanted & warp.live;
-  if (mask == needed) return mask;
-  LaneMask present = mask;
-  const auto is_waiting_here = [&](const Fragment& other) {
-    return other.state == FragmentState::blocked && other.wait.kind == WaitKind::warp_sync &&
-           other.wait.value == wanted && same_place(fragment, other);
-  };
-  for (const auto& other : warp.fragments) {
-    if (is_waiting_here(*other)) present |= other->mask;
-  }
-  if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
-  if ((present & needed) != needed) {
-    sleep(fragment, {WaitKind::warp_sync, fragment.pc, wanted});
-    return 0;
-  }
-  for (const auto& other : warp.fragments) {
-    if (other.get() != &fragment && is_waiting_here(*other)) absorb(fragment, *other);
-  }
-  // The execution loop removes the absorbed ones, because it sees more than one fragment.
-  return fragment.mask;
+  return come_together(fragment, mask, wanted, &elsewhere);
 }
 
 LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterOffset members) {
@@ -108,7 +137,7 @@ LaneMask lanes_of_first_group(const Fragment& fragment, LaneMask mask, RegisterO
 }
 
 LaneMask converge_warp(Fragment& fragment, LaneMask mask) {
-  return converge(fragment, mask, fragment.warp->live | mask);
+  return come_together(fragment, mask, fragment.warp->live | mask, nullptr);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -31,6 +31,7 @@
 #include "emulator/state/lanes.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 #include "emulator/state/observer.hpp"
+#include "emulator/state/register_pool.hpp"
 #include "emulator/state/tcgen05_pair_calls.hpp"
 #include "emulator/state/tensor_memory.hpp"
 
@@ -63,6 +64,7 @@ enum class WaitKind : uint8_t {
   bulk_group,     ///< value: groups that may stay pending
   grid_dependency,
   sleep,          ///< nanosleep; has a time limit
+  registers,      ///< setmaxnreg.inc; value: registers per thread asked for
   warpgroup_mma,  ///< address 0: wait_group, value: groups that may stay pending; 1: an access to an accumulator
 };
 
@@ -173,6 +175,7 @@ struct Block {
   BulkCopyGroups bulk_groups;         ///< groups of cp.async.bulk, per thread
   std::vector<CpAsyncCopies> copies;  ///< cp.async of each warp; empty before the first
   Tcgen05PairCalls pair_calls;        ///< its warps that wait for a warp of the peer block
+  RegisterPool register_pool;         ///< what setmaxnreg moves between its warps
   uint32_t live_warps = 0;
   bool exited = false;
   bool has_seen_no_cluster_left = false;  ///< a clusterlaunchcontrol response said that nothing was cancelled
@@ -253,9 +256,10 @@ struct GridConstants {
 
 struct Grid : GridConstants {
   std::vector<Observer*> observers;
-  std::vector<Observer*> memory_observers;    ///< those that observe memory events
-  uint64_t operations = 0;                    ///< asynchronous operations announced to them
-  std::list<StoreUnderWay> stores_under_way;  ///< in the order of issue, while memory is observed
+  std::vector<Observer*> memory_observers;       ///< those that observe memory events
+  std::vector<Observer*> instruction_observers;  ///< those that observe each instruction
+  uint64_t operations = 0;                       ///< asynchronous operations announced to them
+  std::list<StoreUnderWay> stores_under_way;     ///< in the order of issue, while memory is observed
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t effects = 0;      ///< actions that others can see; does not grow while all only wait and compute

@@ -65,6 +65,35 @@ std::string own_file_of(const ptx::Module& module, const ptx::Function& entry) {
   return file == module.files.end() ? std::string() : file->second;
 }
 
+namespace {
+
+/// The largest number of registers that a setmaxnreg of the function asks for; 0 without one.
+uint32_t most_registers_asked(const ptx::Function& function) {
+  uint64_t most = 0;
+  for (const ptx::Instruction& instruction : function.body) {
+    if (instruction.opcode == "setmaxnreg") most = std::max(most, instruction.operands.front().bits);
+  }
+  return static_cast<uint32_t>(most);
+}
+
+}  // namespace
+
+uint32_t Kernel::launch_registers() const {
+  // Without these bounds ptxas ignores setmaxnreg: "unable to determine register count at entry" (ptxas 13.0, C7508).
+  const ptx::Extents& extents = entry->required_threads.x != 0 ? entry->required_threads : entry->max_threads;
+  const bool is_bounded = extents.x != 0 && entry->min_blocks_per_sm != 0;
+  if (entry->max_registers == 0 && !is_bounded) return 0;
+  if (machine_registers != 0) return machine_registers;
+  if (entry->max_registers != 0) return entry->max_registers;
+  // What ptxas 13.0 allocates in a kernel with setmaxnreg, as 40 pairs of bounds and counts showed: all that there is
+  // for the warps of the fewest blocks, in fours, in units of 8; but no more than any setmaxnreg asks for, nor than
+  // 255.
+  constexpr uint32_t kOfMultiprocessor = 2048, kUnit = 8, kMost = 255;  // for each lane of a warp
+  const auto warps = static_cast<uint32_t>((uint64_t{extents.x} * extents.y * extents.z + kWarpSize - 1) / kWarpSize);
+  const uint32_t resident = (warps * entry->min_blocks_per_sm + 3) / 4 * 4;
+  return std::min({kOfMultiprocessor / resident / kUnit * kUnit, most_registers_asked(*entry), kMost});
+}
+
 std::string Kernel::describe_source(uint32_t pc) const {
   if (pc >= places.size()) return {};
   // Goes from the innermost line outwards, through the calls it was inlined into. The reader looks for a line of their

@@ -51,13 +51,34 @@ struct SharedVariable {
   uint32_t size = 0;    ///< 0 for dynamic shared memory
 };
 
+/// What an observed instruction does to the registers in which wgmma works: accumulators, A, and what moves copy from
+/// or to them. They are numbered through the kernel.
+struct WarpgroupRegisters {
+  static constexpr uint32_t kConstant = 0xffffffffu;
+  /// What a move does: from where to where. A constant comes from `kConstant`.
+  struct Copy {
+    uint32_t to, from;
+  };
+  Handler full = nullptr, masked = nullptr;  ///< of the instruction itself, without this announcement
+  bool multiplies = false;                   ///< wgmma.mma_async: `writes` are D, `reads` are A
+  std::vector<uint32_t> reads, writes;
+  std::vector<Copy> copies;
+};
+
 /// An Op that announces what it does (announcing_handlers.cpp): the handlers of the unobserved one, and its traits.
 struct ObservedOp {
   Handler full = nullptr, masked = nullptr;
+  const OpDetail* access = nullptr;               ///< an AccessDetail, or null when it accesses no memory
+  uint8_t order = 0;                              ///< AccessOrder
+  uint8_t fence = 0;                              ///< FenceKind
+  bool synchronises = false;                      ///< its lanes wait for each other
+  const WarpgroupRegisters* registers = nullptr;  ///< null when it has none
+};
+
+/// An Op that announces each execution (traced_instructions.cpp): the handlers of the one that does not.
+struct TracedOp {
+  Handler full = nullptr, masked = nullptr;
   const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory
-  uint8_t order = 0;                 ///< AccessOrder
-  uint8_t fence = 0;                 ///< FenceKind
-  bool synchronises = false;         ///< its lanes wait for each other
 };
 
 /// What a jump back to an Op repeats (translation/loop_order.hpp).
@@ -85,11 +106,15 @@ class Kernel {
   std::vector<OpPlace> places;       ///< parallel to `code`
   std::vector<OrderedPlace> order;   ///< parallel to `code`
   std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
+  std::vector<TracedOp> traced;      ///< parallel to `code`; empty unless instructions are to be announced
   /// For an observed instruction in which lanes exchange registers (shfl.sync and its kind): the loads from shared
   /// memory that its operands were computed from. By pc; the loads in rising order.
   std::unordered_map<uint32_t, std::vector<uint32_t>> exchanged_loads;
   /// For an observed store to shared memory of one constant: which. By pc.
   std::unordered_map<uint32_t, uint64_t> stored_constants;
+  /// For the observed instructions that have registers in which wgmma works. By pc; `observed` points here.
+  std::unordered_map<uint32_t, WarpgroupRegisters> warpgroup_registers;
+  std::vector<std::string> warpgroup_register_names;  ///< as in the PTX: "%f12"; by their numbers
   bool has_async_proxy = false;  ///< some observed instruction accesses shared memory through the async proxy
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;
@@ -112,6 +137,9 @@ class Kernel {
     constexpr uint32_t kUnit = 256;
     return (machine_registers * kWarpSize + kUnit - 1) / kUnit * kUnit * warps;
   }
+  /// Registers per thread that a block starts with, as setmaxnreg counts them. 0 when that is unknown, or when
+  /// setmaxnreg has no effect.
+  uint32_t launch_registers() const;
   /// Returns "gemm.cu:88", the innermost line of the kernel's own file, or "gemm.cu:88 (pipeline.hpp:41)" where the
   /// instruction was inlined from another file of the program. Skips headers of the toolkit. Empty when unknown.
   std::string describe_source(uint32_t pc) const;

@@ -25,6 +25,7 @@ std::string name_of(const machine::Fragment& fragment) {
     case WaitKind::tensor_memory: return "tensor memory";
     case WaitKind::block_pair: return "the peer block";
     case WaitKind::bulk_group: return "its own copies";
+    case WaitKind::registers: return "registers";
     case WaitKind::warpgroup_mma: return "wgmma";
     case WaitKind::grid_dependency: return "the grid before";
     case WaitKind::sleep: return "nanosleep";

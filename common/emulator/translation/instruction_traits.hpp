@@ -51,6 +51,8 @@ struct InstructionTraits {
   /// Whether its result says how far other threads have come, although it is not a strong access: polls of an mbarrier.
   /// A loop that ends by such a result, or by that of a strong access, lets other lanes overtake it (loop_order.hpp).
   bool polls = false;
+  /// Whether it makes a thread sleep for a time that the program chooses.
+  bool sleeps = false;
 
   /// Set for an instruction whose result arrives later, in the registers of its first operand: the handler of an Op
   /// that waits for it. The translator puts one before each instruction that names such a register elsewhere;

@@ -1,6 +1,8 @@
 #include "emulator/translation/loop_order.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "emulator/translation/polling_loops.hpp"
@@ -13,6 +15,12 @@ namespace {
 constexpr uint32_t kDeepestLoop = 64;
 constexpr uint32_t kPlaced = 0xffffffffu;
 
+/// A block, or a loop with all that is in it: what the order does not mix with anything else.
+struct Piece {
+  std::vector<uint32_t> blocks;  ///< in order
+  bool waits = false;            ///< it has a loop that may wait for lanes that must go first (loop_order.hpp)
+};
+
 class Arrangement {
  public:
   Arrangement(const FlowGraph& graph, const PollingLoops& polling, LoopOrder& result)
@@ -20,6 +28,7 @@ class Arrangement {
         polling_(polling),
         result_(result),
         region_(graph.blocks.size(), 0),
+        piece_(graph.blocks.size()),
         number_(graph.blocks.size()),
         low_(graph.blocks.size()),
         is_open_(graph.blocks.size()) {
@@ -29,45 +38,90 @@ class Arrangement {
   void run() {
     std::vector<uint32_t> all(graph_.blocks.size());
     for (uint32_t i = 0; i < all.size(); ++i) all[i] = i;
-    arrange(all, 0);
-  }
-
- private:
-  /// Puts blocks in order, which are given in the order of the text; edges to blocks of other regions do not count.
-  void arrange(const std::vector<uint32_t>& blocks, uint32_t depth) {
-    const uint32_t region = region_[blocks.front()];
-    std::vector<std::vector<uint32_t>> components = components_of(blocks, region);
-    for (auto component = components.rbegin(); component != components.rend(); ++component) {
-      std::sort(component->begin(), component->end());
-      const auto& successors = graph_.blocks[component->front()].successors;
-      const bool loops = component->size() > 1 ||
-                         std::find(successors.begin(), successors.end(), component->front()) != successors.end();
-      if (!loops) {
-        append(component->front());
-        continue;
-      }
-      const uint32_t head = head_of(*component);
-      const uint32_t first = graph_.blocks[head].begin;
-      result_.heads[first] = polling_.may_wait(*component, head) ? LoopHead::polls : LoopHead::computes;
-      append(head);
-      std::erase(*component, head);
-      if (component->empty()) continue;
-      if (depth == kDeepestLoop) {
-        for (const uint32_t block : *component) {
-          result_.heads[graph_.blocks[block].begin] = result_.heads[first];
-          append(block);
-        }
-        continue;
-      }
-      region_[head] = kPlaced;
-      ++regions_;
-      for (const uint32_t block : *component) region_[block] = regions_;
-      arrange(*component, depth + 1);
+    for (const uint32_t block : arrange(all, 0).blocks) {
+      for (uint32_t i = graph_.blocks[block].begin; i < graph_.blocks[block].end; ++i) result_.sequence.push_back(i);
     }
   }
 
-  void append(uint32_t block) {
-    for (uint32_t i = graph_.blocks[block].begin; i < graph_.blocks[block].end; ++i) result_.sequence.push_back(i);
+ private:
+  /// Puts blocks of one region in order; edges to blocks of other regions do not count.
+  Piece arrange(const std::vector<uint32_t>& blocks, uint32_t depth) {
+    const uint32_t region = region_[blocks.front()];
+    std::vector<std::vector<uint32_t>> components = components_of(blocks, region);
+    for (uint32_t i = 0; i < components.size(); ++i) {
+      for (const uint32_t block : components[i]) piece_[block] = i;
+    }
+    std::vector<std::set<uint32_t>> leads_to(components.size());
+    for (const uint32_t block : blocks) {
+      for (const uint32_t to : graph_.blocks[block].successors) {
+        if (region_[to] == region && piece_[to] != piece_[block]) leads_to[piece_[block]].insert(piece_[to]);
+      }
+    }
+    std::vector<Piece> pieces;  // from here on, loops inside change the regions and pieces of their blocks
+    for (std::vector<uint32_t>& component : components) pieces.push_back(arrange_piece(component, depth));
+    return join(pieces, leads_to);
+  }
+
+  Piece arrange_piece(std::vector<uint32_t>& component, uint32_t depth) {
+    std::sort(component.begin(), component.end());
+    const auto& successors = graph_.blocks[component.front()].successors;
+    const bool loops =
+        component.size() > 1 || std::find(successors.begin(), successors.end(), component.front()) != successors.end();
+    if (!loops) return {component, false};
+    const uint32_t head = head_of(component);
+    const LoopEnd end = polling_.end_of(component, head);
+    LoopHead& kind = result_.heads[graph_.blocks[head].begin];
+    kind = end == LoopEnd::observed || end == LoopEnd::slept ? LoopHead::polls : LoopHead::computes;
+    Piece piece{{head}, end == LoopEnd::read || end == LoopEnd::slept};
+    std::erase(component, head);
+    if (component.empty()) return piece;
+    if (depth == kDeepestLoop) {
+      for (const uint32_t block : component) result_.heads[graph_.blocks[block].begin] = kind;
+      piece.blocks.insert(piece.blocks.end(), component.begin(), component.end());
+      return piece;
+    }
+    region_[head] = kPlaced;
+    ++regions_;
+    for (const uint32_t block : component) region_[block] = regions_;
+    const Piece rest = arrange(component, depth + 1);
+    piece.blocks.insert(piece.blocks.end(), rest.blocks.begin(), rest.blocks.end());
+    piece.waits = piece.waits || rest.waits;
+    return piece;
+  }
+
+  /// Makes one piece of several, which are given each after those that it leads to. Where the edges leave a choice,
+  /// pieces that wait come last, and branches to them that other lanes do not take; otherwise the text decides.
+  static Piece join(const std::vector<Piece>& pieces, const std::vector<std::set<uint32_t>>& leads_to) {
+    std::vector<uint64_t> ahead(pieces.size());  // waits that lanes may come to: a bit each, shared from the 65th on
+    std::vector<bool> comes_last(pieces.size());
+    std::vector<uint32_t> edges_to(pieces.size(), 0);
+    uint32_t waits = 0;
+    for (uint32_t i = 0; i < pieces.size(); ++i) {
+      uint64_t some = 0, all = ~uint64_t{0};
+      for (const uint32_t to : leads_to[i]) {
+        some |= ahead[to];
+        all &= ahead[to];
+        ++edges_to[to];
+      }
+      comes_last[i] = pieces[i].waits || (!leads_to[i].empty() && some != all);
+      ahead[i] = some | (pieces[i].waits ? uint64_t{1} << (waits++ % 64) : 0);
+    }
+    Piece joined;
+    joined.waits = waits != 0;
+    std::set<std::tuple<bool, uint32_t, uint32_t>> ready;  // whether it comes last, its place in the text, the piece
+    const auto add = [&](uint32_t i) { ready.emplace(comes_last[i], pieces[i].blocks.front(), i); };
+    for (uint32_t i = 0; i < pieces.size(); ++i) {
+      if (edges_to[i] == 0) add(i);
+    }
+    while (!ready.empty()) {
+      const uint32_t next = std::get<2>(*ready.begin());
+      ready.erase(ready.begin());
+      joined.blocks.insert(joined.blocks.end(), pieces[next].blocks.begin(), pieces[next].blocks.end());
+      for (const uint32_t to : leads_to[next]) {
+        if (--edges_to[to] == 0) add(to);
+      }
+    }
+    return joined;
   }
 
   /// Returns the block by which a loop is entered; the first in the text, when there are several.
@@ -84,7 +138,6 @@ class Arrangement {
   }
 
   /// Tarjan's algorithm, without recursion: the strongly connected components, each after those that it leads to.
-  /// Starting from the end of the text keeps the order of the text where the edges leave a choice.
   std::vector<std::vector<uint32_t>> components_of(const std::vector<uint32_t>& blocks, uint32_t region) {
     std::vector<std::vector<uint32_t>> components;
     struct Visit {
@@ -101,9 +154,9 @@ class Arrangement {
       is_open_[block] = true;
       path.push_back({block, 0});
     };
-    for (auto root = blocks.rbegin(); root != blocks.rend(); ++root) {
-      if (number_[*root] != 0) continue;
-      enter(*root);
+    for (const uint32_t root : blocks) {
+      if (number_[root] != 0) continue;
+      enter(root);
       while (!path.empty()) {
         const uint32_t block = path.back().block;
         const auto& successors = graph_.blocks[block].successors;
@@ -137,6 +190,7 @@ class Arrangement {
   LoopOrder& result_;
   std::vector<uint32_t> region_;  // by block: the innermost loop around it whose head is in order already
   uint32_t regions_ = 0;
+  std::vector<uint32_t> piece_;  // by block: its component, while `arrange` looks for the edges between them
   // What components_of keeps, by block: in which order they were reached (0: not yet), the first each leads back to.
   std::vector<uint32_t> number_, low_;
   std::vector<bool> is_open_;

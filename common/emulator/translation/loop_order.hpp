@@ -9,7 +9,10 @@
 // It is also known where lanes must let others overtake them: a loop may wait for what other lanes of its warp do. On
 // an H200 (ptxas 13.0, 2026-11-22) ptxas puts a YIELD into a loop that a volatile load, an atomic or a poll of an
 // mbarrier decides to leave, and lanes that wait for its end go past it; it puts none into a loop that accesses memory
-// so for a fixed number of times, and all lanes meet behind it.
+// so for a fixed number of times, and all lanes meet behind it. Nor is there one in a loop that sleeps, which others
+// overtake because it sleeps, or in one that waits with weak loads and fences, which nobody overtakes: it gives up, or
+// never ends, if the lanes that it waits for are on the other side of a branch and come later. So a side with such a
+// loop comes after the others; on the H200, too, the recorded programs with such loops ran the other side first.
 #pragma once
 
 #include <cstdint>

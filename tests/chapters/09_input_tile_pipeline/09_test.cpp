@@ -176,6 +176,28 @@ TEST(Chapter09, Todo3AsksWorksAndThenWaitsIfNeeded) {
   }
 }
 
+TEST(Chapter09, Todo3BothRolesAreAnswered) {
+  struct Moment {
+    const char* what;
+    int is_filled, is_free;
+  };
+  constexpr Moment kMoments[kQuestions] = {{"in a fresh ring", 0, 1},
+                                           {"when the producer has filled stage 0, and has stage 1 in hand", 1, 1},
+                                           {"when it has filled both stages, and has stage 0 in hand", 1, 0},
+                                           {"when the consumer has freed stage 0, and has stage 1 in hand", 1, 1},
+                                           {"when it has freed both stages, and has stage 0 in hand", 0, 1}};
+  DeviceBuffer<int> filled(kQuestions, "whether filled"), free(kQuestions, "whether free");
+  filled.poison();
+  free.poison();
+  launch_ask_after_each_move(filled.data(), free.data());
+  finish_kernel("ask_after_each_move");
+  const std::vector<int> got_filled = filled.to_host(), got_free = free.to_host();
+  for (int i = 0; i < kQuestions; ++i) {
+    ASSERT_EQ(got_filled[i], kMoments[i].is_filled) << "try_acquire_consumer(), in a ring of 2, " << kMoments[i].what;
+    ASSERT_EQ(got_free[i], kMoments[i].is_free) << "try_acquire_producer(), in a ring of 2, " << kMoments[i].what;
+  }
+}
+
 TEST(Chapter09, Todo4ABlockStaysUntilItsNeighbourHasRead) {
   for (const auto& [m, n, k] : {std::array{2 * kTileM, kTileN, 12 * kTileK}, {200, 24, 100}, {2 * kTileM, 1, 4}}) {
     const Product product(m, n, k, 2);

@@ -25,6 +25,12 @@ void launch_multiply(const float* a, const float* b, float* c, int m, int n, int
 void launch_multiply_and_add(const float* a, const float* b, float* c, int m, int n, int k, const uint32_t* numbers,
                              int pieces, uint32_t* sum, int* while_waiting);
 
+/// How often launch_ask_after_each_move asks: in a fresh ring of 2, and after each move of a round of both roles.
+constexpr int kQuestions = 5;
+
+/// TODO 3. filled[i] and free[i]: what the two roles are answered, as one thread plays both.
+void launch_ask_after_each_move(int* filled, int* free);
+
 /// TODO 4. C by pairs of blocks, each of which brings half of the tiles of B for both.
 void launch_multiply_in_pairs(const float* a, const float* b, float* c, int m, int n, int k);
 

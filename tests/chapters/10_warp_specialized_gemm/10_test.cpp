@@ -1,12 +1,15 @@
 // Tests of chapter 10, in the order of its TODOs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "elapsed.hpp"
 #include "harness/comparison.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
@@ -83,6 +86,94 @@ TEST_F(Chapter10, EveryTileOfCIsSomeBlocks) {
   ASSERT_NO_FATAL_FAILURE(expect_product(300, 300, 72, 2));
   ASSERT_NO_FATAL_FAILURE(expect_product(257, 130, 328, 4));
   ASSERT_NO_FATAL_FAILURE(expect_product(200, 520, 264, 3));
+}
+
+/// Operands of which every product is negative, so that a zero which is no element of it is larger than all that are.
+struct NegativeProduct {
+  int m, n, k;
+  uint64_t seed = std::random_device{}();
+  std::vector<Element> a = with_sign(random_values<Element>(size_t(m) * k, seed), 1);
+  std::vector<Element> b = with_sign(random_values<Element>(size_t(n) * k, ~seed), -1);
+  std::vector<double> product = reference_product<Element>(a, b, m, n, k);
+
+  static std::vector<Element> with_sign(std::vector<Element> values, float sign) {
+    for (Element& value : values) value = Element(sign * (0.25f + std::abs(static_cast<float>(value)) / 2));
+    return values;
+  }
+
+  /// The largest of those elements of a row for whose column `counts` is true.
+  template <typename Counts>
+  double largest(int row, Counts counts) const {
+    double found = -INFINITY;
+    for (int column = 0; column < n; ++column) {
+      if (counts(column)) found = std::max(found, product[size_t(row) * n + column]);
+    }
+    return found;
+  }
+};
+
+/// What the maxima are, if a usual mistake makes just these.
+std::string likely_mistake_of(const std::vector<float>& got, const NegativeProduct& operands) {
+  const auto agrees = [&](auto guess) {
+    for (int row = 0; row < operands.m; ++row) {
+      if (!(std::abs(got[row] - guess(row)) <= 1e-3 * operands.k)) return false;
+    }
+    return true;
+  };
+  const auto last = (operands.n - 1) / kTileN * kTileN;
+  if (agrees([](int) { return 0.0; })) {
+    return ": all are 0, which is no element of the product. The copy engine brings zeros beyond the last row of B";
+  }
+  if (agrees([&](int row) { return operands.largest(row, [](int column) { return column < kTileN; }); })) {
+    return ": these are the largest of the first 128 columns alone";
+  }
+  if (agrees([&](int row) { return operands.largest(row, [&](int column) { return column >= last; }); })) {
+    return ": these are the largest of the last tile of columns alone";
+  }
+  if (agrees([&](int row) { return operands.largest(row, [](int column) { return column % kTileN < 32; }); })) {
+    return ": these are the largest of the first 32 columns of each tile";
+  }
+  if (agrees([&](int row) { return operands.largest(row / kTileM * kTileM + row % 32, [](int) { return true; }); })) {
+    return ": rows 0 to 31 of each tile are repeated";
+  }
+  return "";
+}
+
+TEST_F(Chapter10, Todo6TheLargestOfEachRow) {
+  for (const auto& [m, n, k] :
+       {std::array{128, 128, 64}, {128, 384, 448}, {300, 260, 200}, {1, 1, 8}, {129, 700, 72}}) {
+    const NegativeProduct operands{m, n, k};
+    const DeviceBuffer<Element> a(operands.a, "A"), b(operands.b, "B");
+    DeviceBuffer<float> maxima(m, "the maxima");
+    maxima.poison();
+    launch_find_row_maxima(a.data(), b.data(), maxima.data(), m, n, k);
+    finish_kernel("your kernel");
+    const std::vector<float> got = maxima.to_host();
+    const ProductTolerance tolerance{.k = static_cast<size_t>(k), .output_epsilon = 0};
+    for (int row = 0; row < m; ++row) {
+      const double expected = operands.largest(row, [](int) { return true; });
+      ASSERT_NEAR(got[row], expected, tolerance(expected))
+          << "row " << row << " of a product of " << m << " x " << n << " x " << k << ", seed " << operands.seed
+          << likely_mistake_of(got, operands);
+    }
+  }
+}
+
+TEST_F(Chapter10, Todo6TheThreeRolesWorkAtTheSameTime) {
+  constexpr int kM = 128, kN = 8 * kTileN, kK = 4 * kTileK;
+  constexpr float kMost = 0.7;  // of the time of warps that do all of it in turn
+  const NegativeProduct operands{kM, kN, kK};
+  const DeviceBuffer<Element> a(operands.a, "A"), b(operands.b, "B");
+  DeviceBuffer<float> maxima(kM, "the maxima");
+  using stagecraft::chapters::milliseconds_of;
+  const float yours =
+      milliseconds_of("your kernel", [&] { launch_find_row_maxima(a.data(), b.data(), maxima.data(), kM, kN, kK); });
+  const float in_turn = milliseconds_of("find_row_maxima_in_turn", [&] {
+    launch_find_row_maxima_in_turn(a.data(), b.data(), maxima.data(), kM, kN, kK);
+  });
+  ASSERT_LT(yours, kMost * in_turn) << "your kernel takes " << yours / in_turn
+                                    << " of the time of warps that do all of it in turn: which role waits for "
+                                    << "another, although it does not need its stage?";
 }
 
 }  // namespace

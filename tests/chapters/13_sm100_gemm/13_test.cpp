@@ -5,8 +5,10 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "elapsed.hpp"
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
@@ -263,6 +265,88 @@ TEST_F(Chapter13, Todo14APieceForEachBlock) {
   ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 128, 64, 256, 4, /*pieces=*/1));
   ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 128, 64, 256, 2, /*pieces=*/2));
   ASSERT_NO_FATAL_FAILURE(expect_complete(CompleteConfig::divides_k, 200, 136, 456, 5, /*pieces=*/3));
+}
+
+// ---- The blank page -------------------------------------------------------------------------------------------------
+
+/// What D is, if a usual mistake makes just that.
+std::string likely_mistake_of(const std::vector<Bf16>& d, const std::vector<double>& product, int m, int n) {
+  const auto largest_of_rows = [&](int first, int last) {
+    double largest = 0;
+    for (int i = first * n; i < std::min(last, m) * n; ++i) largest = std::max(largest, std::abs(product[i]));
+    return largest;
+  };
+  const auto agrees = [&](auto divisor) {
+    for (int row = 0; row < m; ++row) {
+      const double by = divisor(row);
+      for (int i = row * n; i < (row + 1) * n; ++i) {
+        const double guess = by == 0 ? 0 : product[i] / by;
+        if (!(std::abs(static_cast<float>(d[i]) - guess) <= std::abs(guess) * 0x1.1p-8 + 1e-4)) return false;
+      }
+    }
+    return true;
+  };
+  if (agrees([](int) { return 1.0; })) return ": this is the product itself, divided by nothing";
+  if (agrees([&](int row) { return largest_of_rows(row / 32 * 32, row / 32 * 32 + 32); })) {
+    return ": each row is divided by the largest of its warp's 32 rows";
+  }
+  if (agrees([&](int row) { return largest_of_rows(row / 128 * 128, row / 128 * 128 + 128); })) {
+    return ": each row is divided by the largest of its tile";
+  }
+  if (agrees([&](int row) { return *std::max_element(&product[row * n], &product[row * n] + n); })) {
+    return ": each row is divided by its largest element, and a negative one may have a larger magnitude";
+  }
+  return "";
+}
+
+void expect_normalised(int m, int n, int k, int blocks) {
+  Operands operands(m, n, k);
+  const int row_of_zeros = m / 2;
+  std::fill_n(&operands.a[size_t(row_of_zeros) * k], k, Bf16(0.0f));
+  std::fill_n(&operands.product[size_t(row_of_zeros) * n], n, 0.0);
+  const DeviceBuffer<Bf16> a(operands.a, "A");
+  DeviceBuffer<Bf16> d(size_t(m) * n, "D");
+  d.poison();
+  launch_normalise_rows(a.data(), operands.there_b.data(), d.data(), m, n, k, blocks);
+  finish_kernel("your kernel");
+  const std::vector<Bf16> got = d.to_host();
+  for (int row = 0; row < m; ++row) {
+    double largest = 0;
+    for (int i = row * n; i < (row + 1) * n; ++i) largest = std::max(largest, std::abs(operands.product[i]));
+    for (int column = 0; column < n; ++column) {
+      const double wanted = largest == 0 ? 0 : operands.product[row * n + column] / largest;
+      ASSERT_NEAR(static_cast<float>(got[row * n + column]), wanted, std::abs(wanted) * 0x1.1p-8 + 1e-4)
+          << "D[" << row << "][" << column << "] of " << m << " x " << n << ", seed " << operands.seed
+          << (row == row_of_zeros ? ": this row of C is all zeros, and stays so"
+                                  : likely_mistake_of(got, operands.product, m, n));
+    }
+  }
+}
+
+TEST_F(Chapter13, Todo15EachRowIsDividedByItsLargestMagnitude) {
+  ASSERT_NO_FATAL_FAILURE(expect_normalised(128, 256, 64, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_normalised(128 * 5, 256, 448, 1));
+  ASSERT_NO_FATAL_FAILURE(expect_normalised(300, 200, 136, 2));
+  ASSERT_NO_FATAL_FAILURE(expect_normalised(2, 8, 8, 1));
+}
+
+TEST_F(Chapter13, Todo15ATileIsSummedWhileAnotherIsWritten) {
+  constexpr int kN = 256, kK = 256, kTiles = 8;
+  // As a part of the time of as many launches of one tile. On the emulated B200, two accumulators take 0.36, one 0.49.
+  constexpr float kMost = 0.42;
+  const Operands operands(128 * kTiles, kN, kK);
+  DeviceBuffer<Bf16> d(size_t(128) * kTiles * kN, "D");
+  const auto milliseconds = [&](int tiles) {
+    return stagecraft::chapters::milliseconds_of("your kernel", [&] {
+      launch_normalise_rows(operands.there_a.data(), operands.there_b.data(), d.data(), 128 * tiles, kN, kK,
+                            /*blocks=*/1);
+    });
+  };
+  const float one = milliseconds(1), all = milliseconds(kTiles);
+  ASSERT_LT(all, kMost * kTiles * one)
+      << kTiles << " tiles on one block take " << all / one
+      << " times as long as one: which role waits for another, although it does not need "
+      << "its stage or its accumulator?";
 }
 
 }  // namespace

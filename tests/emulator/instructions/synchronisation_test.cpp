@@ -56,6 +56,98 @@ TEST_F(SynchronisationTest, AShuffleWaitsForItsDivergedLanes) {
   for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(values[lane], lane < 16 ? 0u : 5000u);
 }
 
+/// Odd and even lanes part, one side goes through a long loop, and both come to the same operation with other
+/// registers.
+std::string on_both_sides(const std::string& odd, const std::string& even) {
+  return "mov.u32 %r1, %laneid; and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; setp.lt.u32 %p2, %r1, 20;\n"
+         "mov.u32 %r3, 0; @%p1 bra EVEN;\n"
+         "LOOP: add.u32 %r3, %r3, 1; setp.lt.u32 %p3, %r3, 500; @%p3 bra LOOP;\n" +
+         odd + "bra JOIN;\nEVEN: " + even + "JOIN:\n" + kStore;
+}
+
+TEST_F(SynchronisationTest, LanesExecuteOneOperationOnBothSidesOfABranch) {
+  struct Case {
+    const char *odd, *even;
+    std::function<uint32_t(uint32_t)> expected;
+  };
+  const auto below_20_or_even = [](uint32_t lane) { return lane % 2 == 1 ? lane < 20 : lane >= 20; };
+  uint32_t votes = 0;
+  for (uint32_t lane = 0; lane < 32; ++lane) votes |= (below_20_or_even(lane) ? 1u : 0u) << lane;
+  const Case cases[] = {
+      {"add.u32 %r4, %r1, 100; shfl.sync.idx.b32 %r0, %r4, 4, 31, -1;",
+       "add.u32 %r5, %r1, 200; mov.u32 %r6, 7; shfl.sync.idx.b32 %r5|%p4, %r5, %r6, 31, -1; add.u32 %r0, %r5, 1000;",
+       [](uint32_t lane) { return lane % 2 == 1 ? 204u : 1107u; }},
+      {"vote.sync.ballot.b32 %r0, %p2, -1;", "vote.sync.ballot.b32 %r7, !%p2, -1; mov.u32 %r0, %r7;",
+       [=](uint32_t) { return votes; }},
+      {"vote.sync.all.pred %p5, %p1, -1; selp.u32 %r0, 1, 0, %p5;",
+       "vote.sync.all.pred %p6, %p2, -1; selp.u32 %r0, 3, 2, %p6;",
+       [](uint32_t lane) { return lane % 2 == 1 ? 0u : 2u; }},
+      {"match.any.sync.b32 %r0, %r2, -1;", "shr.u32 %r8, %r1, 4; match.any.sync.b32 %r9, %r8, -1; mov.u32 %r0, %r9;",
+       [](uint32_t lane) { return lane % 2 == 1 || lane >= 16 ? 0xffffaaaau : 0x5555u; }},
+      {"elect.sync %r0|%p5, -1; selp.u32 %r0, 1, 0, %p5;", "elect.sync %r9|%p6, -1; selp.u32 %r0, 3, 2, %p6;",
+       [](uint32_t lane) { return lane == 0       ? 3u
+                                  : lane % 2 == 1 ? 0u
+                                                  : 2u; }},
+  };
+  for (const Case& test : cases) {
+    for (seed = 0; seed < 4; ++seed) {
+      const uint64_t out = allocate<uint32_t>(32);
+      const LaunchResult result = launch(compile_body(on_both_sides(test.odd, test.even)), {1, 1, 1}, {32, 1, 1}, out);
+      ASSERT_FALSE(result.fault) << test.even << message_of(result);
+      const auto values = read<uint32_t>(out, 32);
+      for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(values[lane], test.expected(lane)) << test.even << lane;
+    }
+  }
+}
+
+class CheckedSynchronisationTest : public KernelTest {
+  std::vector<std::unique_ptr<Observer>> make_checks() const override { return checks::make_checks(true); }
+};
+
+TEST_F(CheckedSynchronisationTest, WarpBarriersOnBothSidesOfABranchOrderMemory) {
+  const char* const address = "shl.b32 %r4, %r1, 2; mov.u32 %r5, cell; add.u32 %r4, %r4, %r5;\n";
+  const std::string odd =
+      std::string(address) + "st.shared.u32 [%r4], %r1; bar.warp.sync -1; ld.shared.u32 %r0, [%r4-4];";
+  const std::string even =
+      std::string(address) + "st.shared.u32 [%r4], %r1; bar.warp.sync -1; ld.shared.u32 %r0, [%r4+4];";
+  const uint64_t out = allocate<uint32_t>(32);
+  const LaunchResult result =
+      launch(compile_body(on_both_sides(odd, even), ".shared .align 4 .b8 cell[256];"), {1, 1, 1}, {32, 1, 1}, out);
+  ASSERT_FALSE(result.fault) << message_of(result);
+  EXPECT_TRUE(result.diagnostics.empty()) << message_of(result);
+  const auto values = read<uint32_t>(out, 32);
+  for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(values[lane], lane ^ 1);
+}
+
+TEST_F(SynchronisationTest, LanesMeetInAFunctionThatIsCalledInTwoPlaces) {
+  const Kernel& kernel = compile_body(
+      on_both_sides(
+          "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), swap, (a); ld.param.b32 %r0, [b]; }",
+          "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r1; call.uni (b), swap, (a); ld.param.b32 %r0, [b]; }"),
+      R"(.func (.param .b32 result) swap(.param .b32 value) {
+        .reg .b32 %r<3>; ld.param.b32 %r1, [value]; shfl.sync.bfly.b32 %r2, %r1, 1, 31, -1; st.param.b32 [result], %r2;
+        ret; })");
+  const uint64_t out = allocate<uint32_t>(32);
+  const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, out);
+  ASSERT_FALSE(result.fault) << message_of(result);
+  const auto values = read<uint32_t>(out, 32);
+  for (uint32_t lane = 0; lane < 32; ++lane) EXPECT_EQ(values[lane], lane ^ 1);
+}
+
+TEST_F(SynchronisationTest, LanesDoNotMeetInOtherOperationsNorInReductionsAtTwoPlaces) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"redux.sync.add.u32 %r0, %r1, -1;", "redux.sync.add.u32 %r0, %r1, -1;"},  // hangs on an H200
+      {"shfl.sync.up.b32 %r0, %r1, 1, 0, -1;", "shfl.sync.down.b32 %r0, %r1, 1, 31, -1;"},
+      {"vote.sync.any.pred %p5, %p2, -1;", "vote.sync.all.pred %p5, %p2, -1;"},
+      {"bar.warp.sync -1;", "vote.sync.all.pred %p5, %p2, -1;"},
+  };
+  for (const auto& [odd, even] : cases) {
+    const LaunchResult result =
+        launch(compile_body(on_both_sides(odd, even)), {1, 1, 1}, {32, 1, 1}, allocate<uint32_t>(32));
+    EXPECT_EQ(result.fault, FaultKind::deadlock) << odd;
+  }
+}
+
 TEST_F(SynchronisationTest, VotesMatchesAndReductionsCountMembersOnly) {
   Kernel& kernel = compile_body(R"(
     mov.u32 %r1, %laneid; setp.ge.u32 %p1, %r1, 24; @%p1 bra END;

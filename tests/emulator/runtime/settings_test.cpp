@@ -38,6 +38,7 @@ TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::some);
   EXPECT_GE(settings.threads, 1u);
   EXPECT_EQ(settings.report_format, ReportFormat::text);
+  EXPECT_TRUE(settings.progress);
   EXPECT_TRUE(settings.strict_exit_status);
   EXPECT_TRUE(settings.findings_are_errors);
 }
@@ -48,6 +49,7 @@ TEST(SettingsTest, TakeEachVariable) {
                                          {"STAGECRAFT_PREFERRED_CLUSTERS", "none"},
                                          {"STAGECRAFT_THREADS", "3"},
                                          {"STAGECRAFT_LIMIT_CYCLES", "5000000000"},
+                                         {"STAGECRAFT_PROGRESS", "none"},
                                          {"STAGECRAFT_REPORT", "json"},
                                          {"STAGECRAFT_REPORT_FILE", "report.json"},
                                          {"STAGECRAFT_CHECKS", "deadlock,race"},
@@ -58,6 +60,7 @@ TEST(SettingsTest, TakeEachVariable) {
   EXPECT_EQ(settings.preferred_clusters, machine::PreferredClusters::none);
   EXPECT_EQ(settings.threads, 3u);
   EXPECT_EQ(settings.limit_cycles, 5000000000u);
+  EXPECT_FALSE(settings.progress);
   EXPECT_EQ(settings.report_format, ReportFormat::json);
   EXPECT_EQ(settings.report_file, "report.json");
   EXPECT_TRUE(settings.checks.race);
@@ -88,6 +91,11 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_FALSE(settings_of({{"STAGECRAFT_COUNTERS", "none"}}).observes_memory());
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "line.svg"}}).timeline, "line.svg");
   EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMELINE", "text"}}).observes_memory());
+  EXPECT_FALSE(settings_of({}).timing);
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_TIMING", "off"}}).observes_memory());
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).timing);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).observes_memory());
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on or off", error_of({{"STAGECRAFT_TIMING", "yes"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .svg or .txt", error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
@@ -118,8 +126,14 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "but must be 1, 3 or 4", error_of({{"STAGECRAFT_ISA_LEVEL", level}}));
   }
   EXPECT_EQ(error_of({{"STAGECRAFT_ISA_LEVEL", "1"}}), "");
+  for (const char* sums : {"exact", "Fused", "fused "}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "but must be plain or fused", error_of({{"STAGECRAFT_MMA_SUMS", sums}}));
+  }
+  EXPECT_EQ(error_of({{"STAGECRAFT_MMA_SUMS", "fused"}}), "");
+  EXPECT_EQ(error_of({{"STAGECRAFT_MMA_SUMS", "plain"}}), "");
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "must be text or json", error_of({{"STAGECRAFT_REPORT", "xml"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "strict or program", error_of({{"STAGECRAFT_EXIT_STATUS", "0"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "line or none", error_of({{"STAGECRAFT_PROGRESS", "yes"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "error or report", error_of({{"STAGECRAFT_FINDINGS", "none"}}));
 }
 

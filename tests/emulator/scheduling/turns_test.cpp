@@ -75,6 +75,32 @@ TEST_F(TurnsTest, LanesAfterALoopOvertakeThoseThatPollWithPlainLoads) {
                5);
 }
 
+TEST_F(TurnsTest, LanesThatSleepUntilTheOtherSideIsDoneMeetIt) {
+  // They come first in the text, but would be overtaken in their sleep.
+  expect_words(R"(
+    st.shared.u32 [cell], 0; bar.warp.sync 0xffffffff; setp.eq.u32 %p1, %r1, 3; @%p1 bra SETS;
+    ld.volatile.shared.u32 %r3, [cell]; setp.ne.u32 %p2, %r3, 0; @%p2 bra JOIN;
+    L: nanosleep.u32 100; ld.volatile.shared.u32 %r3, [cell]; setp.eq.u32 %p2, %r3, 0; @%p2 bra L;
+    bra JOIN;
+    SETS: )" + loop("M", 200) +
+                   "st.volatile.shared.u32 [cell], 1;\nJOIN: " + kNoteActiveLanes,
+               ~0u);
+}
+
+TEST_F(TurnsTest, LanesThatWaitWithFencesFindWhatTheOtherSideDid) {
+  // They would give up after 1000 turns, which they have before others overtake them; in a loop around both sides.
+  expect_words(R"(
+    st.shared.u32 [cell], 0; bar.warp.sync 0xffffffff; mov.u32 %r7, 1; mov.u32 %r8, 0; setp.eq.u32 %p1, %r1, 3;
+    AGAIN: @%p1 bra SETS; mov.u32 %r4, 0;
+    L: ld.shared.u32 %r3, [cell]; setp.ge.u32 %p2, %r3, %r7; @%p2 bra SEEN;
+    membar.cta; add.u32 %r4, %r4, 1; setp.lt.u32 %p2, %r4, 1000; @%p2 bra L;
+    SEEN: add.u32 %r8, %r8, %r4; bra JOIN;
+    SETS: )" + loop("M", 200) +
+                   R"(st.volatile.shared.u32 [cell], %r7;
+    JOIN: add.u32 %r7, %r7, 1; setp.le.u32 %p3, %r7, 5; @%p3 bra AGAIN; st.global.u32 [%rd1], %r8;)",
+               0);
+}
+
 TEST_F(TurnsTest, EachLaneGetsALockOnceItsOwnerIsDone) {
   expect_words(R"(
     st.shared.u32 [cell], 0; st.shared.u32 [cell+4], 0; bar.warp.sync 0xffffffff;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "emulator/checks/deadlock/register_demand.hpp"
 #include "emulator/checks/deadlock/sleepers.hpp"
 #include "emulator/checks/reporting/place.hpp"
 #include "emulator/state/fragments.hpp"
@@ -37,6 +38,11 @@ void DeadlockCheck::cluster_stuck(const Cluster& cluster, machine::Diagnostic& r
     std::string name = name_of_barrier(kernel, wait.address);
     if (cluster.blocks.size() > 1) name += fmt::format(" of block rank {}", block->rank);
     for (std::string& line : machine::describe(found->second, name)) report.details.push_back(std::move(line));
+  }
+  if (groups.front().first->wait.kind == WaitKind::registers) {
+    for (std::string& line : describe_register_shares(groups.front().first->block())) {
+      report.details.push_back(std::move(line));
+    }
   }
   for (size_t i = 1; i < groups.size(); ++i) report.details.push_back(describe_group(groups[i]));
   if (groups.front().warps.size() > 1) {

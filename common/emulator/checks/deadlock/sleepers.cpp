@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "emulator/checks/deadlock/register_demand.hpp"
 #include "emulator/checks/reporting/report.hpp"
 #include "emulator/state/tensor_units.hpp"
 
@@ -63,6 +64,7 @@ std::string describe_wait(const Fragment& fragment) {
       return fmt::format("waits for a warp of {} to come to {} as well (cta_group::2)", name_of_peer(fragment),
                          machine::name_of(static_cast<machine::Tcgen05PairInstruction>(wait.value)));
     case WaitKind::bulk_group: return fmt::format("waits until at most {} of its bulk groups are pending", wait.value);
+    case WaitKind::registers: return describe_register_wait(fragment);
     case WaitKind::warpgroup_mma:
       return wait.address == 0
                  ? fmt::format("waits until at most {} groups of its wgmma.mma_async are pending", wait.value)
@@ -228,17 +230,22 @@ void Sleepers::find_roots() {
   }
 }
 
-bool Sleepers::never_arrived(const Group& group) const {
-  const machine::Mbarrier* barrier = barrier_of(*group.first);
-  return barrier != nullptr && barrier->phase == 0 && barrier->pending == barrier->expected &&
-         barrier->transaction == 0 && history_of(*group.first).arrivers.empty();
-}
-
 Cause Sleepers::cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const {
   const Fragment& first = *group.first;
   const std::string name = name_of(first);
   const BarrierHistory& history = history_of(first);
   if (barrier.pending == 0 && barrier.transaction > 0) {
+    for (const auto& block : cluster_.blocks) {
+      for (const auto& [offset, other] : block->mbarriers.live) {
+        if (other.transaction >= 0) continue;
+        const std::string of_rank = cluster_.blocks.size() > 1 ? fmt::format(" of block rank {}", block->rank) : "";
+        return {9, fmt::format("expect_tx announced {} bytes for {}, and {} of them never came, while {} came to {}{} "
+                               "that no expect_tx announced: do copies signal another barrier than the one that waits "
+                               "for them?",
+                               barrier.announced, name, barrier.transaction, -other.transaction,
+                               name_of_barrier(*first.grid().kernel, offset), of_rank)};
+      }
+    }
     // Where the announced bytes came in an earlier phase, the thread that brings the rest may wait elsewhere.
     return {barrier.phase == 0 ? 9 : 4,
             fmt::format("expect_tx announced {} bytes for {}, and {} of them never came: do the copies that signal it "
@@ -289,51 +296,6 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const machine::Mbarrier& b
   return cause_without_arrival(group, name);
 }
 
-Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {
-  const Fragment& first = *group.first;
-  if (history_of(first).passed_before_first) {
-    return {6,
-            fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
-                        "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
-                        "release) missing, or does it go to another barrier?",
-                        name)};
-  }
-  const auto same_barrier = [&](const Group& other) {
-    return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
-  };
-  if (std::all_of(groups_.begin(), groups_.end(), same_barrier)) {
-    return {3, fmt::format("nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or "
-                           "does it go to another barrier?",
-                           name)};
-  }
-  for (const Group& other : groups_) {
-    if (same_barrier(other) || !other.is_root || !never_arrived(other)) continue;
-    if (history_of(*other.first).passed_before_first) continue;
-    return {4,
-            fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other. A producer's first "
-                        "wait for an empty slot is meant to pass at once: it must ask for parity 1, that of the phase "
-                        "before the first",
-                        name, name_of(*other.first))};
-  }
-  for (const Group& other : groups_) {
-    const WaitKind kind = other.first->wait.kind;
-    if (other.first->warp == first.warp || other.is_root) continue;
-    if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
-    return {4,
-            fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: whoever of "
-                        "them is to arrive there must do so before",
-                        name, describe_warps(other), other.warps.size() == 1 ? "s" : "",
-                        kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
-                                                          : fmt::format("barrier {}", other.first->wait.address),
-                        name)};
-  }
-  return {
-      4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "
-                     "for an empty slot is, it must ask for parity 1, that of the phase before the first; it asks "
-                     "for parity {}",
-                     name, first.wait.value & 1)};
-}
-
 Cause Sleepers::cause_of(const Group& group) const {
   const Wait& wait = group.first->wait;
   switch (wait.kind) {
@@ -358,6 +320,7 @@ Cause Sleepers::cause_of(const Group& group) const {
               fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "
                           "that some warps do not take?",
                           wait.address)};
+    case WaitKind::registers: return {9, explain_register_demand(group.first->block())};
     case WaitKind::warpgroup_mma:
       return {4, "a wgmma.mma_async begins when all four warps of the warpgroup have issued it: does each come to it?"};
     case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};

@@ -58,10 +58,16 @@ class Sleepers {
   const machine::Mbarrier* barrier_of(const machine::Fragment& fragment) const;
   const BarrierHistory& history_of(const machine::Fragment& fragment) const;
   static std::string name_of(const machine::Fragment& fragment);
+  // Where nobody has ever arrived (missing_arrival.cpp):
   bool never_arrived(const Group& group) const;
+  /// Whether one of its fragments has arrived at any mbarrier.
+  bool has_arrived(const Group& group) const;
+  /// A block other than the one whose mbarrier the group waits for, where the mbarrier at the same offset has completed
+  /// a phase by arrivals; null when there is none.
+  const machine::Block* block_with_arrivals(const Group& group) const;
+  Cause cause_without_arrival(const Group& group, const std::string& name) const;
   Cause cause_of(const Group& group) const;
   Cause cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const;
-  Cause cause_without_arrival(const Group& group, const std::string& name) const;
 
   const machine::Cluster& cluster_;
   const BarrierHistories& histories_;

@@ -27,12 +27,15 @@ constexpr uint32_t kOfCluster = 0xffffffffu;
 
 uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (shared ? 1u : 0u); }
 
+uint64_t place_key(uint32_t rank, uint32_t offset) { return uint64_t{rank} << 32 | offset; }
+
 SharedClock shared_clock(VectorClock clock) { return std::make_shared<VectorClock>(std::move(clock)); }
 
 }  // namespace
 
 uint32_t ClusterOrder::barrier_index(uint32_t rank, uint32_t offset) {
-  const auto [found, fresh] = barrier_indices_.try_emplace({rank, offset}, static_cast<uint32_t>(barriers_.size()));
+  const auto [found, fresh] =
+      barrier_indices_.try_emplace(place_key(rank, offset), static_cast<uint32_t>(barriers_.size()));
   if (fresh) {
     barriers_.emplace_back();
     barriers_.back().rank = rank;
@@ -43,7 +46,7 @@ uint32_t ClusterOrder::barrier_index(uint32_t rank, uint32_t offset) {
 }
 
 uint32_t ClusterOrder::find_barrier(uint32_t rank, uint32_t offset) const {
-  const auto found = barrier_indices_.find({rank, offset});
+  const auto found = barrier_indices_.find(place_key(rank, offset));
   return found == barrier_indices_.end() ? kNoBarrier : found->second;
 }
 

@@ -220,7 +220,7 @@ class ClusterOrder {
   ThreadKnowledge threads_;
   uint32_t components_ = VectorClock::kFirstOther;  ///< the next component that is not a thread
   std::vector<BarrierOrder> barriers_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> barrier_indices_;
+  std::unordered_map<uint64_t, uint32_t> barrier_indices_;  ///< by rank and offset
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;

@@ -42,6 +42,8 @@ class MemoryCheck {
   virtual void tensor_memory_changed(ClusterRecord&, const machine::TensorEvent&) {}
   virtual void warpgroup_issued(ClusterRecord&, const machine::WarpgroupIssue&) {}
   virtual void warpgroup_waited(ClusterRecord&, const machine::WarpgroupWait&) {}
+  virtual void warpgroup_fenced(ClusterRecord&, const machine::Fragment&) {}
+  virtual void warpgroup_registers_used(ClusterRecord&, const machine::WarpgroupRegisterUse&) {}
 
  protected:
   MemoryCheck(const MemoryCheck&) = delete;

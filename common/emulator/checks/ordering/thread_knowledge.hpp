@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/checks/ordering/small_map.hpp"
 #include "emulator/checks/ordering/vector_clock.hpp"
 #include "emulator/state/lanes.hpp"
 
@@ -92,7 +93,7 @@ struct WarpOrder {
   std::vector<ArrivalNote> arrivals;    ///< the latest few
   std::vector<ExchangeNote> exchanges;  ///< the latest few
   uint64_t arrival_count = 0, meeting_count = 0;
-  std::map<uint32_t, WaitNote> waits;                ///< by barrier
+  SmallMap<WaitNote> waits;                          ///< by barrier
   uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on
 
   const SharedClock& known(uint32_t lane) const { return known_[alike_ ? 0 : lane]; }

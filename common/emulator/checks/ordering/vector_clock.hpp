@@ -5,7 +5,8 @@
 // ended). Component c of a thread's clock is the latest time of c that is ordered before what the thread does next.
 //
 // The same is nearly always known about all lanes of a warp, because they come to a barrier together. So a clock has
-// one time for a warp, and the times of its lanes only where they differ.
+// one time for a warp, the earliest of its lanes, and in addition the times of the lanes that are later. Where one lane
+// of a warp arrives at mbarriers, that is one time more; where each lane does so at a time of its own, at most 31.
 #pragma once
 
 #include <algorithm>
@@ -30,11 +31,12 @@ class VectorClock {
       const uint32_t other = component - kFirstOther;
       return other < others_.size() ? others_[other] : 0;
     }
-    const uint32_t warp = component / machine::kWarpSize;
-    if (!apart_.empty()) {
-      if (const Lanes* lanes = find(warp)) return lanes->times[component % machine::kWarpSize];
+    if (!later_.empty()) {
+      const auto found = std::lower_bound(later_.begin(), later_.end(), component);
+      if (found != later_.end() && *found == component)
+        return later_times_[static_cast<size_t>(found - later_.begin())];
     }
-    return of_warp(warp);
+    return of_warp(component / machine::kWarpSize);
   }
   /// The earliest time of a warp's lanes.
   Time of_warp(uint32_t warp) const { return warp < warps_.size() ? warps_[warp] : 0; }
@@ -55,23 +57,15 @@ class VectorClock {
   bool is_within(const VectorClock& other) const;
 
  private:
-  struct Lanes {
-    uint32_t warp;
-    std::array<Time, machine::kWarpSize> times;
-  };
+  void join_lanes(const VectorClock& other);
+  /// Drops lanes that are no later than the earliest of their warp any more.
+  void drop_settled();
+  /// Sets the times of a warp's lanes, of which those in `later_` from `begin` to `end` had one of their own.
+  void set_lanes(uint32_t warp, size_t begin, size_t end, const std::array<Time, machine::kWarpSize>& times);
 
-  const Lanes* find(uint32_t warp) const {
-    const auto found = std::lower_bound(apart_.begin(), apart_.end(), warp,
-                                        [](const Lanes& lanes, uint32_t number) { return lanes.warp < number; });
-    return found != apart_.end() && found->warp == warp ? &*found : nullptr;
-  }
-  /// Returns the times of a warp's lanes one by one; they are created if it has only one time.
-  Lanes& take_apart(uint32_t warp);
-  /// Sets the warp's time to the earliest of these lanes. Returns whether all have the same.
-  bool settle(const Lanes& lanes);
-
-  std::vector<Time> warps_;   ///< the earliest of their lanes
-  std::vector<Lanes> apart_;  ///< the warps whose lanes differ, in ascending order
+  std::vector<Time> warps_;        ///< the earliest of their lanes
+  std::vector<uint32_t> later_;    ///< components of the lanes that are later than that, ascending
+  std::vector<Time> later_times_;  ///< their times
   std::vector<Time> others_;
 };
 

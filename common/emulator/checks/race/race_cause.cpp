@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <vector>
 
 #include "emulator/checks/ordering/wording.hpp"
@@ -262,7 +261,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
 std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
                                    const Operation* copy, uint64_t since) const {
   const char* verb = access.writes() ? "write" : "read";
-  const std::map<uint32_t, WaitNote>& waits = order_.warp(other_warp).waits;
+  const SmallMap<WaitNote>& waits = order_.warp(other_warp).waits;
   for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
     if (note.number <= since) continue;
     if (copy != nullptr && note.barrier == copy->barrier) continue;  // that announces the copy, and releases nothing
@@ -301,7 +300,7 @@ LaneMask RaceCause::arrived_since(const PastAccess& access, uint32_t barrier) co
 std::string RaceCause::unused_sibling(const BarrierOrder& barrier, uint32_t waiting_warp) const {
   const auto array_of = [](const std::string& element) { return element.substr(0, element.find('[')); };
   const std::string array = array_of(name(barrier));
-  const std::map<uint32_t, WaitNote>& waits = order_.warp(waiting_warp).waits;
+  const SmallMap<WaitNote>& waits = order_.warp(waiting_warp).waits;
   for (uint32_t index = 0; index < order_.barrier_count(); ++index) {
     const BarrierOrder& other = order_.barrier(index);
     if (&other == &barrier || other.rank != barrier.rank || other.is_for_copies) continue;

@@ -95,6 +95,8 @@ void BarrierCheck::check_initialised(const ClusterRecord& cluster, const machine
   const BarrierOrder& barrier = order.barrier(index);
   if (barrier.initialised.agent == PastAccess::kNobody || event.lanes == 0) return;
   const uint32_t warp = order.warp_number(*event.fragment);
+  const bool alike = order.warp(warp).know_alike(event.lanes);
+  if (alike && order.knows_of_all(barrier.initialised, *order.known(warp, machine::first_lane(event.lanes)))) return;
   bool known = true;
   machine::for_each_lane(event.lanes, [&](uint32_t lane) {
     known = known && order.knows(barrier.initialised, warp, 1u << lane, *order.known(warp, lane));

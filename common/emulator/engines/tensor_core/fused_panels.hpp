@@ -1,5 +1,5 @@
-// The fused sums of fused_sum.hpp for panels, compiled for several levels of the host's instruction set. Only the file
-// of the same level that has the functions of panel_kernels.hpp includes this.
+// The fused sums of fused_sum.hpp for panels, compiled for several levels of the host's instruction set. Only files of
+// the same level include this.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 
-inline constexpr uint32_t kFusedDepth = 32;  ///< most elements along K of one fused sum
+inline constexpr uint32_t kFusedDepth = 32;  ///< most elements along K of one fused sum that vectors compute
 inline constexpr uint32_t kFusedColumns = 256;
 
 /// What the values of a panel have in common.
@@ -17,9 +17,10 @@ struct OperandRange {
   int least = 0, most = 0;  ///< exponents of what is not zero
   int last = 0;             ///< all values are multiples of 2^last
   bool is_normal = false;   ///< no value is subnormal, infinite or not-a-number
+  bool is_finite = false;
 };
 
-/// The operands of one instruction, as `multiply_fused` needs them.
+/// The operands of one instruction.
 struct FusedOperands {
   FusedOperands(const float* a, const float* b, const MultiplyShape& shape) : a(a), b(b), shape(shape) {}
 
@@ -33,19 +34,45 @@ struct FusedOperands {
   float bound = 0, rounder = 0;
 
   OperandRange in_a, in_b;
-
-  bool is_prepared = false;  ///< whether the following is set
-  bool by_vectors = false;   ///< otherwise all elements are computed one by one
-  int base = 0;              ///< the exponent of a product is this and its byte: the sum of its factors' bytes
-  alignas(64) uint8_t a_exponents[kFusedDepth * kPanelLanes];
-  alignas(64) uint32_t b_exponents[kFusedColumns * kFusedDepth];  ///< each in all four bytes
 };
 
-/// Finds out whether plain sums are exact.
+/// Part of D.
+struct FusedPart {
+  uint16_t m, rows;     ///< multiples of a block's two vectors
+  uint16_t n, columns;  ///< multiples of 4
+};
+
+// The exponent of a product is the sum of its factors' exponents, and so is that of its last bit. Both are added as
+// bytes. The byte of an exponent is 64 for the least of the operand, and 0 for zero.
+inline constexpr int kLeastByte = 64;
+// The byte of a last bit is -64 for 2^last. The sum of two is at most 18, unless one of them is that of a factor whose
+// product is not counted.
+inline constexpr int kLeastLast = -64, kNotCounted = 100, kMostCut = 36;
+
+/// Distances in `PreparedOperands::a_last_bits` to what is for positive elements of A, and for none.
+inline constexpr uint32_t kPositiveRows = kFusedDepth * kPanelLanes, kNoRows = 2 * kPositiveRows;
+
+/// What the arithmetic in vectors needs of each element.
+struct PreparedOperands {
+  int base;  ///< the exponent of a product is this and its byte
+  alignas(64) uint8_t a_exponents[kFusedDepth * kPanelLanes];
+  alignas(64) uint32_t b_exponents[kFusedColumns * kFusedDepth];  ///< each in all four bytes
+  alignas(64) int8_t a_last_bits[3 * kFusedDepth * kPanelLanes];  ///< of negative, of positive and of no elements
+  alignas(64) uint32_t b_last_bits[kFusedColumns * kFusedDepth];  ///< each in all four bytes
+  /// Elements of A with which the product is negative: a distance in `a_last_bits`.
+  alignas(64) uint32_t b_rows[kFusedColumns * kFusedDepth];
+  alignas(64) double a_doubles[kFusedDepth * kPanelLanes];
+  alignas(64) double b_doubles[kFusedColumns * kFusedDepth];
+};
+
+/// Finds the ranges of the operands, and whether plain sums are exact.
 void examine(FusedOperands& operands);
 
-/// D (+)= A * B for `rows` rows from row m on (multiples of a block's two vectors) and `columns` columns from column n
-/// on.
-void multiply_fused(FusedOperands& operands, float* d, uint32_t m, uint32_t rows, uint32_t n, uint32_t columns);
+/// Prepares the operands for vectors. Returns false if they do not fit: their exponents differ by more than 63, or some
+/// are infinities or not-a-number, or K is not 8, 16 or 32.
+bool prepare(const FusedOperands& operands, PreparedOperands& prepared);
+
+/// D (+)= A * B for some parts of D. `operands` must have been examined.
+void multiply_fused(const FusedOperands& operands, float* d, const FusedPart* parts, uint32_t count);
 
 }  // namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE

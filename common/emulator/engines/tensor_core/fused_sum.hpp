@@ -33,6 +33,9 @@ struct FusedSum {
   SumResult result = SumResult::f32;
 };
 
+/// Returns the exponent of the least normal number of a format of floats.
+int least_exponent(ElementFormat format);
+
 /// Returns how products of floats of these formats are added: fused where STAGECRAFT_MMA_SUMS is "fused" in the
 /// environment, and otherwise one after another in fp32, which is several times as fast for random numbers.
 FusedSum sum_of(ElementFormat a, ElementFormat b, SumResult result, int fraction_bits = 25);

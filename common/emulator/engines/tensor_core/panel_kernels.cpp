@@ -46,7 +46,16 @@ float round_sum(double sum, SumResult result) {
   return std::bit_cast<float>(bits | 1u);
 }
 
-// Returns the exponent of the least normal number of a format.
+bool read_plain_sums() {
+  const char* const wish = std::getenv("STAGECRAFT_MMA_SUMS");
+  if (wish == nullptr || *wish == '\0' || std::strcmp(wish, "plain") == 0) return true;
+  if (std::strcmp(wish, "fused") == 0) return false;
+  std::fprintf(stderr, "stagecraft: STAGECRAFT_MMA_SUMS is \"%s\", but must be plain or fused\n", wish);
+  std::exit(1);
+}
+
+}  // namespace
+
 int least_exponent(ElementFormat format) {
   switch (format) {
     case ElementFormat::bf16:
@@ -58,16 +67,6 @@ int least_exponent(ElementFormat format) {
     default: return 0;
   }
 }
-
-bool read_plain_sums() {
-  const char* const wish = std::getenv("STAGECRAFT_MMA_SUMS");
-  if (wish == nullptr || *wish == '\0' || std::strcmp(wish, "plain") == 0) return true;
-  if (std::strcmp(wish, "fused") == 0) return false;
-  std::fprintf(stderr, "stagecraft: STAGECRAFT_MMA_SUMS is \"%s\", but must be plain or fused\n", wish);
-  std::exit(1);
-}
-
-}  // namespace
 
 FusedSum sum_of(ElementFormat a, ElementFormat b, SumResult result, int fraction_bits) {
   static const bool plain = read_plain_sums();

@@ -101,9 +101,10 @@ template <Addend kAddend>
   return true;
 }
 
-// Multiplies with the usual depths as constants, which turns the addresses of b into displacements.
+// Multiplies with the usual depths as constants, which turns the addresses of b into displacements. Where D does not
+// fit, it does nothing and appends the part to `misfits`.
 template <uint32_t kDepth>
-void multiply_depth(float* d, FusedOperands& operands) {
+void multiply_depth(float* d, const FusedOperands& operands, FusedPart* misfits, uint32_t& misfit_count) {
   const MultiplyShape& shape = operands.shape;
   const float* const a = operands.a;
   const uint32_t depth = kDepth != 0 ? kDepth : shape.k;
@@ -119,7 +120,7 @@ void multiply_depth(float* d, FusedOperands& operands) {
       } else if (!operands.exact) {
         multiply_block<Addend::any>(first, second, a + m, factors, depth, fit);
       } else if (!multiply_block<Addend::checked>(first, second, a + m, factors, depth, fit)) {
-        multiply_fused(operands, d, m, 2 * kWidth, n, kBlockColumns);
+        misfits[misfit_count++] = {static_cast<uint16_t>(m), 2 * kWidth, static_cast<uint16_t>(n), kBlockColumns};
       }
     }
   }
@@ -130,14 +131,18 @@ void multiply(void* d, const float* a, const float* b, const MultiplyShape& shap
   FusedOperands operands(a, b, shape);
   if (shape.sum.fraction_bits != 0) {
     examine(operands);
-    if (!operands.exact) return multiply_fused(operands, cells, 0, shape.m, 0, shape.n);
+    const FusedPart all{0, static_cast<uint16_t>(shape.m), 0, static_cast<uint16_t>(shape.n)};
+    if (!operands.exact) return multiply_fused(operands, cells, &all, 1);
   }
+  FusedPart misfits[kFusedColumns / kBlockColumns * kPanelLanes / (2 * kWidth)];
+  uint32_t misfit_count = 0;
   switch (shape.k) {
-    case 8: return multiply_depth<8>(cells, operands);
-    case 16: return multiply_depth<16>(cells, operands);
-    case 32: return multiply_depth<32>(cells, operands);
-    default: return multiply_depth<0>(cells, operands);
+    case 8: multiply_depth<8>(cells, operands, misfits, misfit_count); break;
+    case 16: multiply_depth<16>(cells, operands, misfits, misfit_count); break;
+    case 32: multiply_depth<32>(cells, operands, misfits, misfit_count); break;
+    default: multiply_depth<0>(cells, operands, misfits, misfit_count); break;
   }
+  if (misfit_count != 0) multiply_fused(operands, cells, misfits, misfit_count);
 }
 
 union Pattern {

@@ -14,9 +14,9 @@
 #include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
+#include "emulator/runtime/driver/jit_log.hpp"
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/code_images.hpp"
-#include "emulator/runtime/model/jit_log.hpp"
 #include "emulator/runtime/model/linked_image.hpp"
 
 using namespace stagecraft::emulator::runtime;

@@ -1,8 +1,8 @@
 // The driver API: modules and libraries.
+#include "emulator/runtime/driver/jit_log.hpp"
 #include "emulator/runtime/driver/runtime_calls.hpp"
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/code_images.hpp"
-#include "emulator/runtime/model/jit_log.hpp"
 #include "emulator/runtime/model/launch.hpp"
 
 namespace stagecraft::emulator::runtime {

@@ -10,6 +10,7 @@
 #include "emulator/checks/checks.hpp"
 #include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/interrupt.hpp"
+#include "emulator/runtime/model/progress_line.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
 
@@ -228,29 +229,44 @@ bool has_shared_memory(const machine::LaunchRequest& request) {
 }
 
 Cost run(State& state, const machine::LaunchRequest& request) {
+  ProgressLine progress(request.kernel->display_name, request.grid.count());
   // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
-  const auto print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+  const auto print = [&progress](std::string_view text) {
+    progress.erase();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  };
   std::vector<machine::Observer*> observers;
   Recording recording(state.settings());
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
   const bool goes_on = !state.settings().findings_are_errors;
-  const auto make_checks = [memory, goes_on] { return checks::make_checks(memory, goes_on); };
-  const machine::Division divided{.observers = make_checks,
+  const auto make_observers = [memory, goes_on, &recording] {
+    auto made = checks::make_checks(memory, goes_on);
+    recording.join_part(made);
+    return made;
+  };
+  const machine::Division divided{.observers = make_observers,
                                   .threads = state.settings().threads,
                                   .interrupted = &InterruptibleKernel::interrupted(),
-                                  .limit = state.settings().limit_cycles};
+                                  .limit = state.settings().limit_cycles,
+                                  .watcher = state.settings().progress ? &progress : nullptr};
   const auto begin = std::chrono::steady_clock::now();
   state.machine().memory().limit_heap(state.limits.heap_bytes);
   const machine::LaunchResult result = [&] {
     const InterruptibleKernel interruptible;
     return state.machine().launch(request, observers, print, divided);
   }();
+  progress.erase();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   recording.tell(state.reporter, state.launches++);
+  if (!result.stopped) {
+    const machine::Residency residency =
+        state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
+    recording.tell_time(state.reporter, state.architecture(), residency.blocks);
+  }
   // Also where the kernel ended before it noticed the signal.
   InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))

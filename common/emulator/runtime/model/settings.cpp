@@ -100,16 +100,18 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
       {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
       {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
+      {"STAGECRAFT_PROGRESS", "line or none"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
+      {"STAGECRAFT_TIMING", "on or off"},
       {"STAGECRAFT_REPORT", "text or json"},
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
       {"STAGECRAFT_FINDINGS", "error or report"},
       {"STAGECRAFT_EXIT_STATUS", "strict or program"},
       // Checked here, and read by host/isa_level.cpp.
       {"STAGECRAFT_ISA_LEVEL", "1, 3 or 4", /*is_setting=*/false},
-      // Read by engines/tensor_core/panel_kernels.cpp.
+      // The same, by engines/tensor_core/panel_kernels.cpp.
       {"STAGECRAFT_MMA_SUMS", "plain or fused", /*is_setting=*/false},
   };
   return all;
@@ -139,6 +141,12 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   if (const std::string_view limit = variable("STAGECRAFT_LIMIT_CYCLES"); !limit.empty()) {
     settings.limit_cycles = read_limit(limit);
   }
+  const std::string_view progress = variable("STAGECRAFT_PROGRESS");
+  if (progress == "none") {
+    settings.progress = false;
+  } else if (!progress.empty() && progress != "line") {
+    illegal("STAGECRAFT_PROGRESS", progress);
+  }
   settings.checks = read_checks(variable("STAGECRAFT_CHECKS"));
 
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
@@ -147,6 +155,10 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
     illegal("STAGECRAFT_TIMELINE", timeline);
   }
+
+  const std::string_view timing = variable("STAGECRAFT_TIMING");
+  if (!timing.empty() && timing != "on" && timing != "off") illegal("STAGECRAFT_TIMING", timing);
+  settings.timing = timing == "on";
 
   const std::string_view format = variable("STAGECRAFT_REPORT");
   if (format == "json") {
@@ -172,6 +184,8 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
 
   const std::string_view level = variable("STAGECRAFT_ISA_LEVEL");
   if (!level.empty() && level != "1" && level != "3" && level != "4") illegal("STAGECRAFT_ISA_LEVEL", level);
+  const std::string_view sums = variable("STAGECRAFT_MMA_SUMS");
+  if (!sums.empty() && sums != "plain" && sums != "fused") illegal("STAGECRAFT_MMA_SUMS", sums);
   return settings;
 }
 

@@ -139,6 +139,35 @@ TEST_F(DeadlockTest, AsksForParityOneWhereBothSidesWaitForTheFirstArrival) {
                       "it must ask for parity 1"});
 }
 
+TEST_F(DeadlockTest, FindsTheBytesThatCameToAnotherBarrier) {
+  const std::string text = report_of(
+      "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n"
+      "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar+8], 64;\n" +
+          wait(0, 0, "A"),
+      32, {1, 1});
+  expect_words(text,
+               {"expect_tx announced 64 bytes for bar[0], and 64 of them never came, while 64 came to bar[1] that no "
+                "expect_tx announced"});
+}
+
+TEST_F(DeadlockTest, NamesTheArrivalThatASideHasGonePast) {
+  // Warp 0 has begun its work; warp 1 waits for a permission that warp 0 never gives.
+  const std::string text = report_of(
+      if_warp(0, arrive(2) + wait(0, 0, "A") + arrive(1)) + wait(1, 0, "B") + arrive(0) + "END:\n", 64, {32, 32, 32});
+  expect_words(text, {"nobody has ever arrived at bar[1], and block (0,0,0) warp 0 [all lanes], which arrived at other "
+                      "barriers before, now waits for bar[0]: is an arrival at bar[1] missing on the way there?"});
+}
+
+TEST_F(DeadlockTest, SaysThatTheArrivalsWentToAnotherBlocksBarrier) {
+  cluster = {2, 1, 1};
+  const std::string text = report_of("mov.u32 %r3, %cluster_ctarank; setp.eq.u32 %p3, %r3, 0;\n@%p3 " + arrive(0) +
+                                         wait(0, 0, "A") + "barrier.cluster.arrive; barrier.cluster.wait;\n",
+                                     32, {32});
+  expect_words(text, {"block (1,0,0) warp 0",
+                      "nobody has ever arrived at bar[0] of the block of rank 1, while that of "
+                      "rank 0 has completed a phase"});
+}
+
 TEST_F(DeadlockTest, SaysThatAPhaseEndedBeforeAnybodyWaitedForIt) {
   // Warp 0 releases a slot that was never filled; warp 1 has yet to take it for the first time, with parity 1.
   expect_words(

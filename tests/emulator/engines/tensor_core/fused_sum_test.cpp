@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <vector>
 
@@ -204,6 +205,26 @@ INSTANTIATE_TEST_SUITE_P(All, FusedSums, testing::ValuesIn(cases()), [](const au
   std::erase_if(name, [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); });
   return name;
 });
+
+// The variable is read once in a process, so each value has one of its own.
+int fraction_bits_with(const char* wish) {
+  if (wish == nullptr) {
+    unsetenv("STAGECRAFT_MMA_SUMS");
+  } else {
+    setenv("STAGECRAFT_MMA_SUMS", wish, 1);
+  }
+  return sum_of(ElementFormat::bf16, ElementFormat::bf16, SumResult::f32).fraction_bits;
+}
+
+TEST(FusedSumsDeathTest, AreChosenByTheEnvironment) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::exit(fraction_bits_with(nullptr)), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::exit(fraction_bits_with("")), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::exit(fraction_bits_with("plain")), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(std::exit(fraction_bits_with("fused")), testing::ExitedWithCode(25), "");
+  EXPECT_EXIT(std::exit(fraction_bits_with("exact")), testing::ExitedWithCode(1),
+              "STAGECRAFT_MMA_SUMS is \"exact\", but must be plain or fused");
+}
 
 }  // namespace
 }  // namespace stagecraft::emulator::machine

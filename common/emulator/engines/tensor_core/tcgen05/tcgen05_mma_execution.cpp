@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emulator/engines/tensor_core/panel_kernels.hpp"
+#include "emulator/engines/tensor_core/scaled_sum.hpp"
 #include "emulator/engines/tensor_core/tcgen05/tcgen05_mma_operation.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -92,7 +93,8 @@ class Accumulator {
  private:
   // Sums of floats are fused as those of Hopper's mma.sync, for all formats and with all 23 bits in f32. Source:
   // MMA-Sim (arXiv 2511.10909), for cta_group::1 and floats of 16, 8 and 4 bits and tf32; for pairs, the .ws form,
-  // 6-bit floats and scale-input-d it is unconfirmed. The block-scaled kinds have plain sums here.
+  // 6-bit floats and scale-input-d it is unconfirmed. The block-scaled kinds have plain sums here, or those of
+  // scaled_sum.hpp.
   FusedSum sum_of_operation() const {
     const InstructionDescriptor& shape = operation_.shape;
     if (shape.d == AccumulatorFormat::s32 || is_block_scaled(shape.kind)) return {};
@@ -298,11 +300,59 @@ void execute_scaled_in_double(const Tcgen05Mma& operation, const Accumulator& ac
   }
 }
 
+// Scale factors of `rows` rows from 0 on for one quarter of the lanes, all of a row together.
+std::vector<ScaledFactor> factors_of(const Scales& scales, uint32_t first_row, uint32_t rows,
+                                     const Tcgen05Mma& operation, uint32_t quarter) {
+  const uint32_t step = operation.shape.k / operation.scales_per_slice;
+  const int least = operation.shape.scale_ue4m3 ? kLeastUe4m3 : kLeastUe8m0;
+  std::vector<ScaledFactor> factors;
+  for (uint32_t row = first_row; row < first_row + rows; ++row) {
+    for (uint32_t k = 0; k < operation.shape.k; k += step) {
+      factors.push_back(factor_of(scales.value(row, k, quarter), least));
+    }
+  }
+  return factors;
+}
+
+// Adds as scaled_sum.hpp says, one element of D after another.
+void execute_scaled_fused(const Tcgen05Mma& operation, const Accumulator& accumulator, const Scales& scales_a,
+                          const Scales& scales_b, const PanelSpace& space) {
+  constexpr uint32_t kPartRows = 32;
+  const InstructionDescriptor& shape = operation.shape;
+  const uint32_t count = operation.scales_per_slice;
+  std::vector<float> row(shape.k);
+  std::vector<ScaledFactor> x(shape.k), y(size_t{shape.n} * shape.k);
+  for (size_t i = 0; i < y.size(); ++i) y[i] = factor_of(space.b[i], least_exponent(shape.b));
+  for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+    const QuarterPart part = part_of_quarter(operation, quarter);
+    const std::vector<ScaledFactor> a_scales = factors_of(scales_a, part.first_row, kPartRows, operation, quarter);
+    const std::vector<ScaledFactor> b_scales = factors_of(scales_b, 0, part.columns, operation, quarter);
+    for (uint32_t i = 0; i < kPartRows; ++i) {
+      for (uint32_t k = 0; k < shape.k; ++k) row[k] = space.a[k * kPanelLanes + part.panel_lane + i];
+      std::transform(row.begin(), row.end(), x.begin(),
+                     [&](float value) { return factor_of(value, least_exponent(shape.a)); });
+      for (uint32_t n = 0; n < part.columns; ++n) {
+        const uint32_t m = part.first_row + i, column = part.first_column + n;
+        uint32_t& cell = accumulator.run(m / kRun * kRun, column)[m % kRun];
+        const float c = operation.accumulate ? std::bit_cast<float>(cell) : 0.0f;
+        const ScaledFactor *const in_a = &a_scales[i * count], *const in_b = &b_scales[n * count];
+        const float sum =
+            shape.kind == MmaKind::mxf8f6f4
+                ? scaled_products(x, {&y[column * shape.k], shape.k}, *in_a, *in_b, c)
+                : scaled_groups(row, {space.b + column * shape.k, shape.k}, {in_a, count}, {in_b, count}, c);
+        cell = std::bit_cast<uint32_t>(sum);
+      }
+    }
+  }
+}
+
 void execute_scaled(const Tcgen05Mma& operation, const Accumulator& accumulator, TensorMemory& memory,
                     PanelSpace& space) {
   const InstructionDescriptor& shape = operation.shape;
+  const bool fused = sum_of(shape.a, shape.b, SumResult::f32).fraction_bits != 0;
   const Scales scales_a(memory, operation.scales_a, shape.scale_id_a, operation);
   const Scales scales_b(memory, operation.scales_b, shape.scale_id_b, operation);
+  if (fused) return execute_scaled_fused(operation, accumulator, scales_a, scales_b, space);
   if (!execute_scaled_in_fp32(operation, accumulator, scales_a, scales_b, space)) {
     execute_scaled_in_double(operation, accumulator, scales_a, scales_b, space);
   }

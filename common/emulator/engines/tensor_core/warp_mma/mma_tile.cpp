@@ -122,10 +122,36 @@ void decode(const MmaTile& tile, const Pieces& pieces, Operands& operands) {
                                              operands.rows, operands.columns);
 }
 
-// Adds the products of the elements [first, first + count) along K to d.
+// Adds the products of the elements [first, first + count) along K to d, as the chip does. A panel has more rows, and
+// perhaps more elements along K, which are zero.
+void add_fused_products(const MmaTile& tile, const Operands& operands, uint32_t first, uint32_t count, float* d) {
+  constexpr uint32_t kRows = 32;  // the fewest of a panel
+  const uint32_t depth = std::max(count, 8u);
+  float a[kFragmentDepth * kPanelLanes], b[kFragmentColumns * kFragmentDepth], sums[kFragmentColumns * kPanelLanes];
+  std::fill_n(a + count * kPanelLanes, (depth - count) * kPanelLanes, 0.0f);
+  std::fill_n(b, kFragmentColumns * depth, 0.0f);
+  for (uint32_t k = 0; k < count; ++k) {
+    float* const row = std::copy_n(operands.rows + (first + k) * kFragmentRows, kFragmentRows, a + k * kPanelLanes);
+    std::fill_n(row, kRows - kFragmentRows, 0.0f);
+    for (uint32_t n = 0; n < kFragmentColumns; ++n) {
+      b[n * depth + k] = operands.columns[(first + k) * kFragmentColumns + n];
+    }
+  }
+  for (uint32_t n = 0; n < kFragmentColumns; ++n) {
+    float* const column = std::copy_n(d + n * kFragmentRows, kFragmentRows, sums + n * kPanelLanes);
+    std::fill_n(column, kRows - kFragmentRows, 0.0f);
+  }
+  panel_kernels().multiply(sums, a, b, {kRows, kFragmentColumns, depth, 0, true, tile.sum});
+  for (uint32_t n = 0; n < kFragmentColumns; ++n) {
+    std::copy_n(sums + n * kPanelLanes, kFragmentRows, d + n * kFragmentRows);
+  }
+}
+
+// Does the same as the user asks for it.
 void add_products(const MmaTile& tile, const Operands& operands, uint32_t first, uint32_t count, float* d) {
+  if (tile.sum.fraction_bits != 0) return add_fused_products(tile, operands, first, count, d);
   warp_mma_kernels().multiply(operands.rows + first * kFragmentRows, operands.columns + first * kFragmentColumns, count,
-                              tile.sum, d);
+                              d);
 }
 
 void multiply_pieces(const MmaTile& tile, const Pieces& pieces, float* d) {

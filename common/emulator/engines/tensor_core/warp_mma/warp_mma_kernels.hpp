@@ -1,12 +1,10 @@
 // The arithmetic of mma.sync, compiled for several levels of the host's instruction set.
 //
-// Sums are formed as fused_sum.hpp says. Products of f64 are fused multiply-adds, one k after another, beginning with
-// C.
+// Products are fused multiply-adds, one k after another, beginning with C.
 #pragma once
 
 #include <cstdint>
 
-#include "emulator/engines/tensor_core/fused_sum.hpp"
 #include "emulator/numerics/narrow_floats.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -28,7 +26,7 @@ struct WarpMmaKernels {
   /// Decodes A to rows[k][16] and B to columns[k][8]. Returns the number of elements along K.
   uint32_t (*decode)(const FragmentOperand& a, const FragmentOperand& b, uint32_t pieces, float* rows, float* columns);
   /// d[n * 16 + m] += sum over k of rows[k][m] * columns[k][n].
-  void (*multiply)(const float* rows, const float* columns, uint32_t depth, const FusedSum& sum, float* d);
+  void (*multiply)(const float* rows, const float* columns, uint32_t depth, float* d);
   /// Does the same in f64, for a[k * 16 + m] and b[k * 8 + n]; uses the host's rounding mode.
   void (*multiply_doubles)(const double* a, const double* b, uint32_t k, double* d);
 };

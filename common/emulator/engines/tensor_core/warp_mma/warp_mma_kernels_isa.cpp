@@ -90,16 +90,7 @@ uint32_t decode(const FragmentOperand& a, const FragmentOperand& b, uint32_t pie
   return decode_operand<kFragmentRows>(a, pieces, rows);
 }
 
-void multiply(const float* rows, const float* columns, uint32_t depth, const FusedSum& sum, float* d) {
-  if (sum.fraction_bits != 0) {
-    for (uint32_t n = 0; n < kFragmentColumns; ++n) {
-      for (uint32_t m = 0; m < kFragmentRows; ++m) {
-        float& cell = d[n * kFragmentRows + m];
-        cell = fused_sum(rows + m, kFragmentRows, columns + n, kFragmentColumns, depth, cell, sum);
-      }
-    }
-    return;
-  }
+void multiply(const float* rows, const float* columns, uint32_t depth, float* d) {
   for (uint32_t first = 0; first < kFragmentRows; first += kWidth) {
     Vector total[kFragmentColumns];
     for (uint32_t n = 0; n < kFragmentColumns; ++n) total[n] = load(d + n * kFragmentRows + first);

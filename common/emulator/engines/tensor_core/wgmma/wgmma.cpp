@@ -174,7 +174,8 @@ Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask)
                         .reads = std::move(touched.reads),
                         .matrices = std::move(touched.matrices),
                         .begin = begin,
-                        .end = completion});
+                        .end = completion,
+                        .product = {kWarpgroupRows, detail.shape.n, detail.shape.k, !detail.shape.a_in_registers}});
   }
   cluster.schedule(completion - now, [&block, first_warp] { complete_oldest(block, first_warp); });
   return Outcome::next;
@@ -182,7 +183,9 @@ Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask)
 
 // Executes wgmma.fence. The emulator executes the accesses of a warp in program order, so there is nothing to wait for.
 Outcome fence(Fragment& fragment, const Op&, LaneMask mask) {
-  return gather_issuing_warp(fragment, mask, "wgmma.fence") == 0 ? Outcome::blocked : Outcome::next;
+  if (gather_issuing_warp(fragment, mask, "wgmma.fence") == 0) return Outcome::blocked;
+  if (observes_memory(fragment)) announce_warpgroup_fence(fragment);
+  return Outcome::next;
 }
 
 Outcome commit_group(Fragment& fragment, const Op&, LaneMask mask) {

@@ -1,4 +1,4 @@
-#include "emulator/runtime/model/jit_log.hpp"
+#include "emulator/runtime/driver/jit_log.hpp"
 
 #include <algorithm>
 #include <cstdint>

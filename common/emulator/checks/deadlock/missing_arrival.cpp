@@ -1,0 +1,113 @@
+// Why nobody has ever arrived at an mbarrier for which threads wait.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/checks/deadlock/sleepers.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::Block;
+using machine::Fragment;
+using machine::WaitKind;
+
+bool Sleepers::never_arrived(const Group& group) const {
+  const machine::Mbarrier* barrier = barrier_of(*group.first);
+  return barrier != nullptr && barrier->phase == 0 && barrier->pending == barrier->expected &&
+         barrier->transaction == 0 && history_of(*group.first).arrivers.empty();
+}
+
+bool Sleepers::has_arrived(const Group& group) const {
+  return std::any_of(histories_.begin(), histories_.end(), [&](const auto& known) {
+    return std::any_of(known.second.arrivers.begin(), known.second.arrivers.end(), [&](const auto& arriver) {
+      return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
+        return arriver.block == &each->block() && arriver.warp == each->warp->index &&
+               (arriver.lanes & each->mask) != 0;
+      });
+    });
+  });
+}
+
+const Block* Sleepers::block_with_arrivals(const Group& group) const {
+  const Fragment& first = *group.first;
+  const uint32_t offset = first.wait.address & machine::kSharedOffsetMask;
+  for (const auto& block : cluster_.blocks) {
+    if (block.get() == cluster_.block_of(first.wait.address)) continue;
+    const auto history = histories_.find({block.get(), offset});
+    const auto barrier = block->mbarriers.live.find(offset);
+    if (history == histories_.end() || barrier == block->mbarriers.live.end()) continue;
+    if (!history->second.arrivers.empty() && barrier->second.phase > 0) return block.get();
+  }
+  return nullptr;
+}
+
+Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {
+  const Fragment& first = *group.first;
+  if (const Block* other = block_with_arrivals(group)) {
+    const Block& own = *cluster_.block_of(first.wait.address);
+    return {9,
+            fmt::format("nobody has ever arrived at {0} of the block of rank {1}, while that of rank {2} has completed "
+                        "a phase: is only that block to wait for it, or must the arrivals and copies signal the "
+                        "barrier of rank {1} as well?",
+                        name, own.rank, other->rank)};
+  }
+  if (history_of(first).passed_before_first) {
+    return {6,
+            fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
+                        "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
+                        "release) missing, or does it go to another barrier?",
+                        name)};
+  }
+  const auto same_barrier = [&](const Group& other) {
+    return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
+  };
+  if (std::all_of(groups_.begin(), groups_.end(), same_barrier)) {
+    return {3, fmt::format("nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or "
+                           "does it go to another barrier?",
+                           name)};
+  }
+  for (const Group& other : groups_) {
+    if (same_barrier(other) || !other.is_root || !never_arrived(other)) continue;
+    if (history_of(*other.first).passed_before_first) continue;
+    // A side that has arrived somewhere is not at its first wait: it has gone past the arrival that the other waits
+    // for.
+    const bool gone_on = has_arrived(group), other_gone_on = has_arrived(other);
+    if (gone_on != other_gone_on) {
+      const Group& late = gone_on ? group : other;
+      const std::string missing = gone_on ? name_of(*other.first) : name;
+      return {4, fmt::format(
+                     "nobody has ever arrived at {}, and {}, which arrived at other barriers before, now wait{} for "
+                     "{}: is an arrival at {} missing on the way there?",
+                     missing, describe_warps(late), late.warps.size() == 1 ? "s" : "", name_of(*late.first), missing)};
+    }
+    if (gone_on) {
+      return {4, fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other: is an arrival at "
+                             "one of them missing on the way there?",
+                             name, name_of(*other.first))};
+    }
+    return {4,
+            fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other. A producer's first "
+                        "wait for an empty slot is meant to pass at once: it must ask for parity 1, that of the phase "
+                        "before the first",
+                        name, name_of(*other.first))};
+  }
+  for (const Group& other : groups_) {
+    const WaitKind kind = other.first->wait.kind;
+    if (other.first->warp == first.warp || other.is_root) continue;
+    if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
+    return {4,
+            fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: whoever of "
+                        "them is to arrive there must do so before",
+                        name, describe_warps(other), other.warps.size() == 1 ? "s" : "",
+                        kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
+                                                          : fmt::format("barrier {}", other.first->wait.address),
+                        name)};
+  }
+  return {
+      4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "
+                     "for an empty slot is, it must ask for parity 1, that of the phase before the first; it asks "
+                     "for parity {}",
+                     name, first.wait.value & 1)};
+}
+
+}  // namespace stagecraft::emulator::checks

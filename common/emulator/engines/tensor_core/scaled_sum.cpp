@@ -1,0 +1,86 @@
+#include "emulator/engines/tensor_core/scaled_sum.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
+namespace stagecraft::emulator::machine {
+namespace {
+
+constexpr int kLeastOfF32 = -126, kMostOfF32 = 127;
+constexpr uint32_t kMostTerms = 33;  // the products of mxf8f6f4, and C
+
+/// The terms of one sum.
+class Terms {
+ public:
+  void add(const ScaledFactor& term) { terms_[count_++] = term; }
+
+  // Returns the sum in f32, with `fraction_bits` bits of each term after the point of the one that aligns them.
+  float sum(int fraction_bits) const {
+    int largest = terms_[0].exponent;
+    double special = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+      largest = std::max(largest, terms_[i].exponent);
+      special += terms_[i].significand;
+    }
+    if (std::isnan(special)) return std::bit_cast<float>(0x7fffffffu);
+    if (std::isinf(special)) return static_cast<float>(special);
+    double sum = 0;
+    for (uint32_t i = 0; i < count_; ++i) {
+      sum += std::trunc(std::ldexp(terms_[i].significand, fraction_bits + terms_[i].exponent - largest));
+    }
+    return rounded_towards_zero(std::ldexp(sum, largest - fraction_bits));
+  }
+
+ private:
+  static float rounded_towards_zero(double sum) {
+    if (sum == 0) return 0.0f;
+    const int exponent = std::max(std::ilogb(sum), kLeastOfF32);
+    if (exponent > kMostOfF32) return static_cast<float>(std::copysign(HUGE_VAL, sum));
+    const double whole = std::trunc(std::ldexp(sum, 23 - exponent));
+    return whole == 0 ? 0.0f : static_cast<float>(std::ldexp(whole, exponent - 23));
+  }
+
+  std::array<ScaledFactor, kMostTerms> terms_;
+  uint32_t count_ = 0;
+};
+
+}  // namespace
+
+ScaledFactor factor_of(float value, int least_exponent) {
+  if (value == 0 || !std::isfinite(value)) return {value, least_exponent};
+  const int exponent = std::max(std::ilogb(value), least_exponent);
+  return {std::ldexp(double{value}, -exponent), exponent};
+}
+
+float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFactor> b, const ScaledFactor& scale_a,
+                      const ScaledFactor& scale_b, float c) {
+  constexpr int kFractionBits = 25;
+  const double scale = scale_a.significand * scale_b.significand;  // 1, or not-a-number
+  const int exponent = scale_a.exponent + scale_b.exponent;
+  Terms terms;
+  terms.add(factor_of(c, kLeastOfF32));
+  for (size_t k = 0; k < a.size(); ++k) {
+    const double significand = a[k].significand * b[k].significand * scale;
+    if (significand != 0) terms.add({significand, a[k].exponent + b[k].exponent + exponent});
+  }
+  return terms.sum(kFractionBits);
+}
+
+float scaled_groups(std::span<const float> a, std::span<const float> b, std::span<const ScaledFactor> scales_a,
+                    std::span<const ScaledFactor> scales_b, float c) {
+  constexpr int kFractionBits = 35;
+  const size_t part = a.size() / scales_a.size();
+  Terms terms;
+  terms.add(factor_of(c, kLeastOfF32));
+  for (size_t first = 0; first < a.size(); first += kScaledGroup) {
+    double sum = 0;
+    for (size_t k = first; k < first + kScaledGroup; ++k) sum += double{a[k]} * double{b[k]};
+    const ScaledFactor &x = scales_a[first / part], &y = scales_b[first / part];
+    terms.add({sum * x.significand * y.significand, x.exponent + y.exponent});
+  }
+  return terms.sum(kFractionBits);
+}
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,43 @@
+// The sum that one block-scaled tcgen05.mma forms for an element of D: like that of fused_sum.hpp, but with scale
+// factors.
+//
+// kind::mxf8f6f4 adds products, to whose exponents those of both scale factors are added, with 25 bits after the point.
+// kind::mxf4 and mxf4nvf4 first add the products of 16 elements along K, which is exact, and multiply the sum by the
+// significands of both scale factors. What aligns such a term is the exponents of its scale factors alone, even if it
+// is zero, and 35 bits after the point are kept. The sum becomes an f32, rounded towards zero.
+//
+// Source: MMA-Sim (Xie et al., arXiv 2511.10909, and its code at c785138, `nv_fused_dot_add_with_block_scale`), for
+// 8-bit and 4-bit floats. For 6-bit floats the same is assumed. Nobody compared this file with a chip.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace stagecraft::emulator::machine {
+
+/// A number as significand * 2^exponent. A subnormal number keeps its format's least exponent.
+struct ScaledFactor {
+  double significand = 0;
+  int exponent = 0;
+};
+
+/// Returns the parts of a number whose format has this least exponent. Infinities and not-a-number are in the
+/// significand.
+ScaledFactor factor_of(float value, int least_exponent);
+
+/// Exponents of the least normal scale factors.
+inline constexpr int kLeastUe8m0 = -127, kLeastUe4m3 = -6;
+
+/// Elements along K that mxf4 and mxf4nvf4 add before they are scaled.
+inline constexpr uint32_t kScaledGroup = 16;
+
+/// Returns c + the sum of products, as mxf8f6f4 forms it. `a` and `b` have the same size.
+float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFactor> b, const ScaledFactor& scale_a,
+                      const ScaledFactor& scale_b, float c);
+
+/// Returns the same as mxf4 and mxf4nvf4 form it. Both operands have scale factors for equal parts of K, each a
+/// multiple of kScaledGroup elements.
+float scaled_groups(std::span<const float> a, std::span<const float> b, std::span<const ScaledFactor> scales_a,
+                    std::span<const ScaledFactor> scales_b, float c);
+
+}  // namespace stagecraft::emulator::machine

@@ -1,0 +1,328 @@
+#!/usr/bin/env python3
+"""How far a learner has come, for ./stagecraft: called as learner.py BUILD COMMAND [ARGUMENTS].
+
+Nothing runs in the background. After each test, BUILD/progress/ keeps the result beside a digest of the files that were
+tested; whether a chapter is untouched, Git knows; hints and what a chapter teaches are in its lesson and in chapters/README.md.
+"""
+
+import argparse
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SOURCES = (".cu", ".cuh", ".hpp")
+TODO = re.compile(r"// TODO (\d+): ")
+ROW = re.compile(r"^\| \[(\d\d)\]\((\w+)/\) \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
+HINT = re.compile(r"<details><summary>(Hint[^<]*)</summary>\n(.*?)</details>", re.DOTALL)
+LOOK_AGAIN = 0.3  # seconds
+
+
+class Misuse(Exception):
+    """What the learner asked for cannot be done; the text says what can."""
+
+
+# ---- Chapters -------------------------------------------------------------------------------------------------------
+
+class Chapter:
+    """One chapter: the learner's files, what is known of their last test, and which hints were shown."""
+
+    def __init__(self, root: pathlib.Path, build: pathlib.Path, row: re.Match):
+        self.number, self.name, self.time, self.builds, self.teaches = (cell.strip() for cell in row.groups())
+        self.root, self.folder = root, root / "chapters" / self.name
+        self.lesson = f"chapters/{self.name}/README.md"
+        self.answers = build / "answers"
+        self.record = build / "progress" / f"{self.name}.json"
+
+    def files(self) -> list:
+        return sorted(path for path in self.folder.iterdir() if path.suffix in SOURCES)
+
+    def digest(self) -> str:
+        content = hashlib.sha256()
+        for path in self.files():
+            content.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+        return content.hexdigest()
+
+    def todos(self) -> list:
+        """The numbers of the TODOs that are left."""
+        found = {int(number) for path in self.files() for number in TODO.findall(path.read_text(encoding="utf-8"))}
+        return sorted(found)
+
+    def title(self) -> str:
+        with (self.root / self.lesson).open(encoding="utf-8") as lesson:
+            return lesson.readline().strip().lstrip("# ").partition(": ")[2]
+
+    def read_record(self) -> dict:
+        try:
+            return json.loads(self.record.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+
+    def write_record(self, **changes) -> None:
+        self.record.parent.mkdir(parents=True, exist_ok=True)
+        self.record.write_text(json.dumps({**self.read_record(), **changes}), encoding="utf-8")
+
+    def result(self):
+        """The name of the first test that failed, "" where none did; None where the files have changed since."""
+        record = self.read_record()
+        return record["failed"] if record.get("digest") == self.digest() and "failed" in record else None
+
+
+class Course:
+    """All chapters, in order, and what Git knows about them."""
+
+    def __init__(self, root: pathlib.Path, build: pathlib.Path):
+        self.root = root
+        table = (root / "chapters/README.md").read_text(encoding="utf-8")
+        self.chapters = [Chapter(root, build, row) for row in ROW.finditer(table)]
+        self.shipped = self.find_shipped()
+        self.edited = None if self.shipped is None else set(
+            self.git("diff", "--name-only", self.shipped, "--", "chapters").split())
+
+    def git(self, *arguments: str) -> str:
+        """What Git prints; nothing where it fails."""
+        try:
+            done = subprocess.run(["git", "-C", self.root, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                  text=True, check=False)
+        except FileNotFoundError:
+            return ""
+        return done.stdout if done.returncode == 0 else ""
+
+    def find_shipped(self):
+        """The newest commit that this clone has in common with where it came from, or None outside of a clone.
+
+        Whose answers are pushed to a fork has the original as a remote `upstream`."""
+        for origin in ("upstream/HEAD", "upstream/main", "@{upstream}", "origin/HEAD", "HEAD"):
+            if commit := self.git("merge-base", "HEAD", origin).strip():
+                return commit
+        return None
+
+    def edited_files(self, chapter: Chapter) -> list:
+        """The exercise's files that are not as they came."""
+        return [path for path in chapter.files() if path.relative_to(self.root).as_posix() in (self.edited or ())]
+
+    def is_untouched(self, chapter: Chapter) -> bool:
+        return self.edited is not None and not self.edited_files(chapter)
+
+    def state(self, chapter: Chapter) -> str:
+        """done, failing, untouched, or unknown: edited since the last test."""
+        failed = chapter.result()
+        if failed is None or (failed and self.is_untouched(chapter)):
+            return "untouched" if self.is_untouched(chapter) else "unknown"
+        return "failing" if failed else "done"
+
+    def current(self):
+        """The chapter to go on with: the first that was begun and is not done, else the first that is not done."""
+        states = [(chapter, self.state(chapter)) for chapter in self.chapters]
+        begun = [chapter for chapter, state in states if state in ("failing", "unknown")]
+        left = [chapter for chapter, state in states if state != "done"]
+        return (begun or left or [None])[0]
+
+    def find(self, number: str) -> Chapter:
+        if not re.fullmatch(r"\d{1,2}", number):
+            raise Misuse(f"'{number}' is no chapter: a chapter is a number, such as 03")
+        for chapter in self.chapters:
+            if int(chapter.number) == int(number):
+                return chapter
+        raise Misuse(f"there is no chapter {number}; there are 00 to {self.chapters[-1].number}")
+
+    def find_or_current(self, number) -> Chapter:
+        chapter = self.find(number) if number is not None else self.current()
+        if chapter is None:
+            raise Misuse("all chapters are done; name one")
+        return chapter
+
+
+def describe_todos(todos: list) -> str:
+    return f"open: TODO {', '.join(map(str, todos))}" if todos else "no TODO is left"
+
+
+# ---- Commands -------------------------------------------------------------------------------------------------------
+
+def show_place(course: Course, _) -> int:
+    """./stagecraft alone."""
+    done = [chapter for chapter in course.chapters if course.state(chapter) == "done"]
+    chapter = course.current()
+    print(f"{len(done)} of {len(course.chapters)} chapters are done.")
+    if chapter is None:
+        print("docs/README.md lists what else there is to read; chapters/README.md says where each lesson leads.")
+    else:
+        state = course.state(chapter)
+        todos = describe_todos(chapter.todos())
+        now = {"failing": f"fails at {chapter.result()}; {todos}", "unknown": f"edited since its last test; {todos}",
+               "untouched": f"{chapter.time}; you build {chapter.builds}"}[state]
+        exercise = [path for path in chapter.files() if TODO.search(path.read_text(encoding="utf-8"))] or chapter.files()
+        print(f"{'Next' if state == 'untouched' else 'You are at'}: {chapter.number}, {chapter.title()} ({now})")
+        print(f"  read    {chapter.lesson}\n  edit    {'  '.join(str(path.relative_to(course.root)) for path in exercise)}\n"
+              f"  test    ./stagecraft test {chapter.number}\n  hint    ./stagecraft hint {chapter.number}")
+    print("./stagecraft progress lists all chapters; ./stagecraft help lists the commands.")
+    return 0
+
+
+def list_untested(course: Course, _) -> int:
+    """For the command: the chapters that `progress` has to test first."""
+    for chapter in course.chapters:
+        if course.state(chapter) == "unknown":
+            print(chapter.number)
+    return 0
+
+
+def show_progress(course: Course, _) -> int:
+    for chapter in course.chapters:
+        state = course.state(chapter)
+        text = {"failing": f"fails at {chapter.result()}; {describe_todos(chapter.todos())}",
+                "unknown": f"does not build: ./stagecraft test {chapter.number} shows why"}.get(state, state)
+        print(f"  {chapter.name:<30} {text}")
+    done = sum(course.state(chapter) == "done" for chapter in course.chapters)
+    current = course.current()
+    advice = f" Go on with ./stagecraft test {current.number}." if current else ""
+    print(f"{done} of {len(course.chapters)} chapters are done.{advice}")
+    return 0
+
+
+def numbers_of(hint: str) -> set:
+    """The TODOs that a hint is for: "Hint for TODO 1 to 3: the order" is for 1, 2 and 3."""
+    about = hint.partition(":")[0]
+    numbers = [int(number) for number in re.findall(r"\d+", about)]
+    return set(range(numbers[0], numbers[-1] + 1)) if " to " in about and numbers else set(numbers)
+
+
+def show_hint(course: Course, options) -> int:
+    chapter = course.find_or_current(options.chapter)
+    todos = chapter.todos()
+    hints = HINT.findall((course.root / chapter.lesson).read_text(encoding="utf-8"))
+    about = [hint for hint in hints if todos and todos[0] in numbers_of(hint[0])] or hints
+    subject = f"TODO {todos[0]}" if todos and about is not hints else "the exercise"
+    if not about:
+        raise Misuse(f"the lesson of chapter {chapter.number} has no hint")
+    shown = chapter.read_record().get("hints", [])
+    new = [hint for hint in about if hint[0] not in shown]
+    if not new:  # all were shown: begin again
+        shown, new = [title for title in shown if title not in [hint[0] for hint in about]], about
+    title, text = new[0]
+    chapter.write_record(hints=[*shown, title])
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).strip()
+    place = about.index(new[0]) + 1
+    print(f"Chapter {chapter.number}, {subject}, hint {place} of {len(about)}: {title}\n\n{text}\n")
+    if len(new) > 1:
+        print(f"./stagecraft hint {chapter.number} shows the next one.")
+    else:
+        print(f"That was the last one. \"What goes wrong\" in {chapter.lesson} shows the report of each common mistake.")
+    return 0
+
+
+def run_test(course: Course, options) -> int:
+    """For the command: runs a chapter's program, keeps the result, and says what comes next when it passes."""
+    chapter = next(chapter for chapter in course.chapters if chapter.name == options.name)
+    digest = chapter.digest()
+    listing = chapter.record.with_suffix(".gtest.json")
+    chapter.record.parent.mkdir(parents=True, exist_ok=True)
+    listing.unlink(missing_ok=True)
+    status = subprocess.run([options.program], env={**os.environ, "GTEST_OUTPUT": f"json:{listing}"}, check=False).returncode
+    chapter.write_record(digest=digest, failed=first_failure(listing) if status else "")
+    listing.unlink(missing_ok=True)
+    if status == 0:
+        print(f"\nChapter {chapter.number} is done. You have learned: {chapter.teaches}.")
+        following = [other for other in course.chapters if other.number > chapter.number]
+        if following:
+            print(f"Next is {following[0].number}, {following[0].title()} ({following[0].time}): {following[0].builds}. "
+                  f"The lesson is {following[0].lesson}.")
+        else:
+            print("That was the last chapter.")
+    return status if status >= 0 else 128 - status
+
+
+def first_failure(listing: pathlib.Path) -> str:
+    try:
+        suites = json.loads(listing.read_text(encoding="utf-8"))["testsuites"]
+    except (OSError, ValueError):
+        return "a test that ended the program"
+    return next((f"{test['classname']}.{test['name']}" for suite in suites for test in suite["testsuite"] if "failures" in test),
+                "a test")
+
+
+def watch(course: Course, options) -> int:
+    chapter = course.find_or_current(options.chapter)
+    tested = None
+    try:
+        while True:
+            digest = chapter.digest()
+            if digest != tested:
+                tested = digest
+                subprocess.run([course.root / "stagecraft", "test", chapter.number], check=False)
+                print(f"\nwatching chapters/{chapter.name}: save a file to test again, Ctrl-C ends", flush=True)
+            time.sleep(LOOK_AGAIN)
+    except KeyboardInterrupt:
+        print()
+        return 0
+
+
+def reset(course: Course, options) -> int:
+    chapter = course.find(options.chapter)
+    if course.edited is None:
+        raise Misuse("this is no clone made by Git, so the files as they came are not known: unpack the archive again")
+    files = course.edited_files(chapter)
+    if not files:
+        print(f"chapters/{chapter.name} is as it came (commit {course.shipped[:9]})")
+        return 0
+    names = ", ".join(path.name for path in files)
+    kept = chapter.answers / f"{chapter.name}-{datetime.datetime.now():%Y%m%d-%H%M%S.%f}"
+    if not options.yes:
+        print(f"Restore {names} of chapters/{chapter.name} as they came? Your files are kept in {kept}. [y/N] ", end="", flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            print("nothing is changed")
+            return 1
+    kept.mkdir(parents=True)
+    for path in files:
+        shutil.copy2(path, kept)
+        text = subprocess.run(["git", "-C", course.root, "show", f"{course.shipped}:{path.relative_to(course.root).as_posix()}"],
+                              stdout=subprocess.PIPE, check=False)
+        if text.returncode == 0:   # else a file that the learner has added
+            path.write_bytes(text.stdout)
+    chapter.record.unlink(missing_ok=True)
+    print(f"restored {names}; your files are in {kept}")
+    return 0
+
+
+def main() -> int:
+    build = pathlib.Path(sys.argv.pop(1))
+    parser = argparse.ArgumentParser(prog="./stagecraft", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True)
+
+    def add(name: str, function, text: str):
+        command = commands.add_parser(name, description=text, allow_abbrev=False)
+        command.set_defaults(function=function)
+        return command
+
+    add("where", show_place, "Says which chapters are done, and what is next.")
+    add("untested", list_untested, "Lists the chapters that were edited since their last test.")
+    add("progress", show_progress, "Lists the chapters: untouched, failing with the first test that fails, or done. Tests those "
+                                   "that were edited since their last test.")
+    hint = add("hint", show_hint, "Shows the next hint of the lesson for the first TODO that is left. After the last one it begins "
+                                  "again.")
+    hint.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")
+    test = add("run-test", run_test, "Runs the test of a chapter.")
+    test.add_argument("name")
+    test.add_argument("program")
+    watching = add("watch", watch, "Tests a chapter whenever one of its files is saved, until Ctrl-C.")
+    watching.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")
+    resetting = add("reset", reset, "Restores the files of an exercise as they came. Asks first, and keeps yours in build/answers/.")
+    resetting.add_argument("chapter", help="a number, such as 03")
+    resetting.add_argument("--yes", action="store_true", help="do not ask")
+    options = parser.parse_args()
+    try:
+        return options.function(Course(ROOT, build), options)
+    except Misuse as misuse:
+        print(f"stagecraft: {misuse}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
