@@ -51,12 +51,8 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-<<<<<<< HEAD
-        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "help"):
-=======
-        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "help", "progress", "hint", "watch",
-                        "reset"):
->>>>>>> main
+        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "help", "progress", "hint",
+                        "watch", "reset"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
@@ -83,7 +79,7 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("bake")
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no command 'bake'", done.stderr)
-        self.assertIn("usage: ./stagecraft COMMAND", done.stderr)
+        self.assertIn("usage: ./stagecraft [COMMAND]", done.stderr)
 
     def test_sanitize_refuses_arguments(self):
         done = stagecraft("sanitize", "03")
