@@ -119,6 +119,16 @@ SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
   return {[box](uint32_t address) { return shared_ranges(*box, address); }};
 }
 
+/// The rows of a box that are inside its tensor.
+std::vector<GlobalRange> ranges_of(const TensorBox& box) {
+  std::vector<GlobalRange> ranges;
+  if (box.inside_first >= box.inside_end) return ranges;
+  box.for_each_row([&](uint32_t, bool inside, uint64_t address) {
+    if (inside) ranges.push_back({address + box.inside_first, box.inside_end - box.inside_first});
+  });
+  return ranges;
+}
+
 Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
   const TensorDetail& detail = tensor_detail_of(op);
   note_effect(fragment);
@@ -129,6 +139,7 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
     if (observes_memory(fragment)) notes.footprint = footprint_of(box);
+    if (observes_instructions(fragment)) notes.global = ranges_of(*box);
     schedule_delivery(
         fragment, std::move(targets), box->bytes(), detail.what, notes,
         [cluster, box, what = detail.what, memory = DeviceMemory::generation()](const BulkTarget& target) {
@@ -198,14 +209,7 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
         }
       });
     };
-    const auto writes = [box] {
-      std::vector<GlobalRange> ranges;
-      if (box->inside_first >= box->inside_end) return ranges;
-      box->for_each_row([&](uint32_t, bool inside, uint64_t address) {
-        if (inside) ranges.push_back({address + box->inside_first, box->inside_end - box->inside_first});
-      });
-      return ranges;
-    };
+    const auto writes = [box] { return ranges_of(*box); };
     schedule_store(fragment, lane, box->bytes(), detail.what, source, footprint_of(box), writes, read, write);
   });
   return Outcome::next;
