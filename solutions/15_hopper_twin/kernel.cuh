@@ -15,6 +15,8 @@
 #include "stagecraft/cluster_shape.hpp"
 #include "stagecraft/input_tile_pipeline.hpp"
 #include "stagecraft/tile.hpp"
+#include "stagecraft/tile_batch.hpp"
+#include "stagecraft/tile_raster.hpp"
 #include "stagecraft/warp.hpp"
 #include "wgmma.hpp"
 
@@ -261,14 +263,13 @@ class TwinTile {
   }
 
  private:
-  /// Row and column, in clusters, of a tile.
+  /// Row and column, in clusters, of a tile: the bands are panels of the raster, and every second one turns back.
   __device__ int2 cluster_place(int tile) const {
-    const int columns = problem_.cluster_columns();
-    const int band = tile / (problem_.band * columns);
-    const int in_band = tile - band * problem_.band * columns;
-    const int rows = min(problem_.band, problem_.cluster_rows() - band * problem_.band);
-    const int column = in_band / rows;
-    return {band * problem_.band + in_band - column * rows, band % 2 == 0 ? column : columns - 1 - column};
+    const uint32_t rows = problem_.cluster_rows(), columns = problem_.cluster_columns();
+    const uint32_t band = min(static_cast<uint32_t>(problem_.band), rows), number = tile;
+    const auto [row, column] = TileRaster{rows, columns, RasterOrder::along_n, band}.position(number);
+    const bool turns_back = number / (band * columns) % 2 == 1;  // a division that the raster makes too
+    return make_int2(row, turns_back ? columns - 1 - column : column);
   }
 
   __device__ void cut() {
@@ -524,7 +525,7 @@ class LeavingTile {
   /// Waits until the slabs have been read: the block may end then.
   __device__ __forceinline__ void drain() const {
     if constexpr (Config::by_copy_engine) {
-      if (elected_) cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<0>());
+      if (elected_) wait_until_stores_are_read();
     }
   }
 
@@ -534,7 +535,7 @@ class LeavingTile {
     const int band = part / kPerBand, column = part % kPerBand * T::kSlabColumns, lane = lane_index();
     auto& slab = slabs_[part % Config::slabs];
     if constexpr (Config::by_copy_engine) {
-      if (elected_) cuda::ptx::cp_async_bulk_wait_group_read(cuda::ptx::n32_t<Config::slabs - 1>());
+      if (elected_) wait_until_stores_are_read<Config::slabs - 1>();
     }
     __syncwarp();  // the slab's last content has been read
 #pragma unroll
@@ -556,7 +557,7 @@ class LeavingTile {
         const int2 corner{column_ + column, row_ + band * 64};
         ptx::store_box(&problem_.c_map.map, Config::swapped ? corner.y : corner.x,
                        Config::swapped ? corner.x : corner.y, slab.storage, Config::c_hint);
-        cuda::ptx::cp_async_bulk_commit_group();
+        commit_stores();
       }
     } else {
       __syncwarp();

@@ -15,11 +15,11 @@ namespace stagecraft {
 
 /// How much is measured.
 struct TuningOptions {
-  std::vector<int> bands = {0, 4, 6, 8, 11, 16};  ///< rows of clusters in a band; 0: the usual number
-  int repeats = 9;                                ///< bursts of each finalist
-  int launches = 12;                              ///< products in each
-  int pause_ms = 20;                              ///< rest before each
-  int finalists = 4;                              ///< configurations that are measured again, beside the usual one
+  std::vector<int> bands = {4, 6, 8, 11, 16};  ///< rows of clusters in a band that are tried beside the usual number
+  int repeats = 9;                             ///< bursts of each finalist
+  int launches = 12;                           ///< products in each
+  int pause_ms = 20;                           ///< rest before each
+  int finalists = 4;                           ///< configurations that are measured again, beside the usual one
 };
 
 /// What was found for a shape.
@@ -33,6 +33,9 @@ struct Found {
 /// Less than this is within the spread of two measurements.
 inline constexpr double kWorthIt = 1.005;
 
+/// Bands of other heights are measured for configurations that come this close to the fastest.
+inline constexpr double kWorthBands = 0.93;
+
 /// What the rule says, without the table.
 inline TwinChoice usual_choice(const MatrixProduct& p) {
   int multiprocessors = 0;
@@ -41,7 +44,8 @@ inline TwinChoice usual_choice(const MatrixProduct& p) {
   return {.kind = choose_twin(p.m, p.n, p.k * (p.type == OperandType::e4m3 ? 1 : 2) / 128, multiprocessors)};
 }
 
-/// Measures all configurations once, the best of them and the usual one again and again in turn.
+/// Measures all configurations once, good ones with bands of other heights too, the best of them and the usual one
+/// again and again in turn.
 /// @param products  of one shape, with matrices of their own, so that none is in the cache from the time before.
 /// @returns nothing where no configuration takes the shape, or one of the results is wrong, which is printed.
 inline std::optional<Found> find_fastest(const std::vector<MatrixProduct>& products, const TuningOptions& options) {
@@ -56,29 +60,36 @@ inline std::optional<Found> find_fastest(const std::vector<MatrixProduct>& produ
   const TwinChoice usual = usual_choice(p);
   std::vector<Candidate> all;
   bool right = true;
+  const auto look_at = [&](const TwinChoice& choice) {
+    Candidate candidate{.choice = choice, .prepared = {}};
+    candidate.prepared.name =
+        std::string(name_of(choice.kind)) + (choice.band > 0 ? " " + std::to_string(choice.band) : "");
+    for (const MatrixProduct& product : products) {
+      candidate.prepared.launches.push_back(prepare_twin(choice, product));
+    }
+    const Verdict verdict = verify(p, candidate.prepared, nullptr);
+    if (!verdict.right()) {
+      std::printf("%lldx%lldx%lld: %s is wrong in %lld of %lld elements\n", static_cast<long long>(p.m),
+                  static_cast<long long>(p.n), static_cast<long long>(p.k), candidate.prepared.name.c_str(),
+                  static_cast<long long>(verdict.in_double.wrong), static_cast<long long>(verdict.in_double.compared));
+      right = false;
+      return;
+    }
+    candidate.prepared.burst.push_back(
+        tera / time_launches(candidate.prepared, std::max(2, launches / 3), std::min(5, options.pause_ms)));
+    all.push_back(std::move(candidate));
+  };
   for (const TwinKind kind : kTwinKinds) {
-    if (!takes(kind, p)) continue;
+    // What stores by threads is measured only where nothing else can be.
+    if (takes(kind, p) && (kind != TwinKind::by_threads || p.n % 8 != 0)) look_at({kind, 0});
+  }
+  double best_rate = 0;
+  for (const Candidate& candidate : all) best_rate = std::max(best_rate, candidate.prepared.burst[0]);
+  const size_t kinds = all.size();
+  for (size_t i = 0; i < kinds; ++i) {
+    if (all[i].prepared.burst[0] < kWorthBands * best_rate) continue;
     for (const int band : options.bands) {
-      // Few tiles are one band; and what stores by threads is measured only where nothing else can be.
-      if (band > 0 && (band - 1) * 128 >= p.m) continue;
-      if (kind == TwinKind::by_threads && p.n % 8 == 0) continue;
-      Candidate candidate{.choice = {kind, band}, .prepared = {}};
-      candidate.prepared.name = std::string(name_of(kind)) + (band > 0 ? " " + std::to_string(band) : "");
-      for (const MatrixProduct& product : products) {
-        candidate.prepared.launches.push_back(prepare_twin(candidate.choice, product));
-      }
-      const Verdict verdict = verify(p, candidate.prepared, nullptr);
-      if (!verdict.right()) {
-        std::printf("%lldx%lldx%lld: %s is wrong in %lld of %lld elements\n", static_cast<long long>(p.m),
-                    static_cast<long long>(p.n), static_cast<long long>(p.k), candidate.prepared.name.c_str(),
-                    static_cast<long long>(verdict.in_double.wrong),
-                    static_cast<long long>(verdict.in_double.compared));
-        right = false;
-        continue;
-      }
-      candidate.prepared.burst.push_back(
-          tera / time_launches(candidate.prepared, std::max(2, launches / 3), std::min(5, options.pause_ms)));
-      all.push_back(std::move(candidate));
+      if (band > 0 && (band - 1) * 128 < p.m) look_at({all[i].choice.kind, band});  // few tiles are one band
     }
   }
   if (!right || all.empty()) return std::nullopt;

@@ -19,6 +19,7 @@ struct ProductShape {
   int m, n, k;
   int tile_m, tile_n, tile_k;
   int load_columns = 32;  ///< columns that a storing warp loads at a time
+  bool in_pairs = false;  ///< two blocks compute a tile, and each brings half of the rows of its tile of B
 };
 
 namespace detail {
@@ -44,7 +45,7 @@ template <typename Output, typename Operand>
 std::string likely_mistake(std::span<const Output> got, std::span<const double> reference, std::span<const Operand> a,
                            std::span<const Operand> b, const ProductShape& shape,
                            const harness::ProductTolerance& tolerance) {
-  const auto [m, n, k, tile_m, tile_n, tile_k, load_columns] = shape;
+  const auto [m, n, k, tile_m, tile_n, tile_k, load_columns, in_pairs] = shape;
   // The sum over [first, last) of K of a row of A with a row of B; rows that do not exist are zero, as the copy engine
   // brings them.
   const auto dot = [&, m = m, n = n, k = k](int row_of_a, int row_of_b, int first, int last) {
@@ -87,6 +88,12 @@ std::string likely_mistake(std::span<const Output> got, std::span<const double> 
          return sum;
        }},
   };
+  if (in_pairs && detail::agrees(got, n, tolerance, [&](int r, int c) {
+        return dot(r, c / tile_n * tile_n + c % tile_n % (tile_n / 2), 0, k);
+      })) {
+    return ": the second half of the columns of each tile of C is the first half again. Do both blocks bring the same "
+           "half of B?";
+  }
   for (const auto& [what, guess] : guesses) {
     if (detail::agrees(got, n, tolerance, guess)) return std::string(": ") + what;
   }

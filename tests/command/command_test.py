@@ -51,8 +51,8 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "help", "progress", "hint", "watch",
-                        "reset"):
+        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "help", "progress", "hint",
+                        "watch", "reset"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
@@ -79,7 +79,7 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("bake")
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no command 'bake'", done.stderr)
-        self.assertIn("usage: ./stagecraft COMMAND", done.stderr)
+        self.assertIn("usage: ./stagecraft [COMMAND]", done.stderr)
 
     def test_sanitize_refuses_arguments(self):
         done = stagecraft("sanitize", "03")
@@ -220,6 +220,16 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("run", program, **self.settings)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("warp 0 of block 0 has threads 0 to 31", done.stdout)
+
+    def test_time_says_how_long_each_launch_takes(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "hello"
+        plain = stagecraft("run", program, **self.settings)
+        for done in (stagecraft("time", program, **self.settings), stagecraft("run", "--timing", program, **self.settings)):
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout, plain.stdout)
+            self.assertRegex(done.stderr, r"(?m)^modelled: [0-9.]+ us, [0-9]+ GB/s at 1.85 GHz$")
+        self.assertNotIn("modelled", stagecraft("run", "--timing=off", program, **self.settings).stderr)
 
     def test_run_tells_of_a_race_and_lets_the_program_go_on(self):
         self.skip_unless_set_up_by_the_command()

@@ -105,6 +105,12 @@ void translate_update(Translation& t, bool returns) {
   if (space != Space::none && space != Space::global && space != Space::shared) {
     t.illegal(fmt::format("atomic operations work on .global and .shared memory, not on .{}", ptx::name_of(space)));
   }
+  for (const char* order : {"weak", "volatile", "mmio", "sc", returns ? "" : "acquire", returns ? "" : "acq_rel"}) {
+    if (t.modifiers.has(order)) {
+      t.illegal(fmt::format("{} cannot be .{}; legal are {}", returns ? "an atom" : "a red", order,
+                            returns ? ".relaxed, .acquire, .release and .acq_rel" : ".relaxed and .release"));
+    }
+  }
   take_memory_order(t.modifiers);
   const bool policy = t.modifiers.take("L2::cache_hint");
   const std::string_view operation =

@@ -184,6 +184,9 @@ void translate_block_barrier(Translation& t, bool aligned) {
     t.illegal(
         fmt::format("a count of {} threads: the count must be a multiple of {}", t.operand(next).bits, kWarpSize));
   }
+  if (detail->arrives_only && next == end) {
+    t.illegal("an arrival needs the number of threads that the barrier waits for: bar.arrive 1, 64");
+  }
   const RegisterOffset count = next < end ? t.source(next, ptx::Type::u32) : kNoRegister;
   const auto* kept = t.keep(std::move(detail));
   Op& op = t.emit(named_barrier);

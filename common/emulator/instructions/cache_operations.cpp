@@ -18,8 +18,11 @@ void check_address(Translation& t, size_t index) { (void)t.address(index); }
 
 void translate_prefetch(Translation& t) {
   bool cluster_wide = false;
-  take_space(t.modifiers, cluster_wide);
+  const ptx::Space space = take_space(t.modifiers, cluster_wide);
   if (!t.modifiers.take("tensormap")) {
+    if (space != ptx::Space::none && space != ptx::Space::global && space != ptx::Space::local) {
+      t.illegal("a prefetch is for .global and .local memory, or names no state space");
+    }
     t.modifiers.require_one_of({"L1", "L2", "L2::evict_last", "L2::evict_normal"});
   }
   check_address(t, 0);

@@ -22,7 +22,7 @@ void translate_fence(Translation& t) {
     if (acquires && t.integer(t.operand(1), "the size of a tensor map") != 128) t.illegal("a tensor map has 128 bytes");
   } else if (t.modifiers.take("proxy")) {
     t.modifiers.require_one_of({"async", "alias", "async::generic", "async.global", "async.shared::cta"});
-    t.modifiers.take_one_of({"global", "shared::cta", "shared::cluster", "shared"});
+    t.modifiers.take_one_of({"global", "shared::cta", "shared::cluster"});
     t.modifiers.take_one_of({"acquire", "release"});
     t.modifiers.take_one_of({"sync_restrict::shared::cta", "sync_restrict::shared::cluster"});
     t.modifiers.take("cluster");

@@ -99,13 +99,44 @@ uint32_t set_elements(Translation& t, AccessDetail& access, const ptx::Operand& 
   return uniform_registers(register_bytes) ? register_bytes[0] : 0;
 }
 
+/// Takes the memory order of a load or a store, and refuses what ptxas refuses. Returns whether it is a strong one.
+bool take_access_order(Translation& t, bool store, Space space) {
+  const auto has = [&](std::string_view modifier) { return t.modifiers.has(modifier); };
+  for (const char* order : {store ? "acquire" : "release", "acq_rel", "sc"}) {
+    if (has(order)) {
+      t.illegal(fmt::format("a {} cannot be .{}; legal are .weak, .volatile, .relaxed and .{}",
+                            store ? "store" : "load", order, store ? "release" : "acquire"));
+    }
+  }
+  const bool scoped = has("cta") || has("cluster") || has("gpu") || has("sys");
+  const bool ordered = has("relaxed") || has("acquire") || has("release");
+  if (has("mmio") && !(ordered && has("sys"))) t.illegal(".mmio needs .relaxed.sys");
+  if (ordered && !scoped) t.illegal(".relaxed, .acquire and .release need a scope: .cta, .cluster, .gpu or .sys");
+  if (scoped && !ordered) t.illegal("a scope needs a memory order: .relaxed, .acquire or .release");
+  if (ordered && space == Space::local) t.illegal("other threads cannot reach .local memory: it has no memory order");
+  return take_memory_order(t.modifiers);
+}
+
+/// Whether loads, or stores, have the cache operator that is written (PTX ISA, "Cache Operators").
+void check_cache_operator(Translation& t, bool store) {
+  const bool foreign = store ? t.modifiers.has("ca") || t.modifiers.has("lu") || t.modifiers.has("cv")
+                             : t.modifiers.has("wb") || t.modifiers.has("wt");
+  if (foreign) {
+    t.illegal(store ? "the cache operators of a store are .wb, .cg, .cs and .wt"
+                    : "the cache operators of a load are .ca, .cg, .cs, .lu and .cv");
+  }
+}
+
 void translate_plain(Translation& t, bool store) {
   auto access = new_access(t, store ? AccessVerb::writes : AccessVerb::reads);
   bool cluster_wide = false;
   const Space space = take_space(t.modifiers, cluster_wide);
-  const bool strong = take_memory_order(t.modifiers);
+  const bool strong = take_access_order(t, store, space);
+  check_cache_operator(t, store);
   const bool policy = take_cache_modifiers(t.modifiers);
-  t.modifiers.take("nc");
+  if (!store && t.modifiers.take("nc") && (strong || space != Space::global)) {
+    t.illegal(".nc is for weak loads from .global");
+  }
   t.modifiers.take("unified");
   const uint32_t count = take_vector(t.modifiers);
   const Type type = take_element_type(t);
@@ -215,6 +246,14 @@ void set_address(Translation& t, AccessDetail& access, const ptx::Operand& opera
   access.base = memory.base;
   access.wide = memory.wide;
   access.offset = memory.offset;
+  // ptxas takes a shared address of 32 bits for these two, also where they name no state space.
+  const bool of_matrix = t.instruction.opcode == "ldmatrix" || t.instruction.opcode == "stmatrix";
+  const bool far = !of_matrix && (modifier_space == Space::none || modifier_space == Space::global);
+  if (far && !memory.wide && operand.list[0].kind == ptx::OperandKind::reg) {
+    t.illegal(fmt::format(
+        "register {} has 32 bits; {} address has 64", operand.list[0].name,
+        modifier_space == Space::none ? "without a state space the address is generic: a generic" : "a global"));
+  }
   // An instruction without a state space takes the address for a generic one, which that of these variables is not.
   if (modifier_space == Space::none && memory.space != Space::none && memory.space != Space::global &&
       memory.space != Space::constant) {

@@ -17,6 +17,8 @@ namespace stagecraft::emulator::machine {
 
 namespace {
 
+using ptx::Type;
+
 template <typename Element>
 Outcome move_full(Fragment& fragment, const Op& op, LaneMask) {
   std::memmove(fragment.registers + op.destination, fragment.registers + op.a, sizeof(Element) * kWarpSize);
@@ -190,7 +192,9 @@ void translate_mov(Translation& t) {
     translate_vector(t, static_cast<size_t>((*vector)[1] - '0'));
     return;
   }
-  const ptx::Type type = t.modifiers.require_type();
+  const ptx::Type type =
+      t.modifiers.require_type({Type::b16, Type::b32, Type::b64, Type::b128, Type::u16, Type::u32, Type::u64, Type::s16,
+                                Type::s32, Type::s64, Type::f32, Type::f64, Type::pred});
   if (t.operand(0).kind == ptx::OperandKind::vector || t.operand(1).kind == ptx::OperandKind::vector) {
     translate_parts(t, type);
     return;

@@ -54,7 +54,6 @@ enum class Shuffle : uint8_t { up, down, butterfly, index };
 
 struct ShuffleDetail : OpDetail {
   RegisterOffset clamp = kNoRegister, members = kNoRegister, in_range = kNoRegister;
-  bool synchronises = false;
 };
 
 /// Finds what the lanes of a place get from others, and returns which of them read in range.
@@ -112,20 +111,17 @@ void shuffle_among(SyncPlaces places) {
 
 Outcome shuffle(Fragment& fragment, const Op& op, LaneMask mask) {
   const auto& detail = *static_cast<const ShuffleDetail*>(op.detail);
-  if (detail.synchronises) {
-    return among_members(fragment, op, mask, detail.members, [](SyncPlaces places) {
-      announce_exchange(places);
-      shuffle_among(places);
-    });
-  }
-  const SyncPlace here{&fragment, &op, mask};
-  shuffle_among(SyncPlaces(&here, 1));
-  return Outcome::next;
+  return among_members(fragment, op, mask, detail.members, [](SyncPlaces places) {
+    announce_exchange(places);
+    shuffle_among(places);
+  });
 }
 
 void translate_shfl(Translation& t) {
   auto detail = std::make_unique<ShuffleDetail>();
-  detail->synchronises = t.modifiers.take("sync");
+  if (!t.modifiers.take("sync")) {
+    t.illegal("without .sync it does not exist since sm_70: write shfl.sync, with the mask of its lanes at the end");
+  }
   const std::string_view mode = t.modifiers.require_one_of({"up", "down", "bfly", "idx"});
   const Shuffle kind = mode == "up"     ? Shuffle::up
                        : mode == "down" ? Shuffle::down
@@ -141,7 +137,7 @@ void translate_shfl(Translation& t) {
   const RegisterOffset value = t.source(1, ptx::Type::b32);
   const RegisterOffset distance = t.source(2, ptx::Type::b32);
   detail->clamp = t.source(3, ptx::Type::b32);
-  if (detail->synchronises) detail->members = t.source(4, ptx::Type::b32);
+  detail->members = t.source(4, ptx::Type::b32);
   const auto* kept = t.keep(std::move(detail));
   Op& op = t.emit(shuffle);
   op.destination = destination;
@@ -233,6 +229,7 @@ void translate_match(Translation& t) {
   const ptx::Type type = t.modifiers.require_type({ptx::Type::b32, ptx::Type::b64});
   const ptx::Operand* to = &t.operand(0);
   if (to->kind == ptx::OperandKind::pair) {
+    if (!all) t.illegal("match.any gives no predicate; match.all does");
     detail->all_equal = t.destination(to->list.at(1), ptx::Type::pred);
     to = &to->list.at(0);
   }
@@ -275,6 +272,7 @@ void translate_elect(Translation& t) {
   op.destination = lane;
   op.b = predicate;
   op.a = members;
+  op.immediate = kMeetsInOnePlace;  // on an H200 it elects one lane for several, which no program can mean
 }
 
 // --- redux --------------------------------------------------------------------------------------------------------

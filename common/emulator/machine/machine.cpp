@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emulator/instructions/announcing_handlers.hpp"
+#include "emulator/instructions/traced_instructions.hpp"
 #include "emulator/machine/instruction_set.hpp"
 #include "emulator/ptx/demangling.hpp"
 #include "emulator/scheduling/grid_parts.hpp"
@@ -28,6 +29,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
   kernel->machine_registers = machine_registers;
   KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
   if (announces_memory_events_) observe(*kernel, instruction_set());
+  if (announces_instructions_) trace_instructions(*kernel);
   return kernel;
 }
 

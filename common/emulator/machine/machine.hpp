@@ -34,6 +34,9 @@ class Machine {
   /// makes them slower. A kernel that was translated without announces none.
   void announce_memory_events(bool wanted) { announces_memory_events_ = wanted; }
 
+  /// The same for what observers learn of each instruction (Observer::wants_instructions).
+  void announce_instructions(bool wanted) { announces_instructions_ = wanted; }
+
   /// Makes an entry function of a placed module executable. Throws ptx::Error with the position of what is not
   /// understood. `machine_registers` is what ptxas allocated per thread, 0 when unknown.
   std::unique_ptr<Kernel> translate(const ModuleImage& image, const ptx::Function& entry,
@@ -54,6 +57,7 @@ class Machine {
   DeviceMemory memory_;
   uint64_t launches_ = 0;
   bool announces_memory_events_ = false;
+  bool announces_instructions_ = false;
 };
 
 }  // namespace stagecraft::emulator::machine

@@ -115,6 +115,10 @@ class Parts {
       std::copy_if(grid.observers.begin(), grid.observers.end(), std::back_inserter(grid.memory_observers),
                    [](const Observer* observer) { return observer->wants_memory_events(); });
     }
+    if (!grid.kernel->traced.empty()) {
+      std::copy_if(grid.observers.begin(), grid.observers.end(), std::back_inserter(grid.instruction_observers),
+                   [](const Observer* observer) { return observer->wants_instructions(); });
+    }
     grid.next_region = part;
     grid.region_step = parts;
     const uint32_t chip = grid_.architecture->multiprocessors;

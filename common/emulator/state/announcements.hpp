@@ -8,6 +8,8 @@ namespace stagecraft::emulator::machine {
 
 inline bool observes_memory(const Fragment& fragment) { return !fragment.grid().memory_observers.empty(); }
 
+inline bool observes_instructions(const Fragment& fragment) { return !fragment.grid().instruction_observers.empty(); }
+
 /// Announces that lanes exchange registers in the instruction that the fragment is at.
 void announce_exchange_to_observers(const Fragment& fragment, LaneMask lanes);
 inline void announce_exchange(const Fragment& fragment, LaneMask lanes) {

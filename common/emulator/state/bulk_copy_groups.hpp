@@ -11,6 +11,8 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/state/observer.hpp"
+
 namespace stagecraft::emulator::machine {
 struct Block;
 struct Fragment;
@@ -23,11 +25,6 @@ struct BulkCopyGroup {
   uint32_t unread = 0;        ///< copies whose source is not read yet
   uint32_t unfinished = 0;    ///< copies whose destination is not written yet
   bool read_awaited = false;  ///< its thread has waited until they had read, and for no more
-};
-
-/// Bytes of global memory.
-struct GlobalRange {
-  uint64_t address = 0, bytes = 0;
 };
 
 /// A bulk copy or reduction to global memory that has not written yet. Known only where memory is observed.

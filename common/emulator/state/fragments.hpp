@@ -36,7 +36,8 @@ struct SyncPlace {
 /// The lanes that execute a .sync operation together. PTX says of shfl.sync and its kind that a thread waits until all
 /// members "have executed" the same operation "with the same qualifiers and same membermask value": they may be in
 /// several places, such as on both sides of a branch, with other registers in each. So it is on an H200
-/// (tests/silicon/meeting_places.cu), except for redux.sync, which hangs there.
+/// (tests/silicon/meeting_places.cu), except for redux.sync, which hangs there. elect.sync elects one lane for all
+/// places there; here it waits for the others in its own, so that an election in a branch of some lanes is reported.
 using SyncPlaces = std::span<const SyncPlace>;
 /// Returns all of them.
 inline LaneMask lanes_of(SyncPlaces places) {

@@ -256,9 +256,10 @@ struct GridConstants {
 
 struct Grid : GridConstants {
   std::vector<Observer*> observers;
-  std::vector<Observer*> memory_observers;    ///< those that observe memory events
-  uint64_t operations = 0;                    ///< asynchronous operations announced to them
-  std::list<StoreUnderWay> stores_under_way;  ///< in the order of issue, while memory is observed
+  std::vector<Observer*> memory_observers;       ///< those that observe memory events
+  std::vector<Observer*> instruction_observers;  ///< those that observe each instruction
+  uint64_t operations = 0;                       ///< asynchronous operations announced to them
+  std::list<StoreUnderWay> stores_under_way;     ///< in the order of issue, while memory is observed
   std::vector<Sm> sms;
   std::vector<std::unique_ptr<Cluster>> resident;
   uint64_t effects = 0;      ///< actions that others can see; does not grow while all only wait and compute

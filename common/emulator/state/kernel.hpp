@@ -75,6 +75,12 @@ struct ObservedOp {
   const WarpgroupRegisters* registers = nullptr;  ///< null when it has none
 };
 
+/// An Op that announces each execution (traced_instructions.cpp): the handlers of the one that does not.
+struct TracedOp {
+  Handler full = nullptr, masked = nullptr;
+  const OpDetail* access = nullptr;  ///< an AccessDetail, or null when it accesses no memory
+};
+
 /// What a jump back to an Op repeats (translation/loop_order.hpp).
 enum class LoopHead : uint8_t {
   none,
@@ -100,6 +106,7 @@ class Kernel {
   std::vector<OpPlace> places;       ///< parallel to `code`
   std::vector<OrderedPlace> order;   ///< parallel to `code`
   std::vector<ObservedOp> observed;  ///< parallel to `code`; empty unless memory events are to be announced
+  std::vector<TracedOp> traced;      ///< parallel to `code`; empty unless instructions are to be announced
   /// For an observed instruction in which lanes exchange registers (shfl.sync and its kind): the loads from shared
   /// memory that its operands were computed from. By pc; the loads in rising order.
   std::unordered_map<uint32_t, std::vector<uint32_t>> exchanged_loads;

@@ -144,6 +144,17 @@ struct TensorRange {
   uint32_t lanes = 0;  ///< bit i: lanes 16 * i to 16 * i + 15
 };
 
+/// A matrix product of the tensor core as it is carried out, by one multiprocessor or by a pair.
+struct ProductShape {
+  uint32_t m = 0, n = 0, k = 0;  ///< elements, 32 bytes along K; all 0: the operation is no product
+  bool a_in_shared = false;      ///< else in registers or tensor memory
+};
+
+/// Bytes of global memory.
+struct GlobalRange {
+  uint64_t address = 0, bytes = 0;
+};
+
 /// What shows that an asynchronous operation has ended.
 enum class AsyncCompletion : uint8_t {
   mbarrier,       ///< a BarrierEvent (complete_tx) with its number
@@ -174,6 +185,22 @@ struct AsyncOperation {
   bool of_pair = false;         ///< by two blocks (cta_group::2): in tensor memory it touches the same ranges in both
   bool accumulates = false;     ///< it adds to what `tensor_writes` hold
   uint64_t begin = 0, end = 0;  ///< virtual time at which it is under way
+  ProductShape product{};
+  uint64_t bytes = 0;   ///< of a copy: what its barrier counts, or what it stores
+  uint32_t target = 0;  ///< of a copy to several blocks: the number of this target; they share one read
+  /// What a copy reads or writes in global memory; only where instructions are observed.
+  std::vector<GlobalRange> global{};
+};
+
+/// An instruction that lanes of a warp have executed.
+struct ExecutedInstruction {
+  const Fragment* fragment;
+  uint32_t pc;
+  LaneMask lanes;             ///< those that executed it; for ldmatrix and stmatrix those whose addresses count
+  bool poll_failed;           ///< it asked for the end of a phase that has not come, and will ask again
+  const uint64_t* addresses;  ///< generic addresses by lane; null when it is no plain access of memory
+  uint32_t bytes;             ///< that each lane accesses
+  AccessKind kind;
 };
 
 /// What happens to tensor memory other than asynchronous operations.
@@ -311,6 +338,12 @@ class Observer {
   /// A warp has executed wgmma.fence.
   virtual void warpgroup_fenced(const Fragment&) {}
   virtual void warpgroup_registers_used(const WarpgroupRegisterUse&) {}
+
+  /// Whether the observer wants `instruction_executed`. As for memory events, the kernel must have been translated for
+  /// it (Machine::announce_instructions).
+  virtual bool wants_instructions() const { return false; }
+  /// Follows what the instruction itself announces. An instruction that made its lanes sleep is not executed yet.
+  virtual void instruction_executed(const ExecutedInstruction&) {}
 
   /// Nothing in the cluster can continue, and nothing outside it will change that. This is about to be reported: the
   /// observer may add to the report what it knows about it.

@@ -18,6 +18,65 @@ const ptx::Variable& variable_of(FunctionTranslator& owner, const ptx::Operand& 
   return owner.function().variables.at(operand.symbol);
 }
 
+/// What the types of an instruction and of an operand must agree in; untyped bits agree with everything.
+enum class Kind : uint8_t { bits, integer, floating, half };
+
+Kind kind_of(ptx::Type type) {
+  using ptx::Type;
+  switch (type) {
+    case Type::u8:
+    case Type::u16:
+    case Type::u32:
+    case Type::u64:
+    case Type::s8:
+    case Type::s16:
+    case Type::s32:
+    case Type::s64: return Kind::integer;
+    case Type::f32:
+    case Type::f64: return Kind::floating;
+    case Type::f16:
+    case Type::f16x2:
+    case Type::bf16:
+    case Type::bf16x2: return Kind::half;
+    default: return Kind::bits;
+  }
+}
+
+/// As ptxas 13.0 decides. It was not asked about registers of halves, and of integers for halves.
+bool agree(Kind a, Kind b) {
+  return a == b || (a != Kind::floating && b != Kind::floating) || std::min(a, b) == Kind::bits;
+}
+
+/// Whether registers may be wider than the type of the instruction (PTX ISA, "Operand Size Exceeding Instruction-Type
+/// Size").
+bool takes_wider_registers(const ptx::Instruction& instruction) {
+  const std::string_view opcode = instruction.opcode;
+  return opcode == "ld" || opcode == "ldu" || opcode == "cvt" ||
+         (opcode == "st" && !ptx::has_modifier(instruction, "async"));
+}
+
+/// For a constant such as 1.0 (8 bytes) or 0f3F800000 (4 bytes).
+void check_floating_constant(const Translation& t, ptx::Type type, uint32_t bytes) {
+  if (kind_of(type) == Kind::integer || (kind_of(type) == Kind::bits && ptx::size_of(type) != bytes)) {
+    t.illegal(
+        fmt::format("a floating-point constant of {} bits (1.0 has 64, 0f3F800000 has 32); this operand is of "
+                    "type .{}",
+                    8 * bytes, ptx::name_of(type)));
+  }
+}
+
+/// ptxas reads special registers by `mov` and `cvt` only, and those of 32 bits as no more. Clocks are not read here.
+void check_special(const Translation& t, const ptx::SpecialRegister& known, ptx::Type type) {
+  if (t.instruction.opcode != "mov" && t.instruction.opcode != "cvt") {
+    t.illegal(fmt::format("special registers are read by mov: copy %{} to a register first", known.name));
+  }
+  const uint32_t bits = known.name == "gridid" ? 64 : 32;
+  if (kind_of(type) == Kind::floating || 8 * ptx::size_of(type) > bits) {
+    t.illegal(
+        fmt::format("%{} is an integer of {} bits; this operand is of type .{}", known.name, bits, ptx::name_of(type)));
+  }
+}
+
 /// Offsets wrap around, as addresses do.
 int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
@@ -99,25 +158,37 @@ RegisterOffset Translation::source(const ptx::Operand& operand, ptx::Type type) 
         illegal(fmt::format("register {} has {} bits; this operand needs {}", reg.name, 8 * ptx::size_of(reg.type),
                             8 * ptx::size_of(type)));
       }
+      if (bytes_per_lane(reg.type) > bytes && !takes_wider_registers(instruction)) {
+        illegal(fmt::format("register {} has {} bits; this operand has {}", reg.name, 8 * ptx::size_of(reg.type),
+                            8 * ptx::size_of(type)));
+      }
+      if (!agree(kind_of(reg.type), kind_of(type))) {
+        illegal(
+            fmt::format("register {} is of type .{}; this operand is of type .{}, which only a register of that "
+                        "kind or of untyped bits (.b{}) can hold",
+                        reg.name, ptx::name_of(reg.type), ptx::name_of(type), 8 * ptx::size_of(reg.type)));
+      }
       return owner_.frame().register_offsets[operand.reg];
     }
     case ptx::OperandKind::integer:
-      if (type == ptx::Type::f32 || type == ptx::Type::f64) {
-        const double value = static_cast<double>(static_cast<int64_t>(operand.bits));
-        if (type == ptx::Type::f32) return constant(std::bit_cast<uint32_t>(static_cast<float>(value)), 4);
-        return constant(std::bit_cast<uint64_t>(value), 8);
+      if (kind_of(type) == Kind::floating) {
+        const auto value = static_cast<int64_t>(operand.bits);
+        illegal(fmt::format("{} is an integer; a constant of type .{} is written {}.0, or 0{} and its bits", value,
+                            ptx::name_of(type), value, type == ptx::Type::f32 ? 'f' : 'd'));
       }
       if (bytes == 16) {
         return kernel.registers().constant(operand.bits, static_cast<int64_t>(operand.bits) < 0 ? ~uint64_t{0} : 0, 16);
       }
       return constant(operand.bits, bytes);
     case ptx::OperandKind::f32:
+      check_floating_constant(*this, type, 4);
       if (type == ptx::Type::f64) {
         const float value = std::bit_cast<float>(static_cast<uint32_t>(operand.bits));
         return constant(std::bit_cast<uint64_t>(static_cast<double>(value)), 8);
       }
       return constant(operand.bits, bytes);
     case ptx::OperandKind::f64:
+      check_floating_constant(*this, type, 8);
       if (type == ptx::Type::f32) {
         return constant(std::bit_cast<uint32_t>(static_cast<float>(std::bit_cast<double>(operand.bits))), 4);
       }
@@ -127,6 +198,7 @@ RegisterOffset Translation::source(const ptx::Operand& operand, ptx::Type type) 
       if (known == nullptr || known->special == Special::none || ptx::is_clock(known->special)) {
         unsupported(fmt::format("special register %{} is not implemented as an operand here", operand.name));
       }
+      check_special(*this, *known, type);
       return kernel.registers().special(known->special, bytes);
     }
     case ptx::OperandKind::symbol: return symbol_source(operand, bytes);

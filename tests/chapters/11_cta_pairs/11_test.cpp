@@ -12,6 +12,7 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "product_mistakes.hpp"
 #include "tcgen05_test.hpp"
 
 using namespace stagecraft::harness;
@@ -34,11 +35,16 @@ void expect_product(int m, int n, int k, const char* kernel, Launch launch) {
   finish_kernel(kernel);
   const std::vector<float> c = there_c.to_host();
   const std::vector<double> reference = reference_product<Element>(a, b, m, n, k);
-  const Comparison found = compare<float>(c, reference, {.k = static_cast<size_t>(k), .output_epsilon = 0x1p-24});
+  const ProductTolerance tolerance{.k = static_cast<size_t>(k), .output_epsilon = 0x1p-24};
+  const Comparison found = compare<float>(c, reference, tolerance);
   if (found.wrong == 0) return;
   FAIL() << "C of " << m << " x " << n << " x " << k << ", seed " << seed << ": " << found.wrong << " of " << c.size()
-         << " elements are wrong, for example C[" << found.worst / n << "][" << found.worst % n
-         << "] = " << c[found.worst] << ", which should be " << reference[found.worst]
+         << " elements are wrong"
+         << stagecraft::chapters::likely_mistake<float, Element>(
+                c, reference, a, b,
+                {.m = m, .n = n, .k = k, .tile_m = 128, .tile_n = 256, .tile_k = 64, .in_pairs = true}, tolerance)
+         << "\nfor example C[" << found.worst / n << "][" << found.worst % n << "] = " << c[found.worst]
+         << ", which should be " << reference[found.worst]
          << (std::isnan(c[found.worst]) ? " (a NaN is what C and tensor memory hold before anybody writes there)" : "");
 }
 

@@ -332,7 +332,7 @@ TEST_F(Chapter13, Todo15EachRowIsDividedByItsLargestMagnitude) {
 
 TEST_F(Chapter13, Todo15ATileIsSummedWhileAnotherIsWritten) {
   constexpr int kN = 256, kK = 256, kTiles = 8;
-  // Of the time of as many launches of one tile. On the emulated B200 two accumulators take 0.36 of it, and one 0.49.
+  // As a part of the time of as many launches of one tile. On the emulated B200, two accumulators take 0.36, one 0.49.
   constexpr float kMost = 0.42;
   const Operands operands(128 * kTiles, kN, kK);
   DeviceBuffer<Bf16> d(size_t(128) * kTiles * kN, "D");

@@ -91,6 +91,11 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_FALSE(settings_of({{"STAGECRAFT_COUNTERS", "none"}}).observes_memory());
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "line.svg"}}).timeline, "line.svg");
   EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMELINE", "text"}}).observes_memory());
+  EXPECT_FALSE(settings_of({}).timing);
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_TIMING", "off"}}).observes_memory());
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).timing);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).observes_memory());
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on or off", error_of({{"STAGECRAFT_TIMING", "yes"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .svg or .txt", error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));

@@ -235,6 +235,17 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const machine::Mbarrier& b
   const std::string name = name_of(first);
   const BarrierHistory& history = history_of(first);
   if (barrier.pending == 0 && barrier.transaction > 0) {
+    for (const auto& block : cluster_.blocks) {
+      for (const auto& [offset, other] : block->mbarriers.live) {
+        if (other.transaction >= 0) continue;
+        const std::string of_rank = cluster_.blocks.size() > 1 ? fmt::format(" of block rank {}", block->rank) : "";
+        return {9, fmt::format("expect_tx announced {} bytes for {}, and {} of them never came, while {} came to {}{} "
+                               "that no expect_tx announced: do copies signal another barrier than the one that waits "
+                               "for them?",
+                               barrier.announced, name, barrier.transaction, -other.transaction,
+                               name_of_barrier(*first.grid().kernel, offset), of_rank)};
+      }
+    }
     // Where the announced bytes came in an earlier phase, the thread that brings the rest may wait elsewhere.
     return {barrier.phase == 0 ? 9 : 4,
             fmt::format("expect_tx announced {} bytes for {}, and {} of them never came: do the copies that signal it "

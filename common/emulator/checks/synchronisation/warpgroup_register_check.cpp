@@ -49,7 +49,8 @@ void WarpgroupRegisterCheck::warpgroup_fenced(ClusterRecord& cluster, const Frag
 }
 
 void WarpgroupRegisterCheck::warpgroup_waited(ClusterRecord& cluster, const machine::WarpgroupWait& event) {
-  warp_of(cluster, *event.fragment).ended = event.ended;
+  Warp& warp = warp_of(cluster, *event.fragment);
+  warp.ended = std::max(warp.ended, event.ended);
 }
 
 bool WarpgroupRegisterCheck::have_one_shape(const Kernel& kernel, uint32_t one_pc, uint32_t other_pc) {

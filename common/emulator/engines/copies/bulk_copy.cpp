@@ -68,7 +68,8 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
       announce_early_copy(fragment, lane, {{source, bytes}});
     }
     Cluster* cluster = &fragment.cluster();
-    const DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
+    DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
+    if (observes_instructions(fragment)) notes.global = {{source, bytes}};
     schedule_delivery(fragment, targets, bytes, detail.what, notes, [cluster, source, bytes](const BulkTarget& target) {
       // The memory may have been freed since the issue.
       check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");
@@ -159,6 +160,16 @@ void expect_operands(const Translation& t, size_t count, const char* what) {
   t.illegal(fmt::format("this form takes {} operands ({}), not {}", count, what, t.operand_count()));
 }
 
+/// The size of a copy. One that is a constant is checked here, as ptxas does, others when the copy is issued.
+LaneOperand take_size(Translation& t, size_t index) {
+  const ptx::Operand& size = t.operand(index);
+  if (size.kind == ptx::OperandKind::integer && size.bits % kBulkAlignment != 0) {
+    t.illegal(fmt::format("{} bytes: the size of a bulk copy is a multiple of {}", static_cast<int64_t>(size.bits),
+                          kBulkAlignment));
+  }
+  return lane_operand(t, size, Type::u32);
+}
+
 /// Takes the operands of a copy into shared memory: [dst], [src], size, [mbar] {, mask} {, policy}.
 void take_shared_target(Translation& t, BulkDetail& detail, std::string_view space) {
   t.modifiers.require("mbarrier::complete_tx::bytes");
@@ -169,7 +180,7 @@ void take_shared_target(Translation& t, BulkDetail& detail, std::string_view spa
   detail.target.destination = shared_operand(t, t.operand(0), scope_of(space));
   detail.target.barrier = shared_operand(t, t.operand(3), scope_of(space));
   if (multicast) detail.target.multicast_mask = lane_operand(t, t.operand(4), Type::b16);
-  detail.size = lane_operand(t, t.operand(2), Type::u32);
+  detail.size = take_size(t, 2);
 }
 
 void take_global_target(Translation& t, BulkDetail& detail) {
@@ -180,7 +191,7 @@ void take_global_target(Translation& t, BulkDetail& detail) {
   expect_operands(t, 3u + hint + masked, "destination, source, size, then policy and byte mask where given");
   detail.global = lane_address(t, t.operand(0));
   detail.shared_source = shared_operand(t, t.operand(1), SharedScope::block);
-  detail.size = lane_operand(t, t.operand(2), Type::u32);
+  detail.size = take_size(t, 2);
   if (masked) detail.byte_mask = lane_operand(t, t.operand(3u + hint), Type::b16);
 }
 
@@ -236,7 +247,7 @@ void translate_bulk_prefetch(Translation& t) {
   t.modifiers.require("global");
   expect_operands(t, 2u + take_cache_hint(t), "source, size, then the policy where given");
   detail->global = lane_address(t, t.operand(0));
-  detail->size = lane_operand(t, t.operand(1), Type::u32);
+  detail->size = take_size(t, 1);
   t.emit(prefetch).detail = t.keep(std::move(detail));
 }
 

@@ -76,6 +76,7 @@ void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uin
                        const DeliveryNotes& notes) {
   if (!observes_memory(fragment)) return;
   const Cycle begin = now_of(fragment);
+  uint32_t number = 0;
   for (BulkTarget& target : targets) {
     target.operation = announce_operation({.fragment = &fragment,
                                            .lane = notes.lane,
@@ -89,7 +90,10 @@ void announce_delivery(Fragment& fragment, std::vector<BulkTarget>& targets, uin
                                            .needs_fence_after_reads = notes.needs_fence_after_reads,
                                            .layout = notes.layout,
                                            .begin = begin,
-                                           .end = begin + bulk_latency(fragment.grid(), bytes)});
+                                           .end = begin + bulk_latency(fragment.grid(), bytes),
+                                           .bytes = bytes,
+                                           .target = number++,
+                                           .global = notes.global});
   }
 }
 
@@ -137,7 +141,9 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                         .completion = AsyncCompletion::bulk_group,
                         .reads = footprint.ranges(source),
                         .begin = begin,
-                        .end = begin + bulk_latency(fragment.grid(), bytes)});
+                        .end = begin + bulk_latency(fragment.grid(), bytes),
+                        .bytes = bytes,
+                        .global = observes_instructions(fragment) ? target() : std::vector<GlobalRange>{}});
   }
   Block& block = fragment.block();
   ThreadBulkGroups& groups = block.bulk_groups[thread_of(fragment, lane)];

@@ -69,6 +69,7 @@ struct DeliveryNotes {
   bool generic_proxy = false;            ///< writes as a thread's store does
   bool needs_fence_after_reads = false;  ///< AsyncOperation
   SharedLayout layout = SharedLayout::unknown;
+  std::vector<GlobalRange> global{};  ///< AsyncOperation
 };
 
 // The beginning and the end of schedule_delivery.

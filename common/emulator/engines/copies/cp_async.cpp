@@ -76,7 +76,9 @@ void announce(Fragment& fragment, const CpAsyncCopies::Copy& copy, Cycle begin, 
                         .writes = {{copy.destination[lane], copy.size}},
                         .generic_proxy = true,
                         .begin = begin,
-                        .end = end});
+                        .end = end,
+                        .bytes = copy.bytes[lane],
+                        .global = {{copy.source[lane], copy.bytes[lane]}}});
   });
 }
 
@@ -171,6 +173,7 @@ Outcome wait_group(Fragment& fragment, const Op& op, LaneMask mask) {
 void translate_cp_async(Translation& t) {
   auto detail = std::make_unique<SmallCopyDetail>();
   const std::string_view cache = t.modifiers.require_one_of({"ca", "cg"});
+  if (t.modifiers.left().front() == "global") t.illegal("cp.async copies from .global to .shared, in this order");
   t.modifiers.require_one_of({"shared", "shared::cta"});
   t.modifiers.require("global");
   const bool hint = take_cache_hint(t);
@@ -191,6 +194,9 @@ void translate_cp_async(Translation& t) {
       detail->ignore = predicate.offset;
       detail->ignore_flip = predicate.flip;
     } else {
+      if (last.kind == ptx::OperandKind::integer && last.bits > detail->size) {
+        t.illegal(fmt::format("{} bytes to read for a copy of {}", static_cast<int64_t>(last.bits), size));
+      }
       detail->source_size = lane_operand(t, last, Type::u32);
     }
   }

@@ -204,7 +204,7 @@ void translate_init(Translation& t) {
   detail->what = "mbarrier.init";
   detail->address.scope = take_scope(t, false);
   t.modifiers.require("b64");
-  detail->address = shared_operand(t, t.operand(0), detail->address.scope);
+  detail->address = barrier_operand(t, 0, detail->address.scope);
   detail->amount = lane_operand(t, t.operand(1), Type::u32);
   t.emit(initialise).detail = t.keep(std::move(detail));
 }
@@ -214,7 +214,7 @@ void translate_inval(Translation& t) {
   detail->what = "mbarrier.inval";
   const SharedScope scope = take_scope(t, false);
   t.modifiers.require("b64");
-  detail->address = shared_operand(t, t.operand(0), scope);
+  detail->address = barrier_operand(t, 0, scope);
   t.emit(invalidate).detail = t.keep(std::move(detail));
 }
 
@@ -240,7 +240,9 @@ void translate_arrive(Translation& t, bool drop) {
                           detail->expects ? "number of bytes" : "count"));
   }
   if (operands > 3) t.illegal(fmt::format("{} takes at most a state, an address and a count", detail->what));
-  detail->address = shared_operand(t, t.operand(1), scope);
+  detail->address = barrier_operand(t, 1, scope);
+  const bool counts = operands == 3 && !detail->expects && t.operand(2).kind == ptx::OperandKind::integer;
+  if (counts && t.operand(2).bits == 0) t.illegal("a count of 0 arrivals; at least one is legal");
   if (operands == 3) detail->amount = lane_operand(t, t.operand(2), Type::u32);
   if (!sink) detail->state = t.destination(0, Type::b64);
   t.emit(arrive_lanes).detail = t.keep(std::move(detail));
@@ -252,7 +254,7 @@ void translate_transaction(Translation& t, bool expects) {
   take_semantics(t, {"relaxed"});
   const SharedScope scope = take_scope(t, true);
   t.modifiers.require("b64");
-  detail->address = shared_operand(t, t.operand(0), scope);
+  detail->address = barrier_operand(t, 0, scope);
   detail->amount = lane_operand(t, t.operand(1), Type::u32);
   t.emit(expects ? change_transaction_count<expect_transaction> : change_transaction_count<complete_transaction>)
       .detail = t.keep(std::move(detail));
@@ -285,6 +287,18 @@ BarrierSemantics take_semantics(Translation& t, std::initializer_list<std::strin
   if (order.has_value() == scope.has_value()) return {.relaxed = order == "relaxed", .of_cluster = scope == "cluster"};
   t.illegal(order.has_value() ? "an ordering needs its scope, .cta or .cluster, beside it"
                               : "a scope needs its ordering, such as .relaxed, beside it");
+}
+
+SharedOperand barrier_operand(Translation& t, size_t index, SharedScope scope) {
+  const ptx::Operand& operand = t.operand(index);
+  SharedOperand result = shared_operand(t, operand, scope);
+  if (scope == SharedScope::generic && operand.list[0].kind == ptx::OperandKind::reg && result.value.bytes == 4) {
+    t.illegal(
+        fmt::format("register {} has 32 bits; without a state space the address is generic and has 64. Write "
+                    ".shared::cta for an address in shared memory",
+                    operand.list[0].name));
+  }
+  return result;
 }
 
 void translate_copy_arrival(Translation& t) {

@@ -147,7 +147,7 @@ void translate_wait(Translation& t, bool sleeps) {
     t.illegal(sleeps ? "mbarrier.try_wait takes a predicate, an address, a state or parity, and perhaps a time"
                      : "mbarrier.test_wait takes a predicate, an address, and a state or parity");
   }
-  detail->address = shared_operand(t, t.operand(1), scope);
+  detail->address = barrier_operand(t, 1, scope);
   detail->phase = lane_operand(t, t.operand(2), detail->by_parity ? Type::u32 : Type::b64);
   if (operands == 4) detail->hint = lane_operand(t, t.operand(3), Type::u32);
   detail->result = t.destination(0, Type::pred);

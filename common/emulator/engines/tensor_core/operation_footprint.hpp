@@ -12,6 +12,7 @@ struct OperationFootprint {
   std::vector<MatrixRead> matrices{};  ///< the matrices in `reads`
   std::vector<TensorRange> tensor_reads{}, tensor_writes{};
   bool accumulates = false;  ///< adds to the cells in `tensor_writes`
+  ProductShape product{};
 };
 
 }  // namespace stagecraft::emulator::machine

@@ -35,7 +35,7 @@ inline constexpr uint32_t kScaledGroup = 16;
 float scaled_products(std::span<const ScaledFactor> a, std::span<const ScaledFactor> b, const ScaledFactor& scale_a,
                       const ScaledFactor& scale_b, float c);
 
-/// Returns the same as mxf4 and mxf4nvf4 form it. Of both operands there are scale factors for equal parts of K, each a
+/// Returns the same as mxf4 and mxf4nvf4 form it. Both operands have scale factors for equal parts of K, each a
 /// multiple of kScaledGroup elements.
 float scaled_groups(std::span<const float> a, std::span<const float> b, std::span<const ScaledFactor> scales_a,
                     std::span<const ScaledFactor> scales_b, float c);

@@ -1,6 +1,11 @@
 // Approximations of the chip: reciprocals, roots, exponential, logarithm, sine, cosine. Compiled once per x86-64 level.
+#if defined(__GNUC__) && !defined(__clang__) && STAGECRAFT_ISA_LEVEL >= 3
+// Without this GCC gathers nothing from the tables of interpolation.hpp, and makes no vector code.
+#pragma GCC target("tune=icelake-server")
+#endif
 #include "emulator/instructions/alu/elementary.hpp"
 
+#include "emulator/instructions/alu/interpolation.hpp"
 #include "emulator/instructions/alu/lane_loops.hpp"
 
 namespace stagecraft::emulator::machine::alu {
@@ -8,9 +13,33 @@ namespace {
 
 using ptx::Type;
 
+// What ptxas makes of the forms without .ftz: arguments and results are scaled where the chip's function, which takes
+// subnormal numbers for zero and has none as results, would not do.
+constexpr float kLeastNormal = 0x1p-126f, kMostInverted = 0x1p+126f;
+
+STAGECRAFT_INLINE bool is_subnormal(float a) { return __builtin_fabsf(a) < kLeastNormal; }
+
 template <bool Flush>
 struct Exponential2 {
-  static float apply(float a) { return flushed<Flush>(exponential2(flushed<Flush>(a))); }
+  static float apply(float a) {
+    const bool small = !Flush && a < -126.0f;
+    const float result = exponential2(small ? a * 0.5f : a);
+    return small ? result * result : result;
+  }
+};
+template <bool Flush>
+struct ReciprocalApproximate {
+  static float apply(float a) {
+    const float scale = Flush ? 1.0f : is_subnormal(a) ? 0x1p+24f : __builtin_fabsf(a) > kMostInverted ? 0.25f : 1.0f;
+    return canonical(reciprocal_of(a * scale) * scale);
+  }
+};
+template <bool Flush>
+struct RootApproximate {
+  static float apply(float a) {
+    const bool small = !Flush && is_subnormal(a);
+    return canonical(root_of(small ? a * 0x1p+24f : a) * (small ? 0x1p-12f : 1.0f));
+  }
 };
 template <bool Flush>
 struct Logarithm2 {
@@ -22,23 +51,23 @@ struct HyperbolicTangent {
 template <bool Flush>
 struct ReciprocalRoot {
   static float apply(float a) {
-    return canonical(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(flushed<Flush>(a)))));
+    const bool small = !Flush && is_subnormal(a);
+    return canonical(reciprocal_root_of(small ? a * 0x1p+24f : a) * (small ? 0x1p+12f : 1.0f));
   }
 };
 struct ReciprocalRootDouble {
   static double apply(double a) { return 1.0 / __builtin_sqrt(a); }
 };
 
-/// Computes a * (1 / b): the chip flushes the reciprocal of a divisor above 2^126 to zero (PTX ISA, "div").
-template <bool Flush>
+/// Computes a * (1 / b), as ptxas does it. Only .full has quotients by numbers above 2^126.
+template <bool Flush, bool Full>
 struct DivideApproximate {
   static float apply(float a, float b) {
-    a = flushed<Flush>(a);
-    b = flushed<Flush>(b);
-    const uint32_t bits = bits_as<uint32_t>(b);
-    const bool huge = (bits & 0x7fffffffu) > 0x7e800000u && b == b;
-    const float reciprocal = bits_as<float>(bits & 0x80000000u);
-    return canonical(flushed<Flush>(huge ? a * reciprocal : a / b));
+    const float scale = Full && __builtin_fabsf(b) > kMostInverted ? 0.25f
+                        : !Flush && is_subnormal(b)                ? 0x1p+24f
+                                                                   : 1.0f;
+    a = flushed<Flush>(flushed<Flush>(a) * scale);
+    return canonical(flushed<Flush>(a * reciprocal_of(b * scale)));
   }
 };
 
@@ -81,7 +110,10 @@ void put_approximations(Catalog& catalog) {
   catalog.put(Operation::exponential2, Type::f32, kVariant, lane_handlers<Exponential2<Flush>>());
   catalog.put(Operation::logarithm2, Type::f32, kVariant, lane_handlers<Logarithm2<Flush>>());
   catalog.put(Operation::reciprocal_root, Type::f32, kVariant, lane_handlers<ReciprocalRoot<Flush>>());
-  catalog.put(Operation::divide_approximate, Type::f32, kVariant, lane_handlers<DivideApproximate<Flush>>());
+  catalog.put(Operation::divide_approximate, Type::f32, kVariant, lane_handlers<DivideApproximate<Flush, false>>());
+  catalog.put(Operation::divide_full, Type::f32, kVariant, lane_handlers<DivideApproximate<Flush, true>>());
+  catalog.put(Operation::reciprocal_approximate, Type::f32, kVariant, lane_handlers<ReciprocalApproximate<Flush>>());
+  catalog.put(Operation::root_approximate, Type::f32, kVariant, lane_handlers<RootApproximate<Flush>>());
   catalog.put(Operation::sine, Type::f32, kVariant, both(run_circular<0, Flush>));
   catalog.put(Operation::cosine, Type::f32, kVariant, both(run_circular<1, Flush>));
 }

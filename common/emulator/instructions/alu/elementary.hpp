@@ -1,7 +1,8 @@
-// The functions that the chip approximates, computed in double precision. This header is for the vector files only.
+// The functions that the chip approximates in a way that is not known bit by bit, computed in double precision: lg2,
+// sin, cos and tanh. The others are in interpolation.hpp. This header is for the vector files only.
 //
-// The PTX ISA bounds the chip's own errors (2^-22 for ex2 and lg2, 2^-20.5 for sin and cos on [-2pi, 2pi], 2^-11 for
-// tanh). The results here have errors below 2^-40 before they are rounded, and so are within every bound.
+// The PTX ISA bounds the chip's own errors (2^-22 for lg2, 2^-20.5 for sin and cos on [-2pi, 2pi], 2^-11 for tanh). The
+// results here have errors below 2^-40 before they are rounded, and so are within every bound.
 #pragma once
 
 #include "emulator/instructions/alu/numerics.hpp"
@@ -29,11 +30,6 @@ STAGECRAFT_INLINE double power_of_two(double x) {
                                                                        t * (1.0 / 362880 + t * (1.0 / 3628800))))))))));
   const uint64_t exponent = bits_as<uint64_t>(shifted) << 52;
   return bits_as<double>(bits_as<uint64_t>(p) + exponent);
-}
-
-STAGECRAFT_INLINE float exponential2(float x) {
-  const auto result = static_cast<float>(power_of_two(static_cast<double>(x)));
-  return x == x ? result : canonical_nan<float>();
 }
 
 STAGECRAFT_INLINE float logarithm2(float x) {

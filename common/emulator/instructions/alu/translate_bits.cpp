@@ -115,7 +115,19 @@ void translate_brev(Translation& t) {
   const Type type = t.modifiers.require_type({Type::b32, Type::b64});
   emit_plain(t, require_handlers(t, Operation::reverse, type), type, {type});
 }
+/// The position and the length of a field, if they are constants.
+void check_field(Translation& t, size_t position) {
+  for (size_t index = position; index < position + 2; ++index) {
+    const ptx::Operand& operand = t.operand(index);
+    if (operand.kind == ptx::OperandKind::integer && operand.bits > 255) {
+      t.illegal(fmt::format("the {} of the field is {}; legal are 0 to 255", index == position ? "position" : "length",
+                            static_cast<int64_t>(operand.bits)));
+    }
+  }
+}
+
 void translate_bfe(Translation& t) {
+  check_field(t, 2);
   const Type type = t.modifiers.require_type({Type::u32, Type::u64, Type::s32, Type::s64});
   emit_plain(t, require_handlers(t, Operation::extract_field, type), type, {type, Type::u32, Type::u32});
 }
@@ -123,6 +135,7 @@ void translate_bfe(Translation& t) {
 void translate_bfi(Translation& t) {
   const Type type = t.modifiers.require_type({Type::b32, Type::b64});
   require_operands(t, 5, 5);
+  check_field(t, 3);
   const Vectors vectors{exact_destination(t, size_t{0}, type), exact_source(t, 1, type), exact_source(t, 2, type),
                         exact_source(t, 3, Type::u32)};
   const RegisterOffset length = exact_source(t, 4, Type::u32);

@@ -234,6 +234,8 @@ void check_rounding(Translation& t, Type to, Type from, const Modifiers& modifie
     // Between f16 and bf16 it may be missing and is then .rn.
     const bool loses = ptx::size_of(to) < ptx::size_of(from);
     if (loses && !modifiers.rounding) refuse("this conversion can lose digits and needs .rn, .rz, .rm or .rp");
+    const bool exact = !loses && from != Type::bf16 && (ptx::size_of(to) > 2 || to == from);
+    if (exact && modifiers.rounding) refuse("this conversion is exact and has no rounding modifier");
     if (modifiers.integral && to != from) refuse(".rni, .rzi, .rmi and .rpi need source and destination of one type");
   }
   if (modifiers.flush && to != Type::f32 && from != Type::f32) refuse(".ftz applies to .f32 only");

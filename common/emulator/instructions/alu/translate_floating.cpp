@@ -136,9 +136,8 @@ void translate_floating_quotient(Translation& t) {
     if (t.modifiers.take("approx")) {
       return emit_plain(t, require_handlers(t, Operation::divide_approximate, type, flush), type, {type, type});
     }
-    // .full has an error of at most 2 ulp; the correctly rounded quotient is within that.
     if (t.modifiers.take("full")) {
-      return emit_plain(t, require_handlers(t, Operation::divide, type, flush), type, {type, type});
+      return emit_plain(t, require_handlers(t, Operation::divide_full, type, flush), type, {type, type});
     }
     const std::optional<RoundingMode> mode = take_rounding(t);
     if (!mode) t.unsupported("div.f32 needs .approx, .full, .rn, .rz, .rm or .rp");
@@ -211,7 +210,9 @@ void translate_reciprocal_or_root(Translation& t, Operation operation) {
       return emit_plain(t, require_handlers(t, Operation::reciprocal_gross, type), type, {type});
     }
     const unsigned flush = t.modifiers.take("ftz") ? unsigned{kFlush} : 0;
-    return emit_plain(t, require_handlers(t, operation, type, flush), type, {type});
+    const Operation approximate =
+        operation == Operation::reciprocal ? Operation::reciprocal_approximate : Operation::root_approximate;
+    return emit_plain(t, require_handlers(t, approximate, type, flush), type, {type});
   }
   const std::optional<RoundingMode> mode = take_rounding(t);
   if (!mode) t.unsupported(fmt::format("{} needs .approx, .rn, .rz, .rm or .rp", t.instruction.opcode));

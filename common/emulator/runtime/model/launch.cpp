@@ -241,8 +241,12 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
   const bool goes_on = !state.settings().findings_are_errors;
-  const auto make_checks = [memory, goes_on] { return checks::make_checks(memory, goes_on); };
-  const machine::Division divided{.observers = make_checks,
+  const auto make_observers = [memory, goes_on, &recording] {
+    auto made = checks::make_checks(memory, goes_on);
+    recording.join_part(made);
+    return made;
+  };
+  const machine::Division divided{.observers = make_observers,
                                   .threads = state.settings().threads,
                                   .interrupted = &InterruptibleKernel::interrupted(),
                                   .limit = state.settings().limit_cycles,
@@ -258,6 +262,11 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   recording.tell(state.reporter, state.launches++);
+  if (!result.stopped) {
+    const machine::Residency residency =
+        state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
+    recording.tell_time(state.reporter, state.architecture(), residency.blocks);
+  }
   // Also where the kernel ended before it noticed the signal.
   InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "emulator/runtime/model/report_file.hpp"
+#include "emulator/timing/replay.hpp"
+#include "emulator/timing/report.hpp"
 #include "emulator/trace/timeline_drawing.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -14,6 +17,22 @@ namespace stagecraft::emulator::runtime {
 void Recording::join(std::vector<machine::Observer*>& observers) {
   if (settings_.counters.bank_conflicts) observers.push_back(&bank_conflicts_);
   if (!settings_.timeline.empty()) observers.push_back(&timeline_);
+}
+
+void Recording::join_part(std::vector<std::unique_ptr<machine::Observer>>& observers) {
+  if (settings_.timing) observers.push_back(std::make_unique<trace::LaunchRecorder>(launch_));
+}
+
+void Recording::tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks) {
+  if (!settings_.timing || launch_.kernel() == nullptr) return;
+  const machine::Kernel& kernel = *launch_.kernel();
+  const timing::ChipModel* chip = timing::find_chip_model(architecture.major < 10 ? "H200" : "B200");
+  timing::LaunchTrace trace = launch_.take();
+  trace.blocks_per_multiprocessor = std::max(blocks, 1u);
+  const timing::Result result = timing::replay(trace, *chip);
+  const auto source = [&](uint32_t pc) { return kernel.describe_source(pc); };
+  reporter.tell(timing::text_of(result, *chip, kernel.display_name, source),
+                timing::json_of(result, *chip, kernel.display_name, source));
 }
 
 void Recording::tell(Reporter& reporter, uint64_t launch) const {

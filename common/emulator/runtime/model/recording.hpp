@@ -1,13 +1,16 @@
-// The recordings that the settings ask for: bank conflicts and the timeline of a launch.
+// The recordings that the settings ask for: bank conflicts and the timeline of a launch, and what the model of the chip
+// needs to time it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "emulator/runtime/model/reporting.hpp"
 #include "emulator/runtime/model/settings.hpp"
 #include "emulator/trace/bank_conflicts.hpp"
+#include "emulator/trace/launch_recorder.hpp"
 #include "emulator/trace/timeline.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -18,6 +21,12 @@ class Recording {
 
   /// Adds the observers that the settings ask for.
   void join(std::vector<machine::Observer*>& observers);
+  /// Adds the observers of a part of a grid that runs on its own.
+  void join_part(std::vector<std::unique_ptr<machine::Observer>>& observers);
+  /// Times the launch, if the settings ask for it, and reports the result. Called once, after a launch that ran to its
+  /// end.
+  /// @param blocks  that fit on a multiprocessor.
+  void tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks);
   /// Writes the recordings after the launch: counters and a text timeline with the reports, a timeline with a file name
   /// to that file. `launch` counts from 0.
   void tell(Reporter& reporter, uint64_t launch) const;
@@ -26,6 +35,7 @@ class Recording {
   const Settings& settings_;
   trace::BankConflicts bank_conflicts_;
   trace::Timeline timeline_;
+  trace::LaunchRecording launch_;
 };
 
 /// The file of a launch's timeline: "line.svg" for the first, "line.2.svg" for the second.

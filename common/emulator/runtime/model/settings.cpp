@@ -104,6 +104,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
+      {"STAGECRAFT_TIMING", "on or off"},
       {"STAGECRAFT_REPORT", "text or json"},
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
       {"STAGECRAFT_FINDINGS", "error or report"},
@@ -154,6 +155,10 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
     illegal("STAGECRAFT_TIMELINE", timeline);
   }
+
+  const std::string_view timing = variable("STAGECRAFT_TIMING");
+  if (!timing.empty() && timing != "on" && timing != "off") illegal("STAGECRAFT_TIMING", timing);
+  settings.timing = timing == "on";
 
   const std::string_view format = variable("STAGECRAFT_REPORT");
   if (format == "json") {

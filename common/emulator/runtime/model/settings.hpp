@@ -49,6 +49,7 @@ struct Settings {
   uint64_t host_memory = 0;                         ///< bytes that the process may use, at most; 0 for any
   Checks checks;
   Counters counters;
+  bool timing = false;   ///< launches are timed by the model of the chip
   std::string timeline;  ///< "text" (with the reports), or the name of a file; empty for none
   /// A program that would exit with 0 exits with 1 after a kernel was diagnosed (STAGECRAFT_EXIT_STATUS).
   bool strict_exit_status = true;
@@ -57,7 +58,7 @@ struct Settings {
   bool findings_are_errors = true;
 
   /// Whether kernels must announce what they do to memory.
-  bool observes_memory() const { return checks.race || counters.bank_conflicts || !timeline.empty(); }
+  bool observes_memory() const { return checks.race || counters.bank_conflicts || !timeline.empty() || timing; }
 };
 
 /// Reads the variables. Throws std::invalid_argument with a sentence about the first that has an illegal value.

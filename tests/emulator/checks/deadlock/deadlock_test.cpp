@@ -139,6 +139,17 @@ TEST_F(DeadlockTest, AsksForParityOneWhereBothSidesWaitForTheFirstArrival) {
                       "it must ask for parity 1"});
 }
 
+TEST_F(DeadlockTest, FindsTheBytesThatCameToAnotherBarrier) {
+  const std::string text = report_of(
+      "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n"
+      "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar+8], 64;\n" +
+          wait(0, 0, "A"),
+      32, {1, 1});
+  expect_words(text,
+               {"expect_tx announced 64 bytes for bar[0], and 64 of them never came, while 64 came to bar[1] that no "
+                "expect_tx announced"});
+}
+
 TEST_F(DeadlockTest, NamesTheArrivalThatASideHasGonePast) {
   // Warp 0 has begun its work; warp 1 waits for a permission that warp 0 never gives.
   const std::string text = report_of(

@@ -293,8 +293,9 @@ TEST_F(TensorOrderTest, NamesWhatIsLeftAllocated) {
 }
 
 TEST_F(TensorOrderTest, NamesMoreColumnsThanThereAre) {
-  expect_one_fault(run(with(start(1, 1), ", 32;", ", 1024;"), kTwoWarps), "illegal instruction",
-                   {"tcgen05.alloc of 1024 columns", "legal: 32, 64, 128, 256 or 512", "f.cu:7"});
+  expect_one_fault(run("mov.u32 %r14, 1024;\n" + with(start(1, 1), ", 32;", ", %r14;"), kTwoWarps),
+                   "illegal instruction",
+                   {"tcgen05.alloc of 1024 columns", "legal: 32, 64, 128, 256 or 512", "f.cu:8"});
 }
 
 // FlashMLA asserts that the address is 0, in the warp that has allocated and before it meets the others.

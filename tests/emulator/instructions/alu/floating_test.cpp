@@ -154,7 +154,14 @@ TEST_P(FloatingTest, ApproximationsAreWithinTheBoundsOfTheChip) {
       // One unit of the last place: the result before rounding is not exact.
       return result == nearest || std::nextafter(result, nearest) == nearest;
     };
-    ASSERT_TRUE(near(power[i], std::exp2(x))) << x << " gives " << power[i];
+    // Relative errors that the PTX ISA allows. Those of ex2 double where it squares the result of half the argument.
+    const auto within = [](float result, double expected, double bound) {
+      if (std::isnan(expected)) return std::bit_cast<uint32_t>(result) == 0x7fffffffu;
+      if (std::isinf(result))
+        return std::fabs(expected) * (1 + bound) >= 0x1.ffffffp+127 && (result > 0) == (expected > 0);
+      return std::fabs(result - expected) <= bound * std::fabs(expected) + 0x1p-149;
+    };
+    ASSERT_TRUE(within(power[i], std::exp2(x), x < -126 ? 0x1p-21 : 0x1p-22)) << x << " gives " << power[i];
     ASSERT_TRUE(near(logarithm[i], std::log2(x))) << x << " gives " << logarithm[i];
     // The chip flushes subnormals and counts turns of 24 bits, rounded toward zero; from 2^23 on these are whole.
     const double product = std::fpclassify(a[i]) == FP_SUBNORMAL ? 0.0 * x : x * static_cast<double>(0x1.45f306p-3f);
@@ -166,9 +173,9 @@ TEST_P(FloatingTest, ApproximationsAreWithinTheBoundsOfTheChip) {
     ASSERT_TRUE(near_or_tiny(sine[i], std::sin(angle))) << x << " gives " << sine[i];
     ASSERT_TRUE(near_or_tiny(cosine[i], std::cos(angle))) << x << " gives " << cosine[i];
     ASSERT_TRUE(near(tangent[i], std::tanh(x))) << x << " gives " << tangent[i];
-    ASSERT_TRUE(near(root[i], 1 / std::sqrt(x))) << x << " gives " << root[i];
+    ASSERT_TRUE(within(root[i], 1 / std::sqrt(x), 0x1p-22)) << x << " gives " << root[i];
     if (std::fabs(power[i]) <= 0x1p126f) {
-      ASSERT_TRUE(near(quotient[i], x / power[i])) << x;
+      ASSERT_TRUE(within(quotient[i], x / power[i], 0x1p-22)) << x;
     }
   }
 }

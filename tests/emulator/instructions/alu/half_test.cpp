@@ -123,6 +123,8 @@ TEST_P(HalfArithmeticTest, ExponentialAndTangentAreCloseForEveryNumber) {
       // This rounds twice, through float: an error of one unit in the last place is allowed.
       const auto near = [&](uint16_t result, long double expected) {
         const auto code = round_to(half.format, expected);
+        // ex2 of bf16 has no subnormal results, which f16 cannot have.
+        if (result == 0 && std::fabs(expected) < 0x1p-126L) return true;
         return result == code || (std::isfinite(expected) && std::abs(int(result) - int(code)) <= 1);
       };
       ASSERT_TRUE(near(powers[i], exp2l(x))) << std::hex << i << " gives " << powers[i];

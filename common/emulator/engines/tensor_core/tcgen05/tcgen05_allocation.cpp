@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -182,6 +183,16 @@ Outcome relinquish(Fragment& fragment, const Op& op, LaneMask mask) {
   return Outcome::next;
 }
 
+/// The number of columns. One that is a constant is checked here, as ptxas does, others when it is executed.
+LaneOperand take_columns(Translation& t) {
+  const ptx::Operand& columns = t.operand(1);
+  if (columns.kind == ptx::OperandKind::integer &&
+      (columns.bits < 32 || columns.bits > 512 || !std::has_single_bit(columns.bits))) {
+    t.illegal(fmt::format("{} columns: legal are 32, 64, 128, 256 and 512", static_cast<int64_t>(columns.bits)));
+  }
+  return lane_operand(t, columns, ptx::Type::b32);
+}
+
 }  // namespace
 
 void translate_allocation(Translation& t) {
@@ -192,7 +203,7 @@ void translate_allocation(Translation& t) {
   auto detail = std::make_unique<AllocationDetail>();
   detail->pair = pair;
   detail->result = shared_operand(t, t.operand(0), block_scope ? SharedScope::block : SharedScope::generic);
-  detail->columns = lane_operand(t, t.operand(1), ptx::Type::b32);
+  detail->columns = take_columns(t);
   t.emit(allocate).detail = t.keep(std::move(detail));
 }
 
@@ -202,12 +213,11 @@ void translate_deallocation(Translation& t) {
   t.modifiers.require("b32");
   auto detail = std::make_unique<AllocationDetail>();
   detail->pair = pair;
-  // The operand is the address itself, in a register without brackets.
-  const ptx::Operand& address = t.operand(0);
-  detail->address = address.kind == ptx::OperandKind::address
-                        ? t.address(address)
-                        : MemoryOperand{.base = t.source(address, ptx::Type::b32)};
-  detail->columns = lane_operand(t, t.operand(1), ptx::Type::b32);
+  if (t.operand(0).kind == ptx::OperandKind::address) {
+    t.illegal("the operand is the address in tensor memory itself: a register without brackets");
+  }
+  detail->address = MemoryOperand{.base = t.source(0, ptx::Type::b32)};
+  detail->columns = take_columns(t);
   t.emit(deallocate).detail = t.keep(std::move(detail));
 }
 

@@ -116,6 +116,7 @@ OperationFootprint footprint_of(const Tcgen05Mma& operation, const TensorUnits& 
   }
   footprint.tensor_writes.push_back({cell_at(operation.d).column, columns_of_d(operation), lanes});
   footprint.accumulates = operation.accumulate;
+  footprint.product = {operation.shape.m, operation.shape.n, operation.shape.k, !operation.a_in_tensor_memory};
   return footprint;
 }
 

@@ -29,7 +29,8 @@ void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle ar
                         .of_pair = units.are_pair(),
                         .accumulates = touched.accumulates,
                         .begin = begin,
-                        .end = completion});
+                        .end = completion,
+                        .product = touched.product});
   }
   std::array<uint64_t, 2> serials{};
   for (uint32_t i = 0; i < units.count(); ++i) {

@@ -174,7 +174,8 @@ Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask)
                         .reads = std::move(touched.reads),
                         .matrices = std::move(touched.matrices),
                         .begin = begin,
-                        .end = completion});
+                        .end = completion,
+                        .product = {kWarpgroupRows, detail.shape.n, detail.shape.k, !detail.shape.a_in_registers}});
   }
   cluster.schedule(completion - now, [&block, first_warp] { complete_oldest(block, first_warp); });
   return Outcome::next;

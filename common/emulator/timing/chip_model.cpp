@@ -1,0 +1,142 @@
+#include "emulator/timing/chip_model.hpp"
+
+#include <algorithm>
+
+namespace stagecraft::emulator::timing {
+namespace {
+
+constexpr size_t index_of(InstructionClass kind) { return static_cast<size_t>(kind); }
+
+/// Source of all but what is said otherwise: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, `issue, 4 warps a
+/// sub-partition` and `latency`. PTX shows neither how ptxas shares additions between two pipes nor which instructions
+/// it saves.
+void set_instruction_costs(ChipModel& chip) {
+  const auto set = [&](InstructionClass kind, InstructionCost cost) { chip.costs[index_of(kind)] = cost; };
+  set(InstructionClass::free, {0, Pipe::issue, 0, 0});
+  set(InstructionClass::add, {1, Pipe::issue, 1, 5});
+  set(InstructionClass::add_wide, {2, Pipe::issue, 2, 4});
+  set(InstructionClass::logic, {1, Pipe::alu, 2, 4});
+  set(InstructionClass::multiply, {1, Pipe::fma, 2, 4});
+  set(InstructionClass::multiply_wide, {2, Pipe::fma, 4, 8});
+  set(InstructionClass::float32, {1, Pipe::fma, 1, 4});
+  set(InstructionClass::float64, {1, Pipe::fp64, 2, 8});
+  set(InstructionClass::half, {1, Pipe::fma, 1.6, 8});
+  set(InstructionClass::special, {1, Pipe::special, 8, 17});
+  set(InstructionClass::convert, {1, Pipe::special, 8, 12});
+  set(InstructionClass::convert_half, {1, Pipe::alu, 2, 4});
+  set(InstructionClass::shuffle, {1, Pipe::memory, 4, 24});
+  set(InstructionClass::vote, {1, Pipe::alu, 2, 13});
+  set(InstructionClass::reduce, {1, Pipe::memory, 8, 44});
+  set(InstructionClass::warp_matrix, {1, Pipe::matrix, 6, 18});
+  // Not measured alone: a loop of the benchmarks takes about ten cycles a turn with its counter and comparison.
+  set(InstructionClass::control, {1, Pipe::issue, 2, 6});
+  set(InstructionClass::memory, {1, Pipe::memory, 4, 0});
+  set(InstructionClass::barrier, {1, Pipe::memory, 4, 8});
+  set(InstructionClass::fence, {1, Pipe::memory, 4, 9});
+  set(InstructionClass::other, {1, Pipe::issue, 1, 4});
+}
+
+/// Sources: in tests/silicon/results, nvidia-h200-2026-11-22.jsonl and, where "contention" is said, the file that ends
+/// in that. GB/s are at 1.98 GHz.
+ChipModel make_h200() {
+  ChipModel chip;
+  chip.name = "H200";
+  chip.multiprocessors = 132;
+  // contention: `SM clock, pause of ...`, with 0 and 4 copies under way. It is the clock after 150 ms of the same work;
+  // a launch after a rest has a higher one.
+  chip.clock = {{0.0, 1980, 1980},  {0.05, 1890, 1899}, {0.18, 1755, 1736}, {0.335, 1776, 1762},
+                {0.55, 1774, 1750}, {0.81, 1706, 1583}, {1.0, 1617, 1490}};
+  set_instruction_costs(chip);
+
+  chip.launch = 1394;  // `gap between kernels, stream order, in a graph`: 704 ns
+  chip.next_block = 346;
+
+  chip.shared_latency = 23;
+  chip.remote_latency = 190;
+
+  chip.l1_latency = 33;
+  chip.l2_latency = 281;
+  chip.dram_latency = 659;
+  chip.l1_bytes_capacity = 192 << 10;  // `load latency, L1, 192 KiB` is the first that is longer
+  chip.l2_bytes_capacity = 30 << 20;   // `load latency, ring of 32 MiB`: what one half holds; each keeps what it reads
+  // That L2 does not slow down with the multiprocessors is an assumption; it was measured at 1.98 GHz.
+  chip.l2_rate = 8640;        // `tile of 64 rows of 128 bytes, rate, whole chip, L2`
+  chip.l2_write_rate = 4640;  // `store rate, whole chip`
+  chip.dram_rate = 4530;      // `DRAM read, 4096 MiB, 528 blocks`
+  chip.load_bytes = 42;       // `L2 read, 8 MiB, 1 blocks`
+
+  chip.copy_gap = 63;            // `tile of 64 rows, issue gap`
+  chip.copy_latency_l2 = 305;    // `cp.async.bulk of 128 bytes, latency, L2`, `tile of 1 rows`
+  chip.copy_latency_dram = 740;  // the same from DRAM
+  chip.copy_bytes = 107;         // `tile of 256 rows, rate, one SM, L2`
+  chip.store_bytes = 32;
+  chip.store_latency = 55;  // `store until wait_group.read`, 128 bytes, less their transfer
+  chip.between_latency = 190;
+  chip.between_bytes = 20;  // `cp.async.bulk of 65536 bytes to the partner's shared memory`
+  chip.thread_copy_latency_l2 = 327;
+
+  chip.poll = 42;             // `mbarrier.try_wait on a complete phase`
+  chip.arrival = 59;          // `hand-over by mbarrier, try_wait`: 101, less the poll
+  chip.remote_arrival = 104;  // `hand-over by remote mbarrier arrival, relaxed`: 146, less the poll
+  chip.release_fence = 304;   // the same with release: 450
+  chip.barrier_base = 12;
+  chip.barrier_per_warp = 2;
+  chip.cluster_barrier = 82;
+  chip.cluster_launch = 400;  // Hopper has none
+
+  chip.product_latency = 79;  // `wgmma m64n256k16 bf16, A in shared memory, latency`: 207, less 128
+  chip.product_latency_pair = 79;
+  return chip;
+}
+
+/// Sources: SemiAnalysisAI/microbench-blackwell for tcgen05.mma (umma_latency/lat_results_full.csv,
+/// umma_throughput/tput_results_full.csv), whether copies and products share a port (cutlass_gemm_mainloop/results.csv:
+/// 128 x 128 x 64 from 7 stages on takes 405 cycles at 1.965 GHz, and 512 would be needed at 128 bytes a cycle) and the
+/// rate of DRAM (compare_mem_throughput/ldgsts_tput.csv). Everything else is Hopper's, because nothing was found.
+ChipModel make_b200() {
+  ChipModel chip = make_h200();
+  chip.name = "B200";
+  chip.multiprocessors = 148;
+  // An assumption: the clock at which NVIDIA's 2.25 PFLOP/s hold. Nothing was found about the clock under load.
+  chip.clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
+  const double more = 148. / 132;  // the same for each multiprocessor
+  chip.l2_rate *= more;
+  chip.l2_write_rate *= more;
+  chip.l2_bytes_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
+  chip.dram_rate = 6690;              // ldgsts_tput.csv, at most
+  chip.copy_bytes = 107;
+  chip.products_read_through_port = false;
+  chip.product_latency = 136;       // 264 cycles for N = 256
+  chip.product_latency_pair = 165;  // 298 cycles for M = 256, N = 256
+  // Nothing was found about tcgen05.ld: one column of 32 lanes a cycle is 128 bytes, what a warp's register file takes,
+  // and the latency is that of a load from shared memory.
+  chip.tensor_load_columns = 1;
+  chip.tensor_load_latency = 29;
+  return chip;
+}
+
+}  // namespace
+
+const ChipModel* find_chip_model(std::string_view name) {
+  static const ChipModel h200 = make_h200(), b200 = make_b200();
+  if (name == h200.name) return &h200;
+  if (name == b200.name) return &b200;
+  return nullptr;
+}
+
+double clock_of(const ChipModel& chip, double tensor_busy, double l2_busy) {
+  const double weight = std::clamp(l2_busy, 0., 1.);
+  const auto of_point = [&](const ClockPoint& point) {
+    return point.megahertz + weight * (point.megahertz_with_reads - point.megahertz);
+  };
+  const double busy = std::clamp(tensor_busy, chip.clock.front().tensor_busy, chip.clock.back().tensor_busy);
+  for (size_t i = 1; i < chip.clock.size(); ++i) {
+    const ClockPoint &left = chip.clock[i - 1], &right = chip.clock[i];
+    if (busy > right.tensor_busy) continue;
+    const double part = (busy - left.tensor_busy) / (right.tensor_busy - left.tensor_busy);
+    return of_point(left) + part * (of_point(right) - of_point(left));
+  }
+  return of_point(chip.clock.back());
+}
+
+}  // namespace stagecraft::emulator::timing

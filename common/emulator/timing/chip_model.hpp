@@ -1,0 +1,85 @@
+// The constants of the model, each with its source. All times are in cycles of the multiprocessor's clock.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "emulator/timing/trace.hpp"
+
+namespace stagecraft::emulator::timing {
+
+/// Units of a sub-partition, which all its warps share.
+enum class Pipe : uint8_t { issue, alu, fma, fp64, special, memory, matrix, count };
+inline constexpr size_t kPipes = static_cast<size_t>(Pipe::count);
+
+struct InstructionCost {
+  double slots = 1;  ///< cycles of the scheduler
+  Pipe pipe = Pipe::issue;
+  double interval = 1;  ///< cycles of the pipe
+  double latency = 4;   ///< until an instruction that needs the result can be issued
+};
+
+/// The clock that the power limit leaves while the tensor cores are busy for this part of the time.
+struct ClockPoint {
+  double tensor_busy, megahertz, megahertz_with_reads;  ///< the latter while L2 gives all it can
+};
+
+struct ChipModel {
+  std::string_view name;  ///< "H200"
+  uint32_t multiprocessors = 0;
+  std::vector<ClockPoint> clock;  ///< by rising `tensor_busy`
+
+  std::array<InstructionCost, static_cast<size_t>(InstructionClass::count)> costs{};
+
+  // Starting.
+  double launch = 0;      ///< from the launch to the first instruction
+  double drain = 0;       ///< from the last block's end to the end of the launch
+  double next_block = 0;  ///< from a block's end to the start of the next in its place
+
+  // Shared memory.
+  double shared_bytes = 128;               ///< a cycle
+  double shared_latency = 0;               ///< of a load with one pass
+  double remote_latency = 0;               ///< of a load from another block of the cluster
+  bool products_read_through_port = true;  ///< whether copies wait for the operands that products read
+
+  // Global memory.
+  double l1_latency = 0, l2_latency = 0, dram_latency = 0;
+  double l1_bytes_capacity = 0, l2_bytes_capacity = 0;
+  double l2_rate = 0, l2_write_rate = 0, dram_rate = 0;  ///< GB/s of the whole chip, at any clock
+  double load_bytes = 0;                                 ///< a cycle, that one multiprocessor gets from L2
+
+  // The copy engine of a multiprocessor.
+  double copy_gap = 0;         ///< cycles between two copies
+  double copy_latency_l2 = 0;  ///< of a small copy, until its gate is open
+  double copy_latency_dram = 0;
+  double copy_bytes = 0;                          ///< a cycle, into shared memory
+  double store_bytes = 0;                         ///< a cycle, out of shared memory
+  double store_latency = 0;                       ///< until the source of a small copy is read
+  double between_latency = 0, between_bytes = 0;  ///< from shared memory to another block's
+  double thread_copy_latency_l2 = 0;              ///< of cp.async
+
+  // Barriers.
+  double poll = 0;            ///< from the opening of an mbarrier's gate to the waiter's next instruction
+  double arrival = 0;         ///< from an arrival to the opening of the gate
+  double remote_arrival = 0;  ///< the same, in another block of the cluster
+  double release_fence = 0;   ///< what a release to the cluster takes before it arrives
+  double barrier_base = 0, barrier_per_warp = 0;  ///< bar.sync
+  double cluster_barrier = 0;
+  double cluster_launch = 0;  ///< try_cancel, until its answer is there
+
+  // The tensor core.
+  double product_latency = 0;  ///< in addition to the cycles of the first product, until its gate is open
+  double product_latency_pair = 0;
+  double tensor_load_columns = 1, tensor_load_latency = 0;  ///< tcgen05.ld: columns of 32 lanes a cycle
+};
+
+/// The model of a chip, "H200" or "B200"; null for another name.
+const ChipModel* find_chip_model(std::string_view name);
+
+/// The clock in MHz under this load: parts of the time that the tensor cores and L2 are busy.
+double clock_of(const ChipModel& chip, double tensor_busy, double l2_busy);
+
+}  // namespace stagecraft::emulator::timing

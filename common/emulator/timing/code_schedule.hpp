@@ -1,0 +1,37 @@
+// How long a piece of straight code takes a warp that is alone on its sub-partition.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "emulator/timing/chip_model.hpp"
+#include "emulator/timing/trace.hpp"
+
+namespace stagecraft::emulator::timing {
+
+/// Instructions between two places where the warp may have to wait for loads.
+struct CodePart {
+  std::vector<uint32_t> needs;         ///< registers that loads may still have to fill
+  double cycles = 0;                   ///< when alone
+  std::array<double, kPipes> pipes{};  ///< cycles of each pipe
+  uint32_t instructions = 0;
+};
+
+class CodeSchedule {
+ public:
+  CodeSchedule(const Code& code, const ChipModel& chip);
+  /// The parts of the instructions `first` to `last`. Instructions issue in order, each when its operands are there.
+  const std::vector<CodePart>& parts(uint32_t first, uint32_t last);
+
+ private:
+  std::vector<CodePart> schedule(uint32_t first, uint32_t last) const;
+
+  const Code& code_;
+  const ChipModel& chip_;
+  std::vector<bool> loaded_;  ///< by register: some load writes it
+  std::unordered_map<uint64_t, std::vector<CodePart>> parts_;
+};
+
+}  // namespace stagecraft::emulator::timing

@@ -1,0 +1,160 @@
+#include "emulator/timing/engines.hpp"
+
+#include <algorithm>
+
+namespace stagecraft::emulator::timing {
+namespace {
+
+constexpr double kRowBytes = 32;  // along K, of each row of A or B, in any type
+
+}  // namespace
+
+/// Sources: wgmma in tests/silicon/results; tcgen05.mma as in chip_model.cpp: one multiprocessor takes max(N/2,
+/// 32 + N/4) cycles for M = 128, and a pair max(N/2, 36 + N/8) for M = 256, and half of N/2 for M = 128. The second
+/// terms are the operands over 128 bytes a cycle.
+ProductCycles cycles_of_product(const Operation& operation) {
+  const double sharers = operation.of_pair ? 2 : 1;
+  const double rows = operation.m / sharers, columns = operation.n / sharers;
+  ProductCycles cycles;
+  cycles.tensor = operation.n / 2.;
+  if (operation.of_pair && operation.m == 128) cycles.tensor /= 2;
+  if (!operation.tensor_memory) cycles.tensor = std::max(cycles.tensor, 13.);
+  cycles.port = (operation.a_in_shared ? rows : 0) * kRowBytes / 128 + columns * kRowBytes / 128;
+  cycles.tensor = std::max(cycles.tensor, cycles.port);
+  return cycles;
+}
+
+const std::vector<uint32_t>& Engines::lines_of(const ClusterTrace& trace, const Operation& operation) {
+  const auto first = trace.lines.begin() + operation.first_line;
+  lines_.assign(first, first + operation.lines);
+  if (operation.rows == 0) return lines_;
+  uint64_t row = trace.addresses[operation.address];
+  for (uint32_t i = 0; i < operation.rows; ++i, row += operation.pitch) {
+    const uint64_t last = (row + std::max(operation.row_bytes, 1u) - 1) / kLineBytes;
+    for (uint64_t line = row / kLineBytes; line <= last; ++line) lines_.push_back(static_cast<uint32_t>(line));
+  }
+  return lines_;
+}
+
+OperationTimes Engines::copy_in(double now, RunningCluster& cluster, const Operation& operation) {
+  Multiprocessor& issuer = *cluster.places[operation.block];
+  const auto bytes = static_cast<double>(operation.bytes);
+  double start = now, latency = chip_.thread_copy_latency_l2 - chip_.copy_latency_l2;
+  if (operation.engine == Engine::copy_in) {
+    start = issuer.copy_engine.serve(now, chip_.copy_gap) - chip_.copy_gap;
+    latency = 0;
+  }
+  const auto& lines = lines_of(*cluster.trace, operation);
+  const Served served = memory_.read(start, issuer.index, lines.data(), lines.size(), bytes);
+  bytes_ += bytes;
+  double end = served.at;
+  for (const uint32_t target : operation.targets) {
+    Multiprocessor& place = *cluster.places[target];
+    end = std::max(end, place.copy_in.serve(start, bytes / chip_.copy_bytes));
+    end = std::max(end, place.port.serve(start, bytes / chip_.shared_bytes));
+  }
+  latency += (served.missed ? chip_.copy_latency_dram : chip_.copy_latency_l2) - chip_.poll;
+  return {end + latency, end + latency};
+}
+
+OperationTimes Engines::copy_out(double now, RunningCluster& cluster, const Operation& operation) {
+  Multiprocessor& place = *cluster.places[operation.block];
+  const auto bytes = static_cast<double>(operation.bytes);
+  const double start = place.copy_engine.serve(now, chip_.copy_gap) - chip_.copy_gap;
+  const double port = place.port.serve(start, bytes / chip_.shared_bytes);
+  const auto& lines = lines_of(*cluster.trace, operation);
+  const Served served = memory_.write(start, lines.data(), lines.size(), bytes);
+  bytes_ += bytes;
+  const double read =
+      std::max({port, served.at, place.copy_out.serve(start, bytes / chip_.store_bytes)}) + chip_.store_latency;
+  constexpr double kWritten = 24;  // `store until wait_group`, less `store until wait_group.read`
+  return {read, read + kWritten};
+}
+
+OperationTimes Engines::multiply(double now, RunningCluster& cluster, const Operation& operation) {
+  const ProductCycles cycles = cycles_of_product(operation);
+  operations_ += 2. * operation.m * operation.n * operation.k;
+  double end = now;
+  const uint32_t first = operation.of_pair ? operation.block & ~1u : operation.block;
+  for (uint32_t rank = first; rank <= (operation.of_pair ? first + 1 : first); ++rank) {
+    Multiprocessor& place = *cluster.places[rank];
+    end = std::max(end, place.tensor.serve(now, cycles.tensor));
+    // Products go first: with two warpgroups of wgmma, copies get what is left of 128 bytes a cycle, and the tensor
+    // core loses nothing. Source: tests/silicon/results, contention, `copied, 2 warpgroups`.
+    if (chip_.products_read_through_port) place.port.take(now, cycles.port);
+  }
+  double& last = cluster.products_end[operation.block];
+  last = std::max(last, end + (operation.of_pair ? chip_.product_latency_pair : chip_.product_latency));
+  return {last, last};
+}
+
+OperationTimes Engines::start(double now, RunningCluster& cluster, const Operation& operation, uint32_t warp) {
+  Multiprocessor& place = *cluster.places[operation.block];
+  const auto bytes = static_cast<double>(operation.bytes);
+  double done = now;
+  switch (operation.engine) {
+    case Engine::copy_in:
+    case Engine::thread_copy: return copy_in(now, cluster, operation);
+    case Engine::copy_out: return copy_out(now, cluster, operation);
+    case Engine::product: return multiply(now, cluster, operation);
+    case Engine::copy_between: {
+      const double sent = place.between.serve(now, bytes / chip_.between_bytes);
+      done = sent + chip_.between_latency - chip_.poll;
+      break;
+    }
+    case Engine::tensor_copy: {
+      // Into tensor memory, in the order of the products.
+      done = place.tensor.serve(now, bytes / chip_.shared_bytes);
+      place.port.take(now, bytes / chip_.shared_bytes);
+      cluster.products_end[operation.block] = std::max(cluster.products_end[operation.block], done);
+      break;
+    }
+    case Engine::commit: {
+      const uint32_t first = operation.block & ~1u;
+      done = std::max(now, cluster.products_end[operation.block] - chip_.poll);
+      if (operation.of_pair && first + 1 < cluster.products_end.size()) {
+        done = std::max({done, cluster.products_end[first] - chip_.poll, cluster.products_end[first + 1] - chip_.poll});
+      }
+      break;
+    }
+    case Engine::tensor_load:
+    case Engine::tensor_store: {
+      const double columns = bytes / 128;  // 32 lanes of 4 bytes
+      done = place.tensor_loads[warp % kSubPartitions].serve(now, columns / chip_.tensor_load_columns) +
+             chip_.tensor_load_latency;
+      break;
+    }
+    case Engine::cluster_launch: done = now + chip_.cluster_launch - chip_.poll; break;
+  }
+  return {done, done};
+}
+
+double Engines::access(double now, Multiprocessor& place, const ClusterTrace& trace, const Access& access) {
+  if (access.shared && access.remote) {
+    return place.between.serve(now, access.passes * 128. / chip_.between_bytes) + chip_.remote_latency;
+  }
+  if (access.shared) return place.port.serve(now, access.passes) + chip_.shared_latency - 1;
+  constexpr double kSector = 32;
+  const double bytes = access.sectors * kSector;
+  bytes_ += bytes;
+  // A line takes a pass of the path that shared memory has, too.
+  const double port = place.port.serve(now, std::max(access.lines, 1u));
+  const uint32_t* const lines = trace.lines.data() + access.first_line;
+  if (access.store) {
+    if (access.atomic) place.loads.take(now, bytes / chip_.load_bytes);
+    return std::max(port, memory_.write(now, lines, access.lines, bytes).at);
+  }
+  if (access.atomic)
+    return std::max(port, memory_.read(now, place.index, lines, access.lines, bytes).at) + chip_.l2_latency;
+  lines_.clear();
+  for (uint32_t i = 0; i < access.lines; ++i) {
+    if (!place.l1.use(lines[i])) lines_.push_back(lines[i]);
+  }
+  if (lines_.empty()) return port + chip_.l1_latency - 1;
+  const double missed = bytes * static_cast<double>(lines_.size()) / access.lines;
+  const Served served = memory_.read(now, place.index, lines_.data(), lines_.size(), missed);
+  const double sent = place.loads.serve(now, missed / chip_.load_bytes);
+  return std::max({port, served.at, sent}) + (served.missed ? chip_.dram_latency : chip_.l2_latency);
+}
+
+}  // namespace stagecraft::emulator::timing

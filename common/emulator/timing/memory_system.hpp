@@ -1,0 +1,71 @@
+// What all multiprocessors share: L2 and DRAM.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emulator/timing/chip_model.hpp"
+#include "emulator/timing/servers.hpp"
+
+namespace stagecraft::emulator::timing {
+
+inline constexpr uint32_t kLineBytes = 128;
+
+/// Lines of a cache in sets of 16, of which the one that was used longest ago is replaced.
+class CacheLines {
+ public:
+  explicit CacheLines(double bytes);
+  /// Uses a line; it is there afterwards. Returns whether it was before.
+  bool use(uint32_t line);
+
+ private:
+  static constexpr uint32_t kWays = 16;
+  struct Way {
+    uint32_t line = 0, used = 0;  ///< used 0: empty
+  };
+  std::vector<Way> ways_;
+  uint32_t sets_ = 1, clock_ = 0;
+};
+
+/// What became of a request.
+struct Served {
+  double at = 0;        ///< when L2 and DRAM have given its bytes, without their latency
+  bool missed = false;  ///< something came from DRAM
+};
+
+class MemorySystem {
+ public:
+  /// @param megahertz  of the multiprocessors, whose cycles all times count.
+  MemorySystem(const ChipModel& chip, double megahertz);
+
+  /// Reads lines, of which `bytes` are wanted, for a multiprocessor.
+  Served read(double now, uint32_t multiprocessor, const uint32_t* lines, size_t count, double bytes);
+  Served write(double now, const uint32_t* lines, size_t count, double bytes);
+
+  double l2_busy() const { return l2_.busy(); }
+  double dram_busy() const { return dram_.busy(); }
+  double l2_bytes_moved() const { return l2_moved_; }
+  double dram_bytes_moved() const { return dram_moved_; }
+
+ private:
+  /// The two multiprocessors of a pair (a TPC) join requests for the same line: L2 serves them once. Source:
+  /// tests/silicon/results, contention, `copies of 16 KiB, clusters of 2, the same bytes for each 2 blocks` gives twice
+  /// the rate, and more blocks give no more. For how long a request can be joined was not measured; here it is as long
+  /// as it waits for L2 and is under way.
+  bool joins(double now, uint32_t multiprocessor, uint32_t line);
+
+  struct Request {
+    uint32_t line = 0, multiprocessor = ~0u;
+    double until = 0;  ///< it can be joined
+  };
+  static constexpr uint32_t kRequests = 4096;  // of a pair, that are remembered
+
+  const ChipModel& chip_;
+  double l2_bytes_, l2_write_bytes_, dram_bytes_;  ///< a cycle
+  CacheLines l2_lines_;
+  Server l2_, dram_;
+  double l2_moved_ = 0, dram_moved_ = 0;
+  std::vector<std::vector<Request>> requests_;  ///< by pair
+};
+
+}  // namespace stagecraft::emulator::timing

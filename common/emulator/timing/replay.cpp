@@ -1,0 +1,380 @@
+#include "emulator/timing/replay.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <unordered_map>
+
+#include "emulator/timing/code_schedule.hpp"
+#include "emulator/timing/engines.hpp"
+#include "emulator/timing/replay_state.hpp"
+
+namespace stagecraft::emulator::timing {
+namespace {
+
+/// Cycles by which a warp's accesses may be ahead of shared memory before it waits. Not measured: the queue of a
+/// multiprocessor has some tens of requests.
+constexpr double kQueueOfPort = 64;
+
+class Replay {
+ public:
+  Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz)
+      : trace_(trace), chip_(chip), memory_(chip, megahertz), engines_(chip, memory_), schedule_(*trace.code, chip) {
+    for (uint32_t i = 0; i < chip.multiprocessors; ++i) {
+      places_.emplace_back(chip.l1_bytes_capacity);
+      places_.back().index = i;
+    }
+    order_places();
+    result_.warps.resize(trace.warps_per_block);
+  }
+
+  Result run() {
+    start_clusters(chip_.launch);
+    while (!events_.empty()) {
+      const ReplayEvent event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      switch (event.kind) {
+        case EventKind::warp: advance(*warps_[event.index]); break;
+        case EventKind::part_end: end_parts(event); break;
+        case EventKind::arrival: arrive(*clusters_[event.index], static_cast<uint32_t>(event.value)); break;
+        case EventKind::start_cluster: start_clusters(now_); break;
+      }
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  void plan(double at, EventKind kind, uint32_t index, uint64_t value = 0) {
+    events_.push({std::max(at, now_), ++order_, kind, index, value});
+  }
+
+  // ---- Clusters ------------------------------------------------------------------------------------------------
+
+  void start_clusters(double at) {
+    while (next_cluster_ < trace_.clusters.size()) {
+      const ClusterTrace& next = trace_.clusters[next_cluster_];
+      std::vector<Multiprocessor*> places = find_places(next.shape->blocks);
+      if (places.empty()) return;
+      start_cluster(next, std::move(places), at);
+      ++next_cluster_;
+    }
+  }
+
+  /// Blocks go to one multiprocessor of each of eight groups (GPCs) in turn; the next eight to their neighbours.
+  /// Source: tests/silicon/results, contention, `clusters of 1, the same bytes for each N blocks`: what neighbours
+  /// share is found by groups of 12 blocks (66% of them would have their neighbour in the group), hardly by 11 (27%),
+  /// and not by 6.
+  void order_places() {
+    constexpr uint32_t kGroups = 8;
+    const auto pairs = static_cast<uint32_t>(places_.size()) / 2;
+    for (uint32_t first = 0; first < pairs; first += kGroups) {
+      for (const uint32_t half : {0u, 1u}) {
+        for (uint32_t pair = first; pair < std::min(first + kGroups, pairs); ++pair)
+          in_order_.push_back(2 * pair + half);
+      }
+    }
+  }
+
+  /// The multiprocessors with the fewest blocks; two neighbours for two blocks of a cluster.
+  std::vector<Multiprocessor*> find_places(uint32_t blocks) {
+    const uint32_t together = blocks % 2 == 0 ? 2 : 1;
+    std::vector<Multiprocessor*> chosen;
+    for (uint32_t rank = 0; rank < blocks; rank += together) {
+      Multiprocessor* best = nullptr;
+      for (const uint32_t first : in_order_) {
+        if (first % together != 0) continue;
+        Multiprocessor& place = places_[first];
+        if (std::max(place.blocks, places_[first + together - 1].blocks) >= trace_.blocks_per_multiprocessor) continue;
+        if (best == nullptr || place.blocks < best->blocks) best = &place;
+      }
+      if (best == nullptr) {
+        for (Multiprocessor* place : chosen) --place->blocks;
+        return {};
+      }
+      for (uint32_t i = 0; i < together; ++i) {
+        ++best[i].blocks;
+        chosen.push_back(best + i);
+      }
+    }
+    return chosen;
+  }
+
+  void start_cluster(const ClusterTrace& trace, std::vector<Multiprocessor*> places, double at) {
+    const ClusterShape& shape = *trace.shape;
+    uint32_t id = static_cast<uint32_t>(clusters_.size());
+    clusters_.push_back(std::make_unique<RunningCluster>());
+    RunningCluster& cluster = *clusters_.back();
+    cluster.trace = &trace;
+    cluster.id = id;
+    cluster.places = std::move(places);
+    cluster.live_warps.assign(shape.blocks, trace_.warps_per_block);
+    cluster.parts_issued.assign(shape.operations.size(), 0);
+    cluster.products_end.assign(shape.blocks, 0);
+    cluster.gates.resize(shape.gates.size());
+    for (size_t i = 0; i < shape.gates.size(); ++i) cluster.gates[i].left = shape.gates[i].arrivals;
+    cluster.warps.resize(shape.warps.size());
+    for (size_t i = 0; i < shape.warps.size(); ++i) {
+      ReplayedWarp& warp = cluster.warps[i];
+      warp.cluster = &cluster;
+      warp.id = static_cast<uint32_t>(warps_.size());
+      warp.block = static_cast<uint32_t>(i / trace_.warps_per_block);
+      warp.number = static_cast<uint32_t>(i % trace_.warps_per_block);
+      warp.steps = &shape.warps[i];
+      warp.began = warp.since = at;
+      warps_.push_back(&warp);
+      plan(at, EventKind::warp, warp.id);
+    }
+  }
+
+  void end_warp(ReplayedWarp& warp) {
+    RunningCluster& cluster = *warp.cluster;
+    result_.warps[warp.number].all += now_ - warp.began;
+    end_ = std::max(end_, now_);
+    if (--cluster.live_warps[warp.block] == 0) {
+      --cluster.places[warp.block]->blocks;
+      plan(now_ + chip_.next_block, EventKind::start_cluster, 0);
+    }
+  }
+
+  // ---- Warps ---------------------------------------------------------------------------------------------------
+
+  void spend(ReplayedWarp& warp, Spent on, double cycles) {
+    if (cycles <= 0) return;
+    result_.warps[warp.number].cycles[static_cast<size_t>(on)] += cycles;
+    if (on != Spent::running) result_.stalls[warp.pc] += cycles;
+  }
+
+  /// Goes on at a later time; until then the warp waits for this.
+  void pause(ReplayedWarp& warp, double until, Spent reason) {
+    spend(warp, reason, until - now_);
+    plan(until, EventKind::warp, warp.id);
+  }
+
+  /// Does steps of a warp until it must wait.
+  void advance(ReplayedWarp& warp) {
+    for (;;) {
+      if (warp.parts != nullptr) {
+        if (warp.part < warp.parts->size()) {
+          if (!start_part(warp)) return;
+          continue;
+        }
+        warp.parts = nullptr;
+        ++warp.step;
+      }
+      if (warp.step == warp.steps->size()) return end_warp(warp);
+      const Step& step = (*warp.steps)[warp.step];
+      if (step.kind == StepKind::run) {
+        warp.parts = &schedule_.parts(step.pc, step.value);
+        warp.part = 0;
+        warp.pc = step.pc;
+        continue;
+      }
+      warp.pc = step.pc;
+      if (!do_step(warp, step)) return;
+      ++warp.step;
+    }
+  }
+
+  /// Starts a piece of code. Returns whether it took no time.
+  bool start_part(ReplayedWarp& warp) {
+    const CodePart& part = (*warp.parts)[warp.part];
+    double ready = now_;
+    for (const uint32_t need : part.needs) {
+      for (const auto& [register_id, at] : warp.loads) {
+        if (register_id == need) ready = std::max(ready, at);
+      }
+    }
+    if (ready > now_) {
+      pause(warp, ready, Spent::loads);
+      return false;
+    }
+    std::erase_if(warp.loads, [&](const auto& load) { return load.second <= now_; });
+    if (part.cycles <= 0) {
+      ++warp.part;
+      return true;
+    }
+    Multiprocessor& place = *warp.cluster->places[warp.block];
+    const uint32_t quarter = warp.number % kSubPartitions;
+    warp.since = now_;
+    warp.alone = part.cycles;
+    place.parts[quarter].start(now_, warp.id, part);
+    plan_end(place, quarter);
+    return false;
+  }
+
+  void plan_end(const Multiprocessor& place, uint32_t quarter) {
+    const SubPartition& part = place.parts[quarter];
+    const double at = part.next_end();
+    if (at >= 0) plan(at, EventKind::part_end, place.index * kSubPartitions + quarter, part.version());
+  }
+
+  void end_parts(const ReplayEvent& event) {
+    Multiprocessor& place = places_[event.index / kSubPartitions];
+    const uint32_t quarter = event.index % kSubPartitions;
+    SubPartition& part = place.parts[quarter];
+    if (part.version() != event.value) return;
+    std::vector<uint32_t> ended;
+    part.finished(now_, ended);
+    plan_end(place, quarter);
+    for (const uint32_t id : ended) {
+      ReplayedWarp& warp = *warps_[id];
+      spend(warp, Spent::running, warp.alone);
+      spend(warp, Spent::crowded, now_ - warp.since - warp.alone);
+      ++warp.part;
+      advance(warp);
+    }
+  }
+
+  /// Returns whether the warp goes on at once.
+  bool do_step(ReplayedWarp& warp, const Step& step) {
+    RunningCluster& cluster = *warp.cluster;
+    const ClusterShape& shape = *cluster.trace->shape;
+    switch (step.kind) {
+      case StepKind::run: break;
+      case StepKind::signal: {
+        if (step.fence && !warp.fenced) {
+          warp.fenced = true;
+          pause(warp, now_ + chip_.release_fence, Spent::fence);
+          return false;
+        }
+        warp.fenced = false;
+        const bool is_mbarrier = shape.gates[step.value].kind == GateKind::mbarrier;
+        const double after = !is_mbarrier ? 0 : step.remote ? chip_.remote_arrival : chip_.arrival;
+        plan(now_ + after, EventKind::arrival, cluster.id, step.value);
+        break;
+      }
+      case StepKind::wait: {
+        OpenGate& gate = cluster.gates[step.value];
+        if (gate.left != 0) {
+          warp.since = now_;
+          gate.waiting.push_back(warp.id);
+          return false;
+        }
+        if (const double passes = passes_at(shape.gates[step.value], gate); passes > now_) {
+          ++warp.step;
+          pause(warp, passes, reason_of(shape.gates[step.value].kind));
+          return false;
+        }
+        break;
+      }
+      case StepKind::issue: {
+        const Operation& operation = shape.operations[step.value];
+        if (++cluster.parts_issued[step.value] < operation.parts) break;
+        const OperationTimes times = engines_.start(now_, cluster, operation, warp.number);
+        for (const Signal& signal : operation.signals) {
+          plan(signal.stage == Stage::done ? times.done : times.source_read, EventKind::arrival, cluster.id,
+               signal.gate);
+        }
+        break;
+      }
+      case StepKind::access: return access(warp, step, shape.accesses[step.value]);
+    }
+    return true;
+  }
+
+  bool access(ReplayedWarp& warp, const Step& step, const Access& access) {
+    Multiprocessor& place = *warp.cluster->places[warp.block];
+    if (const double free_at = place.port.free_at() - kQueueOfPort; free_at > now_) {
+      pause(warp, free_at, Spent::port);
+      return false;
+    }
+    const double at = engines_.access(now_, place, *warp.cluster->trace, access);
+    if (!access.store || access.atomic) {
+      for (const uint32_t written : (*trace_.code)[step.pc].writes) warp.loads.emplace_back(written, at);
+    }
+    return true;
+  }
+
+  // ---- Gates ---------------------------------------------------------------------------------------------------
+
+  /// When a warp that waits for an open gate goes on, at the earliest.
+  double passes_at(const Gate& gate, const OpenGate& state) const {
+    switch (gate.kind) {
+      case GateKind::mbarrier: return std::max(now_, state.open_at) + chip_.poll;
+      case GateKind::named_barrier: return state.open_at + chip_.barrier_base + chip_.barrier_per_warp * gate.arrivals;
+      case GateKind::cluster_barrier: return state.open_at + chip_.cluster_barrier;
+      case GateKind::copies:
+      case GateKind::products:
+      case GateKind::loads: break;
+    }
+    return state.open_at;
+  }
+
+  static Spent reason_of(GateKind kind) {
+    switch (kind) {
+      case GateKind::mbarrier: return Spent::mbarrier;
+      case GateKind::named_barrier:
+      case GateKind::cluster_barrier: return Spent::barrier;
+      case GateKind::copies: return Spent::copies;
+      case GateKind::products: return Spent::products;
+      case GateKind::loads: break;
+    }
+    return Spent::loads;
+  }
+
+  void arrive(RunningCluster& cluster, uint32_t number) {
+    OpenGate& gate = cluster.gates[number];
+    if (gate.left == 0 || --gate.left != 0) return;
+    gate.open_at = now_;
+    const Gate& described = cluster.trace->shape->gates[number];
+    const double passes = passes_at(described, gate);
+    for (const uint32_t id : std::exchange(gate.waiting, {})) {
+      ReplayedWarp& warp = *warps_[id];
+      spend(warp, reason_of(described.kind), passes - warp.since);
+      ++warp.step;
+      plan(passes, EventKind::warp, id);
+    }
+  }
+
+  // ---- The end -------------------------------------------------------------------------------------------------
+
+  void finish() {
+    result_.cycles = end_ + chip_.drain;
+    result_.multiprocessors = chip_.multiprocessors;
+    for (const Multiprocessor& place : places_) {
+      result_.tensor_busy += place.tensor.busy();
+      result_.shared_busy += place.port.busy();
+      result_.copy_in_busy += place.copy_in.busy();
+      result_.copy_out_busy += place.copy_out.busy();
+      for (const SubPartition& part : place.parts) result_.issue_busy += part.issued() / kSubPartitions;
+    }
+    result_.l2_busy = memory_.l2_busy();
+    result_.dram_busy = memory_.dram_busy();
+    result_.l2_bytes = memory_.l2_bytes_moved();
+    result_.dram_bytes = memory_.dram_bytes_moved();
+    result_.operations = engines_.operations();
+    result_.bytes = engines_.bytes();
+    result_.megahertz = clock_of(chip_, result_.tensor_share(), result_.l2_busy / std::max(result_.cycles, 1.));
+  }
+
+  const LaunchTrace& trace_;
+  const ChipModel& chip_;
+  MemorySystem memory_;
+  Engines engines_;
+  CodeSchedule schedule_;
+  std::vector<Multiprocessor> places_;
+  std::vector<uint32_t> in_order_;  ///< numbers of the multiprocessors, in the order in which blocks go to them
+  std::vector<std::unique_ptr<RunningCluster>> clusters_;
+  std::vector<ReplayedWarp*> warps_;
+  size_t next_cluster_ = 0;
+  ReplayEvents events_;
+  uint64_t order_ = 0;
+  double now_ = 0, end_ = 0;
+  Result result_;
+};
+
+}  // namespace
+
+Result replay(const LaunchTrace& trace, const ChipModel& chip) {
+  // How much of the chip is busy decides its clock, and the clock how many cycles L2 and DRAM take: once more where
+  // the first guess was wrong.
+  constexpr double kNearEnough = 0.01;
+  const double guess = clock_of(chip, 0, 0);
+  Result result = Replay(trace, chip, guess).run();
+  if (std::abs(result.megahertz / guess - 1) > kNearEnough) result = Replay(trace, chip, result.megahertz).run();
+  return result;
+}
+
+}  // namespace stagecraft::emulator::timing

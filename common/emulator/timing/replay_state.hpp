@@ -1,0 +1,79 @@
+// The state of a replay: multiprocessors, the clusters that are on them, their warps and gates.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "emulator/timing/memory_system.hpp"
+#include "emulator/timing/result.hpp"
+#include "emulator/timing/servers.hpp"
+#include "emulator/timing/sub_partition.hpp"
+
+namespace stagecraft::emulator::timing {
+
+inline constexpr uint32_t kSubPartitions = 4;
+
+struct Multiprocessor {
+  uint32_t index = 0;
+  uint32_t blocks = 0;
+  std::array<SubPartition, kSubPartitions> parts;
+  std::array<Server, kSubPartitions> tensor_loads;
+  Server port;                                     ///< shared memory
+  Server copy_engine, copy_in, copy_out, between;  ///< its issue and its paths
+  Server loads;                                    ///< what comes from L2 for threads
+  Server tensor;
+  CacheLines l1;
+  explicit Multiprocessor(double l1_bytes) : l1(l1_bytes) {}
+};
+
+struct OpenGate {
+  uint32_t left = 0;              ///< arrivals
+  double open_at = 0;             ///< once none is left
+  std::vector<uint32_t> waiting;  ///< warps
+};
+
+struct RunningCluster;
+
+struct ReplayedWarp {
+  RunningCluster* cluster = nullptr;
+  uint32_t id = 0, block = 0, number = 0;
+  const std::vector<Step>* steps = nullptr;
+  size_t step = 0;
+  const std::vector<CodePart>* parts = nullptr;  ///< of the run that is under way
+  size_t part = 0;
+  bool fenced = false;                             ///< the fence of the signal that is next is over
+  std::vector<std::pair<uint32_t, double>> loads;  ///< registers that are still to be filled, and when they will be
+  double began = 0, alone = 0;                     ///< when it started, and what the piece under way takes alone
+  double since = 0;                                ///< start of what it waits for or executes
+  Spent waits_for = Spent::running;
+  uint32_t pc = 0;
+};
+
+struct RunningCluster {
+  const ClusterTrace* trace = nullptr;
+  uint32_t id = 0;
+  std::vector<Multiprocessor*> places;  ///< by rank
+  std::vector<uint32_t> live_warps;     ///< by rank
+  std::vector<ReplayedWarp> warps;
+  std::vector<OpenGate> gates;
+  std::vector<uint32_t> parts_issued;  ///< by operation
+  std::vector<double> products_end;    ///< by rank: of the last product that was issued
+};
+
+enum class EventKind : uint8_t { warp, part_end, arrival, start_cluster };
+
+struct ReplayEvent {
+  double at;
+  uint64_t order;  ///< among equals, what was planned first comes first
+  EventKind kind;
+  uint32_t index;  ///< the warp's or sub-partition's number, or the cluster's
+  uint64_t value;  ///< the sub-partition's version, or the gate
+  bool operator>(const ReplayEvent& other) const { return at != other.at ? at > other.at : order > other.order; }
+};
+using ReplayEvents = std::priority_queue<ReplayEvent, std::vector<ReplayEvent>, std::greater<>>;
+
+}  // namespace stagecraft::emulator::timing

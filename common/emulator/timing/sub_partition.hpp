@@ -1,0 +1,40 @@
+// A quarter of a multiprocessor: a scheduler, and the pipes that its warps share.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "emulator/timing/code_schedule.hpp"
+
+namespace stagecraft::emulator::timing {
+
+/// Pieces of code of several warps at once. While they need no pipe more than it has, each takes as long as alone;
+/// otherwise all become slower by the same factor.
+class SubPartition {
+ public:
+  /// A warp starts a piece of code; `finished` returns its number when it has ended.
+  void start(double now, uint32_t warp, const CodePart& part);
+  /// When the next piece ends if nothing starts before; a negative number when none is under way.
+  double next_end() const;
+  /// Removes the pieces that have ended by `now` and appends their warps.
+  void finished(double now, std::vector<uint32_t>& warps);
+  /// Changes with each start and end: an end that was planned before a change is void.
+  uint64_t version() const { return version_; }
+  double issued() const { return issued_; }  ///< cycles in which the scheduler has issued
+
+ private:
+  struct Piece {
+    uint32_t warp;
+    double left;                        ///< cycles, when alone
+    std::array<double, kPipes> demand;  ///< of each pipe, part of its time
+  };
+  void advance(double now);
+  void set_rate();
+
+  std::vector<Piece> pieces_;
+  double now_ = 0, rate_ = 1, issued_ = 0;
+  uint64_t version_ = 0;
+};
+
+}  // namespace stagecraft::emulator::timing

@@ -1,0 +1,155 @@
+// What a launch did, as the model of the chip replays it: for each warp a list of steps, in the order in which it did
+// them, and what the steps refer to. It holds no times.
+//
+// Whatever a thread can wait for is a *gate*: one phase of an mbarrier, one generation of a named barrier or a cluster
+// barrier, a group of copies, a group of matrix products. A gate opens when all its arrivals have come, and how many
+// those are is known from the run that was recorded. So the model need not know how each kind of barrier counts, and
+// cannot stop: the order of the recorded run is always possible.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stagecraft::emulator::timing {
+
+/// What an instruction costs is a matter of its class (ChipModel::costs).
+enum class InstructionClass : uint8_t {
+  free,           ///< needs no machine instruction: moves between registers, parameters, conversions of addresses
+  add,            ///< 32-bit integer additions
+  add_wide,       ///< 64-bit ones
+  logic,          ///< logic, shifts, comparisons, selections, minima
+  multiply,       ///< 32-bit integer products
+  multiply_wide,  ///< products of 64 bits
+  float32,
+  float64,
+  half,          ///< packed 16-bit floats
+  special,       ///< exponentials, roots, sines, counts of bits
+  convert,       ///< conversions between integers and floats
+  convert_half,  ///< from 32-bit floats to 16-bit ones
+  shuffle,
+  vote,
+  reduce,       ///< redux
+  warp_matrix,  ///< mma.sync
+  control,      ///< branches, calls
+  memory,       ///< loads and stores; how long they take is decided by the memory
+  barrier,      ///< instructions on barriers, and those that start asynchronous operations
+  fence,
+  other,
+  count
+};
+
+/// An instruction of the code: its class, and the registers that order it after others.
+struct Instruction {
+  InstructionClass kind = InstructionClass::other;
+  std::vector<uint32_t> reads, writes;
+};
+using Code = std::vector<Instruction>;
+
+enum class StepKind : uint8_t {
+  run,     ///< the instructions from `pc` up to and including `value`, those that were skipped by a guard too
+  signal,  ///< an arrival at gate `value`
+  wait,    ///< until gate `value` is open
+  issue,   ///< a part of the issue of operation `value`: of a wgmma, each of four warps issues one
+  access,  ///< the loads or stores `value`, that the instruction `pc` makes
+};
+
+struct Step {
+  StepKind kind = StepKind::run;
+  bool remote = false;  ///< signal: the gate is in the shared memory of another block
+  bool fence = false;   ///< signal: it releases to the cluster, and so waits for the warp's earlier accesses
+  uint32_t value = 0;
+  uint32_t pc = 0;
+  bool operator==(const Step&) const = default;
+};
+
+enum class GateKind : uint8_t { mbarrier, named_barrier, cluster_barrier, copies, products, loads };
+
+struct Gate {
+  GateKind kind = GateKind::mbarrier;
+  uint32_t arrivals = 0;
+  bool operator==(const Gate&) const = default;
+};
+
+/// When an operation signals a gate.
+enum class Stage : uint8_t { done, source_read };
+
+struct Signal {
+  uint32_t gate = 0;
+  Stage stage = Stage::done;
+  bool operator==(const Signal&) const = default;
+};
+
+enum class Engine : uint8_t {
+  copy_in,         ///< from global memory into the shared memory of blocks
+  copy_out,        ///< from shared memory to global memory
+  copy_between,    ///< from shared memory to shared memory
+  thread_copy,     ///< cp.async of a warp
+  product,         ///< wgmma.mma_async, tcgen05.mma
+  tensor_copy,     ///< tcgen05.cp
+  commit,          ///< an arrival for the products before it
+  tensor_load,     ///< tcgen05.ld
+  tensor_store,    ///< tcgen05.st
+  cluster_launch,  ///< clusterlaunchcontrol.try_cancel
+};
+
+/// Something that an engine does beside the warps.
+struct Operation {
+  Engine engine = Engine::copy_in;
+  uint32_t block = 0;             ///< rank of the block that issues it
+  uint32_t parts = 1;             ///< warps that issue it together
+  uint64_t bytes = 0;             ///< of each target
+  std::vector<uint32_t> targets;  ///< ranks of the blocks whose shared memory is written
+  // A product.
+  bool of_pair = false;
+  bool tensor_memory = false;  ///< its sums are there: tcgen05.mma
+  bool a_in_shared = false;
+  uint32_t m = 0, n = 0, k = 0;
+  // A copy: equal rows of global memory, whose first address is in ClusterTrace::addresses; or, where they are not
+  // equally far apart, lines in ClusterTrace::lines.
+  uint32_t rows = 0, row_bytes = 0;
+  uint64_t pitch = 0;
+  uint32_t address = 0;  ///< its index there
+  uint32_t first_line = 0, lines = 0;
+  std::vector<Signal> signals;
+  bool operator==(const Operation&) const = default;
+};
+
+/// The loads or stores of one instruction of a warp.
+struct Access {
+  bool shared = false;
+  bool store = false, atomic = false, remote = false;
+  uint32_t passes = 0;                 ///< shared memory: over its banks
+  uint32_t sectors = 0;                ///< global memory: of 32 bytes
+  uint32_t first_line = 0, lines = 0;  ///< global memory: lines of 128 bytes, in ClusterTrace::lines
+  bool operator==(const Access&) const = default;
+};
+
+/// What the blocks of a cluster did. Most clusters of a launch do the same, on other addresses, and share this.
+struct ClusterShape {
+  uint32_t blocks = 1;
+  std::vector<std::vector<Step>> warps;  ///< by rank of the block, then by number of the warp
+  std::vector<Operation> operations;
+  std::vector<Gate> gates;
+  std::vector<Access> accesses;
+  bool operator==(const ClusterShape&) const = default;
+};
+
+struct ClusterTrace {
+  uint64_t number = 0;  ///< position in the order of launch
+  std::shared_ptr<const ClusterShape> shape;
+  std::vector<uint64_t> addresses;  ///< of the first bytes of copies
+  std::vector<uint32_t> lines;      ///< addresses over 128, modulo 2^32
+};
+
+struct LaunchTrace {
+  std::string kernel;
+  std::shared_ptr<const Code> code;
+  uint32_t warps_per_block = 0;
+  uint32_t blocks_per_multiprocessor = 1;  ///< that fit
+
+  std::vector<ClusterTrace> clusters;  ///< in the order of launch
+};
+
+}  // namespace stagecraft::emulator::timing

@@ -1,0 +1,142 @@
+#include "emulator/trace/instruction_classes.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string_view>
+#include <unordered_map>
+
+namespace stagecraft::emulator::trace {
+namespace {
+
+using timing::InstructionClass;
+
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool has(const ptx::Instruction& instruction, std::initializer_list<std::string_view> modifiers) {
+  return std::any_of(instruction.modifiers.begin(), instruction.modifiers.end(),
+                     [&](const std::string& modifier) { return is_one_of(modifier, modifiers); });
+}
+
+bool is_f64(const ptx::Instruction& instruction) { return has(instruction, {"f64"}); }
+bool is_half(const ptx::Instruction& instruction) { return has(instruction, {"f16", "f16x2", "bf16", "bf16x2"}); }
+bool is_float(const ptx::Instruction& instruction) { return has(instruction, {"f32", "f32x2"}); }
+bool is_wide(const ptx::Instruction& instruction) { return has(instruction, {"s64", "u64", "b64"}); }
+
+InstructionClass class_of_arithmetic(const ptx::Instruction& instruction, InstructionClass narrow,
+                                     InstructionClass wide) {
+  if (is_f64(instruction)) return InstructionClass::float64;
+  if (is_half(instruction)) return InstructionClass::half;
+  if (is_float(instruction)) return InstructionClass::float32;
+  return is_wide(instruction) || has(instruction, {"wide"}) ? wide : narrow;
+}
+
+InstructionClass class_of_conversion(const ptx::Instruction& instruction) {
+  if (has(instruction, {"e4m3x2", "e5m2x2"})) return InstructionClass::convert;
+  const bool half = is_half(instruction), floats = is_float(instruction) || is_f64(instruction);
+  if (half) return InstructionClass::convert_half;
+  return floats ? InstructionClass::convert : InstructionClass::free;  // between integers: a part of what uses them
+}
+
+/// Whether the first operand is written.
+bool has_result(const ptx::Instruction& instruction) {
+  if (is_one_of(instruction.opcode, {"st",
+                                     "red",
+                                     "bra",
+                                     "brx",
+                                     "ret",
+                                     "exit",
+                                     "bar",
+                                     "barrier",
+                                     "fence",
+                                     "membar",
+                                     "cp",
+                                     "prefetch",
+                                     "prefetchu",
+                                     "setmaxnreg",
+                                     "trap",
+                                     "nanosleep",
+                                     "stmatrix",
+                                     "wgmma",
+                                     "griddepcontrol",
+                                     "discard",
+                                     "multimem",
+                                     "call"})) {
+    return false;
+  }
+  if (instruction.opcode == "mbarrier") {
+    return has(instruction, {"try_wait", "test_wait"}) ||
+           (!instruction.operands.empty() && instruction.operands[0].kind == ptx::OperandKind::reg);
+  }
+  if (instruction.opcode == "tcgen05") return has(instruction, {"ld"});
+  return true;
+}
+
+}  // namespace
+
+InstructionClass class_of(const ptx::Instruction& instruction) {
+  const std::string_view name = instruction.opcode;
+  if (is_one_of(name, {"mov", "cvta", "mapa", "isspacep"})) return InstructionClass::free;
+  if (is_one_of(name, {"ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "tex", "suld", "sust"})) {
+    return has(instruction, {"param", "param::entry", "param::func"}) ? InstructionClass::free
+                                                                      : InstructionClass::memory;
+  }
+  if (is_one_of(name, {"add", "sub", "neg", "addc", "subc"})) {
+    return class_of_arithmetic(instruction, InstructionClass::add, InstructionClass::add_wide);
+  }
+  if (is_one_of(name, {"mul", "mad", "fma", "mul24", "mad24", "madc"})) {
+    return class_of_arithmetic(instruction, InstructionClass::multiply, InstructionClass::multiply_wide);
+  }
+  if (is_one_of(name,
+                {"and", "or",   "xor",  "not", "lop3", "shl", "shr",      "shf",  "prmt",  "bfi",  "bfe",  "setp",
+                 "set", "selp", "slct", "min", "max",  "abs", "copysign", "bmsk", "szext", "dp4a", "dp2a", "sad"})) {
+    return is_f64(instruction) ? InstructionClass::float64 : InstructionClass::logic;
+  }
+  if (is_one_of(name, {"ex2", "lg2", "rcp", "sqrt", "rsqrt", "sin", "cos", "tanh", "popc", "clz", "bfind", "brev",
+                       "fns", "div", "rem"})) {
+    return InstructionClass::special;
+  }
+  if (name == "cvt") return class_of_conversion(instruction);
+  if (name == "shfl") return InstructionClass::shuffle;
+  if (is_one_of(name, {"vote", "elect", "match", "activemask"})) return InstructionClass::vote;
+  if (name == "redux") return InstructionClass::reduce;
+  if (is_one_of(name, {"mma", "wmma"})) return InstructionClass::warp_matrix;
+  if (is_one_of(name, {"bra", "brx", "call", "ret", "exit"})) return InstructionClass::control;
+  if (is_one_of(name, {"fence", "membar"})) return InstructionClass::fence;
+  if (is_one_of(name, {"mbarrier", "bar", "barrier", "cp", "tcgen05", "wgmma", "clusterlaunchcontrol"})) {
+    return InstructionClass::barrier;
+  }
+  return InstructionClass::other;
+}
+
+timing::Code describe_code(const machine::Kernel& kernel) {
+  timing::Code code(kernel.code.size());
+  std::unordered_map<const ptx::Function*, uint32_t> first_register;
+  uint32_t registers = 0;
+  for (size_t pc = 0; pc < code.size(); ++pc) {
+    timing::Instruction& described = code[pc];
+    const machine::OpPlace& place = kernel.places[pc];
+    described.kind = InstructionClass::free;
+    if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
+    const auto [base, is_new] = first_register.emplace(place.function, registers);
+    if (is_new) registers += static_cast<uint32_t>(place.function->registers.size());
+    const bool repeated = pc > 0 && kernel.places[pc - 1].function == place.function &&
+                          kernel.places[pc - 1].instruction == place.instruction;
+    const ptx::Instruction& instruction = place.function->body[place.instruction];
+    if (!repeated) described.kind = class_of(instruction);
+    const uint32_t offset = base->second;
+    for (size_t i = 0; i < instruction.operands.size(); ++i) {
+      const ptx::Operand& operand = instruction.operands[i];
+      // The sums of a wgmma are ready when it is waited for.
+      if (i == 0 && instruction.opcode == "wgmma") continue;
+      const bool written = i == 0 && has_result(instruction) && operand.kind != ptx::OperandKind::address;
+      ptx::visit_registers(
+          operand, [&](ptx::RegisterId id) { (written ? described.writes : described.reads).push_back(offset + id); });
+    }
+    if (instruction.guarded) described.reads.push_back(offset + instruction.guard);
+  }
+  return code;
+}
+
+}  // namespace stagecraft::emulator::trace

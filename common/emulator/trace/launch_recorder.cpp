@@ -1,0 +1,437 @@
+#include "emulator/trace/launch_recorder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <string_view>
+
+#include "emulator/trace/bank_conflicts.hpp"
+#include "emulator/trace/instruction_classes.hpp"
+
+namespace stagecraft::emulator::trace {
+namespace {
+
+using timing::Engine;
+using timing::GateKind;
+using timing::Operation;
+using timing::Stage;
+using timing::Step;
+using timing::StepKind;
+
+/// Instructions that a guard skips one after the other, at most: what is further ahead was reached otherwise.
+constexpr uint32_t kMostSkipped = 64;
+
+uint32_t rank_of(uint32_t shared_address) { return shared_address >> machine::kSharedRankShift; }
+
+/// Keys of gates. Bit 63 sets apart barriers that are not in memory.
+uint64_t mbarrier_key(uint32_t rank, uint32_t offset) { return uint64_t{rank} << 56 | uint64_t{offset} << 32; }
+uint64_t rendezvous_key(const machine::Rendezvous& event) {
+  const uint64_t place = event.block == nullptr ? 0xff : event.block->rank;
+  return uint64_t{1} << 63 | place << 48 | uint64_t{event.number} << 40;
+}
+
+Engine engine_of(const machine::AsyncOperation& operation) {
+  using machine::AsyncCompletion;
+  switch (operation.completion) {
+    case AsyncCompletion::bulk_group: return Engine::copy_out;
+    case AsyncCompletion::copy_group:
+    case AsyncCompletion::copies_arrive: return Engine::thread_copy;
+    case AsyncCompletion::tensor_arrive: return Engine::commit;
+    case AsyncCompletion::warpgroup: return Engine::product;
+    case AsyncCompletion::tensor_pipe: return operation.product.m != 0 ? Engine::product : Engine::tensor_copy;
+    case AsyncCompletion::mbarrier: break;
+  }
+  if (std::string_view(operation.what).starts_with("clusterlaunchcontrol")) return Engine::cluster_launch;
+  // A copy without global memory is one between blocks, or st.async.
+  return operation.global.empty() && operation.bytes != 0 ? Engine::copy_between : Engine::copy_in;
+}
+
+}  // namespace
+
+size_t LaunchRecorder::index_of(const machine::Fragment& fragment) const {
+  return size_t{fragment.block().rank} * warps_per_block_ + fragment.warp->index;
+}
+
+void LaunchRecorder::grid_started(const machine::Grid& grid) {
+  grid_ = &grid;
+  warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
+  recording_.begin(grid);
+  for (const machine::OpPlace& place : grid.kernel->places) {
+    const bool known = place.function != nullptr && place.instruction < place.function->body.size();
+    jumps_.push_back(known && class_of(place.function->body[place.instruction]) == timing::InstructionClass::control);
+  }
+}
+
+void LaunchRecorder::block_started(const machine::Block& block) {
+  ClusterRecord& cluster = clusters_[block.cluster];
+  if (!cluster.warps.empty()) return;
+  const auto blocks = static_cast<uint32_t>(block.cluster->shape.count());
+  cluster.shape.blocks = blocks;
+  cluster.warps.resize(size_t{blocks} * warps_per_block_);
+  cluster.shape.warps.resize(cluster.warps.size());
+}
+
+void LaunchRecorder::block_finished(const machine::Block& block) {
+  ClusterRecord& cluster = cluster_of(block);
+  if (++cluster.finished != cluster.shape.blocks) return;
+  for (size_t warp = 0; warp < cluster.warps.size(); ++warp) close_run(cluster, warp);
+  const machine::Extent3 first = block.cluster->first_block, grid = grid_->request->grid;
+  const uint64_t number = (uint64_t{first.z} * grid.y + first.y) * grid.x + first.x;
+  recording_.add(number, std::move(cluster.shape), std::move(cluster.trace));
+  clusters_.erase(block.cluster);
+}
+
+// ---- Steps ---------------------------------------------------------------------------------------------------------
+
+void LaunchRecorder::close_run(ClusterRecord& cluster, size_t warp) {
+  OpenRun& run = cluster.warps[warp].run;
+  if (run.first != kNone) cluster.shape.warps[warp].push_back({StepKind::run, false, false, run.last, run.first});
+  run = {};
+}
+
+Step& LaunchRecorder::append(ClusterRecord& cluster, const machine::Fragment& fragment, StepKind kind, uint32_t value) {
+  const size_t warp = index_of(fragment);
+  close_run(cluster, warp);
+  ++cluster.warps[warp].others;
+  std::vector<Step>& steps = cluster.shape.warps[warp];
+  steps.push_back({kind, false, false, value, fragment.pc});
+  return steps.back();
+}
+
+void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& event) {
+  const machine::Fragment& fragment = *event.fragment;
+  ClusterRecord& cluster = cluster_of(fragment.block());
+  const size_t number = index_of(fragment);
+  WarpRecord& warp = cluster.warps[number];
+  std::vector<Step>& steps = cluster.shape.warps[number];
+  const bool same_poll = warp.poll.pc == event.pc && warp.poll.others == warp.others;
+  if (event.poll_failed) {
+    if (!same_poll) warp.poll = {event.pc, steps.size(), warp.others, warp.run};
+    return;
+  }
+  if (same_poll ||
+      (warp.poll.pc == event.pc && warp.others == warp.poll.others + 1 && steps.back().kind == StepKind::wait)) {
+    // The loop of failed polls is forgotten; only the wait that ended it stays.
+    std::vector<Step> kept;
+    if (!same_poll) kept.push_back(steps.back());
+    steps.resize(warp.poll.steps);
+    warp.run = warp.poll.run;
+    if (!kept.empty()) {
+      close_run(cluster, number);
+      steps.push_back(kept.front());
+    }
+  }
+  if (warp.poll.pc == event.pc) warp.poll = {};
+  OpenRun& run = warp.run;
+  const bool goes_on = run.first != kNone && run.fragment == fragment.sequence && event.pc > run.last &&
+                       event.pc - run.last <= kMostSkipped && !jumps_[run.last];
+  if (goes_on) {
+    run.last = event.pc;
+  } else {
+    close_run(cluster, number);
+    run = {event.pc, event.pc, fragment.sequence};
+  }
+  if (event.addresses != nullptr) record_access(cluster, event);
+}
+
+void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event) {
+  timing::Access access;
+  access.store = event.kind == machine::AccessKind::write;
+  access.atomic = event.kind == machine::AccessKind::update;
+  const machine::Fragment& fragment = *event.fragment;
+  std::array<uint32_t, machine::kWarpSize> shared{};
+  machine::LaneMask shared_lanes = 0;
+  std::vector<uint32_t> lines;
+  std::vector<uint64_t> sectors;
+  machine::for_each_lane(event.lanes, [&](uint32_t lane) {
+    const machine::Located at = machine::locate(event.addresses[lane]);
+    if (at.where == machine::Located::Where::shared) {
+      shared[lane] = static_cast<uint32_t>(at.address);
+      shared_lanes |= 1u << lane;
+      access.remote = access.remote || rank_of(shared[lane]) != fragment.block().rank;
+    } else if (at.where == machine::Located::Where::global) {
+      for (uint64_t sector = at.address / 32; sector <= (at.address + event.bytes - 1) / 32; ++sector) {
+        sectors.push_back(sector);
+      }
+    }
+  });
+  if (shared_lanes != 0) {
+    access.shared = true;
+    // Rows of ldmatrix have 16 bytes each; other accesses at most that.
+    access.passes = wavefronts_of(shared.data(), shared_lanes, std::min(event.bytes, 16u), !access.store);
+  } else {
+    if (sectors.empty()) return;  // local memory
+    std::sort(sectors.begin(), sectors.end());
+    sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
+    access.sectors = static_cast<uint32_t>(sectors.size());
+    access.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
+    for (const uint64_t sector : sectors) {
+      const auto line = static_cast<uint32_t>(sector / 4);
+      if (cluster.trace.lines.size() == access.first_line || cluster.trace.lines.back() != line) {
+        cluster.trace.lines.push_back(line);
+      }
+    }
+    access.lines = static_cast<uint32_t>(cluster.trace.lines.size()) - access.first_line;
+  }
+  const auto index = static_cast<uint32_t>(cluster.shape.accesses.size());
+  cluster.shape.accesses.push_back(access);
+  append(cluster, fragment, StepKind::access, index).pc = event.pc;
+}
+
+// ---- Gates ---------------------------------------------------------------------------------------------------------
+
+uint32_t LaunchRecorder::new_gate(ClusterRecord& cluster, GateKind kind) {
+  cluster.shape.gates.push_back({kind, 0});
+  return static_cast<uint32_t>(cluster.shape.gates.size()) - 1;
+}
+
+uint32_t LaunchRecorder::gate_at(ClusterRecord& cluster, uint64_t key, GateKind kind) {
+  const auto found = cluster.gates.find(key);
+  if (found != cluster.gates.end()) return found->second;
+  return cluster.gates.emplace(key, new_gate(cluster, kind)).first->second;
+}
+
+void LaunchRecorder::barrier_changed(const machine::BarrierEvent& event) {
+  using machine::BarrierEventKind;
+  ClusterRecord& cluster = cluster_of(*event.block);
+  const uint64_t barrier = mbarrier_key(event.block->rank, event.offset);
+  uint32_t& initialised = cluster.generations[barrier];
+  if (event.kind == BarrierEventKind::init) ++initialised;
+  // 8 bits for the initialisation and 24 for the phase, below the barrier's place.
+  const auto key_of = [&](uint64_t phase) { return barrier | uint64_t{initialised & 0xff} << 24 | (phase & 0xffffff); };
+  if (event.kind == BarrierEventKind::wait) {
+    if (event.phase == 0) return;
+    append(cluster, *event.fragment, StepKind::wait, gate_at(cluster, key_of(event.phase - 1), GateKind::mbarrier));
+    return;
+  }
+  if (event.kind != BarrierEventKind::arrive && event.kind != BarrierEventKind::complete_tx) return;
+  const uint32_t gate = gate_at(cluster, key_of(event.phase), GateKind::mbarrier);
+  if (event.fragment != nullptr) {
+    ++cluster.shape.gates[gate].arrivals;
+    Step& step = append(cluster, *event.fragment, StepKind::signal, gate);
+    step.remote = &event.fragment->block() != event.block;
+    step.fence = event.semantics.of_cluster && !event.semantics.relaxed;
+    return;
+  }
+  const auto found = cluster.operations.find(event.operation);
+  if (found == cluster.operations.end()) return;
+  ++cluster.shape.gates[gate].arrivals;
+  cluster.shape.operations[found->second].signals.push_back({gate, Stage::done});
+}
+
+void LaunchRecorder::threads_met(const machine::Rendezvous& event) {
+  using machine::RendezvousKind;
+  const auto found = clusters_.find(event.cluster);
+  if (found == clusters_.end() || event.kind == RendezvousKind::exit) return;
+  ClusterRecord& cluster = found->second;
+  const uint64_t barrier = rendezvous_key(event);
+  uint32_t& generation = cluster.generations[barrier];
+  const GateKind kind = event.block == nullptr ? GateKind::cluster_barrier : GateKind::named_barrier;
+  switch (event.kind) {
+    case RendezvousKind::arrive:
+    case RendezvousKind::arrive_relaxed: {
+      const uint32_t gate = gate_at(cluster, barrier | generation, kind);
+      ++cluster.shape.gates[gate].arrivals;
+      append(cluster, *event.fragment, StepKind::signal, gate).fence =
+          event.block == nullptr && event.kind == RendezvousKind::arrive;
+      break;
+    }
+    case RendezvousKind::complete: ++generation; break;
+    case RendezvousKind::pass:
+      if (generation == 0) break;
+      append(cluster, *event.fragment, StepKind::wait, gate_at(cluster, barrier | (generation - 1), kind));
+      break;
+    case RendezvousKind::exit: break;
+  }
+}
+
+void LaunchRecorder::wait_for(ClusterRecord& cluster, const machine::Fragment& fragment, GateKind kind,
+                              const std::vector<uint32_t>& operations, Stage stage) {
+  if (operations.empty()) return;
+  const uint32_t gate = new_gate(cluster, kind);
+  cluster.shape.gates[gate].arrivals = static_cast<uint32_t>(operations.size());
+  for (const uint32_t each : operations) cluster.shape.operations[each].signals.push_back({gate, stage});
+  append(cluster, fragment, StepKind::wait, gate);
+}
+
+// ---- Operations ----------------------------------------------------------------------------------------------------
+
+void LaunchRecorder::describe_memory(ClusterRecord& cluster, const machine::AsyncOperation& operation,
+                                     Operation& described) {
+  const std::vector<machine::GlobalRange>& ranges = operation.global;
+  if (ranges.empty()) return;
+  const uint64_t pitch = ranges.size() > 1 ? ranges[1].address - ranges[0].address : 0;
+  bool regular = true;
+  for (size_t i = 1; i < ranges.size(); ++i) {
+    regular = regular && ranges[i].bytes == ranges[0].bytes && ranges[i].address == ranges[i - 1].address + pitch;
+  }
+  if (regular) {
+    described.rows = static_cast<uint32_t>(ranges.size());
+    described.row_bytes = static_cast<uint32_t>(ranges[0].bytes);
+    described.pitch = pitch;
+    described.address = static_cast<uint32_t>(cluster.trace.addresses.size());
+    cluster.trace.addresses.push_back(ranges[0].address);
+    return;
+  }
+  std::vector<uint32_t> lines;
+  for (const machine::GlobalRange& range : ranges) {
+    for (uint64_t line = range.address / 128; line <= (range.address + range.bytes - 1) / 128; ++line) {
+      lines.push_back(static_cast<uint32_t>(line));
+    }
+  }
+  std::sort(lines.begin(), lines.end());
+  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
+  described.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
+  described.lines = static_cast<uint32_t>(lines.size());
+  cluster.trace.lines.insert(cluster.trace.lines.end(), lines.begin(), lines.end());
+}
+
+uint32_t LaunchRecorder::product_of(ClusterRecord& cluster, const machine::Fragment& fragment, uint64_t number) {
+  const uint64_t key = uint64_t{fragment.block().rank} << 56 | uint64_t{fragment.warp->index / 4} << 48 | number;
+  const auto [found, is_new] = cluster.products.emplace(key, static_cast<uint32_t>(cluster.shape.operations.size()));
+  if (is_new) {
+    Operation& described = cluster.shape.operations.emplace_back();
+    described.engine = Engine::product;
+    described.block = fragment.block().rank;
+    described.parts = 4;
+  }
+  return found->second;
+}
+
+void LaunchRecorder::warpgroup_issued(const machine::WarpgroupIssue& event) {
+  ClusterRecord& cluster = cluster_of(event.fragment->block());
+  cluster.latest = product_of(cluster, *event.fragment, event.number);
+  append(cluster, *event.fragment, StepKind::issue, cluster.latest);
+}
+
+void LaunchRecorder::warpgroup_waited(const machine::WarpgroupWait& event) {
+  if (event.ended == 0) return;
+  ClusterRecord& cluster = cluster_of(event.fragment->block());
+  const uint32_t operation = product_of(cluster, *event.fragment, event.ended);
+  const auto [gate, is_new] = cluster.product_gates.emplace(operation, 0);
+  if (is_new) {
+    gate->second = new_gate(cluster, GateKind::products);
+    cluster.shape.gates[gate->second].arrivals = 1;
+    cluster.shape.operations[operation].signals.push_back({gate->second, Stage::done});
+  }
+  append(cluster, *event.fragment, StepKind::wait, gate->second);
+}
+
+void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) {
+  const machine::Fragment& fragment = *operation.fragment;
+  ClusterRecord& cluster = cluster_of(fragment.block());
+  const auto remember = [&](uint32_t index) {
+    cluster.operations[operation.number] = index;
+    cluster.latest = index;
+  };
+  if (operation.completion == machine::AsyncCompletion::warpgroup) {
+    // The last of the four warps has just issued it.
+    Operation& described = cluster.shape.operations[cluster.latest];
+    described.m = operation.product.m;
+    described.n = operation.product.n;
+    described.k = operation.product.k;
+    described.a_in_shared = operation.product.a_in_shared;
+    return remember(cluster.latest);
+  }
+  if (operation.target != 0) {  // of the same copy
+    cluster.shape.operations[cluster.latest].targets.push_back(rank_of(operation.barrier));
+    return remember(cluster.latest);
+  }
+  const Engine engine = engine_of(operation);
+  WarpRecord& warp = cluster.warps[index_of(fragment)];
+  if (engine == Engine::thread_copy && operation.bytes != 0 && warp.thread_copy_pc == fragment.pc &&
+      cluster.latest != kNone && cluster.shape.operations[cluster.latest].engine == Engine::thread_copy) {
+    // Another lane of the same instruction.
+    Operation& described = cluster.shape.operations[cluster.latest];
+    described.bytes += operation.bytes;
+    const auto line = static_cast<uint32_t>(operation.global[0].address / 128);
+    if (described.lines == 0 || cluster.trace.lines.back() != line) {
+      cluster.trace.lines.push_back(line);
+      ++described.lines;
+    }
+    return remember(cluster.latest);
+  }
+  const auto index = static_cast<uint32_t>(cluster.shape.operations.size());
+  Operation& described = cluster.shape.operations.emplace_back();
+  described.engine = engine;
+  described.block = fragment.block().rank;
+  described.bytes = operation.bytes;
+  described.of_pair = operation.of_pair;
+  described.tensor_memory = operation.completion == machine::AsyncCompletion::tensor_pipe;
+  described.m = operation.product.m;
+  described.n = operation.product.n;
+  described.k = operation.product.k;
+  described.a_in_shared = operation.product.a_in_shared;
+  if (engine == Engine::copy_in || engine == Engine::copy_between || engine == Engine::cluster_launch) {
+    described.targets.push_back(rank_of(operation.barrier));
+  }
+  if (engine == Engine::tensor_copy) {
+    for (const machine::SharedRange& range : operation.reads) described.bytes += range.bytes;
+  }
+  if (engine == Engine::thread_copy) {
+    described.targets.push_back(fragment.block().rank);
+    warp.thread_copy_pc = fragment.pc;
+    described.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
+    if (!operation.global.empty()) {
+      described.lines = 1;
+      cluster.trace.lines.push_back(static_cast<uint32_t>(operation.global[0].address / 128));
+    }
+  } else {
+    describe_memory(cluster, operation, described);
+  }
+  if (operation.completion == machine::AsyncCompletion::bulk_group) {
+    warp.groups[{true, operation.lane}].open.push_back(index);
+  } else if (operation.completion == machine::AsyncCompletion::copy_group) {
+    warp.groups[{false, operation.lane}].open.push_back(index);
+  }
+  remember(index);
+  append(cluster, fragment, StepKind::issue, index);
+}
+
+void LaunchRecorder::group_changed(const machine::GroupEvent& event) {
+  ClusterRecord& cluster = cluster_of(event.fragment->block());
+  Groups& groups = cluster.warps[index_of(*event.fragment)].groups[{event.bulk, event.lane}];
+  if (event.kind == machine::GroupEventKind::commit) {
+    groups.closed.push_back(std::exchange(groups.open, {}));
+    return;
+  }
+  std::vector<uint32_t> awaited;
+  const size_t ending = groups.closed.size() - std::min<size_t>(groups.closed.size(), event.keep);
+  for (size_t i = 0; i < ending; ++i) {
+    awaited.insert(awaited.end(), groups.closed[i].begin(), groups.closed[i].end());
+  }
+  wait_for(cluster, *event.fragment, GateKind::copies, awaited, event.read_only ? Stage::source_read : Stage::done);
+  // What has been read may still have to be waited for until it is written; nearly nobody does both.
+  groups.closed.erase(groups.closed.begin(), groups.closed.begin() + static_cast<std::ptrdiff_t>(ending));
+}
+
+void LaunchRecorder::tensor_memory_changed(const machine::TensorEvent& event) {
+  using machine::TensorEventKind;
+  ClusterRecord& cluster = cluster_of(event.fragment->block());
+  WarpRecord& warp = cluster.warps[index_of(*event.fragment)];
+  switch (event.kind) {
+    case TensorEventKind::load:
+    case TensorEventKind::store: {
+      const bool load = event.kind == TensorEventKind::load;
+      const auto index = static_cast<uint32_t>(cluster.shape.operations.size());
+      Operation& described = cluster.shape.operations.emplace_back();
+      described.engine = load ? Engine::tensor_load : Engine::tensor_store;
+      described.block = event.fragment->block().rank;
+      for (const machine::TensorRange& range : event.ranges) {
+        described.bytes += uint64_t{range.columns} * static_cast<uint32_t>(std::popcount(range.lanes)) * 16 * 4;
+      }
+      (load ? warp.tensor_loads : warp.tensor_stores).push_back(index);
+      append(cluster, *event.fragment, StepKind::issue, index);
+      break;
+    }
+    case TensorEventKind::wait_load:
+      wait_for(cluster, *event.fragment, GateKind::loads, std::exchange(warp.tensor_loads, {}), Stage::done);
+      break;
+    case TensorEventKind::wait_store:
+      wait_for(cluster, *event.fragment, GateKind::loads, std::exchange(warp.tensor_stores, {}), Stage::done);
+      break;
+    default: break;
+  }
+}
+
+}  // namespace stagecraft::emulator::trace

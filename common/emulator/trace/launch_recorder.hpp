@@ -1,0 +1,119 @@
+// Records what a launch does, for the model of the chip's speed (timing/).
+//
+// Each part of a grid that runs on its own has a recorder, and all give their clusters to one recording. What a cluster
+// did depends on the program and the seed alone, and so does the recording.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "emulator/state/grid.hpp"
+#include "emulator/state/observer.hpp"
+#include "emulator/timing/trace.hpp"
+
+namespace stagecraft::emulator::trace {
+
+/// The clusters of a launch that have ended. Clusters that did the same share one description.
+class LaunchRecording {
+ public:
+  /// Called by each recorder when its part of the grid starts.
+  void begin(const machine::Grid& grid);
+  void add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace);
+  /// The launch in the order of its clusters. Called once, when the grid has ended.
+  timing::LaunchTrace take();
+  const machine::Kernel* kernel() const { return kernel_; }
+
+ private:
+  std::mutex mutex_;
+  const machine::Kernel* kernel_ = nullptr;
+  timing::LaunchTrace trace_;
+  std::multimap<uint64_t, std::shared_ptr<const timing::ClusterShape>> shapes_;  ///< by hash
+};
+
+class LaunchRecorder : public machine::Observer {
+ public:
+  explicit LaunchRecorder(LaunchRecording& recording) : recording_(recording) {}
+
+  bool wants_memory_events() const override { return true; }
+  bool wants_instructions() const override { return true; }
+  void grid_started(const machine::Grid& grid) override;
+  void block_started(const machine::Block& block) override;
+  void block_finished(const machine::Block& block) override;
+  void barrier_changed(const machine::BarrierEvent& event) override;
+  void instruction_executed(const machine::ExecutedInstruction& event) override;
+  void threads_met(const machine::Rendezvous& event) override;
+  void operation_issued(const machine::AsyncOperation& operation) override;
+  void group_changed(const machine::GroupEvent& event) override;
+  void tensor_memory_changed(const machine::TensorEvent& event) override;
+  void warpgroup_issued(const machine::WarpgroupIssue& event) override;
+  void warpgroup_waited(const machine::WarpgroupWait& event) override;
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffffu;
+
+  /// A run of instructions that may go on.
+  struct OpenRun {
+    uint32_t first = kNone, last = kNone;
+    uint64_t fragment = 0;  ///< its sequence number
+  };
+  /// A poll that failed: what its loop does until it succeeds is waiting.
+  struct FailedPoll {
+    uint32_t pc = kNone;
+    size_t steps = 0;
+    uint64_t others = 0;  ///< WarpRecord::others at that time
+    OpenRun run;
+  };
+  /// Groups of copies of a thread: operations, the open group last.
+  struct Groups {
+    std::deque<std::vector<uint32_t>> closed;
+    std::vector<uint32_t> open;
+  };
+  struct WarpRecord {
+    OpenRun run;
+    FailedPoll poll;
+    uint64_t others = 0;                                 ///< steps other than runs
+    std::map<std::pair<bool, uint32_t>, Groups> groups;  ///< by bulk and lane
+    std::vector<uint32_t> tensor_loads, tensor_stores;   ///< operations that are not waited for
+    uint32_t thread_copy_pc = kNone;                     ///< of the latest cp.async
+  };
+  struct ClusterRecord {
+    timing::ClusterShape shape;
+    timing::ClusterTrace trace;
+    std::vector<WarpRecord> warps;
+    uint32_t finished = 0;
+    std::unordered_map<uint64_t, uint32_t> gates;  ///< by barrier and phase
+    std::unordered_map<uint64_t, uint32_t>
+        generations;                                  ///< of barriers that are no mbarriers; initialisations of these
+    std::unordered_map<uint64_t, uint32_t> products;  ///< operations by warpgroup and number
+    std::unordered_map<uint32_t, uint32_t> product_gates;  ///< by operation
+    std::unordered_map<uint64_t, uint32_t> operations;     ///< by the number that observers know
+    uint32_t latest = kNone;                               ///< the operation that was issued last
+  };
+
+  ClusterRecord& cluster_of(const machine::Block& block) { return clusters_.at(block.cluster); }
+  size_t index_of(const machine::Fragment& fragment) const;
+  timing::Step& append(ClusterRecord& cluster, const machine::Fragment& fragment, timing::StepKind kind,
+                       uint32_t value);
+  void close_run(ClusterRecord& cluster, size_t warp);
+  uint32_t gate_at(ClusterRecord& cluster, uint64_t key, timing::GateKind kind);
+  uint32_t new_gate(ClusterRecord& cluster, timing::GateKind kind);
+  void wait_for(ClusterRecord& cluster, const machine::Fragment& fragment, timing::GateKind kind,
+                const std::vector<uint32_t>& operations, timing::Stage stage);
+  void describe_memory(ClusterRecord& cluster, const machine::AsyncOperation& operation, timing::Operation& described);
+  void record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event);
+  uint32_t product_of(ClusterRecord& cluster, const machine::Fragment& fragment, uint64_t number);
+
+  LaunchRecording& recording_;
+  const machine::Grid* grid_ = nullptr;
+  uint32_t warps_per_block_ = 0;
+  std::vector<bool> jumps_;  ///< by pc: a branch
+  std::unordered_map<const machine::Cluster*, ClusterRecord> clusters_;
+};
+
+}  // namespace stagecraft::emulator::trace

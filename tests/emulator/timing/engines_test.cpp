@@ -1,0 +1,106 @@
+#include "emulator/timing/engines.hpp"
+
+#include <gtest/gtest.h>
+
+#include "emulator/timing/code_schedule.hpp"
+
+namespace stagecraft::emulator::timing {
+namespace {
+
+Operation product(uint32_t m, uint32_t n, bool tensor_memory, bool pair, bool a_in_shared) {
+  Operation operation;
+  operation.engine = Engine::product;
+  operation.m = m;
+  operation.n = n;
+  operation.k = 16;
+  operation.tensor_memory = tensor_memory;
+  operation.of_pair = pair;
+  operation.a_in_shared = a_in_shared;
+  return operation;
+}
+
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, "wgmma ... rate, 1 warpgroup".
+TEST(ProductCyclesTest, AreThoseOfWgmmaOnTheH200) {
+  const auto cycles = [](uint32_t n, bool a_in_shared) {
+    return cycles_of_product(product(64, n, false, false, a_in_shared)).tensor;
+  };
+  EXPECT_NEAR(cycles(256, true), 128.06, 0.1);
+  EXPECT_NEAR(cycles(64, true), 32, 0.1);
+  EXPECT_NEAR(cycles(32, true), 24.06, 0.1);
+  EXPECT_NEAR(cycles(8, true), 18.06, 0.1);
+  EXPECT_NEAR(cycles(256, false), 128, 0.1);
+  EXPECT_NEAR(cycles(32, false), 16, 0.1);
+  EXPECT_NEAR(cycles(8, false), 13, 0.1);
+}
+
+// Published: SemiAnalysisAI/microbench-blackwell, umma_throughput/tput_results_full.csv, the longest runs of BF16, SS.
+TEST(ProductCyclesTest, AreThoseOfTcgen05OnAB200) {
+  const auto cycles = [](uint32_t m, uint32_t n, bool pair) {
+    return cycles_of_product(product(m, n, true, pair, true)).tensor;
+  };
+  EXPECT_NEAR(cycles(128, 256, false), 128.6, 0.02 * 128.6);
+  EXPECT_NEAR(cycles(128, 128, false), 64.6, 0.02 * 64.6);
+  EXPECT_NEAR(cycles(128, 64, false), 48.6, 0.02 * 48.6);
+  EXPECT_NEAR(cycles(256, 256, true), 128.7, 0.02 * 128.7);
+  EXPECT_NEAR(cycles(256, 128, true), 64.8, 0.02 * 64.8);
+  EXPECT_NEAR(cycles(128, 256, true), 64.7, 0.02 * 64.7);
+  EXPECT_NEAR(cycles(128, 64, true), 25.7, 0.1 * 25.7);
+}
+
+TEST(CacheLinesTest, KeepWhatWasUsedLast) {
+  CacheLines lines(64 * kLineBytes);
+  EXPECT_FALSE(lines.use(7));
+  EXPECT_TRUE(lines.use(7));
+  for (uint32_t line = 1000; line < 2000; ++line) lines.use(line);
+  EXPECT_FALSE(lines.use(7));
+}
+
+TEST(MemorySystemTest, NeighboursShareARequestThatIsUnderWay) {
+  const ChipModel& chip = *find_chip_model("H200");
+  MemorySystem memory(chip, 1980);
+  const uint32_t line = 5;
+  memory.read(0, 0, &line, 1, 128);
+  memory.read(10, 1, &line, 1, 128);  // the other half of the pair
+  EXPECT_EQ(memory.l2_bytes_moved(), 128);
+  memory.read(20, 2, &line, 1, 128);  // another pair
+  EXPECT_EQ(memory.l2_bytes_moved(), 256);
+  memory.read(5000, 3, &line, 1, 128);  // too late
+  EXPECT_EQ(memory.l2_bytes_moved(), 384);
+  EXPECT_EQ(memory.dram_bytes_moved(), 128);
+}
+
+TEST(CodeScheduleTest, FollowsDependencesAndThePipes) {
+  const ChipModel& chip = *find_chip_model("H200");
+  // Four independent fp32 operations, then four that depend on each other: 4 cycles each.
+  Code code;
+  for (uint32_t i = 0; i < 4; ++i) code.push_back({InstructionClass::float32, {100 + i}, {i}});
+  for (uint32_t i = 0; i < 4; ++i) code.push_back({InstructionClass::float32, {10 + i}, {11 + i}});
+  for (uint32_t i = 0; i < 4; ++i) code.push_back({InstructionClass::logic, {100 + i}, {20 + i}});
+  CodeSchedule schedule(code, chip);
+  EXPECT_NEAR(schedule.parts(0, 3).front().cycles, 4, 0.01);
+  EXPECT_NEAR(schedule.parts(4, 7).front().cycles, 13, 0.01);
+  EXPECT_NEAR(schedule.parts(8, 11).front().cycles, 8, 1.01);  // the pipe takes one in two cycles
+}
+
+TEST(CodeScheduleTest, EndsAPartWhereALoadedValueIsNeeded) {
+  const Code code{{InstructionClass::memory, {1}, {2}},
+                  {InstructionClass::float32, {5}, {6}},
+                  {InstructionClass::float32, {2}, {7}}};
+  CodeSchedule schedule(code, *find_chip_model("H200"));
+  const auto& parts = schedule.parts(0, 2);
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_TRUE(parts[0].needs.empty());
+  EXPECT_EQ(parts[1].needs, std::vector<uint32_t>{2});
+}
+
+TEST(ClockTest, FallsWithTheWorkOfTheTensorCores) {
+  const ChipModel& chip = *find_chip_model("H200");
+  EXPECT_EQ(clock_of(chip, 0, 0), 1980);
+  EXPECT_EQ(clock_of(chip, 1, 0), 1617);  // as recorded
+  EXPECT_EQ(clock_of(chip, 1, 1), 1490);
+  EXPECT_LT(clock_of(chip, 0.9, 0), clock_of(chip, 0.8, 0));
+  EXPECT_EQ(find_chip_model("B300"), nullptr);
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::timing

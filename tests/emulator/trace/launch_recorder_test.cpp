@@ -1,0 +1,127 @@
+#include "emulator/trace/launch_recorder.hpp"
+
+#include <algorithm>
+
+#include "emulator/timing/replay.hpp"
+#include "fixtures/kernel_fixture.hpp"
+
+namespace stagecraft::emulator::trace {
+namespace {
+
+using timing::Engine;
+using timing::GateKind;
+using timing::StepKind;
+
+class LaunchRecorderTest : public machine::KernelTest {
+ protected:
+  LaunchRecorderTest() {
+    machine.announce_memory_events(true);
+    machine.announce_instructions(true);
+  }
+
+  timing::LaunchTrace run(const std::string& body, uint32_t blocks = 1, uint64_t seed = 0) {
+    machine::Kernel& kernel =
+        compile_body(body, ".shared .align 128 .b8 tile[8192];\n.shared .align 8 .b64 full[4];\n");
+    machine::LaunchRequest request;
+    request.kernel = &kernel;
+    request.grid.x = blocks;
+    request.block.x = 64;
+    request.seed = seed;
+    request.parameters.resize(kernel.parameter_bytes);
+    const uint64_t out = allocate<uint32_t>(4096);
+    std::memcpy(request.parameters.data(), &out, sizeof out);
+    LaunchRecording recording;
+    LaunchRecorder recorder(recording);
+    const machine::LaunchResult result = machine.launch(request, {&recorder}, [](std::string_view) {});
+    EXPECT_FALSE(result.fault.has_value());
+    return recording.take();
+  }
+  static size_t count(const std::vector<timing::Step>& steps, StepKind kind) {
+    return static_cast<size_t>(
+        std::count_if(steps.begin(), steps.end(), [&](const timing::Step& step) { return step.kind == kind; }));
+  }
+  // Warp 0 copies 3200 bytes; warp 1 polls until they are there.
+  static inline const std::string kCopy = R"(mov.u32 %r0, %tid.x;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 mbarrier.init.shared.b64 [full+8], 1;
+    bar.sync 0;
+    setp.ge.u32 %p1, %r0, 32;
+    @%p1 bra WAIT;
+    @!%p0 bra END;
+    mbarrier.arrive.expect_tx.shared.b64 _, [full+8], 3200;
+    cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 3200, [full+8];
+    bra END;
+    WAIT:
+    mbarrier.test_wait.parity.shared.b64 %p7, [full+8], 0;
+    @!%p7 bra WAIT;
+    END:)";
+};
+
+TEST_F(LaunchRecorderTest, AnMbarriersPhaseIsAGateOfItsArrivalsAndCopies) {
+  const timing::LaunchTrace trace = run(kCopy);
+  ASSERT_EQ(trace.clusters.size(), 1u);
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  ASSERT_EQ(shape.warps.size(), 2u);
+  ASSERT_EQ(shape.operations.size(), 1u);
+  const timing::Operation& copy = shape.operations[0];
+  EXPECT_EQ(copy.engine, Engine::copy_in);
+  EXPECT_EQ(copy.bytes, 3200u);
+  EXPECT_EQ(copy.rows, 1u);
+  EXPECT_EQ(copy.row_bytes, 3200u);
+  ASSERT_EQ(copy.signals.size(), 1u);
+  const uint32_t gate = copy.signals[0].gate;
+  EXPECT_EQ(shape.gates[gate].kind, GateKind::mbarrier);
+  EXPECT_EQ(shape.gates[gate].arrivals, 2u);  // the thread that announced the bytes, and the copy
+  const auto waits = [&](uint32_t warp) {
+    return std::count_if(shape.warps[warp].begin(), shape.warps[warp].end(),
+                         [&](const timing::Step& step) { return step.kind == StepKind::wait && step.value == gate; });
+  };
+  EXPECT_EQ(waits(0), 0);
+  EXPECT_EQ(waits(1), 1);
+}
+
+TEST_F(LaunchRecorderTest, FailedPollsAreOneWait) {
+  const timing::LaunchTrace trace = run(kCopy);
+  const std::vector<timing::Step>& steps = trace.clusters[0].shape->warps[1];
+  // Until the barrier of the block, until the loop, and what follows the wait: no run of the loop's turns.
+  EXPECT_LE(count(steps, StepKind::run), 4u);
+}
+
+TEST_F(LaunchRecorderTest, ABarrierOfTheBlockIsAGateOfAllWarps) {
+  const timing::LaunchTrace trace = run("bar.sync 0;\nbar.sync 0;");
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  ASSERT_EQ(shape.gates.size(), 2u);
+  for (const timing::Gate& gate : shape.gates) {
+    EXPECT_EQ(gate.kind, GateKind::named_barrier);
+    EXPECT_EQ(gate.arrivals, 2u);
+  }
+  for (const auto& steps : shape.warps) {
+    EXPECT_EQ(count(steps, StepKind::signal), 2u);
+    EXPECT_EQ(count(steps, StepKind::wait), 2u);
+  }
+}
+
+TEST_F(LaunchRecorderTest, BlocksThatDoTheSameShareADescription) {
+  const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd0, %out, %rd0;
+    st.global.u32 [%rd0], %r0;)",
+                                        4);
+  ASSERT_EQ(trace.clusters.size(), 4u);
+  for (const timing::ClusterTrace& cluster : trace.clusters) EXPECT_EQ(cluster.shape, trace.clusters[0].shape);
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  ASSERT_EQ(shape.accesses.size(), 2u);
+  EXPECT_TRUE(shape.accesses[0].store);
+  EXPECT_EQ(shape.accesses[0].sectors, 4u);  // 128 bytes
+  EXPECT_EQ(shape.accesses[0].lines, 1u);
+}
+
+TEST_F(LaunchRecorderTest, EverySeedsRunCanBeReplayed) {
+  for (const uint64_t seed : {0u, 1u, 2u}) {
+    const timing::Result result = timing::replay(run(kCopy, 200, seed), *timing::find_chip_model("H200"));
+    EXPECT_GT(result.warps[1].cycles[static_cast<size_t>(timing::Spent::mbarrier)], 200 * 290.) << seed;
+  }
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::trace
