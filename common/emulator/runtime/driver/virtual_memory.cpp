@@ -19,6 +19,7 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 using machine::AllocationKind;
+using machine::DeviceMemory;
 
 /// Sizes and addresses are multiples of this, as on an H200.
 constexpr uint64_t kGranularity = 2ull << 20;
@@ -131,7 +132,7 @@ std::vector<uint64_t> mappings_of(uint64_t address, uint64_t bytes) {
   return found;
 }
 
-void* bytes_of(uint64_t address) { return machine::DeviceMemory::host(address); }
+void* bytes_of(uint64_t address) { return DeviceMemory::host(address); }
 
 /// Makes the range one piece of memory that kernels can reach, or unreachable. Memory beyond its ends does not change.
 void set_access(State& state, uint64_t address, uint64_t bytes, CUmemAccess_flags flags) {
@@ -178,7 +179,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignmen
     }
     const uint64_t aligned = std::max<uint64_t>(alignment, kGranularity);
     const uint64_t first = find_free(bytes, aligned, wished);
-    if (!machine::DeviceMemory::keep_addresses(first, bytes)) {
+    if (!DeviceMemory::keep_addresses(first, bytes)) {
       throw ApiError(cudaErrorMemoryAllocation, fmt::format("the host has no {} bytes of address space left", bytes));
     }
     virtual_memory().reservations[first] = bytes;
@@ -198,7 +199,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     if (mapped != memory.mappings.end() && mapped->first - address < bytes) {
       throw ApiError(cudaErrorInvalidValue, "something is still mapped there: call cuMemUnmap first");
     }
-    machine::DeviceMemory::drop_addresses(address, bytes);
+    DeviceMemory::drop_addresses(address, bytes);
     memory.reservations.erase(found);
   });
 }
