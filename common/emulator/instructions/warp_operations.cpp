@@ -229,7 +229,7 @@ void translate_match(Translation& t) {
   const ptx::Type type = t.modifiers.require_type({ptx::Type::b32, ptx::Type::b64});
   const ptx::Operand* to = &t.operand(0);
   if (to->kind == ptx::OperandKind::pair) {
-    if (!detail->all) t.illegal("match.any gives no predicate; match.all does");
+    if (!all) t.illegal("match.any gives no predicate; match.all does");
     detail->all_equal = t.destination(to->list.at(1), ptx::Type::pred);
     to = &to->list.at(0);
   }
