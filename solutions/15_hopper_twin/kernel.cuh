@@ -265,9 +265,11 @@ class TwinTile {
  private:
   /// Row and column, in clusters, of a tile: the bands are panels of the raster, and every second one turns back.
   __device__ int2 cluster_place(int tile) const {
-    const uint32_t rows = problem_.cluster_rows(), columns = problem_.cluster_columns(), band = problem_.band;
-    const auto [row, column] = TileRaster{rows, columns, RasterOrder::along_n, band}.position(tile);
-    return make_int2(row, row / band % 2 == 0 ? column : columns - 1 - column);
+    const uint32_t rows = problem_.cluster_rows(), columns = problem_.cluster_columns();
+    const uint32_t band = min(static_cast<uint32_t>(problem_.band), rows), number = tile;
+    const auto [row, column] = TileRaster{rows, columns, RasterOrder::along_n, band}.position(number);
+    const bool turns_back = number / (band * columns) % 2 == 1;  // a division that the raster makes too
+    return make_int2(row, turns_back ? columns - 1 - column : column);
   }
 
   __device__ void cut() {

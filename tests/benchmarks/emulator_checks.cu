@@ -3,6 +3,7 @@
 #include <string>
 #include <thread>
 
+#include "barrier_rings.cuh"
 #include "emulator_counters.hpp"
 #include "gemm.hpp"
 #include "harness/device_buffer.hpp"
@@ -39,6 +40,14 @@ Work multiply_in_tiles() {
   });
 }
 
+/// As large as the clusters of CUTLASS's tests of its pipelines.
+Work turn_barriers() {
+  constexpr int kBlocks = 8, kConsumers = 8, kStages = 4, kRounds = 200;
+  return {1, seconds_in_kernels("the rings", [] {
+            turn_rings<kBlocks, kConsumers, kStages><<<kBlocks, (1 + kConsumers) * 32>>>(kRounds);
+          })};
+}
+
 Work run_gemm() {
   constexpr int kSize = 512;
   using Element = __nv_bfloat16;
@@ -58,6 +67,8 @@ int main(int argc, char** argv) {
   emulated("naive product, all checks", "runs", multiply_naively, {.checks = "all"});
   emulated("tiled product, no checks", "runs", multiply_in_tiles, {.checks = "none"});
   emulated("tiled product, all checks", "runs", multiply_in_tiles, {.checks = "all"});
+  emulated("barriers only, no checks", "runs", turn_barriers, {.checks = "none"});
+  emulated("barriers only, all checks", "runs", turn_barriers, {.checks = "all"});
   emulated("gemm, no checks", "runs", run_gemm, {.checks = "none"});
   emulated("gemm, all checks", "runs", run_gemm, {.checks = "all"});
   emulated("naive product, all checks, all cores", "runs", multiply_naively,
@@ -68,6 +79,7 @@ int main(int argc, char** argv) {
       {{"naive product, times as long with all checks", "naive product, no checks", "naive product, all checks"},
        {"naive product, times as fast on " + cores + " cores", "naive product, all cores", "naive product, no checks"},
        {"tiled product, times as long with all checks", "tiled product, no checks", "tiled product, all checks"},
+       {"barriers only, times as long with all checks", "barriers only, no checks", "barriers only, all checks"},
        {"gemm of chapter 10, times as long with all checks", "gemm, no checks", "gemm, all checks"},
        {"naive product with all checks, times as fast on " + cores + " cores", "naive product, all checks, all cores",
         "naive product, all checks"},

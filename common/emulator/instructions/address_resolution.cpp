@@ -283,7 +283,7 @@ std::byte* find_quickly(Fragment& fragment, const AccessDetail& access, uint32_t
   if ((address & (access.alignment - 1)) != 0) return nullptr;
   const AllocationCache::Copy cache = access.cache.copy();
   if (cache.usable && address >= cache.first && address <= cache.last) {
-    return DeviceMemory::host(address);
+    return reinterpret_cast<std::byte*>(address + cache.distance);
   }
   Block& block = *fragment.warp->block;
   const uint64_t offset = address - kSharedWindow - (uint64_t{block.rank} << kSharedRankShift);

@@ -93,9 +93,24 @@ void collect_values(const Fragment& fragment, const AccessDetail& access, LaneMa
   }
 }
 
+/// Whether the lanes of a whole warp access one row, without gaps.
+bool is_row(const uint32_t* addresses, LaneMask lanes, uint32_t bytes) {
+  uint32_t gaps = ~lanes;
+  for (uint32_t lane = 0; lane < kWarpSize; ++lane) gaps |= addresses[lane] - addresses[0] - lane * bytes;
+  return gaps == 0;
+}
+
 /// Copies what is in shared memory where each lane is about to write. It is not known yet whether the addresses are
 /// legal.
 void save_bytes(const Fragment& fragment, const uint32_t* addresses, uint32_t bytes, LaneMask lanes, std::byte* saved) {
+  if (is_row(addresses, lanes, bytes)) {
+    const Block* block = fragment.cluster().block_of(addresses[0]);
+    const size_t offset = addresses[0] & kSharedOffsetMask, size = size_t{bytes} * kWarpSize;
+    if (block != nullptr && offset + size <= block->shared.size()) {
+      std::memcpy(saved, block->shared.data() + offset, size);
+      return;
+    }
+  }
   const Block* block = nullptr;
   uint32_t rank = ~0u;
   for_each_lane(lanes, [&](uint32_t lane) {
@@ -105,7 +120,7 @@ void save_bytes(const Fragment& fragment, const uint32_t* addresses, uint32_t by
     }
     const size_t offset = addresses[lane] & kSharedOffsetMask;
     if (block == nullptr || offset + bytes > block->shared.size()) return;
-    std::memcpy(saved + lane * kAccessBytes, block->shared.data() + offset, bytes);
+    std::memcpy(saved + size_t{lane} * bytes, block->shared.data() + offset, bytes);
   });
 }
 

@@ -49,16 +49,17 @@ using Move = void (*)(std::byte* lanes, const uint64_t* pointers, uint64_t displ
 struct AllocationCache {
   uint64_t version = 0;
   uint64_t generation = 0, first = 1, last = 0;
+  uint64_t distance = 0;  ///< of the allocation's bytes from their addresses
 
   struct Copy {
     bool usable;
-    uint64_t first, last;
+    uint64_t first, last, distance;
   };
   [[gnu::always_inline]] inline Copy copy() const {
     const uint64_t before = __atomic_load_n(&version, __ATOMIC_ACQUIRE);
     const uint64_t made = __atomic_load_n(&generation, __ATOMIC_RELAXED);
     Copy result{made == DeviceMemory::generation(), __atomic_load_n(&first, __ATOMIC_RELAXED),
-                __atomic_load_n(&last, __ATOMIC_RELAXED)};
+                __atomic_load_n(&last, __ATOMIC_RELAXED), __atomic_load_n(&distance, __ATOMIC_RELAXED)};
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     result.usable &= before % 2 == 0 && __atomic_load_n(&version, __ATOMIC_RELAXED) == before;
     return result;
@@ -74,6 +75,7 @@ struct AllocationCache {
     __atomic_store_n(&generation, DeviceMemory::generation(), __ATOMIC_RELAXED);
     __atomic_store_n(&first, first_address, __ATOMIC_RELAXED);
     __atomic_store_n(&last, last_address, __ATOMIC_RELAXED);
+    __atomic_store_n(&distance, host_distance(first_address), __ATOMIC_RELAXED);
     __atomic_store_n(&version, before + 2, __ATOMIC_RELEASE);
   }
 };

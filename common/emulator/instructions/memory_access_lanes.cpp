@@ -148,7 +148,7 @@ struct Window {
 
 [[gnu::always_inline]] inline Window<uint64_t> global_window(const AccessDetail& access) {
   const AllocationCache::Copy cache = access.cache.copy();
-  return {cache.usable, cache.first, cache.last, host_distance(cache.first)};
+  return {cache.usable, cache.first, cache.last, cache.distance};
 }
 
 [[gnu::always_inline]] inline Window<uint32_t> shared_window(const Fragment& fragment, uint32_t bytes) {

@@ -36,6 +36,17 @@ void announce_early_reads(const Fragment& fragment, uint32_t pc, LaneMask lanes,
   }
 }
 
+void announce_early_copy(const Fragment& fragment, uint32_t lane, const std::vector<GlobalRange>& reads) {
+  const Grid& grid = fragment.grid();
+  for (const GlobalRange& range : reads) {
+    const StoreUnderWay* const store = find_store(grid.stores_under_way, range.address, range.bytes);
+    if (store == nullptr) continue;
+    const EarlyRead event{&fragment, fragment.pc, 1u << lane, range.address, store};
+    for (Observer* observer : grid.memory_observers) observer->store_read_early(event);
+    return;
+  }
+}
+
 void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes) {
   std::array<uint32_t, kWarpSize> addresses{};
   addresses[lane] = shared_address;

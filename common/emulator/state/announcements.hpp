@@ -19,6 +19,8 @@ inline void announce_exchange(const Fragment& fragment, LaneMask lanes) {
 /// @param addresses  generic addresses of global memory, by lane
 void announce_early_reads(const Fragment& fragment, uint32_t pc, LaneMask lanes, const uint64_t* addresses,
                           uint64_t bytes);
+/// Announces the first store still under way that a copy of one lane reads too early.
+void announce_early_copy(const Fragment& fragment, uint32_t lane, const std::vector<GlobalRange>& reads);
 /// An access that an instruction makes beside AccessDetail, one address for one lane.
 void announce_access(Fragment& fragment, uint32_t lane, AccessKind kind, uint32_t shared_address, uint32_t bytes);
 /// Gives the operation its number and announces it. Returns the number.

@@ -6,6 +6,9 @@ namespace stagecraft::emulator::machine {
 
 const StoreUnderWay* find_store(const std::list<StoreUnderWay>& stores, uint64_t address, uint64_t bytes) {
   for (const StoreUnderWay& store : stores) {
+    // Nearly always other memory is concerned, and a store of a tile has many rows.
+    if (store.writes.empty() || address + bytes <= store.writes.front().address) continue;
+    if (address >= store.writes.back().address + store.writes.back().bytes) continue;
     const auto concerns = [&](const GlobalRange& range) {
       return address < range.address + range.bytes && range.address < address + bytes;
     };

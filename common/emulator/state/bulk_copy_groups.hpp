@@ -31,8 +31,8 @@ struct BulkCopyGroup {
 struct StoreUnderWay {
   const Block* block = nullptr;  ///< of the thread that issued it
   uint32_t warp = 0, lane = 0, pc = 0;
-  const char* what = "";  ///< "cp.async.bulk"
-  std::vector<GlobalRange> writes;
+  const char* what = "";            ///< "cp.async.bulk"
+  std::vector<GlobalRange> writes;  ///< by ascending addresses; none ends after the last one's end
   std::shared_ptr<const BulkCopyGroup> group;
 };
 

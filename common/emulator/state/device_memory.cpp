@@ -95,6 +95,17 @@ void* map_at(uint64_t place, uint64_t bytes, int protection) {
   return got;
 }
 
+/// Maps addresses of device memory, which nothing can access, and the place of their bytes; both or none.
+bool map_apart(uint64_t place, uint64_t bytes, int protection_of_bytes) {
+  void* const addresses = map_at(place, bytes, PROT_NONE);
+  if (addresses == nullptr) return false;
+  if (map_at(place + kBytesDistance, bytes, protection_of_bytes) != nullptr) return true;
+  const int why = errno;
+  munmap(addresses, bytes);
+  errno = why;
+  return false;
+}
+
 std::string default_label(AllocationKind kind, uint64_t number) {
   switch (kind) {
     case AllocationKind::device: return fmt::format("cudaMalloc #{}", number);
@@ -127,10 +138,15 @@ DeviceMemory::DeviceMemory(uint64_t capacity_bytes) : capacity_(capacity_bytes),
 DeviceMemory::~DeviceMemory() {
   ++generation_;
   for (const AddressRegion* region : {&device_region_, &host_region_}) {
-    if (region->bytes() == 0) continue;
-    munmap(reinterpret_cast<void*>(region->start()), region->bytes());
-    if (host_distance(region->start()) != 0) munmap(host(region->start()), region->bytes());
+    if (region->bytes() != 0) drop_addresses(region->start(), region->bytes());
   }
+}
+
+bool DeviceMemory::keep_addresses(uint64_t first, uint64_t bytes) { return map_apart(first, bytes, PROT_NONE); }
+
+void DeviceMemory::drop_addresses(uint64_t first, uint64_t bytes) {
+  munmap(reinterpret_cast<void*>(first), bytes);
+  if (host_distance(first) != 0) munmap(host(first), bytes);
 }
 
 AddressRegion DeviceMemory::reserve(bool of_host) const {
@@ -142,22 +158,18 @@ AddressRegion DeviceMemory::reserve(bool of_host) const {
       // The last attempt accepts any place: addresses then differ between runs, and code of the host can access them.
       const bool anywhere = slot == kSlots;
       const uint64_t place = anywhere ? 0 : (of_host ? kHostBase : kDeviceBase) + uint64_t(slot) * kSlotBytes;
-      const bool apart = host_distance(place) != 0;
-      void* const addresses = map_at(place, bytes, apart ? PROT_NONE : PROT_READ | PROT_WRITE);
-      if (addresses == nullptr) {
-        if (errno == ENOMEM) break;  // too large, at this place or any other
-        continue;
+      constexpr int kAccessible = PROT_READ | PROT_WRITE;
+      if (host_distance(place) != 0) {
+        if (map_apart(place, bytes, kAccessible)) return {place, bytes};
+      } else if (void* const got = map_at(place, bytes, kAccessible)) {
+        return {reinterpret_cast<uint64_t>(got), bytes};
       }
-      if (!apart || map_at(place + kBytesDistance, bytes, PROT_READ | PROT_WRITE) != nullptr) {
-        return {reinterpret_cast<uint64_t>(addresses), bytes};
-      }
-      const bool too_large = errno == ENOMEM;
-      munmap(addresses, bytes);
-      if (too_large) break;
+      if (errno == ENOMEM) break;  // too large, at this place or any other
     }
     if (bytes == kSmallestReservation) break;
   }
-  return {};  // every allocation will fail, which the runtime reports as out of memory
+  // Every allocation will fail, which the runtime reports as out of memory.
+  return {of_host ? kHostBase : kDeviceBase, 0};
 }
 
 AddressRegion& DeviceMemory::region_of(AllocationKind kind) {

@@ -170,6 +170,15 @@ class DeviceMemory {
   /// DeviceMemory objects. Caches of lookups compare it.
   static uint64_t generation() { return generation_; }
 
+  /// Whether code of the host cannot access device memory. It can where the process uses all addresses that are meant
+  /// for device memory.
+  bool is_hidden_from_host() const { return host_distance(device_region_.start()) != 0; }
+  /// Keeps addresses of device memory, and the place of their bytes, which nothing can access yet. Returns false where
+  /// the host does not grant them.
+  static bool keep_addresses(uint64_t first, uint64_t bytes);
+  /// Ends `keep_addresses`.
+  static void drop_addresses(uint64_t first, uint64_t bytes);
+
   /// What is left of the host's memory.
   HostMemory& host_memory() { return host_memory_; }
 

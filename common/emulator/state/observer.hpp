@@ -106,7 +106,7 @@ struct MemoryAccess {
   const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
   /// For weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
   const std::byte* values;
-  /// For weak writes of shared memory by a load or store: what was there before, kAccessBytes bytes per lane.
+  /// For weak writes of shared memory by a load or store: what was there before, `bytes` bytes per lane.
   const std::byte* before = nullptr;
 };
 /// Most bytes that a lane accesses at once.

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -282,6 +283,19 @@ TEST(HostAccessTest, IsExplainedAndThenASegmentationFault) {
     std::_Exit(*const_cast<volatile char*>(pinned));
   };
   EXPECT_EXIT(read_freed(), was_ended, "code of the host reads .* inside cudaMallocHost #.*which has been freed");
+}
+
+TEST(HostAccessTest, SaysSoWhereTheProgramUsesAllAddressesOfDeviceMemory) {
+  const auto use_all = [] {
+    cudaDeviceReset();
+    mmap(reinterpret_cast<void*>(0x2000'0000'0000), 0x1000'0000'0000, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    char* device = nullptr;
+    if (cudaMalloc(reinterpret_cast<void**>(&device), 64) != cudaSuccess) std::_Exit(6);
+    *const_cast<volatile char*>(device) = 1;
+    std::_Exit(5);
+  };
+  EXPECT_EXIT(use_all(), testing::ExitedWithCode(5), "addresses that are meant for device memory");
 }
 
 TEST(HostAccessTest, LeavesTheSignalToAHandlerOfTheProgram) {

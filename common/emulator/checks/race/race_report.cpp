@@ -24,7 +24,7 @@ bool changed_nothing(const machine::MemoryAccess& write, LaneMask lanes) {
     const machine::Block* block = write.fragment->cluster().block_of(address);
     nothing = nothing && block != nullptr &&
               std::memcmp(block->shared.data() + (address & machine::kSharedOffsetMask),
-                          write.before + size_t{lane} * machine::kAccessBytes, write.bytes) == 0;
+                          write.before + size_t{lane} * write.bytes, write.bytes) == 0;
   });
   return nothing;
 }

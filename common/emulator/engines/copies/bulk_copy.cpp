@@ -1,7 +1,6 @@
 // Bulk copies and reductions of one dimension: cp.async.bulk, cp.reduce.async.bulk, cp.async.bulk.prefetch.
 #include <fmt/format.h>
 
-#include <array>
 #include <cstring>
 #include <memory>
 
@@ -66,9 +65,7 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
     check_global(fragment.grid(), source, bytes, kBulkAlignment, false, "cp.async.bulk: source");
     const auto targets = targets_of(fragment, lane, detail.target, bytes, kBulkAlignment, detail.what);
     if (!fragment.grid().stores_under_way.empty()) {
-      std::array<uint64_t, kWarpSize> addresses{};
-      addresses[lane] = source;
-      announce_early_reads(fragment, fragment.pc, 1u << lane, addresses.data(), bytes);
+      announce_early_copy(fragment, lane, {{source, bytes}});
     }
     Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};

@@ -150,9 +150,13 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
   auto store = std::make_shared<Store>(
       Store{&block, what, &groups, groups.join(), std::move(read), std::move(write), {}, nullptr, {}});
   if (observes_memory(fragment)) {
+    std::vector<GlobalRange> writes = target();
+    // Their sizes are the same, or they do not overlap: the last one begins and ends last.
+    std::sort(writes.begin(), writes.end(),
+              [](const GlobalRange& a, const GlobalRange& b) { return a.address < b.address; });
     store->under_way = &fragment.grid().stores_under_way;
-    store->entry = store->under_way->insert(
-        store->under_way->end(), {&block, fragment.warp->index, lane, fragment.pc, what, target(), store->group});
+    store->entry = store->under_way->insert(store->under_way->end(), {&block, fragment.warp->index, lane, fragment.pc,
+                                                                      what, std::move(writes), store->group});
   }
   const Cycle latency = bulk_latency(fragment.grid(), bytes);
   block.cluster->schedule(latency / 2, [store] {

@@ -115,18 +115,28 @@ SharedLayout layout_of(TensorSwizzle swizzle) {
   return SharedLayout::unknown;
 }
 
-SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
-  return {[box](uint32_t address) { return shared_ranges(*box, address); }};
+/// The bytes of global memory that a copy of the box accesses.
+std::vector<GlobalRange> rows_of(const TensorBox& box) {
+  std::vector<GlobalRange> rows;
+  if (box.inside_first >= box.inside_end) return rows;
+  box.for_each_row([&](uint32_t, bool inside, uint64_t address) {
+    if (inside) rows.push_back({address + box.inside_first, box.inside_end - box.inside_first});
+  });
+  return rows;
 }
 
-/// The rows of a box that are inside its tensor.
-std::vector<GlobalRange> ranges_of(const TensorBox& box) {
-  std::vector<GlobalRange> ranges;
-  if (box.inside_first >= box.inside_end) return ranges;
-  box.for_each_row([&](uint32_t, bool inside, uint64_t address) {
-    if (inside) ranges.push_back({address + box.inside_first, box.inside_end - box.inside_first});
-  });
-  return ranges;
+/// Announces a store still under way that a load of the box reads too early.
+void announce_early_load(const Fragment& fragment, uint32_t lane, const TensorBox& box) {
+  const auto& stores = fragment.grid().stores_under_way;
+  if (stores.empty()) return;
+  const auto [lowest, highest] = box.inside_rows();
+  // Nearly always all of the box is other memory.
+  if (lowest > highest || find_store(stores, lowest, highest - lowest + box.inside_end) == nullptr) return;
+  announce_early_copy(fragment, lane, rows_of(box));
+}
+
+SharedFootprint footprint_of(const std::shared_ptr<const TensorBox>& box) {
+  return {[box](uint32_t address) { return shared_ranges(*box, address); }};
 }
 
 Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
@@ -136,10 +146,11 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     const auto box = std::make_shared<const TensorBox>(box_of(fragment, lane, detail, false));
     check_rows(fragment.grid(), *box, false, detail.what);
     auto targets = targets_of(fragment, lane, detail.target, box->shared_bytes(), kTileAlignment, detail.what);
+    announce_early_load(fragment, lane, *box);
     Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
     if (observes_memory(fragment)) notes.footprint = footprint_of(box);
-    if (observes_instructions(fragment)) notes.global = ranges_of(*box);
+    if (observes_instructions(fragment)) notes.global = rows_of(*box);
     schedule_delivery(
         fragment, std::move(targets), box->bytes(), detail.what, notes,
         [cluster, box, what = detail.what, memory = DeviceMemory::generation()](const BulkTarget& target) {
@@ -209,7 +220,7 @@ Outcome store(Fragment& fragment, const Op& op, LaneMask mask) {
         }
       });
     };
-    const auto writes = [box] { return ranges_of(*box); };
+    const auto writes = [box] { return rows_of(*box); };
     schedule_store(fragment, lane, box->bytes(), detail.what, source, footprint_of(box), writes, read, write);
   });
   return Outcome::next;

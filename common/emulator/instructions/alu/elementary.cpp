@@ -1,4 +1,8 @@
 // Approximations of the chip: reciprocals, roots, exponential, logarithm, sine, cosine. Compiled once per x86-64 level.
+#if defined(__GNUC__) && !defined(__clang__) && STAGECRAFT_ISA_LEVEL >= 3
+// Without this GCC gathers nothing from the tables of interpolation.hpp, and makes no vector code.
+#pragma GCC target("tune=icelake-server")
+#endif
 #include "emulator/instructions/alu/elementary.hpp"
 
 #include "emulator/instructions/alu/interpolation.hpp"

@@ -3,6 +3,10 @@
 // Every operation rounds once. Sums of f16 are rounded to float first, which is harmless for a single addition, because
 // float has more than twice the digits. Products are exact in float (f16) or double (bf16). The fused operation rounds
 // the sum to odd, after which the second rounding is right.
+#if defined(__GNUC__) && !defined(__clang__) && STAGECRAFT_ISA_LEVEL >= 3
+// Without this GCC gathers nothing from the tables of interpolation.hpp, and makes no vector code.
+#pragma GCC target("tune=icelake-server")
+#endif
 #include "emulator/instructions/alu/elementary.hpp"
 #include "emulator/instructions/alu/interpolation.hpp"
 #include "emulator/instructions/alu/lane_loops.hpp"

@@ -23,6 +23,8 @@ inline constexpr uint32_t kMantissa = 0x7fffff, kOneBits = 0x3f800000, kLeading 
 STAGECRAFT_INLINE int32_t square_of(uint32_t x) {
   constexpr int kDropped = 2 * static_cast<int>(kInterpolatedBits) - 15;
   uint32_t sum = 0;
+  // Unrolled, so that loops over lanes have no other loop within and become vector code.
+#pragma GCC unroll 16
   for (int i = 1; i < static_cast<int>(kInterpolatedBits); ++i) {
     // Pairs of bit i with a higher one: bit j of x counts 2^(i + j + 1).
     const int lowest = kDropped - 1 - i > i + 1 ? kDropped - 1 - i : i + 1;
@@ -36,9 +38,10 @@ STAGECRAFT_INLINE int32_t square_of(uint32_t x) {
 }
 
 /// Returns the 24 bits of a result for the 17 bits `x` of a part.
-STAGECRAFT_INLINE uint32_t interpolate(const Coefficients& part, uint32_t x) {
-  const int64_t sum = part.constant + static_cast<int64_t>(part.linear) * static_cast<int32_t>(x) +
-                      static_cast<int64_t>(part.quadratic) * square_of(x);
+template <int Parts>
+STAGECRAFT_INLINE uint32_t interpolate(const Coefficients<Parts>& table, int32_t part, uint32_t x) {
+  const int64_t sum = table.constant[part] + static_cast<int64_t>(table.linear[part]) * static_cast<int32_t>(x) +
+                      static_cast<int64_t>(table.quadratic[part]) * square_of(x);
   return static_cast<uint32_t>(sum >> kInterpolatedBits);
 }
 
@@ -48,7 +51,7 @@ STAGECRAFT_INLINE float with_sign(uint32_t bits, uint32_t sign) { return bits_as
 STAGECRAFT_INLINE float reciprocal_of(float x) {
   const uint32_t bits = bits_as<uint32_t>(x), sign = bits & 0x80000000u, exponent = bits >> 23 & 255u;
   const uint32_t mantissa = bits & kMantissa;
-  const uint32_t value = interpolate(kReciprocal[mantissa >> 16], (mantissa & 0xffffu) << 1);
+  const uint32_t value = interpolate(kReciprocal, static_cast<int32_t>(mantissa >> 16), (mantissa & 0xffffu) << 1);
   const int32_t moved = static_cast<int32_t>(value) - static_cast<int32_t>(kLeading) +
                         (253 - static_cast<int32_t>(exponent)) * static_cast<int32_t>(kLeading);
   uint32_t result = moved < static_cast<int32_t>(kLeading) ? 0u : static_cast<uint32_t>(moved);
@@ -57,7 +60,9 @@ STAGECRAFT_INLINE float reciprocal_of(float x) {
 }
 
 /// Returns the part of a table of a root that a number is in: there are 64 for even exponents, and 64 for odd ones.
-STAGECRAFT_INLINE uint32_t part_of_root(uint32_t bits) { return (bits >> 17 & 63u) | (~bits >> 17 & 64u); }
+STAGECRAFT_INLINE int32_t part_of_root(uint32_t bits) {
+  return static_cast<int32_t>((bits >> 17 & 63u) | (~bits >> 17 & 64u));
+}
 /// Returns half of the number's exponent, rounded down, as an addend to the bits of a float.
 STAGECRAFT_INLINE int32_t half_exponent(uint32_t bits) {
   return ((static_cast<int32_t>(bits >> 23) - 127) >> 1) * static_cast<int32_t>(kLeading);
@@ -66,7 +71,7 @@ STAGECRAFT_INLINE int32_t half_exponent(uint32_t bits) {
 /// Returns 1 / sqrt(x); the same holds for subnormal numbers.
 STAGECRAFT_INLINE float reciprocal_root_of(float x) {
   const uint32_t bits = bits_as<uint32_t>(x), magnitude = bits & 0x7fffffffu;
-  const uint32_t value = interpolate(kReciprocalRoot[part_of_root(bits)], bits & 0x1ffffu);
+  const uint32_t value = interpolate(kReciprocalRoot, part_of_root(bits), bits & 0x1ffffu);
   const bool is_one = (bits & 0xffffffu) == kLeading;  // 1, 4, 16, ...: not by the table
   uint32_t result =
       (is_one ? 2 * kLeading : value) - kLeading + 0x3f000000u - static_cast<uint32_t>(half_exponent(bits));
@@ -77,7 +82,7 @@ STAGECRAFT_INLINE float reciprocal_root_of(float x) {
 /// Returns sqrt(x); the same holds for subnormal numbers.
 STAGECRAFT_INLINE float root_of(float x) {
   const uint32_t bits = bits_as<uint32_t>(x), magnitude = bits & 0x7fffffffu;
-  const uint32_t value = interpolate(kRoot[part_of_root(bits)], bits & 0x1ffffu);
+  const uint32_t value = interpolate(kRoot, part_of_root(bits), bits & 0x1ffffu);
   uint32_t result = value - kLeading + kOneBits + static_cast<uint32_t>(half_exponent(bits));
   result = magnitude < kLeading ? bits & 0x80000000u : magnitude == 0x7f800000u ? magnitude : result;
   return magnitude < kLeading || x > 0 ? bits_as<float>(result) : canonical_nan<float>();
@@ -92,7 +97,7 @@ STAGECRAFT_INLINE float exponential2(float x) {
   const int32_t power = x < 0 ? inverted : fixed;
   const auto fraction = static_cast<uint32_t>(power) & kMantissa;
   const int32_t whole = power >> 23;
-  const uint32_t value = interpolate(kExponential[fraction >> 17], fraction & 0x1ffffu);
+  const uint32_t value = interpolate(kExponential, static_cast<int32_t>(fraction >> 17), fraction & 0x1ffffu);
   uint32_t result = value - kLeading + static_cast<uint32_t>(whole + 127) * kLeading;
   result = whole < -126 ? 0u : whole > 127 ? 0x7f800000u : result;
   return x == x ? bits_as<float>(result) : canonical_nan<float>();

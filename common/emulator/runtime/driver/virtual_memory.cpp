@@ -131,17 +131,7 @@ std::vector<uint64_t> mappings_of(uint64_t address, uint64_t bytes) {
   return found;
 }
 
-void* pointer_of(uint64_t address) { return reinterpret_cast<void*>(address); }
 void* bytes_of(uint64_t address) { return machine::DeviceMemory::host(address); }
-
-/// Keeps these addresses of the host for the program, without memory. Returns false when the host does not grant them.
-bool keep_addresses(void* place, uint64_t bytes) {
-  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-  void* const got = mmap(place, bytes, PROT_NONE, flags, -1, 0);
-  if (got == place) return true;
-  if (got != MAP_FAILED) munmap(got, bytes);
-  return false;
-}
 
 /// Makes the range one piece of memory that kernels can reach, or unreachable. Memory beyond its ends does not change.
 void set_access(State& state, uint64_t address, uint64_t bytes, CUmemAccess_flags flags) {
@@ -188,9 +178,7 @@ CUresult cuMemAddressReserve(CUdeviceptr* address, size_t bytes, size_t alignmen
     }
     const uint64_t aligned = std::max<uint64_t>(alignment, kGranularity);
     const uint64_t first = find_free(bytes, aligned, wished);
-    const bool has_addresses = keep_addresses(pointer_of(first), bytes);
-    if (!has_addresses || !keep_addresses(bytes_of(first), bytes)) {
-      if (has_addresses) munmap(pointer_of(first), bytes);
+    if (!machine::DeviceMemory::keep_addresses(first, bytes)) {
       throw ApiError(cudaErrorMemoryAllocation, fmt::format("the host has no {} bytes of address space left", bytes));
     }
     virtual_memory().reservations[first] = bytes;
@@ -210,8 +198,7 @@ CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes) {
     if (mapped != memory.mappings.end() && mapped->first - address < bytes) {
       throw ApiError(cudaErrorInvalidValue, "something is still mapped there: call cuMemUnmap first");
     }
-    munmap(pointer_of(address), bytes);
-    munmap(bytes_of(address), bytes);
+    machine::DeviceMemory::drop_addresses(address, bytes);
     memory.reservations.erase(found);
   });
 }

@@ -82,6 +82,12 @@ machine::Machine& State::machine() {
     machine_->announce_instructions(settings().timing);
     machine_->memory().host_memory().limit(settings().host_memory);
     explain_host_faults();
+    if (!machine_->memory().is_hidden_from_host()) {
+      const char* const message =
+          "the program uses the addresses that are meant for device memory: code of the host that follows a device "
+          "pointer gets no fault";
+      reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "device memory"}, {"message", message}});
+    }
   } catch (const std::exception& error) {
     machine_failure_ =
         ApiError(cudaErrorInitializationError,

@@ -1,4 +1,5 @@
 // Races between threads and asynchronous copies, and misused barriers.
+#include "emulator/engines/copies/tensor_map.hpp"
 #include "fixtures/race_fixture.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -278,6 +279,35 @@ TEST_F(RaceTest, NamesTheBulkStoreThatACopyOrAGenericLoadReads) {
       "[bar];\n" +
       wait(0, "0", "W") + "END:\n";
   expect_one(run(with(body, "ld.global.u32 %r1, [%out];\n", copy)), "missing wait", {"f.cu:11", "f.cu:4"});
+}
+
+TEST_F(RaceTest, NamesTheBulkStoreThatATensorCopyReads) {
+  // Eight rows of 128 bytes, 256 bytes apart.
+  prepare = [](uint64_t out) {
+    alignas(64) machine::TensorMap map;
+    const uint64_t dims[2] = {64, 8}, strides[1] = {256};
+    const uint32_t box[2] = {64, 8}, steps[2] = {1, 1};
+    const auto result = machine::encode_tiled({&map, 1, 2, out + 1024, dims, strides, box, steps, 0, 0, 0, 0});
+    ASSERT_EQ(result.code, 0) << result.message;
+    std::memcpy(machine::DeviceMemory::host(out), &map, sizeof map);
+  };
+  const auto store_and_load = [](const char* target, const char* how) {
+    return kInit + "@!%first bra END;\nst.shared.u32 [tile], %thread;\nfence.proxy.async;\n" +
+           fmt::format(
+               "cp.async.bulk.global.shared::cta.bulk_group [{}], [tile], 64;\ncp.async.bulk.commit_group;\n"
+               "cp.async.bulk.wait_group{} 0;\n",
+               target, how) +
+           "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024;\n"
+           "cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile+2048], [%out, {0, 0}], "
+           "[bar];\n" +
+           wait(0, "0", "LAST") + "cp.async.bulk.wait_group 0;\nEND:\n";
+  };
+  const char* const second_row = "%out+1344";
+  const char* const between_rows = "%out+1152";
+  expect_one(run(store_and_load(second_row, ".read")), "missing wait",
+             {"f.cu:12", "which a cp.async.bulk is still to write", "f.cu:8", "without .read"});
+  expect_silence(run(store_and_load(between_rows, ".read")));
+  expect_silence(run(store_and_load(second_row, "")));
 }
 
 class LostCopyTest : public RaceTest {

@@ -109,6 +109,9 @@ TEST_F(RaceTest, ToleratesEqualValuesOnlyWhereTheyMustBeEqual) {
   const std::string place = "mov.u32 %r2, tile; mad.lo.u32 %r2, %lane, 16, %r2;\n";
   EXPECT_EQ(tolerated(place + "st.shared.u32 [%r2], %lane;\n"), "both write the same value");
   EXPECT_EQ(tolerated(place + "st.shared.u32 [%r2], %thread;\n"), "");
+  const std::string row = "mov.u32 %r2, tile; mad.lo.u32 %r2, %lane, 8, %r2;\n";  // without gaps
+  EXPECT_EQ(tolerated(row + "st.shared.v2.u32 [%r2], {%lane, %lane};\n"), "both write the same value");
+  EXPECT_EQ(tolerated(row + "st.shared.v2.u32 [%r2], {%lane, %thread};\n"), "");
   const std::string matrix = "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r2], {{{}}};\n";
   EXPECT_EQ(tolerated(place + fmt::format(fmt::runtime(matrix), "%lane")), "both write the same value");
   EXPECT_EQ(tolerated(place + fmt::format(fmt::runtime(matrix), "%thread")), "");
