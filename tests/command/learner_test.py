@@ -192,6 +192,18 @@ time.sleep(60)
     def test_ctrl_c_lets_the_program_report_where_it_is(self):
         self.interrupt(signal.SIGINT, whole_group=True)
 
+    def test_ctrl_c_while_watching_lets_the_program_report_where_it_is(self):
+        self.stand_in_for_builds()
+        (self.clone / "program").write_text(self.PROGRAM, encoding="utf-8")
+        watching = subprocess.Popen([self.clone / "stagecraft", "watch", "0"], stdout=subprocess.PIPE, text=True,
+                                    env={**os.environ, **GIT, "STAGECRAFT_BUILD": str(self.build)}, start_new_session=True)
+        self.assertEqual(watching.stdout.readline(), "begun\n")
+        os.killpg(watching.pid, signal.SIGINT)
+        watching.wait(timeout=60)
+        self.assertEqual(watching.stdout.readline(), "where it is\n")   # is there before the shell asks again
+        self.assertEqual(watching.stdout.read(), "\n")
+        self.assertEqual(watching.returncode, 0)
+
     def test_a_request_to_end_reaches_the_program(self):
         self.interrupt(signal.SIGTERM, whole_group=False)
 
