@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import pages  # noqa: E402
 import site_filter  # noqa: E402

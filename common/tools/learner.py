@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -29,6 +30,11 @@ class Misuse(Exception):
     """What the learner asked for cannot be done; the text says what can."""
 
 
+def is_source(path: pathlib.Path) -> bool:
+    """Whether a file of this name is the learner's: names that begin with a dot are an editor's."""
+    return path.suffix in SOURCES and not path.name.startswith(".")
+
+
 # ---- Chapters -------------------------------------------------------------------------------------------------------
 
 class Chapter:
@@ -42,7 +48,7 @@ class Chapter:
         self.record = build / "progress" / f"{self.name}.json"
 
     def files(self) -> list:
-        return sorted(path for path in self.folder.iterdir() if path.suffix in SOURCES)
+        return sorted(path for path in self.folder.iterdir() if is_source(path) and path.is_file())
 
     def digest(self) -> str:
         content = hashlib.sha256()
@@ -82,9 +88,10 @@ class Course:
         self.root = root
         table = (root / "chapters/README.md").read_text(encoding="utf-8")
         self.chapters = [Chapter(root, build, row) for row in ROW.finditer(table)]
-        self.shipped = self.find_shipped()
+        # An archive that was unpacked inside of another repository is no part of that one.
+        self.shipped = self.find_shipped() if self.git("ls-files", "chapters/README.md") else None
         self.edited = None if self.shipped is None else set(
-            self.git("diff", "--name-only", self.shipped, "--", "chapters").split())
+            self.git("diff", "--name-only", "--relative", "-z", self.shipped, "--", "chapters").split("\0"))
 
     def git(self, *arguments: str) -> str:
         """What Git prints; nothing where it fails."""
@@ -98,18 +105,20 @@ class Course:
     def find_shipped(self):
         """The newest commit that this clone has in common with where it came from, or None outside of a clone.
 
-        Whose answers are pushed to a fork has the original as a remote `upstream`."""
+        A learner who pushes answers to a fork has the original as the remote `upstream`."""
         for origin in ("upstream/HEAD", "upstream/main", "@{upstream}", "origin/HEAD", "HEAD"):
             if commit := self.git("merge-base", "HEAD", origin).strip():
                 return commit
         return None
 
     def edited_files(self, chapter: Chapter) -> list:
-        """The exercise's files that are not as they came."""
-        return [path for path in chapter.files() if path.relative_to(self.root).as_posix() in (self.edited or ())]
+        """The exercise's files that are not as they came, also those that were deleted."""
+        edited = (self.root / name for name in sorted(self.edited or ()))
+        return [path for path in edited if path.parent == chapter.folder and is_source(path)]
 
     def is_untouched(self, chapter: Chapter) -> bool:
-        return self.edited is not None and not self.edited_files(chapter)
+        """Without Git, a chapter counts as untouched until it is tested."""
+        return not self.edited_files(chapter) if self.edited is not None else "digest" not in chapter.read_record()
 
     def state(self, chapter: Chapter) -> str:
         """done, failing, untouched, or unknown: edited since the last test."""
@@ -127,7 +136,7 @@ class Course:
 
     def find(self, number: str) -> Chapter:
         if not re.fullmatch(r"\d{1,2}", number):
-            raise Misuse(f"'{number}' is no chapter: a chapter is a number, such as 03")
+            raise Misuse(f"'{number}' is not a chapter: a chapter is a number, such as 03")
         for chapter in self.chapters:
             if int(chapter.number) == int(number):
                 return chapter
@@ -225,8 +234,14 @@ def run_test(course: Course, options) -> int:
     listing = chapter.record.with_suffix(".gtest.json")
     chapter.record.parent.mkdir(parents=True, exist_ok=True)
     listing.unlink(missing_ok=True)
-    status = subprocess.run([options.program], env={**os.environ, "GTEST_OUTPUT": f"json:{listing}"}, check=False).returncode
-    chapter.write_record(digest=digest, failed=first_failure(listing) if status else "")
+    signals = []
+    # Ctrl-C is for the program, which reports where it is, however long that takes. SIGTERM reaches this process alone.
+    signal.signal(signal.SIGINT, lambda number, _: signals.append(number))
+    program = subprocess.Popen([options.program], env={**os.environ, "GTEST_OUTPUT": f"json:{listing}"})
+    signal.signal(signal.SIGTERM, lambda number, _: (signals.append(number), program.send_signal(number)))
+    status = program.wait()
+    if not signals:
+        chapter.write_record(digest=digest, failed=first_failure(listing) if status else "")
     listing.unlink(missing_ok=True)
     if status == 0:
         print(f"\nChapter {chapter.number} is done. You have learned: {chapter.teaches}.")
@@ -253,10 +268,18 @@ def watch(course: Course, options) -> int:
     tested = None
     try:
         while True:
-            digest = chapter.digest()
+            try:
+                digest = chapter.digest()
+            except FileNotFoundError:   # an editor is putting another file in its place
+                digest = tested
             if digest != tested:
                 tested = digest
-                subprocess.run([course.root / "stagecraft", "test", chapter.number], check=False)
+                test = subprocess.Popen([course.root / "stagecraft", "test", chapter.number])
+                try:
+                    test.wait()
+                except KeyboardInterrupt:   # is for the test as well, which reports where it is
+                    test.wait()
+                    raise
                 print(f"\nwatching chapters/{chapter.name}: save a file to test again, Ctrl-C ends", flush=True)
             time.sleep(LOOK_AGAIN)
     except KeyboardInterrupt:
@@ -267,7 +290,7 @@ def watch(course: Course, options) -> int:
 def reset(course: Course, options) -> int:
     chapter = course.find(options.chapter)
     if course.edited is None:
-        raise Misuse("this is no clone made by Git, so the files as they came are not known: unpack the archive again")
+        raise Misuse("this is not a clone made by Git, so the files as they came are not known: unpack the archive again")
     files = course.edited_files(chapter)
     if not files:
         print(f"chapters/{chapter.name} is as it came (commit {course.shipped[:9]})")
@@ -281,8 +304,9 @@ def reset(course: Course, options) -> int:
             return 1
     kept.mkdir(parents=True)
     for path in files:
-        shutil.copy2(path, kept)
-        text = subprocess.run(["git", "-C", course.root, "show", f"{course.shipped}:{path.relative_to(course.root).as_posix()}"],
+        if path.exists():
+            shutil.copy2(path, kept)
+        text = subprocess.run(["git", "-C", course.root, "show", f"{course.shipped}:./{path.relative_to(course.root).as_posix()}"],
                               stdout=subprocess.PIPE, check=False)
         if text.returncode == 0:   # else a file that the learner has added
             path.write_bytes(text.stdout)

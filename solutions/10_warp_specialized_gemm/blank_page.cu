@@ -37,7 +37,7 @@ __device__ float larger_in_row(float largest, const Accumulator& accumulator, in
 }  // namespace
 
 /// One block for each 128 rows of A, which goes through all columns of the product.
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     find_row_maxima(const __grid_constant__ Problem<Element> problem, float* maxima) {
   __shared__ typename Input::BarrierArray input_barriers;
   __shared__ typename Output::BarrierArray output_barriers;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -27,7 +28,8 @@ void tune(const std::vector<MatrixProduct>& products) {
   const bool is_emulated = std::string_view(device.name).find("emulated") != std::string_view::npos;
   if (is_emulated || find_tuned(device.name, p.type, p.m, p.n, p.k)) return;  // emulated times mean nothing
   const auto found = find_fastest(products, {.bands = {4, 16}, .repeats = 5, .finalists = 3});
-  if (found) found_here[shape_of(p)] = found->choice;
+  if (!found) throw std::runtime_error("a configuration is wrong, as printed above; name another with --contenders");
+  found_here[shape_of(p)] = found->choice;
 }
 
 const AddContender chosen({.name = "twin",

@@ -5,8 +5,9 @@ usage: compile_wrong_answer.py PATCH FOLDER SOURCE SOLUTION_OBJECT OBJECT NVCC A
 
 The answer's files are written to FOLDER. A wrong answer is wrong in its kernels, so only they are compiled: what the host
 does is the solution's, whose object gets the answer's kernels in place of its own. That takes half the time. Where a
-patch changes what the host does, it says `host: changed`, and everything is compiled. With "-" for SOLUTION_OBJECT, the
-command is only run, to see the compiler refuse the answer. The files that were read go to OBJECT.d, for Ninja.
+patch changes what the host does, it says `host: changed`, and everything is compiled. The files that were read go to OBJECT.d,
+for Ninja. With "-" for SOLUTION_OBJECT, the compiler is to refuse the answer: SOURCE names all sources, with commas between
+them, and those that include what is patched are compiled until one is refused.
 """
 
 import pathlib
@@ -24,14 +25,23 @@ def main() -> int:
     answer = Answer(pathlib.Path(patch)).read()
     write_answer(answer, pathlib.Path(folder))
     names = [name for name, _ in answer.files.values()]
-    is_patched = pathlib.Path(source).name in names
-    command = [*sys.argv[6:], f"-I{folder}", f"-I{ROOT}/solutions/{answer.chapter}", f"-I{CHAPTERS}/{answer.chapter}",
-               f"-I{ROOT}/common", f"{folder}/{pathlib.Path(source).name}" if is_patched else source]
+    folders = [f"{ROOT}/solutions/{answer.chapter}", f"{CHAPTERS}/{answer.chapter}", f"{ROOT}/common"]
+    compiler = [*sys.argv[6:], f"-I{folder}", *(f"-I{other}" for other in folders)]
+
+    def is_patched(path: str) -> bool:
+        return pathlib.Path(path).name in names
+
+    def made(path: str) -> str:
+        return f"{folder}/{pathlib.Path(path).name}" if is_patched(path) else path
 
     if solution_object == "-":
-        return subprocess.run([*command, "-o", output]).returncode
-    if not is_patched and not includes_any(source, names, [f"{ROOT}/solutions/{answer.chapter}",
-                                                           f"{CHAPTERS}/{answer.chapter}", f"{ROOT}/common"]):
+        for path in source.split(","):
+            if is_patched(path) or includes_any(path, names, folders):
+                if status := subprocess.run([*compiler, made(path), "-o", output]).returncode:
+                    return status
+        return 0
+    command = [*compiler, made(source)]
+    if not is_patched(source) and not includes_any(source, names, folders):
         shutil.copyfile(solution_object, output)  # this source includes nothing that is patched
         write_dependencies(output, [solution_object])
         return 0

@@ -128,7 +128,7 @@ class CommandTest(TemporaryFolderTest):
     def test_a_chapter_that_is_no_number_is_an_error(self):
         done = stagecraft("test", "rings")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("'rings' is no chapter: a chapter is a number, such as 03", done.stderr)
+        self.assertIn("'rings' is not a chapter: a chapter is a number, such as 03", done.stderr)
 
     def test_run_keeps_the_virtual_environment_of_an_interpreter(self):
         self.skip_unless_set_up_by_the_command()

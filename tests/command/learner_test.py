@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = """\
 | | time | you build | you learn |
@@ -156,7 +157,75 @@ class SuccessTest(LearnerTest):
         self.assertEqual((done.returncode, done.stdout), (1, "1 passed, 1 failed\n"))
 
 
+class SignalTest(LearnerTest):
+    """A program that runs until a signal, and then takes its time to report where it is."""
+
+    PROGRAM = """\
+#!/usr/bin/env python3
+import signal, sys, time
+def report(number, _):
+    time.sleep(1)
+    print("where it is", flush=True)
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
+signal.signal(signal.SIGINT, report)
+signal.signal(signal.SIGTERM, report)
+print("begun", flush=True)
+time.sleep(60)
+"""
+
+    def interrupt(self, number: int, whole_group: bool):
+        program = self.clone / "program"
+        program.write_text(self.PROGRAM, encoding="utf-8")
+        program.chmod(0o755)
+        command = [sys.executable, self.clone / "common/tools/learner.py", self.build, "run-test", "00_first", program]
+        test = subprocess.Popen(command, env={**os.environ, **GIT}, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        self.assertEqual(test.stdout.readline(), "begun\n")
+        if whole_group:
+            os.killpg(test.pid, number)
+        else:
+            test.send_signal(number)
+        self.assertEqual(test.communicate(timeout=60)[0], "where it is\n")
+        self.assertEqual(test.returncode, 128 + number)
+        self.assertEqual(list(self.build.glob("progress/*")), [])
+
+    def test_ctrl_c_lets_the_program_report_where_it_is(self):
+        self.interrupt(signal.SIGINT, whole_group=True)
+
+    def test_ctrl_c_while_watching_lets_the_program_report_where_it_is(self):
+        self.stand_in_for_builds()
+        (self.clone / "program").write_text(self.PROGRAM, encoding="utf-8")
+        watching = subprocess.Popen([self.clone / "stagecraft", "watch", "0"], stdout=subprocess.PIPE, text=True,
+                                    env={**os.environ, **GIT, "STAGECRAFT_BUILD": str(self.build)}, start_new_session=True)
+        self.assertEqual(watching.stdout.readline(), "begun\n")
+        os.killpg(watching.pid, signal.SIGINT)
+        watching.wait(timeout=60)
+        self.assertEqual(watching.stdout.readline(), "where it is\n")   # is there before the shell asks again
+        self.assertEqual(watching.stdout.read(), "\n")
+        self.assertEqual(watching.returncode, 0)
+
+    def test_a_request_to_end_reaches_the_program(self):
+        self.interrupt(signal.SIGTERM, whole_group=False)
+
+
 class ProgressTest(LearnerTest):
+    def test_what_an_editor_leaves_is_no_exercise(self):
+        (self.exercise.parent / ".#first.cu").symlink_to("learner@host.1")
+        (self.exercise.parent / ".first.cu").write_text("// TODO 9: no.\n", encoding="utf-8")
+        self.assertRegex(self.stagecraft("progress").stdout, r"00_first +untouched\n  01_second +untouched\n0 of 2")
+
+    def test_a_deleted_file_is_a_change(self):
+        self.stand_in_for_builds()
+        (self.exercise.parent / "second.hpp").write_text("", encoding="utf-8")
+        self.exercise.unlink()
+        self.assertIn("You are at: 00, The first one (edited since its last test", self.stagecraft().stdout)
+
+    def test_without_git_a_chapter_is_untouched_until_it_is_tested(self):
+        shutil.rmtree(self.clone / ".git")
+        self.assertRegex(self.stagecraft().stdout, "Next: 00")
+        self.run_test()
+        self.assertRegex(self.stagecraft().stdout, "You are at: 00, The first one .fails at Chapter00.Second")
+
     def test_it_tests_what_was_edited_and_nothing_else(self):
         self.stand_in_for_builds()
         self.assertRegex(self.stagecraft("progress").stdout, r"00_first +untouched\n  01_second +untouched\n0 of 2")
@@ -209,7 +278,7 @@ class HintTest(LearnerTest):
         for command in (("hint", "99"), ("hint", "rings"), ("watch", "99"), ("reset", "99")):
             done = self.stagecraft(*command, check=False)
             self.assertEqual(done.returncode, 2, command)
-            self.assertRegex(done.stderr, "^stagecraft: (there is no chapter 99; there are 00 to 01|'rings' is no chapter)")
+            self.assertRegex(done.stderr, "^stagecraft: (there is no chapter 99; there are 00 to 01|'rings' is not a chapter)")
         for command in (("hint", "0", "1"), ("reset",), ("progress", "0"), ("watch", "--fast"), ("reset", "0", "--quietly")):
             self.assertEqual(self.stagecraft(*command, check=False).returncode, 2, command)
 
@@ -274,6 +343,33 @@ class ResetTest(LearnerTest):
         self.stagecraft("reset", "0", "--yes")
         self.assertEqual(self.exercise.read_text(encoding="utf-8"), EXERCISE)
 
+    def test_it_restores_a_file_that_was_deleted(self):
+        self.exercise.unlink()
+        self.stagecraft("reset", "0", "--yes")
+        self.assertEqual(self.exercise.read_text(encoding="utf-8"), EXERCISE)
+
+    def test_in_a_folder_of_another_repository_it_restores_what_that_one_has(self):
+        self.nest()
+        self.git(self.clone.parent, "add", "--all", ":!clone/build", ":!origin")
+        self.git(self.clone.parent, "commit", "--quiet", "--message", "Take the course in")
+        self.edit("mine\n")
+        self.assertIn("You are at: 00", self.stagecraft().stdout)
+        self.stagecraft("reset", "0", "--yes")
+        self.assertEqual(self.exercise.read_text(encoding="utf-8"), EXERCISE)
+
+    def test_an_archive_in_another_repository_is_no_part_of_that_one(self):
+        self.nest()
+        self.git(self.clone.parent, "commit", "--quiet", "--allow-empty", "--message", "Something else")
+        self.assertIn("Next: 00", self.stagecraft().stdout)
+        done = self.stagecraft("reset", "0", check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("this is not a clone made by Git", done.stderr)
+
+    def nest(self):
+        """Makes the clone a folder of another repository."""
+        shutil.rmtree(self.clone / ".git")
+        self.git(self.clone.parent, "init", "--quiet", "--initial-branch=main")
+
     def test_what_is_untouched_stays(self):
         self.assertIn("chapters/00_first is as it came", self.stagecraft("reset", "0").stdout)
         self.assertFalse((self.build / "answers").exists())
@@ -282,7 +378,7 @@ class ResetTest(LearnerTest):
         shutil.rmtree(self.clone / ".git")
         done = self.stagecraft("reset", "0", check=False)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("this is no clone made by Git", done.stderr)
+        self.assertIn("this is not a clone made by Git", done.stderr)
 
 
 class PullTest(LearnerTest):
@@ -316,5 +412,16 @@ class PullTest(LearnerTest):
         self.assertEqual(self.exercise.read_text(encoding="utf-8"), "mine\n")
 
 
+class Meson77(unittest.TextTestResult):
+    """Tells Meson of a skip in its way: the reason as the last line, and exit status 77."""
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        print(reason, flush=True)
+
+
 if __name__ == "__main__":
-    unittest.main()
+    program = unittest.main(exit=False, testRunner=unittest.TextTestRunner(resultclass=Meson77))
+    if not program.result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if program.result.skipped else 0)

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import unittest
 
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
 import build_site  # noqa: E402
