@@ -97,7 +97,7 @@ std::string last_line(const Result& result) {
 
 std::string text_of(const Result& result, const ChipModel& chip, const std::string& kernel,
                     const DescribeSource& source) {
-  std::string text = fmt::format("stagecraft: {} on the model of an {}\n", kernel, chip.name);
+  std::string text = fmt::format("stagecraft: {} on the model of the {}\n", kernel, chip.name);
   for (size_t first = 0; first < result.warps.size();) {
     size_t end = first + 1;
     while (end < result.warps.size() && alike(result.warps[first], result.warps[end])) ++end;

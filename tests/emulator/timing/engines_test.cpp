@@ -93,7 +93,7 @@ TEST(CodeScheduleTest, EndsAPartWhereALoadedValueIsNeeded) {
   EXPECT_EQ(parts[1].needs, std::vector<uint32_t>{2});
 }
 
-TEST(ClockTest, FallsWithTheWorkOfTheTensorCores) {
+TEST(ChipClockTest, FallsWithTheWorkOfTheTensorCores) {
   const ChipModel& chip = *find_chip_model("H200");
   EXPECT_EQ(clock_of(chip, 0, 0), 1980);
   EXPECT_EQ(clock_of(chip, 1, 0), 1617);  // as recorded
