@@ -104,6 +104,7 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
   const size_t number = index_of(fragment);
   WarpRecord& warp = cluster.warps[number];
   std::vector<Step>& steps = cluster.shape.warps[number];
+  warp.thread_copy_pc = kNone;  // all lanes have announced their copies
   const bool same_poll = warp.poll.pc == event.pc && warp.poll.others == warp.others;
   if (event.poll_failed) {
     if (!same_poll) warp.poll = {event.pc, steps.size(), warp.others, warp.run};
@@ -195,10 +196,12 @@ void LaunchRecorder::barrier_changed(const machine::BarrierEvent& event) {
   using machine::BarrierEventKind;
   ClusterRecord& cluster = cluster_of(*event.block);
   const uint64_t barrier = mbarrier_key(event.block->rank, event.offset);
-  uint32_t& initialised = cluster.generations[barrier];
-  if (event.kind == BarrierEventKind::init) ++initialised;
-  // 8 bits for the initialisation and 24 for the phase, below the barrier's place.
-  const auto key_of = [&](uint64_t phase) { return barrier | uint64_t{initialised & 0xff} << 24 | (phase & 0xffffff); };
+  if (event.kind == BarrierEventKind::init) {
+    // Phases count from zero again.
+    std::erase_if(cluster.gates, [&](const auto& each) { return each.first >> 32 == barrier >> 32; });
+    return;
+  }
+  const auto key_of = [&](uint64_t phase) { return barrier | (phase & 0xffffffff); };
   if (event.kind == BarrierEventKind::wait) {
     if (event.phase == 0) return;
     append(cluster, *event.fragment, StepKind::wait, gate_at(cluster, key_of(event.phase - 1), GateKind::mbarrier));
