@@ -168,7 +168,6 @@ class Replay {
       if (step.kind == StepKind::run) {
         warp.parts = &schedule_.parts(step.pc, step.value);
         warp.part = 0;
-        warp.pc = step.pc;
         continue;
       }
       warp.pc = step.pc;
@@ -180,6 +179,7 @@ class Replay {
   /// Starts a piece of code. Returns whether it took no time.
   bool start_part(ReplayedWarp& warp) {
     const CodePart& part = (*warp.parts)[warp.part];
+    warp.pc = part.pc;
     double ready = now_;
     for (const uint32_t need : part.needs) {
       for (const auto& [register_id, at] : warp.loads) {

@@ -90,6 +90,8 @@ TEST(CodeScheduleTest, EndsAPartWhereALoadedValueIsNeeded) {
   const auto& parts = schedule.parts(0, 2);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_TRUE(parts[0].needs.empty());
+  EXPECT_EQ(parts[0].pc, 0u);
+  EXPECT_EQ(parts[1].pc, 2u);
   EXPECT_EQ(parts[1].needs, std::vector<uint32_t>{2});
 }
 
