@@ -151,7 +151,8 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
       shared_lanes |= 1u << lane;
       access.remote = access.remote || rank_of(shared[lane]) != fragment.block().rank;
     } else if (at.where == machine::Located::Where::global) {
-      for (uint64_t sector = at.address / 32; sector <= (at.address + event.bytes - 1) / 32; ++sector) {
+      for (uint64_t sector = at.address / timing::kSectorBytes;
+           sector <= (at.address + event.bytes - 1) / timing::kSectorBytes; ++sector) {
         sectors.push_back(sector);
       }
     }
@@ -167,7 +168,7 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
     access.sectors = static_cast<uint32_t>(sectors.size());
     access.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
     for (const uint64_t sector : sectors) {
-      const auto line = static_cast<uint32_t>(sector / 4);
+      const auto line = static_cast<uint32_t>(sector / (timing::kLineBytes / timing::kSectorBytes));
       if (cluster.trace.lines.size() == access.first_line || cluster.trace.lines.back() != line) {
         cluster.trace.lines.push_back(line);
       }
@@ -278,7 +279,8 @@ void LaunchRecorder::describe_memory(ClusterRecord& cluster, const machine::Asyn
   }
   std::vector<uint32_t> lines;
   for (const machine::GlobalRange& range : ranges) {
-    for (uint64_t line = range.address / 128; line <= (range.address + range.bytes - 1) / 128; ++line) {
+    for (uint64_t line = range.address / timing::kLineBytes;
+         line <= (range.address + range.bytes - 1) / timing::kLineBytes; ++line) {
       lines.push_back(static_cast<uint32_t>(line));
     }
   }
@@ -347,7 +349,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
     // Another lane of the same instruction.
     Operation& described = cluster.shape.operations[cluster.latest];
     described.bytes += operation.bytes;
-    const auto line = static_cast<uint32_t>(operation.global[0].address / 128);
+    const auto line = static_cast<uint32_t>(operation.global[0].address / timing::kLineBytes);
     if (described.lines == 0 || cluster.trace.lines.back() != line) {
       cluster.trace.lines.push_back(line);
       ++described.lines;
@@ -377,7 +379,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
     described.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
     if (!operation.global.empty()) {
       described.lines = 1;
-      cluster.trace.lines.push_back(static_cast<uint32_t>(operation.global[0].address / 128));
+      cluster.trace.lines.push_back(static_cast<uint32_t>(operation.global[0].address / timing::kLineBytes));
     }
   } else {
     describe_memory(cluster, operation, described);
