@@ -38,7 +38,10 @@ Outcome traced(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   const Outcome outcome = execute();
   if (outcome == Outcome::blocked) return outcome;
-  ExecutedInstruction event{&fragment, pc, lanes, outcome == Outcome::yield, nullptr, 0, AccessKind::read};
+  // Strong loads and exchanges yield always, whatever they read. What yields and accesses no memory is a poll of an
+  // mbarrier, and it has failed.
+  const bool poll_failed = outcome == Outcome::yield && access == nullptr;
+  ExecutedInstruction event{&fragment, pc, lanes, poll_failed, nullptr, 0, AccessKind::read};
   if (access != nullptr) {
     event.addresses = addresses.data();
     event.bytes = access->bytes;

@@ -104,7 +104,6 @@ ChipModel make_b200() {
   chip.l2_write_rate *= more;
   chip.l2_bytes_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
   chip.dram_rate = 6690;              // ldgsts_tput.csv, at most
-  chip.copy_bytes = 107;
   chip.products_read_through_port = false;
   chip.product_latency = 136;       // 264 cycles for N = 256
   chip.product_latency_pair = 165;  // 298 cycles for M = 256, N = 256

@@ -36,7 +36,6 @@ struct ChipModel {
 
   // Starting.
   double launch = 0;      ///< from the launch to the first instruction
-  double drain = 0;       ///< from the last block's end to the end of the launch
   double next_block = 0;  ///< from a block's end to the start of the next in its place
 
   // Shared memory.

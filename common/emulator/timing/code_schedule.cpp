@@ -23,6 +23,7 @@ const std::vector<CodePart>& CodeSchedule::parts(uint32_t first, uint32_t last) 
 
 std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) const {
   std::vector<CodePart> parts(1);
+  parts.back().pc = first;
   std::unordered_map<uint32_t, double> ready;
   std::array<double, kPipes> free_at{};
   double now = 0, end_of_earlier = 0;
@@ -42,6 +43,7 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) cons
             parts.back().cycles = now - end_of_earlier;
             end_of_earlier = now;
             parts.emplace_back();
+            parts.back().pc = pc;
           }
           for (const uint32_t need : needs) {
             if (std::find(parts.back().needs.begin(), parts.back().needs.end(), need) == parts.back().needs.end()) {

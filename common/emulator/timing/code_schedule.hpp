@@ -13,6 +13,7 @@ namespace stagecraft::emulator::timing {
 
 /// Instructions between two places where the warp may have to wait for loads.
 struct CodePart {
+  uint32_t pc = 0;                     ///< its first instruction
   std::vector<uint32_t> needs;         ///< registers that loads may still have to fill
   double cycles = 0;                   ///< when alone
   std::array<double, kPipes> pipes{};  ///< cycles of each pipe

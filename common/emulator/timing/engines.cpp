@@ -134,8 +134,7 @@ double Engines::access(double now, Multiprocessor& place, const ClusterTrace& tr
     return place.between.serve(now, access.passes * 128. / chip_.between_bytes) + chip_.remote_latency;
   }
   if (access.shared) return place.port.serve(now, access.passes) + chip_.shared_latency - 1;
-  constexpr double kSector = 32;
-  const double bytes = access.sectors * kSector;
+  const auto bytes = static_cast<double>(access.sectors * kSectorBytes);
   bytes_ += bytes;
   // A line takes a pass of the path that shared memory has, too.
   const double port = place.port.serve(now, std::max(access.lines, 1u));

@@ -6,10 +6,9 @@
 
 #include "emulator/timing/chip_model.hpp"
 #include "emulator/timing/servers.hpp"
+#include "emulator/timing/trace.hpp"
 
 namespace stagecraft::emulator::timing {
-
-inline constexpr uint32_t kLineBytes = 128;
 
 /// Lines of a cache in sets of 16, of which the one that was used longest ago is replaced.
 class CacheLines {

@@ -1,5 +1,7 @@
 #include "emulator/timing/replay.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -37,7 +39,10 @@ class Replay {
       switch (event.kind) {
         case EventKind::warp: advance(*warps_[event.index]); break;
         case EventKind::part_end: end_parts(event); break;
-        case EventKind::arrival: arrive(*clusters_[event.index], static_cast<uint32_t>(event.value)); break;
+        case EventKind::arrival:
+          // A store may end after the warps of its cluster.
+          if (clusters_[event.index]) arrive(*clusters_[event.index], static_cast<uint32_t>(event.value));
+          break;
         case EventKind::start_cluster: start_clusters(now_); break;
       }
     }
@@ -128,6 +133,7 @@ class Replay {
     }
   }
 
+  /// Ends the warp, and with its last one the cluster: neither exists afterwards.
   void end_warp(ReplayedWarp& warp) {
     RunningCluster& cluster = *warp.cluster;
     result_.warps[warp.number].all += now_ - warp.began;
@@ -136,6 +142,10 @@ class Replay {
       --cluster.places[warp.block]->blocks;
       plan(now_ + chip_.next_block, EventKind::start_cluster, 0);
     }
+    warps_[warp.id] = nullptr;
+    const bool is_last =
+        std::all_of(cluster.live_warps.begin(), cluster.live_warps.end(), [](uint32_t live) { return live == 0; });
+    if (is_last) clusters_[cluster.id].reset();
   }
 
   // ---- Warps ---------------------------------------------------------------------------------------------------
@@ -168,7 +178,6 @@ class Replay {
       if (step.kind == StepKind::run) {
         warp.parts = &schedule_.parts(step.pc, step.value);
         warp.part = 0;
-        warp.pc = step.pc;
         continue;
       }
       warp.pc = step.pc;
@@ -180,6 +189,7 @@ class Replay {
   /// Starts a piece of code. Returns whether it took no time.
   bool start_part(ReplayedWarp& warp) {
     const CodePart& part = (*warp.parts)[warp.part];
+    warp.pc = part.pc;
     double ready = now_;
     for (const uint32_t need : part.needs) {
       for (const auto& [register_id, at] : warp.loads) {
@@ -330,8 +340,24 @@ class Replay {
 
   // ---- The end -------------------------------------------------------------------------------------------------
 
+  /// Why the replay ended before the launch; empty when it did not.
+  std::string why_not_modelled() const {
+    const auto unfinished = std::count_if(warps_.begin(), warps_.end(), [](const auto* warp) { return warp; });
+    if (unfinished != 0) {
+      return fmt::format("{} of {} warps wait in the replay for arrivals that were not recorded", unfinished,
+                         warps_.size());
+    }
+    if (next_cluster_ < trace_.clusters.size()) {
+      return fmt::format("{} of {} clusters of {} blocks found no place on the model of the {}",
+                         trace_.clusters.size() - next_cluster_, trace_.clusters.size(),
+                         trace_.clusters[next_cluster_].shape->blocks, chip_.name);
+    }
+    return {};
+  }
+
   void finish() {
-    result_.cycles = end_ + chip_.drain;
+    result_.not_modelled = why_not_modelled();
+    result_.cycles = end_;
     result_.multiprocessors = chip_.multiprocessors;
     for (const Multiprocessor& place : places_) {
       result_.tensor_busy += place.tensor.busy();
@@ -356,7 +382,7 @@ class Replay {
   CodeSchedule schedule_;
   std::vector<Multiprocessor> places_;
   std::vector<uint32_t> in_order_;  ///< numbers of the multiprocessors, in the order in which blocks go to them
-  std::vector<std::unique_ptr<RunningCluster>> clusters_;
+  std::vector<std::unique_ptr<RunningCluster>> clusters_;  ///< null when they have ended, as are their warps
   std::vector<ReplayedWarp*> warps_;
   size_t next_cluster_ = 0;
   ReplayEvents events_;
@@ -373,6 +399,7 @@ Result replay(const LaunchTrace& trace, const ChipModel& chip) {
   constexpr double kNearEnough = 0.01;
   const double guess = clock_of(chip, 0, 0);
   Result result = Replay(trace, chip, guess).run();
+  if (!result.not_modelled.empty()) return result;
   if (std::abs(result.megahertz / guess - 1) > kNearEnough) result = Replay(trace, chip, result.megahertz).run();
   return result;
 }

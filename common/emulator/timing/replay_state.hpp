@@ -49,7 +49,6 @@ struct ReplayedWarp {
   std::vector<std::pair<uint32_t, double>> loads;  ///< registers that are still to be filled, and when they will be
   double began = 0, alone = 0;                     ///< when it started, and what the piece under way takes alone
   double since = 0;                                ///< start of what it waits for or executes
-  Spent waits_for = Spent::running;
   uint32_t pc = 0;
 };
 

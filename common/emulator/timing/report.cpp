@@ -85,6 +85,7 @@ std::vector<UnitUse> unit_uses(const Result& result, const ChipModel& chip) {
 }
 
 std::string last_line(const Result& result) {
+  if (!result.not_modelled.empty()) return "not modelled: " + result.not_modelled;
   const double us = result.microseconds(), gigahertz = result.megahertz / 1000;
   const std::string time = us < 1000 ? fmt::format("{:.1f} us", us) : fmt::format("{:.2f} ms", us / 1000);
   if (result.operations > 0) {
@@ -97,7 +98,8 @@ std::string last_line(const Result& result) {
 
 std::string text_of(const Result& result, const ChipModel& chip, const std::string& kernel,
                     const DescribeSource& source) {
-  std::string text = fmt::format("stagecraft: {} on the model of an {}\n", kernel, chip.name);
+  std::string text = fmt::format("stagecraft: {} on the model of the {}\n", kernel, chip.name);
+  if (!result.not_modelled.empty()) return text + last_line(result) + "\n";
   for (size_t first = 0; first < result.warps.size();) {
     size_t end = first + 1;
     while (end < result.warps.size() && alike(result.warps[first], result.warps[end])) ++end;
@@ -118,6 +120,9 @@ std::string text_of(const Result& result, const ChipModel& chip, const std::stri
 
 nlohmann::json json_of(const Result& result, const ChipModel& chip, const std::string& kernel,
                        const DescribeSource& source) {
+  if (!result.not_modelled.empty()) {
+    return {{"kind", "timing"}, {"kernel", kernel}, {"chip", std::string(chip.name)}, {"text", last_line(result)}};
+  }
   nlohmann::json warps = nlohmann::json::array(), units = nlohmann::json::array(), lines = nlohmann::json::array();
   for (const WarpTime& warp : result.warps) {
     nlohmann::json shares;

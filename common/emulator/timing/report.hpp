@@ -24,6 +24,7 @@ struct UnitUse {
 std::vector<UnitUse> unit_uses(const Result& result, const ChipModel& chip);
 
 /// "modelled: 123.4 us, 1112 TFLOP/s at 1.85 GHz, tensor cores 81% busy"; without products, bytes a second.
+/// "not modelled: ..." where the replay did not come to the launch's end; the text has no other figures then.
 std::string last_line(const Result& result);
 std::string text_of(const Result& result, const ChipModel& chip, const std::string& kernel,
                     const DescribeSource& source);

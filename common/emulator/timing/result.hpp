@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "emulator/timing/trace.hpp"
@@ -32,7 +33,8 @@ struct WarpTime {
 };
 
 struct Result {
-  double cycles = 0;  ///< from the launch to its end
+  std::string not_modelled;  ///< why there is no time, and the rest means nothing; else empty
+  double cycles = 0;         ///< from the launch to its end
   double megahertz = 0;
   double operations = 0;  ///< of the matrix products: two for each multiplication with its addition
   double bytes = 0;       ///< read from and written to global memory by the warps and the copy engines

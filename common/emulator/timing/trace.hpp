@@ -4,7 +4,7 @@
 // Whatever a thread can wait for is a *gate*: one phase of an mbarrier, one generation of a named barrier or a cluster
 // barrier, a group of copies, a group of matrix products. A gate opens when all its arrivals have come, and how many
 // those are is known from the run that was recorded. So the model need not know how each kind of barrier counts, and
-// cannot stop: the order of the recorded run is always possible.
+// the order of the recorded run is always possible.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@
 #include <vector>
 
 namespace stagecraft::emulator::timing {
+
+/// What the caches keep together, and what L2 and DRAM move at least.
+inline constexpr uint32_t kLineBytes = 128, kSectorBytes = 32;
 
 /// What an instruction costs is a matter of its class (ChipModel::costs).
 enum class InstructionClass : uint8_t {
@@ -121,8 +124,8 @@ struct Access {
   bool shared = false;
   bool store = false, atomic = false, remote = false;
   uint32_t passes = 0;                 ///< shared memory: over its banks
-  uint32_t sectors = 0;                ///< global memory: of 32 bytes
-  uint32_t first_line = 0, lines = 0;  ///< global memory: lines of 128 bytes, in ClusterTrace::lines
+  uint32_t sectors = 0;                ///< global memory: of kSectorBytes
+  uint32_t first_line = 0, lines = 0;  ///< global memory: lines of kLineBytes, in ClusterTrace::lines
   bool operator==(const Access&) const = default;
 };
 
@@ -140,7 +143,7 @@ struct ClusterTrace {
   uint64_t number = 0;  ///< position in the order of launch
   std::shared_ptr<const ClusterShape> shape;
   std::vector<uint64_t> addresses;  ///< of the first bytes of copies
-  std::vector<uint32_t> lines;      ///< addresses over 128, modulo 2^32
+  std::vector<uint32_t> lines;      ///< addresses over kLineBytes, modulo 2^32
 };
 
 struct LaunchTrace {

@@ -104,6 +104,7 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
   const size_t number = index_of(fragment);
   WarpRecord& warp = cluster.warps[number];
   std::vector<Step>& steps = cluster.shape.warps[number];
+  warp.thread_copy_pc = kNone;  // all lanes have announced their copies
   const bool same_poll = warp.poll.pc == event.pc && warp.poll.others == warp.others;
   if (event.poll_failed) {
     if (!same_poll) warp.poll = {event.pc, steps.size(), warp.others, warp.run};
@@ -150,7 +151,8 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
       shared_lanes |= 1u << lane;
       access.remote = access.remote || rank_of(shared[lane]) != fragment.block().rank;
     } else if (at.where == machine::Located::Where::global) {
-      for (uint64_t sector = at.address / 32; sector <= (at.address + event.bytes - 1) / 32; ++sector) {
+      for (uint64_t sector = at.address / timing::kSectorBytes;
+           sector <= (at.address + event.bytes - 1) / timing::kSectorBytes; ++sector) {
         sectors.push_back(sector);
       }
     }
@@ -166,7 +168,7 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
     access.sectors = static_cast<uint32_t>(sectors.size());
     access.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
     for (const uint64_t sector : sectors) {
-      const auto line = static_cast<uint32_t>(sector / 4);
+      const auto line = static_cast<uint32_t>(sector / (timing::kLineBytes / timing::kSectorBytes));
       if (cluster.trace.lines.size() == access.first_line || cluster.trace.lines.back() != line) {
         cluster.trace.lines.push_back(line);
       }
@@ -195,10 +197,12 @@ void LaunchRecorder::barrier_changed(const machine::BarrierEvent& event) {
   using machine::BarrierEventKind;
   ClusterRecord& cluster = cluster_of(*event.block);
   const uint64_t barrier = mbarrier_key(event.block->rank, event.offset);
-  uint32_t& initialised = cluster.generations[barrier];
-  if (event.kind == BarrierEventKind::init) ++initialised;
-  // 8 bits for the initialisation and 24 for the phase, below the barrier's place.
-  const auto key_of = [&](uint64_t phase) { return barrier | uint64_t{initialised & 0xff} << 24 | (phase & 0xffffff); };
+  if (event.kind == BarrierEventKind::init) {
+    // Phases count from zero again.
+    std::erase_if(cluster.gates, [&](const auto& each) { return each.first >> 32 == barrier >> 32; });
+    return;
+  }
+  const auto key_of = [&](uint64_t phase) { return barrier | (phase & 0xffffffff); };
   if (event.kind == BarrierEventKind::wait) {
     if (event.phase == 0) return;
     append(cluster, *event.fragment, StepKind::wait, gate_at(cluster, key_of(event.phase - 1), GateKind::mbarrier));
@@ -275,7 +279,8 @@ void LaunchRecorder::describe_memory(ClusterRecord& cluster, const machine::Asyn
   }
   std::vector<uint32_t> lines;
   for (const machine::GlobalRange& range : ranges) {
-    for (uint64_t line = range.address / 128; line <= (range.address + range.bytes - 1) / 128; ++line) {
+    for (uint64_t line = range.address / timing::kLineBytes;
+         line <= (range.address + range.bytes - 1) / timing::kLineBytes; ++line) {
       lines.push_back(static_cast<uint32_t>(line));
     }
   }
@@ -344,7 +349,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
     // Another lane of the same instruction.
     Operation& described = cluster.shape.operations[cluster.latest];
     described.bytes += operation.bytes;
-    const auto line = static_cast<uint32_t>(operation.global[0].address / 128);
+    const auto line = static_cast<uint32_t>(operation.global[0].address / timing::kLineBytes);
     if (described.lines == 0 || cluster.trace.lines.back() != line) {
       cluster.trace.lines.push_back(line);
       ++described.lines;
@@ -374,7 +379,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
     described.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
     if (!operation.global.empty()) {
       described.lines = 1;
-      cluster.trace.lines.push_back(static_cast<uint32_t>(operation.global[0].address / 128));
+      cluster.trace.lines.push_back(static_cast<uint32_t>(operation.global[0].address / timing::kLineBytes));
     }
   } else {
     describe_memory(cluster, operation, described);

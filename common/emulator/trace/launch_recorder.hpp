@@ -80,17 +80,16 @@ class LaunchRecorder : public machine::Observer {
     uint64_t others = 0;                                 ///< steps other than runs
     std::map<std::pair<bool, uint32_t>, Groups> groups;  ///< by bulk and lane
     std::vector<uint32_t> tensor_loads, tensor_stores;   ///< operations that are not waited for
-    uint32_t thread_copy_pc = kNone;                     ///< of the latest cp.async
+    uint32_t thread_copy_pc = kNone;                     ///< of the cp.async whose lanes are being announced
   };
   struct ClusterRecord {
     timing::ClusterShape shape;
     timing::ClusterTrace trace;
     std::vector<WarpRecord> warps;
     uint32_t finished = 0;
-    std::unordered_map<uint64_t, uint32_t> gates;  ///< by barrier and phase
-    std::unordered_map<uint64_t, uint32_t>
-        generations;                                  ///< of barriers that are no mbarriers; initialisations of these
-    std::unordered_map<uint64_t, uint32_t> products;  ///< operations by warpgroup and number
+    std::unordered_map<uint64_t, uint32_t> gates;          ///< by barrier and phase
+    std::unordered_map<uint64_t, uint32_t> generations;    ///< of barriers that are no mbarriers
+    std::unordered_map<uint64_t, uint32_t> products;       ///< operations by warpgroup and number
     std::unordered_map<uint32_t, uint32_t> product_gates;  ///< by operation
     std::unordered_map<uint64_t, uint32_t> operations;     ///< by the number that observers know
     uint32_t latest = kNone;                               ///< the operation that was issued last

@@ -90,10 +90,12 @@ TEST(CodeScheduleTest, EndsAPartWhereALoadedValueIsNeeded) {
   const auto& parts = schedule.parts(0, 2);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_TRUE(parts[0].needs.empty());
+  EXPECT_EQ(parts[0].pc, 0u);
+  EXPECT_EQ(parts[1].pc, 2u);
   EXPECT_EQ(parts[1].needs, std::vector<uint32_t>{2});
 }
 
-TEST(ClockTest, FallsWithTheWorkOfTheTensorCores) {
+TEST(ChipClockTest, FallsWithTheWorkOfTheTensorCores) {
   const ChipModel& chip = *find_chip_model("H200");
   EXPECT_EQ(clock_of(chip, 0, 0), 1980);
   EXPECT_EQ(clock_of(chip, 1, 0), 1617);  // as recorded

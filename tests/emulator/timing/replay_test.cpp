@@ -119,6 +119,47 @@ TEST_F(ReplayTest, AStoreIsReadBeforeItIsDone) {
   EXPECT_NEAR(time_of(result, 1, Spent::copies), 591, 1);
 }
 
+TEST_F(ReplayTest, AStoreMayEndAfterItsBlock) {
+  const uint32_t written = gate(GateKind::copies, 1);
+  step(0, StepKind::issue, operation(Engine::copy_out, 16384, {{written, Stage::done}}));
+  const Result result = run(1000);
+  EXPECT_TRUE(result.not_modelled.empty());
+  EXPECT_EQ(result.bytes, 1000 * 16384.);
+}
+
+TEST_F(ReplayTest, AReplayThatCannotGoOnHasNoTime) {
+  const uint32_t never = gate(GateKind::mbarrier, 2);
+  step(0, StepKind::signal, never);
+  step(1, StepKind::wait, never);
+  const Result result = run(2);
+  EXPECT_EQ(last_line(result), "not modelled: 2 of 4 warps wait in the replay for arrivals that were not recorded");
+  const std::string text = text_of(result, chip, "gemm", [](uint32_t) { return ""; });
+  EXPECT_EQ(text, "stagecraft: gemm on the model of the H200\n" + last_line(result) + "\n");
+}
+
+TEST_F(ReplayTest, AClusterThatFindsNoPlaceHasNoTime) {
+  shape.blocks = 2;
+  step(0, StepKind::signal, gate(GateKind::mbarrier, 1));
+  step(1, StepKind::signal, 0);
+  EXPECT_EQ(last_line(run(3, 0)), "not modelled: 3 of 3 clusters of 2 blocks found no place on the model of the H200");
+}
+
+TEST_F(ReplayTest, AWaitForALoadIsThatOfTheInstructionThatNeedsIt) {
+  code = {{InstructionClass::memory, {1}, {2}},
+          {InstructionClass::float32, {5}, {6}},
+          {InstructionClass::float32, {2}, {7}}};
+  shape.accesses.push_back({.sectors = 1, .lines = 1});
+  shape.warps = {{{StepKind::access, false, false, 0, 0}, {StepKind::run, false, false, 2, 1}}};
+  LaunchTrace trace;
+  trace.code = std::make_shared<const Code>(code);
+  trace.warps_per_block = 1;
+  trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {}, {1}});
+  const Result result = replay(trace, chip);
+  EXPECT_EQ(result.stalls.count(1), 0u);
+  ASSERT_EQ(result.stalls.count(2), 1u);
+  EXPECT_GT(result.stalls.at(2), 100);
+}
+
 TEST_F(ReplayTest, TheSameTraceGivesTheSameResult) {
   const uint32_t full = gate(GateKind::mbarrier, 1);
   step(0, StepKind::issue, operation(Engine::copy_in, 4096, {{full, Stage::done}}));

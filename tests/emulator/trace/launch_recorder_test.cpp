@@ -101,6 +101,67 @@ TEST_F(LaunchRecorderTest, ABarrierOfTheBlockIsAGateOfAllWarps) {
   }
 }
 
+TEST_F(LaunchRecorderTest, EachTurnOfALoopOfThreadCopiesIsAnOperation) {
+  // Both warps make three copies; each warp waits for each.
+  const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd0, %r0, 16;
+    add.u64 %rd0, %out, %rd0;
+    shl.b32 %r1, %r0, 4;
+    mov.u32 %r2, tile;
+    add.u32 %r2, %r2, %r1;
+    mov.u32 %r3, 0;
+    LOOP:
+    cp.async.cg.shared.global [%r2], [%rd0], 16;
+    cp.async.commit_group;
+    cp.async.wait_group 0;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p0, %r3, 3;
+    @%p0 bra LOOP;)");
+  const timing::ClusterTrace& cluster = trace.clusters[0];
+  ASSERT_EQ(cluster.shape->operations.size(), 6u);
+  for (const timing::Operation& copy : cluster.shape->operations) {
+    EXPECT_EQ(copy.engine, Engine::thread_copy);
+    EXPECT_EQ(copy.bytes, 512u);
+    EXPECT_EQ(copy.lines, 4u);
+    ASSERT_LE(copy.first_line + copy.lines, cluster.lines.size());
+    for (uint32_t i = 1; i < copy.lines; ++i) {
+      EXPECT_EQ(cluster.lines[copy.first_line + i], cluster.lines[copy.first_line] + i);
+    }
+    EXPECT_EQ(copy.signals.size(), 1u);
+  }
+  for (const auto& steps : cluster.shape->warps) EXPECT_EQ(count(steps, StepKind::wait), 3u);
+}
+
+TEST_F(LaunchRecorderTest, StrongLoadsAndExchangesAreAccesses) {
+  const timing::LaunchTrace trace = run(R"(ld.volatile.global.u32 %r0, [%out];
+    ld.relaxed.gpu.global.u32 %r1, [%out];
+    atom.global.cas.b32 %r2, [%out], 1, 2;
+    atom.global.exch.b32 %r3, [%out], 0;)");
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  for (const auto& steps : shape.warps) EXPECT_EQ(count(steps, StepKind::access), 4u);
+  ASSERT_EQ(shape.accesses.size(), 8u);
+  EXPECT_EQ(std::count_if(shape.accesses.begin(), shape.accesses.end(), [](const auto& each) { return each.atomic; }),
+            4);
+}
+
+TEST_F(LaunchRecorderTest, ABarrierThatIsInitialisedAgainHasGatesOfItsOwn) {
+  const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra END;
+    mov.u32 %r1, 0;
+    LOOP:
+    mbarrier.init.shared.b64 [full], 1;
+    mbarrier.arrive.shared.b64 _, [full];
+    mbarrier.inval.shared.b64 [full];
+    add.u32 %r1, %r1, 1;
+    setp.lt.u32 %p1, %r1, 300;
+    @%p1 bra LOOP;
+    END:)");
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  ASSERT_EQ(shape.gates.size(), 300u);
+  for (const timing::Gate& gate : shape.gates) EXPECT_EQ(gate.arrivals, 1u);
+}
+
 TEST_F(LaunchRecorderTest, BlocksThatDoTheSameShareADescription) {
   const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
     mul.wide.u32 %rd0, %r0, 4;
