@@ -252,9 +252,9 @@ Outcome observed_order(Fragment& fragment, const Op& op, LaneMask mask) {
   const Outcome outcome = execute(fragment, op, mask, plain);
   if (outcome == Outcome::blocked) return outcome;
   if (plain.synchronises) {
-    // All living members have taken part, wherever they were.
+    // All living members have taken part, wherever they were. Lanes of other groups may have been split off.
     LaneMask met = 0;
-    for (LaneMask rest = mask; rest != 0; rest &= ~met) {
+    for (LaneMask rest = mask & fragment.mask; rest != 0; rest &= ~met) {
       const LaneMask group = lanes_of_first_group(fragment, rest, op.a);
       met = group | (lanes_at<LaneMask>(fragment.registers, op.a)[first_lane(group)] & live);
       for (Observer* observer : grid.memory_observers) observer->warp_synchronised(fragment, met);

@@ -26,7 +26,8 @@ template <typename Element>
 const Element* values_of(SyncPlaces places, std::array<Element, kWarpSize>& buffer) {
   const auto* first = lanes_at<Element>(places[0].fragment->registers, places[0].op->a);
   if (places.size() == 1) return first;
-  std::copy_n(first, kWarpSize, buffer.begin());  // what lanes that do not take part have is left open, but no chance
+  // Lanes that do not take part may be read: they have what they have in the first place, so that runs do not differ.
+  std::copy_n(first, kWarpSize, buffer.begin());
   for (const SyncPlace& place : places.subspan(1)) {
     const auto* from = lanes_at<Element>(place.fragment->registers, place.op->a);
     for_each_lane(place.lanes, [&](uint32_t lane) { buffer[lane] = from[lane]; });

@@ -116,7 +116,9 @@ Outcome observed_registers(Fragment& fragment, const Op& op, LaneMask mask) {
   const uint32_t pc = fragment.pc;
   const WarpgroupRegisters& registers = *grid.kernel->observed[pc].registers;
   const Outcome outcome = mask == kAllLanes ? registers.full(fragment, op, mask) : registers.masked(fragment, op, mask);
-  if (outcome == Outcome::next && !grid.memory_observers.empty()) announce_warpgroup_registers({&fragment, pc, mask});
+  if (outcome != Outcome::blocked && !grid.memory_observers.empty()) {
+    announce_warpgroup_registers({&fragment, pc, mask});
+  }
   return outcome;
 }
 

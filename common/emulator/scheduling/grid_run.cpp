@@ -240,6 +240,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
   block.bulk_groups.clear();
   block.copies.clear();
   block.pair_calls.clear();
+  block.register_pool = {};
   block.warpgroups.clear();
   block.cluster_rounds.assign(size_t{warps_per_block_} * kWarpSize, 0);
   block.exited = false;

@@ -63,16 +63,22 @@ bool continues_alone(const Fragment& fragment) {
 
 namespace {
 
+/// The handler of an Op itself, behind those that announce what it does.
+Handler plain_handler(const Kernel& kernel, uint32_t pc) {
+  if (!kernel.observed.empty()) {
+    const ObservedOp& observed = kernel.observed[pc];
+    if (observed.masked != nullptr) return observed.masked;
+    if (observed.registers != nullptr) return observed.registers->masked;
+  }
+  return kernel.traced.empty() ? kernel.code[pc].masked : kernel.traced[pc].masked;
+}
+
 /// Whether lanes at two Ops may execute one .sync operation together, whatever its registers are.
 bool meet(const Kernel& kernel, uint32_t left, uint32_t right) {
   if (left == right) return true;
-  const auto handler = [&](uint32_t pc) {
-    const bool announces = !kernel.observed.empty() && kernel.observed[pc].masked != nullptr;
-    return announces ? kernel.observed[pc].masked : kernel.code[pc].masked;
-  };
   const uint64_t variant = kernel.code[left].immediate & kSyncVariant;
-  return handler(left) == handler(right) && variant == (kernel.code[right].immediate & kSyncVariant) &&
-         variant != kMeetsInOnePlace;
+  return plain_handler(kernel, left) == plain_handler(kernel, right) &&
+         variant == (kernel.code[right].immediate & kSyncVariant) && variant != kMeetsInOnePlace;
 }
 
 /// Waits until all living lanes of `wanted` execute the operation of `fragment`, here or, unless `places` is null, in

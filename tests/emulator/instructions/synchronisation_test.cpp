@@ -6,7 +6,17 @@
 namespace stagecraft::emulator::machine {
 namespace {
 
-using SynchronisationTest = KernelTest;
+class SynchronisationTest : public KernelTest {
+ protected:
+  /// What the handlers of a kernel announce.
+  enum class Announced { nothing, memory, instructions, both };
+  static constexpr Announced kAnnounced[] = {Announced::nothing, Announced::memory, Announced::instructions,
+                                             Announced::both};
+  void announce(Announced announced) {
+    machine.announce_memory_events(announced == Announced::memory || announced == Announced::both);
+    machine.announce_instructions(announced == Announced::instructions || announced == Announced::both);
+  }
+};
 
 const char* const kStore = R"(
   mov.u32 %r19, %tid.x;
@@ -87,6 +97,7 @@ TEST_F(SynchronisationTest, LanesExecuteOneOperationOnBothSidesOfABranch) {
   };
   for (const Case& test : cases) {
     for (seed = 0; seed < 4; ++seed) {
+      announce(kAnnounced[seed]);
       const uint64_t out = allocate<uint32_t>(32);
       const LaunchResult result = launch(compile_body(on_both_sides(test.odd, test.even)), {1, 1, 1}, {32, 1, 1}, out);
       ASSERT_FALSE(result.fault) << test.even << message_of(result);
@@ -137,11 +148,15 @@ TEST_F(SynchronisationTest, LanesDoNotMeetInDifferentOperationsNorForReductionsA
       {"shfl.sync.up.b32 %r0, %r1, 1, 0, -1;", "shfl.sync.down.b32 %r0, %r1, 1, 31, -1;"},
       {"vote.sync.any.pred %p5, %p2, -1;", "vote.sync.all.pred %p5, %p2, -1;"},
       {"bar.warp.sync -1;", "vote.sync.all.pred %p5, %p2, -1;"},
+      {"shfl.sync.up.b32 %r0, %r1, 1, 0, -1;", "vote.sync.all.pred %p5, %p2, -1;"},
   };
-  for (const auto& [odd, even] : cases) {
-    const LaunchResult result =
-        launch(compile_body(on_both_sides(odd, even)), {1, 1, 1}, {32, 1, 1}, allocate<uint32_t>(32));
-    EXPECT_EQ(result.fault, FaultKind::deadlock) << odd;
+  for (const Announced announced : kAnnounced) {
+    announce(announced);
+    for (const auto& [odd, even] : cases) {
+      const LaunchResult result =
+          launch(compile_body(on_both_sides(odd, even)), {1, 1, 1}, {32, 1, 1}, allocate<uint32_t>(32));
+      EXPECT_EQ(result.fault, FaultKind::deadlock) << odd;
+    }
   }
 }
 

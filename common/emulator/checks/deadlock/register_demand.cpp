@@ -69,8 +69,7 @@ std::string explain_register_demand(const machine::Block& block) {
   for (size_t warp = 0; warp < pool.shares.size(); ++warp) sum += std::max(pool.shares[warp].count, asked[warp]);
   std::string text = fmt::format(
       "the block was launched with {} registers per thread in each of {} warps, {} in all, and its warps now have or "
-      "ask "
-      "for {}: ",
+      "ask for {}: ",
       pool.at_launch, pool.shares.size(), pool.total, sum);
   constexpr size_t kWarpgroupWarps = 4;
   size_t keeper = pool.shares.size();

@@ -45,6 +45,28 @@ TEST_F(RaceTest, OrdersTheLanesOfEachTileThatSynchronises) {
   expect_one(run(exchange(16, tiles)), "race", {"f.cu:6", "f.cu:1", "__syncwarp()"});
 }
 
+TEST_F(RaceTest, OrdersNoLaneThatIsStillToComeToASyncwarp) {
+  // Lanes 0 to 15 have a mask of their own, which is complete, while lane 31 of the others comes later.
+  const std::string body = R"(setp.lt.u32 %p1, %lane, 16;
+    selp.b32 %r4, 0x0000ffff, 0xffff0000, %p1;
+    mov.u32 %other, tile;
+    mov.u32 %r5, 0;
+    setp.eq.u32 %p2, %lane, 31;
+    @%p2 bra LATE;
+    setp.eq.u32 %p3, %lane, 16;
+    @%p3 st.shared.u32 [%other], %thread;
+    bar.warp.sync %r4;
+    bra MET;
+    LATE:
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p4, %r5, 5000;
+    @%p4 bra LATE;
+    ld.shared.u32 %r6, [%other];
+    bar.warp.sync %r4;
+    MET:)";
+  expect_one(run(body, Shape{32}), "race", {line_of(body, "st.shared.u32"), line_of(body, "ld.shared.u32")});
+}
+
 TEST_F(RaceTest, OrdersOnlyTheLanesThatSynchronise) {
   const std::string body = R"(st.shared.u32 [%own], %thread;
     setp.lt.u32 %p1, %lane, 16;

@@ -13,13 +13,14 @@ class RegisterCount : public machine::KernelTest {
 
   /// Runs three warpgroups: `first` in the first one, `others` in the others. It has %thread and %warp.
   machine::LaunchResult deal_out(const std::string& first, const std::string& others,
-                                 const std::string& bounds = ".maxnreg 168", uint32_t threads_of_block = 384) {
+                                 const std::string& bounds = ".maxnreg 168", uint32_t threads_of_block = 384,
+                                 uint32_t blocks = 1) {
     const machine::Kernel& kernel = compile(".visible .entry k(.param .u64 out) " + bounds +
                                             " {\n.reg .b32 %thread, %warp; .reg .pred %p, %q;\n"
                                             "mov.u32 %thread, %tid.x; shr.u32 %warp, %thread, 5;\n"
                                             "setp.ge.u32 %p, %thread, 128;\n@%p bra others;\n" +
                                             first + "bra end;\nothers:\n" + others + "end:\nret;\n}\n");
-    return launch(kernel, {1, 1, 1}, {threads_of_block, 1, 1}, uint64_t{0});
+    return launch(kernel, {blocks, 1, 1}, {threads_of_block, 1, 1}, uint64_t{0});
   }
   static std::string text_of(const machine::LaunchResult& result) {
     std::string text;
@@ -53,6 +54,14 @@ TEST_F(RegisterCount, MoreThanThereIsIsADeadlock) {
                {"for 240 registers per thread (setmaxnreg.inc): its warp has 168, and", "warps 0-3 have 40 registers",
                 "launched with 168 registers per thread in each of 12 warps, 2016 in all",
                 "its warps now have or ask for 2080", "release more with setmaxnreg.dec, or ask for less"});
+}
+
+TEST_F(RegisterCount, EachBlockBeginsWithTheRegistersOfTheLaunch) {
+  // The last block runs in the place of one that has ended; alone of all, it releases nothing.
+  const machine::LaunchResult result =
+      deal_out("mov.u32 %warp, %ctaid.x; setp.eq.u32 %q, %warp, 1999;\n@%q bra end;\n" + decrease(24), increase(240),
+               ".maxnreg 168", 384, 2000);
+  expect_words(result, "deadlock", {"block (1999,0,0)", "warp 0 has never executed setmaxnreg.dec"});
 }
 
 TEST_F(RegisterCount, NobodyReleasesIsADeadlock) {
