@@ -287,6 +287,37 @@ class CommandTest(TemporaryFolderTest):
         self.assertIn("--depth", done.stderr)
 
 
+class TimingTest(TemporaryFolderTest):
+    def run_chapter(self, program: str, timing: str):
+        """A run of a program of chapter 05, and the objects that it reported: findings, and what launches take."""
+        build = pathlib.Path(os.environ["STAGECRAFT_BUILD"])
+        path = build / "chapters" / program
+        if not (build / "common/emulator/libcudart.so.13").exists() or not path.exists():
+            self.skipTest(f"{program} was not built for the emulated GPU")
+        report = self.folder / f"{program}.{timing}"
+        done = run(path, "--gtest_print_time=0", STAGECRAFT_TIMING=timing, STAGECRAFT_CHECKS="all", STAGECRAFT_REPORT="json",
+                   STAGECRAFT_REPORT_FILE=str(report))
+        lines = report.read_text(encoding="utf-8").splitlines() if report.exists() else []
+        return done, lines
+
+    def check_same_with_timing(self, program: str, launches: int, findings: int, status: int):
+        plain, plain_lines = self.run_chapter(program, "off")
+        timed, timed_lines = self.run_chapter(program, "on")
+        of_launches = [line for line in timed_lines if json.loads(line)["kind"] == "timing"]
+        self.assertGreaterEqual(len(of_launches), launches)
+        self.assertEqual([line for line in timed_lines if line not in of_launches], plain_lines)
+        self.assertEqual(len(plain_lines), findings)
+        self.assertEqual(timed.stdout, plain.stdout)
+        self.assertEqual(timed.stderr, plain.stderr)
+        self.assertEqual((timed.returncode, plain.returncode), (status, status))
+
+    def test_a_right_program_does_the_same_when_it_is_timed(self):
+        self.check_same_with_timing("05_scopes_solution", launches=8, findings=0, status=0)
+
+    def test_a_wrong_program_is_told_the_same_when_it_is_timed(self):
+        self.check_same_with_timing("05_scopes_wrong_reads_after_the_scope", launches=2, findings=1, status=1)
+
+
 class DoctorTest(TemporaryFolderTest):
     def doctor(self, *gpus: str) -> str:
         lines = [f"echo '{gpu}'" for gpu in gpus] or ["exit 9"]

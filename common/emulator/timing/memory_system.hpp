@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "emulator/timing/chip_model.hpp"
@@ -16,12 +17,19 @@ class CacheLines {
   explicit CacheLines(double bytes);
   /// Uses a line; it is there afterwards. Returns whether it was before.
   bool use(uint32_t line);
+  /// Writes to a line; it is there afterwards. Returns how many of these bytes were not written since it came: those
+  /// that go to the memory behind in addition, once the line is replaced. Which bytes of it are meant is not known, so
+  /// writes count as writes to others until all are written.
+  double write(uint32_t line, double bytes);
 
  private:
   static constexpr uint32_t kWays = 16;
   struct Way {
     uint32_t line = 0, used = 0;  ///< used 0: empty
+    float written = 0;            ///< bytes
   };
+  /// The way of a line that is used, and whether it was there before.
+  std::pair<Way&, bool> find(uint32_t line);
   std::vector<Way> ways_;
   uint32_t sets_ = 1, clock_ = 0;
 };

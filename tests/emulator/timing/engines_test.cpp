@@ -55,6 +55,27 @@ TEST(CacheLinesTest, KeepWhatWasUsedLast) {
   EXPECT_FALSE(lines.use(7));
 }
 
+TEST(CacheLinesTest, CountWhatIsWrittenForTheFirstTime) {
+  CacheLines lines(64 * kLineBytes);
+  EXPECT_EQ(lines.write(7, 32), 32);
+  EXPECT_EQ(lines.write(7, 96), 96);
+  EXPECT_EQ(lines.write(7, 32), 0);
+  for (uint32_t line = 1000; line < 2000; ++line) lines.use(line);
+  EXPECT_EQ(lines.write(7, 32), 32);  // it was replaced, and has come again
+}
+
+// As a naive transposition does it: each sector is written in eight parts, which L2 gathers.
+TEST(MemorySystemTest, WhatIsWrittenAgainGoesToDramOnce) {
+  const ChipModel& chip = *find_chip_model("H200");
+  MemorySystem memory(chip, 1980);
+  std::vector<uint32_t> lines(32);
+  for (uint32_t i = 0; i < 32; ++i) lines[i] = i * 128;
+  for (int part = 0; part < 32; ++part) memory.write(part * 100, lines.data(), lines.size(), 32 * 32);
+  EXPECT_EQ(memory.l2_bytes_moved(), 32 * 32 * 32);
+  EXPECT_EQ(memory.dram_bytes_moved(), 32 * 128);
+  EXPECT_NEAR(memory.dram_busy(), 32 * 128 / (chip.dram_rate * 1e3 / 1980), 1e-6);
+}
+
 TEST(MemorySystemTest, NeighboursShareARequestThatIsUnderWay) {
   const ChipModel& chip = *find_chip_model("H200");
   MemorySystem memory(chip, 1980);
