@@ -110,9 +110,10 @@ TEST(EnvironmentTest, TheCommandNamesTheLegalWords) {
   const std::string usage = usage_of_run();
   for (const EnvironmentVariable& variable : environment_variables()) {
     if (!variable.is_setting) continue;
-    std::string description =
-        usage.substr(std::min(usage.find("\n  --" + option_of(variable.name) + " "), usage.size()));
-    description = description.substr(0, description.find("\n  --", 1));
+    const std::string option = "\n  --" + option_of(variable.name);
+    const size_t begin = std::min(usage.find(option + " "), usage.find(option + "["));  // its value may be left out
+    ASSERT_NE(begin, std::string::npos) << variable.name;
+    const std::string description = usage.substr(begin, usage.find("\n  --", begin + 1) - begin);
     for (const std::string& word : words_of(variable.legal)) {
       EXPECT_TRUE(std::regex_search(description, std::regex("\\b" + word + "\\b"))) << variable.name << ": " << word;
     }

@@ -8,6 +8,7 @@
 
 #include "emulator/runtime/exports/driver_functions.hpp"
 #include "program.hpp"
+#include "start_again.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -64,8 +65,7 @@ TEST_F(DeviceTest, IsInitialisedForTheDriverByCallsOfTheRuntime) {
   // RuntimeTest::SetUp has called the runtime in this process, and fork would keep that. So the program starts again.
   EXPECT_EQ(in_new_process([] {
               dup2(STDERR_FILENO, STDOUT_FILENO);  // its cases are not those of this program
-              execl("/proc/self/exe", "emulator_tests", "--gtest_also_run_disabled_tests",
-                    "--gtest_filter=DriverInitialisation.DISABLED_*", nullptr);
+              start_again("DriverInitialisation.DISABLED_*");
               return 99;
             }),
             0)

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "program.hpp"
+#include "start_again.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -205,8 +206,7 @@ TEST(ProgressLineTest, IsThereWhileALaunchRunsAndGoneBeforeItsReport) {
   TerminalProcess shown([] { launch(kEndless); });
   TerminalProcess refused([] {
     setenv("STAGECRAFT_PROGRESS", "none", 1);
-    execl("/proc/self/exe", "emulator_tests", "--gtest_also_run_disabled_tests", "--gtest_filter=*DISABLED_RunsForEver",
-          nullptr);
+    start_again("*DISABLED_RunsForEver");
   });
   TerminalProcess dumb([] {
     setenv("TERM", "dumb", 1);
