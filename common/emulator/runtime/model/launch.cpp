@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "emulator/checks/checks.hpp"
+#include "emulator/checks/reporting/report.hpp"
 #include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/interrupt.hpp"
 #include "emulator/runtime/model/progress_line.hpp"
@@ -260,8 +261,12 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   progress.erase();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
-  for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
-  recording.tell(state.reporter, state.launches++);
+  std::string report;
+  for (const machine::Diagnostic& diagnostic : result.diagnostics) {
+    state.reporter.report(diagnostic);
+    report += checks::render_text(diagnostic);
+  }
+  recording.tell(state.reporter, state.launches++, report);
   if (!result.stopped) {
     const machine::Residency residency =
         state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
