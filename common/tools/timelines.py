@@ -102,7 +102,10 @@ def show(build, options):
     folder = build / "timelines" / chapter.name[:2]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    pages, output = record(build / "chapters" / chapter.name, test if "." in test else f"*{test}*", folder)
+    program = build / "chapters" / chapter.name
+    if not program.exists():
+        raise NoTimeline(f"{program} is not built: call ./stagecraft timeline {chapter.name[:2]}, or meson compile -C {build}")
+    pages, output = record(program, test if "." in test else f"*{test}*", folder)
     if not pages:
         raise NoTimeline(f"no kernel was launched by {test}; ./stagecraft test {chapter.name[:2]} shows the tests. The program "
                          f"printed:\n{output[-2000:]}")

@@ -66,6 +66,12 @@ class Lanes {
     if (time < this.from || time > this.to) this.show(time - span / 3, span);
   }
 
+  /** Scrolls to a warp's row if it is not visible. */
+  revealRow(warp) {
+    const row = this.rows.find(row => row.warp === warp), {holder} = this;
+    if (row.y < holder.scrollTop || row.y + row.height > holder.scrollTop + holder.clientHeight) holder.scrollTop = row.y - holder.clientHeight / 2;
+  }
+
   // ---- Drawing ----
 
   draw() {
@@ -172,7 +178,7 @@ function listRows(model) {
 /** " (full 1)" for a barrier whose name does not say which part it has. */
 function partOf(model, barrier) {
   const part = model.part.get(barrier);
-  return part && !model.barriers[barrier].name.startsWith(part.is) ? ` (${part.is} ${part.stage.index})` : "";
+  return part && !model.barriers[barrier].name.includes(part.is) ? ` (${part.is} ${part.stage.index})` : "";
 }
 
 function warpItems(warp, model) {

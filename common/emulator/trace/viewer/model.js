@@ -117,10 +117,10 @@ function findRings(model) {
     if (warp < 0) continue;
     if (step.kind === "pass") {
       passedBy[warp].push(step);
-      note(consumers, step.barrier, model.warps[warp].name);
+      note(consumers, step.barrier, warp);
       if (step.phase === 0) startsFree.add(step.barrier);
     } else if (step.kind === "arrive" || step.kind === "expect" || step.kind === "deliver") {
-      note(producers, step.barrier, model.warps[warp].name);
+      note(producers, step.barrier, warp);
       const asked = model.issued.get(step.operation)?.begin ?? step.at;
       const seen = new Set();
       for (let i = passedBy[warp].length - 1; i >= 0 && seen.size < 8; --i) {
@@ -144,7 +144,7 @@ function findRings(model) {
     if (best >= 0 && !pairs.some(pair => pair.empty === best)) pairs.push({full, empty: best});
   }
   const rings = new Map();
-  const text = set => [...(set ?? [])].map(roleOnly).filter((name, i, all) => all.indexOf(name) === i).join(", ");
+  const text = warps => [...new Set([...(warps ?? [])].sort((a, b) => a - b).map(warp => roleOnly(model.warps[warp].name)))].join(", ");
   for (const pair of pairs) {
     const name = text(producers.get(pair.full)) + " \u2192 " + text(consumers.get(pair.full));
     const key = model.barriers[pair.full].block + ":" + name;

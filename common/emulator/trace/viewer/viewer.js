@@ -70,6 +70,7 @@ class Viewer {
     lanes.cursor = model.events[this.event].at;
     lanes.reveal(selected?.open ? selected.begin : lanes.cursor);
     lanes.draw();
+    if (selected) lanes.revealRow(selected.row);
     this.showNow(selected);
     this.showState();
   }
