@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "emulator/checks/checks.hpp"
+#include "emulator/checks/reporting/report.hpp"
 #include "emulator/exploration/exploration.hpp"
 #include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/interrupt.hpp"
@@ -312,9 +313,13 @@ Cost run(State& state, machine::LaunchRequest request) {
   progress.erase();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
-  for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
+  std::string report;
+  for (const machine::Diagnostic& diagnostic : result.diagnostics) {
+    state.reporter.report(diagnostic);
+    report += checks::render_text(diagnostic);
+  }
   if (choices != nullptr) tell_unreached(state.reporter, *state.settings().schedule, *choices);
-  recording.tell(state.reporter, state.launches++);
+  recording.tell(state.reporter, state.launches++, report);
   if (!result.stopped) {
     const machine::Residency residency =
         state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);

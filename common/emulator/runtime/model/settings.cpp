@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -125,7 +126,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_PROGRESS", "line or none"},
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
-      {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
+      {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .html, .json, .svg or .txt"},
       {"STAGECRAFT_TIMING", "on or off"},
       {"STAGECRAFT_REPORT", "text or json"},
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
@@ -181,7 +182,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
   settings.timeline = variable("STAGECRAFT_TIMELINE");
   const std::string_view timeline = settings.timeline;
-  if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
+  const auto has_ending = [&](std::string_view ending) { return timeline.ends_with(ending); };
+  const std::string_view endings[] = {".html", ".json", ".svg", ".txt"};
+  if (!timeline.empty() && timeline != "text" && std::none_of(std::begin(endings), std::end(endings), has_ending)) {
     illegal("STAGECRAFT_TIMELINE", timeline);
   }
 
