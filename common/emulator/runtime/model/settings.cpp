@@ -92,8 +92,10 @@ Checks read_checks(std::string_view text) {
   while (!text.empty()) {
     const size_t comma = text.find(',');
     const std::string_view name = text.substr(0, comma);
-    if (name == "race") {
+    if (name == "race" || name == "all") {
       checks.race = true;
+    } else if (name == "global") {
+      checks.race = checks.global = true;
     } else if (name != "deadlock") {  // deadlocks are always reported
       illegal("STAGECRAFT_CHECKS", name);
     }
@@ -124,7 +126,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
       {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
       {"STAGECRAFT_PROGRESS", "line or none"},
-      {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
+      {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race, global"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .html, .json, .svg or .txt"},
       {"STAGECRAFT_TIMING", "on or off"},
