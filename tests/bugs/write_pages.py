@@ -53,10 +53,13 @@ def page_of(base: Base, bugs: list[Bug], recorded: dict) -> str:
            "Each of these changes breaks it. [The gallery](README.md) has the bugs of the other programs.", ""]
     out += [f"* [{title(bug.name)}](#{bug.name.replace('_', '-')})" for bug in bugs]
     for bug in bugs:
-        device = "h200" if name in ("registers", "warpgroups") else "b200"
+        variables = f"STAGECRAFT_DEVICE={'h200' if name in ('registers', 'warpgroups') else 'b200'}"
+        if bug.checks() != "all":
+            variables += f" CHECKS={bug.checks()}"
+        checks = "" if bug.checks() == "all" else f" --checks {bug.checks()}"
         out += ["", f"## {title(bug.name)}", "", bug.what, "", "```diff", bug.difference(), "```", "",
-                f"<!-- checked: STAGECRAFT_DEVICE={device} tests/chapters/first_report build/tests/bugs/{name} {bug.name} -->",
-                "```console", f"$ ./stagecraft run build/tests/bugs/{name} {bug.name}", "```", "",
+                f"<!-- checked: {variables} tests/chapters/first_report build/tests/bugs/{name} {bug.name} -->",
+                "```console", f"$ ./stagecraft run{checks} build/tests/bugs/{name} {bug.name}", "```", "",
                 f"**Fix.** {bug.facts['fix']}", "", f"**On the chip.** {chip(bug, recorded)}"]
         if sources := source(bug):
             out += ["", sources]
