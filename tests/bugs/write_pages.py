@@ -56,10 +56,13 @@ def page_of(base: Base, bugs: list[Bug], recorded: dict) -> str:
         variables = f"STAGECRAFT_DEVICE={'h200' if name in ('registers', 'warpgroups') else 'b200'}"
         if bug.checks() != "all":
             variables += f" CHECKS={bug.checks()}"
-        checks = "" if bug.checks() == "all" else f" --checks {bug.checks()}"
+        if "explore" in bug.facts:
+            variables += f" STAGECRAFT_EXPLORE={bug.facts['explore']}"
+        options = "" if bug.checks() == "all" else f" --checks {bug.checks()}"
+        options += f" --explore {bug.facts['explore']}" if "explore" in bug.facts else ""
         out += ["", f"## {title(bug.name)}", "", bug.what, "", "```diff", bug.difference(), "```", "",
                 f"<!-- checked: {variables} tests/chapters/first_report build/tests/bugs/{name} {bug.name} -->",
-                "```console", f"$ ./stagecraft run{checks} build/tests/bugs/{name} {bug.name}", "```", "",
+                "```console", f"$ ./stagecraft run{options} build/tests/bugs/{name} {bug.name}", "```", "",
                 f"**Fix.** {bug.facts['fix']}", "", f"**On the chip.** {chip(bug, recorded)}"]
         if sources := source(bug):
             out += ["", sources]
