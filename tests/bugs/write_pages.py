@@ -94,7 +94,7 @@ def chip(bug: Bug, recorded: dict) -> str:
     found = results(bug, recorded)
     if found is None:
         letter = bug.facts.get("chip", "")
-        return f"Not run on a chip; reported as {LETTERS[letter]}." if letter else "Not run on a chip."
+        return f"Not run on a chip; public reports: {LETTERS[letter]}." if letter else "Not run on a chip."
     counts = collections.Counter(describe(result) for result in found["alone"])
     runs = ", ".join(f"{text} in {count} of {len(found['alone'])} runs" for text, count in counts.items())
     said = {tool: verdict(found[tool]) for tool in TOOLS}
