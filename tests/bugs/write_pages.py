@@ -118,7 +118,7 @@ def verdict(check: dict) -> str:
                    check["messages"][0] if check["messages"] else "an error of the device")
     if message.startswith("Error: Race"):
         return "a race"
-    return "`" + re.sub(r"^Barrier error detected. |\.$", "", message)[:60].strip() + "`"
+    return "`" + re.sub(r"^Barrier error detected. | due to .*|\.$", "", message) + "`"
 
 
 # ---- The overview -------------------------------------------------------------------------------------------------------
