@@ -52,7 +52,7 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
         for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "help", "progress", "hint",
-                        "watch", "reset"):
+                        "watch", "reset", "timeline"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
@@ -129,6 +129,12 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("test", "rings")
         self.assertEqual(done.returncode, 1)
         self.assertIn("'rings' is not a chapter: a chapter is a number, such as 03", done.stderr)
+
+    def test_a_timeline_needs_a_chapter(self):
+        done = stagecraft("timeline", "99")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no chapter 99; there is: 00_first_kernel", done.stderr)
+        self.assertEqual(stagecraft("timeline").returncode, 2)
 
     def test_run_keeps_the_virtual_environment_of_an_interpreter(self):
         self.skip_unless_set_up_by_the_command()

@@ -191,6 +191,9 @@ class Viewer {
       wheel.preventDefault();
     }, {passive: false});
     this.listenToDrags(holder);
+    window.addEventListener("message", message => {   // a page around this one may say which theme it has
+      if (["dark", "light"].includes(message.data?.theme)) document.documentElement.dataset.theme = message.data.theme;
+    });
     new ResizeObserver(() => lanes.draw()).observe(holder);
   }
 
