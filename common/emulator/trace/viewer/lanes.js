@@ -81,9 +81,23 @@ class Lanes {
     this.svg.setAttribute("height", this.height);
     const parts = [this.hatching(), ...this.axis()];
     this.rows.forEach((row, index) => parts.push(...this.row(row, index)));
-    parts.push(element("line", {class: "cursor", x1: this.x(this.cursor), x2: this.x(this.cursor), y1: AXIS - 6, y2: this.height}));
+    this.line = element("line", {class: "cursor", y1: AXIS - 6, y2: this.height});
+    parts.push(this.line);
     if (this.selected) parts.push(...this.arrow(this.selected));
     this.svg.replaceChildren(...parts);
+    this.drawn = {from: this.from, to: this.to, selected: this.selected};
+    this.moveCursor();
+  }
+
+  moveCursor() {
+    for (const end of ["x1", "x2"]) this.line.setAttribute(end, this.x(this.cursor));
+  }
+
+  /** Draws what a step has changed: often nothing but the cursor. */
+  refresh() {
+    const {drawn} = this;
+    if (drawn && drawn.from === this.from && drawn.to === this.to && drawn.selected === this.selected) this.moveCursor();
+    else this.draw();
   }
 
   hatching() {

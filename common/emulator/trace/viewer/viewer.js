@@ -69,7 +69,7 @@ class Viewer {
     const {model, lanes} = this, selected = lanes.selected;
     lanes.cursor = model.events[this.event].at;
     lanes.reveal(selected?.open ? selected.begin : lanes.cursor);
-    lanes.draw();
+    lanes.refresh();
     if (selected) lanes.revealRow(selected.row);
     this.showNow(selected);
     this.showState();
