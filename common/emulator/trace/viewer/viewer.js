@@ -34,7 +34,7 @@ class Viewer {
     if (asked.has("event")) this.goTo(Number(asked.get("event")));
     else if (asked.has("wait")) this.select(this.model.waits[Number(asked.get("wait"))] ?? null);
     else if (open) this.select(open);
-    else this.goTo(this.model.events.findIndex(event => event.step?.kind !== "init"));
+    else this.goTo(this.model.events.findIndex(event => event.step && !["init", "pass"].includes(event.step.kind)));
   }
 
   // ---- Moments and waits ----
