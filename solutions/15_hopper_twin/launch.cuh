@@ -54,8 +54,12 @@ class TwinLaunch {
   /// The same for the product as the kernel computes it: swapped already.
   TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m,
              int64_t n, int64_t k, const TwinLaunchOptions& options, AsComputed)
-      : problem_{.a = operand_map<typename T::ASlice, Config::cluster_n>(a, m, k, options.promotion),
-                 .b = operand_map<typename T::BSlice, Config::cluster_m>(b, n, k, options.promotion),
+      : problem_{.a = operand_map<typename T::ASlice>(a, m, k, T::ASlice::rows, options.promotion),
+                 .a_edge =
+                     operand_map<typename T::ASlice>(a, m, k, rows_at_edge<typename T::ASlice>(m), options.promotion),
+                 .b = operand_map<typename T::BSlice>(b, n, k, T::BSlice::rows, options.promotion),
+                 .b_edge =
+                     operand_map<typename T::BSlice>(b, n, k, rows_at_edge<typename T::BSlice>(n), options.promotion),
                  .c_map = !Config::by_copy_engine ? TileMap<typename T::Slab>{}
                           : Config::swapped       ? make_tile_map<typename T::Slab>(c, n, m)
                                                   : make_tile_map<typename T::Slab>(c, m, n),
@@ -63,8 +67,6 @@ class TwinLaunch {
                  .m = static_cast<int>(m),
                  .n = static_cast<int>(n),
                  .k = static_cast<int>(k),
-                 .a_rows = copied_rows<typename T::ASlice, Config::cluster_n>(m),
-                 .b_rows = copied_rows<typename T::BSlice, Config::cluster_m>(n),
                  .band = options.band,
                  .whole_tiles = 0,
                  .pieces = 1,
@@ -124,23 +126,22 @@ class TwinLaunch {
     blocks_ = TwinProblem<Config>::ceil_div(tiles, rounds) * T::kBlocks;
   }
 
-  /// Rows that a copy brings: of a matrix that has fewer than a tile, no more than there are. Copies that hang over its
-  /// edge take longer (on an H200, a product of 96 rows by tiles of 128 took 1.19 times as long). Where several blocks
-  /// share a tile, each brings a whole slice.
-  template <typename Slice, int Sharers>
-  static int copied_rows(int64_t rows) {
-    return Sharers > 1 ? Slice::rows : static_cast<int>(std::min<int64_t>(Slice::rows, (rows + 7) / 8 * 8));
-  }
-
-  template <typename Slice, int Sharers>
-  static TileMap<Slice> operand_map(const typename Config::Element* address, int64_t rows, int64_t k,
+  /// The map by which copies bring `rows` rows of slices.
+  template <typename Slice>
+  static TileMap<Slice> operand_map(const typename Config::Element* address, int64_t size, int64_t k, int rows,
                                     L2Promotion promotion) {
     return {make_tensor_map(address,
                             {{.extent = static_cast<uint64_t>(k), .box = Slice::columns},
-                             {.extent = static_cast<uint64_t>(rows),
+                             {.extent = static_cast<uint64_t>(size),
                               .stride = static_cast<uint64_t>(k) * sizeof(typename Config::Element),
-                              .box = static_cast<uint32_t>(copied_rows<Slice, Sharers>(rows))}},
+                              .box = static_cast<uint32_t>(rows)}},
                             Slice::swizzle, OutOfBounds::zero, promotion)};
+  }
+  /// What is left of a slice at the edge, in rows that copies bring; a whole slice where nothing is.
+  template <typename Slice>
+  static int rows_at_edge(int64_t size) {
+    const int left = TwinProblem<Config>::copied_rows(static_cast<int>(size % Slice::rows), 0, Slice::rows);
+    return left == 0 ? Slice::rows : left;
   }
 
   cudaLaunchConfig_t launch_config(int blocks) {

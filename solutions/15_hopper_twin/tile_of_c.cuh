@@ -16,12 +16,11 @@ namespace stagecraft {
 /// What a launch computes: C (m x n) = A (m x k) * B (n x k) transposed, all row-major.
 template <typename Config>
 struct TwinProblem {
-  TileMap<typename Twin<Config>::ASlice> a;
-  TileMap<typename Twin<Config>::BSlice> b;
+  TileMap<typename Twin<Config>::ASlice> a, a_edge;  ///< the second brings what is left of a slice at the edge
+  TileMap<typename Twin<Config>::BSlice> b, b_edge;
   TileMap<typename Twin<Config>::Slab> c_map;
   __nv_bfloat16* c;
   int m, n, k;
-  int a_rows, b_rows;   ///< that a copy brings
   int band;             ///< rows of clusters that are gone through together, column by column
   int whole_tiles;      ///< of clusters: the others, in the last round, are cut or halved
   int pieces;           ///< of a tile that is cut; 1: none is
@@ -35,10 +34,11 @@ struct TwinProblem {
   __host__ __device__ int cluster_columns() const { return clusters_along(n, Config::tile_n, Config::cluster_n); }
   __host__ __device__ int tiles() const { return cluster_rows() * cluster_columns(); }
   __host__ __device__ int k_groups() const { return ceil_div(k, Twin<Config>::kTileK * Config::k_group); }
-  /// Bytes that fill a k-tile of both operands; of half a tile, only what the block brings itself.
-  __device__ int bytes(bool is_half) const {
-    const int a_slices = is_half ? 1 : Config::cluster_n, b_slices = is_half ? 1 : Config::cluster_m;
-    return (a_rows * a_slices + b_rows * b_slices) * swizzle_span(Swizzle::bytes_128);
+  /// Rows that copies bring of `most` rows of an operand from `first` on, where it has `size` rows: multiples of eight,
+  /// which repeat the pattern of the swizzle.
+  __host__ __device__ static int copied_rows(int size, int first, int most) {
+    const int left = ceil_div(size - first, 8) * 8;
+    return left < 0 ? 0 : left < most ? left : most;
   }
   __host__ __device__ static int ceil_div(int a, int b) { return (a + b - 1) / b; }
   __host__ __device__ static int clusters_along(int size, int tile, int blocks) {
