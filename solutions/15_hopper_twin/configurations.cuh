@@ -132,9 +132,6 @@ struct TwinSplit64 : TwinSplitOf<64, 64, 6> {};
 struct TwinSplit80 : TwinSplitOf<64, 80, 5> {};
 struct TwinSplitTall64 : TwinSplitOf<128, 64, 4> {};
 struct TwinSplitTall80 : TwinSplitOf<128, 80, 4> {};
-struct TwinSplitTall160 : TwinSplitOf<128, 160, 5> {
-  static constexpr int k_group = 1;
-};
 struct TwinSplitHigh80 : TwinSplitOf<256, 80, 5> {
   static constexpr int k_group = 1;
 };

@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
         const twin::Operand<typename T::BSlice> b{problem.b, problem.b_edge, problem.n, Config::b_hint};
         for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
           const int2 corner = tile.corner();
-          // Of half a tile, each block needs only the slices that it brings itself.
+          // A block needs only the slices that it brings itself of half a tile.
           const int a_rows =
               problem.copied_rows(problem.m, corner.x, tile.is_half() ? T::ASlice::rows : Config::tile_m);
           const int b_rows =

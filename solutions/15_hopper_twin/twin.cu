@@ -53,7 +53,6 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::split_80: return prepare<TwinSplit80>(product, streaming);
     case TwinKind::split_tall_64: return prepare<TwinSplitTall64>(product, streaming);
     case TwinKind::split_tall_80: return prepare<TwinSplitTall80>(product, streaming);
-    case TwinKind::split_tall_160: return prepare<TwinSplitTall160>(product, options);
     case TwinKind::split_high_80: return prepare<TwinSplitHigh80>(product, options);
     case TwinKind::split_high_96: return prepare<TwinSplitHigh96>(product, options);
     case TwinKind::swapped_16: return prepare<TwinSwapped16>(product, streaming);

@@ -72,7 +72,6 @@ const char* name_of(TwinKind kind) {
     case TwinKind::split_80: return "split_80";
     case TwinKind::split_tall_64: return "split_tall_64";
     case TwinKind::split_tall_80: return "split_tall_80";
-    case TwinKind::split_tall_160: return "split_tall_160";
     case TwinKind::split_high_80: return "split_high_80";
     case TwinKind::split_high_96: return "split_high_96";
     case TwinKind::swapped_16: return "swapped_16";
@@ -111,6 +110,10 @@ std::optional<TwinKind> choose_for_few_rows(int64_t m, int64_t n, int multiproce
     return one_round(128, 128, clusters) ? TwinKind::low : TwinKind::thin;
   }
   if (m <= 160) return TwinKind::swapped_160;
+  if (m <= 256 && !one_round(256, 64, clusters)) {
+    if (one_round(256, 80, clusters)) return TwinKind::split_high_80;
+    if (one_round(256, 96, clusters)) return TwinKind::split_high_96;
+  }
   if (m <= 384 && (m <= 192 || m > 256) && one_round(192, 64, multiprocessors)) return TwinKind::swapped_192;
   if (m <= 320 && (m <= 160 || m > 256) && one_round(160, 128, multiprocessors)) return TwinKind::swapped_160;
   if (m <= 256 && one_round(128, 128, clusters)) return TwinKind::low;

@@ -45,6 +45,7 @@ TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
   EXPECT_EQ(choose_twin(96, 8192, 128, 132), TwinKind::flat);
   EXPECT_EQ(choose_twin(128, 8192, 128, 132), TwinKind::low);
   EXPECT_EQ(choose_twin(192, 4096, 64, 132), TwinKind::swapped_192);
+  EXPECT_EQ(choose_twin(256, 5120, 80, 132), TwinKind::split_high_80);
   EXPECT_EQ(choose_twin(512, 4096, 64, 132), TwinKind::thin_rows);
   EXPECT_EQ(choose_twin(1024, 1024, 16, 132), TwinKind::flat);
   EXPECT_EQ(choose_twin(1280, 1280, 64, 132), TwinKind::quad_112);

@@ -10,7 +10,6 @@ template Launch prepare<TwinSplit64>(const MatrixProduct&, const TwinLaunchOptio
 template Launch prepare<TwinSplit80>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSplitTall64>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSplitTall80>(const MatrixProduct&, const TwinLaunchOptions&);
-template Launch prepare<TwinSplitTall160>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSplitHigh80>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSplitHigh96>(const MatrixProduct&, const TwinLaunchOptions&);
 
