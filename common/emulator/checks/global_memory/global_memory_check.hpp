@@ -137,7 +137,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
 
   void report_race(Present& now, GlobalAllocation& allocation, const GlobalRecord& past, machine::LaneMask past_lanes,
                    machine::LaneMask lanes, uint64_t offset, uint32_t bytes);
-  std::string reason(Present& now, const GlobalRecord& past, machine::LaneMask lanes, std::string& cause);
+  std::string reason(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, machine::LaneMask lanes,
+                     std::string& cause);
 
   GlobalHistory* history_ = nullptr;
   PerCluster<State> states_;
