@@ -60,6 +60,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
     uint32_t pc = 0;
     Time time = 0;
     machine::LaneMask lanes = 0;
+    uint32_t site = 0;
     uint32_t record = 0;
   };
   struct WarpState {

@@ -166,7 +166,7 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
   const uint32_t work = history_->cluster(past.cluster).work;
   const bool of_this_launch = work == history_->current_work();
   // At the end of a kernel that the launch waits for everything is visible to all.
-  if (!of_this_launch && history_->is_before_wait(history_->work(work))) return;
+  if (!of_this_launch && history_->is_before_wait(work)) return;
   if (!of_this_launch && !history_->work(work).is_kernel) return;
   if (reported_.contains(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1)) return;
   if (is_fenced(now, past, past_lanes)) return;

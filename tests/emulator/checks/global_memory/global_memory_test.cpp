@@ -29,7 +29,8 @@ class GlobalMemoryTest : public RaceTest {
     prepare = [&](uint64_t out) {
       if (is_initialised) history.written(machine.memory(), out, 4096 * sizeof(uint32_t));
     };
-    return run(body, shape);
+    // A grid with a clock runs as one part.
+    return run(body + "mov.u64 %rd19, %globaltimer;\n", shape);
   }
   machine::LaunchResult run_alone(const std::string& body, Shape shape = kTwoBlocks) {
     return run_in(1, {}, body, shape);

@@ -38,7 +38,7 @@ TEST_F(RemoteExitTest, FindsAnArrivalThatNobodyWaitsFor) {
 }
 
 TEST_F(RemoteExitTest, IsSilentWhereTheBlocksMeetAtTheEnd) {
-  for (const std::string meet : {kMeet, std::string("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n")}) {
+  for (const std::string& meet : {kMeet, std::string("barrier.cluster.arrive.relaxed;\nbarrier.cluster.wait;\n")}) {
     expect_silence(run(access("st.shared::cluster.u32 [%other], %lane;\n", "", meet), kPair));
     expect_silence(run(access("ld.shared::cluster.u32 %r1, [%other];\n", "", meet), kPair));
     expect_silence(run(access("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];\n", "", meet), kPair));
