@@ -97,7 +97,9 @@ uint32_t GlobalMemoryCheck::site_of(const machine::Kernel& kernel, uint32_t pc) 
 }
 
 uint32_t GlobalMemoryCheck::record_of(Present& now, LaneMask lanes) {
-  CachedRecord& cached = now.state.warps[now.warp].records[now.pc % 8];
+  // Lanes in two groups use a record each, and the instructions of an unrolled loop are a few apart.
+  auto& records = now.state.warps[now.warp].records;
+  CachedRecord& cached = records[(now.pc + (lanes * 0x9e3779b1u >> 28)) % records.size()];
   if (cached.record == 0 || cached.pc != now.pc || cached.time != now.record.time || cached.lanes != lanes) {
     now.record.site = site_of(now.cluster.kernel(), now.pc);
     now.record.lanes = lanes;
