@@ -98,8 +98,8 @@ uint32_t GlobalMemoryCheck::site_of(const machine::Kernel& kernel, uint32_t pc) 
 
 uint32_t GlobalMemoryCheck::record_of(Present& now, LaneMask lanes) {
   // Lanes in two groups use a record each, and the instructions of an unrolled loop are a few apart.
-  auto& records = now.state.warps[now.warp].records;
-  CachedRecord& cached = records[(now.pc + (lanes * 0x9e3779b1u >> 28)) % records.size()];
+  const uint32_t hash = now.pc * 0x9e3779b1u + lanes * 0x85ebca6bu;
+  CachedRecord& cached = now.state.warps[now.warp].records[hash >> 26];
   if (cached.record == 0 || cached.pc != now.pc || cached.time != now.record.time || cached.lanes != lanes) {
     now.record.site = site_of(now.cluster.kernel(), now.pc);
     now.record.lanes = lanes;
@@ -131,23 +131,27 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
 
   // Lanes that follow each other, or that access one place, are checked together.
   const auto width = static_cast<uint8_t>(std::countr_zero(event.bytes));
+  LaneMask follows = 0, repeats = 0;  // where a lane's address is the next one, or that of the lane before
+  for (uint32_t lane = 1; lane < machine::kWarpSize; ++lane) {
+    const uint64_t distance = event.global[lane] - event.global[lane - 1];
+    follows |= (distance == event.bytes ? 1u : 0u) << lane;
+    repeats |= (distance == 0 ? 1u : 0u) << lane;
+  }
   for (LaneMask rest = event.lanes; rest != 0;) {
     const uint32_t first = machine::first_lane(rest);
     const uint64_t address = event.global[first];
-    uint32_t next = first + 1;
-    if (next < machine::kWarpSize && (rest >> next & 1) != 0 && event.global[next] == address) {
+    if (((repeats & rest) >> first >> 1 & 1) != 0) {
       LaneMask together = 0;
-      for_each_lane(rest, [&](uint32_t lane) { together |= (event.global[lane] == address ? 1u : 0u) << lane; });
+      for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
+        together |= (event.global[lane] == address ? 1u : 0u) << lane;
+      }
+      together &= rest;
       rest &= ~together;
       now.number = record_of(now, together);
       check_run(now, address, event.bytes, {.record = now.number});
       continue;
     }
-    while (next < machine::kWarpSize && (rest >> next & 1) != 0 &&
-           event.global[next] == address + uint64_t{next - first} * event.bytes) {
-      ++next;
-    }
-    const uint32_t count = next - first;
+    const auto count = static_cast<uint32_t>(1 + std::countr_one((follows & rest) >> first >> 1));
     rest &= ~((count == machine::kWarpSize ? ~0u : (1u << count) - 1) << first);
     now.number = record_of(now, kAllLanes);
     check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width, 0});

@@ -64,7 +64,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
     uint32_t record = 0;
   };
   struct WarpState {
-    std::array<CachedRecord, 32> records{};  ///< by instruction and lanes
+    std::array<CachedRecord, 64> records{};  ///< by instruction and lanes
     ByLane<Fenced> fenced;
     ByLane<Pending> pending;
   };
