@@ -94,6 +94,9 @@ struct OrderedPlace {
   uint32_t rank = 0;     ///< lanes at lower ranks run first
   uint32_t run_end = 0;  ///< first Op after this one whose rank is not the next
   LoopHead head = LoopHead::none;
+  /// Others can notice this Op, or the one before it, or it depends on how far they have come: with Choices, another
+  /// warp may have its turn before it.
+  bool visible = false;
 };
 
 class Kernel {

@@ -228,6 +228,7 @@ void ClusterOrder::complete(Meeting& meeting, const machine::Rendezvous& event) 
 void ClusterOrder::barrier_changed(const machine::BarrierEvent& event) {
   const uint32_t index = barrier_index(event.block->rank, event.offset);
   BarrierOrder& barrier = barriers_[index];
+  barrier.phases.add(event);
   switch (event.kind) {
     case BarrierEventKind::init: return initialise(index, event);
     case BarrierEventKind::arrive:
@@ -270,7 +271,8 @@ void ClusterOrder::arrive(uint32_t index, const machine::BarrierEvent& event) {
   barrier.arrival_pc = event.fragment->pc;
   barrier.arrival_clock = event.fragment->warp->clock;
   barrier.arrival_ends = barrier.ends;
-  warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count});
+  warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count, barrier.ends,
+                           event.semantics.relaxed});
   if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.erase(warp.arrivals.begin());
 }
 
@@ -323,8 +325,8 @@ void ClusterOrder::note_wait(uint32_t number, uint32_t index, const machine::Bar
   const bool repeated = again && (note.repeated || note.arrivals != warp.arrival_count);
   const bool after_meeting = again && (note.repeated_after_meeting || note.meetings != warp.meeting_count);
   threads_.mark(number);  // begins a new time, which is that of the wait
-  note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count,
-          warp.time,   warp.meeting_count, repeated,    after_meeting};
+  note = {event.phase,        event.fragment->pc, event.lanes,   warp.arrival_count,     warp.time,
+          warp.meeting_count, repeated,           after_meeting, event.semantics.relaxed};
 }
 
 ClusterOrder::Sequence& ClusterOrder::sequence(std::map<ThreadKey, Sequence>& all, ThreadKey thread) {
@@ -400,6 +402,8 @@ IssuedOperation ClusterOrder::operation_issued(const machine::AsyncOperation& ev
   operation.layout = event.layout;
   operation.known = warp.known(event.lane);
   warp.accessed = true;
+  // A commit gives back what a wait was for, as an arrival does.
+  if (event.completion == AsyncCompletion::tensor_arrive) ++warp.arrival_count;
   set_end(operation, event, ThreadKnowledge::component_of(number, event.lane), issued.index);
   operations_.push_back(std::move(operation));
   return issued;

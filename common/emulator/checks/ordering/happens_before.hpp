@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/checks/history/phase_history.hpp"
 #include "emulator/checks/ordering/past_access.hpp"
 #include "emulator/checks/ordering/thread_knowledge.hpp"
 #include "emulator/state/grid.hpp"
@@ -62,6 +63,7 @@ struct BarrierOrder {
   uint32_t arrival_warp = 0, arrival_pc = 0;
   machine::Cycle arrival_clock = 0;
   Time arrival_ends = 0;
+  PhaseHistory phases;
 };
 
 /// An asynchronous operation that has been issued.
