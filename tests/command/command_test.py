@@ -54,7 +54,7 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "help", "progress", "hint",
+        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "explain", "help", "progress", "hint",
                         "watch", "reset"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
@@ -243,6 +243,20 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 1)
         done = stagecraft("run", program, **self.settings, STAGECRAFT_FINDINGS="error")
         self.assertRegex(done.stdout, "[12] failed")
+
+    def test_run_writes_a_sarif_file_when_the_program_has_ended(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "05_scopes_wrong_reads_after_the_scope"
+        file = self.folder / "reports.sarif"
+        done = stagecraft("run", "--report", "sarif", "--report-file", file, program, **self.settings)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("2 passed, 0 failed", done.stdout)
+        results = json.loads(file.read_text(encoding="utf-8"))["runs"][0]["results"]
+        self.assertEqual({result["ruleId"] for result in results}, {"race"})
+        # Without a file, to stderr. A program without reports gives a log without results.
+        done = stagecraft("run", "--report=sarif", "/bin/true", **self.settings)
+        self.assertEqual(json.loads(done.stderr)["runs"][0]["results"], [])
+        self.assertEqual(done.returncode, 0)
 
     def test_run_lets_a_program_succeed_that_does_what_the_chip_tolerates(self):
         self.skip_unless_set_up_by_the_command()
