@@ -59,8 +59,9 @@ class LaunchExploration {
     for (uint64_t number = 2; number <= launch_.schedules && !totals_.was_interrupted_; ++number) {
       while (started < launch_.schedules && under_way.size() < launch_.threads) {
         ++started;
-        under_way.push_back(start(
-            [this, started] { return std::make_unique<ChosenSchedule>(launch_.request.seed, started, points_); }));
+        under_way.push_back(start([this, started] {
+          return std::make_unique<ChosenSchedule>(launch_.request.seed, started, points_, launch_.lanes);
+        }));
       }
       const CopyOutcome outcome = outcome_of(std::move(under_way.front()));
       under_way.pop_front();

@@ -21,6 +21,7 @@ struct ExploredLaunch {
   uint64_t schedules = 1;           ///< how many are run
   uint32_t threads = 1;             ///< of the host: so many schedules run at a time
   machine::Cycle limit_cycles = 0;  ///< of the default schedule; 0: none
+  bool lanes = false;               ///< lanes of a warp need not meet behind a branch
   bool tolerates = false;           ///< what the chip carries on with is no mistake
   std::function<std::vector<std::unique_ptr<machine::Observer>>()> observers{};  ///< made for each run
   const std::atomic<bool>* interrupted = nullptr;                                ///< stops it; null: never

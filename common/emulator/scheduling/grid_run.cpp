@@ -348,6 +348,8 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
       cluster.next_turn = warp->turn();
       return Status::paused;
     }
+    // A warp that was held back has slept, as it were: its clock shows the time of the cluster, like those of the others.
+    if (warp->lag != 0) warp->clock = std::max(warp->clock, cluster.now);
     cluster.now = std::max(cluster.now, warp->clock);
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));

@@ -38,6 +38,7 @@ class ExplorationTest : public checks::RaceTest {
                                    .number = 3,
                                    .schedules = schedules,
                                    .threads = threads,
+                                   .lanes = lanes,
                                    .observers = [this] { return make_checks(); },
                                    .report = [&](const Diagnostic& report) { reported.push_back(report); }});
     EXPECT_EQ(found_, !reported.empty());
@@ -90,6 +91,7 @@ class ExplorationTest : public checks::RaceTest {
     EXPECT_EQ(exploration_.text(), fmt::format("explored {} schedules: nothing found", schedules));
   }
 
+  bool lanes = false;
   Exploration exploration_;
   machine::LaunchRequest request_;
   bool found_ = false;
@@ -126,6 +128,7 @@ TEST_F(ExplorationTest, ATryWaitThatAnswersFalseMustBeRepeated) {
 
 TEST_F(ExplorationTest, LanesNeedNotMeetAfterABranch) {
   // One lane of those that happen to be here arrives for the warp.
+  lanes = true;
   expect_found(kInit + R"(
     @!%p2 bra END;
     @%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 16;

@@ -243,6 +243,7 @@ bool explore(State& state, const machine::LaunchRequest& request, bool memory) {
       .schedules = settings.explore,
       .threads = settings.threads,
       .limit_cycles = settings.limit_cycles,
+      .lanes = settings.explore_lanes,
       .tolerates = goes_on,
       .observers = [memory, goes_on] { return checks::make_checks(memory, goes_on); },
       .interrupted = &InterruptibleKernel::interrupted(),

@@ -49,6 +49,7 @@ struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE; null when it is not set
   uint64_t seed = 0;                                    ///< of the schedule
   uint64_t explore = 0;                                 ///< schedules that each launch is explored in; 0: none
+  bool explore_lanes = false;  ///< in some of them, lanes of a warp do not meet behind a branch
   std::optional<ReplayedLaunch> schedule;
   machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
   uint32_t threads = 1;                             ///< of the host, at most
