@@ -23,6 +23,8 @@ struct CopyOutcome {
   std::vector<std::string> sentences;  ///< about them
   uint64_t points = 0;                 ///< turns of the cluster that had the most
   uint64_t cycles = 0;
+  std::string steps{};        ///< of a decided run (steps.hpp)
+  bool is_redundant = false;  ///< it ended, because the rest was run already
 };
 
 /// A copy of the process that calls a function, reports what it returns, and ends. The copy has all memory as it was,

@@ -240,6 +240,7 @@ bool explore(State& state, const machine::LaunchRequest& request, bool memory) {
       .machine = state.machine(),
       .request = request,
       .number = state.launches + 1,
+      .interleavings = settings.exhaust,
       .schedules = settings.explore,
       .threads = settings.threads,
       .limit_cycles = settings.limit_cycles,
@@ -292,7 +293,8 @@ Cost run(State& state, machine::LaunchRequest request) {
   const bool memory = state.settings().checks.race && has_shared_memory(request);
   const bool goes_on = !state.settings().findings_are_errors;
   state.machine().memory().limit_heap(state.limits.heap_bytes);
-  const bool found = state.settings().explore != 0 && explore(state, request, memory);
+  const bool explores = state.settings().explore != 0 || state.settings().exhaust != 0;
+  const bool found = explores && explore(state, request, memory);
   const auto choices = replayed_choices(state, state.settings());
   request.choices = choices.get();
   const auto make_observers = [memory, goes_on, &recording] {

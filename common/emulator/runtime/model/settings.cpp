@@ -75,6 +75,16 @@ void read_explore(std::string_view text, Settings& settings) {
   }
 }
 
+uint64_t read_exhaust(std::string_view text) {
+  uint64_t interleavings = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), interleavings);
+  if (error != std::errc{} || end != text.data() + text.size() || interleavings == 0 ||
+      interleavings > kMostSchedules) {
+    illegal("STAGECRAFT_EXHAUST", text);
+  }
+  return interleavings;
+}
+
 ReplayedLaunch read_schedule(std::string_view text) {
   ReplayedLaunch replayed;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), replayed.launch);
@@ -119,6 +129,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
       {"STAGECRAFT_EXPLORE",
        fmt::format("a number of schedules from 1 to {}, or one followed by ,lanes", kMostSchedules)},
+      {"STAGECRAFT_EXHAUST", fmt::format("a number of interleavings from 1 to {}", kMostSchedules)},
       {"STAGECRAFT_SCHEDULE", "the number of a launch, a colon and switches, as a report of an exploration names them"},
       {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
@@ -154,6 +165,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
 
   if (const std::string_view explore = variable("STAGECRAFT_EXPLORE"); !explore.empty()) {
     read_explore(explore, settings);
+  }
+  if (const std::string_view exhaust = variable("STAGECRAFT_EXHAUST"); !exhaust.empty()) {
+    settings.exhaust = read_exhaust(exhaust);
   }
   if (const std::string_view schedule = variable("STAGECRAFT_SCHEDULE"); !schedule.empty()) {
     settings.schedule = read_schedule(schedule);

@@ -1,0 +1,108 @@
+#include "emulator/exploration/interleavings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace stagecraft::emulator::exploration {
+namespace {
+
+template <typename Relation>
+bool related(const Step& earlier, const Step& later, Relation relation) {
+  for (const Touch& a : earlier.touches) {
+    for (const Touch& b : later.touches) {
+      if (relation(a, b)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+void wake(std::map<Actor, Step>& asleep, const Step& step) {
+  std::erase_if(asleep, [&](const auto& each) { return each.first == step.actor || conflict(each.second, step); });
+}
+
+std::optional<Guide> Interleavings::next() {
+  if (!has_begun_) {
+    has_begun_ = true;
+    return Guide{};
+  }
+  for (; !path_.empty(); path_.pop_back()) {
+    Node& node = path_.back();
+    node.done[node.step.actor] = node.step;
+    for (const Actor actor : node.to_do) {
+      if (node.done.contains(actor) || node.asleep.contains(actor)) continue;
+      node.step.actor = actor;
+      Guide guide;
+      for (const Node& each : path_) guide.prefix.push_back(each.step.actor);
+      guide.asleep = node.asleep;
+      guide.asleep.insert(node.done.begin(), node.done.end());
+      return guide;
+    }
+  }
+  return std::nullopt;
+}
+
+void Interleavings::add(const Trace& trace) {
+  const size_t known = path_.size();
+  std::map<Actor, Step> asleep;
+  for (size_t i = known == 0 ? 0 : known - 1; i < trace.size(); ++i) {
+    if (i < known) {
+      path_[i].step = trace[i];
+      asleep = path_[i].asleep;
+      asleep.insert(path_[i].done.begin(), path_[i].done.end());
+    } else {
+      path_.push_back({trace[i], {trace[i].actor}, {}, asleep});
+    }
+    wake(asleep, trace[i]);
+  }
+  find_races(known == 0 ? 0 : known - 1);
+}
+
+void Interleavings::find_races(size_t first_new) {
+  const size_t count = path_.size();
+  // For each step, those that come before it in every equivalent run.
+  std::vector<std::vector<bool>> before(count);
+  std::map<Actor, size_t> last;
+  for (size_t j = 0; j < count; ++j) {
+    const Step& step = path_[j].step;
+    std::vector<bool>& mine = before[j];
+    mine.assign(count, false);
+    const auto follow = [&](size_t i) {
+      mine[i] = true;
+      for (size_t k = 0; k < i; ++k) mine[k] = mine[k] || before[i][k];
+    };
+    if (const auto found = last.find(step.actor); found != last.end()) follow(found->second);
+    if (step.after != Step::kNone) follow(step.after);
+    if (step.behind != Step::kNone) follow(step.behind);
+    last[step.actor] = j;
+    const std::vector<bool> of_actor = mine;  // before the step itself depends on anything
+    std::optional<size_t> race;
+    for (size_t i = j; i-- > 0;) {
+      if (!race && j >= first_new && !of_actor[i] && related(path_[i].step, step, races)) race = i;
+      if (!mine[i] && related(path_[i].step, step, orders)) follow(i);
+    }
+    if (!race) continue;
+    // Before step *race, run something that leads to this step.
+    Node& node = path_[*race];
+    const std::vector<Actor>& enabled = node.step.enabled;
+    const auto is_enabled = [&](Actor actor) {
+      return std::find(enabled.begin(), enabled.end(), actor) != enabled.end();
+    };
+    if (is_enabled(step.actor)) {
+      node.to_do.insert(step.actor);
+      continue;
+    }
+    std::optional<Actor> leads;
+    for (size_t k = *race + 1; k < j && !leads; ++k) {
+      if (mine[k] && is_enabled(path_[k].step.actor)) leads = path_[k].step.actor;
+    }
+    if (leads) {
+      node.to_do.insert(*leads);
+    } else {
+      node.to_do.insert(enabled.begin(), enabled.end());
+    }
+  }
+}
+
+}  // namespace stagecraft::emulator::exploration
