@@ -39,6 +39,7 @@ struct InstructionTraits {
 
   /// How its accesses of memory order others.
   AccessOrder order = AccessOrder::weak;
+  MemoryScope scope = MemoryScope::system;  ///< of a strong access or a fence
   /// Whether the accesses that its Op describes (AccessDetail) are announced to observers. False for an instruction
   /// that announces them itself, or whose accesses are none for the program.
   bool announced = true;

@@ -139,11 +139,12 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                         .lane = lane,
                         .what = what,
                         .completion = AsyncCompletion::bulk_group,
+                        .updates = std::string_view(what).starts_with("cp.reduce"),
                         .reads = footprint.ranges(source),
                         .begin = begin,
                         .end = begin + bulk_latency(fragment.grid(), bytes),
                         .bytes = bytes,
-                        .global = observes_instructions(fragment) ? target() : std::vector<GlobalRange>{}});
+                        .global = observes_global(fragment) ? target() : std::vector<GlobalRange>{}});
   }
   Block& block = fragment.block();
   ThreadBulkGroups& groups = block.bulk_groups[thread_of(fragment, lane)];

@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "emulator/checks/checks.hpp"
+#include "emulator/checks/reporting/report.hpp"
 #include "emulator/exploration/exploration.hpp"
 #include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/interrupt.hpp"
@@ -279,6 +280,28 @@ void tell_unreached(Reporter& reporter, const ReplayedLaunch& replayed, const ma
   reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "schedule"}, {"message", message}});
 }
 
+/// An observer of a whole grid, which therefore runs in one part.
+class WholeGrid final : public machine::Observer {};
+
+/// Whether a kernel may begin before the one before it in its stream has ended.
+bool may_overlap(const LaunchConfiguration& configuration) {
+  return std::any_of(configuration.attributes.begin(), configuration.attributes.end(),
+                     [](const cudaLaunchAttribute& attribute) {
+                       return attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+                              attribute.val.programmaticStreamSerializationAllowed != 0;
+                     });
+}
+
+/// Says once that the record of global memory was too large.
+void tell_forgotten(State& state, uint32_t before) {
+  if (before != 0 || state.global_history.times_forgotten() == 0) return;
+  const std::string message = fmt::format(
+      "the check of global memory has forgotten the accesses so far, because its record has reached the limit of {} "
+      "MiB: races with them are not found, nor are reads of what nothing wrote",
+      state.global_history.most_bytes() >> 20);
+  state.reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
+}
+
 Cost run(State& state, machine::LaunchRequest request) {
   ProgressLine progress(request.kernel->display_name, request.grid.count());
   // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
@@ -297,8 +320,12 @@ Cost run(State& state, machine::LaunchRequest request) {
   const bool found = explores && explore(state, request, memory);
   const auto choices = replayed_choices(state, state.settings());
   request.choices = choices.get();
-  const auto make_observers = [memory, goes_on, &recording] {
-    auto made = checks::make_checks(memory, goes_on);
+  WholeGrid whole;
+  checks::GlobalHistory* const history = state.settings().checks.global ? &state.global_history : nullptr;
+  if (history != nullptr) observers.push_back(&whole);
+  const uint32_t forgotten = state.global_history.times_forgotten();
+  const auto make_observers = [memory, goes_on, history, &recording] {
+    auto made = checks::make_checks(memory, goes_on, history);
     recording.join_part(made);
     return made;
   };
@@ -315,9 +342,14 @@ Cost run(State& state, machine::LaunchRequest request) {
   progress.erase();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
-  for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
+  std::string report;
+  for (const machine::Diagnostic& diagnostic : result.diagnostics) {
+    state.reporter.report(diagnostic);
+    report += checks::render_text(diagnostic);
+  }
   if (choices != nullptr) tell_unreached(state.reporter, *state.settings().schedule, *choices);
-  recording.tell(state.reporter, state.launches++);
+  if (history != nullptr) tell_forgotten(state, forgotten);
+  recording.tell(state.reporter, state.launches++, report);
   if (!result.stopped) {
     const machine::Residency residency =
         state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
@@ -392,7 +424,7 @@ void check_launch(State& state, const KernelWork& work) {
   check_configuration(state, *work.function, kernel, work.configuration);
 }
 
-Cost run_kernel(State& state, const KernelWork& work) {
+Cost run_kernel(State& state, Stream& stream, const KernelWork& work) {
   if (const auto fault = state.fault()) throw ApiError(*fault, "");
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
   machine::LaunchRequest request;
@@ -409,6 +441,10 @@ Cost run_kernel(State& state, const KernelWork& work) {
   request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
   request.parameters = work.parameters;
   request.seed = state.settings().seed;
+  if (state.settings().checks.global) {
+    state.global_history.begin(state.streams.begin(stream, true, may_overlap(work.configuration)),
+                               fmt::format("kernel {}", kernel.display_name), true);
+  }
   return run(state, request);
 }
 
@@ -431,7 +467,7 @@ void submit_launch(State& state, KernelWork work) {
   if (stream.capture != nullptr) {
     state.streams.capture(stream, std::move(work));
   } else {
-    state.streams.work(stream, run_kernel(state, work));
+    state.streams.work(stream, run_kernel(state, stream, work));
   }
   for (Event* event : events) state.streams.record(*event, stream);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -102,8 +103,10 @@ Checks read_checks(std::string_view text) {
   while (!text.empty()) {
     const size_t comma = text.find(',');
     const std::string_view name = text.substr(0, comma);
-    if (name == "race") {
+    if (name == "race" || name == "all") {
       checks.race = true;
+    } else if (name == "global") {
+      checks.race = checks.global = true;
     } else if (name != "deadlock") {  // deadlocks are always reported
       illegal("STAGECRAFT_CHECKS", name);
     }
@@ -136,9 +139,9 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
       {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
       {"STAGECRAFT_PROGRESS", "line or none"},
-      {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
+      {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race, global"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
-      {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
+      {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .html, .json, .svg or .txt"},
       {"STAGECRAFT_TIMING", "on or off"},
       {"STAGECRAFT_REPORT", "text or json"},
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
@@ -197,7 +200,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
   settings.timeline = variable("STAGECRAFT_TIMELINE");
   const std::string_view timeline = settings.timeline;
-  if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
+  const auto has_ending = [&](std::string_view ending) { return timeline.ends_with(ending); };
+  const std::string_view endings[] = {".html", ".json", ".svg", ".txt"};
+  if (!timeline.empty() && timeline != "text" && std::none_of(std::begin(endings), std::end(endings), has_ending)) {
     illegal("STAGECRAFT_TIMELINE", timeline);
   }
 

@@ -26,7 +26,8 @@ enum class ReportFormat { text, json };
 
 /// What is checked while kernels run. Deadlocks and misused barriers are always reported, because that costs nothing.
 struct Checks {
-  bool race = false;  ///< races in shared memory, and waits with a stale parity
+  bool race = false;    ///< races in shared memory, and waits with a stale parity
+  bool global = false;  ///< races in global memory and reads of what nothing wrote there; with it, `race` is on too
 
   bool operator==(const Checks&) const = default;
 };

@@ -81,6 +81,7 @@ machine::Machine& State::machine() {
   try {
     machine_ = std::make_unique<machine::Machine>(chip);
     machine_->announce_memory_events(settings().observes_memory());
+    machine_->announce_global_accesses(settings().checks.global);
     machine_->announce_instructions(settings().timing);
     machine_->memory().host_memory().limit(settings().host_memory);
     explain_host_faults();
