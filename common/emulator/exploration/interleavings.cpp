@@ -76,33 +76,30 @@ void Interleavings::find_races(size_t first_new) {
     if (step.after != Step::kNone) follow(step.after);
     if (step.behind != Step::kNone) follow(step.behind);
     last[step.actor] = j;
-    const std::vector<bool> of_actor = mine;  // before the step itself depends on anything
-    std::optional<size_t> race;
+    // A race is with a step that nothing else orders before this one.
+    std::vector<size_t> races_with;
     for (size_t i = j; i-- > 0;) {
-      if (!race && j >= first_new && !of_actor[i] && related(path_[i].step, step, races)) race = i;
-      if (!mine[i] && related(path_[i].step, step, orders)) follow(i);
+      if (mine[i]) continue;
+      if (j >= first_new && related(path_[i].step, step, races)) races_with.push_back(i);
+      if (related(path_[i].step, step, orders)) follow(i);
     }
-    if (!race) continue;
-    // Before step *race, run something that leads to this step.
-    Node& node = path_[*race];
-    const std::vector<Actor>& enabled = node.step.enabled;
-    const auto is_enabled = [&](Actor actor) {
-      return std::find(enabled.begin(), enabled.end(), actor) != enabled.end();
-    };
-    if (is_enabled(step.actor)) {
-      node.to_do.insert(step.actor);
-      continue;
-    }
-    std::optional<Actor> leads;
-    for (size_t k = *race + 1; k < j && !leads; ++k) {
-      if (mine[k] && is_enabled(path_[k].step.actor)) leads = path_[k].step.actor;
-    }
-    if (leads) {
-      node.to_do.insert(*leads);
-    } else {
-      node.to_do.insert(enabled.begin(), enabled.end());
-    }
+    for (const size_t i : races_with) reverse(i, j, before);
   }
+}
+
+void Interleavings::reverse(size_t first, size_t second, const std::vector<std::vector<bool>>& before) {
+  // Instead of the first step, what leads to the second goes on, and does not need the first.
+  Node& node = path_[first];
+  const std::vector<Actor>& enabled = node.step.enabled;
+  for (size_t k = first + 1; k <= second; ++k) {
+    const bool leads = k == second || (before[second][k] && !before[k][first]);
+    if (!leads) continue;
+    const Actor actor = path_[k].step.actor;
+    if (std::find(enabled.begin(), enabled.end(), actor) == enabled.end()) break;
+    node.to_do.insert(actor);
+    return;
+  }
+  node.to_do.insert(enabled.begin(), enabled.end());
 }
 
 }  // namespace stagecraft::emulator::exploration

@@ -38,6 +38,9 @@ class Interleavings {
   };
 
   void find_races(size_t first_new);
+  /// Sees to a run in which the second of two steps that race comes first.
+  /// @param before  by step: which steps come before it in every equivalent run.
+  void reverse(size_t first, size_t second, const std::vector<std::vector<bool>>& before);
 
   std::vector<Node> path_;
   bool has_begun_ = false;
