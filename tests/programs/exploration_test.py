@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of --explore and --schedule from end to end, with the program hidden_mistakes.
+"""Tests of --explore, --exhaust and --schedule from end to end, with the program hidden_mistakes.
 
 usage: exploration_test.py PROGRAM
 """
@@ -63,6 +63,14 @@ class ExplorationTest(unittest.TestCase):
         done = run(explore="40", findings="error")
         self.assertIn("cudaErrorLaunchFailure", done.stdout)
         self.assertEqual(done.returncode, 2)
+
+    def test_all_interleavings_prove_the_right_kernel_and_refute_the_wrong_one(self):
+        done = run(exhaust="1000")
+        self.assertEqual(done.stdout, "6 3 cudaSuccess\n")
+        self.assertEqual(done.stderr.count("stagecraft: deadlock in kernel take_turns<false>"), 1, done.stderr)
+        self.assertNotIn("take_turns<true>", done.stderr)
+        self.assertRegex(done.stderr, r"\nstagecraft: \d+ interleavings of 2 launches explored: 1 mistake, reported above\n")
+        self.assertEqual(done.returncode, 1)
 
     def test_a_schedule_of_something_else_is_noticed(self):
         done = run(schedule="1:w1.900+64,w0.1+64")

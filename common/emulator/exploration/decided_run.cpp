@@ -15,6 +15,8 @@ using Space = Touch::Space;
 namespace {
 
 constexpr uint32_t kEventBits = 24;
+/// Tells the ends of a block's warps from its own end.
+constexpr uint64_t kEndOfWarps = uint64_t{1} << 62;
 
 /// Distinguishes the clusters of a grid.
 uint64_t number_of(const Cluster& cluster) {
@@ -62,8 +64,15 @@ class DecidedRun::Notes : public machine::Observer {
     run_.note({Space::mbarrier, Kind::blocked, at, at + (uint64_t{1} << machine::kSharedRankShift), 0});
   }
 
+  void fragment_exited(const Fragment& fragment) override {
+    const uint64_t number = number_of(fragment.block()) | kEndOfWarps;
+    run_.note({Space::exit, Kind::arrive, number, number + 1});
+  }
+
   void block_finished(const Block& block) override {
     const uint64_t number = number_of(block);
+    // It ends after all of its warps.
+    run_.note({Space::exit, Kind::wait, number | kEndOfWarps, (number | kEndOfWarps) + 1, 1});
     run_.note({Space::exit, Kind::write, number, number + 1});
     run_.note({Space::tensor_memory, Kind::write, block.sm->index, block.sm->index + 1});
   }

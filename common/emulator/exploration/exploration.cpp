@@ -153,8 +153,11 @@ class LaunchExploration {
                                     .threads = 1,
                                     .interrupted = launch_.interrupted,
                                     .limit = choices ? limit_ : launch_.limit_cycles};
+    machine::Observer whole;  // with an observer of all of it, a grid is one part
+    std::vector<machine::Observer*> of_all;
+    if (launch_.in_one_part) of_all.push_back(&whole);
     machine::LaunchResult result = launch_.machine.launch(
-        request, {}, [](std::string_view) {}, divided);
+        request, of_all, [](std::string_view) {}, divided);
     CopyOutcome outcome;
     outcome.stopped = result.stopped;
     outcome.interrupted = result.interrupted;

@@ -24,6 +24,7 @@ struct ExploredLaunch {
   machine::Cycle limit_cycles = 0;  ///< of the default schedule; 0: none
   bool lanes = false;               ///< lanes of a warp need not meet behind a branch
   bool tolerates = false;           ///< what the chip carries on with is no mistake
+  bool in_one_part = false;         ///< also in the default schedule: the observers are of the whole grid
   std::function<std::vector<std::unique_ptr<machine::Observer>>()> observers{};  ///< made for each run
   const std::atomic<bool>* interrupted = nullptr;                                ///< stops it; null: never
   std::function<void(const machine::Diagnostic&)> report{};                      ///< called for each mistake

@@ -8,6 +8,7 @@
 namespace stagecraft::emulator::exploration {
 namespace {
 
+using checks::render_text;
 using machine::ChosenSchedule;
 using machine::Diagnostic;
 using machine::LaunchResult;
