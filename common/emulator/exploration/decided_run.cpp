@@ -54,6 +54,12 @@ class DecidedRun::Notes : public machine::Observer {
       }
     }();
     run_.note({Space::mbarrier, kind, at, at + 8, event.phase});
+    // Bytes do not commute with others of their phase where they could end it too early, or too late.
+    if (event.kind == BarrierEventKind::expect_tx || event.kind == BarrierEventKind::complete_tx) {
+      const machine::Mbarrier& barrier = event.block->mbarriers.live.at(event.offset);
+      const bool announces_late = event.kind == BarrierEventKind::expect_tx && barrier.pending == 0;
+      if (barrier.transaction < 0 || announces_late) run_.note({Space::mbarrier, Kind::write, at, at + 8});
+    }
     if (event.fragment == nullptr || &event.fragment->block() != event.block) note_that_block_lives(*event.block);
   }
 

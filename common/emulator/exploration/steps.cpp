@@ -26,14 +26,16 @@ bool any_pair(const std::vector<Touch>& left, const std::vector<Touch>& right, R
 bool conflict(const Touch& one, const Touch& other) {
   if (!meet(one, other)) return false;
   if (one.kind == Kind::write || other.kind == Kind::write) return true;
-  // Arrivals of one phase commute: whichever is last ends it.
-  if (is_arrival(one) && is_arrival(other)) return one.phase != other.phase;
+  // Of two arrivals that could be next, one that would end the phase leaves the other to the phase after it.
+  if (is_arrival(one) && is_arrival(other)) return one.phase != other.phase || one.kind != other.kind;
   // An arrival that does not end a phase changes no wait.
   return one.kind == Kind::complete || other.kind == Kind::complete;
 }
 
 bool orders(const Touch& earlier, const Touch& later) {
   if (!meet(earlier, later)) return false;
+  // Arrivals of one phase commute: the last one ends it, each way.
+  if (is_arrival(earlier) && is_arrival(later)) return earlier.phase != later.phase;
   // All arrivals of a phase come before a wait that its end has let pass.
   if (is_arrival(earlier) && later.kind == Kind::wait) return earlier.phase < later.phase;
   if (earlier.kind == Kind::blocked || later.kind == Kind::blocked) {

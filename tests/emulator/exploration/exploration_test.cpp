@@ -87,6 +87,10 @@ class ExplorationTest : public checks::RaceTest {
       for (const Diagnostic& each : result.diagnostics) EXPECT_NE(each.kind, kind) << render_text(each);
     }
   }
+  /// What the checks of memory say in any schedule is hidden where they are off.
+  std::vector<std::unique_ptr<machine::Observer>> make_checks() const override {
+    return checks::make_checks(checks_memory);
+  }
   void expect_right(const std::string& body, Shape shape, uint64_t schedules) {
     const std::vector<Diagnostic> reported = explore(body, shape, schedules);
     EXPECT_TRUE(reported.empty()) << render_text(reported[0]);
@@ -109,6 +113,7 @@ class ExplorationTest : public checks::RaceTest {
     EXPECT_EQ(exploration_.text(), fmt::format("all {} explored: nothing found", count));
   }
 
+  bool checks_memory = true;
   bool lanes = false;
   uint64_t interleavings = 0;
   Exploration exploration_;
@@ -184,6 +189,7 @@ TEST_F(ExplorationTest, TwoCopiesMayCompleteInAnyOrder) {
 }
 
 TEST_F(ExplorationTest, WhatFollowsAnArrivalMayComeLate) {
+  checks_memory = false;
   // Warp 1, which the arrival wakes, uses a barrier that warp 0 initialises after it.
   const std::string body = kInit + R"(
     @!%p2 bra WOKEN;
@@ -214,6 +220,7 @@ TEST_F(ExplorationTest, TwoPairsOfWarpsNeedTwoBarriers) {
 }
 
 TEST_F(ExplorationTest, ARemoteBarrierMustBeInitialisedFirst) {
+  checks_memory = false;
   const std::string body = R"(
     setp.eq.u32 %p1, %rank, 0;
     @%p1 bra ARRIVES;
@@ -232,6 +239,7 @@ TEST_F(ExplorationTest, ARemoteBarrierMustBeInitialisedFirst) {
 }
 
 TEST_F(ExplorationTest, ABlockMustNotExitBeforeTheLastArrivalFromAnother) {
+  checks_memory = false;
   const std::string body = R"(
     @%first mbarrier.init.shared.b64 [bar], 1;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
@@ -244,8 +252,8 @@ TEST_F(ExplorationTest, ABlockMustNotExitBeforeTheLastArrivalFromAnother) {
     mov.u32 %r1, bar; mov.u32 %r2, 1; mapa.shared::cluster.u32 %r3, %r1, %r2;
     @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];
     END:)";
-  expect_found(body, {32, 2, 2}, 20, "barrier misuse", 1);
-  expect_refuted(body, {32, 2, 2}, "barrier misuse");
+  expect_found(body, {32, 2, 2}, 20, "illegal address", 1);
+  expect_refuted(body, {32, 2, 2}, "illegal address");
 }
 
 TEST_F(ExplorationTest, TwoLocksMustBeTakenInOneOrder) {
