@@ -254,17 +254,18 @@ std::string Exploration::text_of_interleavings() const {
   const auto several = [](uint64_t count, const char* one) {
     return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
   };
+  const auto launches = [](uint64_t count) { return fmt::format("{} launch{}", count, count == 1 ? "" : "es"); };
   std::string text = several(interleavings_, "interleaving");
   if (launches_ - skipped_ > 1) text += fmt::format(" of {} launches", launches_ - skipped_);
   if (failed_ != 0) {
     text += fmt::format(" explored: {}, reported above", several(mistakes_, "mistake"));
   } else if (incomplete_ != 0 || was_interrupted_) {
-    text += fmt::format(" explored, and more are left in {}: nothing found in them", several(incomplete_, "launch"));
+    text += fmt::format(" explored, and more are left in {}: nothing found in them", launches(incomplete_));
   } else {
     text = fmt::format("all {} explored: nothing found", text);
   }
   if (together_ != 0) text += "; clusters that depend on each other ran one after another";
-  if (skipped_ != 0) text += fmt::format("; stopped in the default schedule already: {}", several(skipped_, "launch"));
+  if (skipped_ != 0) text += fmt::format("; stopped in the default schedule already: {}", launches(skipped_));
   return text;
 }
 
