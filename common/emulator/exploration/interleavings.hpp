@@ -12,7 +12,7 @@
 
 namespace stagecraft::emulator::exploration {
 
-/// What a run is told: who goes on first, and whose next steps would repeat what another run has done.
+/// What a run follows: who goes on first, and whose next steps would repeat what another run has done.
 struct Guide {
   std::vector<Actor> prefix;
   std::map<Actor, Step>

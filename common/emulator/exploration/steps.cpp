@@ -26,7 +26,7 @@ bool any_pair(const std::vector<Touch>& left, const std::vector<Touch>& right, R
 bool conflict(const Touch& one, const Touch& other) {
   if (!meet(one, other)) return false;
   if (one.kind == Kind::write || other.kind == Kind::write) return true;
-  // Of two arrivals that could be next, one that would end the phase leaves the other to the phase after it.
+  // An arrival that ends the phase leaves another, which could come first, to the phase after it.
   if (is_arrival(one) && is_arrival(other)) return one.phase != other.phase || one.kind != other.kind;
   // An arrival that does not end a phase changes no wait.
   return one.kind == Kind::complete || other.kind == Kind::complete;

@@ -35,8 +35,8 @@ struct Touch {
 bool conflict(const Touch& one, const Touch& other);
 /// Whether the first, which came earlier, is known to come before the second: in every run that is equivalent.
 bool orders(const Touch& earlier, const Touch& later);
-/// Whether another run may have them the other way round, where nothing else orders them: not so where the first is
-/// what the second waited for.
+/// Whether the later one may come first in another run, where nothing else orders them: not so where it waited for the
+/// earlier one.
 bool races(const Touch& earlier, const Touch& later);
 
 struct Step {
