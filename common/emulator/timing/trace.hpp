@@ -47,6 +47,11 @@ enum class InstructionClass : uint8_t {
 struct Instruction {
   InstructionClass kind = InstructionClass::other;
   std::vector<uint32_t> reads, writes;
+  bool first = false;       ///< of a piece of straight code, into which branches go at its beginning alone
+  bool shared = false;      ///< it is a load or store of shared memory
+  bool plain_load = false;  ///< a load that ptxas may move up, over what is neither a store of its memory nor a fence
+  uint32_t joined = 0;      ///< a load: bytes of a lane with the neighbours that ptxas joins to it; else 0
+  bool absorbed = false;    ///< a load that ptxas joins to one before it, so that it needs no instruction
 };
 using Code = std::vector<Instruction>;
 
@@ -125,6 +130,7 @@ struct Access {
   bool store = false, atomic = false, remote = false;
   uint32_t passes = 0;                 ///< shared memory: over its banks
   uint32_t sectors = 0;                ///< global memory: of kSectorBytes
+  uint32_t partial_lines = 0;          ///< of a store: lines with a sector of which only a part is written
   uint32_t first_line = 0, lines = 0;  ///< global memory: lines of kLineBytes, in ClusterTrace::lines
   bool operator==(const Access&) const = default;
 };

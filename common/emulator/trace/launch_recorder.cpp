@@ -42,8 +42,9 @@ Engine engine_of(const machine::AsyncOperation& operation) {
     case AsyncCompletion::mbarrier: break;
   }
   if (std::string_view(operation.what).starts_with("clusterlaunchcontrol")) return Engine::cluster_launch;
-  // A copy without global memory is one between blocks, or st.async.
-  return operation.global.empty() && operation.bytes != 0 ? Engine::copy_between : Engine::copy_in;
+  // A copy without global memory is one between blocks, or st.async; or a tile outside its tensor, which is filled.
+  const bool of_tensor = std::string_view(operation.what).starts_with("cp.async.bulk.tensor");
+  return operation.global.empty() && operation.bytes != 0 && !of_tensor ? Engine::copy_between : Engine::copy_in;
 }
 
 }  // namespace
@@ -56,6 +57,7 @@ void LaunchRecorder::grid_started(const machine::Grid& grid) {
   grid_ = &grid;
   warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   recording_.begin(grid);
+  code_ = &recording_.code();
   for (const machine::OpPlace& place : grid.kernel->places) {
     const bool known = place.function != nullptr && place.instruction < place.function->body.size();
     jumps_.push_back(known && class_of(place.function->body[place.instruction]) == timing::InstructionClass::control);
@@ -132,7 +134,7 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
     close_run(cluster, number);
     run = {event.pc, event.pc, fragment.sequence};
   }
-  if (event.addresses != nullptr) record_access(cluster, event);
+  if (event.addresses != nullptr && !(*code_)[event.pc].absorbed) record_access(cluster, event);
 }
 
 void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event) {
@@ -140,44 +142,64 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
   access.store = event.kind == machine::AccessKind::write;
   access.atomic = event.kind == machine::AccessKind::update;
   const machine::Fragment& fragment = *event.fragment;
+  const uint32_t joined = (*code_)[event.pc].joined;
   std::array<uint32_t, machine::kWarpSize> shared{};
   machine::LaneMask shared_lanes = 0;
-  std::vector<uint32_t> lines;
-  std::vector<uint64_t> sectors;
+  sectors_.clear();
   machine::for_each_lane(event.lanes, [&](uint32_t lane) {
     const machine::Located at = machine::locate(event.addresses[lane]);
     if (at.where == machine::Located::Where::shared) {
-      shared[lane] = static_cast<uint32_t>(at.address);
+      // Joined loads begin at the lowest of their addresses.
+      shared[lane] = static_cast<uint32_t>(at.address) & ~(joined == 0 ? 0 : joined - 1);
       shared_lanes |= 1u << lane;
       access.remote = access.remote || rank_of(shared[lane]) != fragment.block().rank;
     } else if (at.where == machine::Located::Where::global) {
       for (uint64_t sector = at.address / timing::kSectorBytes;
            sector <= (at.address + event.bytes - 1) / timing::kSectorBytes; ++sector) {
-        sectors.push_back(sector);
+        const uint64_t first = std::max(at.address, sector * timing::kSectorBytes);
+        const uint64_t end = std::min(at.address + event.bytes, (sector + 1) * timing::kSectorBytes);
+        sectors_.push_back(
+            {sector, static_cast<uint32_t>(((uint64_t{1} << (end - first)) - 1) << first % timing::kSectorBytes)});
       }
     }
   });
   if (shared_lanes != 0) {
     access.shared = true;
     // Rows of ldmatrix have 16 bytes each; other accesses at most that.
-    access.passes = wavefronts_of(shared.data(), shared_lanes, std::min(event.bytes, 16u), !access.store);
+    access.passes =
+        wavefronts_of(shared.data(), shared_lanes, std::min(std::max(event.bytes, joined), 16u), !access.store);
   } else {
-    if (sectors.empty()) return;  // local memory
-    std::sort(sectors.begin(), sectors.end());
-    sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
-    access.sectors = static_cast<uint32_t>(sectors.size());
-    access.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
-    for (const uint64_t sector : sectors) {
-      const auto line = static_cast<uint32_t>(sector / (timing::kLineBytes / timing::kSectorBytes));
-      if (cluster.trace.lines.size() == access.first_line || cluster.trace.lines.back() != line) {
-        cluster.trace.lines.push_back(line);
-      }
-    }
-    access.lines = static_cast<uint32_t>(cluster.trace.lines.size()) - access.first_line;
+    if (sectors_.empty()) return;  // local memory
+    describe_lines(cluster.trace, access);
   }
   const auto index = static_cast<uint32_t>(cluster.shape.accesses.size());
   cluster.shape.accesses.push_back(access);
   append(cluster, fragment, StepKind::access, index).pc = event.pc;
+}
+
+void LaunchRecorder::describe_lines(timing::ClusterTrace& trace, timing::Access& access) {
+  const auto by_number = [](const Sector& a, const Sector& b) { return a.number < b.number; };
+  if (!std::is_sorted(sectors_.begin(), sectors_.end(), by_number)) {
+    std::sort(sectors_.begin(), sectors_.end(), by_number);
+  }
+  access.first_line = static_cast<uint32_t>(trace.lines.size());
+  bool partial = false;  // some sector of the line so far
+  for (size_t i = 0; i < sectors_.size();) {
+    const uint64_t sector = sectors_[i].number;
+    uint32_t bytes = 0;
+    for (; i < sectors_.size() && sectors_[i].number == sector; ++i) bytes |= sectors_[i].bytes;
+    ++access.sectors;
+    const auto line = static_cast<uint32_t>(sector / (timing::kLineBytes / timing::kSectorBytes));
+    if (trace.lines.size() == access.first_line || trace.lines.back() != line) {
+      trace.lines.push_back(line);
+      partial = false;
+    }
+    if (access.store && bytes != 0xffffffffu && !partial) {
+      partial = true;
+      ++access.partial_lines;
+    }
+  }
+  access.lines = static_cast<uint32_t>(trace.lines.size()) - access.first_line;
 }
 
 // ---- Gates ---------------------------------------------------------------------------------------------------------

@@ -28,6 +28,8 @@ class LaunchRecording {
   /// The launch in the order of its clusters. Called once, when the grid has ended.
   timing::LaunchTrace take();
   const machine::Kernel* kernel() const { return kernel_; }
+  /// What the kernel's instructions are; there once a part has begun.
+  const timing::Code& code() const { return *trace_.code; }
 
  private:
   std::mutex mutex_;
@@ -106,12 +108,20 @@ class LaunchRecorder : public machine::Observer {
                 const std::vector<uint32_t>& operations, timing::Stage stage);
   void describe_memory(ClusterRecord& cluster, const machine::AsyncOperation& operation, timing::Operation& described);
   void record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event);
+  /// Describes the lines and sectors of `sectors_`.
+  void describe_lines(timing::ClusterTrace& trace, timing::Access& access);
   uint32_t product_of(ClusterRecord& cluster, const machine::Fragment& fragment, uint64_t number);
 
   LaunchRecording& recording_;
   const machine::Grid* grid_ = nullptr;
   uint32_t warps_per_block_ = 0;
   std::vector<bool> jumps_;  ///< by pc: a branch
+  const timing::Code* code_ = nullptr;
+  struct Sector {
+    uint64_t number;
+    uint32_t bytes;  ///< of it that are accessed, a bit each
+  };
+  std::vector<Sector> sectors_;  ///< of the access that is being recorded
   std::unordered_map<const machine::Cluster*, ClusterRecord> clusters_;
 };
 
