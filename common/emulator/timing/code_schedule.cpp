@@ -89,14 +89,15 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) cons
       }
       double& pipe = free_at[static_cast<size_t>(cost.pipe)];
       if (cost.slots != 0) at = std::max(at, pipe);
-      pipe = std::max(pipe, at + cost.interval);
+      const double slots = cost.slots * instruction.times, interval = cost.interval * instruction.times;
+      pipe = std::max(pipe, at + interval);
       for (const uint32_t written : instruction.writes) ready[written] = at + cost.latency;
-      now = std::max(now, at + cost.slots);
+      now = std::max(now, at + slots);
       if (!counts) continue;
       CodePart& part = parts.back();
       ++part.instructions;
-      part.pipes[static_cast<size_t>(Pipe::issue)] += cost.slots;
-      if (cost.pipe != Pipe::issue) part.pipes[static_cast<size_t>(cost.pipe)] += cost.interval;
+      part.pipes[static_cast<size_t>(Pipe::issue)] += slots;
+      if (cost.pipe != Pipe::issue) part.pipes[static_cast<size_t>(cost.pipe)] += interval;
     }
   }
   parts.back().cycles = now - end_of_earlier;

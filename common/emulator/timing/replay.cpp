@@ -423,7 +423,26 @@ class Replay {
     result_.dram_bytes = memory_.dram_bytes_moved();
     result_.operations = engines_.operations();
     result_.bytes = engines_.bytes();
+    extrapolate();
     result_.megahertz = clock_of(chip_, result_.tensor_share(), result_.l2_busy / std::max(result_.cycles, 1.));
+  }
+
+  /// The rest of the launch goes on as what was replayed.
+  void extrapolate() {
+    const double times = trace_.extrapolation;
+    if (times == 1) return;
+    size_t blocks = 0;
+    for (const ClusterTrace& cluster : trace_.clusters) blocks += cluster.shape->blocks;
+    result_.extrapolated = fmt::format("{} of {} blocks", blocks, trace_.blocks);
+    if (trace_.described_part < 1) {
+      result_.extrapolated += fmt::format(", the first {:.2g}% of what each does", 100 * trace_.described_part);
+    }
+    result_.cycles = chip_.launch + (result_.cycles - chip_.launch) * times;
+    for (double* const each : {&result_.tensor_busy, &result_.shared_busy, &result_.copy_in_busy,
+                               &result_.copy_out_busy, &result_.issue_busy, &result_.l2_busy, &result_.dram_busy,
+                               &result_.l2_bytes, &result_.dram_bytes, &result_.operations, &result_.bytes}) {
+      *each *= times;
+    }
   }
 
   const LaunchTrace& trace_;

@@ -47,6 +47,7 @@ enum class InstructionClass : uint8_t {
 struct Instruction {
   InstructionClass kind = InstructionClass::other;
   std::vector<uint32_t> reads, writes;
+  uint32_t times = 1;       ///< machine instructions of its class
   bool first = false;       ///< of a piece of straight code, into which branches go at its beginning alone
   bool shared = false;      ///< it is a load or store of shared memory
   bool plain_load = false;  ///< a load that ptxas may move up, over what is neither a store of its memory nor a fence
@@ -150,6 +151,8 @@ struct ClusterTrace {
   std::shared_ptr<const ClusterShape> shape;
   std::vector<uint64_t> addresses;  ///< of the first bytes of copies
   std::vector<uint32_t> lines;      ///< addresses over kLineBytes, modulo 2^32
+  uint64_t instructions = 0;        ///< that its warps executed
+  uint64_t described = 0;           ///< how many of them `shape` describes: the first ones, or all
 };
 
 struct LaunchTrace {
@@ -159,6 +162,11 @@ struct LaunchTrace {
   uint32_t blocks_per_multiprocessor = 1;  ///< that fit
 
   std::vector<ClusterTrace> clusters;  ///< in the order of launch
+
+  // Of a large launch the first clusters are described, and of long ones what they do first.
+  uint64_t blocks = 0;        ///< of the whole launch
+  double described_part = 1;  ///< of what the clusters here do
+  double extrapolation = 1;   ///< how many times as long the launch takes as what is described
 };
 
 }  // namespace stagecraft::emulator::timing

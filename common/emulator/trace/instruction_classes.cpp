@@ -134,6 +134,16 @@ timing::Code describe_code(const machine::Kernel& kernel) {
                           kernel.places[pc - 1].instruction == place.instruction;
     const ptx::Instruction& instruction = place.function->body[place.instruction];
     if (!repeated) described.kind = class_of(instruction);
+    if (instruction.opcode == "wmma") {
+      // A product of 16 x 16 is two machine instructions of 16 x 8. A fragment's words are loaded and stored one by
+      // one.
+      if (has(instruction, {"mma"}))
+        described.times = 2;
+      else if (repeated)
+        described.kind = InstructionClass::memory;
+      else
+        described.kind = InstructionClass::free;
+    }
     described.shared = is_shared(instruction);
     described.joined = straight[pc].joined;
     described.absorbed = straight[pc].leader != PlaceInCode::kNone;

@@ -22,7 +22,7 @@ bool has(const ptx::Instruction& instruction, std::string_view modifier) {
 
 uint64_t alignment_of_number(uint64_t number) { return number == 0 ? kMost : std::min(kMost, number & -number); }
 
-/// Of each register of a function, a power of two by which its value can be divided.
+/// A power of two by which the value of each register of a function can be divided.
 class Alignments {
  public:
   explicit Alignments(const ptx::Function& function) : of_register_(function.registers.size(), 0) {

@@ -8,7 +8,7 @@
 
 namespace stagecraft::emulator::trace {
 
-/// An instruction of a kernel as it stands in straight code.
+/// What surrounds an instruction of a kernel.
 struct PlaceInCode {
   bool first = false;       ///< of a piece that only branches leave and enter
   uint32_t joined = 0;      ///< a load: bytes of each lane with the neighbours that are joined to it; else 0

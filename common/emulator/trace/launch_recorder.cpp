@@ -66,21 +66,36 @@ void LaunchRecorder::grid_started(const machine::Grid& grid) {
 
 void LaunchRecorder::block_started(const machine::Block& block) {
   ClusterRecord& cluster = clusters_[block.cluster];
-  if (!cluster.warps.empty()) return;
-  const auto blocks = static_cast<uint32_t>(block.cluster->shape.count());
-  cluster.shape.blocks = blocks;
-  cluster.warps.resize(size_t{blocks} * warps_per_block_);
+  if (cluster.blocks != 0) return;
+  const machine::Extent3 first = block.cluster->first_block, grid = grid_->request->grid;
+  cluster.number = (uint64_t{first.z} * grid.y + first.y) * grid.x + first.x;
+  cluster.blocks = static_cast<uint32_t>(block.cluster->shape.count());
+  cluster.wanted = recording_.wants(cluster.number);
+  cluster.idle = !cluster.wanted;
+  if (cluster.idle) return;
+  cluster.shape.blocks = cluster.blocks;
+  cluster.warps.resize(size_t{cluster.blocks} * warps_per_block_);
   cluster.shape.warps.resize(cluster.warps.size());
 }
 
 void LaunchRecorder::block_finished(const machine::Block& block) {
   ClusterRecord& cluster = cluster_of(block);
-  if (++cluster.finished != cluster.shape.blocks) return;
-  for (size_t warp = 0; warp < cluster.warps.size(); ++warp) close_run(cluster, warp);
-  const machine::Extent3 first = block.cluster->first_block, grid = grid_->request->grid;
-  const uint64_t number = (uint64_t{first.z} * grid.y + first.y) * grid.x + first.x;
-  recording_.add(number, std::move(cluster.shape), std::move(cluster.trace));
+  if (++cluster.finished != cluster.blocks) return;
+  if (cluster.wanted) {
+    for (size_t warp = 0; warp < cluster.warps.size(); ++warp) close_run(cluster, warp);
+    cluster.trace.instructions = cluster.instructions;
+    if (!cluster.idle) cluster.trace.described = cluster.instructions;
+    recording_.add(cluster.number, std::move(cluster.shape), std::move(cluster.trace));
+  } else {
+    recording_.count(cluster.instructions);
+  }
   clusters_.erase(block.cluster);
+}
+
+void LaunchRecorder::cut_if_long(ClusterRecord& cluster) {
+  if (++cluster.steps + cluster.trace.lines.size() / 4 < recording_.most_of_cluster()) return;
+  cluster.idle = true;
+  cluster.trace.described = cluster.instructions;
 }
 
 // ---- Steps ---------------------------------------------------------------------------------------------------------
@@ -95,6 +110,7 @@ Step& LaunchRecorder::append(ClusterRecord& cluster, const machine::Fragment& fr
   const size_t warp = index_of(fragment);
   close_run(cluster, warp);
   ++cluster.warps[warp].others;
+  cut_if_long(cluster);
   std::vector<Step>& steps = cluster.shape.warps[warp];
   steps.push_back({kind, false, false, value, fragment.pc});
   return steps.back();
@@ -103,6 +119,8 @@ Step& LaunchRecorder::append(ClusterRecord& cluster, const machine::Fragment& fr
 void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& event) {
   const machine::Fragment& fragment = *event.fragment;
   ClusterRecord& cluster = cluster_of(fragment.block());
+  if (!event.poll_failed) ++cluster.instructions;
+  if (cluster.idle) return;
   const size_t number = index_of(fragment);
   WarpRecord& warp = cluster.warps[number];
   std::vector<Step>& steps = cluster.shape.warps[number];
@@ -218,6 +236,7 @@ uint32_t LaunchRecorder::gate_at(ClusterRecord& cluster, uint64_t key, GateKind 
 void LaunchRecorder::barrier_changed(const machine::BarrierEvent& event) {
   using machine::BarrierEventKind;
   ClusterRecord& cluster = cluster_of(*event.block);
+  if (cluster.idle) return;
   const uint64_t barrier = mbarrier_key(event.block->rank, event.offset);
   if (event.kind == BarrierEventKind::init) {
     // Phases count from zero again.
@@ -248,7 +267,7 @@ void LaunchRecorder::barrier_changed(const machine::BarrierEvent& event) {
 void LaunchRecorder::threads_met(const machine::Rendezvous& event) {
   using machine::RendezvousKind;
   const auto found = clusters_.find(event.cluster);
-  if (found == clusters_.end() || event.kind == RendezvousKind::exit) return;
+  if (found == clusters_.end() || found->second.idle || event.kind == RendezvousKind::exit) return;
   ClusterRecord& cluster = found->second;
   const uint64_t barrier = rendezvous_key(event);
   uint32_t& generation = cluster.generations[barrier];
@@ -327,6 +346,7 @@ uint32_t LaunchRecorder::product_of(ClusterRecord& cluster, const machine::Fragm
 
 void LaunchRecorder::warpgroup_issued(const machine::WarpgroupIssue& event) {
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   cluster.latest = product_of(cluster, *event.fragment, event.number);
   append(cluster, *event.fragment, StepKind::issue, cluster.latest);
 }
@@ -334,6 +354,7 @@ void LaunchRecorder::warpgroup_issued(const machine::WarpgroupIssue& event) {
 void LaunchRecorder::warpgroup_waited(const machine::WarpgroupWait& event) {
   if (event.ended == 0) return;
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   const uint32_t operation = product_of(cluster, *event.fragment, event.ended);
   const auto [gate, is_new] = cluster.product_gates.emplace(operation, 0);
   if (is_new) {
@@ -347,6 +368,7 @@ void LaunchRecorder::warpgroup_waited(const machine::WarpgroupWait& event) {
 void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) {
   const machine::Fragment& fragment = *operation.fragment;
   ClusterRecord& cluster = cluster_of(fragment.block());
+  if (cluster.idle) return;
   const auto remember = [&](uint32_t index) {
     cluster.operations[operation.number] = index;
     cluster.latest = index;
@@ -417,6 +439,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
 
 void LaunchRecorder::group_changed(const machine::GroupEvent& event) {
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   Groups& groups = cluster.warps[index_of(*event.fragment)].groups[{event.bulk, event.lane}];
   if (event.kind == machine::GroupEventKind::commit) {
     groups.closed.push_back(std::exchange(groups.open, {}));
@@ -435,6 +458,7 @@ void LaunchRecorder::group_changed(const machine::GroupEvent& event) {
 void LaunchRecorder::tensor_memory_changed(const machine::TensorEvent& event) {
   using machine::TensorEventKind;
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   WarpRecord& warp = cluster.warps[index_of(*event.fragment)];
   switch (event.kind) {
     case TensorEventKind::load:

@@ -236,7 +236,9 @@ Cost run(State& state, const machine::LaunchRequest& request) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   };
   std::vector<machine::Observer*> observers;
-  Recording recording(state.settings());
+  const machine::Residency residency =
+      state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
+  Recording recording(state.settings(), uint64_t{residency.blocks} * state.architecture().multiprocessors);
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
@@ -262,11 +264,7 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   state.thread_instructions += result.thread_instructions;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
   recording.tell(state.reporter, state.launches++);
-  if (!result.stopped) {
-    const machine::Residency residency =
-        state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
-    recording.tell_time(state.reporter, state.architecture(), residency.blocks);
-  }
+  if (!result.stopped) recording.tell_time(state.reporter, state.architecture(), residency.blocks);
   // Also where the kernel ended before it noticed the signal.
   InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))
