@@ -330,10 +330,12 @@ class Replay {
     if (access.store && !access.shared) {
       free_at = std::max({free_at, place.copy_out.free_at() - kQueueOfStores, memory_.l2_free_at() - kQueueOfStores});
     }
-    if (free_at > now_) {
+    if (free_at > now_ && !warp.queued) {
+      warp.queued = true;
       pause(warp, free_at, Spent::port);
       return false;
     }
+    warp.queued = false;
     do_access(warp, step, access);
     return true;
   }

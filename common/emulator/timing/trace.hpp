@@ -163,7 +163,7 @@ struct LaunchTrace {
 
   std::vector<ClusterTrace> clusters;  ///< in the order of launch
 
-  // Of a large launch the first clusters are described, and of long ones what they do first.
+  // The first clusters of a large launch are described, and what long ones do first.
   uint64_t blocks = 0;        ///< of the whole launch
   double described_part = 1;  ///< of what the clusters here do
   double extrapolation = 1;   ///< how many times as long the launch takes as what is described

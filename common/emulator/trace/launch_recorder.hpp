@@ -28,7 +28,7 @@ class LaunchRecording {
 
   /// Called by each recorder when its part of the grid starts.
   void begin(const machine::Grid& grid);
-  /// Whether a cluster is to be recorded. Of a large launch the first ones are, as many as fill the chip kRounds times.
+  /// Whether a cluster is to be recorded. The first ones of a large launch are, as many as fill the chip kRounds times.
   bool wants(uint64_t number) const;
   /// What may be recorded of a cluster: steps, and lines of memory, four of which count as one.
   uint64_t most_of_cluster() const { return most_of_cluster_; }
