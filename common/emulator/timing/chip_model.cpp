@@ -69,7 +69,8 @@ ChipModel make_h200() {
   // as where requests for a bank that is busy for 95 cycles wait (S u / (2 - 2u)).
   chip.dram_bank = 48;
   chip.dram_write_cost = 1.1;  // `DRAM write, 4096 MiB, 1056 blocks`: 4281
-  // `DRAM copy, 2048 MiB, 1056 blocks` and memory-load, `copy of 256 MiB by float4`: 3824 and 4092 GB/s.
+  // Between what `DRAM copy, 2048 MiB, 1056 blocks` and plain-kernels, `copy by float4 of 64 MiB, rate` say: 3824 and
+  // 4092 GB/s, where half of each would give 4490.
   chip.dram_turns = 0.12;
   chip.load_bytes = 113;  // memory-load: `loads from L2 of 4 bytes a lane, lanes 32 bytes apart, 1 SM`
 
