@@ -156,7 +156,11 @@ class Replay {
     warps_[warp.id] = nullptr;
     const bool is_last =
         std::all_of(cluster.live_warps.begin(), cluster.live_warps.end(), [](uint32_t live) { return live == 0; });
-    if (is_last) clusters_[cluster.id].reset();
+    if (!is_last) return;
+    clusters_[cluster.id].reset();
+    ++ended_;
+    if (ended_ * 4 <= trace_.clusters.size()) quarter_at_ = now_;
+    if (ended_ * 4 <= trace_.clusters.size() * 3) three_quarters_at_ = now_;
   }
 
   // ---- Warps ---------------------------------------------------------------------------------------------------
@@ -439,7 +443,12 @@ class Replay {
     if (trace_.described_part < 1) {
       result_.extrapolated += fmt::format(", the first {:.2g}% of what each does", 100 * trace_.described_part);
     }
-    result_.cycles = chip_.launch + (result_.cycles - chip_.launch) * times;
+    if (trace_.described_part < 1 || trace_.clusters.size() < 4) {
+      result_.cycles = chip_.launch + (result_.cycles - chip_.launch) * times;
+    } else {
+      // The beginning and the end of the launch come once; the middle goes on.
+      result_.cycles += (times - 1) * 2 * (three_quarters_at_ - quarter_at_);
+    }
     for (double* const each : {&result_.tensor_busy, &result_.shared_busy, &result_.copy_in_busy,
                                &result_.copy_out_busy, &result_.issue_busy, &result_.l2_busy, &result_.dram_busy,
                                &result_.l2_bytes, &result_.dram_bytes, &result_.operations, &result_.bytes}) {
@@ -456,7 +465,8 @@ class Replay {
   std::vector<uint32_t> in_order_;  ///< numbers of the multiprocessors, in the order in which blocks go to them
   std::vector<std::unique_ptr<RunningCluster>> clusters_;  ///< null when they have ended, as are their warps
   std::vector<ReplayedWarp*> warps_;
-  size_t next_cluster_ = 0;
+  size_t next_cluster_ = 0, ended_ = 0;
+  double quarter_at_ = 0, three_quarters_at_ = 0;  ///< when so many clusters had ended
   ReplayEvents events_;
   uint64_t order_ = 0;
   double now_ = 0, end_ = 0;
