@@ -100,7 +100,8 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "on or off", error_of({{"STAGECRAFT_TIMING", "yes"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .html, .json, .svg or .txt", error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .html, .json, .svg or .txt",
+                      error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
   EXPECT_EQ(timeline_file("out/line.svg", 0), "out/line.svg");
   EXPECT_EQ(timeline_file("out/line.svg", 1), "out/line.2.svg");
 }
