@@ -311,7 +311,9 @@ Cost run(State& state, machine::LaunchRequest request) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   };
   std::vector<machine::Observer*> observers;
-  Recording recording(state.settings());
+  const machine::Residency residency =
+      state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
+  Recording recording(state.settings(), uint64_t{residency.blocks} * state.architecture().multiprocessors);
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
@@ -351,11 +353,7 @@ Cost run(State& state, machine::LaunchRequest request) {
   if (choices != nullptr) tell_unreached(state.reporter, *state.settings().schedule, *choices);
   if (history != nullptr) tell_forgotten(state, forgotten);
   recording.tell(state.reporter, state.launches++, report);
-  if (!result.stopped) {
-    const machine::Residency residency =
-        state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
-    recording.tell_time(state.reporter, state.architecture(), residency.blocks);
-  }
+  if (!result.stopped) recording.tell_time(state.reporter, state.architecture(), residency.blocks);
   // Also where the kernel ended before it noticed the signal.
   InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))
