@@ -1,6 +1,7 @@
 #include "emulator/checks/checks.hpp"
 
 #include "emulator/checks/deadlock/deadlock_check.hpp"
+#include "emulator/checks/initialisation/unwritten_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
 #include "emulator/checks/proxies/proxy_check.hpp"
 #include "emulator/checks/race/race_check.hpp"
@@ -24,6 +25,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      WarpgroupRegisterCheck,  //
                                      ProxyCheck,              //
                                      TensorMemoryCheck,       //
+                                     UnwrittenCheck,          //
                                      RaceCheck>;
 
 }  // namespace

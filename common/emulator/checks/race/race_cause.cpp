@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/causes/stale_wait.hpp"
+#include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/reporting/report.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -139,7 +139,8 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
 }
 
 ConflictSide RaceCause::side_of(const PastAccess& access) const {
-  if (!access.is_asynchronous()) return {access.agent, access.lanes, access.time, nullptr, access.writes() ? "write" : "read"};
+  if (!access.is_asynchronous())
+    return {access.agent, access.lanes, access.time, nullptr, access.writes() ? "write" : "read"};
   const Operation& operation = order_.operation(access.operation());
   return {operation.warp, 1u << operation.lane, operation.issued, &operation, operation.what};
 }

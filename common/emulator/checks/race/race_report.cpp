@@ -44,6 +44,7 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   const bool agree = before.writes() && !before.is_asynchronous() && now.written != nullptr &&
                      changed_nothing(*now.written, now.lanes);
   const bool same_value = agree && must_agree(cluster.kernel(), before.pc(), now.record.pc());
+  findings_.note_race(before.pc(), now.record.pc());
   const auto identity =
       findings_.claim_pair(same_value ? "race of equal values" : "race", before.pc(), now.record.pc());
   if (!identity) return;
