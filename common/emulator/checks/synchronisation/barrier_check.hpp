@@ -4,7 +4,7 @@
 //     that;
 //   - the lanes of one instruction arrive at an mbarrier more often than one of its phases waits for;
 //   - a thread arrives at an mbarrier of another block, and releases what it did for its own block only;
-//   - a thread goes on after a wait whether it has passed or not, because nothing looks at the answer;
+//   - a thread goes on after a wait that may have failed, because nothing looks at the answer;
 //   - a thread waits with the scope of its block for an arrival by a thread of another block, which is only tolerated;
 //   - a live mbarrier at rest is initialised again, which is only tolerated if its last use is ordered before that.
 //
