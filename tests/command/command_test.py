@@ -13,6 +13,9 @@ import time
 import unittest
 import urllib.request
 
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import meson_tests  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TOOLS = ROOT / "common" / "tools"
 
@@ -506,16 +509,5 @@ class CountTest(TemporaryFolderTest):
         self.assertIn("no test ran", done.stdout)
 
 
-class Meson77(unittest.TextTestResult):
-    """Tells Meson of a skip in its way: the reason as the last line, and exit status 77."""
-
-    def addSkip(self, test, reason):
-        super().addSkip(test, reason)
-        print(reason, flush=True)
-
-
 if __name__ == "__main__":
-    program = unittest.main(exit=False, testRunner=unittest.TextTestRunner(resultclass=Meson77))
-    if not program.result.wasSuccessful():
-        sys.exit(1)
-    sys.exit(77 if program.result.skipped else 0)
+    meson_tests.main()

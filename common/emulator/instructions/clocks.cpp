@@ -68,9 +68,8 @@ bool translate_clock(Translation& t, ptx::Type type) {
   const ptx::SpecialRegister* known = ptx::find_special_register(from.name);
   const auto reading = clock_reading(known != nullptr ? known->special : Special::none);
   if (!reading) return false;
-  const uint32_t bits = known->special == Special::clock64 || known->special == Special::globaltimer ? 64 : 32;
-  if (8 * ptx::size_of(type) != bits) {
-    t.illegal(fmt::format("%{} has {} bits; this operand is of type .{}", from.name, bits, ptx::name_of(type)));
+  if (8 * ptx::size_of(type) != known->bits) {
+    t.illegal(fmt::format("%{} has {} bits; this operand is of type .{}", from.name, known->bits, ptx::name_of(type)));
   }
   const RegisterOffset to = t.destination(0, type);
   Op& op = ptx::size_of(type) == 8 ? t.emit(read_clock<uint64_t>) : t.emit(read_clock<uint32_t>);

@@ -23,14 +23,6 @@ bool is_exchange(const Instruction& instruction) {
          std::find(instruction.modifiers.begin(), instruction.modifiers.end(), "sync") != instruction.modifiers.end();
 }
 
-/// Whether the first operand is where the results go. For the few instructions without a result that name a register
-/// first (bar.sync, nanosleep), the register counts as one with one more definition, which adds no origin.
-bool has_result(const Instruction& instruction) {
-  if (instruction.operands.empty()) return false;
-  const OperandKind kind = instruction.operands[0].kind;
-  return kind == OperandKind::reg || kind == OperandKind::vector || kind == OperandKind::pair;
-}
-
 /// The definitions of the registers of one function.
 class Definitions {
  public:
@@ -135,6 +127,12 @@ class FunctionOrigins {
 };
 
 }  // namespace
+
+bool has_result(const Instruction& instruction) {
+  if (instruction.operands.empty()) return false;
+  const OperandKind kind = instruction.operands[0].kind;
+  return kind == OperandKind::reg || kind == OperandKind::vector || kind == OperandKind::pair;
+}
 
 void find_value_origins(Kernel& kernel) {
   std::vector<FunctionOrigins> functions;

@@ -11,4 +11,8 @@ namespace stagecraft::emulator::machine {
 /// through memory or calls. A register with several definitions, as where two paths meet, has the origins of all.
 void find_value_origins(Kernel& kernel);
 
+/// Whether the first operand is where the results go. For the few instructions without a result that name a register
+/// first (bar.sync, nanosleep), the register counts as one with one more definition, which adds no origin.
+bool has_result(const ptx::Instruction& instruction);
+
 }  // namespace stagecraft::emulator::machine

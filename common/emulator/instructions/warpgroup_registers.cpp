@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/instructions/value_origins.hpp"
 #include "emulator/state/announcements.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -23,13 +24,6 @@ bool multiplies(const Instruction& instruction) {
 }
 
 bool moves(const Instruction& instruction) { return instruction.opcode == "mov" && instruction.operands.size() == 2; }
-
-/// Whether the first operand is where the results go.
-bool has_result(const Instruction& instruction) {
-  if (instruction.operands.empty()) return false;
-  const OperandKind kind = instruction.operands[0].kind;
-  return kind == OperandKind::reg || kind == OperandKind::vector || kind == OperandKind::pair;
-}
 
 std::vector<ptx::RegisterId> registers_of(const Operand& operand) {
   std::vector<ptx::RegisterId> found;

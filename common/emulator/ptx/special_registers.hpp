@@ -87,6 +87,7 @@ struct SpecialRegister {
   /// Whether its value says nothing about other clusters: how far they have come, or where they are. The default is the
   /// safe side: the clusters of a grid that reads such a register run on one thread.
   bool own_cluster_only = false;
+  uint8_t bits = 32;  ///< its width
 };
 
 /// All that the parser accepts.

@@ -5,6 +5,7 @@
 #include <bit>
 #include <string_view>
 
+#include "emulator/state/warpgroup.hpp"
 #include "emulator/trace/bank_conflicts.hpp"
 #include "emulator/trace/instruction_classes.hpp"
 
@@ -292,7 +293,8 @@ void LaunchRecorder::describe_memory(ClusterRecord& cluster, const machine::Asyn
 }
 
 uint32_t LaunchRecorder::product_of(ClusterRecord& cluster, const machine::Fragment& fragment, uint64_t number) {
-  const uint64_t key = uint64_t{fragment.block().rank} << 56 | uint64_t{fragment.warp->index / 4} << 48 | number;
+  const uint64_t key =
+      uint64_t{fragment.block().rank} << 56 | uint64_t{fragment.warp->index / machine::kWarpgroupWarps} << 48 | number;
   const auto [found, is_new] = cluster.products.emplace(key, static_cast<uint32_t>(cluster.shape.operations.size()));
   if (is_new) {
     Operation& described = cluster.shape.operations.emplace_back();

@@ -70,10 +70,9 @@ void check_special(const Translation& t, const ptx::SpecialRegister& known, ptx:
   if (t.instruction.opcode != "mov" && t.instruction.opcode != "cvt") {
     t.illegal(fmt::format("special registers are read by mov: copy %{} to a register first", known.name));
   }
-  const uint32_t bits = known.name == "gridid" ? 64 : 32;
-  if (kind_of(type) == Kind::floating || 8 * ptx::size_of(type) > bits) {
-    t.illegal(
-        fmt::format("%{} is an integer of {} bits; this operand is of type .{}", known.name, bits, ptx::name_of(type)));
+  if (kind_of(type) == Kind::floating || 8 * ptx::size_of(type) > known.bits) {
+    t.illegal(fmt::format("%{} is an integer of {} bits; this operand is of type .{}", known.name, known.bits,
+                          ptx::name_of(type)));
   }
 }
 

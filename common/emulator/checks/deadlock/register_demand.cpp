@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include "emulator/state/warpgroup.hpp"
+
 namespace stagecraft::emulator::checks {
 
+using machine::kWarpgroupWarps;
 using machine::RegisterPool;
 
 namespace {
@@ -71,7 +74,6 @@ std::string explain_register_demand(const machine::Block& block) {
       "the block was launched with {} registers per thread in each of {} warps, {} in all, and its warps now have or "
       "ask for {}: ",
       pool.at_launch, pool.shares.size(), pool.total, sum);
-  constexpr size_t kWarpgroupWarps = 4;
   size_t keeper = pool.shares.size();
   for (size_t warp = 0; warp < pool.shares.size(); ++warp) {
     if (pool.shares[warp].changed) continue;

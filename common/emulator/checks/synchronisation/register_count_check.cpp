@@ -7,16 +7,16 @@
 
 #include "emulator/checks/reporting/place.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/state/warpgroup.hpp"
 
 namespace stagecraft::emulator::checks {
 
 using machine::Block;
 using machine::Fragment;
+using machine::kWarpgroupWarps;
 using machine::RegisterChange;
 
 namespace {
-
-constexpr uint32_t kWarpgroupWarps = 4;
 
 const char* const kRule =
     "setmaxnreg is .aligned: all four warps of a warpgroup must execute the same one, and synchronise before the next";

@@ -9,6 +9,7 @@
 // `fused_sum`.
 #include "emulator/engines/tensor_core/fused_panels.hpp"
 #include "emulator/engines/tensor_core/fused_vectors.hpp"
+#include "emulator/host/rounding_scope.hpp"
 
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
 namespace {
@@ -251,7 +252,7 @@ void multiply_one_by_one(const FusedOperands& operands, float* d, const FusedPar
     for (uint32_t i = 0; i < count; ++i) multiply_one_by_one(operands, d, parts[i]);
     return;
   }
-  const RoundTowardsZero rounding;
+  const RoundingScope rounding(RoundingScope::kTowardsZero);
   for (uint32_t i = 0; i < count; ++i) {
     switch (operands.shape.sum.result) {
       case SumResult::f32: multiply_part<SumResult::f32>(operands, prepared, d, parts[i]); break;

@@ -8,8 +8,6 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#else
-#include <cfenv>
 #endif
 
 namespace stagecraft::emulator::machine::STAGECRAFT_ISA_NAMESPACE {
@@ -150,37 +148,6 @@ typedef float HalfFloats __attribute__((vector_size(4 * kHalf), aligned(4), may_
   return __builtin_shufflevector(first, last, 0, 1, 2, 3);
 }
 #endif
-
-// Has the processor round towards zero while it exists. The compiler keeps arithmetic on values that it loads from
-// memory within.
-class RoundTowardsZero {
- public:
-#if defined(__x86_64__)
-  RoundTowardsZero() : before_(_mm_getcsr()) {
-    _mm_setcsr(before_ | _MM_ROUND_TOWARD_ZERO);
-    asm volatile("" ::: "memory");
-  }
-  ~RoundTowardsZero() {
-    asm volatile("" ::: "memory");
-    _mm_setcsr(before_);
-  }
-
- private:
-  unsigned before_;
-#else
-  RoundTowardsZero() : before_(fegetround()) {
-    fesetround(FE_TOWARDZERO);
-    asm volatile("" ::: "memory");
-  }
-  ~RoundTowardsZero() {
-    asm volatile("" ::: "memory");
-    fesetround(before_);
-  }
-
- private:
-  int before_;
-#endif
-};
 
 union Pattern {
   uint32_t bits;

@@ -9,11 +9,10 @@
 #include <cstdint>
 #if defined(__x86_64__)
 #include <immintrin.h>
-#else
-#include <cfenv>
 #endif
 
 #include "emulator/host/isa_level.hpp"
+#include "emulator/host/rounding_scope.hpp"
 #include "emulator/instructions/alu/handlers.hpp"
 #include "emulator/instructions/alu/levels.hpp"
 #include "emulator/state/grid.hpp"
@@ -235,39 +234,6 @@ template <typename F, int PerLane = 1>
 Handlers lane_handlers() {
   return {run_lanes<F, PerLane, true>, run_lanes<F, PerLane, false>};
 }
-
-/// Makes arithmetic of this thread round as `mode` says while it lives. Values that are computed meanwhile must go
-/// through memory, as those in the register file do.
-class RoundingScope {
- public:
-#if defined(__x86_64__)
-  explicit RoundingScope(uint64_t mode) {
-    asm volatile("stmxcsr %0" : "=m"(saved_) : : "memory");
-    const uint32_t changed = (saved_ & ~0x6000u) | static_cast<uint32_t>(mode & 3u) << 13;
-    asm volatile("ldmxcsr %0" : : "m"(changed) : "memory");
-  }
-  ~RoundingScope() { asm volatile("ldmxcsr %0" : : "m"(saved_) : "memory"); }
-
- private:
-  uint32_t saved_;
-#else
-  explicit RoundingScope(uint64_t mode) : saved_(fegetround()) {
-    constexpr int kModes[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
-    fesetround(kModes[mode & 3u]);
-    asm volatile("" : : : "memory");
-  }
-  ~RoundingScope() {
-    asm volatile("" : : : "memory");
-    fesetround(saved_);
-  }
-
- private:
-  int saved_;
-#endif
- public:
-  RoundingScope(const RoundingScope&) = delete;
-  RoundingScope& operator=(const RoundingScope&) = delete;
-};
 
 template <typename F, int PerLane, bool Full>
 [[gnu::noinline]] Outcome run_lanes_directed(Fragment& fragment, const Op& op, LaneMask mask) {

@@ -14,13 +14,13 @@
 
 #include "emulator/engines/tensor_core/matrix_operand.hpp"
 #include "emulator/state/op.hpp"
+#include "emulator/state/warpgroup.hpp"
 #include "emulator/translation/registration.hpp"
 
 namespace stagecraft::emulator::machine {
 struct Block;
 struct Fragment;
 
-inline constexpr uint32_t kWarpgroupWarps = 4;
 inline constexpr uint32_t kWarpgroupRows = 64;  // M of every wgmma
 inline constexpr uint32_t kMostAccumulators = 128;
 
