@@ -11,6 +11,7 @@ namespace {
 using machine::ChosenSchedule;
 using machine::Diagnostic;
 using machine::LaunchResult;
+using checks::render_text;
 
 /// About so many cycles of computing, in which others overtake.
 std::string work(uint32_t instructions) {

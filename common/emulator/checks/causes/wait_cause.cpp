@@ -132,7 +132,9 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
         "the wait{} for {} passed at once, for {}, which it had already seen: its parity was not flipped",
         line(wait.pc), barrier, spell_phase_seen(wait));
   }
-  if (wait.phases == 0) {
+  // A copy may be one of the first round, which waits for nothing.
+  const bool fills = second.operation != nullptr && second.operation->completion == AsyncCompletion::mbarrier;
+  if (wait.phases == 0 && !fills) {
     return fmt::format(
         "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits for the {} "
         "begins with parity 0",
@@ -240,6 +242,18 @@ std::string WaitCause::in_commits_of_others(const ConflictSide& first) const {
   return {};
 }
 
+std::string WaitCause::issued_too_early(const ConflictSide& operation) {
+  for (const auto& [index, note] : order_.warp(operation.warp).waits) {
+    if (!note.repeated || note.time > operation.time || (note.lanes & operation.lanes) == 0) continue;
+    report_stale_wait(findings_, cluster_, operation.warp, note, order_.barrier(index));
+    return fmt::format(
+        "the wait{} for {}, before the {}, passed at once, for {}, which it had already seen: its parity was not "
+        "flipped",
+        line(note.pc), name(index), operation.what, spell_phase_seen(note));
+  }
+  return {};
+}
+
 std::string WaitCause::before_end_of(const ConflictSide& first, const ConflictSide& second) {
   const std::vector<Signal> signals = signals_of(first);
   for (const Signal& signal : signals) {
@@ -247,15 +261,7 @@ std::string WaitCause::before_end_of(const ConflictSide& first, const ConflictSi
     if (wait == nullptr) continue;
     if (std::string cause = in_wait(first, second, signal, *wait); !cause.empty()) return cause;
   }
-  // Was the operation issued too early itself?
-  for (const auto& [index, note] : order_.warp(first.warp).waits) {
-    if (!note.repeated || note.time > first.time || (note.lanes & first.lanes) == 0) continue;
-    report_stale_wait(findings_, cluster_, first.warp, note, order_.barrier(index));
-    return fmt::format(
-        "the wait{} for {}, before the {}, passed at once, for {}, which it had already seen: its parity "
-        "was not flipped",
-        line(note.pc), name(index), first.what, spell_phase_seen(note));
-  }
+  if (std::string cause = issued_too_early(first); !cause.empty()) return cause;
   // Where it is known who shows the end, a wait for something else says nothing.
   return signals.empty() ? stale(second.warp, first.warp) : std::string();
 }

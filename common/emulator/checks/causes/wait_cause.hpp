@@ -32,6 +32,8 @@ class WaitCause {
   /// Why a wait of the second's thread did not hold it until the first access was over, which is an operation: a
   /// parity, other lanes, relaxed semantics.
   std::string before_end_of(const ConflictSide& first, const ConflictSide& second);
+  /// The stale wait that let an operation be issued too early, which is reported as well; empty: there is none.
+  std::string issued_too_early(const ConflictSide& operation);
   /// What ended the phase that the second's thread waited for, where that was too early for the first access, an
   /// operation; or which thread's commit it waited for instead.
   std::string in_phases(const ConflictSide& first, const ConflictSide& second) const;

@@ -56,6 +56,7 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
       return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
              "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
     default: {
+      if (std::string cause = waits_.issued_too_early(side_of(before)); !cause.empty()) return cause;
       if (std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;
       if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
       if (std::string cause = waits_.in_phases(side_of(before), side_of(now.record)); !cause.empty()) return cause;
