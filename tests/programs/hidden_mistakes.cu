@@ -31,8 +31,8 @@ __device__ void wait(uint64_t* barrier, uint32_t parity) {
   }
 }
 
-/// Two warps take turns: in each round, warp 0 writes a value, and warp 1 adds it up. Without `answers`, warp 0 takes its
-/// time instead of waiting for the answer, and writes nothing.
+/// Two warps take turns: in each round, warp 0 writes a value, and warp 1 adds it up. Without `answers`, warp 0 takes
+/// its time instead of waiting for the answer, and writes nothing.
 template <bool answers>
 __global__ void take_turns(int* sum) {
   __shared__ uint64_t asked, answered;

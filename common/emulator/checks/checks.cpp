@@ -2,6 +2,7 @@
 
 #include "emulator/checks/deadlock/deadlock_check.hpp"
 #include "emulator/checks/global_memory/global_memory_check.hpp"
+#include "emulator/checks/initialisation/unwritten_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
 #include "emulator/checks/proxies/proxy_check.hpp"
 #include "emulator/checks/race/race_check.hpp"
@@ -28,6 +29,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      WarpgroupRegisterCheck,  //
                                      ProxyCheck,              //
                                      TensorMemoryCheck,       //
+                                     UnwrittenCheck,          //
                                      RemoteExitCheck,         //
                                      RaceCheck,               //
                                      More...>;

@@ -1,5 +1,7 @@
 #include "emulator/scheduling/findings.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string>
@@ -31,6 +33,22 @@ std::vector<Diagnostic> merge_findings(std::vector<std::vector<Finding>> found_b
     if (identities.insert(finding.diagnostic.identity).second) reported.push_back(std::move(finding.diagnostic));
   }
   return reported;
+}
+
+bool add_consequence(std::vector<Diagnostic>& findings, const Diagnostic& stop) {
+  if (stop.place.source.empty()) return false;
+  const std::string place = " at " + stop.place.source + " ";
+  const auto names_it = [&](const Diagnostic& finding) {
+    // What PTX does not promise, and chips do, is no reason for a kernel to stop.
+    if (!finding.tolerated.empty()) return false;
+    return finding.place.source == stop.place.source ||
+           std::any_of(finding.details.begin(), finding.details.end(),
+                       [&](const std::string& detail) { return (detail + ' ').find(place) != std::string::npos; });
+  };
+  const auto found = std::find_if(findings.begin(), findings.end(), names_it);
+  if (found == findings.end()) return false;
+  found->details.push_back(fmt::format("this is what stops the kernel: {}", stop.message));
+  return true;
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -22,4 +22,8 @@ struct StoppedAt {
 std::vector<Diagnostic> merge_findings(std::vector<std::vector<Finding>> found_by_part,
                                        std::optional<StoppedAt> stopped);
 
+/// Adds the report of an operation that failed after its thread had gone on to the first of the findings that is about
+/// the same line, because it follows from that mistake. Returns false when there is none.
+bool add_consequence(std::vector<Diagnostic>& findings, const Diagnostic& stop);
+
 }  // namespace stagecraft::emulator::machine

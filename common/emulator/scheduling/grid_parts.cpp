@@ -168,7 +168,9 @@ class Parts {
       add_progress(first->stop->why, parts, grid_.request->grid.count());
     }
     // Findings come before what stopped the kernel, because they are earlier, and often the reason.
-    sum.diagnostics.push_back(first->stop->why);
+    if (!first->stop->asynchronous || !add_consequence(sum.diagnostics, first->stop->why)) {
+      sum.diagnostics.push_back(first->stop->why);
+    }
     return sum;
   }
 

@@ -458,7 +458,8 @@ void GridRun::report(const Fault& fault, const Cluster& cluster) {
   result_.stop = {fault.kind,
                   cluster.now,
                   {fault.name.empty() ? std::string(name_of(fault.kind)) : fault.name, fault.message,
-                   place_of(cluster, fault), fault.details, fault.likely_cause}};
+                   place_of(cluster, fault), fault.details, fault.likely_cause},
+                  cluster.running == nullptr};
 }
 
 Diagnostic GridRun::new_report(const char* kind, const char* message) const {

@@ -26,6 +26,7 @@ struct Stop {
   FaultKind kind;
   Cycle at;
   Diagnostic why;
+  bool asynchronous = false;  ///< an operation failed after the thread that issued it had gone on
 };
 
 /// Whether a part of a grid goes on.

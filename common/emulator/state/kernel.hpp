@@ -119,7 +119,7 @@ class Kernel {
   /// For the observed instructions that have registers in which wgmma works. By pc; `observed` points here.
   std::unordered_map<uint32_t, WarpgroupRegisters> warpgroup_registers;
   std::vector<std::string> warpgroup_register_names;  ///< as in the PTX: "%f12"; by their numbers
-  bool announces_global = false;  ///< weak accesses of global memory are announced, too
+  bool announces_global = false;                      ///< weak accesses of global memory are announced, too
   bool has_async_proxy = false;  ///< some observed instruction accesses shared memory through the async proxy
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;

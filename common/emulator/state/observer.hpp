@@ -97,8 +97,8 @@ enum class AccessKind : uint8_t { read, write, update };
 /// Which threads a strong access or a fence concerns: those of the own block, the own cluster, the device, all.
 enum class MemoryScope : uint8_t { block, cluster, device, system };
 
-/// An access of shared memory by an instruction, or a strong one (volatile, relaxed, atomic, ...) of global memory. Weak
-/// ones of global memory are announced only where they were asked for (Kernel::announces_global).
+/// An access of shared memory by an instruction, or a strong one (volatile, relaxed, atomic, ...) of global memory.
+/// Weak ones of global memory are announced only where they were asked for (Kernel::announces_global).
 struct MemoryAccess {
   const Fragment* fragment;
   uint32_t pc;     ///< the instruction

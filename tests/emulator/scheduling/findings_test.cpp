@@ -65,5 +65,22 @@ TEST(FindingsTest, AreReportedUpToALimit) {
   EXPECT_EQ(reported.back().message, fmt::format("{}", kMostFindings - 1));
 }
 
+TEST(FindingsTest, TakeInWhatFollowsFromThem) {
+  Diagnostic race, remark, stop;
+  race.details = {"cp.async.bulk issued by block (0,0,0) warp 0 [lane 0] at ring.cu:55 writes it"};
+  remark.place.source = "ring.cu:55";
+  remark.tolerated = "chips do not mind";
+  stop.place.source = "ring.cu:55";
+  stop.message = "the block has exited";
+  std::vector<Diagnostic> findings{remark, race};
+  EXPECT_TRUE(add_consequence(findings, stop));
+  EXPECT_EQ(findings[1].details.back(), "this is what stops the kernel: the block has exited");
+  EXPECT_TRUE(findings[0].details.empty());
+  stop.place.source = "ring.cu:5";
+  EXPECT_FALSE(add_consequence(findings, stop));
+  stop.place.source.clear();
+  EXPECT_FALSE(add_consequence(findings, stop));
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::machine

@@ -23,7 +23,8 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
   finding.message = fmt::format("stale parity: waits for {} of {}, which it has already seen end in an earlier round",
                                 spell_phase_seen(note), name);
   finding.details.push_back(fmt::format("{} has ended {} phase{}; the wait is for parity {}, so it passes at once",
-                                        name, note.phases, note.phases == 1 ? "" : "s", note.phases == 0 ? 1 : (note.phases - 1) & 1));
+                                        name, note.phases, note.phases == 1 ? "" : "s",
+                                        note.phases == 0 ? 1 : (note.phases - 1) & 1));
   finding.likely_cause =
       "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
       "there one "

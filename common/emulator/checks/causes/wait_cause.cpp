@@ -26,9 +26,10 @@ const WaitNote* WaitCause::wait_of(const ConflictSide& side, uint32_t barrier) c
 
 std::string WaitCause::spell_signal(const Signal& signal) const {
   const std::string what = signal.of_copy ? "copy" : cluster_.kernel().describe_instruction(signal.pc);
-  return fmt::format("{}{}", what.starts_with("tcgen05.commit") ? "tcgen05.commit"
-                             : what.starts_with("mbarrier")     ? "arrival"
-                                                                : what,
+  return fmt::format("{}{}",
+                     what.starts_with("tcgen05.commit") ? "tcgen05.commit"
+                     : what.starts_with("mbarrier")     ? "arrival"
+                                                        : what,
                      line(signal.pc));
 }
 
@@ -73,8 +74,9 @@ std::string WaitCause::stale(uint32_t warp, uint32_t other) {
                     [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
     if (!note.repeated && !(note.repeated_after_meeting && from_other)) continue;
     report_stale_wait(findings_, cluster_, warp, note, order_.barrier(index));
-    return fmt::format("the wait{} for {} passed at once, for {}, which it had already seen: its parity was not flipped",
-                       line(note.pc), name(index), spell_phase_seen(note));
+    return fmt::format(
+        "the wait{} for {} passed at once, for {}, which it had already seen: its parity was not flipped",
+        line(note.pc), name(index), spell_phase_seen(note));
   }
   return {};
 }
@@ -105,14 +107,15 @@ std::string WaitCause::in_waits_of_other_lanes(const ConflictSide& side, uint32_
       line(pc), name(barrier), describe_lanes(waiting), describe_lanes(side.lanes));
 }
 
-/// Judges the wait for a barrier that tells of the end of the first access.
+/// Judges the wait for a barrier that shows the end of the first access.
 std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& second, const Signal& signal,
                                const WaitNote& wait) {
   const std::string barrier = name(signal.barrier);
   if (wait.phases > signal.phase) {
     if (const LaneMask others = second.lanes & ~wait.lanes; others != 0) {
       return fmt::format(
-          "the wait{} for {} is one of {} only, and {} did not wait: put a __syncwarp() after it, or let every lane wait",
+          "the wait{} for {} is one of {} only, and {} did not wait: put a __syncwarp() after it, or let every lane "
+          "wait",
           line(wait.pc), barrier, describe_lanes(wait.lanes), describe_lanes(others));
     }
     if (wait.relaxed || signal.relaxed) {
@@ -125,10 +128,13 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
   if ((wait.lanes & second.lanes) == 0) return {};
   if (wait.repeated || wait.repeated_after_meeting) {
     report_stale_wait(findings_, cluster_, second.warp, wait, order_.barrier(signal.barrier));
-    return fmt::format("the wait{} for {} passed at once, for {}, which it had already seen: its parity was not flipped",
-                       line(wait.pc), barrier, spell_phase_seen(wait));
+    return fmt::format(
+        "the wait{} for {} passed at once, for {}, which it had already seen: its parity was not flipped",
+        line(wait.pc), barrier, spell_phase_seen(wait));
   }
-  if (wait.phases == 0) {
+  // A copy may be one of the first round, which waits for nothing.
+  const bool fills = second.operation != nullptr && second.operation->completion == AsyncCompletion::mbarrier;
+  if (wait.phases == 0 && !fills) {
     return fmt::format(
         "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits for the {} "
         "begins with parity 0",
@@ -180,8 +186,9 @@ std::string WaitCause::barrier_not_waited_for(const ConflictSide& first, const C
   }
   const auto [barrier, last] = last_wait_of(second);
   return fmt::format("; that is {}, through the {}{}", name(signals.front().barrier), spell_signal(signals.front()),
-                     last == nullptr ? std::string()
-                                     : fmt::format(", while the last wait{} was for {}", line(last->pc), name(barrier)));
+                     last == nullptr
+                         ? std::string()
+                         : fmt::format(", while the last wait{} was for {}", line(last->pc), name(barrier)));
 }
 
 std::string WaitCause::phase_that_nobody_saw(const ConflictSide& first) const {
@@ -235,6 +242,18 @@ std::string WaitCause::in_commits_of_others(const ConflictSide& first) const {
   return {};
 }
 
+std::string WaitCause::issued_too_early(const ConflictSide& operation) {
+  for (const auto& [index, note] : order_.warp(operation.warp).waits) {
+    if (!note.repeated || note.time > operation.time || (note.lanes & operation.lanes) == 0) continue;
+    report_stale_wait(findings_, cluster_, operation.warp, note, order_.barrier(index));
+    return fmt::format(
+        "the wait{} for {}, before the {}, passed at once, for {}, which it had already seen: its parity was not "
+        "flipped",
+        line(note.pc), name(index), operation.what, spell_phase_seen(note));
+  }
+  return {};
+}
+
 std::string WaitCause::before_end_of(const ConflictSide& first, const ConflictSide& second) {
   const std::vector<Signal> signals = signals_of(first);
   for (const Signal& signal : signals) {
@@ -242,7 +261,8 @@ std::string WaitCause::before_end_of(const ConflictSide& first, const ConflictSi
     if (wait == nullptr) continue;
     if (std::string cause = in_wait(first, second, signal, *wait); !cause.empty()) return cause;
   }
-  // Where it is known who tells of the end, a wait for something else says nothing.
+  if (std::string cause = issued_too_early(first); !cause.empty()) return cause;
+  // Where it is known who shows the end, a wait for something else says nothing.
   return signals.empty() ? stale(second.warp, first.warp) : std::string();
 }
 

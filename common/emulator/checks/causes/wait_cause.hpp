@@ -16,11 +16,11 @@ namespace stagecraft::emulator::checks {
 
 /// One of two accesses that nothing orders.
 struct ConflictSide {
-  uint32_t warp = 0;           ///< of the thread, or of the one that issued the operation: its number in the cluster
+  uint32_t warp = 0;  ///< of the thread, or of the one that issued the operation: its number in the cluster
   machine::LaneMask lanes = 0;
-  Time time = 0;               ///< of the warp
+  Time time = 0;                         ///< of the warp
   const Operation* operation = nullptr;  ///< null: the threads themselves
-  const char* what = "";       ///< "read", "tcgen05.mma"
+  const char* what = "";                 ///< "read", "tcgen05.mma"
 };
 
 class WaitCause {
@@ -29,16 +29,18 @@ class WaitCause {
   WaitCause(FindingLog& findings, const ClusterRecord& cluster)
       : findings_(findings), cluster_(cluster), order_(cluster.order()) {}
 
-  /// Why a wait of the second's thread did not hold it until the first access was over, which is an operation: a parity,
-  /// other lanes, relaxed semantics.
+  /// Why a wait of the second's thread did not hold it until the first access was over, which is an operation: a
+  /// parity, other lanes, relaxed semantics.
   std::string before_end_of(const ConflictSide& first, const ConflictSide& second);
+  /// The stale wait that let an operation be issued too early, which is reported as well; empty: there is none.
+  std::string issued_too_early(const ConflictSide& operation);
   /// What ended the phase that the second's thread waited for, where that was too early for the first access, an
   /// operation; or which thread's commit it waited for instead.
   std::string in_phases(const ConflictSide& first, const ConflictSide& second) const;
-  /// "; that is full[0], through the tcgen05.commit at gemm.cu:40, and the last wait was for full[1]": what the second's
-  /// thread should have waited for. Empty when it is not known, or when it has waited there.
+  /// "; that is full[0], through the tcgen05.commit at gemm.cu:40, and the last wait was for full[1]": what the
+  /// second's thread should have waited for. Empty when it is not known, or when it has waited there.
   std::string barrier_not_waited_for(const ConflictSide& first, const ConflictSide& second) const;
-  /// Where no thread has seen the phase end that tells of the end of an operation: which, and who waited for another
+  /// Where no thread has seen the phase end that shows the end of an operation: which, and who waited for another
   /// barrier of the same array. Empty where some thread has.
   std::string phase_that_nobody_saw(const ConflictSide& first) const;
   /// Why the second of two accesses, an operation, was issued before its thread knew that the first, by threads, was

@@ -54,7 +54,8 @@ std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
     if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
     const machine::Kernel& kernel = *first.grid().kernel;
     return fmt::format(
-        "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} meanwhile, "
+        "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} "
+        "meanwhile, "
         "and nobody has waited for that: is one of the two waits meant for {3}?",
         name_of(first), describe_warps(group), describe_warps(*other), name_of_barrier(kernel, offset),
         barrier.phase - 1);
@@ -90,9 +91,10 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
         name);
     if (groups_.size() > 1 && groups_[1].first->warp != groups_[0].first->warp) {
       text += " Or does one side wait here for the barrier of the other?";
-    } else if (has_arrived(group)) {
-      text += " Or does the wait ask for a slot that was never filled, as where the last slots are waited for from a "
-              "fresh state?";
+    } else if (has_arrived(group) && name.find('[') != std::string::npos) {
+      text +=
+          " Or does the wait ask for a slot that was never filled, as where the last slots are waited for from a "
+          "fresh state?";
     }
     return {3, std::move(text)};
   }

@@ -208,8 +208,8 @@ void Sleepers::find_needs(Group& group) {
   }
 }
 
-/// For a wait at a barrier of an array where nobody has arrived yet: those who arrived at others of the array may arrive
-/// there, too, above all through an operation that they are still to issue.
+/// For a wait at a barrier of an array where nobody has arrived yet: those who arrived at others of the array may
+/// arrive there, too, above all through an operation that they are still to issue.
 void Sleepers::need_arrivers_of_siblings(Group& group) {
   const Fragment& first = *group.first;
   const Block* block = cluster_.block_of(first.wait.address);
@@ -221,7 +221,9 @@ void Sleepers::need_arrivers_of_siblings(Group& group) {
     if (place.first != block || !name_of_barrier(*first.grid().kernel, place.second).starts_with(array)) continue;
     if (!history.arrived_by_operation) continue;
     need(group, [&, &arrivers = history.arrivers](const Fragment& other) {
-      return std::any_of(arrivers.begin(), arrivers.end(), [&](const BarrierHistory::Arriver& arriver) {
+      // One that waits for an arrival which has never come either may wait for this very group.
+      const bool also_first = other.wait.kind == WaitKind::mbarrier && history_of(other).arrivers.empty();
+      return !also_first && std::any_of(arrivers.begin(), arrivers.end(), [&](const BarrierHistory::Arriver& arriver) {
         return arriver.block == &other.block() && arriver.warp == other.warp->index &&
                (arriver.lanes & other.mask) != 0;
       });
@@ -264,11 +266,12 @@ std::string Sleepers::lanes_that_came_alone(const Group& group) const {
   const Fragment& fewer = lanes < other_lanes ? one : other;
   const Kernel& kernel = *fewer.grid().kernel;
   const std::string source = kernel.describe_source(fewer.pc);
-  return fmt::format(": only {} came to {}{}, which needs {}; a branch that only some lanes take, such as one of "
-                     "elect_one(), must not hold it",
-                     describe_lanes(fewer.mask), kernel.describe_instruction(fewer.pc),
-                     source.empty() ? std::string() : " at " + source,
-                     fewer.wait.value == machine::kAllLanes ? "all 32 lanes" : "all lanes of its mask");
+  return fmt::format(
+      ": only {} came to {}{}, which needs {}; a branch that only some lanes take, such as one of "
+      "elect_one(), must not hold it",
+      describe_lanes(fewer.mask), kernel.describe_instruction(fewer.pc),
+      source.empty() ? std::string() : " at " + source,
+      fewer.wait.value == machine::kAllLanes ? "all 32 lanes" : "all lanes of its mask");
 }
 
 Cause Sleepers::cause_of(const Group& group) const {

@@ -1,6 +1,6 @@
 // What happened lately at an mbarrier, phase by phase: who arrived, who brought or announced bytes, and who waited.
 //
-// Threads count, and so do the operations that arrive by themselves: tcgen05.commit, cp.async.mbarrier.arrive, copies.
+// Threads count, and so do the operations that arrive on their own: tcgen05.commit, cp.async.mbarrier.arrive, copies.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace stagecraft::emulator::checks {
 /// What some lanes of a warp did at an mbarrier in one phase, at one instruction.
 struct PhaseNote {
   enum class Kind : uint8_t {
-    arrival,      ///< by threads
-    commit,       ///< by an operation that these threads issued
-    announcement, ///< of bytes, by threads (expect_tx)
-    bytes,        ///< that a copy brought, which these threads issued
-    wait,         ///< that passed, because it saw this phase ended
+    arrival,       ///< by threads
+    commit,        ///< by an operation that these threads issued
+    announcement,  ///< of bytes, by threads (expect_tx)
+    bytes,         ///< that a copy brought, which these threads issued
+    wait,          ///< that passed, because it saw this phase ended
   };
   Kind kind = Kind::arrival;
   const machine::Block* block = nullptr;  ///< the block of the threads; null where nobody is known

@@ -402,7 +402,7 @@ IssuedOperation ClusterOrder::operation_issued(const machine::AsyncOperation& ev
   operation.layout = event.layout;
   operation.known = warp.known(event.lane);
   warp.accessed = true;
-  // A commit gives back what a wait was for, as an arrival does.
+  // A commit releases what a wait was for, as an arrival does.
   if (event.completion == AsyncCompletion::tensor_arrive) ++warp.arrival_count;
   set_end(operation, event, ThreadKnowledge::component_of(number, event.lane), issued.index);
   operations_.push_back(std::move(operation));

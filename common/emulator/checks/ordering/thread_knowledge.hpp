@@ -34,9 +34,9 @@ struct ArrivalNote {
   uint32_t pc = 0;
   Time time = 0;  ///< the arrival released what the lanes had done up to this time
   machine::LaneMask lanes = 0;
-  uint64_t number = 0;  ///< among the arrivals of its warp, from 1 on
-  Time phase = 0;       ///< phases that the barrier had ended
-  bool relaxed = false; ///< it released nothing
+  uint64_t number = 0;   ///< among the arrivals of its warp, from 1 on
+  Time phase = 0;        ///< phases that the barrier had ended
+  bool relaxed = false;  ///< it released nothing
 };
 
 /// An instruction in which lanes exchanged registers that were computed from loads.
@@ -56,7 +56,7 @@ struct WaitNote {
   uint64_t meetings = 0;  ///< arrivals of the warp before the wait at barriers of the block or the cluster
   bool repeated = false;  ///< it saw the same phase as the wait before, though the warp arrived somewhere in between
   bool repeated_after_meeting =
-      false;  ///< the same, but what came in between was a barrier of the block or the cluster
+      false;             ///< the same, but what came in between was a barrier of the block or the cluster
   bool relaxed = false;  ///< it acquired nothing
 };
 

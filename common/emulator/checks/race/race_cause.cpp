@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/causes/stale_wait.hpp"
+#include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/reporting/report.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -56,6 +56,7 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
       return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
              "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
     default: {
+      if (std::string cause = waits_.issued_too_early(side_of(before)); !cause.empty()) return cause;
       if (std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;
       if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
       if (std::string cause = waits_.in_phases(side_of(before), side_of(now.record)); !cause.empty()) return cause;
@@ -139,7 +140,8 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
 }
 
 ConflictSide RaceCause::side_of(const PastAccess& access) const {
-  if (!access.is_asynchronous()) return {access.agent, access.lanes, access.time, nullptr, access.writes() ? "write" : "read"};
+  if (!access.is_asynchronous())
+    return {access.agent, access.lanes, access.time, nullptr, access.writes() ? "write" : "read"};
   const Operation& operation = order_.operation(access.operation());
   return {operation.warp, 1u << operation.lane, operation.issued, &operation, operation.what};
 }

@@ -5,8 +5,8 @@
 #include <bit>
 #include <map>
 
-#include "emulator/checks/ordering/warp_addresses.hpp"
 #include "emulator/checks/causes/stale_wait.hpp"
+#include "emulator/checks/ordering/warp_addresses.hpp"
 
 namespace stagecraft::emulator::checks {
 

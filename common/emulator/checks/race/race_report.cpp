@@ -44,6 +44,7 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   const bool agree = before.writes() && !before.is_asynchronous() && now.written != nullptr &&
                      changed_nothing(*now.written, now.lanes);
   const bool same_value = agree && must_agree(cluster.kernel(), before.pc(), now.record.pc());
+  findings_.note_race(before.pc(), now.record.pc());
   const bool is_in_warpgroup = now.together != nullptr && cluster.order().knows_of_all(before, *now.together);
   // What the chip tolerates must not hide a race of other threads on the same two lines.
   const auto identity = findings_.claim_pair(same_value        ? "race of equal values"

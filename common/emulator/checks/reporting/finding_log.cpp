@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace stagecraft::emulator::checks {
@@ -12,6 +13,8 @@ void FindingLog::start(const machine::Kernel& kernel) {
   asked_.clear();
   claimed_.clear();
   findings_.clear();
+  racing_.clear();
+  suspicions_.clear();
 }
 
 std::optional<std::string> FindingLog::claim(std::string_view kind, uint32_t before_pc, uint32_t now_pc) {
@@ -37,11 +40,27 @@ size_t FindingLog::add(machine::Cycle at, std::string identity, machine::Diagnos
   return findings_.size() - 1;
 }
 
+void FindingLog::add_suspicion(const machine::Cluster& cluster, uint32_t pc, std::string identity,
+                               machine::Diagnostic finding) {
+  if (racing_.contains(pc)) return;
+  suspicions_.emplace(add(cluster, std::move(identity), std::move(finding)), pc);
+}
+
+void FindingLog::note_race(uint32_t one_pc, uint32_t other_pc) { racing_.insert({one_pc, other_pc}); }
+
 void FindingLog::add_detail(size_t number, const machine::Cluster& cluster, std::string detail) {
   findings_[number].later.push_back({cluster.now, std::move(detail)});
 }
 
-std::vector<machine::Finding> FindingLog::take() { return std::exchange(findings_, {}); }
+std::vector<machine::Finding> FindingLog::take() {
+  std::vector<machine::Finding> taken = std::exchange(findings_, {});
+  for (auto suspicion = suspicions_.rbegin(); suspicion != suspicions_.rend(); ++suspicion) {
+    if (!racing_.contains(suspicion->second)) continue;
+    taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(suspicion->first));
+  }
+  suspicions_.clear();
+  return taken;
+}
 
 bool FindingLog::ask(std::string_view kind, uint32_t before_pc, uint32_t now_pc) {
   return asked_.emplace(before_pc, now_pc, kind).second;

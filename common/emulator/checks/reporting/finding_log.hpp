@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -43,6 +44,11 @@ class FindingLog {
   size_t add(const machine::Cluster& cluster, std::string identity, machine::Diagnostic finding) {
     return add(cluster.now, std::move(identity), std::move(finding));
   }
+  /// Adds a finding about what an instruction reads, unless a race of that instruction explains it: one that was
+  /// reported before, or will be.
+  void add_suspicion(const machine::Cluster& cluster, uint32_t pc, std::string identity, machine::Diagnostic finding);
+  /// Takes note of a race that these instructions take part in.
+  void note_race(uint32_t one_pc, uint32_t other_pc);
   /// Adds to a finding a detail that was found out now.
   void add_detail(size_t number, const machine::Cluster& cluster, std::string detail);
 
@@ -59,6 +65,8 @@ class FindingLog {
   std::set<std::tuple<uint32_t, uint32_t, std::string>> asked_;  ///< instructions and kind
   std::set<std::string> claimed_;
   std::vector<machine::Finding> findings_;
+  std::set<uint32_t> racing_;              ///< instructions
+  std::map<size_t, uint32_t> suspicions_;  ///< findings that a race would explain: their instructions, by number
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/synchronisation/unused_answer.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -89,9 +90,10 @@ std::string cause_of_overrun(const ClusterRecord& cluster, const machine::Barrie
   const std::string name = name_of(cluster, barrier);
   if (live != event.block->mbarriers.live.end() && live->second.expected >= lanes) {
     if (const PhaseNote* other = arrival_elsewhere(barrier, *event.fragment)) {
-      return fmt::format("the arrival{} came in the same phase, so that these are too many together: arrive once in "
-                         "each round",
-                         line_of(cluster, other->pc));
+      return fmt::format(
+          "the arrival{} came in the same phase, so that these are too many together: arrive once in "
+          "each round",
+          line_of(cluster, other->pc));
     }
   }
   const std::string usual = fmt::format(
@@ -112,6 +114,8 @@ void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::Barrie
   if (event.fragment == nullptr) return;
   if (event.kind == BarrierEventKind::reinitialise) return check_reinitialised(cluster, event);
   if (event.kind != BarrierEventKind::init) check_initialised(cluster, event);
+  if (event.kind == BarrierEventKind::wait) check_answer(cluster, event);
+  if (event.kind == BarrierEventKind::wait && !cluster.has_one_block()) check_scope_of_wait(cluster, event);
   if (event.kind != BarrierEventKind::arrive) return;
   check_overrun(cluster, event);
   check_scope(cluster, event);
@@ -220,6 +224,64 @@ void BarrierCheck::check_scope(const ClusterRecord& cluster, const machine::Barr
       "write .release.cluster: an arrival without a scope has that of the block, .cta, and no fence comes before it";
   finding.tolerated =
       "CUTLASS arrives so where a buffer was only read; after writes its issue 3643 shows wrong results on a chip";
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
+/// A try_wait that fails goes on after a while, as a test_wait does at once. Where the thread knows already that the
+/// phase has ended, the answer is no news.
+void BarrierCheck::check_answer(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (event.phase == 0) return;
+  const machine::Kernel& kernel = cluster.kernel();
+  if (kernel_ != &kernel) ignored_.clear();
+  kernel_ = &kernel;
+  const auto [known, fresh] = ignored_.try_emplace(event.fragment->pc, false);
+  if (fresh) known->second = ignores_answer(kernel, event.fragment->pc);
+  if (!known->second) return;
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index = order.find_barrier(event.block->rank, event.offset);
+  const uint32_t warp = order.warp_number(*event.fragment);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const BarrierOrder& barrier = order.barrier(index);
+  if (order.known(warp, machine::first_lane(event.lanes))->at(barrier.component) >= event.phase) return;
+  const auto identity = findings_.claim("unused answer", event.fragment->pc, event.fragment->pc);
+  if (!identity) return;
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.place = place_of(cluster, warp, event.lanes, event.fragment->pc);
+  finding.message =
+      fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer", name_of(cluster, barrier));
+  finding.details.push_back("this time it had ended; try_wait may answer no at any time, and the thread would go on");
+  finding.likely_cause = "ask again until the answer is yes: `while (!try_wait(...)) {}`";
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
+/// A wait acquires what the threads of its scope have released.
+void BarrierCheck::check_scope_of_wait(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (event.semantics.relaxed || event.semantics.of_cluster || event.phase == 0) return;
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index = order.find_barrier(event.block->rank, event.offset);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const BarrierOrder& barrier = order.barrier(index);
+  const PhaseNote* remote = nullptr;
+  barrier.phases.for_each(event.phase - 1, [&](const PhaseNote& note) {
+    if (note.kind == PhaseNote::Kind::arrival && note.block != event.block) remote = &note;
+  });
+  if (remote == nullptr) return;
+  const auto identity = findings_.claim("scope of a wait", event.fragment->pc, event.fragment->pc);
+  if (!identity) return;
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.place = place_of(cluster, order.warp_number(*event.fragment), event.lanes, event.fragment->pc);
+  finding.message = fmt::format(
+      "waits for {} with the scope of its own block, and a thread of another block has "
+      "arrived there",
+      name_of(cluster, barrier));
+  finding.details.push_back(
+      fmt::format("{} arrives there{}",
+                  spell_thread(cluster, remote->block->rank * order.warps_per_block() + remote->warp, remote->lanes),
+                  line_of(cluster, remote->pc)));
+  finding.likely_cause = "write .acquire.cluster: a wait without a scope has that of the block, .cta";
+  finding.tolerated = "the pipelines of CUTLASS wait so";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 

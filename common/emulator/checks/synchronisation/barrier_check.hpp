@@ -4,11 +4,16 @@
 //     that;
 //   - the lanes of one instruction arrive at an mbarrier more often than one of its phases waits for;
 //   - a thread arrives at an mbarrier of another block, and releases what it did for its own block only;
+//   - a thread goes on after a wait that may have failed, because nothing looks at the answer;
+//   - a thread waits with the scope of its block for an arrival by a thread of another block, which is only tolerated;
 //   - a live mbarrier at rest is initialised again, which is only tolerated if its last use is ordered before that.
 //
 // A wait with a stale parity is reported where a race or a deadlock results from it (../race/stale_wait.hpp). All other
 // misuse stops the kernel where it happens (../../engines/mbarrier/mbarrier.cpp).
 #pragma once
+
+#include <cstdint>
+#include <map>
 
 #include "emulator/checks/ordering/memory_check.hpp"
 
@@ -25,10 +30,15 @@ class BarrierCheck final : public MemoryCheck {
   void check_initialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_reinitialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  void check_answer(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  void check_scope_of_wait(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_scope(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void report_uninitialised(const ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
                             const BarrierOrder& barrier);
   void report_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event, const BarrierOrder& barrier);
+
+  const machine::Kernel* kernel_ = nullptr;  ///< for which `ignored_` was found out
+  std::map<uint32_t, bool> ignored_;         ///< whether nothing looks at the answer of a wait, by its pc
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -29,7 +29,11 @@ void LeakCheck::block_finished(const machine::Block& block) {
   finding.message = leaks.front();
   finding.place = place_of(block);
   finding.details.assign(leaks.begin() + 1, leaks.end());
-  finding.likely_cause = "tcgen05.dealloc is missing on the way out of the kernel";
+  finding.likely_cause =
+      leaks.front().ends_with("tcgen05.dealloc is missing")
+          ? "tcgen05.dealloc is missing on the way out of the kernel"
+          : "nobody has waited for the barrier that the last tcgen05.commit arrives on, or there is no "
+            "such commit";
   machine::Cycle end = 0;
   for (const machine::Warp& warp : block.warps) end = std::max(end, warp.clock);
   findings_.add(end, std::move(*identity), std::move(finding));

@@ -59,6 +59,11 @@ Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict
       finding.message = fmt::format("adds to {}, which nothing has written since they were allocated", range);
       finding.details.emplace_back("what tensor memory holds after tcgen05.alloc is not defined, and not zero");
       break;
+    case TensorFlaw::unwritten_load:
+      finding.kind = "uninitialised load";
+      finding.message = fmt::format("loads {}, which nothing has written since they were allocated", range);
+      finding.details.emplace_back("what tensor memory holds after tcgen05.alloc is not defined, and not zero");
+      break;
     case TensorFlaw::unwritten_operand:
       finding.kind = "uninitialised operand";
       finding.message = fmt::format("reads {}, which nothing has written since they were allocated", range);
@@ -142,6 +147,9 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
     case TensorFlaw::unwritten:
       return "the first tcgen05.mma of a tile must overwrite its accumulator: enable-input-d (the last operand) is 0 "
              "for it, and 1 for those that follow";
+    case TensorFlaw::unwritten_load:
+      return "a tcgen05.st or tcgen05.mma that writes these columns must come before: is it forgotten, or for other "
+             "columns?";
     case TensorFlaw::unwritten_operand:
       return is_block_scaled(cluster, now) ? "the scale factors are not there yet: the thread that issues the "
                                              "tcgen05.mma must issue, before it, the "
@@ -187,9 +195,8 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
   }
   if (before.kind == TensorAccessKind::operation) {
     if (before.warp == now.warp && before.pc == now.pc) {
-      return fmt::format(
-          "{} and {} of one warp issue the same {}: one elected lane must issue it for all of them",
-          describe_lanes(before.lanes), describe_lanes(now.lanes), side_of(cluster, now).what);
+      return fmt::format("{} and {} of one warp issue the same {}: one elected lane must issue it for all of them",
+                         describe_lanes(before.lanes), describe_lanes(now.lanes), side_of(cluster, now).what);
     }
     return "two threads issue operations on the same tensor memory: one must hand over to the other by a barrier, with "
            "tcgen05.fence::before_thread_sync before and after_thread_sync behind it";
@@ -273,7 +280,10 @@ void TensorMemoryCheck::check_quarter(const ClusterRecord& cluster, const machin
 /// Lanes that go on wait for each other, so that some are missing shows only where they have exited.
 void TensorMemoryCheck::check_lanes(const ClusterRecord& cluster, const machine::TensorEvent& event) {
   using machine::TensorEventKind;
-  if (event.kind == TensorEventKind::fence_before || event.kind == TensorEventKind::fence_after) return;
+  // A wait follows the access that it is for.
+  if (event.ranges.empty() || event.kind == TensorEventKind::wait_load || event.kind == TensorEventKind::wait_store) {
+    return;
+  }
   const uint32_t warp = cluster.order().warp_number(*event.fragment);
   const machine::LaneMask missing = cluster.order().warp(warp).existing & ~event.lanes;
   if (missing == 0) return;
@@ -285,11 +295,13 @@ void TensorMemoryCheck::check_lanes(const ClusterRecord& cluster, const machine:
   finding.kind = "missing lanes";
   finding.place = place_of(cluster, warp, event.lanes, pc);
   finding.message = fmt::format("{} is executed by {} of its warp only", what, describe_lanes(event.lanes));
-  finding.details.push_back(fmt::format("it is .sync.aligned: all lanes of the warp must execute it together, and {} "
-                                        "have exited",
-                                        describe_lanes(missing)));
-  finding.likely_cause = "it stands in a branch that only some lanes take, such as one of elect_one(): let the whole "
-                         "warp come to it";
+  finding.details.push_back(
+      fmt::format("it is .sync.aligned: all lanes of the warp must execute it together, and {} "
+                  "have exited",
+                  describe_lanes(missing)));
+  finding.likely_cause =
+      "it stands in a branch that only some lanes take, such as one of elect_one(): let the whole "
+      "warp come to it";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
@@ -302,7 +314,10 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
                       conflict.flaw == TensorFlaw::unordered;
     // What races with another access races with the release as well.
     if (now.kind == TensorAccessKind::release && state.racing.contains(before.pc)) continue;
-    if (race) state.racing.insert({before.pc, now.pc});
+    if (race) {
+      state.racing.insert({before.pc, now.pc});
+      findings_.note_race(before.pc, now.pc);
+    }
     // A fence that is missing before an instruction is missing once, however many others it would follow.
     const uint32_t first = nobody || conflict.flaw == TensorFlaw::fence_after ? now.pc : before.pc;
     const std::string kind = race ? "tensor race" : fmt::format("tensor {}", static_cast<int>(conflict.flaw));
@@ -317,6 +332,10 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
           "this thread's {} before was for {}: does it take another accumulator where it should go on with that one, "
           "as a scope that is one loop too deep does? Otherwise {}",
           side_of(cluster, now).what, spell(written->second), finding.likely_cause);
+    }
+    if (conflict.flaw == TensorFlaw::unwritten_load) {
+      findings_.add_suspicion(cluster.cluster(), now.pc, *identity, std::move(finding));
+      continue;
     }
     findings_.add(cluster.cluster(), *identity, std::move(finding));
   }

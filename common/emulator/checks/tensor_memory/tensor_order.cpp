@@ -140,6 +140,20 @@ void TensorOrder::access(const ClusterOrder& order, uint32_t rank, const TensorR
   if (now.kind != TensorAccessKind::release) regions.push_back({range, now, {}});
 }
 
+/// Whether all of these cells are allocated and nobody has written any of them. With M = 64 a load of right kernels
+/// covers cells that the product leaves as they are.
+bool TensorOrder::is_unwritten(uint32_t rank, const std::vector<TensorRange>& ranges) const {
+  bool any = false;
+  for (const TensorRange& range : ranges) {
+    for (const Region& region : regions_[rank]) {
+      if (is_empty(common_part(region.range, range))) continue;
+      if (region.write.kind != TensorAccessKind::nothing) return false;
+      any = true;
+    }
+  }
+  return any;
+}
+
 std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const machine::TensorEvent& event) {
   const uint32_t number = order.warp_number(*event.fragment);
   const uint32_t rank = event.fragment->block().rank;
@@ -172,6 +186,9 @@ std::vector<TensorConflict> TensorOrder::change(const ClusterOrder& order, const
       return conflicts;
   }
   now.known = order.known(number, machine::first_lane(event.lanes));
+  if (now.kind == TensorAccessKind::load && is_unwritten(rank, event.ranges)) {
+    conflicts.push_back({TensorFlaw::unwritten_load, {}, now, event.ranges.front(), rank});
+  }
   for (const TensorRange& range : event.ranges) access(order, rank, range, now, conflicts);
   const bool unfenced = std::any_of(conflicts.begin(), conflicts.end(), [](const TensorConflict& conflict) {
     return conflict.flaw == TensorFlaw::fence_after;

@@ -50,6 +50,7 @@ enum class TensorFlaw : uint8_t {
   fence_after,        ///< fence::after_thread_sync is missing before the second
   fence_before,       ///< fence::before_thread_sync is missing after the first
   unwritten,          ///< there is no first: the second adds to what nobody has written
+  unwritten_load,     ///< there is no first: the second loads what nobody has written, and nothing else
   unwritten_operand,  ///< there is no first: the second is an operation that reads what nobody has written
   overlap,            ///< there is no first: the second is an operation that reads what it writes
 };
@@ -92,6 +93,7 @@ class TensorOrder {
 
   void access(const ClusterOrder& order, uint32_t rank, const machine::TensorRange& range, const TensorAccess& now,
               std::vector<TensorConflict>& conflicts);
+  bool is_unwritten(uint32_t rank, const std::vector<machine::TensorRange>& ranges) const;
   void operate(const ClusterOrder& order, uint32_t rank, const machine::AsyncOperation& operation, TensorAccess now,
                std::vector<TensorConflict>& conflicts);
   std::optional<TensorFlaw> flaw_between(const ClusterOrder& order, const TensorAccess& before,

@@ -181,5 +181,60 @@ TEST_F(DeadlockTest, SaysThatAllOthersHaveEnded) {
                {"nobody has ever arrived at bar[0], and all other threads have ended: is an arrival missing"});
 }
 
+TEST_F(DeadlockTest, NamesTwoPhasesThatEndedWithoutAWaitInBetween) {
+  // Warp 0 arrives twice for one round of warp 1, at two lines or at one.
+  const std::string twice = arrive(0) + "bar.sync 1;\n" + arrive(0) + "bar.sync 0;\n";
+  expect_words(report_of(if_warp(0, twice) + "bar.sync 1;\nbar.sync 0;\n" + wait(0, 0, "A") + "END:\n", 64, {32}),
+               {"waits for bar[0] to complete phase 2",
+                "phases 0 and 1 of bar[0] ended with no wait of warp 1 in between, both by the arrival",
+                "nothing makes the side that arrives there wait until the phase before has been seen"});
+  // After a first round that was waited for, the barrier is ahead by two phases again.
+  expect_words(report_of(if_warp(0, arrive(0) + "bar.sync 0;\n" + twice) + wait(0, 0, "A") +
+                             "bar.sync 0;\nbar.sync 1;\nbar.sync 0;\n" + wait(0, 1, "B") + "END:\n",
+                         64, {32}),
+               {"phases 1 and 2 of bar[0] ended with no wait of warp 1 in between"});
+}
+
+TEST_F(DeadlockTest, NamesTheBarrierThatNobodyWaitsForWhereTwoSidesWaitForOne) {
+  expect_words(report_of(if_warp(0, arrive(1) + wait(0, 0, "A")) + wait(0, 0, "B") + "END:\n", 64, {32, 32}),
+               {"nobody has ever arrived at bar[0], and two sides wait for it",
+                "bar[1] has completed phase 0 meanwhile, and nobody has waited for that"});
+}
+
+TEST_F(DeadlockTest, SaysThatTwoBarriersShareOneAddress) {
+  expect_words(report_of("@%p0 mbarrier.init.shared.b64 [bar], 32; @%p0 " + arrive(0) + wait(0, 0, "A"), 32, {1}),
+               {"bar[0] is initialised for 1 arrival, and then for 32: do two barriers share one address?"});
+}
+
+TEST_F(DeadlockTest, SaysWhichBlockACopyLeavesOut) {
+  cluster = {2, 1, 1};
+  const std::string text = report_of(
+      "@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\nmov.u32 %r3, %cluster_ctarank; "
+      "setp.eq.u32 %p3, %r3, 0; and.pred %p3, %p3, %p0;\n"
+      "@%p3 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 64;\n" +
+          wait(0, 0, "A"),
+      32, {1});
+  expect_words(text, {"expect_tx announced 64 bytes for bar[0], and 64 of them never came",
+                      "brought its bytes to the barrier of rank 0, and none to that of rank 1",
+                      "does its multicast mask, or its target, leave rank 1 out?"});
+}
+
+TEST_F(DeadlockTest, NamesTheLaneThatCameAloneToAnOperationOfTheWarp) {
+  const std::string text = report_of(
+      if_warp(0, "@!%p0 bra MEET;\nelect.sync _|%p3, 0xffffffff;\nMEET: bar.warp.sync 0xffffffff;\n") + "END:\n", 64,
+      {32});
+  expect_words(text, {"only lane 0 came to elect.sync", "which needs all 32 lanes"});
+}
+
+TEST_F(DeadlockTest, FollowsAWaitForTheTensorCoreToAThreadThatCommittedElsewhereInTheArray) {
+  // Warp 0 has arrived at bar[1] through an operation, and waits for bar[3], which has completed a phase before; warp 1
+  // waits for the next element, which nobody has arrived at yet.
+  const std::string text = report_of(if_warp(0, "cp.async.mbarrier.arrive.noinc.shared.b64 [bar+8];\n" + arrive(3) +
+                                                    wait(3, 0, "A") + wait(3, 1, "B")) +
+                                         wait(1, 0, "C") + wait(2, 0, "D") + "END:\n",
+                                     64, {32, 32, 32, 32});
+  expect_words(text, {"block (0,0,0) warp 0 [all lanes] mbarrier.try_wait", "waits for bar[3] to complete phase 1"});
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::checks

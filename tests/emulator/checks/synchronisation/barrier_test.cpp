@@ -71,5 +71,61 @@ TEST_F(RaceTest, SaysWhyABarrierInUseCannotBeInitialisedAgain) {
                    {"phase 0 is under way: 64 of 65 arrivals have come", "runs again, in a loop"});
 }
 
+TEST_F(RaceTest, SaysThatAnnouncingBytesTwiceIsTwoArrivals) {
+  const std::string announce = "@%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n";
+  expect_one_fault(
+      run("@%first mbarrier.init.shared.b64 [bar], 1;\n" + announce + announce), "barrier misuse",
+      {"announcing bytes (arrive.expect_tx) is an arrival as well", "announce the sum of all copies once"});
+}
+
+TEST_F(RaceTest, NamesTheArrivalThatMakesAPhaseTooFull) {
+  const std::string body =
+      "@%first mbarrier.init.shared.b64 [bar], 32;\nbar.sync 0;\nsetp.ne.u32 %p1, %warp, 0;\n@%p1 bra END;\n"
+      "@%first mbarrier.arrive.shared.b64 _, [bar]; // once more\nmbarrier.arrive.shared.b64 _, [bar];\nEND:\n";
+  const std::string text = text_of(run(body));
+  EXPECT_NE(text.find("the arrival at " + line_of(body, "// once more") + " came in the same phase"), std::string::npos)
+      << text;
+}
+
+TEST_F(RaceTest, NamesTheBarrierThatManyLanesMayBeMeantFor) {
+  const std::string body =
+      "@%first mbarrier.init.shared.b64 [bar], 1;\n@%first mbarrier.init.shared.b64 [bar+8], 32;\nbar.sync 0;\n"
+      "setp.ne.u32 %p1, %warp, 0;\n@%p1 bra END;\nmbarrier.arrive.shared.b64 _, [bar];\nEND:\n";
+  expect_one(run(body), "barrier misuse",
+             {"more lanes arrive at bar[0]", "or is bar[1] meant, which is initialised for 32 arrivals"});
+}
+
+TEST_F(RaceTest, ToleratesAWaitOfTheBlocksScopeForAnArrivalOfAnotherBlock) {
+  const auto body = [](const std::string& wait) {
+    return "@%first mbarrier.init.shared.b64 [bar], 1;\n@%first fence.mbarrier_init.release.cluster;\n"
+           "barrier.cluster.arrive; barrier.cluster.wait;\nmov.u32 %r1, bar; mapa.shared::cluster.u32 %r1, %r1, 0;\n"
+           "setp.eq.u32 %p1, %rank, 1; and.pred %p1, %p1, %first;\n"
+           "@%p1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r1];\nsetp.eq.u32 %p2, %rank, 1;\n"
+           "@%p2 bra END;\nWAIT:\n" +
+           wait + " %p7, [bar], 0;\n@!%p7 bra WAIT;\nEND:\nbarrier.cluster.arrive; barrier.cluster.wait;\n";
+  };
+  const Shape pair{.threads = 32, .blocks = 2, .cluster_blocks = 2};
+  expect_silence(run(body("mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64"), pair));
+  const machine::LaunchResult narrow = run(body("mbarrier.try_wait.parity.shared::cta.b64"), pair);
+  expect_one(narrow, "barrier misuse", {"waits for bar[0] with the scope of its own block", "block (1,0,0) warp 0"});
+  EXPECT_NE(narrow.diagnostics.at(0).tolerated, "");
+}
+
+TEST_F(RaceTest, FindsAWaitWhoseAnswerNothingLooksAt) {
+  const auto body = [](const std::string& wait) {
+    return "@%first mbarrier.init.shared.b64 [bar], 1;\nbar.sync 0;\n@%first mbarrier.arrive.shared.b64 _, [bar];\n"
+           "nanosleep.u32 100;\nAGAIN:\n" +
+           wait;
+  };
+  const std::string ask = "mbarrier.try_wait.parity.shared.b64 %p7, [bar], 0;\n";
+  expect_silence(run(body(ask + "@!%p7 bra AGAIN;\n")));
+  expect_silence(run(body(ask + "selp.b32 %r1, 1, 0, %p7;\nst.global.u32 [%out], %r1;\n"), {.threads = 1}));
+  expect_one(run(body(ask + "selp.b32 %r1, 1, 0, %p7;\n")), "barrier misuse",
+             {"asks whether a phase of bar[0] has ended, and nothing looks at the answer", "f.cu:6"});
+  // A thread that knows already does not need the answer.
+  expect_silence(
+      run(body("bar.sync 1;\nWAIT: mbarrier.try_wait.parity.shared.b64 %p8, [bar], 0;\n@!%p8 bra WAIT;\n" + ask)));
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::checks

@@ -10,6 +10,9 @@ class TensorOrderTest : public TensorCoreTest {
   static inline const std::string kLoad =
       "shl.b32 %r3, %warp, 21; add.u32 %r3, %r3, %r15; tcgen05.ld.sync.aligned.32x32b.x4.b32 {%f0, %f1, %f2, %f3}, "
       "[%r3];\n";
+  static inline const std::string kStore =
+      "shl.b32 %r3, %warp, 21; add.u32 %r3, %r3, %r15; tcgen05.st.sync.aligned.32x32b.x4.b32 [%r3], {%f0, %f1, %f2, "
+      "%f3}; tcgen05.wait::st.sync.aligned;\n";
   static inline const std::string kWaitLoad = "tcgen05.wait::ld.sync.aligned;\n";
   static inline const std::string kAfter = "tcgen05.fence::after_thread_sync;\n";
   static inline const std::string kArrive = "mbarrier.arrive.shared.b64 _, [bar+8];\n";
@@ -84,7 +87,9 @@ TEST_F(TensorOrderTest, ReportsAFenceThatIsMissingBehindSeveralOperationsOnce) {
 }
 
 TEST_F(TensorOrderTest, FindsAnAddressInTheQuarterOfAnotherWarp) {
-  const std::string wrong = start(1, 1) + with(kLoad, "[%r3]", "[%r15]") + kWaitLoad + kFree;
+  const std::string wrong = start(1, 1) + kStore + "bar.sync 1;\n" +
+                            kAfter +  // each warp's own lanes, then the first's
+                            with(kLoad, "[%r3]", "[%r15]") + kWaitLoad + kFree;
   expect_one(run(wrong, kTwoWarps), "illegal address",
              {"address 0x0 is in lane 0, which warp 1 may not access", "warp 1 may access lanes 32 to 63"});
 }
@@ -127,7 +132,7 @@ TEST_F(TensorOrderTest, FollowsRelaxedFlagsBetweenTheFencesOfTcgen05) {
 // The blocks of a pair end like this in DeepGEMM.
 TEST_F(TensorOrderTest, FollowsARelaxedClusterBarrierToTheDeallocation) {
   const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";
-  const std::string right = start(1, 1) + kLoad + kWaitLoad + before +
+  const std::string right = start(1, 1) + kStore + before +
                             with(kFree, "bar.sync 0;", "barrier.cluster.arrive.relaxed; barrier.cluster.wait;");
   expect_silence(run(right, kTwoWarps));
   expect_one(run(without(right, before), kTwoWarps), "race", {"frees columns 0 to 3"});
@@ -351,6 +356,77 @@ ld.shared.u32 %r15, [address];
   const std::string early = "ld.shared.u32 %r15, [address];\n" + kLoad;
   expect_one_fault(run(early, {.threads = 32}), "illegal address",
                    {"this looks like a word of shared memory that was not written yet"});
+}
+
+TEST_F(TensorOrderTest, NamesTheParityOfAWaitThatPassedAtOnce) {
+  const std::string wrong = with(two_rounds(), wait(0, 0, "FIRST"), wait(0, 1, "FIRST"));
+  const std::string text = text_of(run(with(wrong, wait(0, 1, "SECOND"), wait(0, 0, "SECOND")), kFiveWarps));
+  EXPECT_NE(text.find("passed at once, because it was for parity 1 and no phase had ended"), std::string::npos) << text;
+  EXPECT_NE(text.find("begins with parity 0"), std::string::npos) << text;
+  EXPECT_EQ(text.find("uninitialised load"), std::string::npos) << text;  // the race explains it
+}
+
+TEST_F(TensorOrderTest, NamesTheLaneThatWaitedForTheOthers) {
+  const std::string wrong = with(two_rounds(), wait(0, 0, "FIRST"),
+                                 "setp.ne.u32 %p2, %lane, 0;\n@%p2 bra JOIN;\n" + wait(0, 0, "FIRST") + "JOIN:\n");
+  const std::string text = text_of(run(wrong, kFiveWarps));
+  EXPECT_NE(text.find("for bar[0] is one of lane 0 only, and lanes 1-31 did not wait: put a __syncwarp() after it"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(TensorOrderTest, NamesAWaitWhoseParityDidNotTurn) {
+  // The multiplying thread commits and never arrives itself.
+  const std::string wrong = with(two_rounds(), wait(1, 0, "FREE"), wait(1, 1, "FREE"));
+  const std::string text = text_of(run(with(wrong, descriptors(), wait(1, 1, "EMPTY") + descriptors()), kFiveWarps));
+  EXPECT_NE(text.find("stale parity: waits for the phase before the first of bar[1]"), std::string::npos) << text;
+  EXPECT_EQ(text.find("18446744073709551615"), std::string::npos) << text;
+}
+
+TEST_F(TensorOrderTest, NamesTheBarrierThatWasNotWaitedFor) {
+  const std::string wrong = start(1, 1) + "@!%first bra LOAD;\nmbarrier.arrive.shared.b64 _, [bar+8];\n" +
+                            descriptors() + multiply() + commit(0) + "LOAD:\n" + wait(1, 0, "OTHER") + kLoad +
+                            kWaitLoad + wait(0, 0, "LAST") + kFree;
+  const std::string text = text_of(run(wrong, kTwoWarps));
+  EXPECT_NE(text.find("; that is bar[0], through the tcgen05.commit at " + line_of(wrong, "tcgen05.commit")),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("was for bar[1]"), std::string::npos) << text;
+}
+
+TEST_F(TensorOrderTest, NamesACommitThatCameBeforeTheLastOperation) {
+  const std::string wrong = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() + commit(0) +
+                            with(multiply(), "0;", "1; // later\n") + commit(1) + "LOAD:\n" + wait(0, 0, "HALF") +
+                            kAfter + kLoad + kWaitLoad + wait(1, 0, "LAST") + kFree;
+  const std::string other = with(wrong, commit(1), with(commit(0), "[%r2]", "[%r2]   "));
+  const std::string text = text_of(run(with(other, wait(1, 0, "LAST"), ""), kTwoWarps));
+  EXPECT_NE(text.find("which came before this tcgen05.mma and speaks only for what came before it"), std::string::npos)
+      << text;
+}
+
+TEST_F(TensorOrderTest, FindsALoadOfWhatNobodyHasWritten) {
+  const std::string wrong = start(1, 1) + kLoad + kWaitLoad + kFree;
+  expect_one(
+      run(wrong, kTwoWarps), "uninitialised load",
+      {"loads columns 0 to 3", "which nothing has written since they were allocated", line_of(wrong, "tcgen05.ld")});
+}
+
+TEST_F(TensorOrderTest, FindsLanesThatAreMissingAtALoad) {
+  const std::string right = start(1, 1) + "@!%first bra LOAD;\n" + descriptors() + multiply() + commit(0) + "LOAD:\n" +
+                            wait(0, 0, "FULL") + kAfter + kLoad + kWaitLoad + kFree;
+  expect_silence(run(right, {.threads = 32}));
+  const std::string wrong =
+      with(right, kAfter + kLoad, "setp.gt.u32 %p2, %lane, 15;\n@%p2 exit;\nnanosleep.u32 100;\n" + kAfter + kLoad);
+  const std::string text = text_of(run(wrong, {.threads = 32}));
+  EXPECT_NE(text.find("missing lanes"), std::string::npos) << text;
+  EXPECT_NE(text.find("is executed by lanes 0-15 of its warp only"), std::string::npos) << text;
+  EXPECT_NE(text.find("lanes 16-31 have exited"), std::string::npos) << text;
+}
+
+TEST_F(TensorOrderTest, NamesLanesOfOneWarpThatIssueTheSameOperation) {
+  const std::string wrong = start(2, 1) + "setp.gt.u32 %p2, %thread, 1;\n@%p2 bra LOAD;\n" + descriptors() +
+                            multiply() + commit(0) + "LOAD:\n" + wait(0, 0, "FULL") + kFree;
+  expect_one(run(wrong, kTwoWarps), "race", {"lane 0 and lane 1 of one warp issue the same tcgen05.mma"});
 }
 
 }  // namespace
