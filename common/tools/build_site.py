@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Builds the site with Doxygen, and fails when it warns.
 
-build_site.py OUTPUT [--doxygen DOXYGEN] [--no-graphs]   writes the site to OUTPUT/html
+build_site.py OUTPUT [--doxygen DOXYGEN] [--no-graphs] [--programs BUILD]   writes the site to OUTPUT/html
 build_site.py OUTPUT --only-descriptions                 writes no site; fails when a public name of the library is not described
 """
 
@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True  # leave no cache folder among the sources
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import pages  # noqa: E402
 import site_filter  # noqa: E402
+import timelines  # noqa: E402
 
 ROOT = pages.ROOT
 # Debian's package doxygen-awesome-css is in one of these; without it the site has Doxygen's own look.
@@ -51,12 +52,30 @@ def figures():
     return sorted({ROOT / path.parent for ending in (".svg", ".png") for path in pages.files(ending)})
 
 
-def render(output):
+def record_timelines(build, folder):
+    """Runs the programs that the lessons show, as far as they are built, and returns the names of those that were."""
+    missing, recorded = [], set()
+    shutil.rmtree(folder, ignore_errors=True)
+    for page in pages.lessons():
+        for marker in timelines.in_text(site_filter.read_page(page)):
+            target = folder / f"{marker['name']}.html"
+            if build is None or not (build / marker["program"]).exists():
+                missing.append(marker["name"])
+                continue
+            timelines.write(build, marker, target)
+            recorded.add(marker["name"])
+    if missing:
+        print(f"{len(missing)} of {len(missing) + len(recorded)} timelines are left out, because their programs are not built "
+              f"(meson compile -C build builds all): {', '.join(missing)}")
+    return recorded
+
+
+def render(output, runs):
     """Writes every page and header as Doxygen must see it, all at once because a Python filter for each file starts slowly."""
     for path in [*pages.pages(), *pages.files(".hpp")]:
         copy = output / "filtered" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text(site_filter.filtered(path), encoding="utf-8")
+        copy.write_text(site_filter.filtered(path, runs=runs), encoding="utf-8")
     (output / "search.markdown").write_text(SEARCH_PAGE, encoding="utf-8")
 
 
@@ -147,6 +166,7 @@ def main():
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--doxygen", default=shutil.which("doxygen"))
     parser.add_argument("--no-graphs", action="store_true")
+    parser.add_argument("--programs", type=pathlib.Path, help="the build folder; without it, lessons have no timelines")
     parser.add_argument("--only-descriptions", action="store_true")
     options = parser.parse_args()
     if not options.doxygen:
@@ -157,7 +177,12 @@ def main():
     shutil.rmtree(output / "html", ignore_errors=True)
     shutil.rmtree(output / "filtered", ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
-    render(output)
+    try:
+        runs = set() if options.only_descriptions else record_timelines(options.programs, output / "timelines")
+    except timelines.NoTimeline as wrong:
+        print(f"A lesson shows a timeline that does not exist: {wrong}")
+        return 1
+    render(output, runs)
     doxyfile = output / "Doxyfile"
     lines = [f'@INCLUDE = "{ROOT / "docs/Doxyfile"}"',
              *(f"{name} = {value}" for name, value in settings(options, output).items())]
@@ -176,6 +201,8 @@ def main():
         copy = output / "html" / "files" / f"{path}.txt"
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, copy)
+    if runs:
+        shutil.copytree(output / "timelines", output / "html" / "timelines")
     mark_differences(output / "html")
     words = json.dumps(list_words(), ensure_ascii=False, separators=(",", ":"))
     (output / "html" / "words.js").write_text(f"const sections = {words};\n", encoding="utf-8")

@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import pages as markdown  # noqa: E402
+import timelines  # noqa: E402
 
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LANGUAGES = {"cuda": ".cpp", "cpp": ".cpp", "c++": ".cpp", "cu": ".cpp", "c": ".c", "python": ".py", "sh": ".unparsed"}
@@ -63,9 +64,18 @@ def resolve(page, target, root):
     return path.relative_to(root), fragment
 
 
+def timeline(marker):
+    """Returns what the site shows in place of a lesson's marker: the page of a run, in a frame."""
+    name = marker["name"]
+    return (f'\\htmlonly[block]<div class="timeline"><iframe src="timelines/{name}.html" title="The run of {name}" loading="lazy">'
+            f'</iframe><a href="timelines/{name}.html" target="_blank">In a window of its own</a></div>\\endhtmlonly')
+
+
 class Page:
-    def __init__(self, page, root):
-        self.page, self.root = page, root
+    """A page as the site shows it. `runs` are the names of the programs whose timelines the site has."""
+
+    def __init__(self, page, root, runs=frozenset()):
+        self.page, self.root, self.runs = page, root, runs
         in_order = markdown.pages(root)
         self.all_pages = set(in_order)
         self.children = [child for child in in_order if markdown.parent(child, self.all_pages) == page]
@@ -148,6 +158,9 @@ class Page:
                     wants_contents = False
                     flush()
                     out.append("\\tableofcontents{HTML:2}")
+                elif (marker := timelines.MARKER.match(item)) is not None:
+                    flush()
+                    out.append(timeline(marker) if marker["name"] in self.runs else "")
                 else:
                     paragraph.append(self.snippet(item))
                 continue
@@ -216,7 +229,7 @@ def documented_header(path, text):
     return "\n".join(lines)
 
 
-def filtered(path, root=markdown.ROOT):
+def filtered(path, root=markdown.ROOT, runs=frozenset()):
     """Returns the text that Doxygen sees of a page or header, whose path is relative to the root."""
     text = (root / path).read_text(encoding="utf-8")
-    return Page(path, root).render(text) if path.suffix == ".md" else documented_header(path, text)
+    return Page(path, root, runs).render(text) if path.suffix == ".md" else documented_header(path, text)

@@ -1,6 +1,7 @@
 #include "emulator/checks/checks.hpp"
 
 #include "emulator/checks/deadlock/deadlock_check.hpp"
+#include "emulator/checks/global_memory/global_memory_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
 #include "emulator/checks/proxies/proxy_check.hpp"
 #include "emulator/checks/race/race_check.hpp"
@@ -8,6 +9,7 @@
 #include "emulator/checks/synchronisation/lost_copy_check.hpp"
 #include "emulator/checks/synchronisation/member_mask_check.hpp"
 #include "emulator/checks/synchronisation/register_count_check.hpp"
+#include "emulator/checks/synchronisation/remote_exit_check.hpp"
 #include "emulator/checks/synchronisation/store_read_check.hpp"
 #include "emulator/checks/synchronisation/warpgroup_register_check.hpp"
 #include "emulator/checks/tensor_memory/leak_check.hpp"
@@ -18,25 +20,34 @@ namespace stagecraft::emulator::checks {
 namespace {
 
 /// In the order in which they see an event, and report what they find at one time. The race check comes last: it adds
-/// the event to the history of memory accesses, which the others see as it was before.
+/// the event to the history of memory accesses, which the others see as it was before. That of global memory has a
+/// history of its own.
+template <typename... More>
 using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      StoreReadCheck,          //
                                      WarpgroupRegisterCheck,  //
                                      ProxyCheck,              //
                                      TensorMemoryCheck,       //
-                                     RaceCheck>;
+                                     RemoteExitCheck,         //
+                                     RaceCheck,               //
+                                     More...>;
 
 }  // namespace
 
-std::unique_ptr<machine::Observer> make_memory_checks() { return std::make_unique<AllMemoryChecks>(); }
+std::unique_ptr<machine::Observer> make_memory_checks(GlobalHistory* history) {
+  if (history == nullptr) return std::make_unique<AllMemoryChecks<>>();
+  auto made = std::make_unique<AllMemoryChecks<GlobalMemoryCheck>>();
+  made->get<GlobalMemoryCheck>().use(*history);
+  return made;
+}
 
-std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool goes_on) {
+std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool goes_on, GlobalHistory* history) {
   std::vector<std::unique_ptr<machine::Observer>> made;
   made.push_back(std::make_unique<MemberMaskCheck>());
   made.push_back(std::make_unique<LeakCheck>());
   made.push_back(std::make_unique<RegisterCountCheck>());
   if (goes_on) made.push_back(std::make_unique<LostCopyCheck>());
-  if (memory) made.push_back(make_memory_checks());
+  if (memory || history != nullptr) made.push_back(make_memory_checks(history));
   made.push_back(std::make_unique<DeadlockCheck>());
   return made;
 }

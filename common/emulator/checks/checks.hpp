@@ -8,13 +8,19 @@
 
 namespace stagecraft::emulator::checks {
 
+class GlobalHistory;
+
 /// The checks over the shared record of memory accesses and their order (memory_checks.hpp), as one observer.
-std::unique_ptr<machine::Observer> make_memory_checks();
+/// @param history  with it, global memory is checked, too (global_memory/); it must be told of the launch before. The
+///                 grid must run as one part then. Null: it is not.
+std::unique_ptr<machine::Observer> make_memory_checks(GlobalHistory* history = nullptr);
 
 /// The observers that diagnose a launch, or one part of a grid that runs in parts.
 /// @param memory   whether the checks of memory are among them, which cost time
 /// @param goes_on  whether the program is to go on after findings: then a copy for a block that has exited is one, and
 ///                 does not stop the kernel
-std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool goes_on = false);
+/// @param history  as for make_memory_checks
+std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool goes_on = false,
+                                                            GlobalHistory* history = nullptr);
 
 }  // namespace stagecraft::emulator::checks

@@ -117,6 +117,12 @@ class MemoryChecks final : public machine::Observer {
 
   std::vector<machine::Finding> findings() override { return findings_.take(); }
 
+  /// One of the checks, for what it needs besides events.
+  template <typename Check>
+  Check& get() {
+    return std::get<Check>(checks_);
+  }
+
  private:
   template <typename Call>
   void for_each_check(Call&& call) {

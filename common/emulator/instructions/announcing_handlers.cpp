@@ -148,7 +148,8 @@ class ObservedAccess {
   ObservedAccess(const Fragment& fragment, LaneMask mask, const ObservedOp& plain)
       : access_(*static_cast<const AccessDetail*>(plain.access)),
         pc_(fragment.pc),
-        order_(static_cast<AccessOrder>(plain.order)) {
+        order_(static_cast<AccessOrder>(plain.order)),
+        scope_(static_cast<MemoryScope>(plain.scope)) {
     const LaneMask lanes = access_.suppliers != 0 ? access_.suppliers : mask;
     if (access_.space == AccessSpace::shared || access_.space == AccessSpace::shared_cluster) {
       shared_lanes_ = lanes;
@@ -160,10 +161,12 @@ class ObservedAccess {
         for (uint32_t lane = 0; lane < kWarpSize; ++lane) shared_[lane] = static_cast<uint32_t>(global_[lane]);
       }
       const bool is_read_early = access_.verb != AccessVerb::writes && !fragment.grid().stores_under_way.empty();
-      if (order_ != AccessOrder::weak || is_read_early) {
+      const bool is_announced = order_ != AccessOrder::weak || fragment.grid().kernel->announces_global;
+      if (is_announced || is_read_early) {
         const LaneMask global_lanes = lanes & ~shared_lanes_ & ~lanes_within(global_.data(), kLocalWindow);
         if (is_read_early) announce_early_reads(fragment, pc_, global_lanes, global_.data(), access_.bytes);
-        if (order_ != AccessOrder::weak) global_lanes_ = global_lanes;
+        if (is_announced) global_lanes_ = global_lanes;
+        if (order_ == AccessOrder::weak && access_.verb == AccessVerb::writes) save_global_bytes(fragment);
       }
     }
     if (order_ != AccessOrder::weak || access_.verb != AccessVerb::writes || shared_lanes_ == 0) return;
@@ -184,21 +187,40 @@ class ObservedAccess {
                        shared_.data(),
                        nullptr,
                        overlapping_ ? values_.data() : nullptr,
-                       saved_ ? before_.data() : nullptr};
+                       saved_ ? before_.data() : nullptr,
+                       scope_};
     if (shared_lanes_ != 0) announce_to(fragment.grid(), event);
     if (global_lanes_ == 0) return;
     event.lanes = global_lanes_;
     event.shared = nullptr;
     event.global = global_.data();
+    event.values = nullptr;
+    event.before = saved_global_ ? before_.data() : nullptr;
     announce_to(fragment.grid(), event);
   }
 
  private:
+  /// Copies what is in global memory where each lane is about to write, if that is one allocation.
+  void save_global_bytes(const Fragment& fragment) {
+    if (global_lanes_ == 0) return;
+    uint64_t lowest = ~uint64_t{0}, highest = 0;
+    for_each_lane(global_lanes_, [&](uint32_t lane) {
+      lowest = std::min(lowest, global_[lane]);
+      highest = std::max(highest, global_[lane]);
+    });
+    if (fragment.grid().memory->find(lowest, highest - lowest + access_.bytes) == nullptr) return;
+    saved_global_ = true;
+    for_each_lane(global_lanes_, [&](uint32_t lane) {
+      std::memcpy(before_.data() + size_t{lane} * access_.bytes, DeviceMemory::host(global_[lane]), access_.bytes);
+    });
+  }
+
   const AccessDetail& access_;
   uint32_t pc_;
   AccessOrder order_;
+  MemoryScope scope_;
   LaneMask shared_lanes_ = 0, global_lanes_ = 0;
-  bool overlapping_ = false, saved_ = false;
+  bool overlapping_ = false, saved_ = false, saved_global_ = false;
   alignas(32) std::array<uint32_t, kWarpSize> shared_;
   alignas(32) std::array<uint64_t, kWarpSize> global_;
   alignas(16) std::array<std::byte, kWarpSize * kAccessBytes> values_;
@@ -281,8 +303,9 @@ bool is_global_load(const AccessDetail& access, AccessOrder order) {
 
 }  // namespace
 
-void observe(Kernel& kernel, const InstructionSet& instructions) {
+void observe(Kernel& kernel, const InstructionSet& instructions, bool global) {
   kernel.observed.resize(kernel.code.size());
+  kernel.announces_global = global;
   // Only a kernel with bulk copies can read what one of its own is still to write.
   const bool copies = std::any_of(kernel.places.begin(), kernel.places.end(), [](const OpPlace& place) {
     return place.function != nullptr && place.instruction < place.function->body.size() &&
@@ -299,9 +322,11 @@ void observe(Kernel& kernel, const InstructionSet& instructions) {
     if (access != nullptr && traits.announced) {
       const bool strong_global = access->space == AccessSpace::global && traits.order != AccessOrder::weak;
       const bool global_load = copies && is_global_load(*access, traits.order);
-      if (may_be_shared(access->space) || strong_global || global_load) plain.access = access;
+      const bool weak_global = global && access->space == AccessSpace::global;
+      if (may_be_shared(access->space) || strong_global || global_load || weak_global) plain.access = access;
       plain.order = static_cast<uint8_t>(traits.order);
     }
+    plain.scope = static_cast<uint8_t>(traits.scope);
     // Where an instruction became several Ops, the last is the one with effects.
     const bool last = pc + 1 == kernel.code.size() || kernel.places[pc + 1].function != place.function ||
                       kernel.places[pc + 1].instruction != place.instruction;
@@ -311,6 +336,7 @@ void observe(Kernel& kernel, const InstructionSet& instructions) {
     kernel.observed[pc] = plain;
     op.full = op.masked = plain.access == nullptr                 ? observed_order
                           : is_shared_load(*access)               ? observed_shared_load
+                          : global                                ? observed_access
                           : is_global_load(*access, traits.order) ? observed_global_load
                                                                   : observed_access;
   }

@@ -10,6 +10,7 @@ namespace stagecraft::emulator::machine {
 
 /// Wraps the handlers of a translated kernel so that they announce its effects.
 /// @param instructions  the set that the kernel was translated with, whose traits say what is announced.
-void observe(Kernel& kernel, const InstructionSet& instructions);
+/// @param global        whether weak accesses of global memory are announced, too.
+void observe(Kernel& kernel, const InstructionSet& instructions, bool global = false);
 
 }  // namespace stagecraft::emulator::machine

@@ -304,9 +304,11 @@ void lanes_have_exited(Warp& warp, LaneMask lanes) {
 }
 
 void add_block_barriers(InstructionSet& set) {
-  set.add("bar", translate_bar, kOrdinary);
+  InstructionTraits meets = kOrdinary;
+  meets.synchronises = true;
+  set.add("bar", translate_bar, meets);
   set.add("bar.warp", translate_bar_warp, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .orders_lanes = true});
-  set.add("barrier", translate_barrier, kOrdinary);
+  set.add("barrier", translate_barrier, meets);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -1,5 +1,9 @@
 // fence and membar.
+#include <algorithm>
+#include <string>
+
 #include "emulator/instructions/families.hpp"
+#include "emulator/instructions/memory_access.hpp"
 #include "emulator/translation/translation.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -47,13 +51,21 @@ FenceKind fence_kind_of(const ptx::Instruction& instruction) {
   if (ptx::has_modifier(instruction, "tensormap::generic")) return FenceKind::other;
   if (ptx::has_modifier(instruction, "mbarrier_init")) return FenceKind::mbarrier_init;
   if (!ptx::has_modifier(instruction, "proxy")) return FenceKind::memory;
-  // .global does not concern shared memory.
-  const bool of_async_proxy = !ptx::has_modifier(instruction, "alias") && !ptx::has_modifier(instruction, "global");
-  return of_async_proxy ? FenceKind::proxy_async : FenceKind::other;
+  if (ptx::has_modifier(instruction, "alias")) return FenceKind::other;
+  if (ptx::has_modifier(instruction, "global") || ptx::has_modifier(instruction, "async.global")) {
+    return FenceKind::proxy_async_global;
+  }
+  const bool is_of_shared =
+      std::any_of(instruction.modifiers.begin(), instruction.modifiers.end(),
+                  [](const std::string& modifier) { return modifier.find("shared::") != std::string::npos; });
+  return is_of_shared ? FenceKind::proxy_async_shared : FenceKind::proxy_async;
 }
 
 InstructionTraits fence_traits(const ptx::Instruction& instruction) {
-  return {.reach = Reach::own_cluster, .proxy = Proxy::generic, .fence = fence_kind_of(instruction)};
+  return {.reach = Reach::own_cluster,
+          .proxy = Proxy::generic,
+          .scope = scope_of(instruction, MemoryScope::system),
+          .fence = fence_kind_of(instruction)};
 }
 
 }  // namespace

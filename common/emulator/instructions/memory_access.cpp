@@ -218,9 +218,18 @@ void take_asynchronous_release(Translation& t) {
   }
 }
 
+MemoryScope scope_of(const ptx::Instruction& instruction, MemoryScope plain) {
+  if (ptx::has_modifier(instruction, "cta")) return MemoryScope::block;
+  if (ptx::has_modifier(instruction, "cluster")) return MemoryScope::cluster;
+  if (ptx::has_modifier(instruction, "gpu") || ptx::has_modifier(instruction, "gl")) return MemoryScope::device;
+  return ptx::has_modifier(instruction, "sys") ? MemoryScope::system : plain;
+}
+
 InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain) {
   InstructionTraits traits = kOrdinary;
   traits.order = order_of(instruction, plain);
+  // An atom or red without a scope has .gpu; ld.volatile and st.volatile count as .relaxed.sys (PTX ISA, "atom", "ld").
+  traits.scope = scope_of(instruction, plain == AccessOrder::weak ? MemoryScope::system : MemoryScope::device);
   if (traits.order != AccessOrder::weak && !names_near_memory(instruction)) traits.reach = Reach::other_clusters;
   if (ptx::has_modifier(instruction, "async")) traits.proxy = Proxy::async;
   return traits;

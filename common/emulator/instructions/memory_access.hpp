@@ -140,6 +140,9 @@ void emit_lane_access(Translation& t, const AccessDetail& access, RegisterOffset
 bool take_cache_modifiers(ptx::Modifiers& modifiers);
 /// Takes .sem and .scope. Returns whether the access is strong (volatile, relaxed, acquire, release, mmio).
 bool take_memory_order(ptx::Modifiers& modifiers);
+/// The scope that an instruction names: .cta, .cluster, .gpu or .sys; of membar .cta, .gl or .sys.
+/// @param plain  the scope of one that names none.
+MemoryScope scope_of(const ptx::Instruction& instruction, MemoryScope plain);
 /// The traits of ld, st, atom and red, from their .sem and their state space.
 /// @param plain  how an access without .sem orders others.
 InstructionTraits access_traits(const ptx::Instruction& instruction, AccessOrder plain);

@@ -109,7 +109,11 @@ void translate_setmaxnreg(Translation& t) {
 
 void add_warp_control(InstructionSet& set) {
   set.add("nanosleep", translate_nanosleep, {.reach = Reach::own_cluster, .proxy = Proxy::generic, .sleeps = true});
-  set.add("griddepcontrol", translate_griddepcontrol, kOrdinary);
+  set.add("griddepcontrol", translate_griddepcontrol, [](const ptx::Instruction& instruction) {
+    InstructionTraits traits = kOrdinary;
+    if (ptx::has_modifier(instruction, "wait")) traits.fence = FenceKind::grid_dependencies;
+    return traits;
+  });
   set.add("setmaxnreg", translate_setmaxnreg, kOrdinary);
 }
 

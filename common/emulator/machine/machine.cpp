@@ -28,7 +28,7 @@ std::unique_ptr<Kernel> Machine::translate(const ModuleImage& image, const ptx::
   kernel->own_file = own_file_of(*kernel->module, entry);
   kernel->machine_registers = machine_registers;
   KernelTranslator(*kernel, image, architecture_, instruction_set()).run();
-  if (announces_memory_events_) observe(*kernel, instruction_set());
+  if (announces_memory_events_) observe(*kernel, instruction_set(), announces_global_);
   if (announces_instructions_) trace_instructions(*kernel);
   return kernel;
 }
@@ -83,7 +83,8 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
     const std::array<uint32_t, 2> contents{kWorkspaceBytes, 0};
     std::memcpy(DeviceMemory::host(*workspace), contents.data(), sizeof contents);
   }
-  const uint32_t parts = observers.empty() && divided.observers ? parts_of(request, architecture_) : 1;
+  const bool may_divide = observers.empty() && divided.observers && request.choices == nullptr;
+  const uint32_t parts = may_divide ? parts_of(request, architecture_) : 1;
   result = run_in_parts(grid, parts, observers, divided);
   memory_.release(*parameters);
   if (request.cooperative) memory_.release(*workspace);

@@ -34,6 +34,9 @@ class Machine {
   /// makes them slower. A kernel that was translated without announces none.
   void announce_memory_events(bool wanted) { announces_memory_events_ = wanted; }
 
+  /// Sets whether they also announce weak accesses of global memory.
+  void announce_global_accesses(bool wanted) { announces_global_ = wanted; }
+
   /// The same for what observers learn of each instruction (Observer::wants_instructions).
   void announce_instructions(bool wanted) { announces_instructions_ = wanted; }
 
@@ -56,7 +59,7 @@ class Machine {
   const Architecture& architecture_;
   DeviceMemory memory_;
   uint64_t launches_ = 0;
-  bool announces_memory_events_ = false;
+  bool announces_memory_events_ = false, announces_global_ = false;
   bool announces_instructions_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <vector>
 
+#include "emulator/state/choices.hpp"
 #include "emulator/state/fragments.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -35,6 +36,7 @@ bool stalls_warp(const Fragment& fragment) {
 /// one with the lowest rank, because the others wait further on for it to join them.
 Fragment* choose(Warp& warp) {
   Fragment* best = nullptr;
+  uint32_t candidates = 0;
   const OrderedPlace* const order = warp.grid->kernel->order.data();
   const auto goes_first = [order](const Fragment& a, const Fragment& b) {
     if (a.held_back != b.held_back) return !a.held_back;
@@ -45,6 +47,7 @@ Fragment* choose(Warp& warp) {
   for (const auto& fragment : warp.fragments) {
     if (stalls_warp(*fragment)) return nullptr;
     if (fragment->state != FragmentState::ready) continue;
+    candidates += fragment->held_back ? 0 : 1;
     if (best == nullptr || goes_first(*fragment, *best)) best = fragment.get();
   }
   if (best != nullptr && best->held_back) {
@@ -54,16 +57,26 @@ Fragment* choose(Warp& warp) {
     }
     return choose(warp);
   }
+  if (candidates > 1) {
+    Choices* const choices = warp.block->cluster->choices;
+    if (choices != nullptr && choices->stands_aside(*best)) {
+      best->held_back = true;
+      return choose(warp);
+    }
+  }
   return best;
 }
 
-/// Merges the ready fragments that are at the same place as `fragment`. Returns the place ahead at which the next one
-/// must be chosen again, because another one waits there or others may have lower ranks; kNoStop when there is none.
+/// Merges the ready fragments that are at the same place as `fragment`, except those that stand aside. Returns the
+/// place ahead at which the next one must be chosen again, because another one waits there or others may have lower
+/// ranks; kNoStop when there is none.
 uint32_t merge_and_find_stop(Fragment& fragment) {
   uint32_t stop = kNoStop;
   bool merged = false;
+  const bool has_choices = fragment.cluster().choices != nullptr;
   for (const auto& other : fragment.warp->fragments) {
     if (other.get() == &fragment || other->state != FragmentState::ready) continue;
+    if (has_choices && other->held_back) continue;
     if (same_place(fragment, *other)) {
       absorb(fragment, *other);
       merged = true;
@@ -84,12 +97,16 @@ bool turn_is_over(const Fragment& fragment, uint32_t last) {
   return fragment.turn_used >= (place.head == LoopHead::polls ? kPollingTurn : kComputingTurn);
 }
 
-enum class Stopped { turn_over, met, changed, polled };
+enum class Stopped { turn_over, met, changed, polled, at_choice };
 
 /// Executes instructions of one fragment: this is the emulator's hot loop. `last` becomes the Op that jumped, if one
-/// did.
-Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, uint32_t& last, Counters& counters) {
+/// did. Where the schedule is chosen, it stops before an Op that is visible, unless the turn begins with it: then
+/// `is_fresh` is true, and becomes false.
+template <bool kChosen>
+Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, uint32_t& last, Counters& counters,
+                     [[maybe_unused]] bool& is_fresh) {
   const Op* const code = fragment.grid().kernel->code.data();
+  [[maybe_unused]] const OrderedPlace* const order = fragment.grid().kernel->order.data();
   Warp& warp = *fragment.warp;
   std::byte* const registers = fragment.registers;
   uint32_t pc = fragment.pc;
@@ -97,6 +114,13 @@ Stopped run_fragment(Fragment& fragment, uint32_t& budget, uint32_t stop, uint32
   uint32_t left = budget;
   Stopped stopped = Stopped::turn_over;
   while (left > 0) {
+    if constexpr (kChosen) {
+      if (order[pc].visible && !is_fresh) {
+        stopped = Stopped::at_choice;
+        break;
+      }
+      is_fresh = false;
+    }
     const Op& op = code[pc];
     LaneMask mask = fragment.mask;
     --left;
@@ -157,6 +181,7 @@ bool is_ready(const Warp& warp) {
 
 void run_warp(Warp& warp, uint32_t budget, Counters& counters) {
   Cluster& cluster = *warp.block->cluster;
+  bool is_fresh = true;
   while (budget > 0) {
     Fragment* fragment = choose(warp);
     if (fragment == nullptr) break;
@@ -167,7 +192,9 @@ void run_warp(Warp& warp, uint32_t budget, Counters& counters) {
     fragment->last_run = ++warp.runs;
     uint32_t last = fragment->pc;
     if (fragment->idle_poll_pc == Fragment::kEffect) fragment->idle_poll_pc = Fragment::kNoPoll;
-    const Stopped stopped = run_fragment(*fragment, budget, stop, last, counters);
+    const Stopped stopped = cluster.choices == nullptr
+                                ? run_fragment<false>(*fragment, budget, stop, last, counters, is_fresh)
+                                : run_fragment<true>(*fragment, budget, stop, last, counters, is_fresh);
     if (fragment->idle_poll_pc == Fragment::kEffect) ++*fragment->effects;
     if (alone) {
       fragment->turn_used = 0;
@@ -176,10 +203,8 @@ void run_warp(Warp& warp, uint32_t budget, Counters& counters) {
       if (fragment->state == FragmentState::ready && turn_is_over(*fragment, last)) fragment->held_back = true;
     }
     if (stopped == Stopped::changed) remove_exited(warp);
-    if (stopped == Stopped::polled) {
-      warp.clock += kPollCycles;
-      break;
-    }
+    if (stopped == Stopped::polled) warp.clock += kPollCycles;
+    if (stopped == Stopped::polled || stopped == Stopped::at_choice) break;
   }
   cluster.running = nullptr;
 }

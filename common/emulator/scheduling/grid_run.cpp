@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "emulator/scheduling/warp_start.hpp"
+#include "emulator/state/choices.hpp"
 #include "emulator/state/waiting.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -18,6 +19,8 @@ namespace {
 
 /// Virtual cycles that a cluster may run ahead of the others.
 constexpr Cycle kClusterSlice = 8192;
+/// The same where the schedule is chosen and clusters wait for each other.
+constexpr Cycle kShortClusterSlice = 256;
 /// Instructions that a warp executes before another one of its cluster has its turn; varied by the seed.
 constexpr uint32_t kWarpTurn = 192;
 constexpr uint32_t kAlignment = 64;
@@ -75,19 +78,23 @@ GridRun::~GridRun() {
 void GridRun::run() {
   for (Observer* observer : grid_.observers) observer->grid_started(grid_);
   Cluster* current = nullptr;
+  // With choices a cluster's turn may be late, as that of its next warp.
+  const bool is_chosen = grid_.request->choices != nullptr;
+  const auto turn_of = [](const Cluster& cluster) { return std::max(cluster.now, cluster.next_turn); };
+  const Cycle slice = is_chosen && grid_.kernel->clusters_interact ? kShortClusterSlice : kClusterSlice;
   try {
     while (!grid_.resident.empty() || grid_.has_next_cluster()) {
       // The cluster that is furthest behind is next; one that could start counts from when its place became free.
       current = nullptr;
       for (const auto& cluster : grid_.resident) {
-        if (!cluster->stuck && (current == nullptr || cluster->now < current->now)) current = cluster.get();
+        if (!cluster->stuck && (current == nullptr || turn_of(*cluster) < turn_of(*current))) current = cluster.get();
       }
       if (grid_.has_next_cluster()) {
         const std::vector<Sm*> room = find_room();
         if (!room.empty()) {
           Cycle free_at = 0;
           for (const Sm* sm : room) free_at = std::max(free_at, sm->free_at);
-          if (current == nullptr || free_at <= current->now) {
+          if (current == nullptr || free_at <= turn_of(*current)) {
             grid_.resident.push_back(start_cluster(room, free_at));
             current = grid_.resident.back().get();
             // All clusters that have room must start before a kernel asks which have not started.
@@ -104,7 +111,7 @@ void GridRun::run() {
         stop(answer, current->now);
         break;
       }
-      const Status status = advance(*current, current->now + kClusterSlice);
+      const Status status = advance(*current, turn_of(*current) + slice);
       result_.cycles = std::max(result_.cycles, current->now);
       if (status == Status::finished) {
         finish_blocks(*current);
@@ -200,6 +207,7 @@ std::unique_ptr<Cluster> GridRun::start_cluster(const std::vector<Sm*>& sms, Cyc
   cluster->first_block = place.first_block;
   cluster->shape = place.shape;
   cluster->now = at;
+  cluster->choices = grid_.request->choices;
   for (uint32_t rank = 0; rank < sms.size(); ++rank) start_block(*cluster, rank, *sms[rank], at);
   return cluster;
 }
@@ -265,6 +273,7 @@ void GridRun::start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at) {
     warp.local_stride = local_stride;
     warp.clock = at;
     start_warp(warp);
+    if (cluster.choices != nullptr) cluster.choices->turn_ended(warp);
   }
   for (Observer* observer : grid_.observers) observer->block_started(block);
 }
@@ -303,9 +312,9 @@ Warp* GridRun::next_warp(Cluster& cluster) {
     if (block->exited) continue;
     for (Warp& warp : block->warps) {
       if (!is_ready(warp)) continue;
-      if (best != nullptr && warp.clock > best->clock) continue;
+      if (best != nullptr && warp.turn() > best->turn()) continue;
       const uint64_t rank = grid_.request->seed == 0 ? 0 : random_();
-      if (best == nullptr || warp.clock < best->clock || rank < best_rank) {
+      if (best == nullptr || warp.turn() < best->turn() || rank < best_rank) {
         best = &warp;
         best_rank = rank;
       }
@@ -316,15 +325,16 @@ Warp* GridRun::next_warp(Cluster& cluster) {
 
 GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
   EndlessLoopDetector& loops = loops_[&cluster];
+  cluster.next_turn = 0;
   for (;;) {
     Warp* warp = next_warp(cluster);
     if (cluster.time_limits.precede(cluster.events)) {
-      if (const Cycle time = cluster.time_limits.next_time(); warp == nullptr || time <= warp->clock) {
+      if (const Cycle time = cluster.time_limits.next_time(); warp == nullptr || time <= warp->turn()) {
         cluster.now = std::max(cluster.now, time);
         end_sleep(cluster.time_limits.next());
         continue;
       }
-    } else if (!cluster.events.empty() && (warp == nullptr || cluster.events.next().time <= warp->clock)) {
+    } else if (!cluster.events.empty() && (warp == nullptr || cluster.events.next().time <= warp->turn())) {
       const Event event = cluster.events.take();
       cluster.now = std::max(cluster.now, event.when.time);
       cluster.origin = event.origin;
@@ -333,14 +343,16 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
       continue;
     }
     if (warp == nullptr) return cluster.live_blocks == 0 ? Status::finished : Status::stuck;
-    if (warp->clock >= until) {
+    if (warp->turn() >= until) {
       cluster.now = std::max(cluster.now, warp->clock);
+      cluster.next_turn = warp->turn();
       return Status::paused;
     }
     cluster.now = std::max(cluster.now, warp->clock);
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));
     run_warp(*warp, turn, result_.executed);
+    if (cluster.choices != nullptr) cluster.choices->turn_ended(*warp);
     if (++turns_ % kTurnsBetweenClocks == 0 && grid_.memory->host_memory().is_time_to_look()) look_at_host(*warp);
     if (loops.repeats(cluster, *warp, grid_.effects)) {
       cluster.repeats_since = grid_.effects + 1;

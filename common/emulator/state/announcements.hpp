@@ -10,6 +10,11 @@ inline bool observes_memory(const Fragment& fragment) { return !fragment.grid().
 
 inline bool observes_instructions(const Fragment& fragment) { return !fragment.grid().instruction_observers.empty(); }
 
+/// Whether the observers of asynchronous operations want to know what these access in global memory.
+inline bool observes_global(const Fragment& fragment) {
+  return observes_instructions(fragment) || fragment.grid().kernel->announces_global;
+}
+
 /// Announces that lanes exchange registers in the instruction that the fragment is at.
 void announce_exchange_to_observers(const Fragment& fragment, LaneMask lanes);
 inline void announce_exchange(const Fragment& fragment, LaneMask lanes) {

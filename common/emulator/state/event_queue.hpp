@@ -38,6 +38,7 @@ struct Event {
   Moment when;
   std::function<void()> action;
   Origin origin;
+  const void* in_order = nullptr;  ///< events with the same one happen in the order of their scheduling; null: free
 };
 
 /// The events of a cluster by time. Unlike std::priority_queue it moves events out instead of copying them: an action

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "emulator/state/choices.hpp"
+
 namespace stagecraft::emulator::machine {
 
 Extent3 position(uint64_t number, const Extent3& size) {
@@ -85,10 +87,18 @@ Cycle time_of(const Cluster& cluster) {
   return cluster.running != nullptr ? std::max(cluster.now, cluster.running->warp->clock) : cluster.now;
 }
 
-void Cluster::schedule(Cycle delay, std::function<void()> action) {
+void Cluster::schedule(Cycle delay, std::function<void()> action, const void* in_order) {
   Origin from = origin;
   if (running != nullptr) from = {&running->block(), running->warp->index, running->pc, running->mask};
-  events.push({{time_of(*this) + delay, next_sequence++}, std::move(action), from});
+  Cycle time = time_of(*this) + delay;
+  if (choices != nullptr && running != nullptr) {
+    time = time_of(*this) + choices->completion(*running, delay);
+    if (in_order != nullptr) {
+      Cycle& last = last_in_order[in_order];
+      time = last = std::max(time, last);
+    }
+  }
+  events.push({{time, next_sequence++}, std::move(action), from, in_order});
 }
 
 Block* Cluster::block_of(uint32_t shared_address) const {

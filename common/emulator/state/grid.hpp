@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -36,8 +37,9 @@
 #include "emulator/state/tensor_memory.hpp"
 
 namespace stagecraft::emulator::machine {
+class Choices;
 struct Warpgroup;
-}
+}  // namespace stagecraft::emulator::machine
 
 namespace stagecraft::emulator::machine {
 
@@ -139,6 +141,11 @@ struct Warp {
   std::vector<std::unique_ptr<Fragment>> fragments;  ///< live ones
   uint64_t runs = 0;                                 ///< how often one of them was chosen to run
   Cycle clock = 0;                                   ///< virtual time this warp has reached
+  Cycle lag = 0;              ///< its turn comes as if its clock were so much later; set by Choices
+  uint32_t choices_made = 0;  ///< how often Choices was asked about it
+
+  /// When its turn comes.
+  Cycle turn() const { return clock + lag; }
 };
 
 /// One of the 16 barriers of a block that wait for a number of threads (bar.sync, barrier.cta).
@@ -202,10 +209,14 @@ struct Cluster {
   uint32_t barrier_arrived = 0;  ///< threads arrived at barrier.cluster in this round
   uint64_t barrier_generation = 0;
   std::vector<Fragment*> waiting_for_barrier;
+  Choices* choices = nullptr;  ///< null for the default schedule
+  Cycle next_turn = 0;         ///< with choices: when it goes on, with the lag of the warp that is next
+  std::unordered_map<const void*, Cycle> last_in_order;  ///< with choices: time of the last event of each order
 
-  /// Runs `action` when the cluster's clock reaches now + delay. It is for asynchronous engines: `action` may write
-  /// memory, complete barriers and wake fragments, and may throw Fault.
-  void schedule(Cycle delay, std::function<void()> action);
+  /// Runs `action` when the cluster's clock reaches now + delay, or when Choices says. It is for asynchronous engines:
+  /// `action` may write memory, complete barriers and wake fragments, and may throw Fault.
+  /// @param in_order  names a sequence, such as the operations of one pipe, whose actions PTX orders; null: none.
+  void schedule(Cycle delay, std::function<void()> action, const void* in_order = nullptr);
   /// Returns the block that the rank bits of a shared address name, or null when the cluster has no such block.
   Block* block_of(uint32_t shared_address) const;
 };
@@ -229,6 +240,7 @@ struct LaunchRequest {
   uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  ///< kernel->parameter_bytes bytes
   uint64_t seed = 0;
+  Choices* choices = nullptr;  ///< asked for another schedule; null: the default one
 
   /// The largest cluster that may start. The grid is divided into regions of this shape, which start in the order of
   /// their numbers; each is one cluster, or several of the shape `cluster`.

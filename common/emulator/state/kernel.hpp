@@ -71,6 +71,7 @@ struct ObservedOp {
   const OpDetail* access = nullptr;               ///< an AccessDetail, or null when it accesses no memory
   uint8_t order = 0;                              ///< AccessOrder
   uint8_t fence = 0;                              ///< FenceKind
+  uint8_t scope = 0;                              ///< MemoryScope of a strong access or a fence
   bool synchronises = false;                      ///< its lanes wait for each other
   const WarpgroupRegisters* registers = nullptr;  ///< null when it has none
 };
@@ -93,6 +94,9 @@ struct OrderedPlace {
   uint32_t rank = 0;     ///< lanes at lower ranks run first
   uint32_t run_end = 0;  ///< first Op after this one whose rank is not the next
   LoopHead head = LoopHead::none;
+  /// Others can notice this Op, or the one before it, or it depends on how far they have come: with Choices, another
+  /// warp may have its turn before it.
+  bool visible = false;
 };
 
 class Kernel {
@@ -115,6 +119,7 @@ class Kernel {
   /// For the observed instructions that have registers in which wgmma works. By pc; `observed` points here.
   std::unordered_map<uint32_t, WarpgroupRegisters> warpgroup_registers;
   std::vector<std::string> warpgroup_register_names;  ///< as in the PTX: "%f12"; by their numbers
+  bool announces_global = false;  ///< weak accesses of global memory are announced, too
   bool has_async_proxy = false;  ///< some observed instruction accesses shared memory through the async proxy
   std::vector<std::unique_ptr<OpDetail>> details;
   std::vector<ConstantSlot> constants;

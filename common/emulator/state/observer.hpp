@@ -94,7 +94,11 @@ struct BarrierEvent {
 enum class AccessOrder : uint8_t { weak, relaxed, acquire, release, acquire_release };
 enum class AccessKind : uint8_t { read, write, update };
 
-/// An access of shared memory by an instruction, or a strong one (volatile, relaxed, atomic, ...) of global memory.
+/// Which threads a strong access or a fence concerns: those of the own block, the own cluster, the device, all.
+enum class MemoryScope : uint8_t { block, cluster, device, system };
+
+/// An access of shared memory by an instruction, or a strong one (volatile, relaxed, atomic, ...) of global memory. Weak
+/// ones of global memory are announced only where they were asked for (Kernel::announces_global).
 struct MemoryAccess {
   const Fragment* fragment;
   uint32_t pc;     ///< the instruction
@@ -106,8 +110,9 @@ struct MemoryAccess {
   const uint64_t* global;  ///< global addresses, by lane; null for an access of shared memory
   /// For weak writes of lanes that overlap: what each lane wrote, 32 bytes per lane. Null when none overlap.
   const std::byte* values;
-  /// For weak writes of shared memory by a load or store: what was there before, `bytes` bytes per lane.
+  /// For weak writes by a load or store: what was there before, `bytes` bytes per lane. Null where that is not known.
   const std::byte* before = nullptr;
+  MemoryScope scope = MemoryScope::system;  ///< of a strong access
 };
 /// Most bytes that a lane accesses at once.
 inline constexpr uint32_t kAccessBytes = 32;
@@ -188,7 +193,7 @@ struct AsyncOperation {
   ProductShape product{};
   uint64_t bytes = 0;   ///< of a copy: what its barrier counts, or what it stores
   uint32_t target = 0;  ///< of a copy to several blocks: the number of this target; they share one read
-  /// What a copy reads or writes in global memory; only where instructions are observed.
+  /// What a copy reads or writes in global memory; only where instructions or accesses of global memory are observed.
   std::vector<GlobalRange> global{};
 };
 
@@ -292,9 +297,12 @@ struct EarlyRead {
 };
 
 enum class FenceKind : uint8_t {
-  memory,         ///< fence.acq_rel and its kind, membar
-  mbarrier_init,  ///< fence.mbarrier_init
-  proxy_async,    ///< fence.proxy.async, as far as it concerns shared memory
+  memory,              ///< fence.acq_rel and its kind, membar; ObservedOp::scope is its scope
+  mbarrier_init,       ///< fence.mbarrier_init
+  proxy_async,         ///< fence.proxy.async, which concerns shared and global memory
+  proxy_async_shared,  ///< fence.proxy.async.shared::cta and its kind
+  proxy_async_global,  ///< fence.proxy.async.global
+  grid_dependencies,   ///< griddepcontrol.wait: the grids before this one have ended, and what they wrote is visible
   other,
 };
 

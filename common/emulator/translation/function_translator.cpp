@@ -106,6 +106,11 @@ void FunctionTranslator::set_order() {
   for (uint32_t i = 0; i < found.heads.size(); ++i) {
     if (found.heads[i] != LoopHead::none) order[starts_[i]].head = found.heads[i];
   }
+  for (uint32_t i = 0; i < traits_.size(); ++i) {
+    if (!is_visible(traits_[i])) continue;
+    order[starts_[i]].visible = true;
+    order[starts_[i + 1]].visible = true;
+  }
   for (uint32_t pc = end; pc-- > frame_.entry_pc;) {
     const bool goes_on = pc + 1 < end && order[pc + 1].rank == order[pc].rank + 1;
     order[pc].run_end = goes_on ? order[pc + 1].run_end : pc + 1;

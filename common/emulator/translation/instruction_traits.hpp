@@ -39,6 +39,7 @@ struct InstructionTraits {
 
   /// How its accesses of memory order others.
   AccessOrder order = AccessOrder::weak;
+  MemoryScope scope = MemoryScope::system;  ///< of a strong access or a fence
   /// Whether the accesses that its Op describes (AccessDetail) are announced to observers. False for an instruction
   /// that announces them itself, or whose accesses are none for the program.
   bool announced = true;
@@ -51,6 +52,8 @@ struct InstructionTraits {
   /// Whether its result says how far other threads have come, although it is not a strong access: polls of an mbarrier.
   /// A loop that ends by such a result, or by that of a strong access, lets other lanes overtake it (loop_order.hpp).
   bool polls = false;
+  /// Whether threads wait for each other by it, and it is neither a poll nor an access of memory: barriers.
+  bool synchronises = false;
   /// Whether it makes a thread sleep for a time that the program chooses.
   bool sleeps = false;
 
@@ -59,6 +62,13 @@ struct InstructionTraits {
   /// `immediate` is the register's offset.
   Handler result_guard = nullptr;
 };
+
+/// Whether other threads can notice the instruction, or it depends on how far they have come, where the program has no
+/// race.
+inline bool is_visible(const InstructionTraits& traits) {
+  return traits.synchronises || traits.polls || traits.order != AccessOrder::weak || traits.proxy == Proxy::async ||
+         traits.reach == Reach::other_clusters;
+}
 
 /// The traits of an instruction that computes in registers, or accesses memory weakly through the generic proxy.
 inline constexpr InstructionTraits kOrdinary{.reach = Reach::own_cluster, .proxy = Proxy::generic};

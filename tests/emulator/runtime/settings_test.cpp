@@ -90,6 +90,8 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_TRUE(settings_of({{"STAGECRAFT_COUNTERS", "all"}}).observes_memory());
   EXPECT_FALSE(settings_of({{"STAGECRAFT_COUNTERS", "none"}}).observes_memory());
   EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "line.svg"}}).timeline, "line.svg");
+  EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "run.json"}}).timeline, "run.json");
+  EXPECT_EQ(settings_of({{"STAGECRAFT_TIMELINE", "run.html"}}).timeline, "run.html");
   EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMELINE", "text"}}).observes_memory());
   EXPECT_FALSE(settings_of({}).timing);
   EXPECT_FALSE(settings_of({{"STAGECRAFT_TIMING", "off"}}).observes_memory());
@@ -98,7 +100,7 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "on or off", error_of({{"STAGECRAFT_TIMING", "yes"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .svg or .txt", error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .html, .json, .svg or .txt", error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
   EXPECT_EQ(timeline_file("out/line.svg", 0), "out/line.svg");
   EXPECT_EQ(timeline_file("out/line.svg", 1), "out/line.2.svg");
 }

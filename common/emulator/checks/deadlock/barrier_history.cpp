@@ -1,31 +1,54 @@
 #include "emulator/checks/deadlock/barrier_history.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft::emulator::checks {
 
+namespace {
+
+void note_waiter(BarrierHistory& history, const machine::BarrierEvent& event) {
+  const machine::Warp& warp = *event.fragment->warp;
+  const auto same = std::find_if(
+      history.waiters.begin(), history.waiters.end(),
+      [&](const BarrierHistory::Waiter& waiter) { return waiter.block == warp.block && waiter.warp == warp.index; });
+  if (same == history.waiters.end()) {
+    history.waiters.push_back({warp.block, warp.index, event.phase});
+  } else {
+    same->phases = event.phase;
+  }
+}
+
+}  // namespace
+
 void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
   using Kind = machine::BarrierEventKind;
-  if (event.kind != Kind::init && event.kind != Kind::arrive && event.kind != Kind::wait &&
-      event.kind != Kind::phase_complete) {
-    return;
-  }
+  if (event.kind == Kind::invalidate || event.kind == Kind::reinitialise) return;
   BarrierHistory& history = histories[{event.block, event.offset}];
   if (event.kind == Kind::init) {
+    std::vector<BarrierHistory::Initialisation> before = std::move(history.initialisations);
+    if (history.was_used) before.clear();
     history = {};
+    history.initialisations = std::move(before);
+    history.initialisations.push_back({event.fragment->pc, event.amount});
     return;
   }
+  history.was_used = true;
+  history.phases.add(event);
   if (event.kind == Kind::wait) {
     history.was_waited_for = true;
     history.passed_before_first = history.passed_before_first || event.phase == 0;
+    note_waiter(history, event);
     return;
   }
+  if (event.kind == Kind::expect_tx || event.kind == Kind::complete_tx) return;
   if (event.kind == Kind::phase_complete) {
     if (event.fragment != nullptr && history.overrun_lanes != 0 && history.is_same_instruction(*event.fragment)) {
       history.overrun_phases = event.phase + 1 - history.first_phase;
     }
     return;
   }
+  history.arrived_by_operation = history.arrived_by_operation || event.fragment == nullptr;
   const machine::Origin& origin = event.block->cluster->origin;
   BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase};
   if (event.fragment != nullptr) {

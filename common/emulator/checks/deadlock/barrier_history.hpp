@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/checks/history/phase_history.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/observer.hpp"
 
@@ -21,7 +22,23 @@ struct BarrierHistory {
     uint64_t phase = 0;  ///< the phase that it arrived in last
   };
   std::vector<Arriver> arrivers;
+  bool arrived_by_operation = false;  ///< tcgen05.commit or its kind has arrived
+  PhaseHistory phases;
+  /// A warp that has waited.
+  struct Waiter {
+    const machine::Block* block = nullptr;
+    uint32_t warp = 0;
+    uint64_t phases = 0;  ///< how many had ended when its last wait passed
+  };
+  std::vector<Waiter> waiters;
+  /// An initialisation: where, and for how many arrivals. More than one where nothing came between them.
+  struct Initialisation {
+    uint32_t pc = 0;
+    uint64_t count = 0;
+  };
+  std::vector<Initialisation> initialisations;
   bool was_waited_for = false;       ///< a wait has passed
+  bool was_used = false;             ///< something has happened since the initialisation
   bool passed_before_first = false;  ///< a thread has waited for the phase before the first, as a producer does
   /// The instruction that arrived last. Its lanes arrive one after the other when they end a phase.
   const machine::Warp* warp = nullptr;

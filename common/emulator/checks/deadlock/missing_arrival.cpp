@@ -41,6 +41,27 @@ const Block* Sleepers::block_with_arrivals(const Group& group) const {
   return nullptr;
 }
 
+std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
+  const Fragment& first = *group.first;
+  const auto other = std::find_if(groups_.begin(), groups_.end(), [&](const Group& each) {
+    return each.first->wait.kind == WaitKind::mbarrier && each.first->wait.address == first.wait.address &&
+           each.first->warp != first.warp && each.first->pc != first.pc;
+  });
+  if (other == groups_.end()) return {};
+  const Block* block = cluster_.block_of(first.wait.address);
+  for (const auto& [offset, barrier] : block->mbarriers.live) {
+    const auto history = histories_.find({block, offset});
+    if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
+    const machine::Kernel& kernel = *first.grid().kernel;
+    return fmt::format(
+        "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} meanwhile, "
+        "and nobody has waited for that: is one of the two waits meant for {3}?",
+        name_of(first), describe_warps(group), describe_warps(*other), name_of_barrier(kernel, offset),
+        barrier.phase - 1);
+  }
+  return {};
+}
+
 Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {
   const Fragment& first = *group.first;
   if (const Block* other = block_with_arrivals(group)) {
@@ -51,6 +72,7 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                         "barrier of rank {1} as well?",
                         name, own.rank, other->rank)};
   }
+  if (const std::string crossed = barrier_that_nobody_waits_for(group); !crossed.empty()) return {7, crossed};
   if (history_of(first).passed_before_first) {
     return {6,
             fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
@@ -62,9 +84,17 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
   };
   if (std::all_of(groups_.begin(), groups_.end(), same_barrier)) {
-    return {3, fmt::format("nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or "
-                           "does it go to another barrier?",
-                           name)};
+    std::string text = fmt::format(
+        "nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or does it go to "
+        "another barrier?",
+        name);
+    if (groups_.size() > 1 && groups_[1].first->warp != groups_[0].first->warp) {
+      text += " Or does one side wait here for the barrier of the other?";
+    } else if (has_arrived(group)) {
+      text += " Or does the wait ask for a slot that was never filled, as where the last slots are waited for from a "
+              "fresh state?";
+    }
+    return {3, std::move(text)};
   }
   for (const Group& other : groups_) {
     if (same_barrier(other) || !other.is_root || !never_arrived(other)) continue;

@@ -174,6 +174,8 @@ void Sleepers::find_needs(Group& group) {
       const machine::Mbarrier* barrier = barrier_of(first);
       const BarrierHistory& history = history_of(first);
       if (barrier == nullptr || barrier->pending == 0 || history.overrun_lanes != 0) return;
+      if (!phases_missed(first, *barrier).empty()) return;  // that is itself a mistake
+      if (history.arrivers.empty()) return need_arrivers_of_siblings(group);
       return need(group, [&](const Fragment& other) {
         return std::any_of(history.arrivers.begin(), history.arrivers.end(),
                            [&](const BarrierHistory::Arriver& arriver) {
@@ -206,6 +208,27 @@ void Sleepers::find_needs(Group& group) {
   }
 }
 
+/// For a wait at a barrier of an array where nobody has arrived yet: those who arrived at others of the array may arrive
+/// there, too, above all through an operation that they are still to issue.
+void Sleepers::need_arrivers_of_siblings(Group& group) {
+  const Fragment& first = *group.first;
+  const Block* block = cluster_.block_of(first.wait.address);
+  const std::string name = name_of(first);
+  const size_t bracket = name.find('[');
+  if (bracket == std::string::npos) return;
+  const std::string array = name.substr(0, bracket + 1);
+  for (const auto& [place, history] : histories_) {
+    if (place.first != block || !name_of_barrier(*first.grid().kernel, place.second).starts_with(array)) continue;
+    if (!history.arrived_by_operation) continue;
+    need(group, [&, &arrivers = history.arrivers](const Fragment& other) {
+      return std::any_of(arrivers.begin(), arrivers.end(), [&](const BarrierHistory::Arriver& arriver) {
+        return arriver.block == &other.block() && arriver.warp == other.warp->index &&
+               (arriver.lanes & other.mask) != 0;
+      });
+    });
+  }
+}
+
 /// A root is a group that is needed in turn by every group that it needs, directly or not. So it needs no group that
 /// sleeps, or is part of a ring of groups that wait for each other.
 void Sleepers::find_roots() {
@@ -230,70 +253,22 @@ void Sleepers::find_roots() {
   }
 }
 
-Cause Sleepers::cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const {
-  const Fragment& first = *group.first;
-  const std::string name = name_of(first);
-  const BarrierHistory& history = history_of(first);
-  if (barrier.pending == 0 && barrier.transaction > 0) {
-    for (const auto& block : cluster_.blocks) {
-      for (const auto& [offset, other] : block->mbarriers.live) {
-        if (other.transaction >= 0) continue;
-        const std::string of_rank = cluster_.blocks.size() > 1 ? fmt::format(" of block rank {}", block->rank) : "";
-        return {9, fmt::format("expect_tx announced {} bytes for {}, and {} of them never came, while {} came to {}{} "
-                               "that no expect_tx announced: do copies signal another barrier than the one that waits "
-                               "for them?",
-                               barrier.announced, name, barrier.transaction, -other.transaction,
-                               name_of_barrier(*first.grid().kernel, offset), of_rank)};
-      }
-    }
-    // Where the announced bytes came in an earlier phase, the thread that brings the rest may wait elsewhere.
-    return {barrier.phase == 0 ? 9 : 4,
-            fmt::format("expect_tx announced {} bytes for {}, and {} of them never came: do the copies that signal it "
-                        "bring fewer bytes than were announced?",
-                        barrier.announced, name, barrier.transaction)};
-  }
-  if (barrier.transaction < 0) {
-    return {9, fmt::format("copies brought {} bytes to {} that no expect_tx announced", -barrier.transaction, name)};
-  }
-  if (history.overrun_lanes != 0) {
-    const std::string source = first.grid().kernel->describe_source(history.overrun_pc);
-    return {9, fmt::format(
-                   "{} lanes arrived at {} in one instruction{}, which ended {} of its phases at once, because each "
-                   "takes {} arrival{}: initialise it for all that arrive in a phase, or let one elected lane "
-                   "arrive",
-                   std::popcount(history.overrun_lanes), name, source.empty() ? "" : " at " + source,
-                   history.overrun_phases, barrier.expected, barrier.expected == 1 ? "" : "s")};
-  }
-  if (barrier.pending > 0 && barrier.pending < barrier.expected) {
-    return {8,
-            fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all "
-                        "of them were counted, or the other way round?",
-                        name, barrier.expected, barrier.expected - barrier.pending)};
-  }
-  if (barrier.phase == 1 && !history.was_waited_for) {
-    return {6, fmt::format(
-                   "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
-                   "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
-                   "all, gives its slot back before it is filled",
-                   name)};
-  }
-  if (barrier.phase > 0) {
-    std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
-    const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {
-      const WaitKind kind = groups_[index].first->wait.kind;
-      return kind == WaitKind::named_barrier || kind == WaitKind::cluster_barrier;
-    });
-    if (at_rendezvous != group.needs.end()) {
-      const Group& other = groups_[*at_rendezvous];
-      text += fmt::format(": {}, which did before, {} by now. Did it end one round early, or", describe_warps(other),
-                          describe_wait(*other.first));
-    } else {
-      text += group.needs.empty() ? ", and those who did before have ended: did they end one round early, or"
-                                  : ": did the other side end one round early, or";
-    }
-    return {5, text + " does the waiter ask for the parity of a phase that is still to come?"};
-  }
-  return cause_without_arrival(group, name);
+/// Names the operation of the whole warp that the fewest lanes have come to, where those of a warp wait for each other
+/// at two places.
+std::string Sleepers::lanes_that_came_alone(const Group& group) const {
+  if (group.needs.size() != 1) return {};
+  const Fragment &one = *group.first, &other = *groups_[group.needs.front()].first;
+  if (other.wait.kind != WaitKind::warp_sync || other.warp != one.warp) return {};
+  const int lanes = std::popcount(one.mask), other_lanes = std::popcount(other.mask);
+  if (lanes == other_lanes) return {};
+  const Fragment& fewer = lanes < other_lanes ? one : other;
+  const Kernel& kernel = *fewer.grid().kernel;
+  const std::string source = kernel.describe_source(fewer.pc);
+  return fmt::format(": only {} came to {}{}, which needs {}; a branch that only some lanes take, such as one of "
+                     "elect_one(), must not hold it",
+                     describe_lanes(fewer.mask), kernel.describe_instruction(fewer.pc),
+                     source.empty() ? std::string() : " at " + source,
+                     fewer.wait.value == machine::kAllLanes ? "all 32 lanes" : "all lanes of its mask");
 }
 
 Cause Sleepers::cause_of(const Group& group) const {
@@ -331,7 +306,8 @@ Cause Sleepers::cause_of(const Group& group) const {
             return groups_[index].first->wait.kind == WaitKind::warp_sync;
           });
       return {among_themselves ? 7 : 1,
-              "lanes of one warp took different ways, and an operation of the whole warp stands in one of them"};
+              "lanes of one warp took different ways, and an operation of the whole warp stands in one of them" +
+                  lanes_that_came_alone(group)};
     }
     default: return {};
   }

@@ -52,6 +52,7 @@ class Sleepers {
  private:
   void collect();
   void find_needs(Group& group);
+  void need_arrivers_of_siblings(Group& group);
   void find_roots();
   template <typename Wanted>
   void need(Group& group, const Wanted& wanted);
@@ -65,9 +66,19 @@ class Sleepers {
   /// A block other than the one whose mbarrier the group waits for, where the mbarrier at the same offset has completed
   /// a phase by arrivals; null when there is none.
   const machine::Block* block_with_arrivals(const Group& group) const;
+  /// Where two sides wait for one barrier: one that has completed a phase that nobody has waited for; empty: none.
+  std::string barrier_that_nobody_waits_for(const Group& group) const;
   Cause cause_without_arrival(const Group& group, const std::string& name) const;
   Cause cause_of(const Group& group) const;
+  std::string lanes_that_came_alone(const Group& group) const;
+  // Where something has happened at an mbarrier (mbarrier_cause.cpp):
   Cause cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const;
+  Cause cause_of_missing_bytes(const Group& group, const machine::Mbarrier& barrier) const;
+  Cause cause_after_phases(const Group& group, const machine::Mbarrier& barrier) const;
+  /// Where the multicast of a copy leaves the block out whose barrier lacks bytes; empty: nowhere.
+  std::string copy_for_other_blocks(const machine::Fragment& waiter, uint64_t phase) const;
+  /// Phases of the barrier that ended before the waiter saw the one that it waits for, and by what; empty: none.
+  std::string phases_missed(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
 
   const machine::Cluster& cluster_;
   const BarrierHistories& histories_;

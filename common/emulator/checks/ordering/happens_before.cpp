@@ -85,30 +85,49 @@ void ClusterOrder::strong_access(const machine::MemoryAccess& access) {
   const bool releases = access.order == AccessOrder::release || access.order == AccessOrder::acquire_release;
   const bool acquires = access.order == AccessOrder::acquire || access.order == AccessOrder::acquire_release;
   const bool reads = access.kind != AccessKind::write, writes = access.kind != AccessKind::read;
-  if (locations_.empty() && !(writes && (releases || warp.fenced.is_set()))) return;
+  const bool hands_over = warp.fenced.is_set() || warp.handed_over.is_set() || warp.executed.is_set();
+  if (locations_.empty() && !(writes && (releases || hands_over))) return;
   for_each_lane(access.lanes, [&](uint32_t lane) {
     const uint64_t key =
         access.shared != nullptr ? location_key(true, access.shared[lane]) : location_key(false, access.global[lane]);
     const auto found = locations_.find(key);
-    const SharedClock before = found == locations_.end() ? nullptr : found->second;
-    if (reads && before != nullptr) {
+    const Location before = found == locations_.end() ? Location{} : found->second;
+    if (reads && before.released != nullptr) {
       if (acquires) {
-        threads_.acquire(number, 1u << lane, before);
+        threads_.acquire(number, 1u << lane, before.released);
       } else {
-        threads_.acquire_at_fence(number, 1u << lane, before);
+        threads_.acquire_at_fence(number, 1u << lane, before.released);
       }
     }
+    // As with a relaxed arrival: what is released without a fence is known to be executed all the same.
+    if (reads && !acquires) threads_.learn_executed(number, 1u << lane, before.released);
+    if (reads) threads_.learn_executed(number, 1u << lane, before.executed);
     if (!writes) return;
-    Gathering released;
+    Gathering released, executed;
     // An update continues the release sequence of the write it replaces; a plain write ends it.
-    if (access.kind == AccessKind::update && before != nullptr) released.join(before);
+    if (access.kind == AccessKind::update && before.released != nullptr) released.join(before.released);
+    if (access.kind == AccessKind::update && before.executed != nullptr) executed.join(before.executed);
     if (releases) {
       threads_.release(number, 1u << lane, released);
     } else {
       threads_.release_fenced(number, 1u << lane, released);
     }
-    locations_[key] = shared_clock(std::move(released.clock));
+    threads_.release_executed(number, 1u << lane, !releases, executed);
+    locations_[key] = {shared_clock(std::move(released.clock)),
+                       executed.is_empty() ? nullptr : shared_clock(std::move(executed.clock))};
   });
+}
+
+RecordedAccess ClusterOrder::global_accessed(const machine::MemoryAccess& access) {
+  const uint32_t number = warp_number(*access.fragment);
+  WarpOrder& warp = threads_.warp(number);
+  warp.accessed = true;
+  const Time time = warp.time;
+  if (access.order != AccessOrder::weak) {
+    strong_access(access);
+    threads_.publish(number);  // who learns of it by its value does not learn of what follows
+  }
+  return {access, nullptr, number, time};
 }
 
 void ClusterOrder::warp_synchronised(const machine::Fragment& fragment, LaneMask lanes) {
@@ -141,7 +160,10 @@ void ClusterOrder::fence_executed(const machine::Fragment& fragment, LaneMask la
   switch (kind) {
     case FenceKind::memory:
     case FenceKind::mbarrier_init: threads_.fence(number, lanes); break;
-    case FenceKind::proxy_async: threads_.mark(number); break;  // others learn of the fence by its time
+    case FenceKind::proxy_async:
+    case FenceKind::proxy_async_shared:
+    case FenceKind::proxy_async_global:
+    case FenceKind::grid_dependencies: threads_.mark(number); break;  // others learn of the fence by its time
     case FenceKind::other: break;
   }
 }
@@ -206,6 +228,7 @@ void ClusterOrder::complete(Meeting& meeting, const machine::Rendezvous& event) 
 void ClusterOrder::barrier_changed(const machine::BarrierEvent& event) {
   const uint32_t index = barrier_index(event.block->rank, event.offset);
   BarrierOrder& barrier = barriers_[index];
+  barrier.phases.add(event);
   switch (event.kind) {
     case BarrierEventKind::init: return initialise(index, event);
     case BarrierEventKind::arrive:
@@ -248,7 +271,8 @@ void ClusterOrder::arrive(uint32_t index, const machine::BarrierEvent& event) {
   barrier.arrival_pc = event.fragment->pc;
   barrier.arrival_clock = event.fragment->warp->clock;
   barrier.arrival_ends = barrier.ends;
-  warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count});
+  warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count, barrier.ends,
+                           event.semantics.relaxed});
   if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.erase(warp.arrivals.begin());
 }
 
@@ -301,8 +325,8 @@ void ClusterOrder::note_wait(uint32_t number, uint32_t index, const machine::Bar
   const bool repeated = again && (note.repeated || note.arrivals != warp.arrival_count);
   const bool after_meeting = again && (note.repeated_after_meeting || note.meetings != warp.meeting_count);
   threads_.mark(number);  // begins a new time, which is that of the wait
-  note = {event.phase, event.fragment->pc, event.lanes, warp.arrival_count,
-          warp.time,   warp.meeting_count, repeated,    after_meeting};
+  note = {event.phase,        event.fragment->pc, event.lanes,   warp.arrival_count,     warp.time,
+          warp.meeting_count, repeated,           after_meeting, event.semantics.relaxed};
 }
 
 ClusterOrder::Sequence& ClusterOrder::sequence(std::map<ThreadKey, Sequence>& all, ThreadKey thread) {
@@ -378,6 +402,8 @@ IssuedOperation ClusterOrder::operation_issued(const machine::AsyncOperation& ev
   operation.layout = event.layout;
   operation.known = warp.known(event.lane);
   warp.accessed = true;
+  // A commit gives back what a wait was for, as an arrival does.
+  if (event.completion == AsyncCompletion::tensor_arrive) ++warp.arrival_count;
   set_end(operation, event, ThreadKnowledge::component_of(number, event.lane), issued.index);
   operations_.push_back(std::move(operation));
   return issued;

@@ -31,6 +31,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/checks/history/phase_history.hpp"
 #include "emulator/checks/ordering/past_access.hpp"
 #include "emulator/checks/ordering/thread_knowledge.hpp"
 #include "emulator/state/grid.hpp"
@@ -62,6 +63,7 @@ struct BarrierOrder {
   uint32_t arrival_warp = 0, arrival_pc = 0;
   machine::Cycle arrival_clock = 0;
   Time arrival_ends = 0;
+  PhaseHistory phases;
 };
 
 /// An asynchronous operation that has been issued.
@@ -86,6 +88,7 @@ struct RecordedAccess {
   /// cooperative groups to their scratch memory.
   const WarpOrder* warp = nullptr;
   uint32_t warp_number = 0;
+  Time time = 0;  ///< of its warp, for an access of global memory
 };
 
 /// An event of an operation, with what the record adds to it.
@@ -157,8 +160,9 @@ class ClusterOrder {
 
   // Events. Each is fed once (ordering_record.hpp).
   RecordedAccess memory_accessed(const machine::MemoryAccess& access) {
+    if (access.shared == nullptr) return global_accessed(access);
     if (access.order != machine::AccessOrder::weak) strong_access(access);
-    if (access.shared == nullptr || is_toolkit_memory(access)) return {access};
+    if (is_toolkit_memory(access)) return {access};
     const uint32_t number = warp_number(*access.fragment);
     WarpOrder& warp = threads_.warp(number);
     warp.accessed = true;
@@ -205,6 +209,7 @@ class ClusterOrder {
   /// As find_barrier; creates a barrier that is new.
   uint32_t barrier_index(uint32_t rank, uint32_t offset);
   Sequence& sequence(std::map<ThreadKey, Sequence>& all, ThreadKey thread);
+  RecordedAccess global_accessed(const machine::MemoryAccess& access);
   void strong_access(const machine::MemoryAccess& access);
   void initialise(uint32_t index, const machine::BarrierEvent& event);
   void arrive(uint32_t index, const machine::BarrierEvent& event);
@@ -229,7 +234,12 @@ class ClusterOrder {
   std::map<ThreadKey, std::deque<Gathering>> warpgroup_issues_;
   std::map<std::pair<uint32_t, uint32_t>, Meeting> meetings_;  ///< by rank and number of the barrier; the cluster's: ~0
   std::map<uint32_t, Gathering> exits_;                        ///< by rank: what the threads that have exited did
-  std::unordered_map<uint64_t, SharedClock> locations_;        ///< released to by strong writes, by address
+  /// What strong writes have released to a place in memory.
+  struct Location {
+    SharedClock released;  ///< null: nothing
+    SharedClock executed;  ///< beyond that, what tcgen05.fence::before_thread_sync handed over; null: nothing
+  };
+  std::unordered_map<uint64_t, Location> locations_;  ///< by address
 };
 
 }  // namespace stagecraft::emulator::checks

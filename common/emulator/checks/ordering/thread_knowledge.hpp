@@ -35,6 +35,8 @@ struct ArrivalNote {
   Time time = 0;  ///< the arrival released what the lanes had done up to this time
   machine::LaneMask lanes = 0;
   uint64_t number = 0;  ///< among the arrivals of its warp, from 1 on
+  Time phase = 0;       ///< phases that the barrier had ended
+  bool relaxed = false; ///< it released nothing
 };
 
 /// An instruction in which lanes exchanged registers that were computed from loads.
@@ -55,6 +57,7 @@ struct WaitNote {
   bool repeated = false;  ///< it saw the same phase as the wait before, though the warp arrived somewhere in between
   bool repeated_after_meeting =
       false;  ///< the same, but what came in between was a barrier of the block or the cluster
+  bool relaxed = false;  ///< it acquired nothing
 };
 
 /// A value for each lane. It takes memory only once it is set: most warps never set any, and a warp of a short-lived

@@ -79,7 +79,7 @@ void ProxyCheck::cluster_started(ClusterRecord& cluster) {
 
 void ProxyCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
                                 FenceKind kind) {
-  if (kind != FenceKind::proxy_async) return;
+  if (kind != FenceKind::proxy_async && kind != FenceKind::proxy_async_shared) return;
   State& state = states_[cluster];
   const uint32_t warp = cluster.order().warp_number(fragment);
   state.fences.add(cluster.order(), warp, lanes, fragment.pc);

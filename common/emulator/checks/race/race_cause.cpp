@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "emulator/checks/ordering/wording.hpp"
-#include "emulator/checks/race/stale_wait.hpp"
+#include "emulator/checks/causes/stale_wait.hpp"
 #include "emulator/checks/reporting/report.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -56,11 +56,13 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
       return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
              "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
     default: {
-      if (const std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;
+      if (std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;
+      if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
+      if (std::string cause = waits_.in_phases(side_of(before), side_of(now.record)); !cause.empty()) return cause;
       return fmt::format(
           "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "
-          "a tcgen05.commit after the {} arrives on",
-          first.what);
+          "a tcgen05.commit after the {} arrives on{}",
+          first.what, waits_.barrier_not_waited_for(side_of(before), side_of(now.record)));
     }
   }
 }
@@ -71,7 +73,8 @@ std::string RaceCause::after_copy(const PastAccess& before, const Operation& fir
   if (before.writes() && now.record.writes() && is_copy_into_shared(second)) {
     if (const std::string cause = between_copies(first, second); !cause.empty()) return cause;
   }
-  if (const std::string cause = in_bytes(first, now.warp); !cause.empty()) return cause;
+  if (std::string cause = in_bytes(first, now.warp); !cause.empty()) return cause;
+  if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   const BarrierOrder& barrier = order_.barrier(first.barrier);
   if (barrier.rank != now.warp / order_.warps_per_block()) {
     return fmt::format(
@@ -91,6 +94,8 @@ std::string RaceCause::before_operation(const PastAccess& before, const PresentA
   if (now.record.writes() && is_copy_into_shared(second)) {
     return with_copy(before, second, false, *now.known);
   }
+  const std::string cause = waits_.before_end_of_threads(side_of(before), side_of(now.record));
+  if (!cause.empty()) return cause;
   return fmt::format(
       "the {} is issued before its thread knows that the {} is over: hand the bytes over by a barrier, after the "
       "last {}",
@@ -103,7 +108,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
   }
   for (const uint32_t warp : {now.warp, before.agent}) {
     const uint32_t other = warp == now.warp ? before.agent : now.warp;
-    if (std::string cause = in_stale_waits(warp, other); !cause.empty()) return cause;
+    if (std::string cause = waits_.stale(warp, other); !cause.empty()) return cause;
   }
   // Was it released by an arrival of this round, that is, since the last wait?
   const auto arrivals_before_last_wait = [&](const PastAccess& access) {
@@ -133,20 +138,10 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
                    before.writes() ? "write" : "read");
 }
 
-std::string RaceCause::in_stale_waits(uint32_t warp, uint32_t other) {
-  for (const auto& [index, note] : order_.warp(warp).waits) {
-    const std::vector<ArrivalNote>& arrivals = order_.warp(other).arrivals;
-    const bool from_other =
-        std::any_of(arrivals.begin(), arrivals.end(),
-                    [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
-    if (!note.repeated && !(note.repeated_after_meeting && from_other)) continue;
-    const BarrierOrder& barrier = order_.barrier(index);
-    report_stale_wait(findings_, cluster_, warp, note, barrier);
-    return fmt::format(
-        "the wait{} for {} passed at once, for phase {}, which it had already seen: its parity was not flipped",
-        line(note.pc), name(barrier), note.phases - 1);
-  }
-  return {};
+ConflictSide RaceCause::side_of(const PastAccess& access) const {
+  if (!access.is_asynchronous()) return {access.agent, access.lanes, access.time, nullptr, access.writes() ? "write" : "read"};
+  const Operation& operation = order_.operation(access.operation());
+  return {operation.warp, 1u << operation.lane, operation.issued, &operation, operation.what};
 }
 
 std::string RaceCause::in_bytes(const Operation& copy, uint32_t waiting_warp) const {
@@ -223,6 +218,9 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
   }
   if (wait != nullptr && copy_first) {
     if (std::string cause = in_bytes(copy, thread.agent); !cause.empty()) return cause;
+  }
+  if (wait == nullptr) {
+    if (std::string cause = waits_.without_own_wait(side_of(thread), copy.barrier); !cause.empty()) return cause;
   }
   const uint32_t lane = machine::first_lane(thread.lanes);
   const bool issue_known = copy_first && ClusterOrder::knows_issue(copy, thread, known);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "emulator/checks/causes/wait_cause.hpp"
 #include "emulator/checks/ordering/ordering_record.hpp"
 #include "emulator/checks/race/present_access.hpp"
 #include "emulator/checks/reporting/finding_log.hpp"
@@ -17,7 +18,7 @@ class RaceCause {
  public:
   /// @param findings  where a stale wait that is the reason is reported as well
   RaceCause(FindingLog& findings, const ClusterRecord& cluster)
-      : findings_(findings), cluster_(cluster), order_(cluster.order()) {}
+      : findings_(findings), cluster_(cluster), order_(cluster.order()), waits_(findings, cluster) {}
 
   std::string of(const PastAccess& before, const PresentAccess& now);
 
@@ -27,8 +28,7 @@ class RaceCause {
   std::string before_operation(const PastAccess& before, const PresentAccess& now);
   std::string with_copy(const PastAccess& thread, const Operation& copy, bool copy_first, const VectorClock& known);
   std::string between_threads(const PastAccess& before, const PresentAccess& now);
-  /// A stale wait of one of the two warps that lets it come too early; empty: there is none.
-  std::string in_stale_waits(uint32_t warp, uint32_t other);
+  ConflictSide side_of(const PastAccess& access) const;
   /// For an access by a warp that has waited for a copy's barrier and still came before its bytes; empty when it has
   /// not waited.
   std::string in_bytes(const Operation& copy, uint32_t waiting_warp) const;
@@ -54,6 +54,7 @@ class RaceCause {
   FindingLog& findings_;
   const ClusterRecord& cluster_;
   const ClusterOrder& order_;
+  WaitCause waits_;
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "emulator/checks/ordering/warp_addresses.hpp"
-#include "emulator/checks/race/stale_wait.hpp"
+#include "emulator/checks/causes/stale_wait.hpp"
 
 namespace stagecraft::emulator::checks {
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <string>
 #include <utility>
 
@@ -56,6 +57,53 @@ std::string find_unordered_use(const ClusterRecord& cluster, uint32_t index, uin
     }
   }
   return {};
+}
+
+/// An arrival at another line in the phase that the instruction overran; null: there is none.
+const PhaseNote* arrival_elsewhere(const BarrierOrder& barrier, const machine::Fragment& fragment) {
+  const PhaseNote* found = nullptr;
+  barrier.phases.for_each(barrier.arrival_ends, [&](const PhaseNote& note) {
+    const bool arrives = note.kind == PhaseNote::Kind::arrival || note.kind == PhaseNote::Kind::commit;
+    if (arrives && note.pc != fragment.pc) found = &note;
+  });
+  return found;
+}
+
+/// Another barrier of the block, for as many arrivals as lanes arrive here, where nobody has arrived; null: there is
+/// none.
+const machine::Mbarrier* unused_barrier(const machine::BarrierEvent& event, uint32_t& offset) {
+  const auto lanes = static_cast<uint32_t>(std::popcount(event.fragment->mask));
+  for (const auto& [place, barrier] : event.block->mbarriers.live) {
+    if (place == event.offset || barrier.phase != 0 || barrier.pending != barrier.expected) continue;
+    if (barrier.expected != lanes) continue;
+    offset = place;
+    return &barrier;
+  }
+  return nullptr;
+}
+
+std::string cause_of_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event,
+                             const BarrierOrder& barrier) {
+  const auto live = event.block->mbarriers.live.find(event.offset);
+  const auto lanes = static_cast<uint32_t>(std::popcount(event.fragment->mask));
+  const std::string name = name_of(cluster, barrier);
+  if (live != event.block->mbarriers.live.end() && live->second.expected >= lanes) {
+    if (const PhaseNote* other = arrival_elsewhere(barrier, *event.fragment)) {
+      return fmt::format("the arrival{} came in the same phase, so that these are too many together: arrive once in "
+                         "each round",
+                         line_of(cluster, other->pc));
+    }
+  }
+  const std::string usual = fmt::format(
+      "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
+      "arrive",
+      name);
+  uint32_t offset = 0;
+  if (lanes > 1 && unused_barrier(event, offset) != nullptr) {
+    return fmt::format("{}; or is {} meant, which is initialised for {} arrivals and has got none yet?", usual,
+                       cluster.kernel().name_of_shared(offset, machine::kMbarrierBytes), lanes);
+  }
+  return usual;
 }
 
 }  // namespace
@@ -192,10 +240,7 @@ void BarrierCheck::report_overrun(const ClusterRecord& cluster, const machine::B
                                           found->second.expected == 1 ? "" : "s"));
   }
   finding.details.push_back("the rest count for phases to come, before anyone can have waited for this one");
-  finding.likely_cause = fmt::format(
-      "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
-      "arrive",
-      name_of(cluster, barrier));
+  finding.likely_cause = cause_of_overrun(cluster, event, barrier);
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 

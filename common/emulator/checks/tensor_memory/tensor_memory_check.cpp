@@ -6,6 +6,7 @@
 #include <bit>
 #include <utility>
 
+#include "emulator/checks/causes/wait_cause.hpp"
 #include "emulator/checks/ordering/wording.hpp"
 #include "emulator/checks/reporting/report.hpp"
 
@@ -116,7 +117,26 @@ std::string early_arrival(const ClusterRecord& cluster, const TensorAccess& user
   return {};
 }
 
-std::string cause_of(const ClusterRecord& cluster, const TensorConflict& conflict) {
+ConflictSide side_of(const ClusterRecord& cluster, const TensorAccess& access) {
+  ConflictSide side{access.warp, access.lanes, access.time, nullptr, "load"};
+  if (access.kind == TensorAccessKind::store) side.what = "store";
+  if (access.kind != TensorAccessKind::operation) return side;
+  side.operation = &cluster.order().operation(access.number);
+  side.what = side.operation->what;
+  return side;
+}
+
+/// What the waits of the two sides say; empty when nothing stands out.
+std::string cause_in_waits(FindingLog& findings, const ClusterRecord& cluster, const TensorConflict& conflict) {
+  const bool race = conflict.flaw == TensorFlaw::not_ended || conflict.flaw == TensorFlaw::not_waited ||
+                    conflict.flaw == TensorFlaw::unordered;
+  if (!race || conflict.now.kind == TensorAccessKind::release) return {};
+  const ConflictSide before = side_of(cluster, conflict.before), now = side_of(cluster, conflict.now);
+  WaitCause waits(findings, cluster);
+  return before.operation != nullptr ? waits.before_end_of(before, now) : waits.before_end_of_threads(before, now);
+}
+
+std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const TensorConflict& conflict) {
   const TensorAccess &before = conflict.before, &now = conflict.now;
   switch (conflict.flaw) {
     case TensorFlaw::unwritten:
@@ -143,9 +163,14 @@ std::string cause_of(const ClusterRecord& cluster, const TensorConflict& conflic
     default: break;
   }
   if (now.kind == TensorAccessKind::release) {
+    if (before.kind == TensorAccessKind::operation) {
+      const std::string unseen = WaitCause(findings, cluster).phase_that_nobody_saw(side_of(cluster, before));
+      if (!unseen.empty()) return unseen;
+    }
     return "tensor memory is freed before its last use is over: wait for the last commit and for the last loads, and "
            "let all warps meet at a barrier before tcgen05.dealloc";
   }
+  if (std::string cause = cause_in_waits(findings, cluster, conflict); !cause.empty()) return cause;
   if (before.kind == TensorAccessKind::operation && now.kind != TensorAccessKind::operation) {
     if (before.known != nullptr) {
       if (const std::string arrival = early_arrival(cluster, now, *before.known); !arrival.empty()) {
@@ -153,10 +178,19 @@ std::string cause_of(const ClusterRecord& cluster, const TensorConflict& conflic
                            now.writes ? "store" : "load", arrival);
       }
     }
+    const ConflictSide first = side_of(cluster, before), second = side_of(cluster, now);
+    WaitCause waits(findings, cluster);
+    if (std::string cause = waits.in_phases(first, second); !cause.empty()) return cause;
     return "the tensor core works on after the instruction is issued: wait for an mbarrier that a tcgen05.commit after "
-           "the last tcgen05.mma arrives on";
+           "the last tcgen05.mma arrives on" +
+           waits.barrier_not_waited_for(first, second);
   }
   if (before.kind == TensorAccessKind::operation) {
+    if (before.warp == now.warp && before.pc == now.pc) {
+      return fmt::format(
+          "{} and {} of one warp issue the same {}: one elected lane must issue it for all of them",
+          describe_lanes(before.lanes), describe_lanes(now.lanes), side_of(cluster, now).what);
+    }
     return "two threads issue operations on the same tensor memory: one must hand over to the other by a barrier, with "
            "tcgen05.fence::before_thread_sync before and after_thread_sync behind it";
   }
@@ -193,6 +227,7 @@ void TensorMemoryCheck::cluster_started(ClusterRecord& cluster) {
 void TensorMemoryCheck::tensor_memory_changed(ClusterRecord& cluster, const machine::TensorEvent& event) {
   State& state = states_[cluster];
   check_quarter(cluster, event);
+  check_lanes(cluster, event);
   report(cluster, state, state.accesses.change(cluster.order(), event));
 }
 
@@ -201,6 +236,7 @@ void TensorMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
   report(cluster, state, state.accesses.issue(cluster.order(), operation));
   const machine::AsyncOperation& event = operation.event;
   const std::pair thread(cluster.order().warp_number(*event.fragment), event.lane);
+  if (!event.tensor_writes.empty()) state.written[thread] = event.tensor_writes.front();
   if (event.completion == machine::AsyncCompletion::tensor_arrive) {
     state.uncommitted.erase(thread);
   } else if (event.completion == machine::AsyncCompletion::tensor_pipe) {
@@ -233,6 +269,30 @@ void TensorMemoryCheck::check_quarter(const ClusterRecord& cluster, const machin
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
+/// These instructions are .sync.aligned: "all threads in the warp must execute the same" one (PTX ISA, "tcgen05.ld").
+/// Lanes that go on wait for each other, so that some are missing shows only where they have exited.
+void TensorMemoryCheck::check_lanes(const ClusterRecord& cluster, const machine::TensorEvent& event) {
+  using machine::TensorEventKind;
+  if (event.kind == TensorEventKind::fence_before || event.kind == TensorEventKind::fence_after) return;
+  const uint32_t warp = cluster.order().warp_number(*event.fragment);
+  const machine::LaneMask missing = cluster.order().warp(warp).existing & ~event.lanes;
+  if (missing == 0) return;
+  const uint32_t pc = event.fragment->pc;
+  const auto identity = findings_.claim("lanes", pc, pc);
+  if (!identity) return;
+  const std::string what = cluster.kernel().describe_instruction(pc);
+  Diagnostic finding;
+  finding.kind = "missing lanes";
+  finding.place = place_of(cluster, warp, event.lanes, pc);
+  finding.message = fmt::format("{} is executed by {} of its warp only", what, describe_lanes(event.lanes));
+  finding.details.push_back(fmt::format("it is .sync.aligned: all lanes of the warp must execute it together, and {} "
+                                        "have exited",
+                                        describe_lanes(missing)));
+  finding.likely_cause = "it stands in a branch that only some lanes take, such as one of elect_one(): let the whole "
+                         "warp come to it";
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
 void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
                                const std::vector<TensorConflict>& conflicts) {
   for (const TensorConflict& conflict : conflicts) {
@@ -249,7 +309,15 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
     const auto identity = race ? findings_.claim_pair(kind, first, now.pc) : findings_.claim(kind, first, now.pc);
     if (!identity) continue;
     Diagnostic finding = describe(cluster, conflict);
-    finding.likely_cause = cause_of(cluster, conflict);
+    finding.likely_cause = cause_of(findings_, cluster, conflict);
+    const auto written = state.written.find({now.warp, machine::first_lane(now.lanes)});
+    if (conflict.flaw == TensorFlaw::unwritten && written != state.written.end() &&
+        written->second.column != conflict.range.column) {
+      finding.likely_cause = fmt::format(
+          "this thread's {} before was for {}: does it take another accumulator where it should go on with that one, "
+          "as a scope that is one loop too deep does? Otherwise {}",
+          side_of(cluster, now).what, spell(written->second), finding.likely_cause);
+    }
     findings_.add(cluster.cluster(), *identity, std::move(finding));
   }
 }

@@ -33,9 +33,12 @@ class TensorMemoryCheck final : public MemoryCheck {
     TensorOrder accesses;
     std::set<uint32_t> racing;                                         ///< instructions that race for tensor memory
     std::map<std::pair<uint32_t, uint32_t>, Uncommitted> uncommitted;  ///< by warp and lane
+    /// What the latest operation of a thread wrote, by warp and lane.
+    std::map<std::pair<uint32_t, uint32_t>, machine::TensorRange> written;
   };
 
   void check_quarter(const ClusterRecord& cluster, const machine::TensorEvent& event);
+  void check_lanes(const ClusterRecord& cluster, const machine::TensorEvent& event);
   void report(const ClusterRecord& cluster, State& state, const std::vector<TensorConflict>& conflicts);
 
   PerCluster<State> states_;

@@ -69,7 +69,7 @@ Outcome global_to_shared(Fragment& fragment, const Op& op, LaneMask mask) {
     }
     Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{lane, SharedFootprint::whole(bytes), {}};
-    if (observes_instructions(fragment)) notes.global = {{source, bytes}};
+    if (observes_global(fragment)) notes.global = {{source, bytes}};
     schedule_delivery(fragment, targets, bytes, detail.what, notes, [cluster, source, bytes](const BulkTarget& target) {
       // The memory may have been freed since the issue.
       check_global(*cluster->grid, source, bytes, kBulkAlignment, false, "cp.async.bulk: source");

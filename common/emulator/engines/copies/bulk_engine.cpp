@@ -139,11 +139,12 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                         .lane = lane,
                         .what = what,
                         .completion = AsyncCompletion::bulk_group,
+                        .updates = std::string_view(what).starts_with("cp.reduce"),
                         .reads = footprint.ranges(source),
                         .begin = begin,
                         .end = begin + bulk_latency(fragment.grid(), bytes),
                         .bytes = bytes,
-                        .global = observes_instructions(fragment) ? target() : std::vector<GlobalRange>{}});
+                        .global = observes_global(fragment) ? target() : std::vector<GlobalRange>{}});
   }
   Block& block = fragment.block();
   ThreadBulkGroups& groups = block.bulk_groups[thread_of(fragment, lane)];
@@ -159,21 +160,23 @@ void schedule_store(Fragment& fragment, uint32_t lane, uint64_t bytes, const cha
                                                                       what, std::move(writes), store->group});
   }
   const Cycle latency = bulk_latency(fragment.grid(), bytes);
-  block.cluster->schedule(latency / 2, [store] {
+  const auto read_source = [store] {
     // This happens even if the block has exited: the chip goes on reading, otherwise CUTLASS's epilogue for sm_100
     // could not end as it does (store_tail waits only where it needs the memory again). By the rules of PTX the program
     // must wait: the race check says so.
     store->data = store->read();
     --store->group->unread;
     wake_waiting(*store->groups);
-  });
-  block.cluster->schedule(latency, [store] {
+  };
+  const auto write_target = [store] {
     store->write(store->data);
     if (store->under_way != nullptr) store->under_way->erase(store->entry);
     store->data = {};
     --store->group->unfinished;
     wake_waiting(*store->groups);
-  });
+  };
+  block.cluster->schedule(latency / 2, read_source, store.get());
+  block.cluster->schedule(latency, write_target, store.get());
 }
 
 void wake_waiting(ThreadBulkGroups& groups) {

@@ -134,7 +134,9 @@ Outcome copy(Fragment& fragment, const Op& op, LaneMask mask) {
     check(issued.source[lane], bytes);
   });
   if (observes_memory(fragment)) announce(fragment, issued, begin, begin + latency);
-  cluster.schedule(latency, [block, warp = fragment.warp->index] { finish(*block, warp); });
+  const uint32_t warp = fragment.warp->index;
+  cluster.schedule(
+      latency, [block, warp] { finish(*block, warp); }, &block->copies[warp]);
   return Outcome::next;
 }
 

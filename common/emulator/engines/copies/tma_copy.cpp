@@ -150,7 +150,7 @@ Outcome load(Fragment& fragment, const Op& op, LaneMask mask) {
     Cluster* cluster = &fragment.cluster();
     DeliveryNotes notes{.lane = lane, .layout = layout_of(box->map.swizzle)};
     if (observes_memory(fragment)) notes.footprint = footprint_of(box);
-    if (observes_instructions(fragment)) notes.global = rows_of(*box);
+    if (observes_global(fragment)) notes.global = rows_of(*box);
     schedule_delivery(
         fragment, std::move(targets), box->bytes(), detail.what, notes,
         [cluster, box, what = detail.what, memory = DeviceMemory::generation()](const BulkTarget& target) {

@@ -175,6 +175,15 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
         "{} for both",
         name);
   }
+  const auto announces = [&](uint32_t pc) {
+    return kernel.describe_instruction(pc).starts_with("mbarrier.arrive.expect_tx");
+  };
+  if (same_warp && here.lanes == last.lanes && here.pc != last.pc && announces(here.pc) && announces(last.pc)) {
+    return fmt::format(
+        "announcing bytes (arrive.expect_tx) is an arrival as well, and this thread has announced some of this phase "
+        "before: announce the sum of all copies once, or initialise {} for both",
+        name);
+  }
   const bool other_lane = same_warp && here.pc == last.pc && here.lanes != last.lanes;
   if (arrival.count > barrier.expected || std::popcount(actor.lanes) > 1 || other_lane) {
     return fmt::format(

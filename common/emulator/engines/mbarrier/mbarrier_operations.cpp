@@ -189,7 +189,10 @@ Outcome arrive_after_copies(Fragment& fragment, const Op& op, LaneMask mask) {
                                    .has_barrier = true,
                                    .barrier = address});
     }
-    cluster.schedule(delay, [&cluster, address, number] { arrive_asynchronously(cluster, address, 1, kWhat, number); });
+    const void* const after_copies = block.copies.empty() ? nullptr : &block.copies[fragment.warp->index];
+    cluster.schedule(
+        delay, [&cluster, address, number] { arrive_asynchronously(cluster, address, 1, kWhat, number); },
+        after_copies);
   });
   return Outcome::next;
 }
@@ -313,7 +316,9 @@ void translate_copy_arrival(Translation& t) {
 void add_mbarrier_operations(InstructionSet& set) {
   InstructionTraits poll = kOrdinary;
   poll.polls = true;
-  set.add("mbarrier", translate_mbarrier, kOrdinary);
+  InstructionTraits changes = kOrdinary;
+  changes.synchronises = true;
+  set.add("mbarrier", translate_mbarrier, changes);
   set.add("mbarrier.test_wait", translate_mbarrier, poll);
   set.add("mbarrier.try_wait", translate_mbarrier, poll);
 }

@@ -8,6 +8,7 @@
 #include "emulator/engines/mbarrier/mbarrier.hpp"
 #include "emulator/engines/mbarrier/mbarrier_instructions.hpp"
 #include "emulator/state/announcements.hpp"
+#include "emulator/state/choices.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/waiting.hpp"
 #include "emulator/translation/translation.hpp"
@@ -121,7 +122,9 @@ Outcome wait(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   if (fragment.idle_poll_pc == Fragment::kEffect) ++*fragment.effects;  // the next line loses this effect
   fragment.idle_poll_pc = fragment.pc;
-  if (!detail.sleeps) {
+  const bool gives_up =
+      detail.sleeps && fragment.cluster().choices != nullptr && fragment.cluster().choices->gives_up(fragment);
+  if (!detail.sleeps || gives_up) {
     write_result(fragment, detail, mask, 0);
     return Outcome::yield;
   }

@@ -74,7 +74,10 @@ cudaError_t cudaMalloc3D(cudaPitchedPtr* pointer, cudaExtent extent) {
 }
 
 cudaError_t cudaFree(void* pointer) {
-  return run_call("cudaFree", Needs::no_capture, [&](State& state) { release(state, pointer, false); });
+  return run_call("cudaFree", Needs::no_capture, [&](State& state) {
+    release(state, pointer, false);
+    state.streams.host_learns_all();  // it waits for the device
+  });
 }
 
 cudaError_t cudaFreeHost(void* pointer) {

@@ -112,7 +112,9 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   return run_call("cudaStreamQuery", Needs::device, [&](State& state) {
-    state.streams.forbid_capture_of(state.streams.require(stream), "asking whether all is done");
+    Stream& found = state.streams.require(stream);
+    state.streams.forbid_capture_of(found, "asking whether all is done");
+    state.streams.host_learns(found);
   });
 }
 
@@ -238,13 +240,16 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return run_call("cudaEventSynchronize", Needs::device, [&](State& state) {
     const Event& found = state.streams.require_event(event);
     state.streams.forbid_captured(found);
-    if (found.recorded_at) state.streams.host_waits_until(*found.recorded_at);
+    state.streams.host_waits_for(found);
   });
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return run_call("cudaEventQuery", Needs::device,
-                  [&](State& state) { state.streams.forbid_captured(state.streams.require_event(event)); });
+  return run_call("cudaEventQuery", Needs::device, [&](State& state) {
+    const Event& found = state.streams.require_event(event);
+    state.streams.forbid_captured(found);
+    state.streams.host_learns(found);
+  });
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {

@@ -6,13 +6,18 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "emulator/checks/checks.hpp"
+#include "emulator/checks/reporting/report.hpp"
+#include "emulator/exploration/exploration.hpp"
 #include "emulator/runtime/model/host_access.hpp"
 #include "emulator/runtime/model/interrupt.hpp"
 #include "emulator/runtime/model/progress_line.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
+#include "emulator/scheduling/schedule.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -228,7 +233,74 @@ bool has_shared_memory(const machine::LaunchRequest& request) {
   return request.kernel->static_shared_bytes + request.dynamic_shared_bytes != 0;
 }
 
-Cost run(State& state, const machine::LaunchRequest& request) {
+/// Explores other schedules of a launch. Returns whether something was found.
+bool explore(State& state, const machine::LaunchRequest& request, bool memory) {
+  const Settings& settings = state.settings();
+  const bool goes_on = !settings.findings_are_errors;
+  const exploration::ExploredLaunch launch{
+      .machine = state.machine(),
+      .request = request,
+      .number = state.launches + 1,
+      .schedules = settings.explore,
+      .threads = settings.threads,
+      .limit_cycles = settings.limit_cycles,
+      .tolerates = goes_on,
+      .observers = [memory, goes_on] { return checks::make_checks(memory, goes_on); },
+      .interrupted = &InterruptibleKernel::interrupted(),
+      .report = [&state](const machine::Diagnostic& diagnostic) { state.reporter.report(diagnostic); }};
+  bool found = false;
+  try {
+    const InterruptibleKernel interruptible;
+    found = state.exploration.explore(launch);
+  } catch (const std::system_error& error) {
+    throw ApiError(cudaErrorLaunchFailure, fmt::format("kernel {}: other schedules cannot be explored: {}",
+                                                       request.kernel->display_name, error.what()));
+  }
+  if (InterruptibleKernel::interrupted()) tell_exploration(state);
+  InterruptibleKernel::end_process();
+  return found;
+}
+
+/// The choices of the schedule that the settings want replayed, if it is of the launch that is next; or else null.
+std::unique_ptr<machine::ChosenSchedule> replayed_choices(const State& state, const Settings& settings) {
+  if (!settings.schedule || settings.schedule->launch != state.launches + 1) return nullptr;
+  return std::make_unique<machine::ChosenSchedule>(settings.schedule->schedule);
+}
+
+/// Says so where the schedule that was replayed is none of this launch.
+void tell_unreached(Reporter& reporter, const ReplayedLaunch& replayed, const machine::ChosenSchedule& choices) {
+  const size_t reached = choices.made().size(), all = replayed.schedule.size();
+  if (reached == all) return;
+  const std::string message = fmt::format(
+      "{} of the {} switches of the schedule were not reached: is it of another program, of other "
+      "arguments, or of another launch than {}?",
+      all - reached, all, replayed.launch);
+  reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "schedule"}, {"message", message}});
+}
+
+/// An observer of a whole grid, which therefore runs in one part.
+class WholeGrid final : public machine::Observer {};
+
+/// Whether a kernel may begin before the one before it in its stream has ended.
+bool may_overlap(const LaunchConfiguration& configuration) {
+  return std::any_of(configuration.attributes.begin(), configuration.attributes.end(),
+                     [](const cudaLaunchAttribute& attribute) {
+                       return attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+                              attribute.val.programmaticStreamSerializationAllowed != 0;
+                     });
+}
+
+/// Says once that the record of global memory was too large.
+void tell_forgotten(State& state, uint32_t before) {
+  if (before != 0 || state.global_history.times_forgotten() == 0) return;
+  const std::string message = fmt::format(
+      "the check of global memory has forgotten the accesses so far, because its record has reached the limit of {} "
+      "MiB: races with them are not found, nor are reads of what nothing wrote",
+      state.global_history.most_bytes() >> 20);
+  state.reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "global memory"}, {"message", message}});
+}
+
+Cost run(State& state, machine::LaunchRequest request) {
   ProgressLine progress(request.kernel->display_name, request.grid.count());
   // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
   const auto print = [&progress](std::string_view text) {
@@ -241,8 +313,16 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
   const bool goes_on = !state.settings().findings_are_errors;
-  const auto make_observers = [memory, goes_on, &recording] {
-    auto made = checks::make_checks(memory, goes_on);
+  state.machine().memory().limit_heap(state.limits.heap_bytes);
+  const bool found = state.settings().explore != 0 && explore(state, request, memory);
+  const auto choices = replayed_choices(state, state.settings());
+  request.choices = choices.get();
+  WholeGrid whole;
+  checks::GlobalHistory* const history = state.settings().checks.global ? &state.global_history : nullptr;
+  if (history != nullptr) observers.push_back(&whole);
+  const uint32_t forgotten = state.global_history.times_forgotten();
+  const auto make_observers = [memory, goes_on, history, &recording] {
+    auto made = checks::make_checks(memory, goes_on, history);
     recording.join_part(made);
     return made;
   };
@@ -252,7 +332,6 @@ Cost run(State& state, const machine::LaunchRequest& request) {
                                   .limit = state.settings().limit_cycles,
                                   .watcher = state.settings().progress ? &progress : nullptr};
   const auto begin = std::chrono::steady_clock::now();
-  state.machine().memory().limit_heap(state.limits.heap_bytes);
   const machine::LaunchResult result = [&] {
     const InterruptibleKernel interruptible;
     return state.machine().launch(request, observers, print, divided);
@@ -260,8 +339,14 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   progress.erase();
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
-  for (const machine::Diagnostic& diagnostic : result.diagnostics) state.reporter.report(diagnostic);
-  recording.tell(state.reporter, state.launches++);
+  std::string report;
+  for (const machine::Diagnostic& diagnostic : result.diagnostics) {
+    state.reporter.report(diagnostic);
+    report += checks::render_text(diagnostic);
+  }
+  if (choices != nullptr) tell_unreached(state.reporter, *state.settings().schedule, *choices);
+  if (history != nullptr) tell_forgotten(state, forgotten);
+  recording.tell(state.reporter, state.launches++, report);
   if (!result.stopped) {
     const machine::Residency residency =
         state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
@@ -271,6 +356,7 @@ Cost run(State& state, const machine::LaunchRequest& request) {
   InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))
     state.set_fault(error_of(*result.fault));
+  if (found && state.settings().findings_are_errors) state.set_fault(cudaErrorLaunchFailure);
   const double clock_khz = std::max(state.architecture().clock_khz, 1u);
   return {Engine::compute, kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / clock_khz};
 }
@@ -335,7 +421,7 @@ void check_launch(State& state, const KernelWork& work) {
   check_configuration(state, *work.function, kernel, work.configuration);
 }
 
-Cost run_kernel(State& state, const KernelWork& work) {
+Cost run_kernel(State& state, Stream& stream, const KernelWork& work) {
   if (const auto fault = state.fault()) throw ApiError(*fault, "");
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
   machine::LaunchRequest request;
@@ -352,7 +438,16 @@ Cost run_kernel(State& state, const KernelWork& work) {
   request.dynamic_shared_bytes = static_cast<uint32_t>(work.configuration.dynamic_shared_bytes);
   request.parameters = work.parameters;
   request.seed = state.settings().seed;
+  if (state.settings().checks.global) {
+    state.global_history.begin(state.streams.begin(stream, true, may_overlap(work.configuration)),
+                               fmt::format("kernel {}", kernel.display_name), true);
+  }
   return run(state, request);
+}
+
+void tell_exploration(State& state) {
+  if (!state.exploration.has_launches()) return;
+  state.reporter.tell(fmt::format("stagecraft: {}\n", state.exploration.text()), state.exploration.json());
 }
 
 void submit_launch(State& state, KernelWork work) {
@@ -369,7 +464,7 @@ void submit_launch(State& state, KernelWork work) {
   if (stream.capture != nullptr) {
     state.streams.capture(stream, std::move(work));
   } else {
-    state.streams.work(stream, run_kernel(state, work));
+    state.streams.work(stream, run_kernel(state, stream, work));
   }
   for (Event* event : events) state.streams.record(*event, stream);
 }

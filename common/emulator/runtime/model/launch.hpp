@@ -42,7 +42,10 @@ KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfig
 void check_launch(State& state, const KernelWork& work);
 /// Runs the kernel to its end. A kernel that is stopped is reported, and the next call that touches the device returns
 /// its error.
-Cost run_kernel(State& state, const KernelWork& work);
+Cost run_kernel(State& state, Stream& stream, const KernelWork& work);
+
+/// Reports how many schedules were explored, and whether something was found; nothing where no launch was explored.
+void tell_exploration(State& state);
 
 /// Runs the launch in its stream, or adds it to the graph that the stream is captured into. Records the events that the
 /// launch's attributes ask for (programmatic event, launch completion event).

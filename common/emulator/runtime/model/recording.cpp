@@ -6,11 +6,15 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "emulator/runtime/model/report_file.hpp"
 #include "emulator/timing/replay.hpp"
 #include "emulator/timing/report.hpp"
 #include "emulator/trace/timeline_drawing.hpp"
+#include "emulator/trace/timeline_page.hpp"
+#include "emulator/trace/timeline_run.hpp"
+#include "emulator/trace/timeline_trace.hpp"
 
 namespace stagecraft::emulator::runtime {
 
@@ -35,7 +39,19 @@ void Recording::tell_time(Reporter& reporter, const machine::Architecture& archi
                 timing::json_of(result, *chip, kernel.display_name, source));
 }
 
-void Recording::tell(Reporter& reporter, uint64_t launch) const {
+namespace {
+
+/// The timeline in the form that the name of its file asks for.
+std::string draw(const trace::Timeline& timeline, std::string_view name, const std::string& report) {
+  if (name.ends_with(".svg")) return trace::draw_svg(timeline);
+  if (name.ends_with(".json")) return trace::trace_events(trace::prepare_run(timeline, report));
+  if (name.ends_with(".html")) return trace::timeline_page(trace::prepare_run(timeline, report));
+  return trace::draw_text(timeline);
+}
+
+}  // namespace
+
+void Recording::tell(Reporter& reporter, uint64_t launch, const std::string& report) const {
   if (settings_.counters.bank_conflicts) {
     if (const std::string text = bank_conflicts_.text(); !text.empty()) reporter.tell(text, bank_conflicts_.json());
   }
@@ -47,7 +63,7 @@ void Recording::tell(Reporter& reporter, uint64_t launch) const {
   const std::string name = timeline_file(settings_.timeline, launch);
   const FileSizeSignalHeldBack held_back;
   std::ofstream file(name);
-  file << (name.ends_with(".svg") ? trace::draw_svg(timeline_) : trace::draw_text(timeline_));
+  file << draw(timeline_, name, report);
   file.close();
   if (file) return;
   const std::string message =

@@ -29,7 +29,8 @@ class Recording {
   void tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks);
   /// Writes the recordings after the launch: counters and a text timeline with the reports, a timeline with a file name
   /// to that file. `launch` counts from 0.
-  void tell(Reporter& reporter, uint64_t launch) const;
+  /// @param report  the text of what was found about the launch, for a timeline that shows it.
+  void tell(Reporter& reporter, uint64_t launch, const std::string& report) const;
 
  private:
   const Settings& settings_;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <thread>
@@ -12,6 +13,7 @@ namespace stagecraft::emulator::runtime {
 namespace {
 
 constexpr uint32_t kMostThreads = 1024;
+constexpr uint64_t kMostSchedules = 1'000'000'000;
 
 [[noreturn]] void illegal(std::string_view name, std::string_view value) {
   for (const EnvironmentVariable& variable : environment_variables()) {
@@ -64,6 +66,25 @@ uint64_t read_limit(std::string_view text) {
   return cycles;
 }
 
+uint64_t read_explore(std::string_view text) {
+  uint64_t schedules = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), schedules);
+  if (error != std::errc{} || end != text.data() + text.size() || schedules == 0 || schedules > kMostSchedules) {
+    illegal("STAGECRAFT_EXPLORE", text);
+  }
+  return schedules;
+}
+
+ReplayedLaunch read_schedule(std::string_view text) {
+  ReplayedLaunch replayed;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), replayed.launch);
+  const std::string_view rest(end, static_cast<size_t>(text.data() + text.size() - end));
+  const auto schedule = rest.starts_with(':') ? machine::parse_schedule(rest.substr(1)) : std::nullopt;
+  if (error != std::errc{} || replayed.launch == 0 || !schedule) illegal("STAGECRAFT_SCHEDULE", text);
+  replayed.schedule = *schedule;
+  return replayed;
+}
+
 Checks read_checks(std::string_view text) {
   Checks checks;
   if (text.empty() || text == "none") return checks;
@@ -71,8 +92,10 @@ Checks read_checks(std::string_view text) {
   while (!text.empty()) {
     const size_t comma = text.find(',');
     const std::string_view name = text.substr(0, comma);
-    if (name == "race") {
+    if (name == "race" || name == "all") {
       checks.race = true;
+    } else if (name == "global") {
+      checks.race = checks.global = true;
     } else if (name != "deadlock") {  // deadlocks are always reported
       illegal("STAGECRAFT_CHECKS", name);
     }
@@ -96,14 +119,16 @@ const std::vector<EnvironmentVariable>& environment_variables() {
   static const std::vector<EnvironmentVariable> all = {
       {"STAGECRAFT_DEVICE", fmt::format("{}", fmt::join(machine::architecture_names(), " or "))},
       {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
+      {"STAGECRAFT_EXPLORE", fmt::format("a number of schedules from 1 to {}", kMostSchedules)},
+      {"STAGECRAFT_SCHEDULE", "the number of a launch, a colon and switches, as a report of an exploration names them"},
       {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
       {"STAGECRAFT_HOST_MEMORY", "a number of bytes, at least 1, or one followed by M or G"},
       {"STAGECRAFT_LIMIT_CYCLES", "a number of cycles from 1 to 18446744073709551615"},
       {"STAGECRAFT_PROGRESS", "line or none"},
-      {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race"},
+      {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race, global"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
-      {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .svg or .txt"},
+      {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .html, .json, .svg or .txt"},
       {"STAGECRAFT_TIMING", "on or off"},
       {"STAGECRAFT_REPORT", "text or json"},
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
@@ -127,6 +152,13 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   settings.architecture = machine::find_architecture(device);
   if (settings.architecture == nullptr && !device.empty()) illegal("STAGECRAFT_DEVICE", device);
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
+
+  if (const std::string_view explore = variable("STAGECRAFT_EXPLORE"); !explore.empty()) {
+    settings.explore = read_explore(explore);
+  }
+  if (const std::string_view schedule = variable("STAGECRAFT_SCHEDULE"); !schedule.empty()) {
+    settings.schedule = read_schedule(schedule);
+  }
 
   const std::string_view preferred = variable("STAGECRAFT_PREFERRED_CLUSTERS");
   if (preferred == "all") {
@@ -152,7 +184,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   settings.counters = read_counters(variable("STAGECRAFT_COUNTERS"));
   settings.timeline = variable("STAGECRAFT_TIMELINE");
   const std::string_view timeline = settings.timeline;
-  if (!timeline.empty() && timeline != "text" && !timeline.ends_with(".svg") && !timeline.ends_with(".txt")) {
+  const auto has_ending = [&](std::string_view ending) { return timeline.ends_with(ending); };
+  const std::string_view endings[] = {".html", ".json", ".svg", ".txt"};
+  if (!timeline.empty() && timeline != "text" && std::none_of(std::begin(endings), std::end(endings), has_ending)) {
     illegal("STAGECRAFT_TIMELINE", timeline);
   }
 

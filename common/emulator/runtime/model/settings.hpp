@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "emulator/chip/architecture.hpp"
+#include "emulator/scheduling/schedule.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -24,7 +26,8 @@ enum class ReportFormat { text, json };
 
 /// What is checked while kernels run. Deadlocks and misused barriers are always reported, because that costs nothing.
 struct Checks {
-  bool race = false;  ///< races in shared memory, and waits with a stale parity
+  bool race = false;    ///< races in shared memory, and waits with a stale parity
+  bool global = false;  ///< races in global memory and reads of what nothing wrote there; with it, `race` is on too
 
   bool operator==(const Checks&) const = default;
 };
@@ -36,10 +39,18 @@ struct Counters {
   bool operator==(const Counters&) const = default;
 };
 
+/// A schedule to be replayed.
+struct ReplayedLaunch {
+  uint64_t launch = 0;  ///< its number in the process, from 1 on
+  machine::Schedule schedule;
+};
+
 /// Each member is named after its variable where that is not said.
 struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE; null when it is not set
   uint64_t seed = 0;                                    ///< of the schedule
+  uint64_t explore = 0;                                 ///< schedules that each launch is explored in; 0: none
+  std::optional<ReplayedLaunch> schedule;
   machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
   uint32_t threads = 1;                             ///< of the host, at most
   uint64_t limit_cycles = 0;                        ///< of virtual time, of each launch; 0: none

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "emulator/runtime/model/host_faults.hpp"
+#include "emulator/runtime/model/launch.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
@@ -27,6 +28,7 @@ const char* environment_variable(const char* name) { return std::getenv(name); }
 void check_exit_status(int status, void*) {
   State& state = State::instance();
   state.reporter.tell_repetitions();
+  tell_exploration(state);
   if (status != 0 || state.reporter.diagnosed() == 0 || !state.settings().strict_exit_status) return;
   std::fflush(nullptr);
   if (state.settings().report_format == ReportFormat::text) {
@@ -83,6 +85,7 @@ machine::Machine& State::machine() {
   try {
     machine_ = std::make_unique<machine::Machine>(chip);
     machine_->announce_memory_events(settings().observes_memory());
+    machine_->announce_global_accesses(settings().checks.global);
     machine_->announce_instructions(settings().timing);
     machine_->memory().host_memory().limit(settings().host_memory);
     explain_host_faults();

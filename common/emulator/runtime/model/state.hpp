@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/checks/global_memory/global_history.hpp"
+#include "emulator/exploration/exploration.hpp"
 #include "emulator/machine/machine.hpp"
 #include "emulator/runtime/model/arrays.hpp"
 #include "emulator/runtime/model/contexts.hpp"
@@ -66,6 +68,8 @@ class State {
 
   ModuleTable modules;
   Reporter reporter;
+  exploration::Exploration exploration;
+  checks::GlobalHistory global_history;  ///< used where global memory is checked
   Limits limits;
   Contexts contexts;
   Streams streams;

@@ -134,6 +134,7 @@ void Streams::record(Event& event, Stream& stream) {
     return;
   }
   event.recorded_at = ready_at(stream);
+  event.order = order_at(stream);
 }
 
 void Streams::wait(Stream& stream, const Event& event) {
@@ -167,6 +168,8 @@ void Streams::wait(Stream& stream, const Event& event) {
                "cudaEventWaitExternal makes a node of the graph of it");
   }
   if (event.recorded_at) stream.done_at = std::max(stream.done_at, *event.recorded_at);
+  stream.order.known.join(event.order);
+  stream.order.awaited.join(event.order);
 }
 
 double Streams::ready_at(const Stream& stream) const {
@@ -180,6 +183,51 @@ double Streams::ready_at(const Stream& stream) const {
     time = std::max(time, legacy_.done_at);
   }
   return time;
+}
+
+checks::WorkClock Streams::order_at(const Stream& stream) const {
+  checks::WorkClock known = host_order_;
+  known.join(stream.order.known);
+  if (&stream == &legacy_) {
+    for (const auto& [key, other] : streams_) {
+      if (other->is_blocking()) known.join(other->order.known);
+    }
+    for (const auto& [thread, other] : of_threads_) known.join(other->order.known);
+  } else if (stream.is_blocking()) {
+    known.join(legacy_.order.known);
+  }
+  return known;
+}
+
+checks::WorkStart Streams::begin(Stream& stream, bool is_kernel, bool may_overlap) {
+  checks::StreamOrder& order = stream.order;
+  if (order.component == 0) order.component = next_component_++;
+  checks::WorkStart start;
+  start.component = order.component;
+  start.time = ++order.time;
+  start.known = order_at(stream);
+  start.stream = &stream == &legacy_         ? "the legacy default stream"
+                 : stream.id == kPerThreadId ? "the default stream of a thread"
+                                             : fmt::format("stream {}", stream.id);
+  start.may_overlap = may_overlap && is_kernel && order.last_is_kernel;
+  if (start.may_overlap) {
+    start.known_before_wait = order.at_last_start;
+    start.known_before_wait.join(host_order_);
+    start.known_before_wait.join(order.awaited);
+    if (&stream != &legacy_ && stream.is_blocking()) start.known_before_wait.join(legacy_.order.known);
+  }
+  order.at_last_start = start.may_overlap ? start.known_before_wait : start.known;
+  order.awaited = {};
+  order.known = start.known;
+  order.known.raise(order.component, order.time);
+  order.last_is_kernel = is_kernel;
+  return start;
+}
+
+void Streams::host_learns_all() {
+  host_learns(legacy_);
+  for (const auto& [key, stream] : streams_) host_learns(*stream);
+  for (const auto& [thread, stream] : of_threads_) host_learns(*stream);
 }
 
 void Streams::work(Stream& stream, Cost cost) {
@@ -332,6 +380,7 @@ void Streams::reset() {
   legacy_ = {};
   legacy_.id = kLegacyId;
   host_time_ = 0;
+  host_order_ = {};
   free_at_ = {};
 }
 

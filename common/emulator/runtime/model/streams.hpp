@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emulator/checks/global_memory/work_order.hpp"
 #include "emulator/runtime/model/errors.hpp"
 #include "emulator/runtime/model/work.hpp"
 
@@ -31,6 +32,7 @@ struct Stream {
   unsigned flags = 0;
   int priority = 0;
   double done_at = 0;  ///< virtual nanoseconds; the end of all its work so far
+  checks::StreamOrder order;
 
   Capture* capture = nullptr;                     ///< its work is added to this instead of being done
   std::vector<GraphNode*> captured_front;         ///< the nodes that the next captured work depends on
@@ -44,6 +46,7 @@ struct Stream {
 struct Event {
   unsigned flags = 0;
   std::optional<double> recorded_at;  ///< virtual nanoseconds
+  checks::WorkClock order;            ///< the works that have ended when it happens
 
   uint64_t captured_by = 0;                ///< the capture in which it was recorded last; 0 for none
   std::vector<GraphNode*> captured_front;  ///< the nodes whose completion it then stands for
@@ -114,9 +117,24 @@ class Streams {
   /// Books the engine for work of the stream, as soon as both are free.
   void work(Stream& stream, Cost cost);
   /// Moves the host's time to the end of the stream's work so far.
-  void host_waits_for(const Stream& stream) { host_waits_until(stream.done_at); }
-  void host_waits_until(double time) { host_time_ = std::max(host_time_, time); }
+  void host_waits_for(const Stream& stream) {
+    host_time_ = std::max(host_time_, stream.done_at);
+    host_learns(stream);
+  }
+  void host_waits_for(const Event& event) {
+    if (event.recorded_at) host_time_ = std::max(host_time_, *event.recorded_at);
+    host_learns(event);
+  }
   void host_waits_for_all();
+
+  // ---- What may happen at the same time on a chip (checks/global_memory/work_order.hpp) ----
+  /// The next work of the stream begins.
+  /// @param may_overlap  a kernel that may begin before the kernel before it has ended
+  checks::WorkStart begin(Stream& stream, bool is_kernel, bool may_overlap = false);
+  /// The host knows that the stream's work, what the event stands for, or all of the work has ended, without waiting.
+  void host_learns(const Stream& stream) { host_order_.join(order_at(stream)); }
+  void host_learns(const Event& event) { host_order_.join(event.order); }
+  void host_learns_all();
 
   // ---- Captures ----
   /// Captures the stream into a new graph, or into `into` after the nodes of `front`. Throws.
@@ -147,6 +165,8 @@ class Streams {
   Stream& of_this_thread();
   /// When work of the stream can begin at the earliest.
   double ready_at(const Stream& stream) const;
+  /// Which works have ended then.
+  checks::WorkClock order_at(const Stream& stream) const;
   [[noreturn]] void invalidate(Capture& capture, cudaError_t error, std::string message);
 
   std::unordered_map<Stream*, std::unique_ptr<Stream>> streams_;
@@ -157,6 +177,8 @@ class Streams {
   uint64_t next_id_ = 3;  // after the legacy and the per-thread ones
   uint64_t next_capture_ = 1;
   double host_time_ = 0;
+  checks::WorkClock host_order_;     ///< works that the host knows to have ended
+  uint32_t next_component_ = 1;      ///< of a stream in such a clock
   std::array<double, 3> free_at_{};  // of each engine
 };
 

@@ -15,6 +15,36 @@ struct Overloaded : Cases... {
 template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
+/// Holds what a copy or a fill accesses in the memory of kernels against what they do there.
+class CheckedWork {
+ public:
+  CheckedWork(State& state, Stream& stream, const char* name) : state_(state) {
+    if (!state.settings().checks.global) return;
+    state.global_history.begin(state.streams.begin(stream, false), name, false);
+  }
+  void accesses(const void* begin, Layout layout, Box box, bool writes) {
+    if (!state_.settings().checks.global) return;
+    const auto address = reinterpret_cast<uint64_t>(begin);
+    const bool is_run = box.depth == 1 && (box.rows == 1 || layout.pitch == box.width);
+    if (is_run) return accesses(address, box.width * box.rows, writes);
+    for (uint64_t slice = 0; slice < box.depth; ++slice) {
+      for (uint64_t row = 0; row < box.rows; ++row) {
+        accesses(address + slice * layout.slice + row * layout.pitch, box.width, writes);
+      }
+    }
+  }
+
+ private:
+  void accesses(uint64_t address, uint64_t bytes, bool writes) {
+    const auto finding = state_.global_history.accessed_by_work(state_.machine().memory(), address, bytes, writes);
+    if (!finding) return;
+    state_.reporter.report(*finding);
+    if (state_.settings().findings_are_errors) state_.set_fault(cudaErrorLaunchFailure);
+  }
+
+  State& state_;
+};
+
 }  // namespace
 
 void check_work(State& state, const Work& work) {
@@ -44,13 +74,20 @@ void check_works(State& state, const Graph& graph) {
 void perform(State& state, Stream& stream, const Work& work) {
   std::visit(
       Overloaded{
-          [&](const KernelWork& kernel) { state.streams.work(stream, run_kernel(state, kernel)); },
+          [&](const KernelWork& kernel) { state.streams.work(stream, run_kernel(state, stream, kernel)); },
           [&](const CopyWork& copy) {
-            state.streams.work(
-                stream, copy_box(state, copy.to, copy.to_layout, copy.from, copy.from_layout, copy.box, copy.kind));
+            CheckedWork checked(state, stream, "a cudaMemcpy");
+            const Cost cost =
+                copy_box(state, copy.to, copy.to_layout, copy.from, copy.from_layout, copy.box, copy.kind);
+            checked.accesses(copy.from, copy.from_layout, copy.box, false);
+            checked.accesses(copy.to, copy.to_layout, copy.box, true);
+            state.streams.work(stream, cost);
           },
           [&](const FillWork& fill) {
-            state.streams.work(stream, fill_box(state, fill.to, fill.layout, fill.box, fill.value, fill.value_bytes));
+            CheckedWork checked(state, stream, "a cudaMemset");
+            const Cost cost = fill_box(state, fill.to, fill.layout, fill.box, fill.value, fill.value_bytes);
+            checked.accesses(fill.to, fill.layout, fill.box, true);
+            state.streams.work(stream, cost);
           },
           [&](const RecordWork& record) { state.streams.record(state.streams.require_event(record.event), stream); },
           [&](const WaitWork& wait) { state.streams.wait(stream, state.streams.require_event(wait.event)); },

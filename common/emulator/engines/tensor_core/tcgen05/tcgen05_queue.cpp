@@ -41,8 +41,9 @@ void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle ar
     serials[i] = memory->serial(*block);
   }
   const Block& issuer = fragment.block();
-  issuer.sm->tensor_memory->pipe(issuer).completion_of[thread_of(fragment, lane)] = completion;
-  cluster.schedule(completion - now, [units, serials, action = std::move(action)] {
+  TensorPipe& issuing = issuer.sm->tensor_memory->pipe(issuer);
+  issuing.completion_of[thread_of(fragment, lane)] = completion;
+  auto complete = [units, serials, action = std::move(action)] {
     bool all_live = true;
     for (uint32_t i = 0; i < units.count(); ++i) {
       const auto& [block, memory] = units[i];
@@ -52,7 +53,8 @@ void issue(Fragment& fragment, uint32_t lane, const TensorUnits& units, Cycle ar
       all_live = all_live && live;
     }
     if (all_live) action(units);
-  });
+  };
+  cluster.schedule(completion - now, std::move(complete), &issuing);
 }
 
 void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) {
@@ -74,9 +76,10 @@ void commit(Fragment& fragment, uint32_t lane, std::vector<uint32_t> mbarriers) 
                                  .end = completion});
   }
   // Events of equal time keep the order of scheduling, so this one follows the operations that it tracks.
-  cluster.schedule(completion - now, [&cluster, number, mbarriers = std::move(mbarriers)] {
+  auto arrive = [&cluster, number, mbarriers = std::move(mbarriers)] {
     for (const uint32_t address : mbarriers) arrive_asynchronously(cluster, address, 1, "tcgen05.commit", number);
-  });
+  };
+  cluster.schedule(completion - now, std::move(arrive), &pipe);
 }
 
 }  // namespace stagecraft::emulator::machine

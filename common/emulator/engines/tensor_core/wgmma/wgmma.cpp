@@ -177,7 +177,8 @@ Outcome multiply_asynchronously(Fragment& fragment, const Op& op, LaneMask mask)
                         .end = completion,
                         .product = {kWarpgroupRows, detail.shape.n, detail.shape.k, !detail.shape.a_in_registers}});
   }
-  cluster.schedule(completion - now, [&block, first_warp] { complete_oldest(block, first_warp); });
+  cluster.schedule(
+      completion - now, [&block, first_warp] { complete_oldest(block, first_warp); }, &group);
   return Outcome::next;
 }
 

@@ -1,4 +1,4 @@
-#include "emulator/checks/race/stale_wait.hpp"
+#include "emulator/checks/causes/stale_wait.hpp"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,10 @@
 
 namespace stagecraft::emulator::checks {
 
+std::string spell_phase_seen(const WaitNote& note) {
+  return note.phases == 0 ? "the phase before the first" : fmt::format("phase {}", note.phases - 1);
+}
+
 void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint32_t warp, const WaitNote& note,
                        const BarrierOrder& barrier) {
   const auto identity = findings.claim(kBarrierMisuse, note.pc);
@@ -15,12 +19,11 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
   machine::Diagnostic finding;
   finding.kind = kBarrierMisuse;
   finding.place = place_of(cluster, warp, note.lanes, note.pc);
-  finding.message =
-      fmt::format("stale parity: waits for phase {} of {}, which it has already seen end in an earlier round",
-                  note.phases - 1, name_of(cluster, barrier));
+  const std::string name = name_of(cluster, barrier);
+  finding.message = fmt::format("stale parity: waits for {} of {}, which it has already seen end in an earlier round",
+                                spell_phase_seen(note), name);
   finding.details.push_back(fmt::format("{} has ended {} phase{}; the wait is for parity {}, so it passes at once",
-                                        name_of(cluster, barrier), note.phases, note.phases == 1 ? "" : "s",
-                                        (note.phases - 1) & 1));
+                                        name, note.phases, note.phases == 1 ? "" : "s", note.phases == 0 ? 1 : (note.phases - 1) & 1));
   finding.likely_cause =
       "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
       "there one "

@@ -1,0 +1,83 @@
+// Why a thread did something too early, although it waits at mbarriers: what its waits were for, and what ended them.
+//
+// It serves all accesses alike: of shared and of tensor memory, by threads, by copies and by the tensor core. When
+// nothing stands out it says nothing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emulator/checks/ordering/ordering_record.hpp"
+#include "emulator/checks/reporting/finding_log.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// One of two accesses that nothing orders.
+struct ConflictSide {
+  uint32_t warp = 0;           ///< of the thread, or of the one that issued the operation: its number in the cluster
+  machine::LaneMask lanes = 0;
+  Time time = 0;               ///< of the warp
+  const Operation* operation = nullptr;  ///< null: the threads themselves
+  const char* what = "";       ///< "read", "tcgen05.mma"
+};
+
+class WaitCause {
+ public:
+  /// @param findings  where a stale wait that is the reason is reported as well
+  WaitCause(FindingLog& findings, const ClusterRecord& cluster)
+      : findings_(findings), cluster_(cluster), order_(cluster.order()) {}
+
+  /// Why a wait of the second's thread did not hold it until the first access was over, which is an operation: a parity,
+  /// other lanes, relaxed semantics.
+  std::string before_end_of(const ConflictSide& first, const ConflictSide& second);
+  /// What ended the phase that the second's thread waited for, where that was too early for the first access, an
+  /// operation; or which thread's commit it waited for instead.
+  std::string in_phases(const ConflictSide& first, const ConflictSide& second) const;
+  /// "; that is full[0], through the tcgen05.commit at gemm.cu:40, and the last wait was for full[1]": what the second's
+  /// thread should have waited for. Empty when it is not known, or when it has waited there.
+  std::string barrier_not_waited_for(const ConflictSide& first, const ConflictSide& second) const;
+  /// Where no thread has seen the phase end that tells of the end of an operation: which, and who waited for another
+  /// barrier of the same array. Empty where some thread has.
+  std::string phase_that_nobody_saw(const ConflictSide& first) const;
+  /// Why the second of two accesses, an operation, was issued before its thread knew that the first, by threads, was
+  /// over; or why these were too early.
+  std::string before_end_of_threads(const ConflictSide& first, const ConflictSide& second);
+  /// Why a thread touches bytes before the copy that brings them has ended; empty, too, where it has waited itself.
+  std::string without_own_wait(const ConflictSide& thread, uint32_t barrier) const {
+    return in_waits_of_other_lanes(thread, barrier);
+  }
+  /// A stale wait of a warp that let it come too early, which is reported as well; empty: there is none.
+  /// @param other  the warp that the barrier is to hear from
+  std::string stale(uint32_t warp, uint32_t other);
+
+ private:
+  /// What tells threads that an access is over: an arrival, or bytes.
+  struct Signal {
+    uint32_t barrier = 0;  ///< index
+    Time phase = 0;        ///< the phase of it that the signal counts for
+    uint32_t pc = 0;
+    bool of_copy = false;
+    bool relaxed = false;
+    machine::LaneMask lanes = 0;  ///< of an arrival by threads
+  };
+  std::vector<Signal> signals_of(const ConflictSide& side) const;
+  /// The last wait of the side's threads before its access; null: there is none.
+  std::pair<uint32_t, const WaitNote*> last_wait_of(const ConflictSide& side) const;
+  std::string in_wait(const ConflictSide& first, const ConflictSide& second, const Signal& signal,
+                      const WaitNote& wait);
+  std::string in_commits_of_others(const ConflictSide& first) const;
+  /// Where other lanes of the side's warp wait for a barrier, and its own do not.
+  std::string in_waits_of_other_lanes(const ConflictSide& side, uint32_t barrier) const;
+  const WaitNote* wait_of(const ConflictSide& side, uint32_t barrier) const;
+  std::string spell_signal(const Signal& signal) const;
+  std::string name(uint32_t barrier) const;
+  std::string line(uint32_t pc) const;
+
+  FindingLog& findings_;
+  const ClusterRecord& cluster_;
+  const ClusterOrder& order_;
+};
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,169 @@
+// Why the phase of an mbarrier does not end at which something has happened before.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "emulator/checks/deadlock/sleepers.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::Fragment;
+using machine::Kernel;
+using machine::Mbarrier;
+using machine::WaitKind;
+
+namespace {
+
+constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
+
+std::string at_line(const Kernel& kernel, uint32_t pc) {
+  const std::string source = kernel.describe_source(pc);
+  return source.empty() ? std::string() : " at " + source;
+}
+
+}  // namespace
+
+std::string Sleepers::copy_for_other_blocks(const Fragment& waiter, uint64_t phase) const {
+  const machine::Block* own = cluster_.block_of(waiter.wait.address);
+  const uint32_t offset = waiter.wait.address & kOffsetMask;
+  const auto brings = [&](const machine::Block* to, uint32_t pc, const machine::Block* from) {
+    const auto found = histories_.find({to, offset});
+    bool any = false;
+    if (found == histories_.end()) return any;
+    found->second.phases.for_each(phase, [&](const PhaseNote& note) {
+      any = any || (note.kind == PhaseNote::Kind::bytes && note.pc == pc && note.block == from);
+    });
+    return any;
+  };
+  std::string text;
+  for (const auto& block : cluster_.blocks) {
+    const auto found = histories_.find({block.get(), offset});
+    if (block.get() == own || found == histories_.end()) continue;
+    found->second.phases.for_each(phase, [&](const PhaseNote& note) {
+      if (!text.empty() || note.kind != PhaseNote::Kind::bytes || note.block == nullptr) return;
+      if (brings(own, note.pc, note.block)) return;
+      text = fmt::format(
+          "the copy that block rank {} issued{} brought its bytes to the barrier of rank {}, and none to that of rank "
+          "{}: does its multicast mask, or its target, leave rank {} out?",
+          note.block->rank, at_line(*waiter.grid().kernel, note.pc), block->rank, own->rank, own->rank);
+    });
+  }
+  return text;
+}
+
+Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barrier) const {
+  const Fragment& first = *group.first;
+  const std::string name = name_of(first);
+  for (const auto& block : cluster_.blocks) {
+    for (const auto& [offset, other] : block->mbarriers.live) {
+      if (other.transaction >= 0) continue;
+      const std::string of_rank = cluster_.blocks.size() > 1 ? fmt::format(" of block rank {}", block->rank) : "";
+      return {9, fmt::format("expect_tx announced {} bytes for {}, and {} of them never came, while {} came to {}{} "
+                             "that no expect_tx announced: do copies signal another barrier than the one that waits "
+                             "for them?",
+                             barrier.announced, name, barrier.transaction, -other.transaction,
+                             name_of_barrier(*first.grid().kernel, offset), of_rank)};
+    }
+  }
+  const std::string announced = fmt::format("expect_tx announced {} bytes for {}, and {} of them never came",
+                                            barrier.announced, name, barrier.transaction);
+  // Where the announced bytes came in an earlier phase, the thread that brings the rest may wait elsewhere.
+  const int worth = barrier.phase == 0 ? 9 : 4;
+  if (const std::string left_out = copy_for_other_blocks(first, barrier.phase); !left_out.empty()) {
+    return {worth, announced + ": " + left_out};
+  }
+  const std::string came = history_of(first).phases.describe_bytes(barrier.phase, *first.grid().kernel);
+  return {worth, fmt::format("{}: do the copies that signal it bring fewer bytes than were announced?{}", announced,
+                             came.empty() ? std::string() : fmt::format(" They brought {}", came))};
+}
+
+std::string Sleepers::phases_missed(const Fragment& waiter, const Mbarrier& barrier) const {
+  const BarrierHistory& history = history_of(waiter);
+  const auto own = std::find_if(history.waiters.begin(), history.waiters.end(), [&](const auto& each) {
+    return each.block == &waiter.block() && each.warp == waiter.warp->index;
+  });
+  const uint64_t seen = own == history.waiters.end() ? 0 : own->phases;
+  const Kernel& kernel = *waiter.grid().kernel;
+  const std::string name = name_of(waiter);
+  if (barrier.phase < seen + 2) return {};
+  const std::string one = history.phases.describe_arrivals(seen, kernel);
+  const std::string other = history.phases.describe_arrivals(seen + 1, kernel);
+  if (one.empty() || other.empty()) return {};
+  if (one == other) {
+    return fmt::format(
+        "phases {} and {} of {} ended with no wait of warp {} in between, both by {}: nothing makes the side that "
+        "arrives there wait until the phase before has been seen, so it runs ahead",
+        seen, seen + 1, name, waiter.warp->index, one);
+  }
+  return fmt::format(
+      "phases {} and {} of {} ended with no wait of warp {} in between, the one by {}, the other by {}: are these two "
+      "arrivals for one round, or is a wait between them missing?",
+      seen, seen + 1, name, waiter.warp->index, one, other);
+}
+
+Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) const {
+  const Fragment& first = *group.first;
+  const std::string name = name_of(first);
+  const BarrierHistory& history = history_of(first);
+  if (const std::string missed = phases_missed(first, barrier); !missed.empty()) return {6, missed};
+  if (barrier.phase == 1 && !history.was_waited_for) {
+    return {6, fmt::format(
+                   "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
+                   "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
+                   "all, gives its slot back before it is filled",
+                   name)};
+  }
+  std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
+  const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {
+    const WaitKind kind = groups_[index].first->wait.kind;
+    return kind == WaitKind::named_barrier || kind == WaitKind::cluster_barrier;
+  });
+  if (at_rendezvous != group.needs.end()) {
+    const Group& other = groups_[*at_rendezvous];
+    text += fmt::format(": {}, which did before, {} by now. Did it end one round early, or", describe_warps(other),
+                        describe_wait(*other.first));
+  } else {
+    text += group.needs.empty() ? ", and those who did before have ended: did they end one round early, or"
+                                : ": did the other side end one round early, or";
+  }
+  return {5, text + " does the waiter ask for the parity of a phase that is still to come?"};
+}
+
+Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) const {
+  const Fragment& first = *group.first;
+  const std::string name = name_of(first);
+  const BarrierHistory& history = history_of(first);
+  const Kernel& kernel = *first.grid().kernel;
+  if (history.initialisations.size() > 1) {
+    const auto& one = history.initialisations.front();
+    const auto& other = history.initialisations.back();
+    if (one.pc != other.pc && one.count != other.count) {
+      return {9, fmt::format("{} is initialised{} for {} arrival{}, and then{} for {}: do two barriers share one "
+                             "address?",
+                             name, at_line(kernel, one.pc), one.count, one.count == 1 ? "" : "s",
+                             at_line(kernel, other.pc), other.count)};
+    }
+  }
+  if (barrier.pending == 0 && barrier.transaction > 0) return cause_of_missing_bytes(group, barrier);
+  if (barrier.transaction < 0) {
+    return {9, fmt::format("copies brought {} bytes to {} that no expect_tx announced", -barrier.transaction, name)};
+  }
+  if (history.overrun_lanes != 0) {
+    return {9, fmt::format(
+                   "{} lanes arrived at {} in one instruction{}, which ended {} of its phases at once, because each "
+                   "takes {} arrival{}: initialise it for all that arrive in a phase, or let one elected lane "
+                   "arrive",
+                   std::popcount(history.overrun_lanes), name, at_line(kernel, history.overrun_pc),
+                   history.overrun_phases, barrier.expected, barrier.expected == 1 ? "" : "s")};
+  }
+  if (barrier.pending > 0 && barrier.pending < barrier.expected) {
+    return {8,
+            fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all "
+                        "of them were counted, or the other way round?",
+                        name, barrier.expected, barrier.expected - barrier.pending)};
+  }
+  return barrier.phase > 0 ? cause_after_phases(group, barrier) : cause_without_arrival(group, name);
+}
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,146 @@
+#include "emulator/checks/global_memory/global_history.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "emulator/checks/reporting/report.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::LaneMask;
+
+GlobalHistory::GlobalHistory() : works_(1), clusters_(1), sites_(1), records_(1) {}
+
+uint32_t GlobalHistory::begin(WorkStart start, std::string name, bool is_kernel) {
+  current_ = std::move(start);
+  const auto number = static_cast<uint32_t>(works_.size());
+  works_.push_back({std::move(name), number, is_kernel, current_.stream, current_.component, current_.time});
+  return number;
+}
+
+uint32_t GlobalHistory::add_cluster(ClusterNote cluster) {
+  clusters_.push_back(cluster);
+  return static_cast<uint32_t>(clusters_.size()) - 1;
+}
+
+uint32_t GlobalHistory::add_record(const GlobalRecord& record) {
+  records_.push_back(record);
+  return static_cast<uint32_t>(records_.size()) - 1;
+}
+
+uint32_t GlobalHistory::add_site(SiteNote site) {
+  sites_.push_back(std::move(site));
+  return static_cast<uint32_t>(sites_.size()) - 1;
+}
+
+bool GlobalHistory::keep_to_limit() {
+  if (shadow_.bytes() + records_.size() * sizeof(GlobalRecord) <= most_bytes_) return false;
+  shadow_.forget();
+  records_.resize(1);
+  records_.shrink_to_fit();
+  work_of_cluster_ = 0;
+  ++times_forgotten_;
+  return true;
+}
+
+std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine::DeviceMemory& memory,
+                                                                   uint64_t address, uint64_t bytes, bool writes) {
+  keep_to_limit();
+  GlobalAllocation* const allocation = shadow_.find(memory, address);
+  if (allocation == nullptr || bytes == 0) return std::nullopt;
+  const uint64_t offset = address - allocation->address;
+  bytes = std::min(bytes, allocation->size - offset);
+  const uint32_t work = current_work();
+  if (work_of_cluster_ != work) {
+    work_of_cluster_ = work;
+    work_cluster_ = add_cluster({.work = work, .first_block = {}, .shape = {}});
+  }
+  GlobalRecord mine{.cluster = work_cluster_, .lanes = 1};
+  if (writes) mine.flags = GlobalRecord::kWrites;
+  const GlobalEntry entry{add_record(mine)};
+  std::optional<machine::Diagnostic> finding;
+  const auto check = [&](const GlobalEntry& past, uint64_t at) {
+    if (past.record == 0 || finding) return;
+    const GlobalRecord& before = records_[past.record];
+    const WorkNote& other = works_[clusters_[before.cluster].work];
+    if (other.number == works_[work].number || is_before(other)) return;
+    if (!told_.insert(fmt::format("{}/{}/{}", works_[work].name, other.name, sites_[before.site].line)).second) return;
+    machine::Diagnostic made;
+    made.kind = "race";
+    made.message = fmt::format("race: {} {} {} in global memory", works_[work].name, writes ? "writes" : "reads",
+                               spell_bytes(*allocation, at, 1));
+    made.place.kernel = other.is_kernel ? other.name.substr(other.name.find(' ') + 1) : std::string();
+    made.place.source = sites_[before.site].line;
+    made.details.push_back(describe(before, past.lanes_of(0, 1, before.lanes)));
+    made.details.push_back(fmt::format("nothing orders {} after {}", spell_work(work), spell_work(other.number)));
+    made.likely_cause = fmt::format(
+        "{} and {} are in streams that do not wait for each other: wait for the first with "
+        "cudaStreamSynchronize, or record an event after it and let the second stream wait for that",
+        other.name, works_[work].name);
+    finding = std::move(made);
+  };
+  for_each_cell(shadow_, *allocation, offset, bytes, writes,
+                [&](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
+                  check(cell.write, at);
+                  if (!writes) {
+                    cell.reads[cell.reads[0].record == 0 ? 0 : 1] = entry;
+                    return;
+                  }
+                  for (const GlobalEntry& read : cell.reads) check(read, at);
+                  cell = {entry, {}};
+                  sector.written |= count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
+                });
+  return finding;
+}
+
+void GlobalHistory::written(const machine::DeviceMemory& memory, uint64_t address, uint64_t bytes) {
+  GlobalAllocation* const allocation = shadow_.find(memory, address);
+  if (allocation == nullptr) return;
+  const uint64_t offset = address - allocation->address;
+  for_each_cell(shadow_, *allocation, offset, std::min(bytes, allocation->size - offset), true,
+                [](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
+                  cell = {};
+                  sector.written |= count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
+                });
+}
+
+std::string GlobalHistory::spell_agent(const GlobalRecord& record, LaneMask lanes) const {
+  const ClusterNote& cluster = clusters_[record.cluster];
+  const WorkNote& work = works_[cluster.work];
+  if (!work.is_kernel) return work.name;
+  const bool is_issued = record.is(GlobalRecord::kAsync);
+  const uint32_t warp = is_issued ? record.issuer : record.agent;
+  const uint32_t rank = warp / cluster.warps_per_block;
+  const machine::Extent3& shape = cluster.shape;
+  const machine::Extent3 block{cluster.first_block.x + rank % shape.x, cluster.first_block.y + rank / shape.x % shape.y,
+                               cluster.first_block.z + rank / (shape.x * shape.y)};
+  return fmt::format("block ({},{},{}) warp {} [{}]", block.x, block.y, block.z, warp % cluster.warps_per_block,
+                     describe_lanes(lanes));
+}
+
+std::string GlobalHistory::describe(const GlobalRecord& record, LaneMask lanes) const {
+  const uint32_t number = clusters_[record.cluster].work;
+  const WorkNote& work = works_[number];
+  const char* const verb = record.is(GlobalRecord::kWrites) ? "writes" : "reads";
+  if (!work.is_kernel) return fmt::format("{} {} it", spell_work(number), verb);
+  const SiteNote& site = sites_[record.site];
+  const std::string of_work = number == current_work() ? std::string() : " in " + spell_work(number);
+  const bool is_operation = record.is(GlobalRecord::kAsync) || record.is(GlobalRecord::kBulkStore);
+  const std::string agent = spell_agent(record, lanes);
+  if (is_operation)
+    return fmt::format("the {} issued by {} at {} {} it{}", site.instruction, agent, site.line, verb, of_work);
+  return fmt::format("{} {} it at {}{}", agent, verb, site.line, of_work);
+}
+
+std::string GlobalHistory::spell_bytes(const GlobalAllocation& allocation, uint64_t offset, uint64_t bytes) {
+  if (bytes == 1) return fmt::format("byte {} of {}", offset, allocation.label);
+  return fmt::format("bytes {} to {} of {}", offset, offset + bytes - 1, allocation.label);
+}
+
+std::string GlobalHistory::spell_work(uint32_t number) const {
+  const WorkNote& work = works_[number];
+  return fmt::format("{} (work {}, in {})", work.name, work.number, work.stream);
+}
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,158 @@
+// What the check of global memory remembers from launch to launch: which works there were, and who accessed what.
+//
+// The runtime owns one for the process. It tells it of each work of a stream before that begins; the check of a launch
+// (global_memory_check.hpp) and the copies and fills of the host add their accesses to it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "emulator/checks/global_memory/global_shadow.hpp"
+#include "emulator/checks/global_memory/work_order.hpp"
+#include "emulator/checks/ordering/vector_clock.hpp"
+#include "emulator/state/grid.hpp"
+#include "emulator/state/observer.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// A launch, a copy or a fill.
+struct WorkNote {
+  std::string name;     ///< "kernel sum", "cudaMemcpyAsync"
+  uint32_t number = 0;  ///< among all works, from 1 on
+  bool is_kernel = false;
+  std::string stream;
+  uint32_t component = 0;
+  WorkTime time = 0;
+};
+
+/// A cluster of a launch; one for a work that is no launch.
+struct ClusterNote {
+  uint32_t work = 0;
+  uint32_t warps_per_block = 1;
+  machine::Extent3 first_block{0, 0, 0}, shape;
+};
+
+/// An instruction that accesses memory, or what stands for it in a copy.
+struct SiteNote {
+  std::string line;         ///< "ring.cu:41"; the instruction where the program has no lines
+  std::string instruction;  ///< "st.global.f32"
+};
+
+/// Accesses of one warp, or of one operation, that the same instruction makes at the same time of the warp.
+struct GlobalRecord {
+  enum Flags : uint16_t {
+    kWrites = 1,
+    kStrong = 2,
+    kAsync = 4,      ///< by an asynchronous operation: `agent` is its index, until its end is known
+    kBulkStore = 8,  ///< by a bulk store, which has not ended before `time`; kNotEnded as long as nothing waits for it
+    kAsyncProxy = 16,
+    kReadBefore = 64,  ///< the writing lanes have read the same bytes at the same source line, as `*count += 1` does
+    kResolved = 32,    ///< an asynchronous operation whose `agent` is the component that counts its end; 0: never known
+  };
+  static constexpr Time kNotEnded = 0xffffffffu;
+
+  uint32_t cluster = 0;
+  uint32_t agent = 0;  ///< warp in the cluster
+  Time time = 0;
+  machine::LaneMask lanes = 0;
+  uint32_t site = 0;
+  uint32_t issuer = 0;  ///< warp of an asynchronous operation
+  uint16_t flags = 0;
+  machine::MemoryScope scope = machine::MemoryScope::system;
+
+  bool is(Flags flag) const { return (flags & flag) != 0; }
+};
+
+class GlobalHistory {
+ public:
+  GlobalHistory();
+
+  /// A work begins. Returns the number of its note.
+  uint32_t begin(WorkStart start, std::string name, bool is_kernel);
+  const WorkStart& current() const { return current_; }
+  uint32_t current_work() const { return static_cast<uint32_t>(works_.size()) - 1; }
+  /// Whether the work that runs now may count on a work, a kernel's threads before griddepcontrol.wait and after it.
+  bool is_before(const WorkNote& work) const { return current_.known.at(work.component) >= work.time; }
+  bool is_before_wait(const WorkNote& work) const {
+    return (current_.may_overlap ? current_.known_before_wait : current_.known).at(work.component) >= work.time;
+  }
+
+  uint32_t add_cluster(ClusterNote cluster);
+  uint32_t add_record(const GlobalRecord& record);
+  uint32_t add_site(SiteNote site);
+  GlobalRecord& record(uint32_t number) { return records_[number]; }
+  const ClusterNote& cluster(uint32_t number) const { return clusters_[number]; }
+  const WorkNote& work(uint32_t number) const { return works_[number]; }
+  const SiteNote& site(uint32_t number) const { return sites_[number]; }
+
+  GlobalShadow& shadow() { return shadow_; }
+  /// Keeps to the limit of memory. Called between accesses; returns whether everything was forgotten.
+  bool keep_to_limit();
+  /// How often everything was forgotten: numbers of records from before mean nothing.
+  uint32_t times_forgotten() const { return times_forgotten_; }
+  uint64_t most_bytes() const { return most_bytes_; }
+  /// Sets the limit, for tests.
+  void limit(uint64_t bytes) { most_bytes_ = bytes; }
+
+  /// A copy or a fill accesses a range: it is held against what is remembered. Returns the finding, if there is one.
+  std::optional<machine::Diagnostic> accessed_by_work(const machine::DeviceMemory& memory, uint64_t address,
+                                                      uint64_t bytes, bool writes);
+  /// Something that is not checked has written a range.
+  void written(const machine::DeviceMemory& memory, uint64_t address, uint64_t bytes);
+
+  /// "block (0,0,0) warp 1 [lane 3]", "cudaMemcpyAsync"
+  std::string spell_agent(const GlobalRecord& record, machine::LaneMask lanes) const;
+  /// "block (0,0,0) warp 1 [lane 3] writes it at ring.cu:41", with the launch where it is another one.
+  std::string describe(const GlobalRecord& record, machine::LaneMask lanes) const;
+  /// "bytes 128 to 131 of cudaMalloc #2"
+  static std::string spell_bytes(const GlobalAllocation& allocation, uint64_t offset, uint64_t bytes);
+  /// "launch 3, kernel sum, in stream 2", "cudaMemcpy in the legacy default stream"
+  std::string spell_work(uint32_t work) const;
+
+ private:
+  std::vector<WorkNote> works_;
+  std::vector<ClusterNote> clusters_;
+  std::vector<SiteNote> sites_;
+  std::vector<GlobalRecord> records_;
+  GlobalShadow shadow_;
+  WorkStart current_;
+  uint32_t work_cluster_ = 0, work_of_cluster_ = 0;  ///< of a work that is no launch
+  uint64_t most_bytes_ = GlobalShadow::kMostBytes;
+  uint32_t times_forgotten_ = 0;
+  std::unordered_set<std::string> told_;  ///< findings of copies and fills
+};
+
+/// Calls `visit(cell, begin, bytes, sector)` for each cell of a range of an allocation, which begins at offset `begin`
+/// and whose part in the range has `bytes` bytes; it splits sectors as needed. A write that covers a sector makes it
+/// one cell again, after the visits.
+template <typename Visit>
+void for_each_cell(GlobalShadow& shadow, GlobalAllocation& allocation, uint64_t offset, uint64_t bytes, bool writes,
+                   Visit&& visit) {
+  const uint64_t end = offset + bytes;
+  while (offset < end) {
+    GlobalSector& sector = shadow.sector(allocation, offset);
+    const auto first = static_cast<uint32_t>(offset % kSectorBytes);
+    const auto last = static_cast<uint32_t>(std::min<uint64_t>(kSectorBytes, first + (end - offset)));
+    const bool whole = first == 0 && last == kSectorBytes;
+    if (whole && sector.detail == 0) {
+      visit(sector.cell, offset, kSectorBytes, sector);
+    } else {
+      const uint32_t width = whole || ((first | last) & 3) == 0 ? 4 : 1;
+      SectorDetail& detail = whole ? shadow.existing_detail(sector) : shadow.detail(sector, width);
+      for (uint32_t at = first; at < last; at += detail.cell_bytes) {
+        visit(detail.cells[at / detail.cell_bytes], offset - first + at, detail.cell_bytes, sector);
+      }
+      if (whole && writes) {
+        sector.cell = detail.cells.front();
+        shadow.drop_detail(sector);
+      }
+    }
+    offset += last - first;
+  }
+}
+
+}  // namespace stagecraft::emulator::checks

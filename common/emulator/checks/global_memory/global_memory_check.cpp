@@ -1,0 +1,601 @@
+#include "emulator/checks/global_memory/global_memory_check.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace stagecraft::emulator::checks {
+
+using machine::AccessKind;
+using machine::AccessOrder;
+using machine::AsyncCompletion;
+using machine::FenceKind;
+using machine::for_each_lane;
+using machine::kAllLanes;
+using machine::LaneMask;
+using machine::MemoryScope;
+
+namespace {
+
+constexpr size_t kNarrowKept = 8;
+constexpr size_t kProxyFencesKept = 256;
+
+/// The part of a cell that a lane accesses, which is one of those that do.
+struct LanePart {
+  uint32_t begin, bytes;
+};
+LanePart part_of(const GlobalEntry& entry, uint32_t lane, uint32_t cell_bytes) {
+  if (entry.width == GlobalEntry::kTogether) return {0, cell_bytes};
+  const int64_t first = (int64_t{lane} - entry.lane) * (int64_t{1} << entry.width) - entry.first_byte;
+  const int64_t begin = std::max<int64_t>(first, 0);
+  const int64_t end = std::min<int64_t>(first + (int64_t{1} << entry.width), cell_bytes);
+  return {static_cast<uint32_t>(begin), static_cast<uint32_t>(end - begin)};
+}
+
+/// Whether both say that the same lane accessed each byte.
+bool is_same_pattern(const GlobalEntry& one, const GlobalEntry& other) {
+  return one.lane == other.lane && one.width == other.width && one.first_byte == other.first_byte;
+}
+
+bool knows_lanes(const VectorClock& clock, uint32_t warp, LaneMask lanes, Time time) {
+  if (clock.of_warp(warp) >= time) return true;
+  for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+    if (clock.at(ThreadKnowledge::component_of(warp, machine::first_lane(rest))) < time) return false;
+  }
+  return lanes != 0;
+}
+
+}  // namespace
+
+GlobalMemoryCheck::State& GlobalMemoryCheck::state_of(ClusterRecord& cluster) {
+  State& state = states_[cluster];
+  history_->keep_to_limit();
+  if (state.forgotten != history_->times_forgotten()) {
+    // The numbers of records that are kept here mean nothing any more.
+    state.forgotten = history_->times_forgotten();
+    for (WarpState& warp : state.warps) warp.records = {};
+    state.bulk_stores.clear();
+    state.operations.clear();
+  }
+  return state;
+}
+
+void GlobalMemoryCheck::cluster_started(ClusterRecord& cluster) {
+  const machine::Cluster& started = cluster.cluster();
+  const uint32_t warps = cluster.order().warps_per_block();
+  const uint32_t number = history_->add_cluster({.work = history_->current_work(),
+                                                 .warps_per_block = warps,
+                                                 .first_block = started.first_block,
+                                                 .shape = started.shape});
+  states_.start(cluster, number, static_cast<uint32_t>(cluster.memory.size()) * warps);
+  states_[cluster].forgotten = history_->times_forgotten();
+  running_[number] = &cluster;
+}
+
+void GlobalMemoryCheck::cluster_finished(ClusterRecord& cluster) {
+  State& state = state_of(cluster);
+  running_.erase(state.number);
+  for (const uint32_t number : state.operations) {
+    GlobalRecord& record = history_->record(number);
+    const Operation& operation = cluster.order().operation(record.agent);
+    record.flags |= GlobalRecord::kResolved;
+    record.agent = operation.component;
+    record.time = operation.time == 0 ? GlobalRecord::kNotEnded : operation.time;
+  }
+}
+
+uint32_t GlobalMemoryCheck::site_of(const machine::Kernel& kernel, uint32_t pc) {
+  const auto [found, fresh] = sites_.try_emplace(pc, 0);
+  if (fresh) {
+    std::string instruction = kernel.describe_instruction(pc), line = kernel.describe_source(pc);
+    if (line.empty()) line = instruction;
+    found->second = history_->add_site({std::move(line), std::move(instruction)});
+  }
+  return found->second;
+}
+
+uint32_t GlobalMemoryCheck::record_of(Present& now, LaneMask lanes) {
+  CachedRecord& cached = now.state.warps[now.warp].records[now.pc % 8];
+  if (cached.record != 0 && cached.pc == now.pc && cached.time == now.record.time && cached.lanes == lanes) {
+    return cached.record;
+  }
+  now.record.lanes = lanes;
+  cached = {now.pc, now.record.time, lanes, history_->add_record(now.record)};
+  return cached.record;
+}
+
+void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
+  const machine::MemoryAccess& event = recorded.event;
+  if (event.global == nullptr) return;
+  State& state = state_of(cluster);
+  Present now{.cluster = cluster,
+              .state = state,
+              .order = cluster.order(),
+              .record = {},
+              .warp = recorded.warp_number,
+              .lanes = event.lanes,
+              .pc = event.pc,
+              .event = &event};
+  now.record.cluster = state.number;
+  now.record.agent = now.warp;
+  now.record.time = recorded.time;
+  now.record.site = site_of(cluster.kernel(), event.pc);
+  if (event.kind != AccessKind::read) now.record.flags |= GlobalRecord::kWrites;
+  if (event.order != AccessOrder::weak) now.record.flags |= GlobalRecord::kStrong;
+  now.record.scope = event.scope;
+
+  // Lanes that follow each other, or that access one place, are checked together.
+  const auto width = static_cast<uint8_t>(std::countr_zero(event.bytes));
+  for (LaneMask rest = event.lanes; rest != 0;) {
+    const uint32_t first = machine::first_lane(rest);
+    const uint64_t address = event.global[first];
+    LaneMask together = 0;
+    uint32_t next = first + 1;
+    while (next < machine::kWarpSize && (rest >> next & 1) != 0 &&
+           event.global[next] == address + uint64_t{next - first} * event.bytes) {
+      ++next;
+    }
+    if (next == first + 1) {
+      for_each_lane(rest, [&](uint32_t lane) { together |= (event.global[lane] == address ? 1u : 0u) << lane; });
+    }
+    if (std::popcount(together) > 1) {
+      rest &= ~together;
+      now.number = record_of(now, together);
+      now.record.lanes = together;
+      check_run(now, address, event.bytes, {.record = now.number});
+      continue;
+    }
+    const uint32_t count = next - first;
+    rest &= ~((count == 32 ? ~0u : (1u << count) - 1) << first);
+    now.number = record_of(now, kAllLanes);
+    now.record.lanes = kAllLanes;
+    check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width, 0});
+  }
+  if (event.order != AccessOrder::weak) synchronise(now);
+}
+
+void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {
+  const machine::AsyncOperation& event = issued.event;
+  if (event.global.empty()) return;
+  const bool stores = event.completion == AsyncCompletion::bulk_group;
+  if (!stores && event.target != 0) return;  // the targets of a multicast share one read
+  State& state = state_of(cluster);
+  const uint32_t warp = cluster.order().warp_number(*event.fragment);
+  Present now{.cluster = cluster,
+              .state = state,
+              .order = cluster.order(),
+              .record = {},
+              .warp = warp,
+              .lanes = 1u << event.lane,
+              .pc = event.fragment->pc,
+              .what = event.what};
+  now.record.cluster = state.number;
+  now.record.lanes = now.lanes;
+  now.record.issuer = warp;
+  now.record.site = site_of(cluster.kernel(), now.pc);
+  if (!event.generic_proxy) now.record.flags |= GlobalRecord::kAsyncProxy;
+  if (stores) {
+    now.record.flags |= GlobalRecord::kWrites | GlobalRecord::kBulkStore;
+    now.record.agent = warp;
+    now.record.time = GlobalRecord::kNotEnded;
+    if (event.updates) {
+      now.record.flags |= GlobalRecord::kStrong;
+      now.record.scope = MemoryScope::device;
+    }
+  } else {
+    now.record.flags |= GlobalRecord::kAsync;
+    now.record.agent = issued.index;
+  }
+  now.number = history_->add_record(now.record);
+  if (stores) {
+    state.bulk_stores[ThreadKnowledge::component_of(warp, event.lane)].open.push_back(now.number);
+  } else {
+    state.operations.push_back(now.number);
+  }
+  for (const machine::GlobalRange& range : event.global) {
+    if (range.bytes != 0) check_run(now, range.address, range.bytes, {.record = now.number});
+  }
+}
+
+void GlobalMemoryCheck::group_changed(ClusterRecord& cluster, const machine::GroupEvent& event) {
+  if (!event.bulk) return;
+  State& state = state_of(cluster);
+  const uint32_t warp = cluster.order().warp_number(*event.fragment);
+  const auto found = state.bulk_stores.find(ThreadKnowledge::component_of(warp, event.lane));
+  if (found == state.bulk_stores.end()) return;
+  BulkStores& stores = found->second;
+  if (event.kind == machine::GroupEventKind::commit) {
+    stores.groups.push_back(std::exchange(stores.open, {}));
+    return;
+  }
+  if (event.read_only) return;
+  while (stores.groups.size() > event.keep) {
+    // Who knows of what the thread does from now on knows that they have ended.
+    for (const uint32_t number : stores.groups.front()) {
+      history_->record(number).time = cluster.order().warp(warp).time;
+    }
+    stores.groups.pop_front();
+  }
+}
+
+void GlobalMemoryCheck::check_run(Present& now, uint64_t address, uint64_t bytes, GlobalEntry entry) {
+  const machine::DeviceMemory& memory = *now.cluster.cluster().grid->memory;
+  GlobalShadow& shadow = history_->shadow();
+  while (bytes != 0) {
+    GlobalAllocation* const allocation = shadow.find(memory, address);
+    if (allocation == nullptr) return;
+    const uint64_t offset = address - allocation->address;
+    const uint64_t inside = std::min(bytes, allocation->size - offset);
+    for_each_cell(shadow, *allocation, offset, inside, now.record.is(GlobalRecord::kWrites),
+                  [&](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
+                    check_cell(now, *allocation, cell, sector, at, count,
+                               entry.moved(static_cast<uint32_t>(at - offset)));
+                  });
+    entry = entry.moved(static_cast<uint32_t>(inside));
+    address += inside;
+    bytes -= inside;
+  }
+}
+
+void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
+                                   uint64_t offset, uint32_t bytes, const GlobalEntry& entry) {
+  hold_against(now, allocation, cell, cell.write, offset, bytes, entry);
+  const uint32_t mask = bytes == kSectorBytes ? ~0u : ((1u << bytes) - 1) << offset % kSectorBytes;
+  if (now.record.is(GlobalRecord::kWrites)) {
+    // An atomic reads too.
+    if (now.event != nullptr && now.event->kind == AccessKind::update && allocation.tracks_writes &&
+        (mask & ~sector.written) != 0) {
+      check_written(now, allocation, sector, offset, bytes, entry.lanes_of(0, bytes, now.record.lanes));
+    }
+    if (cell.reads[0].record != 0) {
+      if (has_read_before(now, cell, entry.lanes_of(0, bytes, now.record.lanes))) {
+        history_->record(now.number).flags |= GlobalRecord::kReadBefore;
+        now.record.flags |= GlobalRecord::kReadBefore;
+      }
+      for (const GlobalEntry& read : cell.reads) hold_against(now, allocation, cell, read, offset, bytes, entry);
+    }
+    cell.write = entry;
+    cell.reads = {};
+    sector.written |= mask;
+    return;
+  }
+  if (allocation.tracks_writes && (mask & ~sector.written) != 0) {
+    check_written(now, allocation, sector, offset, bytes, entry.lanes_of(0, bytes, now.record.lanes));
+  }
+  GlobalEntry& first = cell.reads[0];
+  GlobalEntry& last = cell.reads[1];
+  if (first == entry) return;
+  if (first.record == 0 || first.record == entry.record || knows_all(now, first.record)) {
+    first = entry;
+    if (last.record != 0 && knows_all(now, last.record)) last = {};
+  } else {
+    last = entry;
+  }
+}
+
+bool GlobalMemoryCheck::are_both_strong(const Present& now, const GlobalRecord& past) const {
+  if (!past.is(GlobalRecord::kStrong) || !now.record.is(GlobalRecord::kStrong)) return false;
+  const MemoryScope least = std::min(past.scope, now.record.scope);
+  if (least >= MemoryScope::device || history_->cluster(past.cluster).work != history_->current_work()) return true;
+  if (past.cluster != now.state.number) return false;
+  const uint32_t warps = now.order.warps_per_block();
+  return least == MemoryScope::cluster || past.agent / warps == now.warp / warps;
+}
+
+bool GlobalMemoryCheck::knows_all(Present& now, uint32_t past) {
+  Present::Answer& answer = now.answers[past % now.answers.size()];
+  if (answer.record == past) return answer.is_ordered;
+  const GlobalRecord& record = history_->record(past);
+  answer = {past, false};
+  // Here a lane's own access is no exception, because which lanes are concerned depends on the byte.
+  if (record.cluster == now.state.number && record.agent == now.warp && !record.is(GlobalRecord::kAsync)) {
+    answer.is_ordered = record.time != GlobalRecord::kNotEnded && now.order.warp(now.warp).know_alike(now.lanes) &&
+                        knows_lanes(*now.order.known(now.warp, machine::first_lane(now.lanes)), record.agent,
+                                    record.lanes, record.time);
+  } else {
+    answer.is_ordered = knows(now, record, record.lanes, now.lanes);
+  }
+  return answer.is_ordered;
+}
+
+bool GlobalMemoryCheck::knows(Present& now, const GlobalRecord& past, LaneMask past_lanes, LaneMask lanes) {
+  // Calls `condition` with what each lane knows about other clusters.
+  const auto each_lane = [&](auto&& condition) {
+    SharedForeign last;
+    for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+      SharedForeign known = now.state.notes.known(now.order, now.warp, machine::first_lane(rest));
+      if (known == nullptr) return false;
+      if (known == last) continue;
+      if (!condition(*known)) return false;
+      last = std::move(known);
+    }
+    return true;
+  };
+  const uint32_t work = history_->cluster(past.cluster).work;
+  if (work != history_->current_work()) {
+    if (history_->is_before_wait(history_->work(work))) return true;
+    if (!history_->is_before(history_->work(work))) return false;
+    return each_lane([](const Foreign& known) { return known.dependencies; });
+  }
+  if (past.is(GlobalRecord::kBulkStore) && past.time == GlobalRecord::kNotEnded) return false;
+  if (past.cluster == now.state.number) {
+    PastAccess access{past.agent, past_lanes, past.time, 0};
+    if (past.is(GlobalRecord::kAsync)) access.agent |= PastAccess::kAsynchronous;
+    if (past.is(GlobalRecord::kWrites)) access.pc_and_flags |= PastAccess::kWrites;
+    bool known = true;
+    const bool alike = now.order.warp(now.warp).know_alike(lanes);
+    for (LaneMask rest = lanes; rest != 0 && known;) {
+      const LaneMask together = alike ? rest : rest & (~rest + 1);
+      rest &= ~together;
+      known = now.order.knows(access, now.warp, together, *now.order.known(now.warp, machine::first_lane(together)));
+    }
+    if (known) return true;
+  }
+  if (now.state.notes.is_empty()) return false;
+  uint32_t component = 0;
+  Time time = past.time;
+  if (past.is(GlobalRecord::kAsync)) {
+    component = past.agent;
+    if (!past.is(GlobalRecord::kResolved)) {
+      const auto running = running_.find(past.cluster);
+      if (running == running_.end()) return false;
+      const Operation& operation = running->second->order().operation(past.agent);
+      component = operation.component;
+      time = operation.time == 0 ? GlobalRecord::kNotEnded : operation.time;
+    }
+  }
+  return each_lane([&](const Foreign& known) {
+    const VectorClock* const clock = known.find(past.cluster);
+    if (clock == nullptr) return false;
+    return past.is(GlobalRecord::kAsync) ? clock->at(component) >= time
+                                         : knows_lanes(*clock, past.agent, past_lanes, time);
+  });
+}
+
+/// Whether some of these lanes, or threads that they know, have read the bytes with a strong access since the last
+/// write, and so have seen what it wrote.
+bool GlobalMemoryCheck::has_observed(Present& now, const GlobalCell& cell, LaneMask lanes) {
+  return std::any_of(cell.reads.begin(), cell.reads.end(), [&](const GlobalEntry& read) {
+    if (read.record == 0) return false;
+    const GlobalRecord& record = history_->record(read.record);
+    if (!record.is(GlobalRecord::kStrong) || record.is(GlobalRecord::kAsync)) return false;
+    const LaneMask readers = read.lanes_of(0, 1, record.lanes);
+    const bool own = record.cluster == now.state.number && record.agent == now.warp && (lanes & ~readers) == 0;
+    return own || knows(now, record, readers & (~readers + 1), lanes);
+  });
+}
+
+bool GlobalMemoryCheck::has_read_before(const Present& now, const GlobalCell& cell, LaneMask lanes) const {
+  if (now.record.is(GlobalRecord::kStrong) || now.event == nullptr) return false;
+  const std::string& line = history_->site(now.record.site).line;
+  return std::any_of(cell.reads.begin(), cell.reads.end(), [&](const GlobalEntry& read) {
+    if (read.record == 0) return false;
+    const GlobalRecord& record = history_->record(read.record);
+    return record.cluster == now.state.number && record.agent == now.warp && !record.is(GlobalRecord::kAsync) &&
+           (read.lanes_of(0, 1, record.lanes) & lanes) != 0 && history_->site(record.site).line == line;
+  });
+}
+
+void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell,
+                                     const GlobalEntry& past, uint64_t offset, uint32_t bytes,
+                                     const GlobalEntry& entry) {
+  if (past.record == 0) return;
+  const GlobalRecord& record = history_->record(past.record);
+  if (!record.is(GlobalRecord::kWrites) && !now.record.is(GlobalRecord::kWrites)) return;
+  const bool by_thread = !record.is(GlobalRecord::kAsync) && !record.is(GlobalRecord::kBulkStore);
+  const bool own_warp = record.cluster == now.state.number && record.agent == now.warp && by_thread;
+  if (own_warp && now.event != nullptr && is_same_pattern(past, entry) &&
+      (past.width != GlobalEntry::kTogether || std::has_single_bit(record.lanes | now.record.lanes))) {
+    return;
+  }
+  if (are_both_strong(now, record)) return;
+  LaneMask racing = 0, past_racing = 0;
+  const LaneMask lanes = entry.lanes_of(0, bytes, now.record.lanes);
+  if (!knows_all(now, past.record)) {
+    for_each_lane(lanes, [&](uint32_t lane) {
+      const LanePart part = part_of(entry, lane, bytes);
+      const LaneMask past_lanes = past.lanes_of(part.begin, part.bytes, record.lanes);
+      if (knows(now, record, past_lanes, 1u << lane)) return;
+      racing |= 1u << lane;
+      past_racing |= past_lanes;
+    });
+  }
+  if (racing == 0) {
+    const bool needs_fence = now.record.is(GlobalRecord::kAsyncProxy) && !record.is(GlobalRecord::kAsyncProxy) &&
+                             record.is(GlobalRecord::kWrites);
+    if (needs_fence) check_proxy(now, allocation, record, past.lanes_of(0, bytes, record.lanes), offset, bytes);
+    return;
+  }
+  if (record.is(GlobalRecord::kStrong) && record.is(GlobalRecord::kWrites) && has_observed(now, cell, racing)) return;
+  report_race(now, allocation, record, past_racing, racing, offset, bytes);
+}
+
+bool GlobalMemoryCheck::is_fenced(Present& now, const GlobalRecord& past, LaneMask past_lanes) {
+  const auto knows_fence = [&](uint32_t cluster, const ProxyFence& fence) {
+    if (cluster == now.state.number && fence.warp == now.warp && (fence.lanes & now.lanes) != 0) return true;
+    GlobalRecord stand_in{.cluster = cluster, .agent = fence.warp, .time = fence.time};
+    return knows(now, stand_in, fence.lanes & (~fence.lanes + 1), now.lanes);
+  };
+  const bool same_work = history_->cluster(past.cluster).work == history_->current_work();
+  const auto covers = [&](uint32_t cluster, const ProxyFence& fence) {
+    if (!same_work) return fence.foreign != nullptr && fence.foreign->dependencies;
+    if (cluster == past.cluster) {
+      if (fence.warp == past.agent && (past_lanes & ~fence.lanes) == 0 && fence.time > past.time) return true;
+      if (knows_lanes(*fence.known, past.agent, past_lanes, past.time)) return true;
+    }
+    const VectorClock* const clock = fence.foreign == nullptr ? nullptr : fence.foreign->find(past.cluster);
+    return clock != nullptr && knows_lanes(*clock, past.agent, past_lanes, past.time);
+  };
+  for (const uint32_t cluster : {past.cluster, now.state.number}) {
+    const auto found = proxy_fences_.find(cluster);
+    if (found == proxy_fences_.end()) continue;
+    const bool any = std::any_of(found->second.rbegin(), found->second.rend(), [&](const ProxyFence& fence) {
+      return covers(cluster, fence) && knows_fence(cluster, fence);
+    });
+    if (any) return true;
+  }
+  return false;
+}
+
+SharedForeign GlobalMemoryCheck::fenced_by(Present& now, uint32_t lane) {
+  WarpState& warp = now.state.warps[now.warp];
+  if (!warp.fenced.is_set()) return nullptr;
+  Fenced& fenced = warp.fenced.at(lane);
+  if (fenced.known == nullptr) return nullptr;
+  if (fenced.released == nullptr) {
+    auto clock = std::make_shared<VectorClock>(*fenced.known);
+    clock->raise(ThreadKnowledge::component_of(now.warp, lane), fenced.time);
+    auto own = std::make_shared<Foreign>();
+    own->clusters.emplace_back(now.state.number, std::move(clock));
+    fenced.released = joined(fenced.foreign, own);
+  }
+  return fenced.released;
+}
+
+SharedForeign GlobalMemoryCheck::released_by(Present& now, uint32_t lane) {
+  auto clock = std::make_shared<VectorClock>(*now.order.knowledge_of(now.warp, lane));
+  clock->raise(ThreadKnowledge::component_of(now.warp, lane), now.record.time);
+  auto own = std::make_shared<Foreign>();
+  own->clusters.emplace_back(now.state.number, std::move(clock));
+  return joined(now.state.notes.known(now.order, now.warp, lane), own);
+}
+
+SharedForeign GlobalMemoryCheck::read_location(Present& now, const GlobalLocation& location) {
+  const uint32_t rank = now.warp / now.order.warps_per_block();
+  const bool acquires = now.event->order == AccessOrder::acquire || now.event->order == AccessOrder::acquire_release;
+  SharedForeign learnt = location.wide;
+  const auto note = [&](NarrowOrder narrow) {
+    narrow.acquire_pc = now.pc;
+    narrow.acquire_scope = now.event->scope;
+    narrow.acquires = acquires;
+    std::deque<NarrowOrder>& kept = now.state.narrow;
+    if (kept.size() == kNarrowKept) kept.pop_front();
+    kept.push_back(narrow);
+  };
+  if (now.event->scope < MemoryScope::device && learnt != nullptr) {
+    for (const auto& [cluster, clock] : learnt->clusters) {
+      if (cluster != now.state.number) note({.cluster = cluster, .release_scope = MemoryScope::device});
+    }
+    learnt = nullptr;
+  }
+  for (const GlobalLocation::Narrow& narrow : location.narrow) {
+    const bool includes = narrow.cluster == now.state.number &&
+                          (narrow.rank == rank || std::min(narrow.scope, now.event->scope) >= MemoryScope::cluster);
+    if (includes) {
+      learnt = joined(learnt, narrow.released);
+    } else {
+      note({narrow.cluster, narrow.rank, narrow.site, narrow.scope});
+    }
+  }
+  return learnt;
+}
+
+void GlobalMemoryCheck::synchronise(Present& now) {
+  const machine::MemoryAccess& event = *now.event;
+  WarpState& warp = now.state.warps[now.warp];
+  const bool releases = event.order == AccessOrder::release || event.order == AccessOrder::acquire_release;
+  const bool acquires = event.order == AccessOrder::acquire || event.order == AccessOrder::acquire_release;
+  const bool reads = event.kind != AccessKind::write, writes = event.kind != AccessKind::read;
+  if (locations_.empty() && !(writes && (releases || warp.fenced.is_set()))) return;
+  const uint32_t rank = now.warp / now.order.warps_per_block();
+  constexpr size_t kReleasesKept = 8;
+  for (LaneMask rest = event.lanes; rest != 0;) {
+    const uint32_t lane = machine::first_lane(rest);
+    const uint64_t address = event.global[lane];
+    // Lanes that poll one place learn the same.
+    LaneMask lanes = 1u << lane;
+    if (!writes)
+      for_each_lane(rest, [&](uint32_t each) { lanes |= (event.global[each] == address ? 1u : 0u) << each; });
+    rest &= ~lanes;
+    const auto found = locations_.find(address);
+    if (reads && found != locations_.end()) {
+      const SharedForeign learnt = read_location(now, found->second);
+      if (acquires) {
+        now.state.notes.add(now.warp, lanes, now.record.time, learnt);
+      } else if (learnt != nullptr) {
+        for_each_lane(lanes, [&](uint32_t each) {
+          Pending& pending = warp.pending.at(each);
+          pending = {joined(pending.released, learnt), now.pc};
+        });
+      }
+    }
+    if (!writes) continue;
+    MemoryScope scope = event.scope;
+    SharedForeign released = releases ? released_by(now, lane) : fenced_by(now, lane);
+    if (!releases && released != nullptr) scope = std::min(scope, warp.fenced[lane].scope);
+    // An update continues the release sequence of the write it replaces; a plain write ends it.
+    if (event.kind != AccessKind::update && found != locations_.end()) locations_.erase(found);
+    if (released == nullptr) continue;
+    GlobalLocation& location = locations_[address];
+    if (scope >= MemoryScope::device) {
+      location.wide = joined(location.wide, released);
+      continue;
+    }
+    if (location.narrow.size() == kReleasesKept) location.narrow.erase(location.narrow.begin());
+    const uint32_t site = releases ? now.record.site : site_of(now.cluster.kernel(), warp.fenced[lane].pc);
+    location.narrow.push_back({now.state.number, rank, site, scope, std::move(released)});
+  }
+}
+
+void GlobalMemoryCheck::executed_memory_fence(ClusterRecord& cluster, uint32_t number, LaneMask lanes, uint32_t pc) {
+  State& state = state_of(cluster);
+  WarpState& warp = state.warps[number];
+  const ClusterOrder& order = cluster.order();
+  const auto scope = static_cast<MemoryScope>(cluster.kernel().observed[pc].scope);
+  const Time time = order.warp(number).time - 1;  // what was done before the fence is not later
+  if (warp.pending.is_set() && scope >= MemoryScope::device) {
+    for (LaneMask rest = lanes; rest != 0;) {
+      const SharedForeign released = warp.pending[machine::first_lane(rest)].released;
+      LaneMask alike = 0;
+      for_each_lane(rest, [&](uint32_t lane) {
+        if (warp.pending[lane].released != released) return;
+        alike |= 1u << lane;
+        warp.pending.at(lane) = {};
+      });
+      rest &= ~alike;
+      state.notes.add(number, alike, time, released);
+    }
+  }
+  for_each_lane(lanes, [&](uint32_t lane) {
+    // A narrower fence takes nothing back that a wider one has released.
+    Fenced& fenced = warp.fenced.at(lane);
+    if (fenced.known != nullptr && fenced.scope > scope && fenced.time == time) return;
+    fenced = {time, scope, pc, order.known(number, lane), state.notes.known(order, number, lane), nullptr};
+  });
+}
+
+void GlobalMemoryCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, LaneMask lanes,
+                                       FenceKind kind) {
+  const ClusterOrder& order = cluster.order();
+  const uint32_t number = order.warp_number(fragment);
+  State& state = states_[cluster];
+  switch (kind) {
+    case FenceKind::memory: return executed_memory_fence(cluster, number, lanes, fragment.pc);
+    case FenceKind::grid_dependencies: {
+      auto ended = std::make_shared<Foreign>();
+      ended->dependencies = true;
+      return state.notes.add(number, lanes, order.warp(number).time, ended);
+    }
+    case FenceKind::proxy_async:
+    case FenceKind::proxy_async_global: {
+      std::deque<ProxyFence>& fences = proxy_fences_[state.number];
+      const bool alike = order.warp(number).know_alike(lanes) && state.notes.is_empty();
+      for (LaneMask rest = lanes; rest != 0;) {
+        const uint32_t lane = machine::first_lane(rest);
+        const LaneMask together = alike ? rest : 1u << lane;
+        rest &= ~together;
+        if (fences.size() == kProxyFencesKept) fences.pop_front();
+        fences.push_back({number, together, order.warp(number).time, order.known(number, lane),
+                          state.notes.known(order, number, lane)});
+      }
+      return;
+    }
+    case FenceKind::mbarrier_init:
+    case FenceKind::proxy_async_shared:
+    case FenceKind::other: return;
+  }
+}
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,151 @@
+// Finds accesses of global memory that nothing orders, between threads, blocks, clusters, launches and the host's
+// copies.
+//
+// Two accesses of the same byte race when at least one writes, they are not both strong with scopes that include both
+// threads, and neither happens before the other. In a cluster ../ordering decides what happens before what; between
+// clusters, releases and acquires of the right scope do (grid_knowledge.hpp); between works of a program, streams,
+// events and the host's waits (work_order.hpp). Bulk and tensor copies access memory at any time between their issue
+// and their end, through the asynchronous proxy: one that reads what threads of the same grid wrote needs a
+// fence.proxy.async too.
+//
+// It also finds reads of what nothing has written, in memory that cudaMalloc gave.
+//
+// It is chosen by STAGECRAFT_CHECKS=global, because it makes kernels slower, and keeps a grid on one core.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "emulator/checks/global_memory/global_history.hpp"
+#include "emulator/checks/global_memory/grid_knowledge.hpp"
+#include "emulator/checks/ordering/memory_check.hpp"
+
+namespace stagecraft::emulator::checks {
+
+class GlobalMemoryCheck final : public MemoryCheck {
+ public:
+  explicit GlobalMemoryCheck(FindingLog& findings) : MemoryCheck(findings) {}
+  /// Must be called before the grid starts. The history outlives the check.
+  void use(GlobalHistory& history) { history_ = &history; }
+
+  void cluster_started(ClusterRecord& cluster) override;
+  void cluster_finished(ClusterRecord& cluster) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
+  void operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) override;
+  void group_changed(ClusterRecord& cluster, const machine::GroupEvent& event) override;
+  void fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
+                      machine::FenceKind kind) override;
+
+ private:
+  /// What a lane knew at its last fence.
+  struct Fenced {
+    Time time = 0;
+    machine::MemoryScope scope = machine::MemoryScope::block;
+    uint32_t pc = 0;
+    SharedClock known;  ///< null: it has executed none
+    SharedForeign foreign;
+    SharedForeign released;  ///< made of these when a strong write first needs it
+  };
+  /// What a lane has read with relaxed loads, and learns at its next fence.
+  struct Pending {
+    SharedForeign released;
+    uint32_t pc = 0;
+  };
+  struct CachedRecord {
+    uint32_t pc = 0;
+    Time time = 0;
+    machine::LaneMask lanes = 0;
+    uint32_t record = 0;
+  };
+  struct WarpState {
+    std::array<CachedRecord, 8> records{};
+    ByLane<Fenced> fenced;
+    ByLane<Pending> pending;
+  };
+  /// Bulk stores of one thread that it has not waited for, by the numbers of their records.
+  struct BulkStores {
+    std::vector<uint32_t> open;
+    std::deque<std::vector<uint32_t>> groups;
+  };
+  /// A fence.proxy.async that concerns global memory.
+  struct ProxyFence {
+    uint32_t warp;
+    machine::LaneMask lanes;
+    Time time;
+    SharedClock known;
+    SharedForeign foreign;
+  };
+  struct State {
+    State(uint32_t number_, uint32_t warps_) : number(number_), warps(warps_), notes(warps_) {}
+    uint32_t number;  ///< GlobalHistory::cluster
+    std::vector<WarpState> warps;
+    ClusterNotes notes;
+    std::unordered_map<uint32_t, BulkStores> bulk_stores;  ///< by component of the thread
+    std::vector<uint32_t> operations;                      ///< records of asynchronous reads
+    std::deque<NarrowOrder> narrow;                        ///< the latest few that ordered nothing
+    uint32_t forgotten = 0;                                ///< GlobalHistory::times_forgotten
+  };
+  /// The access that is held against what is remembered.
+  struct Present {
+    ClusterRecord& cluster;
+    State& state;
+    const ClusterOrder& order;
+    GlobalRecord record;
+    uint32_t warp;
+    machine::LaneMask lanes;
+    uint32_t pc;
+    const machine::MemoryAccess* event = nullptr;  ///< null for an operation
+    const char* what = "";                         ///< of an operation
+    uint32_t number = 0;                           ///< of the record
+    /// Records that were looked up, and whether all of these lanes know all of it.
+    struct Answer {
+      uint32_t record = 0;
+      bool is_ordered = false;
+    };
+    std::array<Answer, 4> answers{};
+  };
+
+  State& state_of(ClusterRecord& cluster);
+  uint32_t site_of(const machine::Kernel& kernel, uint32_t pc);
+  uint32_t record_of(Present& now, machine::LaneMask lanes);
+  void check_run(Present& now, uint64_t address, uint64_t bytes, GlobalEntry entry);
+  void check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector, uint64_t offset,
+                  uint32_t bytes, const GlobalEntry& entry);
+  void hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell, const GlobalEntry& past,
+                    uint64_t offset, uint32_t bytes, const GlobalEntry& entry);
+  bool has_observed(Present& now, const GlobalCell& cell, machine::LaneMask lanes);
+  bool has_read_before(const Present& now, const GlobalCell& cell, machine::LaneMask lanes) const;
+  bool knows_all(Present& now, uint32_t past);
+  bool knows(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, machine::LaneMask lanes);
+  bool are_both_strong(const Present& now, const GlobalRecord& past) const;
+  void check_proxy(Present& now, GlobalAllocation& allocation, const GlobalRecord& past, machine::LaneMask past_lanes,
+                   uint64_t offset, uint32_t bytes);
+  bool is_fenced(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes);
+  void check_written(Present& now, const GlobalAllocation& allocation, const GlobalSector& sector, uint64_t offset,
+                     uint32_t bytes, machine::LaneMask lanes);
+
+  void synchronise(Present& now);
+  SharedForeign released_by(Present& now, uint32_t lane);
+  SharedForeign fenced_by(Present& now, uint32_t lane);
+  SharedForeign read_location(Present& now, const GlobalLocation& location);
+  void executed_memory_fence(ClusterRecord& cluster, uint32_t warp, machine::LaneMask lanes, uint32_t pc);
+
+  void report_race(Present& now, GlobalAllocation& allocation, const GlobalRecord& past, machine::LaneMask past_lanes,
+                   machine::LaneMask lanes, uint64_t offset, uint32_t bytes);
+  std::string reason(Present& now, const GlobalRecord& past, machine::LaneMask lanes, std::string& cause);
+
+  GlobalHistory* history_ = nullptr;
+  PerCluster<State> states_;
+  std::unordered_map<uint32_t, uint32_t> sites_;  ///< by pc
+  std::unordered_map<uint64_t, GlobalLocation> locations_;
+  std::unordered_map<uint32_t, ClusterRecord*> running_;               ///< by number of the cluster
+  std::unordered_map<uint32_t, std::deque<ProxyFence>> proxy_fences_;  ///< by number of the cluster
+  std::unordered_set<uint64_t> reported_;                              ///< past site and pc
+};
+
+}  // namespace stagecraft::emulator::checks

@@ -1,0 +1,224 @@
+// What GlobalMemoryCheck reports, and why nothing orders two accesses.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "emulator/checks/global_memory/global_memory_check.hpp"
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/reporting/report.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::Diagnostic;
+using machine::for_each_lane;
+using machine::LaneMask;
+using machine::MemoryScope;
+
+namespace {
+
+const char* name_of(MemoryScope scope) {
+  switch (scope) {
+    case MemoryScope::block: return ".cta";
+    case MemoryScope::cluster: return ".cluster";
+    case MemoryScope::device: return ".gpu";
+    case MemoryScope::system: break;
+  }
+  return ".sys";
+}
+
+/// Whether a weak write left memory as it was.
+bool changed_nothing(const machine::MemoryAccess& write, LaneMask lanes) {
+  if (write.before == nullptr) return false;
+  bool nothing = true;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    nothing = nothing && std::memcmp(machine::DeviceMemory::host(write.global[lane]),
+                                     write.before + size_t{lane} * write.bytes, write.bytes) == 0;
+  });
+  return nothing;
+}
+
+}  // namespace
+
+/// Says why nothing orders the two, and what to try.
+std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, LaneMask lanes, std::string& cause) {
+  const uint32_t work = history_->cluster(past.cluster).work;
+  const std::string before = history_->spell_agent(past, past.lanes);
+  if (work != history_->current_work()) {
+    const WorkNote& other = history_->work(work);
+    if (history_->is_before(other)) {
+      cause =
+          "execute griddepcontrol.wait (cudaGridDependencySynchronize) before the first access of what an earlier "
+          "kernel writes or reads; it is enough if one thread waits and a barrier of the block follows";
+      return fmt::format(
+          "nothing orders the two: this launch may begin before {} has ended (programmatic stream serialisation), and "
+          "the thread has not waited for it with griddepcontrol.wait",
+          other.name);
+    }
+    cause = fmt::format(
+        "record an event after {} in its stream and let this launch's stream wait for it (cudaStreamWaitEvent), or use "
+        "one stream",
+        other.name);
+    return fmt::format(
+        "nothing orders the two: {} is in {}, this launch in {}, and no event or wait of the host is "
+        "between them",
+        other.name, other.stream, history_->current().stream);
+  }
+  if (past.is(GlobalRecord::kBulkStore) && past.time == GlobalRecord::kNotEnded) {
+    cause =
+        "the thread that issued the copy must wait with cp.async.bulk.wait_group 0, without .read, before it "
+        "releases the result; .read waits for the reading of shared memory only";
+    return "nothing orders the two: nobody has waited until the copy has written";
+  }
+  if (past.is(GlobalRecord::kReadBefore) || now.record.is(GlobalRecord::kReadBefore)) {
+    const bool same_line = history_->site(past.site).line == history_->site(now.record.site).line;
+    if (same_line && !past.is(GlobalRecord::kStrong) && !now.record.is(GlobalRecord::kStrong)) {
+      cause =
+          "the line reads a value, changes it and writes it back, and several threads do so at once: what one of "
+          "them adds is lost; use atomicAdd (or another atomic), or let one thread do it";
+    }
+  }
+  if (past.cluster == now.state.number &&
+      past.agent / now.order.warps_per_block() == now.warp / now.order.warps_per_block()) {
+    if (cause.empty()) {
+      cause = past.agent == now.warp ? "a __syncwarp() between the two, if both are meant"
+                                     : "a __syncthreads() between the two, if both are meant";
+    }
+    return "nothing orders the two";
+  }
+  const uint32_t warps = now.order.warps_per_block();
+  for (const NarrowOrder& narrow : now.state.narrow) {
+    if (narrow.cluster != past.cluster) continue;
+    if (narrow.release_site != 0 && narrow.rank == past.agent / warps) {
+      if (cause.empty()) {
+        cause =
+            "give the release the scope of the device: __threadfence() instead of __threadfence_block(), .gpu "
+            "instead of .cta (cuda::thread_scope_device)";
+      }
+      return fmt::format("nothing orders the two: the release at {} has scope {}, which orders nothing for {}",
+                         history_->site(narrow.release_site).line, name_of(narrow.release_scope),
+                         spell_thread(now.cluster, now.warp, lanes));
+    }
+  }
+  for (const NarrowOrder& narrow : now.state.narrow) {
+    if (narrow.release_site != 0 || narrow.cluster != past.cluster) continue;
+    if (cause.empty()) cause = "give the acquire the scope of the device: .gpu instead of .cta or .cluster";
+    return fmt::format("nothing orders the two: the acquire{} has scope {}, which orders nothing that {} did",
+                       line_of(now.cluster, narrow.acquire_pc), name_of(narrow.acquire_scope), before);
+  }
+  const machine::LaneMask lane = lanes & (~lanes + 1);
+  const SharedForeign known = now.state.notes.known(now.order, now.warp, machine::first_lane(lane));
+  const bool knows_some = known != nullptr && known->find(past.cluster) != nullptr;
+  const auto& pending = now.state.warps[now.warp].pending;
+  const Pending& mine = pending[machine::first_lane(lane)];
+  if (mine.released != nullptr && mine.released->find(past.cluster) != nullptr) {
+    if (cause.empty()) {
+      cause = "follow the relaxed (volatile) read by a __threadfence(), or read with .acquire, before what it guards";
+    }
+    return fmt::format("nothing orders the two: the flag was read{} without acquire, and no fence has followed",
+                       line_of(now.cluster, mine.pc));
+  }
+  if (cause.empty()) {
+    cause =
+        "between blocks only a release and an acquire of one location order memory: __threadfence() and an atomic on "
+        "both sides, cuda::atomic_ref, or a grid barrier; or launch a second kernel";
+  }
+  if (knows_some) {
+    return fmt::format("nothing orders the two: what this thread has acquired from {} was released before that access",
+                       before);
+  }
+  return fmt::format("nothing orders the two: this thread has acquired nothing that {} released", before);
+}
+
+void GlobalMemoryCheck::report_race(Present& now, GlobalAllocation& allocation, const GlobalRecord& past,
+                                    LaneMask past_lanes, LaneMask lanes, uint64_t offset, uint32_t bytes) {
+  const bool agree = past.is(GlobalRecord::kWrites) && !past.is(GlobalRecord::kAsync) && now.event != nullptr &&
+                     now.event->kind == machine::AccessKind::write && changed_nothing(*now.event, lanes);
+  const bool same_instruction = past.site == now.record.site;
+  const bool tolerated = agree && same_instruction;
+  if (!reported_.insert(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1 | (tolerated ? 1u : 0u)).second) return;
+  const std::string& past_line = history_->site(past.site).line;
+  const auto identity = findings_.claim(
+      fmt::format("race in global memory{} with {}", tolerated ? " of equal values" : "", past_line), now.pc, now.pc);
+  if (!identity) return;
+  const bool writes = now.record.is(GlobalRecord::kWrites);
+  const std::string what = GlobalHistory::spell_bytes(allocation, offset, bytes);
+  Diagnostic finding;
+  finding.kind = "race";
+  finding.place = place_of(now.cluster, now.warp, lanes, now.pc);
+  finding.message =
+      now.event == nullptr
+          ? fmt::format("race: the {} issued here {} {} in global memory", now.what, writes ? "writes" : "reads", what)
+          : fmt::format("race: {} {} in global memory", writes ? "writes" : "reads", what);
+  finding.details.push_back(history_->describe(past, past_lanes));
+  finding.details.push_back(reason(now, past, lanes, finding.likely_cause));
+  if (agree && !tolerated) {
+    finding.details.emplace_back("both wrote the same value this time, but nothing says that they always do");
+  }
+  if (tolerated) finding.tolerated = "both write the same value";
+  findings_.add(now.cluster.cluster(), *identity, std::move(finding));
+}
+
+void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, const GlobalRecord& past,
+                                    LaneMask past_lanes, uint64_t offset, uint32_t bytes) {
+  const uint32_t work = history_->cluster(past.cluster).work;
+  const bool of_this_launch = work == history_->current_work();
+  // At the end of a kernel that the launch waits for everything is visible to all.
+  if (!of_this_launch && history_->is_before_wait(history_->work(work))) return;
+  if (!of_this_launch && !history_->work(work).is_kernel) return;
+  if (reported_.contains(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1)) return;
+  if (is_fenced(now, past, past_lanes)) return;
+  reported_.insert(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1);
+  const auto identity = findings_.claim(
+      fmt::format("missing proxy fence in global memory after {}", history_->site(past.site).line), now.pc, now.pc);
+  if (!identity) return;
+  Diagnostic finding;
+  finding.kind = "missing proxy fence";
+  finding.place = place_of(now.cluster, now.warp, now.lanes, now.pc);
+  finding.message = fmt::format(
+      "the {} issued here {} {} in global memory, which threads have written, with no "
+      "fence.proxy.async in between",
+      now.what, now.record.is(GlobalRecord::kWrites) ? "overwrites" : "reads",
+      GlobalHistory::spell_bytes(allocation, offset, bytes));
+  finding.details.push_back(history_->describe(past, past_lanes));
+  finding.details.emplace_back(
+      "the order of the two is given, but the copy accesses global memory through the asynchronous proxy, which may "
+      "not see what the threads' own proxy has written");
+  if (of_this_launch) {
+    finding.likely_cause =
+        "execute fence.proxy.async (or .global) in the writing threads, after their stores and before the release; or "
+        "in the thread that issues the copy, after its acquire";
+  } else {
+    finding.likely_cause = "execute fence.proxy.async after griddepcontrol.wait, in the thread that issues the copy";
+    finding.tolerated =
+        "PTX does not say that griddepcontrol.wait orders the proxies, but kernels of CUTLASS do the same";
+  }
+  findings_.add(now.cluster.cluster(), *identity, std::move(finding));
+}
+
+void GlobalMemoryCheck::check_written(Present& now, const GlobalAllocation& allocation, const GlobalSector& sector,
+                                      uint64_t offset, uint32_t bytes, LaneMask lanes) {
+  if (reported_.contains(uint64_t{now.pc} << 1)) return;
+  uint32_t first = 0;
+  while (first < bytes && (sector.written >> ((offset + first) % kSectorBytes) & 1) != 0) ++first;
+  if (first == bytes) return;
+  reported_.insert(uint64_t{now.pc} << 1);
+  const auto identity = findings_.claim("uninitialised read", now.pc, now.pc);
+  if (!identity) return;
+  Diagnostic finding;
+  finding.kind = "uninitialised read";
+  finding.place = place_of(now.cluster, now.warp, lanes, now.pc);
+  const std::string what = GlobalHistory::spell_bytes(allocation, offset + first, 1);
+  finding.message =
+      now.event == nullptr
+          ? fmt::format("the {} issued here reads {} in global memory, which nothing has written", now.what, what)
+          : fmt::format("reads {} in global memory, which nothing has written", what);
+  finding.details.push_back(fmt::format("{} has {} bytes at 0x{:x}; cudaMalloc leaves in them what was there before",
+                                        allocation.label, allocation.size, allocation.address));
+  finding.likely_cause =
+      "the index is beyond what was copied or computed, or a cudaMemcpy or cudaMemset before the launch is missing";
+  findings_.add(now.cluster.cluster(), *identity, std::move(finding));
+}
+
+}  // namespace stagecraft::emulator::checks

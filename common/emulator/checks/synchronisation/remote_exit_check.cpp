@@ -1,0 +1,109 @@
+#include "emulator/checks/synchronisation/remote_exit_check.hpp"
+
+#include <fmt/format.h>
+
+#include "emulator/checks/ordering/wording.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::for_each_lane;
+using machine::LaneMask;
+
+void RemoteExitCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
+  if (cluster.has_one_block() || recorded.warp == nullptr) return;
+  const machine::MemoryAccess& event = recorded.event;
+  const uint32_t own = recorded.warp_number / cluster.order().warps_per_block();
+  LaneMask away = 0;
+  for_each_lane(event.lanes, [&](uint32_t lane) {
+    away |= (event.shared[lane] >> machine::kSharedRankShift != own ? 1u : 0u) << lane;
+  });
+  while (away != 0) {
+    const uint32_t rank = event.shared[machine::first_lane(away)] >> machine::kSharedRankShift;
+    LaneMask lanes = 0;
+    for_each_lane(away, [&](uint32_t lane) {
+      lanes |= (event.shared[lane] >> machine::kSharedRankShift == rank ? 1u : 0u) << lane;
+    });
+    away &= ~lanes;
+    Remote remote;
+    remote.warp = recorded.warp_number;
+    remote.lanes = lanes;
+    remote.time = recorded.warp->time;
+    remote.pc = event.pc;
+    remote.verb = event.kind == machine::AccessKind::read ? "reads" : "writes";
+    remote.cluster_arrived = recorded.warp->cluster_arrived;
+    states_[cluster].latest[{rank, remote.warp}] = remote;
+  }
+}
+
+void RemoteExitCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (event.kind != machine::BarrierEventKind::arrive || event.fragment == nullptr) return;
+  if (&event.fragment->block() == event.block) return;
+  const ClusterOrder& order = cluster.order();
+  Remote remote;
+  remote.warp = order.warp_number(*event.fragment);
+  remote.lanes = event.lanes;
+  remote.time = order.warp(remote.warp).time;
+  remote.pc = event.fragment->pc;
+  remote.verb = "arrives at an mbarrier in";
+  remote.cluster_arrived = order.warp(remote.warp).cluster_arrived;
+  remote.arrives = true;
+  remote.offset = event.offset;
+  remote.phase = event.phase;
+  states_[cluster].latest[{event.block->rank, remote.warp}] = remote;
+}
+
+bool RemoteExitCheck::is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote) {
+  const uint32_t warps = order.warps_per_block();
+  const uint32_t barrier = remote.arrives ? order.find_barrier(rank, remote.offset) : ClusterOrder::kNoBarrier;
+  for (uint32_t warp = rank * warps; warp < (rank + 1) * warps; ++warp) {
+    const WarpOrder& of_target = order.warp(warp);
+    if (of_target.cluster_passed > remote.cluster_arrived) return true;
+    if (barrier != ClusterOrder::kNoBarrier) {
+      const auto wait = of_target.waits.find(barrier);
+      if (wait != of_target.waits.end() && wait->second.phases > remote.phase) return true;
+    }
+    for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
+      if ((of_target.existing >> lane & 1) == 0) continue;
+      const VectorClock& known = *order.known_executed(warp, lane);
+      bool all = true;
+      for_each_lane(remote.lanes, [&](uint32_t of_remote) {
+        all = all && known.at(ThreadKnowledge::component_of(remote.warp, of_remote)) >= remote.time;
+      });
+      if (all) return true;
+    }
+  }
+  return false;
+}
+
+void RemoteExitCheck::block_finished(ClusterRecord& cluster, const machine::Block& block) {
+  if (cluster.has_one_block()) return;
+  State& state = states_[cluster];
+  const ClusterOrder& order = cluster.order();
+  for (uint32_t warp = 0; warp < cluster.memory.size() * order.warps_per_block(); ++warp) {
+    const auto found = state.latest.find({block.rank, warp});
+    if (found == state.latest.end() || is_known(order, block.rank, found->second)) continue;
+    state.unordered.emplace_back(block.rank, found->second);
+  }
+}
+
+/// Only now, because an access after the exit would have stopped the kernel, and been reported.
+void RemoteExitCheck::cluster_finished(ClusterRecord& cluster) {
+  for (const auto& [rank, remote] : states_[cluster].unordered) {
+    const auto identity = findings_.claim("access of a block that may have ended", remote.pc, remote.pc);
+    if (!identity) continue;
+    const machine::Extent3 &first = cluster.cluster().first_block, &shape = cluster.cluster().shape;
+    machine::Diagnostic finding;
+    finding.kind = "missing wait";
+    finding.place = place_of(cluster, remote.warp, remote.lanes, remote.pc);
+    finding.message =
+        fmt::format("{} shared memory of block ({},{},{}), which may have ended by then", remote.verb,
+                    first.x + rank % shape.x, first.y + rank / shape.x % shape.y, first.z + rank / (shape.x * shape.y));
+    finding.details.emplace_back("in this run the block ended later, but nothing has made it wait for this access");
+    finding.likely_cause =
+        "the block must not end before: let all blocks of the cluster meet at its end (barrier.cluster.arrive and "
+        ".wait, cluster.sync()), or let it wait for an mbarrier on which the other block arrives last";
+    findings_.add(cluster.cluster(), *identity, std::move(finding));
+  }
+}
+
+}  // namespace stagecraft::emulator::checks

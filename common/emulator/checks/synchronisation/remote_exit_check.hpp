@@ -1,0 +1,52 @@
+// Finds accesses of another block's shared memory that nothing orders before that block's end.
+//
+// A block of a cluster may load, store or arrive in the shared memory of another one only as long as that one runs
+// (CUDA C++ Programming Guide, "Distributed Shared Memory": "all the thread blocks must exist"). An access that comes
+// after the exit in this run stops the kernel. This check finds one that came before it by chance: none of the block's
+// threads knew of it when it exited. An arrival at a barrier of the cluster counts even if it is relaxed, and so does
+// an arrival at an mbarrier whose phase the block has seen end.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "emulator/checks/ordering/memory_check.hpp"
+
+namespace stagecraft::emulator::checks {
+
+class RemoteExitCheck final : public MemoryCheck {
+ public:
+  using MemoryCheck::MemoryCheck;
+
+  void cluster_started(ClusterRecord& cluster) override { states_.start(cluster); }
+  void cluster_finished(ClusterRecord& cluster) override;
+  void block_finished(ClusterRecord& cluster, const machine::Block& block) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
+  void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
+
+ private:
+  /// The last access of a warp to the shared memory of another block.
+  struct Remote {
+    uint32_t warp = 0;
+    machine::LaneMask lanes = 0;
+    Time time = 0;
+    uint32_t pc = 0;
+    const char* verb = "";
+    uint64_t cluster_arrived = 0;  ///< the phase of the cluster's barrier that the warp had arrived at
+    bool arrives = false;          ///< at an mbarrier of the other block
+    uint32_t offset = 0;           ///< of that mbarrier
+    uint64_t phase = 0;            ///< phases that had ended there
+  };
+  struct State {
+    std::map<std::pair<uint32_t, uint32_t>, Remote> latest;  ///< by rank of the target and warp
+    std::vector<std::pair<uint32_t, Remote>> unordered;      ///< by rank of a target that has ended
+  };
+
+  static bool is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote);
+
+  PerCluster<State> states_;
+};
+
+}  // namespace stagecraft::emulator::checks

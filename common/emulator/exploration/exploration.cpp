@@ -1,0 +1,208 @@
+#include "emulator/exploration/exploration.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "emulator/exploration/launch_copy.hpp"
+#include "emulator/scheduling/schedule.hpp"
+#include "emulator/scheduling/shrinking.hpp"
+
+namespace stagecraft::emulator::exploration {
+
+using machine::ChosenSchedule;
+using machine::Diagnostic;
+using machine::Schedule;
+
+namespace {
+
+/// Runs that may be spent on shrinking one schedule.
+constexpr uint32_t kShrinkingRuns = 400;
+/// A run is cut off that takes longer than the default schedule by this factor, and then some. The time is virtual, so
+/// that the host's speed does not matter.
+constexpr machine::Cycle kMostTimes = 64, kAlways = machine::Cycle{1} << 27;
+
+/// What makes a mistake the same as another one.
+std::string identity_of(const Diagnostic& report) {
+  return fmt::format("{}|{}", report.kind, report.identity.empty() ? report.place.source : report.identity);
+}
+
+}  // namespace
+
+/// The exploration of one launch.
+class LaunchExploration {
+ public:
+  LaunchExploration(const ExploredLaunch& launch, Exploration& totals) : launch_(launch), totals_(totals) {}
+
+  /// Returns whether something was found.
+  bool run() {
+    const CopyOutcome usual = outcome_of(start(nullptr));
+    if (usual.stopped) {  // the launch itself will show why
+      ++totals_.skipped_;
+      return false;
+    }
+    for (const Diagnostic& each : usual.diagnostics) usual_.insert(identity_of(each));
+    limit_ = kMostTimes * usual.cycles + kAlways;
+    // The schedule without switches is the first, and says how many turns there are to choose from.
+    const CopyOutcome first = outcome_of(start(Schedule{}));
+    points_ = first.points;
+    judge(first, 1);
+    std::deque<LaunchCopy> under_way;
+    uint64_t started = 1;
+    for (uint64_t number = 2; number <= launch_.schedules && !totals_.was_interrupted_; ++number) {
+      while (started < launch_.schedules && under_way.size() < launch_.threads) {
+        ++started;
+        under_way.push_back(start(
+            [this, started] { return std::make_unique<ChosenSchedule>(launch_.request.seed, started, points_); }));
+      }
+      const CopyOutcome outcome = outcome_of(std::move(under_way.front()));
+      under_way.pop_front();
+      judge(outcome, number);
+    }
+    return found_;
+  }
+
+ private:
+  using MakeChoices = std::function<std::unique_ptr<ChosenSchedule>()>;
+
+  /// Starts a copy with these choices; with null, the launch as it is when it is not explored.
+  LaunchCopy start(const MakeChoices& choices) {
+    return LaunchCopy([&] { return run_here(choices ? choices() : nullptr); });
+  }
+  LaunchCopy start(const Schedule& schedule) {
+    return start([&] { return std::make_unique<ChosenSchedule>(schedule); });
+  }
+
+  CopyOutcome run_here(const std::unique_ptr<ChosenSchedule>& choices) const {
+    machine::LaunchRequest request = launch_.request;
+    request.choices = choices.get();
+    const machine::Division divided{.observers = launch_.observers,
+                                    .threads = 1,
+                                    .interrupted = launch_.interrupted,
+                                    .limit = choices ? limit_ : launch_.limit_cycles};
+    machine::LaunchResult result = launch_.machine.launch(
+        request, {}, [](std::string_view) {}, divided);
+    CopyOutcome outcome;
+    outcome.stopped = result.stopped;
+    outcome.interrupted = result.interrupted;
+    outcome.cut_off = choices && !result.interrupted && result.fault == machine::FaultKind::timeout;
+    outcome.cycles = result.cycles;
+    if (choices) {
+      outcome.points = choices->points();
+      outcome.sentences = choices->sentences();
+      if (!result.diagnostics.empty()) outcome.switches = choices->made();
+    }
+    outcome.diagnostics = std::move(result.diagnostics);
+    return outcome;
+  }
+
+  CopyOutcome outcome_of(LaunchCopy copy) {
+    CopyOutcome outcome = copy.outcome();
+    totals_.was_interrupted_ = totals_.was_interrupted_ || outcome.interrupted;
+    return outcome;
+  }
+
+  /// Returns the mistakes of a run that the default schedule does not show.
+  std::set<std::string> mistakes_of(const CopyOutcome& outcome) const {
+    std::set<std::string> mistakes;
+    if (outcome.interrupted || outcome.cut_off) return mistakes;
+    for (const Diagnostic& each : outcome.diagnostics) {
+      // What the chip carries on with does not count where findings are no errors.
+      if (launch_.tolerates && !each.tolerated.empty()) continue;
+      if (const std::string identity = identity_of(each); !usual_.contains(identity)) mistakes.insert(identity);
+    }
+    return mistakes;
+  }
+
+  void judge(const CopyOutcome& outcome, uint64_t number) {
+    ++totals_.runs_;
+    totals_.cut_off_ += outcome.cut_off ? 1 : 0;
+    const std::set<std::string> mistakes = mistakes_of(outcome);
+    if (mistakes.empty()) return;
+    ++totals_.failed_;
+    // A mistake often has several consequences: what is found together is reported once, as its shortest schedule shows
+    // it.
+    const bool is_new =
+        std::none_of(mistakes.begin(), mistakes.end(), [&](const auto& each) { return reported_.contains(each); });
+    reported_.insert(mistakes.begin(), mistakes.end());
+    if (is_new) report(outcome, mistakes, number);
+  }
+
+  void report(const CopyOutcome& outcome, const std::set<std::string>& mistakes, uint64_t number) {
+    const auto fails = [&](const Schedule& schedule) {
+      const std::set<std::string> found = mistakes_of(outcome_of(start(schedule)));
+      return std::any_of(found.begin(), found.end(), [&](const auto& each) { return mistakes.contains(each); });
+    };
+    const Schedule shortest = machine::shrink(outcome.switches, fails, kShrinkingRuns);
+    const CopyOutcome shown = outcome_of(start(shortest));
+    const std::set<std::string> found = mistakes_of(shown);
+    reported_.insert(found.begin(), found.end());
+    for (Diagnostic each : shown.diagnostics) {
+      if (!found.contains(identity_of(each))) continue;
+      ++totals_.mistakes_;
+      add_schedule(each, shown, number);
+      launch_.report(each);
+    }
+    found_ = true;
+  }
+
+  /// Adds to a report how to replay the schedule in which it was found, and what is particular in it.
+  void add_schedule(Diagnostic& report, const CopyOutcome& outcome, uint64_t number) const {
+    report.details.push_back(fmt::format("found in schedule {} of {}; to replay it: ./stagecraft run --schedule {}:{}",
+                                         number, launch_.schedules, launch_.number,
+                                         machine::text_of(outcome.switches)));
+    for (const std::string& sentence : outcome.sentences) report.details.push_back("  " + sentence);
+    if (outcome.switches.empty()) {
+      report.details.emplace_back("  as by default, but turns end wherever others could notice it");
+    }
+  }
+
+  const ExploredLaunch& launch_;
+  Exploration& totals_;
+  std::set<std::string> usual_;     ///< what the default schedule shows
+  std::set<std::string> reported_;  ///< mistakes that were found in other schedules
+  uint64_t points_ = 1;
+  machine::Cycle limit_ = 0;
+  bool found_ = false;
+};
+
+bool Exploration::explore(const ExploredLaunch& launch) {
+  if (was_interrupted_) return false;
+  ++launches_;
+  schedules_ = launch.schedules;
+  return LaunchExploration(launch, *this).run();
+}
+
+std::string Exploration::text() const {
+  const uint64_t explored = launches_ - skipped_;
+  std::string text = explored == 0 ? std::string("explored no schedule")
+                                   : fmt::format("explored {} schedule{}", schedules_, schedules_ == 1 ? "" : "s");
+  if (explored > 1) text += fmt::format(" of each of {} launches", explored);
+  if (was_interrupted_) text = fmt::format("explored {} schedules before the interruption", runs_);
+  if (failed_ != 0) {
+    text += fmt::format(": {} fail{}, and {} mistake{} reported above", failed_, failed_ == 1 ? "s" : "", mistakes_,
+                        mistakes_ == 1 ? " is" : "s are");
+  } else if (explored != 0) {
+    text += ": nothing found";
+  }
+  if (skipped_ != 0) {
+    text += fmt::format("; {} launch{} stopped by the default schedule already", skipped_,
+                        skipped_ == 1 ? " is" : "es are");
+  }
+  if (cut_off_ != 0) text += fmt::format("; {} took too long, and were cut off", cut_off_);
+  return text;
+}
+
+nlohmann::json Exploration::json() const {
+  return {{"kind", "exploration"}, {"launches", launches_}, {"schedules", runs_},  {"failed", failed_},
+          {"mistakes", mistakes_}, {"skipped", skipped_},   {"cut_off", cut_off_}, {"interrupted", was_interrupted_}};
+}
+
+}  // namespace stagecraft::emulator::exploration

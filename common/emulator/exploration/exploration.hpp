@@ -1,0 +1,60 @@
+// Runs launches under other legal schedules than the default one (STAGECRAFT_EXPLORE).
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "emulator/machine/machine.hpp"
+
+namespace stagecraft::emulator::exploration {
+
+/// What an exploration needs of a launch.
+struct ExploredLaunch {
+  machine::Machine& machine;
+  const machine::LaunchRequest& request;
+  uint64_t number = 1;              ///< in the process, from 1 on
+  uint64_t schedules = 1;           ///< how many are run
+  uint32_t threads = 1;             ///< of the host: so many schedules run at a time
+  machine::Cycle limit_cycles = 0;  ///< of the default schedule; 0: none
+  bool tolerates = false;           ///< what the chip carries on with is no mistake
+  std::function<std::vector<std::unique_ptr<machine::Observer>>()> observers{};  ///< made for each run
+  const std::atomic<bool>* interrupted = nullptr;                                ///< stops it; null: never
+  std::function<void(const machine::Diagnostic&)> report{};                      ///< called for each mistake
+};
+
+/// Explores the launches of a process, each before it runs itself, and counts.
+///
+/// Each run is in a copy of the process (launch_copy.hpp). So all of them see memory as the launch will, and the
+/// program sees one launch only, in the default schedule.
+class Exploration {
+ public:
+  /// Runs a launch under other schedules. Reports each mistake that the default schedule does not show, in
+  /// the fewest switches that show it, with the option that replays them. A launch that the default schedule stops is
+  /// not explored. Throws std::system_error when the host does not let the process copy itself.
+  /// @return whether something was found
+  bool explore(const ExploredLaunch& launch);
+
+  /// Whether a launch was explored.
+  bool has_launches() const { return launches_ != 0; }
+  /// "explored 200 schedules: nothing found", or what was found.
+  std::string text() const;
+  nlohmann::json json() const;
+
+ private:
+  friend class LaunchExploration;
+
+  uint64_t schedules_ = 0;  ///< of each launch
+  uint64_t launches_ = 0, runs_ = 0;
+  uint64_t skipped_ = 0;   ///< launches that the default schedule stops
+  uint64_t failed_ = 0;    ///< runs
+  uint64_t cut_off_ = 0;   ///< runs that took too long in virtual time
+  uint64_t mistakes_ = 0;  ///< different ones
+  bool was_interrupted_ = false;
+};
+
+}  // namespace stagecraft::emulator::exploration

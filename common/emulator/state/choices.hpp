@@ -1,0 +1,30 @@
+// What a launch asks where PTX leaves it open what happens next. Without anybody to ask, the default schedule runs:
+// virtual time decides everything.
+#pragma once
+
+#include "emulator/state/event_queue.hpp"
+
+namespace stagecraft::emulator::machine {
+
+struct Fragment;
+struct Warp;
+
+/// Answers for one run of a grid, which then is one part and runs on one thread. Whatever the answers are, the schedule
+/// is a legal one: everything that can go on does so at some time.
+class Choices {
+ public:
+  virtual ~Choices() = default;
+  /// Called when a warp has started, and after each of its turns, which end before and after the instructions that
+  /// others can notice (OrderedPlace::visible). May set `warp.lag`.
+  virtual void turn_ended(Warp& warp) = 0;
+  /// Returns whether these lanes, which would be next in their warp, let its other lanes that are ready go first, and
+  /// do not meet them before those have ended, or wait.
+  virtual bool stands_aside(const Fragment& fragment) = 0;
+  /// Returns after how many cycles an asynchronous operation that the fragment issues takes effect; `usual` is the
+  /// default. Operations that PTX orders keep their order.
+  virtual Cycle completion(const Fragment& issuer, Cycle usual) = 0;
+  /// Returns whether a try_wait gives up at once: the phase that it waits for has not ended.
+  virtual bool gives_up(const Fragment& fragment) = 0;
+};
+
+}  // namespace stagecraft::emulator::machine

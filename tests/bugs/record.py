@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Runs the gallery on a Hopper GPU, alone and under the four tools of compute-sanitizer, and records what they show.
+
+usage: record.py BUILD_FOLDER RESULT.json [BASE...]
+
+Bases that a Hopper GPU can run are compiled for sm_90a with the toolkit's nvcc. Every variant runs five times alone and
+once under each tool; a run that does not end is killed after a few seconds, and counts as a hang. Nothing changes a
+setting of the GPU.
+"""
+
+import concurrent.futures
+import datetime
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+from bugs import FOLDER, HOPPER_BASES, read_bugs  # noqa: E402
+
+ROOT = FOLDER.parents[1]
+TOOLKIT = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
+TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
+RUNS, RUN_LIMIT, TOOL_LIMIT = 5, 4, 8  # runs alone; seconds
+AT_A_TIME = 12
+
+
+def compile_base(folder: pathlib.Path, base: str) -> str:
+    source = folder / f"{base}.made.cu"
+    subprocess.run([FOLDER / "compile_bugs.py", FOLDER / f"{base}.cu", FOLDER / f"{base}.bugs", source], check=True)
+    subprocess.run([TOOLKIT / "bin/nvcc", "-std=c++20", "-O1", "-lineinfo", "-cudart", "shared", "--diag-suppress=177",
+                    "-gencode", "arch=compute_90a,code=sm_90a", f"-I{ROOT}/common", f"-I{FOLDER}",
+                    f"-I{ROOT}/solutions/15_hopper_twin", "-DCCCL_DISABLE_FP16_SUPPORT", source, "-o", folder / base], check=True)
+    return base
+
+
+def run(command: list, limit: int) -> tuple[str, str]:
+    """How a command ends ("exit N" or "hang"), and what it prints."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                               start_new_session=True)
+    try:
+        output, _ = process.communicate(timeout=limit)
+        return f"exit {process.returncode}", output
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return "hang", process.communicate()[0]
+
+
+def alone(folder: pathlib.Path, base: str, variant: str) -> list[str]:
+    """What the runs have come to: "right result", "wrong result", an error of CUDA, or "hang" (then there is one run)."""
+    results: list[str] = []
+    while len(results) < RUNS and "hang" not in results:
+        end, output = run([folder / base, variant], RUN_LIMIT)
+        lines = output.strip().splitlines()
+        results.append(end if end == "hang" or not lines else lines[-1])
+    return results
+
+
+def under(folder: pathlib.Path, tool: str, base: str, variant: str) -> dict:
+    """What a tool says: how it ended, the number of errors it counts, and its first messages."""
+    end, output = run([TOOLKIT / "bin/compute-sanitizer", "--tool", tool, "--print-limit", "3", folder / base, variant], TOOL_LIMIT)
+    said = [line.removeprefix("=========").strip() for line in output.splitlines() if line.startswith("=========")]
+    summary = next((line for line in reversed(said) if "SUMMARY" in line), "")
+    messages = [line for line in said if re.match(r"(Error|Warning|Invalid|Uninitialized|Barrier|Missing|Divergent|Program hit|Misaligned|Race)", line)]
+    places = [found[1] for line in said if (found := re.search(rf"\b({base}\.cu:\d+)", line))]
+    return {"end": end, "summary": summary, "messages": messages[:4], "places": sorted(set(places))[:6]}
+
+
+def main() -> None:
+    folder, result = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    folder.mkdir(parents=True, exist_ok=True)
+    bases = sys.argv[3:] or HOPPER_BASES
+    with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
+        list(pool.map(lambda base: compile_base(folder, base), bases))
+        variants = [(base, name) for base in bases
+                    for name in ["right", *(bug.name for bug in read_bugs(FOLDER / f"{base}.bugs"))]]
+        # Alone first, so that the tools' load does not change what a race does.
+        runs = {at: pool.submit(alone, folder, *at) for at in variants}
+        found = {f"{base}/{name}": {"alone": runs[base, name].result()} for base, name in variants}
+        checks = {(at, tool): pool.submit(under, folder, tool, *at) for at in variants for tool in TOOLS}
+        for ((base, name), tool), check in checks.items():
+            found[f"{base}/{name}"][tool] = check.result()
+    _, gpu = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
+    _, version = run([TOOLKIT / "bin/compute-sanitizer", "--version"], 20)
+    result.write_text(json.dumps({"gpu": gpu.strip(), "tool": " ".join(version.split()[-5:]),
+                                  "date": datetime.date.today().isoformat(), "variants": found}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,313 @@
+// Mistakes that the default schedule hides are found in others, shrunk and replayed; right kernels are explored in
+// silence.
+#include "emulator/exploration/exploration.hpp"
+
+#include "emulator/scheduling/schedule.hpp"
+#include "fixtures/race_fixture.hpp"
+
+namespace stagecraft::emulator::exploration {
+namespace {
+
+using machine::ChosenSchedule;
+using machine::Diagnostic;
+using machine::LaunchResult;
+
+/// About so many cycles of computing, in which others overtake.
+std::string work(uint32_t instructions) {
+  static int labels = 0;
+  const std::string label = "WORK" + std::to_string(++labels);
+  return fmt::format("mov.u32 %r15, 0; {0}: add.u32 %r15, %r15, 1; setp.lt.u32 %p15, %r15, {1}; @%p15 bra {0};", label,
+                     instructions / 3);
+}
+/// A wait until the phase of this parity has ended.
+std::string wait(const std::string& barrier, uint32_t parity) {
+  static int labels = 0;
+  const std::string label = "WAIT" + std::to_string(++labels);
+  return fmt::format("{0}: mbarrier.try_wait.parity.shared.b64 %p14, [{1}], {2}; @!%p14 bra {0};", label, barrier,
+                     parity);
+}
+
+class ExplorationTest : public checks::RaceTest {
+ protected:
+  /// Explores a launch, and returns what is reported.
+  std::vector<Diagnostic> explore(const std::string& body, Shape shape, uint64_t schedules) {
+    request_ = request_of(body, shape, seed);
+    std::vector<Diagnostic> reported;
+    found_ = exploration_.explore({.machine = machine,
+                                   .request = request_,
+                                   .number = 3,
+                                   .schedules = schedules,
+                                   .threads = threads,
+                                   .observers = [this] { return make_checks(); },
+                                   .report = [&](const Diagnostic& report) { reported.push_back(report); }});
+    EXPECT_EQ(found_, !reported.empty());
+    return reported;
+  }
+
+  static machine::Schedule schedule_of(const Diagnostic& report) {
+    for (const std::string& detail : report.details) {
+      const size_t at = detail.find("--schedule 3:");
+      if (at != std::string::npos) return machine::parse_schedule(detail.substr(at + 13)).value();
+    }
+    ADD_FAILURE() << "no schedule";
+    return {};
+  }
+
+  /// Expects that the default schedule shows nothing, that one mistake of this kind is found in that many schedules,
+  /// and that so many switches replay it.
+  void expect_found(const std::string& body, Shape shape, uint64_t schedules, const std::string& kind,
+                    size_t switches) {
+    expect_silence(run(body, shape));
+    const std::vector<Diagnostic> reported = explore(body, shape, schedules);
+    ASSERT_FALSE(reported.empty()) << exploration_.text();
+    EXPECT_EQ(reported[0].kind, kind) << render_text(reported[0]);
+    const machine::Schedule schedule = schedule_of(reported[0]);
+    EXPECT_LE(schedule.size(), switches) << render_text(reported[0]);
+    for (int i = 0; i < 2; ++i) {
+      ChosenSchedule choices(schedule);
+      request_.choices = &choices;
+      const LaunchResult replayed =
+          machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
+      EXPECT_EQ(choices.made(), schedule);
+      ASSERT_FALSE(replayed.diagnostics.empty());
+      EXPECT_EQ(replayed.diagnostics[0].kind, reported[0].kind);
+      EXPECT_EQ(replayed.diagnostics[0].message, reported[0].message);
+    }
+    // None of the switches can be left out.
+    for (size_t left_out = 0; left_out < schedule.size(); ++left_out) {
+      machine::Schedule rest = schedule;
+      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
+      ChosenSchedule choices(rest);
+      request_.choices = &choices;
+      const LaunchResult result =
+          machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
+      for (const Diagnostic& each : result.diagnostics) EXPECT_NE(each.kind, kind) << render_text(each);
+    }
+  }
+  void expect_right(const std::string& body, Shape shape, uint64_t schedules) {
+    const std::vector<Diagnostic> reported = explore(body, shape, schedules);
+    EXPECT_TRUE(reported.empty()) << render_text(reported[0]);
+    EXPECT_EQ(exploration_.text(), fmt::format("explored {} schedules: nothing found", schedules));
+  }
+
+  Exploration exploration_;
+  machine::LaunchRequest request_;
+  bool found_ = false;
+};
+
+const std::string kInit = R"(
+    @%first mbarrier.init.shared.b64 [bar], 1;
+    @%first mbarrier.init.shared.b64 [bar+8], 1;
+    @%first mbarrier.init.shared.b64 [bar+16], 1;
+    bar.sync 0;
+    setp.eq.u32 %p1, %lane, 0; setp.eq.u32 %p2, %warp, 0; setp.eq.u32 %p3, %warp, 1;
+)";
+
+TEST_F(ExplorationTest, AWaiterThatMissesAPhaseWaitsForEver) {
+  // Warp 0 ends two phases, and nothing makes it wait until warp 1 has seen the first.
+  expect_found(kInit + "@!%p2 bra WAITER;\n" + work(3000) + "@%p1 mbarrier.arrive.shared.b64 _, [bar];\n" + work(3000) +
+                   "@%p1 mbarrier.arrive.shared.b64 _, [bar];\nbra END;\nWAITER:\n" + wait("bar", 0) + "\nEND:\n",
+               {64}, 20, "deadlock", 1);
+}
+
+TEST_F(ExplorationTest, ATryWaitThatAnswersFalseMustBeRepeated) {
+  expect_found(kInit + R"(
+    @!%p2 bra READER;
+    st.shared.u32 [%own], 1;
+    bar.warp.sync 0xffffffff;
+    @%p1 mbarrier.arrive.shared.b64 _, [bar];
+    bra END;
+    READER:
+    mbarrier.try_wait.parity.shared.b64 %p14, [bar], 0;
+    ld.shared.u32 %r1, [%own+-128];
+    END:)",
+               {64}, 20, "race", 2);
+}
+
+TEST_F(ExplorationTest, LanesNeedNotMeetAfterABranch) {
+  // One lane of those that happen to be here arrives for the warp.
+  expect_found(kInit + R"(
+    @!%p2 bra END;
+    @%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 16;
+    bar.warp.sync 0xffffffff;
+    setp.lt.u32 %p4, %lane, 4;
+    @%p4 bra SOME;
+    mov.u32 %r1, 5;
+    bra JOIN;
+    SOME: mov.u32 %r1, 7;
+    JOIN: activemask.b32 %r2;
+    brev.b32 %r3, %r2; clz.b32 %r3, %r3; setp.eq.u32 %p5, %r3, %lane;
+    @%p5 mbarrier.arrive.shared.b64 _, [bar];
+    bar.warp.sync 0xffffffff;
+    @%p1 mbarrier.complete_tx.relaxed.cta.shared.b64 [bar], 16;
+    END:)" + wait("bar", 0),
+               {64}, 40, "barrier misuse", 1);
+}
+
+TEST_F(ExplorationTest, TwoCopiesMayCompleteInAnyOrder) {
+  // The bytes of the second copy are announced for the phase after the first one's.
+  expect_found(kInit + R"(
+    @!%first bra END;
+    mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%out], 16, [bar];
+    cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+128], [%out+128], 64, [bar];)" +
+                   wait("bar", 0) + "\n mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n" + wait("bar", 1) +
+                   "\nEND:\n",
+               {64}, 60, "deadlock", 2);
+}
+
+TEST_F(ExplorationTest, WhatFollowsAnArrivalMayComeLate) {
+  // Warp 1, which the arrival wakes, uses a barrier that warp 0 initialises after it.
+  expect_found(kInit + R"(
+    @!%p2 bra WOKEN;
+    @%p1 mbarrier.arrive.shared.b64 _, [bar];
+    @%p1 mbarrier.init.shared.b64 [bar+32], 1;
+    bra END;
+    WOKEN:)" + wait("bar", 0) +
+                   R"(
+    @%p1 mbarrier.arrive.shared.b64 _, [bar+32];
+    END:)",
+               {64}, 20, "barrier misuse", 1);
+}
+
+TEST_F(ExplorationTest, TwoPairsOfWarpsNeedTwoBarriers) {
+  expect_found(R"(
+    setp.ge.u32 %p1, %warp, 2;
+    @!%p1 bra FIRST;
+    )" + work(3000) +
+                   R"(
+    FIRST:
+    st.shared.u32 [%own], 1;
+    bar.sync 1, 64;
+    mov.u32 %r1, tile; xor.b32 %r2, %thread, 32; mad.lo.u32 %r1, %r2, 4, %r1;
+    ld.shared.u32 %r3, [%r1];)",
+               {128}, 20, "race", 1);
+}
+
+TEST_F(ExplorationTest, ARemoteBarrierMustBeInitialisedFirst) {
+  expect_found(R"(
+    setp.eq.u32 %p1, %rank, 0;
+    @%p1 bra ARRIVES;
+    @%first mbarrier.init.shared.b64 [bar], 1;
+    )" + wait("bar", 0) +
+                   R"(
+    bra END;
+    ARRIVES:
+    )" + work(3000) +
+                   R"(
+    mov.u32 %r1, bar; mov.u32 %r2, 1; mapa.shared::cluster.u32 %r3, %r1, %r2;
+    @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];
+    END:)",
+               {32, 2, 2}, 20, "barrier misuse", 1);
+}
+
+TEST_F(ExplorationTest, ABlockMustNotExitBeforeTheLastArrivalFromAnother) {
+  expect_found(R"(
+    @%first mbarrier.init.shared.b64 [bar], 1;
+    barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+    setp.eq.u32 %p1, %rank, 0;
+    @%p1 bra ARRIVES;
+    )" + work(3000) +
+                   R"(
+    bra END;
+    ARRIVES:
+    mov.u32 %r1, bar; mov.u32 %r2, 1; mapa.shared::cluster.u32 %r3, %r1, %r2;
+    @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];
+    END:)",
+               {32, 2, 2}, 20, "barrier misuse", 1);
+}
+
+TEST_F(ExplorationTest, TwoLocksMustBeTakenInOneOrder) {
+  const auto take = [](const char* label, const char* lock) {
+    return fmt::format("{0}: atom.shared.cas.b32 %r3, [{1}], 0, 1; setp.ne.u32 %p7, %r3, 0; @%p7 bra {0};\n", label,
+                       lock);
+  };
+  const std::string give = "atom.shared.exch.b32 %r4, [tile+128], 0; atom.shared.exch.b32 %r4, [tile], 0;\n";
+  expect_found(
+      "@%first st.shared.u32 [tile], 0; @%first st.shared.u32 [tile+128], 0; bar.sync 0;\n"
+      "setp.ne.u32 %p1, %lane, 0; @%p1 bra END; setp.eq.u32 %p2, %warp, 0; @!%p2 bra OTHER;\n" +
+          take("A", "tile") + take("B", "tile+128") + give + "bra END;\nOTHER:\n" + work(3000) + take("C", "tile+128") +
+          take("D", "tile") + give + "END:\n",
+      {64}, 60, "endless loop", 2);
+}
+
+/// A ring of two stages: lane 0 of warp 0 copies six tiles, warp 1 reads them. `release` comes after its reads.
+std::string ring(const std::string& release) {
+  std::string text = R"(
+    @%first mbarrier.init.shared.b64 [bar], 1;
+    @%first mbarrier.init.shared.b64 [bar+8], 1;
+    @%first mbarrier.init.shared.b64 [bar+16], 32;
+    @%first mbarrier.init.shared.b64 [bar+24], 32;
+    bar.sync 0;
+    mov.u32 %r5, 0;
+    setp.eq.u32 %p2, %warp, 0; @!%p2 bra READS;
+    @!%first bra END;
+    )";
+  for (uint32_t tile = 0; tile < 6; ++tile) {
+    const uint32_t stage = tile % 2, parity = tile / 2 % 2;
+    text += wait(fmt::format("bar+{}", 16 + 8 * stage), parity ^ 1) + "\n";
+    text += fmt::format(
+        "mbarrier.arrive.expect_tx.shared.b64 _, [bar+{0}], 128;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+{1}], [%out], 128, "
+        "[bar+{0}];\n",
+        8 * stage, 128 * stage);
+  }
+  text += "bra END;\nREADS:\n";
+  for (uint32_t tile = 0; tile < 6; ++tile) {
+    const uint32_t stage = tile % 2, parity = tile / 2 % 2;
+    text += wait(fmt::format("bar+{}", 8 * stage), parity) + "\n";
+    text += fmt::format("ld.shared.u32 %r6, [%own+{}]; add.u32 %r5, %r5, %r6;\n", 128 * stage - 128);
+    text += fmt::format("{} [bar+{}];\n", release, 16 + 8 * stage);
+  }
+  return text + "END:\n";
+}
+
+TEST_F(ExplorationTest, ARingThatIsRightIsExploredInSilence) {
+  expect_right(ring("mbarrier.arrive.shared.b64 _,"), {64}, 400);
+}
+
+TEST_F(ExplorationTest, LocksAndExchangesThatAreRightAreExploredInSilence) {
+  expect_right(R"(
+    st.shared.u32 [%own], 0; bar.sync 0;
+    setp.ne.u32 %p1, %lane, 0; @%p1 bra JOIN;
+    L: atom.acquire.cta.shared.cas.b32 %r3, [tile], 0, 1; setp.ne.u32 %p2, %r3, 0; @%p2 bra L;
+    ld.shared.u32 %r4, [tile+4]; add.u32 %r4, %r4, 1; st.shared.u32 [tile+4], %r4;
+    atom.release.cta.shared.exch.b32 %r3, [tile], 0;
+    JOIN: bar.warp.sync 0xffffffff;
+    mov.u32 %r6, 0; shfl.sync.idx.b32 %r5, %thread, 3, 31, 0xffffffff;
+    bar.sync 0;
+    ld.shared.u32 %r4, [tile+4];)",
+               {128}, 200);
+}
+
+TEST_F(ExplorationTest, TheSameSchedulesAreExploredWithOneThreadAndWithSeveral) {
+  const std::string body = kInit + "@!%p2 bra WAITER;\n" + work(3000) + "@%p1 mbarrier.arrive.shared.b64 _, [bar];\n" +
+                           work(3000) + "@%p1 mbarrier.arrive.shared.b64 _, [bar];\nbra END;\nWAITER:\n" +
+                           wait("bar", 0) + "\nEND:\n";
+  const std::vector<Diagnostic> one = explore(body, {64}, 30);
+  const std::string text = exploration_.text();
+  exploration_ = {};
+  threads = 3;
+  const std::vector<Diagnostic> several = explore(body, {64}, 30);
+  ASSERT_EQ(one.size(), several.size());
+  EXPECT_EQ(one[0].details, several[0].details);
+  EXPECT_EQ(exploration_.text(), text);
+}
+
+TEST_F(ExplorationTest, AnExplorationLeavesMemoryAsItWas) {
+  const std::string body =
+      "mul.wide.u32 %rd1, %thread, 4; add.u64 %rd1, %rd1, %out; ld.global.u32 %r1, [%rd1];\n"
+      "add.u32 %r1, %r1, 1; st.global.u32 [%rd1], %r1; bar.sync 0;\n";
+  uint64_t out = 0;
+  prepare = [&](uint64_t address) { out = address; };
+  expect_right(body, {64}, 20);
+  EXPECT_EQ(read<uint32_t>(out, 64), std::vector<uint32_t>(64, 0));
+}
+
+TEST_F(ExplorationTest, ALaunchThatTheDefaultScheduleStopsIsNotExplored) {
+  EXPECT_TRUE(explore("trap;", {32}, 20).empty());
+  EXPECT_EQ(exploration_.text(), "explored no schedule; 1 launch is stopped by the default schedule already");
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::exploration
