@@ -48,16 +48,19 @@ def introspect(build, what):
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def emulator_sources(build):
-    """Returns the sources of the emulated GPU as Meson compiles them: those that it groups, and those of one x86-64 level."""
+def emulator_sources(build, ninja):
+    """Returns the sources of the emulated GPU as Meson compiles them: in its groups, and those of one x86-64 level."""
     targets = {target["name"]: target for target in introspect(build, "targets")}
     if "emulator" not in targets:
         raise Missing(f"{build} has no emulated GPU: configure it with -Dgpu_backend=emulator")
-    level = next(target for name, target in sorted(targets.items()) if name.startswith("emulator_isa_"))
+    level = next(name for name in sorted(targets) if name.startswith("emulator_isa_"))
     sources = []
-    for target in (targets["emulator"], level):
-        for group in target["target_sources"]:
+    for name in ("emulator", level, "emulator_viewer"):
+        for group in targets[name]["target_sources"]:
             sources += group.get("sources", []) + group.get("generated_sources", [])
+    made = [file for target in targets.values() if target["type"] == "custom" for file in target["filename"] if file in sources]
+    subprocess.run([ninja, "-C", build, "--quiet", *(os.path.relpath(file, build) for file in made)], check=True,
+                   stdout=subprocess.DEVNULL)
     return [source for source in sources if source.endswith(".cpp")]
 
 
@@ -86,7 +89,7 @@ def escaped(words):
     return " ".join(str(word).replace("$", "$$").replace(" ", "$ ").replace(":", "$:") for word in words)
 
 
-def ninja_file(build, output, emxx, optimise):
+def ninja_file(build, output, emxx, ninja, optimise):
     """Returns the text of the file by which Ninja builds all of it."""
     cuda = cuda_home(build)
     include = ["-isystem", output / "include", "-isystem", cuda / "include", f"-I{ROOT / 'common'}", "-include",
@@ -110,7 +113,7 @@ def ninja_file(build, output, emxx, optimise):
         "rule copy\n  command = cp $in $out\n  description = copying $in",
     ]
     objects = []
-    for number, source in enumerate([*emulator_sources(build), SOURCE / "host.cpp", SOURCE / "wasm" / "missing.c"]):
+    for number, source in enumerate([*emulator_sources(build, ninja), SOURCE / "host.cpp", SOURCE / "wasm" / "missing.c"]):
         object_file = output / "objects" / f"{number:03}_{pathlib.Path(source).stem}.o"
         objects.append(object_file)
         lines.append(f"build {escaped([object_file])}: {'c' if str(source).endswith('.c') else 'cpp'} {escaped([source])}")
@@ -135,7 +138,7 @@ def main():
         ninja = tool("ninja", "runs the build; ./stagecraft playground fetches it")
         output.mkdir(parents=True, exist_ok=True)
         link_headers(output / "include")
-        (output / "build.ninja").write_text(ninja_file(build, output, emxx, options.optimise), encoding="utf-8")
+        (output / "build.ninja").write_text(ninja_file(build, output, emxx, ninja, options.optimise), encoding="utf-8")
     except Missing as missing:
         print(f"the playground cannot be built: {missing}", file=sys.stderr)
         return 1

@@ -5,6 +5,18 @@
 
 using namespace stagecraft;
 
+enum class Role { write, read };
+
+/// The parity that the reader names; kOfTheRound is right.
+__device__ uint32_t parity_to_wait_for(int32_t setting, int round) {
+  switch (setting) {
+    case kAlways0: return 0;
+    case kAlways1: return 1;
+    case kOfTheRoundBefore: return (round + 1) % 2;
+    default: return round % 2;
+  }
+}
+
 /// In each round, warp 0 writes a table and warp 1 reads it backwards.
 extern "C" __global__ void __launch_bounds__(2 * kWarpSize)
     barrier(const uint32_t* in, uint32_t* out, BarrierSettings settings) {
@@ -17,20 +29,20 @@ extern "C" __global__ void __launch_bounds__(2 * kWarpSize)
   }
   __syncthreads();
 
+  const bool one_lane = settings.arrives == kOneLane || settings.arrives == kOneLaneAfterSyncwarp;
   for (int round = 0; round < settings.rounds; ++round) {
-    if (warp_index() == 0) {
-      table[lane_index()] = in[round * kWords + lane_index()];
-      if (settings.arrives == kAllLanes) arrive(&written);
-      if (settings.arrives == kOneLaneAfterSyncwarp) __syncwarp();
-      const bool one = settings.arrives == kOneLane || settings.arrives == kOneLaneAfterSyncwarp;
-      if (one && lane_index() == 0) arrive(&written);
-    } else {
-      uint32_t parity = round % 2;
-      if (settings.parity == kOfTheRoundBefore) parity = (round + 1) % 2;
-      if (settings.parity == kAlways0) parity = 0;
-      if (settings.parity == kAlways1) parity = 1;
-      wait(&written, parity);
-      out[round * kWords + lane_index()] = table[kWords - 1 - lane_index()];
+    switch (static_cast<Role>(warp_index())) {
+      case Role::write:
+        table[lane_index()] = in[round * kWords + lane_index()];
+        if (settings.arrives == kAllLanes) arrive(&written);
+        if (settings.arrives == kOneLaneAfterSyncwarp) __syncwarp();
+        if (one_lane && lane_index() == 0) arrive(&written);
+        break;
+
+      case Role::read:
+        wait(&written, parity_to_wait_for(settings.parity, round));
+        out[round * kWords + lane_index()] = table[kWords - 1 - lane_index()];
+        break;
     }
     if (settings.block_barrier) __syncthreads();
   }

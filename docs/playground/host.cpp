@@ -21,7 +21,8 @@ void check(cudaError_t status, const char* what) {
   if (status != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-// ---- Settings ---------------------------------------------------------------------------------------------------------
+// ---- Settings
+// ---------------------------------------------------------------------------------------------------------
 
 /// A number that the page sets by its name, with the values that the kernel can bear.
 template <typename Settings>
@@ -31,7 +32,8 @@ struct Setting {
   int32_t least, most;
 };
 
-/// Returns the settings that `words` (each NAME=NUMBER) make of the defaults. Throws when one is not known or not legal.
+/// Returns the settings that `words` (each NAME=NUMBER) make of the defaults. Throws when one is not known or not
+/// legal.
 template <typename Settings>
 Settings read_settings(std::span<const Setting<Settings>> known, std::span<char* const> words) {
   Settings settings;
@@ -55,7 +57,8 @@ Settings read_settings(std::span<const Setting<Settings>> known, std::span<char*
   return settings;
 }
 
-// ---- Launches ---------------------------------------------------------------------------------------------------------
+// ---- Launches
+// ---------------------------------------------------------------------------------------------------------
 
 /// Memory of the emulated GPU with a copy of some values. A kernel's pointers have 64 bits, and WebAssembly's have 32.
 template <typename T>
@@ -123,18 +126,19 @@ bool compare(const char* what, const std::vector<T>& results, const std::vector<
   return false;
 }
 
-// ---- Kernels ----------------------------------------------------------------------------------------------------------
+// ---- Kernels
+// ----------------------------------------------------------------------------------------------------------
 
 constexpr int32_t kMaxCount = 128;  // more arrivals than any of these blocks has threads
 
 bool run_ring(const char* ptx, std::span<char* const> words) {
   using S = RingSettings;
   static constexpr Setting<S> kSettings[] = {
-      {"stages", &S::stages, 1, kMaxStages},         {"rows", &S::rows, 1, 64},
-      {"full_count", &S::full_count, 1, kMaxCount},  {"empty_count", &S::empty_count, 1, kMaxCount},
-      {"bytes", &S::bytes, 0, 2 * kRow * 4},         {"producer_waits", &S::producer_waits, 0, 1},
+      {"stages", &S::stages, 1, kMaxStages},          {"rows", &S::rows, 1, 64},
+      {"full_count", &S::full_count, 1, kMaxCount},   {"empty_count", &S::empty_count, 1, kMaxCount},
+      {"bytes", &S::bytes, 0, 2 * kRow * 4},          {"producer_waits", &S::producer_waits, 0, 1},
       {"producer_parity", &S::producer_parity, 0, 1}, {"consumer_parity", &S::consumer_parity, 0, 1},
-      {"consumer_flips", &S::consumer_flips, 0, 1},  {"released", &S::released, kByAllLanes, kNever}};
+      {"consumer_flips", &S::consumer_flips, 0, 1},   {"released", &S::released, kByAllLanes, kNever}};
   const S settings = read_settings<S>(kSettings, words);
   std::vector<float> in(static_cast<size_t>(settings.rows * kRow));
   std::vector<float> expected(static_cast<size_t>(settings.rows), 0);

@@ -19,6 +19,7 @@ const switchName = () => systemIsDark() ? "prefers-light-mode-in-dark-mode" : "p
 function showTheme() {
   const dark = systemIsDark() !== Boolean(localStorage.getItem(switchName()));
   document.documentElement.className = dark ? "dark-mode" : "light-mode";
+  tellTheme();
 }
 
 function switchTheme() {
@@ -29,10 +30,18 @@ function switchTheme() {
 
 // ---- What there is to choose -------------------------------------------------------------------------------------------
 
-let kernelName = "", asked = null, worker = null, timer = 0;
+let kernelName = "", source = "", asked = null, worker = null, timer = 0;
 
 /** The checks that a run may have, as `run --checks` names them. */
 const CHECKS = ["all", "race", "deadlock", "none"];
+
+/** How a run is drawn: the ending of the timeline's file. */
+const TIMELINES = {html: "lanes to step through", txt: "lines of text"};
+
+function select(id, label, names) {
+  const options = Object.entries(names).map(([value, textContent]) => element("option", {value, textContent}));
+  return element("label", {htmlFor: id}, element("span", {textContent: label}), element("select", {id}, ...options));
+}
 
 function field(control) {
   const id = "setting-" + control.name;
@@ -73,6 +82,7 @@ function ask(question) {
 
 async function showSource(file) {
   const text = await (await fetch(file)).text();
+  source = text;
   at("source-title").textContent = "The kernel, " + file;
   const lines = text.replace(/\n$/, "").split("\n");
   at("source").replaceChildren(...lines.map((line, i) => element("span", {className: "line", id: `line-${i + 1}`}, line + "\n")));
@@ -92,8 +102,7 @@ async function choose(name) {
   at("fields").replaceChildren(...kernel.controls.map(field),
     element("label", {htmlFor: "seed"}, element("span", {textContent: "seed: another legal order of the warps"}),
       element("input", {id: "seed", type: "number", min: 0, max: 1000000, value: "0", required: true})),
-    element("label", {htmlFor: "checks"}, element("span", {textContent: "checks"}),
-      element("select", {id: "checks"}, ...CHECKS.map(value => element("option", {value, textContent: value})))));
+    select("checks", "checks", Object.fromEntries(CHECKS.map(value => [value, value]))), select("form", "timeline", TIMELINES));
   ask(kernel.questions[0]);
   await showSource(kernel.source);
 }
@@ -133,7 +142,8 @@ async function run() {
       mine.onmessage = message => resolve(message.data);
       mine.onerror = error => reject(new Error(error.message));
       timer = setTimeout(() => reject(new Error(`stopped after ${SECONDS} seconds`)), SECONDS * 1000);
-      mine.postMessage({module, run: {kernel: kernelName, ptx, settings, seed: at("seed").value, checks: at("checks").value}});
+      const run = {kernel: kernelName, ptx, source, settings, seed: at("seed").value, checks: at("checks").value, timeline: at("form").value};
+      mine.postMessage({module, run});
     });
     stop();
     show(result, isAsked ? question : null);
@@ -174,6 +184,22 @@ function markLines(report, file) {
   for (const match of report.matchAll(new RegExp(`\\b${file.replace(".", "\\.")}:(\\d+)`, "g"))) at("line-" + match[1])?.classList.add("named");
 }
 
+/** A timeline is a page of its own, which goes into a frame, or text. */
+function showTimeline(timeline, file) {
+  const isPage = timeline.startsWith("<!DOCTYPE");
+  at("drawn").hidden = timeline === "";
+  at("timeline").hidden = isPage;
+  at("frame").hidden = !isPage;
+  at("timeline").replaceChildren(...(isPage ? [] : linked(timeline, file)));
+  at("frame").srcdoc = isPage ? timeline : "";
+}
+
+/** The frame does not see the switch of the page around it. */
+function tellTheme() {
+  const frame = at("frame").contentDocument?.documentElement;
+  if (frame) frame.dataset.theme = document.documentElement.className.replace("-mode", "");
+}
+
 function show(result, question) {
   const file = kernels[kernelName].source;
   const kinds = reportKinds(result.report);
@@ -187,8 +213,7 @@ function show(result, question) {
   at("output").textContent = result.output;
   at("reported").hidden = result.report === "";
   at("report").replaceChildren(...linked(result.report, file));
-  at("drawn").hidden = result.timeline === "";
-  at("timeline").replaceChildren(...linked(result.timeline, file));
+  showTimeline(result.timeline, file);
   at("state").textContent = `${Math.round(result.milliseconds)} ms`;
   markLines(result.report, file);
   at("results").hidden = false;
@@ -198,6 +223,8 @@ function show(result, question) {
 
 showTheme();
 at("theme").addEventListener("click", switchTheme);
+at("frame").addEventListener("load", tellTheme);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
 at("limit").textContent = String(SECONDS);
 at("tabs").append(...Object.entries(kernels).map(([name, kernel]) => {
   const tab = element("button", {type: "button", textContent: kernel.title, onclick: () => { location.hash = name; }});

@@ -6,8 +6,9 @@
  * Runs a kernel on the emulated GPU.
  * @param create  createPlayground of playground.js
  * @param module  the WebAssembly.Module of playground.wasm
- * @param run     {kernel, ptx, settings, seed, checks, timeline}: ptx is the text of the kernel's PTX, settings maps names
- *                to numbers (settings.hpp), checks is a value of `run --checks`, timeline the ending of the file (txt, html)
+ * @param run     {kernel, ptx, source, settings, seed, checks, timeline}: ptx is the text of the kernel's PTX and source that
+ *                of its CUDA source, settings maps names to numbers (settings.hpp), checks is a value of `run --checks`,
+ *                timeline the ending of a file of `run --timeline` (txt, html)
  * @returns {status, output, report, timeline}: status 0 when all results are right, texts for the rest
  */
 async function runKernel(create, module, run) {
@@ -15,8 +16,8 @@ async function runKernel(create, module, run) {
   let status = null;
   const timeline = "/timeline." + (run.timeline ?? "txt");
   const environment = {
-    STAGECRAFT_SEED: String(run.seed ?? 0), STAGECRAFT_CHECKS: run.checks ?? "all", STAGECRAFT_TIMELINE: timeline,
-    STAGECRAFT_THREADS: "1", STAGECRAFT_PROGRESS: "none",
+    STAGECRAFT_SEED: String(run.seed ?? 0), STAGECRAFT_CHECKS: run.checks ?? "all", STAGECRAFT_FINDINGS: "report",
+    STAGECRAFT_TIMELINE: timeline, STAGECRAFT_THREADS: "1", STAGECRAFT_PROGRESS: "none",
   };
   const instance = await create({
     instantiateWasm(imports, ready) {
@@ -31,6 +32,8 @@ async function runKernel(create, module, run) {
   });
   const file = run.kernel + ".ptx";
   instance.FS.writeFile(file, run.ptx);
+  instance.FS.mkdirTree("/docs/playground");   // where the PTX says that its source is; the timeline reads the roles there
+  instance.FS.writeFile(`/docs/playground/${run.kernel}.cu`, run.source);
   const words = Object.entries(run.settings).map(([name, value]) => name + "=" + value);
   try {
     const returned = instance.callMain([run.kernel, file, ...words]);

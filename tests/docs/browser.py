@@ -1,8 +1,9 @@
 """A headless Chromium, driven through its debugging pipe (the Chrome DevTools Protocol), for tests of pages.
 
-    with Browser() as browser:
-        browser.open(path, width=1200, height=800)
-        browser.evaluate("document.title")
+    browser = Browser()
+    browser.open(path, width=1200, height=800)
+    browser.evaluate("document.title")
+    browser.close()
 """
 
 import base64
@@ -48,10 +49,8 @@ class Browser:
         for domain in ("Page", "Runtime", "Log"):
             self.call(f"{domain}.enable")
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
+    def close(self):
+        """Ends the browser."""
         self._process.kill()
         self._process.wait()
         os.close(self._out)
@@ -96,12 +95,13 @@ class Browser:
         self._events.append(event.get("method"))
 
     def open(self, page, address="", width=1200, height=900, dark=False):
-        """Loads a file, with an address behind it such as "#event=3", and waits until it is loaded."""
+        """Loads a file or a URL, with an address behind it such as "#event=3", and waits until it is loaded."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
         self._events.clear()
         self._number += 1   # an address that differs after its # alone would not be loaded again
-        self.call("Page.navigate", url=f"{pathlib.Path(page).resolve().as_uri()}?{self._number}{address}")
+        url = page if isinstance(page, str) else page.resolve().as_uri()
+        self.call("Page.navigate", url=f"{url}?{self._number}{address}")
         while "Page.loadEventFired" not in self._events:
             self._note(self._read())
 

@@ -5,7 +5,8 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// ---- zstd and LZ4: no compressed image can be read -------------------------------------------------------------------
+// ---- zstd and LZ4: no compressed image can be read
+// -------------------------------------------------------------------
 
 unsigned long long ZSTD_getFrameContentSize(const void* image, size_t size) {
   (void)image, (void)size;
@@ -29,10 +30,11 @@ int LZ4_decompress_safe(const char* from, char* to, int size, int capacity) {
   return -1;
 }
 
-// ---- Linux: reading memory that may not be there ----------------------------------------------------------------------
+// ---- Linux: reading memory that may not be there
+// ----------------------------------------------------------------------
 
-// The emulated GPU asks the kernel to copy from host memory that a program names, because a bad address must not end the
-// program. In WebAssembly all addresses of the heap can be read, and the others end the run with a message.
+// The emulated GPU asks the kernel to copy from host memory that a program names, because a bad address must not end
+// the program. In WebAssembly all addresses of the heap can be read, and the others end the run with a message.
 ssize_t process_vm_readv(pid_t process, const struct iovec* to, unsigned long to_count, const struct iovec* from,
                          unsigned long from_count, unsigned long flags) {
   (void)process, (void)flags;
