@@ -1,5 +1,5 @@
 // The host's side of the playground: it runs in the page, compiled to WebAssembly together with the emulated GPU. One
-// process runs one kernel once; the page starts a new one for each run, so nothing of a run is left for the next.
+// process runs one kernel once; the page starts a new one for each run, so a run leaves no trace for the next.
 #include <cuda_runtime_api.h>
 
 #include <charconv>

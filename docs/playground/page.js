@@ -77,7 +77,7 @@ function ask(question) {
   setControls(question.settings);
   at("question").textContent = question.question;
   for (const button of at("questions").children) button.setAttribute("aria-pressed", String(button.textContent === question.name));
-  at("results").hidden = true;
+  at("results").hidden = at("drawn").hidden = true;
 }
 
 async function showSource(file) {
@@ -182,6 +182,8 @@ function linked(text, file) {
 function markLines(report, file) {
   document.querySelectorAll("#source .line").forEach(line => { line.className = "line"; });
   for (const match of report.matchAll(new RegExp(`\\b${file.replace(".", "\\.")}:(\\d+)`, "g"))) at("line-" + match[1])?.classList.add("named");
+  const first = document.querySelector("#source .named");
+  if (first) at("source").scrollTop = first.offsetTop - 60;   // not scrollIntoView: the page stays where it is
 }
 
 /** A timeline is a page of its own, which goes into a frame, or text. */
