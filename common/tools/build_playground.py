@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
 import sys
@@ -50,6 +51,7 @@ def introspect(build, what):
 
 def emulator_sources(build, ninja):
     """Returns the sources of the emulated GPU as Meson compiles them: in its groups, and those of one x86-64 level."""
+    subprocess.run([ninja, "-C", build, "--quiet", "build.ninja"], check=True, stdout=subprocess.DEVNULL)   # after a change of the lists
     targets = {target["name"]: target for target in introspect(build, "targets")}
     if "emulator" not in targets:
         raise Missing(f"{build} has no emulated GPU: configure it with -Dgpu_backend=emulator")
@@ -139,10 +141,13 @@ def main():
         output.mkdir(parents=True, exist_ok=True)
         link_headers(output / "include")
         (output / "build.ninja").write_text(ninja_file(build, output, emxx, ninja, options.optimise), encoding="utf-8")
+    except subprocess.CalledProcessError as failed:
+        print(f"the playground cannot be built: {shlex.join(map(str, failed.cmd))} failed", file=sys.stderr)
+        return 1
     except Missing as missing:
         print(f"the playground cannot be built: {missing}", file=sys.stderr)
         return 1
-    done = subprocess.run([ninja, "-C", output, "--quiet"], check=False, env={**os.environ, "NINJA_STATUS": "[%f/%t] "})
+    done = subprocess.run([ninja, "-C", output], check=False, stdout=sys.stderr, env={**os.environ, "NINJA_STATUS": "[%f/%t] "})
     if done.returncode != 0:
         print("the playground was not built; the first error above says where", file=sys.stderr)
         return 1

@@ -78,7 +78,7 @@ class QuestionTest(unittest.TestCase):
             if run["name"] == "As it should be":
                 self.assertTrue(run["result"]["timeline"].startswith("<!DOCTYPE html>"))
                 role = {"ring": "add", "barrier": "read"}[run["kernel"]]
-                self.assertIn(f'"{role}"', run["result"]["timeline"])
+                self.assertIn(f'"{role} (warp 1)"', run["result"]["timeline"])
         for result in self.results("the text"):
             self.assertIn("stagecraft: timeline of kernel", result["timeline"])
 
@@ -174,10 +174,10 @@ class PageTest(unittest.TestCase):
 
     def test_a_changed_number_changes_the_run(self):
         self.open_and_run("#barrier/0")
-        self.browser.evaluate("document.getElementById('setting-count').value = 31; document.getElementById('form').value = 'txt'")
+        self.browser.evaluate("document.getElementById('setting-count').value = 33; document.getElementById('form').value = 'txt'")
         self.browser.evaluate("document.getElementById('controls').requestSubmit()")
         self.wait_for("document.getElementById('verdict').textContent.startsWith('Found')")
-        self.assertIn("for 31 arrivals per phase", self.browser.text("#report"))
+        self.assertIn("for 33 arrivals per phase, and 32 came", self.browser.text("#report"))
         self.assertIn("timeline of kernel barrier", self.browser.text("#timeline"))
         self.assertTrue(self.browser.evaluate("document.getElementById('answer').hidden"))   # it answers another question
 
