@@ -156,7 +156,7 @@ def settings(options, output):
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
             "INPUT": quoted([*markdown, *headers, output / "search.markdown"]),
-            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js"]),
+            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js"]),
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
             "HAVE_DOT": "YES" if graphs else "NO"}
@@ -178,8 +178,11 @@ def main():
     shutil.rmtree(output / "html", ignore_errors=True)
     shutil.rmtree(output / "filtered", ignore_errors=True)
     output.mkdir(parents=True, exist_ok=True)
+    programs = options.programs
+    if programs is not None and not (programs / "common/emulator/libcudart.so.13").exists():
+        programs = None   # on a chip there is nothing to see
     try:
-        runs = set() if options.only_descriptions else record_timelines(options.programs, output / "timelines")
+        runs = set() if options.only_descriptions else record_timelines(programs, output / "timelines")
     except timelines.NoTimeline as wrong:
         print(f"A lesson shows a timeline that does not exist: {wrong}")
         return 1

@@ -68,7 +68,8 @@ def timeline(marker):
     """Returns what the site shows in place of a lesson's marker: the page of a run, in a frame."""
     name = marker["name"]
     return (f'\\htmlonly[block]<div class="timeline"><iframe src="timelines/{name}.html" title="The run of {name}" loading="lazy">'
-            f'</iframe><a href="timelines/{name}.html" target="_blank">In a window of its own</a></div>\\endhtmlonly')
+            f'</iframe><a href="timelines/{name}.html" target="_blank">In a window of its own</a></div>'
+            '<script src="timelines.js"></script>\\endhtmlonly')
 
 
 class Page:

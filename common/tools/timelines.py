@@ -3,7 +3,7 @@
 
 timelines.py BUILD CHAPTER [--test TEST] [--open]
 
-A lesson says which runs it shows with lines of their own, each before the sentence that stands in for it on GitHub:
+A lesson says which runs it shows with lines of their own, each after the sentence about it, which is all that GitHub shows:
 
     <!-- timeline: chapters/02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 14 -->
 

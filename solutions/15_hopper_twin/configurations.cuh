@@ -45,11 +45,43 @@ struct TwinThin144 : TwinThinRows {
   static constexpr int slabs = 3;
 };
 
+struct TwinThin144Columns : TwinThin144 {
+  static constexpr int cluster_m = 1;
+  static constexpr int cluster_n = 2;
+};
+
 struct TwinThin160 : TwinThin {
   static constexpr int tile_n = 160;
   static constexpr int stages = 5;
   static constexpr int slabs = 5;
 };
+
+/// Tiles of 128 x 112 by clusters of four.
+struct TwinQuad112 : TwinThin112 {
+  static constexpr int cluster_m = 2;
+};
+
+/// Tiles of 128 x `Columns`, pairs share a tile of A.
+template <int Columns, int Slabs>
+struct TwinWide : TwinThin {
+  static constexpr int tile_n = Columns;
+  static constexpr int stages = 4;
+  static constexpr int slabs = Slabs;
+  static constexpr int in_flight = 0;
+};
+/// The same, but pairs share a tile of B.
+template <int Columns, int Slabs>
+struct TwinWideRows : TwinWide<Columns, Slabs> {
+  static constexpr int cluster_m = 2;
+  static constexpr int cluster_n = 1;
+};
+
+struct TwinWide192 : TwinWide<192, 3> {};
+struct TwinWide208 : TwinWide<208, 13> {};
+struct TwinWide208Rows : TwinWideRows<208, 13> {};
+struct TwinWide224 : TwinWide<224, 6> {};
+struct TwinWide224Rows : TwinWideRows<224, 6> {};
+struct TwinWide256 : TwinWide<256, 2> {};
 
 struct TwinFlat : TwinDefaults {
   static constexpr int tile_n = 64;
@@ -84,12 +116,27 @@ struct TwinLowAlone : TwinFlat {
   static constexpr int stages = 6;
 };
 
-struct TwinSplit : TwinFlat {
-  static constexpr int tile_m = 64;
-  static constexpr int tile_n = 128;
-  static constexpr int consumers = 1;
+/// Tiles of `Rows` x `Columns`, each by two blocks.
+template <int Rows, int Columns, int Stages>
+struct TwinSplitOf : TwinFlat {
+  static constexpr int tile_m = Rows;
+  static constexpr int tile_n = Columns;
+  static constexpr int consumers = Rows == 64 ? 1 : 2;
   static constexpr int cluster_k = 2;
+  static constexpr int stages = Stages;
   static constexpr LastRound last_round = LastRound::whole;
+};
+
+struct TwinSplit : TwinSplitOf<64, 128, 4> {};
+struct TwinSplit64 : TwinSplitOf<64, 64, 6> {};
+struct TwinSplit80 : TwinSplitOf<64, 80, 5> {};
+struct TwinSplitTall64 : TwinSplitOf<128, 64, 4> {};
+struct TwinSplitTall80 : TwinSplitOf<128, 80, 4> {};
+struct TwinSplitHigh80 : TwinSplitOf<256, 80, 5> {
+  static constexpr int k_group = 1;
+};
+struct TwinSplitHigh96 : TwinSplitOf<256, 96, 4> {
+  static constexpr int k_group = 1;
 };
 
 /// C transposed by tiles of 64 or 128 columns of C, and `Rows` rows of it.

@@ -1,37 +1,18 @@
-// The kernel's configurations, compiled.
+// From the name of a configuration to the kernel.
 #include <cuda_runtime.h>
 
 #include <algorithm>
 
 #include "configurations.cuh"
+#include "contenders.hpp"
 #include "launch.cuh"
 #include "twin.hpp"
 
 namespace stagecraft {
 
-namespace {
-
-/// A configuration for operands of another type.
-template <typename Config, typename Type>
-struct Of : Config {
-  using Element = Type;
-};
-
-template <typename Config, typename Element>
-Launch prepare_of(const MatrixProduct& p, const TwinLaunchOptions& options) {
-  return [launch = TwinLaunch<Of<Config, Element>>(static_cast<const Element*>(p.a), static_cast<const Element*>(p.b),
-                                                   p.c, p.m, p.n, p.k, options)](cudaStream_t stream) mutable {
-    launch(stream);
-  };
-}
-
+/// Compiled in the files twin_*.cu, as twin_prepare.cuh defines it.
 template <typename Config>
-Launch prepare(const MatrixProduct& p, const TwinLaunchOptions& options) {
-  return p.type == OperandType::e4m3 ? prepare_of<Config, __nv_fp8_e4m3>(p, options)
-                                     : prepare_of<Config, __nv_bfloat16>(p, options);
-}
-
-}  // namespace
+Launch prepare(const MatrixProduct& product, const TwinLaunchOptions& options);
 
 Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
   // The start of a kernel overlaps with the end of the one before. That is worth it where both are a large part, and
@@ -54,12 +35,26 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::thin_rows: return prepare<TwinThinRows>(product, streaming);
     case TwinKind::thin_112: return prepare<TwinThin112>(product, options);
     case TwinKind::thin_144: return prepare<TwinThin144>(product, options);
+    case TwinKind::thin_144_columns: return prepare<TwinThin144Columns>(product, options);
     case TwinKind::thin_160: return prepare<TwinThin160>(product, options);
+    case TwinKind::quad_112: return prepare<TwinQuad112>(product, options);
+    case TwinKind::wide_192: return prepare<TwinWide192>(product, options);
+    case TwinKind::wide_208: return prepare<TwinWide208>(product, options);
+    case TwinKind::wide_208_rows: return prepare<TwinWide208Rows>(product, options);
+    case TwinKind::wide_224: return prepare<TwinWide224>(product, options);
+    case TwinKind::wide_224_rows: return prepare<TwinWide224Rows>(product, options);
+    case TwinKind::wide_256: return prepare<TwinWide256>(product, options);
     case TwinKind::flat: return prepare<TwinFlat>(product, streaming);
     case TwinKind::low: return prepare<TwinLow>(product, options);
     case TwinKind::low_64: return prepare<TwinLow64>(product, streaming);
     case TwinKind::low_alone: return prepare<TwinLowAlone>(product, streaming);
     case TwinKind::split: return prepare<TwinSplit>(product, options);
+    case TwinKind::split_64: return prepare<TwinSplit64>(product, streaming);
+    case TwinKind::split_80: return prepare<TwinSplit80>(product, streaming);
+    case TwinKind::split_tall_64: return prepare<TwinSplitTall64>(product, streaming);
+    case TwinKind::split_tall_80: return prepare<TwinSplitTall80>(product, streaming);
+    case TwinKind::split_high_80: return prepare<TwinSplitHigh80>(product, options);
+    case TwinKind::split_high_96: return prepare<TwinSplitHigh96>(product, options);
     case TwinKind::swapped_16: return prepare<TwinSwapped16>(product, streaming);
     case TwinKind::swapped_32: return prepare<TwinSwapped32>(product, streaming);
     case TwinKind::swapped_96: return prepare<TwinSwapped96>(product, streaming);

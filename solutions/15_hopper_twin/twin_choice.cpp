@@ -54,12 +54,26 @@ const char* name_of(TwinKind kind) {
     case TwinKind::thin_rows: return "thin_rows";
     case TwinKind::thin_112: return "thin_112";
     case TwinKind::thin_144: return "thin_144";
+    case TwinKind::thin_144_columns: return "thin_144_columns";
     case TwinKind::thin_160: return "thin_160";
+    case TwinKind::quad_112: return "quad_112";
+    case TwinKind::wide_192: return "wide_192";
+    case TwinKind::wide_208: return "wide_208";
+    case TwinKind::wide_208_rows: return "wide_208_rows";
+    case TwinKind::wide_224: return "wide_224";
+    case TwinKind::wide_224_rows: return "wide_224_rows";
+    case TwinKind::wide_256: return "wide_256";
     case TwinKind::flat: return "flat";
     case TwinKind::low: return "low";
     case TwinKind::low_64: return "low_64";
     case TwinKind::low_alone: return "low_alone";
     case TwinKind::split: return "split";
+    case TwinKind::split_64: return "split_64";
+    case TwinKind::split_80: return "split_80";
+    case TwinKind::split_tall_64: return "split_tall_64";
+    case TwinKind::split_tall_80: return "split_tall_80";
+    case TwinKind::split_high_80: return "split_high_80";
+    case TwinKind::split_high_96: return "split_high_96";
     case TwinKind::swapped_16: return "swapped_16";
     case TwinKind::swapped_32: return "swapped_32";
     case TwinKind::swapped_96: return "swapped_96";
@@ -83,18 +97,48 @@ std::optional<TwinKind> choose_for_few_rows(int64_t m, int64_t n, int multiproce
   const int64_t clusters = multiprocessors / 2;  // of two blocks
   if (m <= 16) return TwinKind::swapped_16;
   if (m <= 32) return TwinKind::swapped_32;
-  if (m <= 64) return one_round(64, 128, clusters) ? TwinKind::split : TwinKind::low_alone;
-  if (m <= 96) return TwinKind::swapped_96;
+  if (m <= 64) {
+    return one_round(64, 64, clusters)    ? TwinKind::split_64
+           : one_round(64, 80, clusters)  ? TwinKind::split_80
+           : one_round(64, 128, clusters) ? TwinKind::split
+                                          : TwinKind::low_alone;
+  }
+  if (m <= 128 && one_round(128, 64, clusters)) return TwinKind::split_tall_64;
+  if (m <= 128 && one_round(128, 80, clusters)) return TwinKind::split_tall_80;
+  if (m <= 96) return one_round(128, 64, multiprocessors) ? TwinKind::flat : TwinKind::swapped_96;
   if (m <= 128) {
-    return one_round(128, 64, clusters)    ? TwinKind::low_64
-           : one_round(128, 128, clusters) ? TwinKind::low
-                                           : TwinKind::thin;
+    return one_round(128, 128, clusters) ? TwinKind::low : TwinKind::thin;
   }
   if (m <= 160) return TwinKind::swapped_160;
+  if (m <= 256 && !one_round(256, 64, clusters)) {
+    if (one_round(256, 80, clusters)) return TwinKind::split_high_80;
+    if (one_round(256, 96, clusters)) return TwinKind::split_high_96;
+  }
   if (m <= 384 && (m <= 192 || m > 256) && one_round(192, 64, multiprocessors)) return TwinKind::swapped_192;
   if (m <= 320 && (m <= 160 || m > 256) && one_round(160, 128, multiprocessors)) return TwinKind::swapped_160;
   if (m <= 256 && one_round(128, 128, clusters)) return TwinKind::low;
   if (m <= 512 && one_round(256, 128, clusters)) return TwinKind::thin_rows;
+  return std::nullopt;
+}
+
+/// For products of one round: the narrowest tiles for which that is enough; nothing for other products. Measured on an
+/// H200: README.md.
+std::optional<TwinKind> choose_for_one_round(int64_t m, int64_t n, int multiprocessors) {
+  struct Width {
+    TwinKind kind;
+    int64_t rows, columns;  // of a cluster's tile
+  };
+  constexpr Width kWidths[] = {
+      {TwinKind::thin, 128, 256},     {TwinKind::thin_144, 256, 144},      {TwinKind::thin_144_columns, 128, 288},
+      {TwinKind::thin_160, 128, 320}, {TwinKind::wide_192, 128, 384},      {TwinKind::wide_208_rows, 256, 208},
+      {TwinKind::wide_208, 128, 416}, {TwinKind::wide_224_rows, 256, 224}, {TwinKind::wide_224, 128, 448},
+      {TwinKind::wide_256, 128, 512}};
+  const auto clusters = [&](int64_t rows, int64_t columns) { return ceil_div(m, rows) * ceil_div(n, columns); };
+  // Processors are grouped so that an H200 with 132 has room for 30 clusters of four.
+  if (clusters(256, 224) <= multiprocessors * 30 / 132) return TwinKind::quad_112;
+  for (const Width& width : kWidths) {
+    if (clusters(width.rows, width.columns) <= multiprocessors / 2) return width.kind;
+  }
   return std::nullopt;
 }
 
@@ -104,10 +148,8 @@ TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors)
   if (n % 8 != 0) return TwinKind::by_threads;
   if (const auto chosen = choose_for_few_rows(m, n, multiprocessors)) return *chosen;
   if (ceil_div(m, 128) * ceil_div(n, 64) <= multiprocessors) return TwinKind::flat;
+  if (const auto chosen = choose_for_one_round(m, n, multiprocessors)) return *chosen;
   const int64_t clusters = multiprocessors / 2;  // of two blocks
-  const bool half_idle_otherwise = ceil_div(m, 128) * ceil_div(n, 2 * 128) <= clusters;
-  if (half_idle_otherwise) return TwinKind::thin;
-  if (ceil_div(m, 2 * 128) * ceil_div(n, 144) <= clusters) return TwinKind::thin_144;
 
   // Half rounds that it takes: tiles of the last one are halved if they fit.
   const auto half_rounds = [&](int64_t tiles, bool halves) {

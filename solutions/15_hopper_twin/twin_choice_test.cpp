@@ -40,11 +40,17 @@ TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
   EXPECT_EQ(choose_twin(8200, 8191, 128, 132), TwinKind::by_threads);
   EXPECT_EQ(choose_twin(8, 8192, 128, 132), TwinKind::swapped_16);
   EXPECT_EQ(choose_twin(64, 8192, 128, 132), TwinKind::split);
+  EXPECT_EQ(choose_twin(64, 4096, 64, 132), TwinKind::split_64);
+  EXPECT_EQ(choose_twin(96, 5120, 80, 132), TwinKind::split_tall_80);
+  EXPECT_EQ(choose_twin(96, 8192, 128, 132), TwinKind::flat);
   EXPECT_EQ(choose_twin(128, 8192, 128, 132), TwinKind::low);
   EXPECT_EQ(choose_twin(192, 4096, 64, 132), TwinKind::swapped_192);
+  EXPECT_EQ(choose_twin(256, 5120, 80, 132), TwinKind::split_high_80);
   EXPECT_EQ(choose_twin(512, 4096, 64, 132), TwinKind::thin_rows);
   EXPECT_EQ(choose_twin(1024, 1024, 16, 132), TwinKind::flat);
-  EXPECT_EQ(choose_twin(1280, 1280, 64, 132), TwinKind::thin);
+  EXPECT_EQ(choose_twin(1280, 1280, 64, 132), TwinKind::quad_112);
+  EXPECT_EQ(choose_twin(1792, 1792, 28, 132), TwinKind::wide_208_rows);
+  EXPECT_EQ(choose_twin(640, 5120, 80, 132), TwinKind::wide_208);
   EXPECT_EQ(choose_twin(1536, 1536, 24, 132), TwinKind::thin_144);
   EXPECT_EQ(choose_twin(4096, 4096, 64, 132), TwinKind::standard);
   EXPECT_EQ(choose_twin(16384, 16384, 256, 132), TwinKind::large);

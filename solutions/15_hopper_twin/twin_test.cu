@@ -140,6 +140,12 @@ TEST(HopperTwinTest, TilesWhoseColumnsAreNoMultipleOf64) {
   expect_product<TwinThin112>({300, 520, 200}, 4, 35);
   expect_product<TwinThin144>({300, 520, 200}, 4, 36);
   expect_product<TwinThin160>({300, 520, 200}, 4, 37);
+  expect_product<TwinThin144Columns>({300, 520, 200}, 4, 48);
+  expect_product<TwinQuad112>({300, 520, 200}, 4, 49);
+}
+TEST(HopperTwinTest, WideTiles) {
+  expect_product<TwinWide208>({300, 520, 392}, 2, 50, 2);
+  expect_product<TwinWide224Rows>({300, 520, 1096}, 4, 51);
 }
 TEST(HopperTwinTest, AStageStillBeingMultiplied) {
   expect_product<TwinThin>({300, 520, 1096}, 4, 38, 2);
@@ -149,6 +155,14 @@ TEST(HopperTwinTest, AStageStillBeingMultiplied) {
 TEST(HopperTwinTest, EachBlockOfAPairComputesHalfOfK) {
   expect_product<TwinSplit>({100, 264, 456}, 0, 41, 2);
   expect_product<TwinSplit>({64, 136, 64}, 0, 42);  // K is one k-tile: one block has nothing to multiply
+  expect_product<TwinSplitTall80>({200, 168, 456}, 0, 52, 2);
+  expect_product<TwinSplitHigh96>({300, 200, 456}, 0, 53);
+}
+TEST(HopperTwinTest, FewerRowsThanATile) {
+  expect_product<TwinSplit80>({33, 168, 712}, 0, 54, 2);
+  expect_product<TwinSplitTall64>({100, 40, 456}, 0, 55);
+  expect_product<TwinFlat>({100, 200, 456}, 4, 56);
+  expect_product<TwinHalved>({100, 200, 200}, 2, 57);  // a copy brings half of a tile of B, whatever there is
 }
 TEST(HopperTwinTest, ComputedTransposed) {
   expect_product<TwinSwapped16>({13, 264, 1096}, 4, 43, 2);

@@ -6,7 +6,7 @@ import re
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 HOPPER_BASES = ("handover", "pair", "registers", "ring", "store", "tiles", "warpgroups", "warps")
-KEYS = ("class", "issue", "kind", "line", "says", "fix", "chip", "explore")
+KEYS = ("class", "issue", "kind", "line", "says", "fix", "chip", "checks", "explore")
 
 
 class Misfit(Exception):
@@ -22,6 +22,17 @@ class Bug:
     what: str = ""
     hunks: list[list[tuple[str, str]]] = dataclasses.field(default_factory=list)  # lines with their marks: ' ', '-', '+'
     facts: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    def checks(self) -> str:
+        """The checks that name it, as STAGECRAFT_CHECKS lists them."""
+        return self.facts.get("checks", "all")
+
+    def settings(self) -> dict[str, str]:
+        """The environment variables with which it is named."""
+        settings = {"STAGECRAFT_CHECKS": self.checks()}
+        if "explore" in self.facts:
+            settings["STAGECRAFT_EXPLORE"] = self.facts["explore"]
+        return settings
 
     def difference(self) -> str:
         """What the bug changes, for people."""

@@ -34,9 +34,9 @@ def source_of(base_path: pathlib.Path, bugs_path: pathlib.Path) -> str:
     base = Base(base_path)
     bugs = read_bugs(bugs_path)
     out = [f"// Made by compile_bugs.py from {base_path.name} and {bugs_path.name}.\n", *base.head]
-    out += variant("right", base_path.name, base.numbered())
+    out += variant("right", str(base_path.resolve()), base.numbered())
     for bug in bugs:
-        out += variant(bug.name, base_path.name, base.with_bug(bug))
+        out += variant(bug.name, str(base_path.resolve()), base.with_bug(bug))
     out.append('#line 1 "variants"\nconstexpr gallery::Variant kVariants[] = {\n')
     out += [f'    {{"{name}", {name}::run}},\n' for name in ["right", *(bug.name for bug in bugs)]]
     out.append("};\n\nint main(int argc, char** argv) { return gallery::run_variant(kVariants, argc, argv); }\n")

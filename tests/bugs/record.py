@@ -61,10 +61,11 @@ def alone(folder: pathlib.Path, base: str, variant: str) -> list[str]:
 
 def under(folder: pathlib.Path, tool: str, base: str, variant: str) -> dict:
     """What a tool says: how it ended, the number of errors it counts, and its first messages."""
-    end, output = run([TOOLKIT / "bin/compute-sanitizer", "--tool", tool, "--print-limit", "3", folder / base, variant], TOOL_LIMIT)
+    end, output = run([TOOLKIT / "bin/compute-sanitizer", "--tool", tool, "--print-limit", "3", folder / base, variant],
+                      TOOL_LIMIT)
     said = [line.removeprefix("=========").strip() for line in output.splitlines() if line.startswith("=========")]
     summary = next((line for line in reversed(said) if "SUMMARY" in line), "")
-    messages = [line for line in said if re.match(r"(Error|Warning|Invalid|Uninitialized|Barrier|Missing|Divergent|Program hit|Misaligned|Race)", line)]
+    messages = [line for line in said if re.match(r"(Error|Warning|Invalid|Barrier|Program hit|Misaligned)", line)]
     places = [found[1] for line in said if (found := re.search(rf"\b({base}\.cu:\d+)", line))]
     return {"end": end, "summary": summary, "messages": messages[:4], "places": sorted(set(places))[:6]}
 
@@ -85,8 +86,9 @@ def main() -> None:
             found[f"{base}/{name}"][tool] = check.result()
     _, gpu = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
     _, version = run([TOOLKIT / "bin/compute-sanitizer", "--version"], 20)
-    result.write_text(json.dumps({"gpu": gpu.strip(), "tool": " ".join(version.split()[-5:]),
-                                  "date": datetime.date.today().isoformat(), "variants": found}, indent=1) + "\n", encoding="utf-8")
+    record = {"gpu": gpu.strip(), "tool": " ".join(version.split()[-5:]), "date": datetime.date.today().isoformat(),
+              "variants": found}
+    result.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -54,8 +54,8 @@ class CommandTest(TemporaryFolderTest):
     def test_help_names_every_command(self):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
-        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "help", "progress", "hint",
-                        "watch", "reset", "playground"):
+        for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "explain", "help", "progress", "hint",
+                        "watch", "reset", "timeline", "playground"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
@@ -145,6 +145,12 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("test", "rings")
         self.assertEqual(done.returncode, 1)
         self.assertIn("'rings' is not a chapter: a chapter is a number, such as 03", done.stderr)
+
+    def test_a_timeline_needs_a_chapter(self):
+        done = stagecraft("timeline", "99")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("there is no chapter 99; there is: 00_first_kernel", done.stderr)
+        self.assertEqual(stagecraft("timeline").returncode, 2)
 
     def test_run_keeps_the_virtual_environment_of_an_interpreter(self):
         self.skip_unless_set_up_by_the_command()
@@ -257,6 +263,20 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("run", program, **self.settings, STAGECRAFT_FINDINGS="error")
         self.assertRegex(done.stdout, "[12] failed")
 
+    def test_run_writes_a_sarif_file_when_the_program_has_ended(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "05_scopes_wrong_reads_after_the_scope"
+        file = self.folder / "reports.sarif"
+        done = stagecraft("run", "--report", "sarif", "--report-file", file, program, **self.settings)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("2 passed, 0 failed", done.stdout)
+        results = json.loads(file.read_text(encoding="utf-8"))["runs"][0]["results"]
+        self.assertEqual({result["ruleId"] for result in results}, {"race"})
+        # Without a file, to stderr. A program without reports gives a log without results.
+        done = stagecraft("run", "--report=sarif", "/bin/true", **self.settings)
+        self.assertEqual(json.loads(done.stderr)["runs"][0]["results"], [])
+        self.assertEqual(done.returncode, 0)
+
     def test_run_lets_a_program_succeed_that_does_what_the_chip_tolerates(self):
         self.skip_unless_set_up_by_the_command()
         program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "08_tensor_memory_wrong_no_fence_behind_the_wait"
@@ -332,6 +352,43 @@ class TimingTest(TemporaryFolderTest):
 
     def test_a_wrong_program_is_told_the_same_when_it_is_timed(self):
         self.check_same_with_timing("05_scopes_wrong_reads_after_the_scope", launches=2, findings=1, status=1)
+
+
+class TimelineTest(TemporaryFolderTest):
+    def show(self, *pages: dict) -> subprocess.CompletedProcess:
+        """./stagecraft timeline 02, with a program that only writes the pages of these runs."""
+        def page(run: dict) -> str:
+            return f'<script type="application/json" id="run">{json.dumps(run)}</script>'
+
+        writes = [f"printf '%s' '{page(run)}' >\"${{STAGECRAFT_TIMELINE%.html}}{'' if number == 0 else f'.{number + 1}'}.html\""
+                  for number, run in enumerate(pages)]
+        write_script(self.folder / "chapters" / "02_ring_of_stages", 'echo "called with $*"', *writes)
+        return run(sys.executable, TOOLS / "timelines.py", self.folder, "2")
+
+    def test_the_launch_that_was_reported_is_shown(self):
+        right = {"kernel": "walk", "cycles": 42, "report": "", "warps": []}
+        wrong = {"kernel": "ring", "cycles": 99, "report": "stagecraft: deadlock in kernel ring", "warps": [{"waits": [{"open": True}]}]}
+        done = self.show(right, wrong, right)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("3 launches, each with a page in ", done.stdout)
+        self.assertTrue(done.stdout.endswith("launch 2 (ring, 99 cycles, it hangs, reported: deadlock): "
+                                             f"{self.folder.resolve()}/timelines/02/run.2.html\n"), done.stdout)
+
+    def test_the_launch_of_the_lesson_is_shown_where_nothing_was_reported(self):
+        right = {"kernel": "ring", "cycles": 42, "report": "", "warps": []}
+        self.assertIn("launch 14 (ring, 42 cycles)", self.show(*[right] * 15).stdout)
+        self.assertIn("launch 3 (ring, 42 cycles)", self.show(*[right] * 3).stdout)   # the last, where there are fewer
+
+    def test_a_program_that_launches_nothing_is_an_error_with_what_it_printed(self):
+        done = self.show()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no kernel was launched by Chapter02.", done.stderr)
+        self.assertIn("called with --gtest_filter=Chapter02.", done.stderr)
+
+    def test_a_program_that_is_not_built_is_an_error(self):
+        done = run(sys.executable, TOOLS / "timelines.py", self.folder, "03")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("03_producer_consumer_pipeline is not built", done.stderr)
 
 
 class DoctorTest(TemporaryFolderTest):

@@ -187,6 +187,14 @@ class SiteTest(RepositoryTest):
         self.assertEqual(lines[1:3], ["text", '@subpage page_b "over two". Lines'])
         self.assertTrue(lines[6].startswith("## Last"))
 
+    def test_a_timeline_is_a_frame_where_its_run_was_recorded(self):
+        self.write("README.md", "# A", "text", "<!-- timeline: chapters/01_x_solution Chapter01.Todo1 2 -->", "more")
+        text = (self.root / "README.md").read_text(encoding="utf-8")
+        shown = site_filter.Page(pathlib.Path("README.md"), self.root, {"01_x_solution"}).render(text).split("\n")
+        self.assertIn('<iframe src="timelines/01_x_solution.html"', shown[2])
+        self.assertEqual([shown[1], shown[3]], ["text", "more"])
+        self.assertEqual(self.render("README.md").split("\n")[1:4], ["text", "", "more"])
+
     def test_a_console_keeps_its_lines(self):
         self.write("README.md", "# A", "```console", "$ true", "an `@end` and ```", "```", "text", "```cuda", "f();", "```")
         self.assertEqual(self.render("README.md").split("\n")[1:],

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """Builds the site and tests what a reader of it sees.
 
-site_test.py OUTPUT [TEST...]   OUTPUT/html is the site afterwards; exits with 77 where there is no Doxygen
+site_test.py OUTPUT BUILD [TEST...]   OUTPUT/html is the site afterwards, with the timelines of the programs that are built in
+BUILD; exits with 77 where there is no Doxygen
 """
 
+import functools
 import html
+import http.server
 import json
 import os
 import pathlib
@@ -13,6 +16,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
@@ -21,6 +26,13 @@ sys.path.insert(0, str(TOOLS))
 import build_site  # noqa: E402
 import pages  # noqa: E402
 import site_filter  # noqa: E402
+import timelines  # noqa: E402
+from browser import Browser, find_chromium  # noqa: E402
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):   # pylint: disable=arguments-differ
+        """Says nothing about requests."""
 
 
 class SiteTest(unittest.TestCase):
@@ -134,6 +146,68 @@ class SiteTest(unittest.TestCase):
             for part in ('class="toc interactive', "<doxygen-awesome-dark-mode-toggle", "<doxygen-awesome-fragment-copy-button"):
                 self.assertIn(part, shown)
 
+    def recorded(self) -> list:
+        found = sorted((self.site / "timelines").glob("*.html"))
+        if not found:
+            self.skipTest("no program of a chapter is built, so the lessons have no timelines")
+        return found
+
+    def need_chromium(self):
+        if find_chromium() is None:
+            self.skipTest("Chromium is not installed, so no script of the site was run")
+
+    def test_each_lesson_from_01_on_shows_a_right_and_a_wrong_run(self):
+        for page in pages.lessons():
+            markers = timelines.in_text((pages.ROOT / page).read_text(encoding="utf-8"))
+            chapter = page.parent.name
+            if chapter.startswith("00"):
+                continue
+            names = [marker["name"] for marker in markers]
+            self.assertEqual(names[:1], [f"{chapter}_solution"], page.as_posix())
+            self.assertEqual(len(names), 2, page.as_posix())
+            patch = names[1].removeprefix(f"{chapter}_wrong_")
+            self.assertTrue((pages.ROOT / "tests/chapters" / chapter / "wrong" / f"{patch}.patch").exists(), names[1])
+
+    def test_the_run_of_a_wrong_answer_is_reported_and_that_of_a_solution_is_not(self):
+        for page in self.recorded():
+            self.assertLess(page.stat().st_size, 300_000, page.name)
+            run = timelines.read_run(page)
+            self.assertEqual("_wrong_" in page.name, run["report"] != "", page.name)
+            self.assertTrue(run["warps"] and run["barriers"], page.name)
+
+    def test_every_run_is_shown_in_a_browser_without_an_error(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        for page in self.recorded():
+            browser.open(page, width=900, height=640)
+            self.assertNotEqual(browser.text("#now .sentence"), "", page.name)
+            browser.press("n")
+            browser.press("ArrowLeft")
+            self.assertEqual(browser.console, [], page.name)
+
+    def test_the_runs_of_a_lesson_follow_its_theme(self):
+        self.need_chromium()
+        self.need_the_look()
+        name = self.recorded()[0].stem
+        lesson = next(page for page in pages.lessons() if page.parent.name == name.partition("_solution")[0].partition("_wrong_")[0])
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=self.site))
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        browser.open(f"http://127.0.0.1:{server.server_port}/{site_filter.identifier(lesson)}.html")
+        browser.evaluate("document.querySelector('.timeline').scrollIntoView()")
+        theme = "document.querySelector('.timeline iframe').contentDocument?.documentElement?.dataset.theme"
+        for expected in ("light", "dark"):
+            for _ in range(50):   # the frame is loaded when it is near
+                if browser.evaluate(theme) == expected:
+                    break
+                time.sleep(0.1)
+            self.assertEqual(browser.evaluate(theme), expected)
+            browser.evaluate("document.querySelector('doxygen-awesome-dark-mode-toggle').click()")
+
     def test_the_lines_of_a_report_wrap(self):
         style = (self.site / "site.css").read_text(encoding="utf-8")
         self.assertRegex(style, r"(?m)^\.console div\.fragment \.line \{[^}]*white-space: pre-wrap;")
@@ -164,9 +238,9 @@ class SiteTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    output = pathlib.Path(sys.argv.pop(1))
+    output, programs = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1)
     SiteTest.site = output / "html"
-    SiteTest.build = subprocess.run([sys.executable, str(TOOLS / "build_site.py"), output, "--no-graphs"], check=False, text=True,
+    SiteTest.build = subprocess.run([sys.executable, str(TOOLS / "build_site.py"), output, "--no-graphs", "--programs", programs], check=False, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "LC_ALL": "C.UTF-8"})
     if SiteTest.build.returncode == 77:
         print(SiteTest.build.stdout, end="")

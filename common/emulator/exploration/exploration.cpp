@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "emulator/exploration/decided_run.hpp"
 #include "emulator/exploration/launch_copy.hpp"
 #include "emulator/scheduling/schedule.hpp"
 #include "emulator/scheduling/shrinking.hpp"
@@ -27,6 +28,8 @@ namespace {
 constexpr uint32_t kShrinkingRuns = 400;
 /// A run is cut off that takes longer than the default schedule by this factor, and then some. The time is virtual, so
 /// that the host's speed does not matter.
+/// Steps of an interleaving that is run; a longer one is one of a loop that polls, or of a kernel that is not small.
+constexpr size_t kMostSteps = 20'000;
 constexpr machine::Cycle kMostTimes = 64, kAlways = machine::Cycle{1} << 27;
 
 /// What makes a mistake the same as another one.
@@ -50,6 +53,10 @@ class LaunchExploration {
     }
     for (const Diagnostic& each : usual.diagnostics) usual_.insert(identity_of(each));
     limit_ = kMostTimes * usual.cycles + kAlways;
+    if (launch_.interleavings != 0) {
+      run_all();
+      return found_;
+    }
     // The schedule without switches is the first, and says how many turns there are to choose from.
     const CopyOutcome first = outcome_of(start(Schedule{}));
     points_ = first.points;
@@ -59,8 +66,9 @@ class LaunchExploration {
     for (uint64_t number = 2; number <= launch_.schedules && !totals_.was_interrupted_; ++number) {
       while (started < launch_.schedules && under_way.size() < launch_.threads) {
         ++started;
-        under_way.push_back(start(
-            [this, started] { return std::make_unique<ChosenSchedule>(launch_.request.seed, started, points_); }));
+        under_way.push_back(start([this, started] {
+          return std::make_unique<ChosenSchedule>(launch_.request.seed, started, points_, launch_.lanes);
+        }));
       }
       const CopyOutcome outcome = outcome_of(std::move(under_way.front()));
       under_way.pop_front();
@@ -80,6 +88,64 @@ class LaunchExploration {
     return start([&] { return std::make_unique<ChosenSchedule>(schedule); });
   }
 
+  /// Runs all interleavings, up to the limit or to one that fails.
+  void run_all() {
+    const machine::LaunchRequest& request = launch_.request;
+    const bool are_several = request.grid.count() > request.region().count();
+    totals_.together_ += are_several && request.kernel->clusters_interact ? 1 : 0;
+    Interleavings interleavings;
+    uint64_t count = 0;
+    while (const std::optional<Guide> guide = interleavings.next()) {
+      if (count == launch_.interleavings || totals_.was_interrupted_) {
+        ++totals_.incomplete_;
+        return;
+      }
+      const CopyOutcome outcome = outcome_of(LaunchCopy([&] { return decided(*guide); }));
+      if (!outcome.is_redundant) ++count, ++totals_.interleavings_;
+      if (outcome.cut_off) {
+        ++totals_.incomplete_;
+        return;
+      }
+      interleavings.add(trace_of(outcome.steps));
+      const std::set<std::string> found = mistakes_of(outcome);
+      if (found.empty()) continue;
+      for (Diagnostic each : outcome.diagnostics) {
+        if (!found.contains(identity_of(each))) continue;
+        ++totals_.mistakes_;
+        each.details.push_back(fmt::format("found in interleaving {}, with the same options always", count));
+        launch_.report(each);
+      }
+      ++totals_.failed_;
+      found_ = true;
+      return;
+    }
+  }
+
+  CopyOutcome decided(const Guide& guide) const {
+    DecidedRun choices(guide, kMostSteps);
+    machine::LaunchRequest request = launch_.request;
+    request.choices = &choices;
+    const machine::Division divided{.observers =
+                                        [&] {
+                                          auto observers = launch_.observers();
+                                          observers.push_back(choices.make_observer());
+                                          return observers;
+                                        },
+                                    .threads = 1,
+                                    .interrupted = launch_.interrupted,
+                                    .limit = limit_};
+    machine::LaunchResult result = launch_.machine.launch(
+        request, {}, [](std::string_view) {}, divided);
+    CopyOutcome outcome;
+    outcome.stopped = result.stopped;
+    outcome.interrupted = result.interrupted;
+    outcome.cut_off = choices.is_too_long() || (!result.interrupted && result.fault == machine::FaultKind::timeout);
+    outcome.diagnostics = std::move(result.diagnostics);
+    outcome.steps = text_of(choices.trace());
+    outcome.is_redundant = choices.is_redundant();
+    return outcome;
+  }
+
   CopyOutcome run_here(const std::unique_ptr<ChosenSchedule>& choices) const {
     machine::LaunchRequest request = launch_.request;
     request.choices = choices.get();
@@ -87,8 +153,11 @@ class LaunchExploration {
                                     .threads = 1,
                                     .interrupted = launch_.interrupted,
                                     .limit = choices ? limit_ : launch_.limit_cycles};
+    machine::Observer whole;  // with an observer of all of it, a grid is one part
+    std::vector<machine::Observer*> of_all;
+    if (launch_.in_one_part) of_all.push_back(&whole);
     machine::LaunchResult result = launch_.machine.launch(
-        request, {}, [](std::string_view) {}, divided);
+        request, of_all, [](std::string_view) {}, divided);
     CopyOutcome outcome;
     outcome.stopped = result.stopped;
     outcome.interrupted = result.interrupted;
@@ -177,10 +246,31 @@ bool Exploration::explore(const ExploredLaunch& launch) {
   if (was_interrupted_) return false;
   ++launches_;
   schedules_ = launch.schedules;
+  all_ = launch.interleavings != 0;
   return LaunchExploration(launch, *this).run();
 }
 
+std::string Exploration::text_of_interleavings() const {
+  const auto several = [](uint64_t count, const char* one) {
+    return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+  };
+  const auto launches = [](uint64_t count) { return fmt::format("{} launch{}", count, count == 1 ? "" : "es"); };
+  std::string text = several(interleavings_, "interleaving");
+  if (launches_ - skipped_ > 1) text += fmt::format(" of {} launches", launches_ - skipped_);
+  if (failed_ != 0) {
+    text += fmt::format(" explored: {}, reported above", several(mistakes_, "mistake"));
+  } else if (incomplete_ != 0 || was_interrupted_) {
+    text += fmt::format(" explored, and more are left in {}: nothing found in them", launches(incomplete_));
+  } else {
+    text = fmt::format("all {} explored: nothing found", text);
+  }
+  if (together_ != 0) text += "; clusters that depend on each other ran one after another";
+  if (skipped_ != 0) text += fmt::format("; stopped in the default schedule already: {}", launches(skipped_));
+  return text;
+}
+
 std::string Exploration::text() const {
+  if (all_) return text_of_interleavings();
   const uint64_t explored = launches_ - skipped_;
   std::string text = explored == 0 ? std::string("explored no schedule")
                                    : fmt::format("explored {} schedule{}", schedules_, schedules_ == 1 ? "" : "s");
@@ -201,8 +291,10 @@ std::string Exploration::text() const {
 }
 
 nlohmann::json Exploration::json() const {
-  return {{"kind", "exploration"}, {"launches", launches_}, {"schedules", runs_},  {"failed", failed_},
-          {"mistakes", mistakes_}, {"skipped", skipped_},   {"cut_off", cut_off_}, {"interrupted", was_interrupted_}};
+  return {{"kind", "exploration"},    {"launches", launches_},           {"schedules", runs_},
+          {"failed", failed_},        {"mistakes", mistakes_},           {"skipped", skipped_},
+          {"cut_off", cut_off_},      {"interrupted", was_interrupted_}, {"interleavings", interleavings_},
+          {"incomplete", incomplete_}};
 }
 
 }  // namespace stagecraft::emulator::exploration

@@ -18,10 +18,13 @@ struct ExploredLaunch {
   machine::Machine& machine;
   const machine::LaunchRequest& request;
   uint64_t number = 1;              ///< in the process, from 1 on
+  uint64_t interleavings = 0;       ///< how many are run at most, instead of schedules; 0: schedules
   uint64_t schedules = 1;           ///< how many are run
   uint32_t threads = 1;             ///< of the host: so many schedules run at a time
   machine::Cycle limit_cycles = 0;  ///< of the default schedule; 0: none
+  bool lanes = false;               ///< lanes of a warp need not meet behind a branch
   bool tolerates = false;           ///< what the chip carries on with is no mistake
+  bool in_one_part = false;         ///< also in the default schedule: the observers are of the whole grid
   std::function<std::vector<std::unique_ptr<machine::Observer>>()> observers{};  ///< made for each run
   const std::atomic<bool>* interrupted = nullptr;                                ///< stops it; null: never
   std::function<void(const machine::Diagnostic&)> report{};                      ///< called for each mistake
@@ -36,6 +39,9 @@ class Exploration {
   /// Runs a launch under other schedules. Reports each mistake that the default schedule does not show, in
   /// the fewest switches that show it, with the option that replays them. A launch that the default schedule stops is
   /// not explored. Throws std::system_error when the host does not let the process copy itself.
+  ///
+  /// Or runs a launch under all interleavings of its synchronisation that are not equivalent (interleavings.hpp), until
+  /// one fails. What commutes is not run in both orders; a race is found in either.
   /// @return whether something was found
   bool explore(const ExploredLaunch& launch);
 
@@ -47,6 +53,7 @@ class Exploration {
 
  private:
   friend class LaunchExploration;
+  std::string text_of_interleavings() const;
 
   uint64_t schedules_ = 0;  ///< of each launch
   uint64_t launches_ = 0, runs_ = 0;
@@ -54,6 +61,10 @@ class Exploration {
   uint64_t failed_ = 0;    ///< runs
   uint64_t cut_off_ = 0;   ///< runs that took too long in virtual time
   uint64_t mistakes_ = 0;  ///< different ones
+  bool all_ = false;       ///< all interleavings, not schedules
+  uint64_t interleavings_ = 0;
+  uint64_t incomplete_ = 0;  ///< launches with more interleavings than were run
+  uint64_t together_ = 0;    ///< launches whose clusters depend on each other, which ran one after another
   bool was_interrupted_ = false;
 };
 

@@ -51,7 +51,9 @@ std::string text_of(const CopyOutcome& outcome) {
                  machine::text_of(outcome.switches),
                  outcome.sentences,
                  outcome.points,
-                 outcome.cycles};
+                 outcome.cycles,
+                 outcome.steps,
+                 outcome.is_redundant};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -66,6 +68,8 @@ CopyOutcome outcome_of(const std::string& text) {
   outcome.sentences = all.at(5).get<std::vector<std::string>>();
   outcome.points = all.at(6);
   outcome.cycles = all.at(7);
+  outcome.steps = all.at(8);
+  outcome.is_redundant = all.at(9);
   return outcome;
 }
 

@@ -23,10 +23,12 @@ struct CopyOutcome {
   std::vector<std::string> sentences;  ///< about them
   uint64_t points = 0;                 ///< turns of the cluster that had the most
   uint64_t cycles = 0;
+  std::string steps{};        ///< of a decided run (steps.hpp)
+  bool is_redundant = false;  ///< it ended, because the rest was run already
 };
 
-/// A copy of the process that calls a function, tells what it returns, and ends. The copy has all memory as it was, and
-/// nothing that it writes is seen here, except in memory that the program shares with other processes.
+/// A copy of the process that calls a function, reports what it returns, and ends. The copy has all memory as it was,
+/// and nothing that it writes is seen here, except in memory that the program shares with other processes.
 class LaunchCopy {
  public:
   /// Starts the copy. Throws std::system_error when the host does not let it.
@@ -35,11 +37,11 @@ class LaunchCopy {
   LaunchCopy(LaunchCopy&& other) noexcept;
   LaunchCopy& operator=(LaunchCopy&&) = delete;
 
-  /// Waits for its end. Throws std::system_error when the copy has told nothing: it crashed, or was killed.
+  /// Waits for its end. Throws std::system_error when the copy reports nothing: it crashed, or was killed.
   CopyOutcome outcome();
 
  private:
-  /// Waits until the copy has ended; returns what it has told, which is empty where it has failed.
+  /// Waits until the copy has ended; returns its report, which is empty where it has failed.
   std::string wait();
 
   pid_t process_ = -1;

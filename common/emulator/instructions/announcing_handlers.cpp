@@ -210,8 +210,20 @@ class ObservedAccess {
     });
     if (fragment.grid().memory->find(lowest, highest - lowest + access_.bytes) == nullptr) return;
     saved_global_ = true;
+    switch (access_.bytes) {  // a copy of a constant size becomes a move
+      case 4: return save_global_bytes_of<4>();
+      case 8: return save_global_bytes_of<8>();
+      case 16: return save_global_bytes_of<16>();
+      default: break;
+    }
     for_each_lane(global_lanes_, [&](uint32_t lane) {
       std::memcpy(before_.data() + size_t{lane} * access_.bytes, DeviceMemory::host(global_[lane]), access_.bytes);
+    });
+  }
+  template <size_t kBytes>
+  void save_global_bytes_of() {
+    for_each_lane(global_lanes_, [&](uint32_t lane) {
+      std::memcpy(before_.data() + lane * kBytes, DeviceMemory::host(global_[lane]), kBytes);
     });
   }
 

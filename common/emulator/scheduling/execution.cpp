@@ -52,7 +52,7 @@ Fragment* choose(Warp& warp) {
   }
   if (best != nullptr && best->held_back) {
     for (const auto& fragment : warp.fragments) {
-      fragment->held_back = false;
+      fragment->held_back = fragment->stands_aside = false;
       fragment->turn_used = 0;
     }
     return choose(warp);
@@ -60,7 +60,7 @@ Fragment* choose(Warp& warp) {
   if (candidates > 1) {
     Choices* const choices = warp.block->cluster->choices;
     if (choices != nullptr && choices->stands_aside(*best)) {
-      best->held_back = true;
+      best->held_back = best->stands_aside = true;
       return choose(warp);
     }
   }
@@ -73,10 +73,9 @@ Fragment* choose(Warp& warp) {
 uint32_t merge_and_find_stop(Fragment& fragment) {
   uint32_t stop = kNoStop;
   bool merged = false;
-  const bool has_choices = fragment.cluster().choices != nullptr;
   for (const auto& other : fragment.warp->fragments) {
     if (other.get() == &fragment || other->state != FragmentState::ready) continue;
-    if (has_choices && other->held_back) continue;
+    if (other->stands_aside) continue;
     if (same_place(fragment, *other)) {
       absorb(fragment, *other);
       merged = true;

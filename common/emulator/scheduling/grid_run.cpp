@@ -117,6 +117,9 @@ void GridRun::run() {
         finish_blocks(*current);
         loops_.erase(current);
         std::erase_if(grid_.resident, [&](const auto& cluster) { return cluster.get() == current; });
+      } else if (status == Status::ended) {
+        result_.ended = GoOn::no;
+        break;
       } else if (status == Status::repeating) {
         if (nothing_can_end()) {
           report_endless(*current);
@@ -323,7 +326,61 @@ Warp* GridRun::next_warp(Cluster& cluster) {
   return best;
 }
 
+void GridRun::carry_out(Cluster& cluster, const Event& event) {
+  cluster.now = std::max(cluster.now, event.when.time);
+  cluster.origin = event.origin;
+  ++grid_.effects;
+  event.action();
+}
+
+GridRun::Status GridRun::advance_as_decided(Cluster& cluster) {
+  std::vector<Candidate> candidates;
+  for (;;) {
+    candidates.clear();
+    for (const auto& block : cluster.blocks) {
+      if (block->exited) continue;
+      for (Warp& warp : block->warps) {
+        // A sleep of a given time may end at any time.
+        for (const auto& fragment : warp.fragments) {
+          if (fragment->state == FragmentState::blocked && fragment->wait.kind == WaitKind::sleep) end_sleep(*fragment);
+        }
+        if (is_ready(warp)) candidates.push_back({&warp, nullptr, 0});
+      }
+    }
+    const std::vector<Event>& events = cluster.events.all();
+    for (size_t i = 0; i < events.size(); ++i) {
+      const bool is_first = std::none_of(events.begin(), events.end(), [&](const Event& other) {
+        return other.in_order != nullptr && other.in_order == events[i].in_order &&
+               other.when.sequence < events[i].when.sequence;
+      });
+      if (is_first) candidates.push_back({nullptr, &events[i], i});
+    }
+    if (candidates.empty()) {
+      if (cluster.time_limits.empty()) return cluster.live_blocks == 0 ? Status::finished : Status::stuck;
+      cluster.now = std::max(cluster.now, cluster.time_limits.next_time());
+      end_sleep(cluster.time_limits.next());
+      continue;
+    }
+    const std::optional<size_t> chosen = cluster.choices->next(candidates);
+    if (!chosen) return Status::ended;
+    const Candidate& next = candidates[*chosen];
+    if (next.event != nullptr) {
+      carry_out(cluster, cluster.events.take(next.index));
+      continue;
+    }
+    Warp& warp = *next.warp;
+    warp.clock = cluster.now = std::max(cluster.now, warp.clock);
+    run_warp(warp, kWarpTurn, result_.executed);
+    if (loops_[&cluster].repeats(cluster, warp, grid_.effects)) {
+      cluster.repeats_since = grid_.effects + 1;
+      return Status::repeating;
+    }
+    if (warp.live == 0 && warp.block->live_warps == 0 && !warp.block->exited) finish_block(*warp.block);
+  }
+}
+
 GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
+  if (cluster.choices != nullptr && cluster.choices->decides_next()) return advance_as_decided(cluster);
   EndlessLoopDetector& loops = loops_[&cluster];
   cluster.next_turn = 0;
   for (;;) {
@@ -335,11 +392,7 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
         continue;
       }
     } else if (!cluster.events.empty() && (warp == nullptr || cluster.events.next().time <= warp->turn())) {
-      const Event event = cluster.events.take();
-      cluster.now = std::max(cluster.now, event.when.time);
-      cluster.origin = event.origin;
-      ++grid_.effects;
-      event.action();
+      carry_out(cluster, cluster.events.take());
       continue;
     }
     if (warp == nullptr) return cluster.live_blocks == 0 ? Status::finished : Status::stuck;
@@ -348,6 +401,9 @@ GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
       cluster.next_turn = warp->turn();
       return Status::paused;
     }
+    // A warp that was held back has slept, as it were: its clock shows the time of the cluster, like those of the
+    // others.
+    if (warp->lag != 0) warp->clock = std::max(warp->clock, cluster.now);
     cluster.now = std::max(cluster.now, warp->clock);
     const uint32_t turn =
         grid_.request->seed == 0 ? kWarpTurn : 32 + static_cast<uint32_t>(random_() % (2 * kWarpTurn));

@@ -55,7 +55,7 @@ class GridRun {
   void run();
 
  private:
-  enum class Status { finished, paused, stuck, repeating };
+  enum class Status { finished, paused, stuck, repeating, ended };
 
   /// Starts a cluster on these multiprocessors, one for each of its blocks.
   std::unique_ptr<Cluster> start_cluster(const std::vector<Sm*>& sms, Cycle at);
@@ -64,6 +64,9 @@ class GridRun {
   void finish_blocks(Cluster& cluster);
   void finish_block(Block& block);
   Status advance(Cluster& cluster, Cycle until);
+  /// Does the same where Choices decides what is next: the cluster goes on until it ends, or cannot.
+  Status advance_as_decided(Cluster& cluster);
+  void carry_out(Cluster& cluster, const Event& event);
   Warp* next_warp(Cluster& cluster);
   /// Returns the multiprocessors that the next cluster's blocks would go to; empty when there is no room.
   std::vector<Sm*> find_room() const;

@@ -85,7 +85,7 @@ ChosenSchedule::ChosenSchedule(const Schedule& plan) {
   for (const Switch& each : plan) plan_[{each.cluster, each.warp, each.choice}] = each.amount;
 }
 
-ChosenSchedule::ChosenSchedule(uint64_t seed, uint64_t run, uint64_t points)
+ChosenSchedule::ChosenSchedule(uint64_t seed, uint64_t run, uint64_t points, bool lanes)
     : draws_(true), points_(std::max<uint64_t>(points, 1)) {
   std::seed_seq sequence{seed, seed >> 32, run, run >> 32};
   random_.seed(sequence);
@@ -95,7 +95,8 @@ ChosenSchedule::ChosenSchedule(uint64_t seed, uint64_t run, uint64_t points)
   manner_.lowered = run / 2 % 4;
   manner_.turns = any(kTurns);
   manner_.completions = any(kOthers);
-  manner_.lanes = any(kOthers);
+  const uint32_t rate_of_lanes = any(kOthers);  // drawn in any case, so that the others are the same
+  manner_.lanes = lanes ? rate_of_lanes : 0;
   manner_.polls = any(kOthers);
 }
 

@@ -50,7 +50,8 @@ class ChosenSchedule : public Choices {
   /// times at a random rate.
   /// @param run     number of the run, which with the seed decides everything.
   /// @param points  turns that a cluster has in the default schedule, at most.
-  ChosenSchedule(uint64_t seed, uint64_t run, uint64_t points);
+  /// @param lanes   whether lanes of a warp may stand aside.
+  ChosenSchedule(uint64_t seed, uint64_t run, uint64_t points, bool lanes);
 
   void turn_ended(Warp& warp) override;
   bool stands_aside(const Fragment& fragment) override;

@@ -2,12 +2,23 @@
 // virtual time decides everything.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <vector>
+
 #include "emulator/state/event_queue.hpp"
 
 namespace stagecraft::emulator::machine {
 
 struct Fragment;
 struct Warp;
+
+/// What can go on in a cluster: a warp, or an event.
+struct Candidate {
+  Warp* warp = nullptr;
+  const Event* event = nullptr;
+  size_t index = 0;  ///< of the event in the queue
+};
 
 /// Answers for one run of a grid, which then is one part and runs on one thread. Whatever the answers are, the schedule
 /// is a legal one: everything that can go on does so at some time.
@@ -25,6 +36,12 @@ class Choices {
   virtual Cycle completion(const Fragment& issuer, Cycle usual) = 0;
   /// Returns whether a try_wait gives up at once: the phase that it waits for has not ended.
   virtual bool gives_up(const Fragment& fragment) = 0;
+
+  /// Whether it decides itself what goes on: then `next` is asked before each turn and each event, and virtual time
+  /// decides nothing.
+  virtual bool decides_next() const { return false; }
+  /// Returns the index of what goes on; nullopt ends the run.
+  virtual std::optional<size_t> next([[maybe_unused]] const std::vector<Candidate>& candidates) { return 0; }
 };
 
 }  // namespace stagecraft::emulator::machine

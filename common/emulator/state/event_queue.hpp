@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <utility>
@@ -50,6 +51,15 @@ class EventQueue {
   void push(Event event) {
     heap_.push_back(std::move(event));
     std::push_heap(heap_.begin(), heap_.end(), is_later);
+  }
+  /// All that are to come, in no order.
+  const std::vector<Event>& all() const { return heap_; }
+  /// Takes the one at this index of `all`.
+  Event take(size_t index) {
+    Event event = std::move(heap_[index]);
+    heap_.erase(heap_.begin() + static_cast<std::ptrdiff_t>(index));
+    std::make_heap(heap_.begin(), heap_.end(), is_later);
+    return event;
   }
   Event take() {
     std::pop_heap(heap_.begin(), heap_.end(), is_later);

@@ -118,12 +118,13 @@ struct Fragment {
   uint64_t* effects = &unobserved_effects;  ///< the grid's count of effects
   ClockPoll clock_poll;
   std::vector<ReturnPoint> return_stack;
-  uint32_t local_frame = 0;  ///< offset of the running recursive function's local variables from their static base
-  uint32_t local_top = 0;    ///< end of the recursive frames of local memory
-  bool held_back = false;    ///< has had its turn; the warp's other fragments go first
-  uint32_t turn_used = 0;    ///< instructions of its turn, while there were other fragments
-  uint64_t last_run = 0;     ///< `Warp::runs` when it ran last
-  uint64_t sequence = 0;     ///< creation order, which breaks ties
+  uint32_t local_frame = 0;   ///< offset of the running recursive function's local variables from their static base
+  uint32_t local_top = 0;     ///< end of the recursive frames of local memory
+  bool held_back = false;     ///< has had its turn; the warp's other fragments go first
+  bool stands_aside = false;  ///< is held back by Choices, and does not meet the others before they end or wait
+  uint32_t turn_used = 0;     ///< instructions of its turn, while there were other fragments
+  uint64_t last_run = 0;      ///< `Warp::runs` when it ran last
+  uint64_t sequence = 0;      ///< creation order, which breaks ties
 
   Block& block() const;
   Cluster& cluster() const;

@@ -31,7 +31,7 @@ void wake(Fragment& fragment) {
   fragment.limited = false;
   fragment.state = FragmentState::ready;
   fragment.wait = {};
-  fragment.held_back = false;
+  fragment.held_back = fragment.stands_aside = false;
   fragment.warp->clock = std::max(fragment.warp->clock, time_of(fragment.cluster()));
   for (Observer* observer : fragment.grid().observers) observer->fragment_woken(fragment);
 }

@@ -37,7 +37,7 @@ void set_instruction_costs(ChipModel& chip) {
 }
 
 /// Sources: in tests/silicon/results, nvidia-h200-2026-11-22.jsonl and, where "contention" is said, the file that ends
-/// in that. GB/s are at 1.98 GHz.
+/// in that; where "memory-load" is said, nvidia-h200-2026-11-23-memory-load.jsonl. GB/s are at 1.98 GHz.
 ChipModel make_h200() {
   ChipModel chip;
   chip.name = "H200";
@@ -62,8 +62,17 @@ ChipModel make_h200() {
   // That L2 does not slow down with the multiprocessors is an assumption; it was measured at 1.98 GHz.
   chip.l2_rate = 8640;        // `tile of 64 rows of 128 bytes, rate, whole chip, L2`
   chip.l2_write_rate = 4640;  // `store rate, whole chip`
-  chip.dram_rate = 4530;      // `DRAM read, 4096 MiB, 528 blocks`
-  chip.load_bytes = 42;       // `L2 read, 8 MiB, 1 blocks`
+  chip.dram_rate = 4720;      // memory-load: `load latency under load, DRAM, 64 warps`, 512 bytes, rate: 18.07
+  // memory-load: `loads from L2 of 4 bytes a lane, lanes 128 bytes apart, 132 SMs`: 46.8 cycles for 32 lines.
+  chip.l2_line_rate = 132 * 32 / 46.8 * 1.98;
+  // memory-load: `load latency under load, DRAM`: 75, 147 and 273 cycles more than alone at 55, 76 and 88% of the rate,
+  // as where requests for a bank that is busy for 95 cycles wait (S u / (2 - 2u)).
+  chip.dram_bank = 48;
+  chip.dram_write_cost = 1.1;  // `DRAM write, 4096 MiB, 1056 blocks`: 4281
+  // Between what `DRAM copy, 2048 MiB, 1056 blocks` and plain-kernels, `copy by float4 of 64 MiB, rate` say: 3824 and
+  // 4092 GB/s, where half of each would give 4490.
+  chip.dram_turns = 0.12;
+  chip.load_bytes = 113;  // memory-load: `loads from L2 of 4 bytes a lane, lanes 32 bytes apart, 1 SM`
 
   chip.copy_gap = 63;            // `tile of 64 rows, issue gap`
   chip.copy_latency_l2 = 305;    // `cp.async.bulk of 128 bytes, latency, L2`, `tile of 1 rows`
@@ -102,6 +111,7 @@ ChipModel make_b200() {
   const double more = 148. / 132;  // the same for each multiprocessor
   chip.l2_rate *= more;
   chip.l2_write_rate *= more;
+  chip.l2_line_rate *= more;
   chip.l2_bytes_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
   chip.dram_rate = 6690;              // ldgsts_tput.csv, at most
   chip.products_read_through_port = false;

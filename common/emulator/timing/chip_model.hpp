@@ -48,7 +48,11 @@ struct ChipModel {
   double l1_latency = 0, l2_latency = 0, dram_latency = 0;
   double l1_bytes_capacity = 0, l2_bytes_capacity = 0;
   double l2_rate = 0, l2_write_rate = 0, dram_rate = 0;  ///< GB/s of the whole chip, at any clock
-  double load_bytes = 0;                                 ///< a cycle, that one multiprocessor gets from L2
+  double l2_line_rate = 0;                               ///< 10^9 lines a second, however little of each is read
+  double dram_bank = 0;                                  ///< ns for which a line keeps its bank of DRAM busy
+  double dram_write_cost = 1;                            ///< of a byte that is written, relative to one that is read
+  double dram_turns = 0;  ///< by how much DRAM takes longer where it reads and writes as much
+  double load_bytes = 0;  ///< a cycle, that one multiprocessor gets from L2
 
   // The copy engine of a multiprocessor.
   double copy_gap = 0;         ///< cycles between two copies

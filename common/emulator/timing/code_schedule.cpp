@@ -12,6 +12,37 @@ CodeSchedule::CodeSchedule(const Code& code, const ChipModel& chip) : code_(code
       loaded_[written] = true;
     }
   }
+  find_earliest();
+}
+
+void CodeSchedule::find_earliest() {
+  const auto stays = [](const Instruction& instruction) {
+    return instruction.kind == InstructionClass::control || instruction.kind == InstructionClass::barrier ||
+           instruction.kind == InstructionClass::fence;
+  };
+  std::unordered_map<uint32_t, uint32_t> written;  // pc after the latest write of a register
+  uint32_t piece = 0, after_shared = 0, after_global = 0;
+  for (uint32_t pc = 0; pc < code_.size(); ++pc) {
+    const Instruction& instruction = code_[pc];
+    if (instruction.first || (pc > 0 && stays(code_[pc - 1]))) {
+      piece = after_shared = after_global = pc;
+      written.clear();
+    }
+    piece_.push_back(piece);
+    const bool is_memory = instruction.kind == InstructionClass::memory;
+    uint32_t earliest = piece;
+    if (instruction.plain_load) earliest = instruction.shared ? after_shared : after_global;
+    for (const uint32_t read : instruction.reads) {
+      if (const auto found = written.find(read); found != written.end()) earliest = std::max(earliest, found->second);
+    }
+    if (is_memory && !instruction.plain_load) {
+      earliest = pc;
+      (instruction.shared ? after_shared : after_global) = pc + 1;
+    }
+    earliest_.push_back(earliest);
+    // What computes an address moves with the load; what another load gives does not.
+    for (const uint32_t each : instruction.writes) written[each] = is_memory ? pc + 1 : earliest;
+  }
 }
 
 const std::vector<CodePart>& CodeSchedule::parts(uint32_t first, uint32_t last) {
@@ -58,14 +89,15 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) cons
       }
       double& pipe = free_at[static_cast<size_t>(cost.pipe)];
       if (cost.slots != 0) at = std::max(at, pipe);
-      pipe = std::max(pipe, at + cost.interval);
+      const double slots = cost.slots * instruction.times, interval = cost.interval * instruction.times;
+      pipe = std::max(pipe, at + interval);
       for (const uint32_t written : instruction.writes) ready[written] = at + cost.latency;
-      now = std::max(now, at + cost.slots);
+      now = std::max(now, at + slots);
       if (!counts) continue;
       CodePart& part = parts.back();
       ++part.instructions;
-      part.pipes[static_cast<size_t>(Pipe::issue)] += cost.slots;
-      if (cost.pipe != Pipe::issue) part.pipes[static_cast<size_t>(cost.pipe)] += cost.interval;
+      part.pipes[static_cast<size_t>(Pipe::issue)] += slots;
+      if (cost.pipe != Pipe::issue) part.pipes[static_cast<size_t>(cost.pipe)] += interval;
     }
   }
   parts.back().cycles = now - end_of_earlier;

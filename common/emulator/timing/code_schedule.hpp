@@ -25,13 +25,21 @@ class CodeSchedule {
   CodeSchedule(const Code& code, const ChipModel& chip);
   /// The parts of the instructions `first` to `last`. Instructions issue in order, each when its operands are there.
   const std::vector<CodePart>& parts(uint32_t first, uint32_t last);
+  /// The first place in its piece of straight code to which ptxas may move an instruction with those that compute what
+  /// it needs: no other load's result is needed between, and for a load there lie no stores to its memory and no
+  /// barriers between. Stores and atomic operations stay where they are.
+  uint32_t earliest(uint32_t pc) const { return earliest_[pc]; }
+  /// The first instruction of the straight code that an instruction is a part of.
+  uint32_t piece(uint32_t pc) const { return piece_[pc]; }
 
  private:
   std::vector<CodePart> schedule(uint32_t first, uint32_t last) const;
+  void find_earliest();
 
   const Code& code_;
   const ChipModel& chip_;
-  std::vector<bool> loaded_;  ///< by register: some load writes it
+  std::vector<bool> loaded_;                ///< by register: some load writes it
+  std::vector<uint32_t> earliest_, piece_;  ///< by pc
   std::unordered_map<uint64_t, std::vector<CodePart>> parts_;
 };
 

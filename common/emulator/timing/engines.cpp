@@ -133,15 +133,21 @@ double Engines::access(double now, Multiprocessor& place, const ClusterTrace& tr
   if (access.shared && access.remote) {
     return place.between.serve(now, access.passes * 128. / chip_.between_bytes) + chip_.remote_latency;
   }
-  if (access.shared) return place.port.serve(now, access.passes) + chip_.shared_latency - 1;
+  if (access.shared) {
+    // Each pass more adds one cycle to the rate and two to the latency: `ld.shared 4 bytes latency, N ways`.
+    const double more = access.passes > 1 ? access.passes - 1. : 0;
+    return place.port.serve(now, access.passes) + more + chip_.shared_latency - 1;
+  }
   const auto bytes = static_cast<double>(access.sectors * kSectorBytes);
   bytes_ += bytes;
   // A line takes a pass of the path that shared memory has, too.
   const double port = place.port.serve(now, std::max(access.lines, 1u));
   const uint32_t* const lines = trace.lines.data() + access.first_line;
   if (access.store) {
-    if (access.atomic) place.loads.take(now, bytes / chip_.load_bytes);
-    return std::max(port, memory_.write(now, lines, access.lines, bytes).at);
+    const double masks = access.partial_lines * kSectorBytes;
+    const double sent = place.copy_out.serve(now, (bytes + masks) / chip_.store_bytes);
+    const double written = memory_.write(now, lines, access.lines, bytes, access.partial_lines).at;
+    return std::max({port, sent, written});
   }
   if (access.atomic)
     return std::max(port, memory_.read(now, place.index, lines, access.lines, bytes).at) + chip_.l2_latency;

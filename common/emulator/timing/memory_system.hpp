@@ -17,16 +17,18 @@ class CacheLines {
   explicit CacheLines(double bytes);
   /// Uses a line; it is there afterwards. Returns whether it was before.
   bool use(uint32_t line);
-  /// Writes to a line; it is there afterwards. Returns how many of these bytes were not written since it came: those
-  /// that go to the memory behind in addition, once the line is replaced. Which bytes of it are meant is not known, so
-  /// writes count as writes to others until all are written.
+  /// Reads from a line. Returns how many of these bytes were not there: a cache fetches sectors, not lines. Which bytes
+  /// of a line are meant is not known, so reads count as reads of others until all are there.
+  double read(uint32_t line, double bytes);
+  /// Writes to a line. Returns how many of these bytes were not written since it came: those that go to the memory
+  /// behind in addition, once the line is replaced. As with reads, writes count as writes of other bytes.
   double write(uint32_t line, double bytes);
 
  private:
   static constexpr uint32_t kWays = 16;
   struct Way {
-    uint32_t line = 0, used = 0;  ///< used 0: empty
-    float written = 0;            ///< bytes
+    uint32_t line = 0, used = 0;   ///< used 0: empty
+    float there = 0, written = 0;  ///< bytes
   };
   /// The way of a line that is used, and whether it was there before.
   std::pair<Way&, bool> find(uint32_t line);
@@ -47,10 +49,15 @@ class MemorySystem {
 
   /// Reads lines, of which `bytes` are wanted, for a multiprocessor.
   Served read(double now, uint32_t multiprocessor, const uint32_t* lines, size_t count, double bytes);
-  Served write(double now, const uint32_t* lines, size_t count, double bytes);
+  /// Writes bytes to lines. @param partial_lines  those with a sector of which only a part is written: each takes as
+  /// long as a sector more, for the mask that says which bytes.
+  Served write(double now, const uint32_t* lines, size_t count, double bytes, size_t partial_lines = 0);
+  /// When L2 will have done what it has been asked for.
+  double l2_free_at() const { return l2_.free_at(); }
 
   double l2_busy() const { return l2_.busy(); }
-  double dram_busy() const { return dram_.busy(); }
+  /// Cycles that DRAM would take for what it did at its full rate.
+  double dram_busy() const { return dram_moved_ / dram_bytes_; }
   double l2_bytes_moved() const { return l2_moved_; }
   double dram_bytes_moved() const { return dram_moved_; }
 
@@ -67,10 +74,17 @@ class MemorySystem {
   };
   static constexpr uint32_t kRequests = 4096;  // of a pair, that are remembered
 
+  /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it.
+  double use_bank(double now, uint32_t line, double bytes, bool write);
+
   const ChipModel& chip_;
   double l2_bytes_, l2_write_bytes_, dram_bytes_;  ///< a cycle
+  double l2_line_cycles_;                          ///< of a line, however little of it is read
+  double bank_cycles_;                             ///< of a line in a bank of DRAM
   CacheLines l2_lines_;
-  Server l2_, dram_;
+  Server l2_;
+  std::vector<double> banks_;  ///< of DRAM, when each is free
+  double write_share_ = 0;     ///< of what DRAM did of late
   double l2_moved_ = 0, dram_moved_ = 0;
   std::vector<std::vector<Request>> requests_;  ///< by pair
 };

@@ -18,6 +18,17 @@ namespace {
 /// multiprocessor has some tens of requests.
 constexpr double kQueueOfPort = 64;
 
+/// Registers that loads which ptxas moves up fill at once, at most. Source: the machine code of an unrolled loop over
+/// shared memory (tests/silicon/plain_kernels.cu: sgemm_tiled), where ten loads come before the first use, and of one
+/// that fills tiles from global memory (SGEMM_CUDA's tenth kernel), where eight loads of 16 bytes do.
+constexpr size_t kSharedAhead = 24, kGlobalAhead = 64;
+/// Steps of the warp among which such loads are looked for.
+constexpr size_t kStepsAhead = 96;
+
+/// Cycles by which stores may be ahead of L2, or of their way to it, before a warp waits. Not measured: as long as a
+/// request is under way anyway.
+constexpr double kQueueOfStores = 500;
+
 class Replay {
  public:
   Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz)
@@ -145,7 +156,11 @@ class Replay {
     warps_[warp.id] = nullptr;
     const bool is_last =
         std::all_of(cluster.live_warps.begin(), cluster.live_warps.end(), [](uint32_t live) { return live == 0; });
-    if (is_last) clusters_[cluster.id].reset();
+    if (!is_last) return;
+    clusters_[cluster.id].reset();
+    ++ended_;
+    if (ended_ * 4 <= trace_.clusters.size()) quarter_at_ = now_;
+    if (ended_ * 4 <= trace_.clusters.size() * 3) three_quarters_at_ = now_;
   }
 
   // ---- Warps ---------------------------------------------------------------------------------------------------
@@ -197,6 +212,7 @@ class Replay {
       }
     }
     if (ready > now_) {
+      load_ahead(warp, part.pc);
       pause(warp, ready, Spent::loads);
       return false;
     }
@@ -212,6 +228,30 @@ class Replay {
     place.parts[quarter].start(now_, warp.id, part);
     plan_end(place, quarter);
     return false;
+  }
+
+  /// What the warp waits for, ptxas would have asked for earlier, with the loads after it: does those of the same
+  /// straight code that can be done before `pc`.
+  void load_ahead(ReplayedWarp& warp, uint32_t pc) {
+    const uint32_t piece = schedule_.piece(pc);
+    const std::vector<Step>& steps = *warp.steps;
+    uint32_t last = pc;
+    for (size_t i = warp.step + 1; i < std::min(steps.size(), warp.step + kStepsAhead); ++i) {
+      const Step& step = steps[i];
+      if (step.kind != StepKind::run && step.kind != StepKind::access) return;
+      if (step.pc < last || schedule_.piece(step.pc) != piece) return;
+      last = step.pc;
+      if (step.kind == StepKind::run) continue;
+      const Instruction& load = (*trace_.code)[step.pc];
+      if (schedule_.earliest(step.pc) > pc) continue;
+      if (warp.loads.size() + load.writes.size() > (load.shared ? kSharedAhead : kGlobalAhead)) return;
+      const bool address_is_there = std::none_of(load.reads.begin(), load.reads.end(), [&](uint32_t read) {
+        return std::any_of(warp.loads.begin(), warp.loads.end(), [&](const auto& each) { return each.first == read; });
+      });
+      if (!address_is_there || std::find(warp.ahead.begin(), warp.ahead.end(), i) != warp.ahead.end()) continue;
+      do_access(warp, step, warp.cluster->trace->shape->accesses[step.value]);
+      warp.ahead.push_back(i);
+    }
   }
 
   void plan_end(const Multiprocessor& place, uint32_t quarter) {
@@ -285,16 +325,33 @@ class Replay {
   }
 
   bool access(ReplayedWarp& warp, const Step& step, const Access& access) {
+    if (const auto done = std::find(warp.ahead.begin(), warp.ahead.end(), warp.step); done != warp.ahead.end()) {
+      warp.ahead.erase(done);
+      return true;
+    }
     Multiprocessor& place = *warp.cluster->places[warp.block];
-    if (const double free_at = place.port.free_at() - kQueueOfPort; free_at > now_) {
+    double free_at = place.port.free_at() - kQueueOfPort;
+    if (access.store && !access.shared) {
+      free_at = std::max({free_at, place.copy_out.free_at() - kQueueOfStores, memory_.l2_free_at() - kQueueOfStores});
+    }
+    if (free_at > now_ && !warp.queued) {
+      warp.queued = true;
       pause(warp, free_at, Spent::port);
       return false;
     }
+    warp.queued = false;
+    do_access(warp, step, access);
+    return true;
+  }
+
+  void do_access(ReplayedWarp& warp, const Step& step, const Access& access) {
+    Multiprocessor& place = *warp.cluster->places[warp.block];
     const double at = engines_.access(now_, place, *warp.cluster->trace, access);
     if (!access.store || access.atomic) {
       for (const uint32_t written : (*trace_.code)[step.pc].writes) warp.loads.emplace_back(written, at);
+    } else if (!access.shared) {
+      stored_ = std::max(stored_, at);
     }
-    return true;
   }
 
   // ---- Gates ---------------------------------------------------------------------------------------------------
@@ -357,7 +414,7 @@ class Replay {
 
   void finish() {
     result_.not_modelled = why_not_modelled();
-    result_.cycles = end_;
+    result_.cycles = std::max(end_, stored_);
     result_.multiprocessors = chip_.multiprocessors;
     for (const Multiprocessor& place : places_) {
       result_.tensor_busy += place.tensor.busy();
@@ -372,7 +429,31 @@ class Replay {
     result_.dram_bytes = memory_.dram_bytes_moved();
     result_.operations = engines_.operations();
     result_.bytes = engines_.bytes();
+    extrapolate();
     result_.megahertz = clock_of(chip_, result_.tensor_share(), result_.l2_busy / std::max(result_.cycles, 1.));
+  }
+
+  /// The rest of the launch goes on as what was replayed.
+  void extrapolate() {
+    const double times = trace_.extrapolation;
+    if (times == 1) return;
+    size_t blocks = 0;
+    for (const ClusterTrace& cluster : trace_.clusters) blocks += cluster.shape->blocks;
+    result_.extrapolated = fmt::format("{} of {} blocks", blocks, trace_.blocks);
+    if (trace_.described_part < 1) {
+      result_.extrapolated += fmt::format(", the first {:.2g}% of what each does", 100 * trace_.described_part);
+    }
+    if (trace_.described_part < 1 || trace_.clusters.size() < 4) {
+      result_.cycles = chip_.launch + (result_.cycles - chip_.launch) * times;
+    } else {
+      // The beginning and the end of the launch come once; the middle goes on.
+      result_.cycles += (times - 1) * 2 * (three_quarters_at_ - quarter_at_);
+    }
+    for (double* const each : {&result_.tensor_busy, &result_.shared_busy, &result_.copy_in_busy,
+                               &result_.copy_out_busy, &result_.issue_busy, &result_.l2_busy, &result_.dram_busy,
+                               &result_.l2_bytes, &result_.dram_bytes, &result_.operations, &result_.bytes}) {
+      *each *= times;
+    }
   }
 
   const LaunchTrace& trace_;
@@ -384,10 +465,12 @@ class Replay {
   std::vector<uint32_t> in_order_;  ///< numbers of the multiprocessors, in the order in which blocks go to them
   std::vector<std::unique_ptr<RunningCluster>> clusters_;  ///< null when they have ended, as are their warps
   std::vector<ReplayedWarp*> warps_;
-  size_t next_cluster_ = 0;
+  size_t next_cluster_ = 0, ended_ = 0;
+  double quarter_at_ = 0, three_quarters_at_ = 0;  ///< when so many clusters had ended
   ReplayEvents events_;
   uint64_t order_ = 0;
   double now_ = 0, end_ = 0;
+  double stored_ = 0;  ///< when the last store has reached L2
   Result result_;
 };
 

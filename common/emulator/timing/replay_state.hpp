@@ -46,6 +46,8 @@ struct ReplayedWarp {
   const std::vector<CodePart>* parts = nullptr;  ///< of the run that is under way
   size_t part = 0;
   bool fenced = false;                             ///< the fence of the signal that is next is over
+  bool queued = false;                             ///< it has waited for the queue of the access that is next
+  std::vector<size_t> ahead;                       ///< later steps that were done already: loads that ptxas moves up
   std::vector<std::pair<uint32_t, double>> loads;  ///< registers that are still to be filled, and when they will be
   double began = 0, alone = 0;                     ///< when it started, and what the piece under way takes alone
   double since = 0;                                ///< start of what it waits for or executes

@@ -115,6 +115,7 @@ std::string text_of(const Result& result, const ChipModel& chip, const std::stri
   for (const auto& [share, line] : stalled_lines(result, source)) {
     text += fmt::format("  {:3.0f}% of the warps' time at {}\n", 100 * share, line);
   }
+  if (!result.extrapolated.empty()) text += fmt::format("  extrapolated from {}\n", result.extrapolated);
   return text + last_line(result) + "\n";
 }
 
@@ -148,6 +149,7 @@ nlohmann::json json_of(const Result& result, const ChipModel& chip, const std::s
           {"warps", warps},
           {"units", units},
           {"stalls", lines},
+          {"extrapolated_from", result.extrapolated},
           {"text", last_line(result)}};
 }
 

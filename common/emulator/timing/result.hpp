@@ -35,6 +35,7 @@ struct WarpTime {
 struct Result {
   std::string not_modelled;  ///< why there is no time, and the rest means nothing; else empty
   double cycles = 0;         ///< from the launch to its end
+  std::string extrapolated;  ///< from what, when not all was replayed: "1056 of 16384 blocks"; else empty
   double megahertz = 0;
   double operations = 0;  ///< of the matrix products: two for each multiplication with its addition
   double bytes = 0;       ///< read from and written to global memory by the warps and the copy engines

@@ -47,6 +47,12 @@ enum class InstructionClass : uint8_t {
 struct Instruction {
   InstructionClass kind = InstructionClass::other;
   std::vector<uint32_t> reads, writes;
+  uint32_t times = 1;       ///< machine instructions of its class
+  bool first = false;       ///< of a piece of straight code, into which branches go at its beginning alone
+  bool shared = false;      ///< it is a load or store of shared memory
+  bool plain_load = false;  ///< a load that ptxas may move up, over what is neither a store of its memory nor a fence
+  uint32_t joined = 0;      ///< a load: bytes of a lane with the neighbours that ptxas joins to it; else 0
+  bool absorbed = false;    ///< a load that ptxas joins to one before it, so that it needs no instruction
 };
 using Code = std::vector<Instruction>;
 
@@ -125,6 +131,7 @@ struct Access {
   bool store = false, atomic = false, remote = false;
   uint32_t passes = 0;                 ///< shared memory: over its banks
   uint32_t sectors = 0;                ///< global memory: of kSectorBytes
+  uint32_t partial_lines = 0;          ///< of a store: lines with a sector of which only a part is written
   uint32_t first_line = 0, lines = 0;  ///< global memory: lines of kLineBytes, in ClusterTrace::lines
   bool operator==(const Access&) const = default;
 };
@@ -144,6 +151,8 @@ struct ClusterTrace {
   std::shared_ptr<const ClusterShape> shape;
   std::vector<uint64_t> addresses;  ///< of the first bytes of copies
   std::vector<uint32_t> lines;      ///< addresses over kLineBytes, modulo 2^32
+  uint64_t instructions = 0;        ///< that its warps executed
+  uint64_t described = 0;           ///< how many of them `shape` describes: the first ones, or all
 };
 
 struct LaunchTrace {
@@ -153,6 +162,11 @@ struct LaunchTrace {
   uint32_t blocks_per_multiprocessor = 1;  ///< that fit
 
   std::vector<ClusterTrace> clusters;  ///< in the order of launch
+
+  // The first clusters of a large launch are described, and what long ones do first.
+  uint64_t blocks = 0;        ///< of the whole launch
+  double described_part = 1;  ///< of what the clusters here do
+  double extrapolation = 1;   ///< how many times as long the launch takes as what is described
 };
 
 }  // namespace stagecraft::emulator::timing

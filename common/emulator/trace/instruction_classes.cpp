@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "emulator/trace/joined_loads.hpp"
+
 namespace stagecraft::emulator::trace {
 namespace {
 
@@ -37,6 +39,11 @@ InstructionClass class_of_conversion(const ptx::Instruction& instruction) {
   const bool half = is_half(instruction), floats = is_float(instruction) || is_f64(instruction);
   if (half) return InstructionClass::convert_half;
   return floats ? InstructionClass::convert : InstructionClass::free;  // between integers: a part of what uses them
+}
+
+bool is_shared(const ptx::Instruction& instruction) {
+  return has(instruction, {"shared", "shared::cta", "shared::cluster"}) || instruction.opcode == "ldmatrix" ||
+         instruction.opcode == "stmatrix";
 }
 
 /// Whether the first operand is written.
@@ -112,12 +119,14 @@ InstructionClass class_of(const ptx::Instruction& instruction) {
 
 timing::Code describe_code(const machine::Kernel& kernel) {
   timing::Code code(kernel.code.size());
+  const std::vector<PlaceInCode> straight = places_in_code(kernel);
   std::unordered_map<const ptx::Function*, uint32_t> first_register;
   uint32_t registers = 0;
   for (size_t pc = 0; pc < code.size(); ++pc) {
     timing::Instruction& described = code[pc];
     const machine::OpPlace& place = kernel.places[pc];
     described.kind = InstructionClass::free;
+    described.first = straight[pc].first;
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
     const auto [base, is_new] = first_register.emplace(place.function, registers);
     if (is_new) registers += static_cast<uint32_t>(place.function->registers.size());
@@ -125,6 +134,23 @@ timing::Code describe_code(const machine::Kernel& kernel) {
                           kernel.places[pc - 1].instruction == place.instruction;
     const ptx::Instruction& instruction = place.function->body[place.instruction];
     if (!repeated) described.kind = class_of(instruction);
+    if (instruction.opcode == "wmma") {
+      // A product of 16 x 16 is two machine instructions of 16 x 8. A fragment's words are loaded and stored one by
+      // one.
+      if (has(instruction, {"mma"}))
+        described.times = 2;
+      else if (repeated)
+        described.kind = InstructionClass::memory;
+      else
+        described.kind = InstructionClass::free;
+    }
+    described.shared = is_shared(instruction);
+    described.joined = straight[pc].joined;
+    described.absorbed = straight[pc].leader != PlaceInCode::kNone;
+    if (described.absorbed) described.kind = InstructionClass::free;
+    described.plain_load =
+        (instruction.opcode == "ld" || instruction.opcode == "ldmatrix") &&
+        !has(instruction, {"volatile", "relaxed", "acquire", "mmio", "param", "param::entry", "param::func"});
     const uint32_t offset = base->second;
     for (size_t i = 0; i < instruction.operands.size(); ++i) {
       const ptx::Operand& operand = instruction.operands[i];
@@ -135,6 +161,11 @@ timing::Code describe_code(const machine::Kernel& kernel) {
           operand, [&](ptx::RegisterId id) { (written ? described.writes : described.reads).push_back(offset + id); });
     }
     if (instruction.guarded) described.reads.push_back(offset + instruction.guard);
+    if (described.absorbed) {
+      std::vector<uint32_t>& of_leader = code[straight[pc].leader].writes;
+      of_leader.insert(of_leader.end(), described.writes.begin(), described.writes.end());
+      described.writes.clear();
+    }
   }
   return code;
 }

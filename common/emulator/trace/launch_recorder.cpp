@@ -43,8 +43,9 @@ Engine engine_of(const machine::AsyncOperation& operation) {
     case AsyncCompletion::mbarrier: break;
   }
   if (std::string_view(operation.what).starts_with("clusterlaunchcontrol")) return Engine::cluster_launch;
-  // A copy without global memory is one between blocks, or st.async.
-  return operation.global.empty() && operation.bytes != 0 ? Engine::copy_between : Engine::copy_in;
+  // A copy without global memory is one between blocks, or st.async; or a tile outside its tensor, which is filled.
+  const bool of_tensor = std::string_view(operation.what).starts_with("cp.async.bulk.tensor");
+  return operation.global.empty() && operation.bytes != 0 && !of_tensor ? Engine::copy_between : Engine::copy_in;
 }
 
 }  // namespace
@@ -57,6 +58,7 @@ void LaunchRecorder::grid_started(const machine::Grid& grid) {
   grid_ = &grid;
   warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   recording_.begin(grid);
+  code_ = &recording_.code();
   for (const machine::OpPlace& place : grid.kernel->places) {
     const bool known = place.function != nullptr && place.instruction < place.function->body.size();
     jumps_.push_back(known && class_of(place.function->body[place.instruction]) == timing::InstructionClass::control);
@@ -65,21 +67,36 @@ void LaunchRecorder::grid_started(const machine::Grid& grid) {
 
 void LaunchRecorder::block_started(const machine::Block& block) {
   ClusterRecord& cluster = clusters_[block.cluster];
-  if (!cluster.warps.empty()) return;
-  const auto blocks = static_cast<uint32_t>(block.cluster->shape.count());
-  cluster.shape.blocks = blocks;
-  cluster.warps.resize(size_t{blocks} * warps_per_block_);
+  if (cluster.blocks != 0) return;
+  const machine::Extent3 first = block.cluster->first_block, grid = grid_->request->grid;
+  cluster.number = (uint64_t{first.z} * grid.y + first.y) * grid.x + first.x;
+  cluster.blocks = static_cast<uint32_t>(block.cluster->shape.count());
+  cluster.wanted = recording_.wants(cluster.number);
+  cluster.idle = !cluster.wanted;
+  if (cluster.idle) return;
+  cluster.shape.blocks = cluster.blocks;
+  cluster.warps.resize(size_t{cluster.blocks} * warps_per_block_);
   cluster.shape.warps.resize(cluster.warps.size());
 }
 
 void LaunchRecorder::block_finished(const machine::Block& block) {
   ClusterRecord& cluster = cluster_of(block);
-  if (++cluster.finished != cluster.shape.blocks) return;
-  for (size_t warp = 0; warp < cluster.warps.size(); ++warp) close_run(cluster, warp);
-  const machine::Extent3 first = block.cluster->first_block, grid = grid_->request->grid;
-  const uint64_t number = (uint64_t{first.z} * grid.y + first.y) * grid.x + first.x;
-  recording_.add(number, std::move(cluster.shape), std::move(cluster.trace));
+  if (++cluster.finished != cluster.blocks) return;
+  if (cluster.wanted) {
+    for (size_t warp = 0; warp < cluster.warps.size(); ++warp) close_run(cluster, warp);
+    cluster.trace.instructions = cluster.instructions;
+    if (!cluster.idle) cluster.trace.described = cluster.instructions;
+    recording_.add(cluster.number, std::move(cluster.shape), std::move(cluster.trace));
+  } else {
+    recording_.count(cluster.instructions);
+  }
   clusters_.erase(block.cluster);
+}
+
+void LaunchRecorder::cut_if_long(ClusterRecord& cluster) {
+  if (++cluster.steps + cluster.trace.lines.size() / 4 < recording_.most_of_cluster()) return;
+  cluster.idle = true;
+  cluster.trace.described = cluster.instructions;
 }
 
 // ---- Steps ---------------------------------------------------------------------------------------------------------
@@ -94,6 +111,7 @@ Step& LaunchRecorder::append(ClusterRecord& cluster, const machine::Fragment& fr
   const size_t warp = index_of(fragment);
   close_run(cluster, warp);
   ++cluster.warps[warp].others;
+  cut_if_long(cluster);
   std::vector<Step>& steps = cluster.shape.warps[warp];
   steps.push_back({kind, false, false, value, fragment.pc});
   return steps.back();
@@ -102,6 +120,8 @@ Step& LaunchRecorder::append(ClusterRecord& cluster, const machine::Fragment& fr
 void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& event) {
   const machine::Fragment& fragment = *event.fragment;
   ClusterRecord& cluster = cluster_of(fragment.block());
+  if (!event.poll_failed) ++cluster.instructions;
+  if (cluster.idle) return;
   const size_t number = index_of(fragment);
   WarpRecord& warp = cluster.warps[number];
   std::vector<Step>& steps = cluster.shape.warps[number];
@@ -133,7 +153,7 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
     close_run(cluster, number);
     run = {event.pc, event.pc, fragment.sequence};
   }
-  if (event.addresses != nullptr) record_access(cluster, event);
+  if (event.addresses != nullptr && !(*code_)[event.pc].absorbed) record_access(cluster, event);
 }
 
 void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event) {
@@ -141,44 +161,64 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
   access.store = event.kind == machine::AccessKind::write;
   access.atomic = event.kind == machine::AccessKind::update;
   const machine::Fragment& fragment = *event.fragment;
+  const uint32_t joined = (*code_)[event.pc].joined;
   std::array<uint32_t, machine::kWarpSize> shared{};
   machine::LaneMask shared_lanes = 0;
-  std::vector<uint32_t> lines;
-  std::vector<uint64_t> sectors;
+  sectors_.clear();
   machine::for_each_lane(event.lanes, [&](uint32_t lane) {
     const machine::Located at = machine::locate(event.addresses[lane]);
     if (at.where == machine::Located::Where::shared) {
-      shared[lane] = static_cast<uint32_t>(at.address);
+      // Joined loads begin at the lowest of their addresses.
+      shared[lane] = static_cast<uint32_t>(at.address) & ~(joined == 0 ? 0 : joined - 1);
       shared_lanes |= 1u << lane;
       access.remote = access.remote || rank_of(shared[lane]) != fragment.block().rank;
     } else if (at.where == machine::Located::Where::global) {
       for (uint64_t sector = at.address / timing::kSectorBytes;
            sector <= (at.address + event.bytes - 1) / timing::kSectorBytes; ++sector) {
-        sectors.push_back(sector);
+        const uint64_t first = std::max(at.address, sector * timing::kSectorBytes);
+        const uint64_t end = std::min(at.address + event.bytes, (sector + 1) * timing::kSectorBytes);
+        sectors_.push_back(
+            {sector, static_cast<uint32_t>(((uint64_t{1} << (end - first)) - 1) << first % timing::kSectorBytes)});
       }
     }
   });
   if (shared_lanes != 0) {
     access.shared = true;
     // Rows of ldmatrix have 16 bytes each; other accesses at most that.
-    access.passes = wavefronts_of(shared.data(), shared_lanes, std::min(event.bytes, 16u), !access.store);
+    access.passes =
+        wavefronts_of(shared.data(), shared_lanes, std::min(std::max(event.bytes, joined), 16u), !access.store);
   } else {
-    if (sectors.empty()) return;  // local memory
-    std::sort(sectors.begin(), sectors.end());
-    sectors.erase(std::unique(sectors.begin(), sectors.end()), sectors.end());
-    access.sectors = static_cast<uint32_t>(sectors.size());
-    access.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
-    for (const uint64_t sector : sectors) {
-      const auto line = static_cast<uint32_t>(sector / (timing::kLineBytes / timing::kSectorBytes));
-      if (cluster.trace.lines.size() == access.first_line || cluster.trace.lines.back() != line) {
-        cluster.trace.lines.push_back(line);
-      }
-    }
-    access.lines = static_cast<uint32_t>(cluster.trace.lines.size()) - access.first_line;
+    if (sectors_.empty()) return;  // local memory
+    describe_lines(cluster.trace, access);
   }
   const auto index = static_cast<uint32_t>(cluster.shape.accesses.size());
   cluster.shape.accesses.push_back(access);
   append(cluster, fragment, StepKind::access, index).pc = event.pc;
+}
+
+void LaunchRecorder::describe_lines(timing::ClusterTrace& trace, timing::Access& access) {
+  const auto by_number = [](const Sector& a, const Sector& b) { return a.number < b.number; };
+  if (!std::is_sorted(sectors_.begin(), sectors_.end(), by_number)) {
+    std::sort(sectors_.begin(), sectors_.end(), by_number);
+  }
+  access.first_line = static_cast<uint32_t>(trace.lines.size());
+  bool partial = false;  // some sector of the line so far
+  for (size_t i = 0; i < sectors_.size();) {
+    const uint64_t sector = sectors_[i].number;
+    uint32_t bytes = 0;
+    for (; i < sectors_.size() && sectors_[i].number == sector; ++i) bytes |= sectors_[i].bytes;
+    ++access.sectors;
+    const auto line = static_cast<uint32_t>(sector / (timing::kLineBytes / timing::kSectorBytes));
+    if (trace.lines.size() == access.first_line || trace.lines.back() != line) {
+      trace.lines.push_back(line);
+      partial = false;
+    }
+    if (access.store && bytes != 0xffffffffu && !partial) {
+      partial = true;
+      ++access.partial_lines;
+    }
+  }
+  access.lines = static_cast<uint32_t>(trace.lines.size()) - access.first_line;
 }
 
 // ---- Gates ---------------------------------------------------------------------------------------------------------
@@ -197,6 +237,7 @@ uint32_t LaunchRecorder::gate_at(ClusterRecord& cluster, uint64_t key, GateKind 
 void LaunchRecorder::barrier_changed(const machine::BarrierEvent& event) {
   using machine::BarrierEventKind;
   ClusterRecord& cluster = cluster_of(*event.block);
+  if (cluster.idle) return;
   const uint64_t barrier = mbarrier_key(event.block->rank, event.offset);
   if (event.kind == BarrierEventKind::init) {
     // Phases count from zero again.
@@ -227,7 +268,7 @@ void LaunchRecorder::barrier_changed(const machine::BarrierEvent& event) {
 void LaunchRecorder::threads_met(const machine::Rendezvous& event) {
   using machine::RendezvousKind;
   const auto found = clusters_.find(event.cluster);
-  if (found == clusters_.end() || event.kind == RendezvousKind::exit) return;
+  if (found == clusters_.end() || found->second.idle || event.kind == RendezvousKind::exit) return;
   ClusterRecord& cluster = found->second;
   const uint64_t barrier = rendezvous_key(event);
   uint32_t& generation = cluster.generations[barrier];
@@ -307,6 +348,7 @@ uint32_t LaunchRecorder::product_of(ClusterRecord& cluster, const machine::Fragm
 
 void LaunchRecorder::warpgroup_issued(const machine::WarpgroupIssue& event) {
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   cluster.latest = product_of(cluster, *event.fragment, event.number);
   append(cluster, *event.fragment, StepKind::issue, cluster.latest);
 }
@@ -314,6 +356,7 @@ void LaunchRecorder::warpgroup_issued(const machine::WarpgroupIssue& event) {
 void LaunchRecorder::warpgroup_waited(const machine::WarpgroupWait& event) {
   if (event.ended == 0) return;
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   const uint32_t operation = product_of(cluster, *event.fragment, event.ended);
   const auto [gate, is_new] = cluster.product_gates.emplace(operation, 0);
   if (is_new) {
@@ -327,6 +370,7 @@ void LaunchRecorder::warpgroup_waited(const machine::WarpgroupWait& event) {
 void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) {
   const machine::Fragment& fragment = *operation.fragment;
   ClusterRecord& cluster = cluster_of(fragment.block());
+  if (cluster.idle) return;
   const auto remember = [&](uint32_t index) {
     cluster.operations[operation.number] = index;
     cluster.latest = index;
@@ -397,6 +441,7 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
 
 void LaunchRecorder::group_changed(const machine::GroupEvent& event) {
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   Groups& groups = cluster.warps[index_of(*event.fragment)].groups[{event.bulk, event.lane}];
   if (event.kind == machine::GroupEventKind::commit) {
     groups.closed.push_back(std::exchange(groups.open, {}));
@@ -415,6 +460,7 @@ void LaunchRecorder::group_changed(const machine::GroupEvent& event) {
 void LaunchRecorder::tensor_memory_changed(const machine::TensorEvent& event) {
   using machine::TensorEventKind;
   ClusterRecord& cluster = cluster_of(event.fragment->block());
+  if (cluster.idle) return;
   WarpRecord& warp = cluster.warps[index_of(*event.fragment)];
   switch (event.kind) {
     case TensorEventKind::load:

@@ -4,6 +4,7 @@
 // did depends on the program and the seed alone, and so does the recording.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -22,14 +23,35 @@ namespace stagecraft::emulator::trace {
 /// The clusters of a launch that have ended. Clusters that did the same share one description.
 class LaunchRecording {
  public:
+  /// @param blocks  that are on the chip at once.
+  explicit LaunchRecording(uint64_t blocks = 0) : resident_(blocks) {}
+
   /// Called by each recorder when its part of the grid starts.
   void begin(const machine::Grid& grid);
+  /// Whether a cluster is to be recorded. The first ones of a large launch are, as many as fill the chip kRounds times.
+  bool wants(uint64_t number) const;
+  /// What may be recorded of a cluster: steps, and lines of memory, four of which count as one.
+  uint64_t most_of_cluster() const { return most_of_cluster_; }
   void add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace);
+  /// Counts a cluster that was not recorded.
+  void count(uint64_t instructions);
   /// The launch in the order of its clusters. Called once, when the grid has ended.
   timing::LaunchTrace take();
   const machine::Kernel* kernel() const { return kernel_; }
+  /// What the kernel's instructions are; there once a part has begun.
+  const timing::Code& code() const { return *trace_.code; }
 
  private:
+  static constexpr uint64_t kRounds = 4;
+  static constexpr uint64_t kMost = 32 << 20;  ///< of all that is on the chip at once: some 1 GB, and some 30 seconds
+
+  void choose_extrapolation();
+
+  const uint64_t resident_;  ///< blocks; 0: all are recorded
+  uint64_t most_of_cluster_ = ~uint64_t{0};
+  uint64_t blocks_ = 0;                       ///< of the launch
+  uint64_t clusters_ = 0, instructions_ = 0;  ///< that have ended, also those that were not recorded
+  std::atomic<bool> cut_ = false;             ///< a cluster was too long
   std::mutex mutex_;
   const machine::Kernel* kernel_ = nullptr;
   timing::LaunchTrace trace_;
@@ -86,7 +108,12 @@ class LaunchRecorder : public machine::Observer {
     timing::ClusterShape shape;
     timing::ClusterTrace trace;
     std::vector<WarpRecord> warps;
-    uint32_t finished = 0;
+    uint32_t blocks = 0, finished = 0;
+    bool idle = false;          ///< nothing more is recorded
+    bool wanted = false;        ///< something was
+    uint64_t instructions = 0;  ///< that its warps have executed
+    uint64_t steps = 0;
+    uint64_t number = 0;
     std::unordered_map<uint64_t, uint32_t> gates;          ///< by barrier and phase
     std::unordered_map<uint64_t, uint32_t> generations;    ///< of barriers that are no mbarriers
     std::unordered_map<uint64_t, uint32_t> products;       ///< operations by warpgroup and number
@@ -100,18 +127,28 @@ class LaunchRecorder : public machine::Observer {
   timing::Step& append(ClusterRecord& cluster, const machine::Fragment& fragment, timing::StepKind kind,
                        uint32_t value);
   void close_run(ClusterRecord& cluster, size_t warp);
+  /// Stops recording a cluster of which enough is known. What it did until then is a possible run of its own.
+  void cut_if_long(ClusterRecord& cluster);
   uint32_t gate_at(ClusterRecord& cluster, uint64_t key, timing::GateKind kind);
   uint32_t new_gate(ClusterRecord& cluster, timing::GateKind kind);
   void wait_for(ClusterRecord& cluster, const machine::Fragment& fragment, timing::GateKind kind,
                 const std::vector<uint32_t>& operations, timing::Stage stage);
   void describe_memory(ClusterRecord& cluster, const machine::AsyncOperation& operation, timing::Operation& described);
   void record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event);
+  /// Describes the lines and sectors of `sectors_`.
+  void describe_lines(timing::ClusterTrace& trace, timing::Access& access);
   uint32_t product_of(ClusterRecord& cluster, const machine::Fragment& fragment, uint64_t number);
 
   LaunchRecording& recording_;
   const machine::Grid* grid_ = nullptr;
   uint32_t warps_per_block_ = 0;
   std::vector<bool> jumps_;  ///< by pc: a branch
+  const timing::Code* code_ = nullptr;
+  struct Sector {
+    uint64_t number;
+    uint32_t bytes;  ///< of it that are accessed, a bit each
+  };
+  std::vector<Sector> sectors_;  ///< of the access that is being recorded
   std::unordered_map<const machine::Cluster*, ClusterRecord> clusters_;
 };
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "emulator/trace/instruction_classes.hpp"
@@ -28,17 +29,37 @@ uint64_t hash_of(const timing::ClusterShape& shape) {
 void LaunchRecording::begin(const machine::Grid& grid) {
   const std::lock_guard lock(mutex_);
   if (kernel_ != nullptr) return;
+  blocks_ = grid.request->grid.count();
   kernel_ = grid.kernel;
   trace_.kernel = kernel_->display_name;
   trace_.code = std::make_shared<const timing::Code>(describe_code(*kernel_));
   trace_.warps_per_block =
       static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
+  if (resident_ == 0) return;
+  const uint64_t cluster = std::max<uint64_t>(grid.request->cluster.count(), 1);
+  most_of_cluster_ = kMost * cluster / std::min(resident_, std::max<uint64_t>(blocks_, 1));
+}
+
+bool LaunchRecording::wants(uint64_t number) const {
+  // A few clusters more than kRounds are not worth a guess. Where one was cut, the first round is enough.
+  if (resident_ == 0 || number < resident_) return true;
+  if (cut_.load(std::memory_order_relaxed)) return false;
+  return blocks_ <= (kRounds + 2) * resident_ || number < kRounds * resident_;
+}
+
+void LaunchRecording::count(uint64_t instructions) {
+  const std::lock_guard lock(mutex_);
+  ++clusters_;
+  instructions_ += instructions;
 }
 
 void LaunchRecording::add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace) {
   const uint64_t hash = hash_of(shape);
   const std::lock_guard lock(mutex_);
   trace.number = number;
+  ++clusters_;
+  instructions_ += trace.instructions;
+  if (trace.described != trace.instructions) cut_ = true;
   const auto [first, last] = shapes_.equal_range(hash);
   const auto same = std::find_if(first, last, [&](const auto& each) { return *each.second == shape; });
   if (same != last) {
@@ -49,9 +70,29 @@ void LaunchRecording::add(uint64_t number, timing::ClusterShape shape, timing::C
   trace_.clusters.push_back(std::move(trace));
 }
 
+/// What is replayed does not depend on which parts of the grid ran at the same time: the first round where a cluster of
+/// it was cut, else all that were recorded.
+void LaunchRecording::choose_extrapolation() {
+  trace_.blocks = blocks_;
+  const auto is_cut = [](const timing::ClusterTrace& each) { return each.described != each.instructions; };
+  const bool cut = std::any_of(trace_.clusters.begin(), trace_.clusters.end(), is_cut);
+  if (cut) std::erase_if(trace_.clusters, [&](const auto& each) { return each.number >= resident_; });
+  double described = 0, instructions = 0;
+  for (const timing::ClusterTrace& each : trace_.clusters) {
+    described += static_cast<double>(each.described);
+    instructions += static_cast<double>(each.instructions);
+  }
+  if (described == 0 || described == static_cast<double>(instructions_)) return;
+  trace_.described_part = described / instructions;
+  const double rounds = static_cast<double>(instructions_) / instructions;
+  // After a cut nothing is known of how rounds overlap: each begins when the one before has ended.
+  trace_.extrapolation = cut ? std::ceil(rounds - 1e-9) / trace_.described_part : rounds;
+}
+
 timing::LaunchTrace LaunchRecording::take() {
   std::sort(trace_.clusters.begin(), trace_.clusters.end(),
             [](const timing::ClusterTrace& a, const timing::ClusterTrace& b) { return a.number < b.number; });
+  choose_extrapolation();
   return std::move(trace_);
 }
 

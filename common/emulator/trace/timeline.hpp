@@ -1,4 +1,5 @@
-// Which warp ran or waited, and what the asynchronous units did, in virtual time: a record of a launch's first cluster.
+// Which warp ran or waited, what the asynchronous units did, and what happened to the barriers, in virtual time: a
+// record of a launch's first cluster.
 #pragma once
 
 #include <cstdint>

@@ -127,8 +127,23 @@ class Preparation {
       ender.track = issue->second.track;
       ender.operation = issue->second.operation;
       ender.what = issue->second.span->what;
+      if (ender.track < 0) add_last_operation(ender, issue);
     }
     return ender;
+  }
+
+  /// An arrival that a unit was asked for comes when the operations before it have ended: finds the last to end.
+  void add_last_operation(Ender& ender, std::map<uint64_t, Issue>::const_iterator arrival) const {
+    constexpr int kFar = 64;  // operations; what was issued long before has ended long before
+    auto issue = arrival;
+    for (int i = 0; i < kFar && issue != issued_.begin(); ++i) {
+      --issue;
+      const OperationSpan& span = *issue->second.span;
+      if (issue->second.track < 0 || span.warp != ender.warp || span.end != arrival->second.span->end) continue;
+      ender.track = issue->second.track;
+      ender.operation = issue->second.operation;
+      return;
+    }
   }
 
   const Timeline& timeline_;

@@ -15,7 +15,7 @@ struct Ender {
   int32_t step = -1;  ///< the barrier step that ended the phase; -1: no mbarrier
   int32_t warp = -1;  ///< the row of the warp that did it, or that issued the operation; -1: not known
   int32_t place = -1;
-  int32_t track = -1, operation = -1;  ///< in Run::tracks; -1: the warp did it itself
+  int32_t track = -1, operation = -1;  ///< in Run::tracks; for an arrival, what it followed; -1: the warp did it itself
   std::string what;                    ///< "cp.async.bulk", "tcgen05.commit"; empty for a warp
 };
 

@@ -14,6 +14,7 @@ using nlohmann::json;
 
 namespace {
 
+constexpr double kWithin = 0.5;   // less than a cycle: so much before the end of a slice is inside of it
 constexpr int kFirstUnit = 1000;  // thread number of the first unit's track; those of warps begin at 1
 
 class TraceWriter {
@@ -138,25 +139,38 @@ class TraceWriter {
       for (const RunWait& wait : warp.waits) {
         if (wait.ender.warp < 0) continue;
         ++number;
-        const RunWarp& other = run_.warps[static_cast<size_t>(wait.ender.warp)];
-        uint32_t process = process_of(other.block), thread = thread_of(other);
-        Cycle at = std::min(wait.end, other.end);
-        if (wait.ender.step >= 0) at = run_.timeline->steps()[static_cast<size_t>(wait.ender.step)].at;
-        if (wait.ender.track >= 0) {
-          const RunTrack& track = run_.tracks[static_cast<size_t>(wait.ender.track)];
-          process = process_of(track.block);
-          thread = thread_of(static_cast<size_t>(wait.ender.track));
-          at = track.operations[static_cast<size_t>(wait.ender.operation)].span->end;
-        }
-        flow("s", number, wait.what, process, thread, std::min(at, wait.end));
-        flow("f", number, wait.what, process_of(warp.block), thread_of(warp), wait.end);
+        const Moment from = moment_of(wait);
+        flow("s", number, wait.what, from);
+        // The end of a slice is outside of it.
+        const double last = static_cast<double>(wait.end) - kWithin;
+        flow("f", number, wait.what, {process_of(warp.block), thread_of(warp), std::max(last, from.at)});
       }
     }
   }
 
-  void flow(const char* phase, uint64_t number, const std::string& text, uint32_t process, uint32_t thread, Cycle at) {
-    json event{{"ph", phase},    {"id", number},  {"name", text}, {"cat", "wakes"},
-               {"pid", process}, {"tid", thread}, {"ts", at}};
+  /// A place in the trace, inside of a slice.
+  struct Moment {
+    uint32_t process, thread;
+    double at;
+  };
+
+  /// When and where it happened that ended a wait.
+  Moment moment_of(const RunWait& wait) const {
+    const Ender& ender = wait.ender;
+    if (ender.track >= 0) {
+      const RunTrack& track = run_.tracks[static_cast<size_t>(ender.track)];
+      const Cycle end = track.operations[static_cast<size_t>(ender.operation)].span->end;
+      return {process_of(track.block), thread_of(static_cast<size_t>(ender.track)), static_cast<double>(end) - kWithin};
+    }
+    const RunWarp& warp = run_.warps[static_cast<size_t>(ender.warp)];
+    const Cycle at = ender.step >= 0 ? run_.timeline->steps()[static_cast<size_t>(ender.step)].at : wait.end;
+    const double last = static_cast<double>(warp.end) - kWithin;
+    return {process_of(warp.block), thread_of(warp), std::min(static_cast<double>(at), last)};
+  }
+
+  void flow(const char* phase, uint64_t number, const std::string& text, const Moment& moment) {
+    json event{{"ph", phase},           {"id", number},         {"name", text},   {"cat", "wakes"},
+               {"pid", moment.process}, {"tid", moment.thread}, {"ts", moment.at}};
     if (*phase == 'f') event["bp"] = "e";  // binds to the slice around it
     events_.push_back(std::move(event));
   }

@@ -8,6 +8,7 @@
 namespace stagecraft::emulator::exploration {
 namespace {
 
+using checks::render_text;
 using machine::ChosenSchedule;
 using machine::Diagnostic;
 using machine::LaunchResult;
@@ -36,8 +37,10 @@ class ExplorationTest : public checks::RaceTest {
     found_ = exploration_.explore({.machine = machine,
                                    .request = request_,
                                    .number = 3,
+                                   .interleavings = interleavings,
                                    .schedules = schedules,
                                    .threads = threads,
+                                   .lanes = lanes,
                                    .observers = [this] { return make_checks(); },
                                    .report = [&](const Diagnostic& report) { reported.push_back(report); }});
     EXPECT_EQ(found_, !reported.empty());
@@ -84,12 +87,35 @@ class ExplorationTest : public checks::RaceTest {
       for (const Diagnostic& each : result.diagnostics) EXPECT_NE(each.kind, kind) << render_text(each);
     }
   }
+  /// What the checks of memory say in any schedule is hidden where they are off.
+  std::vector<std::unique_ptr<machine::Observer>> make_checks() const override {
+    return checks::make_checks(checks_memory);
+  }
   void expect_right(const std::string& body, Shape shape, uint64_t schedules) {
     const std::vector<Diagnostic> reported = explore(body, shape, schedules);
     EXPECT_TRUE(reported.empty()) << render_text(reported[0]);
     EXPECT_EQ(exploration_.text(), fmt::format("explored {} schedules: nothing found", schedules));
   }
 
+  /// Expects that one of all interleavings shows a mistake of this kind, and the default schedule none.
+  void expect_refuted(const std::string& body, Shape shape, const std::string& kind) {
+    expect_silence(run(body, shape));
+    interleavings = 10'000;
+    const std::vector<Diagnostic> reported = explore(body, shape, 0);
+    ASSERT_FALSE(reported.empty()) << exploration_.text();
+    EXPECT_EQ(reported[0].kind, kind) << render_text(reported[0]);
+  }
+  /// Expects that all interleavings are run, so many, and that none shows a mistake.
+  void expect_proved(const std::string& body, Shape shape, const std::string& count) {
+    interleavings = 10'000;
+    const std::vector<Diagnostic> reported = explore(body, shape, 0);
+    EXPECT_TRUE(reported.empty()) << render_text(reported[0]);
+    EXPECT_EQ(exploration_.text(), fmt::format("all {} explored: nothing found", count));
+  }
+
+  bool checks_memory = true;
+  bool lanes = false;
+  uint64_t interleavings = 0;
   Exploration exploration_;
   machine::LaunchRequest request_;
   bool found_ = false;
@@ -103,11 +129,15 @@ const std::string kInit = R"(
     setp.eq.u32 %p1, %lane, 0; setp.eq.u32 %p2, %warp, 0; setp.eq.u32 %p3, %warp, 1;
 )";
 
+/// Warp 0 ends two phases, and nothing makes it wait until warp 1 has seen the first.
+std::string missed_phase() {
+  return kInit + "@!%p2 bra WAITER;\n" + work(3000) + "@%p1 mbarrier.arrive.shared.b64 _, [bar];\n" + work(3000) +
+         "@%p1 mbarrier.arrive.shared.b64 _, [bar];\nbra END;\nWAITER:\n" + wait("bar", 0) + "\nEND:\n";
+}
+
 TEST_F(ExplorationTest, AWaiterThatMissesAPhaseWaitsForEver) {
-  // Warp 0 ends two phases, and nothing makes it wait until warp 1 has seen the first.
-  expect_found(kInit + "@!%p2 bra WAITER;\n" + work(3000) + "@%p1 mbarrier.arrive.shared.b64 _, [bar];\n" + work(3000) +
-                   "@%p1 mbarrier.arrive.shared.b64 _, [bar];\nbra END;\nWAITER:\n" + wait("bar", 0) + "\nEND:\n",
-               {64}, 20, "deadlock", 1);
+  expect_found(missed_phase(), {64}, 20, "deadlock", 1);
+  expect_refuted(missed_phase(), {64}, "deadlock");
 }
 
 TEST_F(ExplorationTest, ATryWaitThatAnswersFalseMustBeRepeated) {
@@ -126,6 +156,7 @@ TEST_F(ExplorationTest, ATryWaitThatAnswersFalseMustBeRepeated) {
 
 TEST_F(ExplorationTest, LanesNeedNotMeetAfterABranch) {
   // One lane of those that happen to be here arrives for the warp.
+  lanes = true;
   expect_found(kInit + R"(
     @!%p2 bra END;
     @%p1 mbarrier.expect_tx.relaxed.cta.shared.b64 [bar], 16;
@@ -146,75 +177,83 @@ TEST_F(ExplorationTest, LanesNeedNotMeetAfterABranch) {
 
 TEST_F(ExplorationTest, TwoCopiesMayCompleteInAnyOrder) {
   // The bytes of the second copy are announced for the phase after the first one's.
-  expect_found(kInit + R"(
+  const std::string body = kInit + R"(
     @!%first bra END;
     mbarrier.arrive.expect_tx.shared.b64 _, [bar], 16;
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%out], 16, [bar];
     cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+128], [%out+128], 64, [bar];)" +
-                   wait("bar", 0) + "\n mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n" + wait("bar", 1) +
-                   "\nEND:\n",
-               {64}, 60, "deadlock", 2);
+                           wait("bar", 0) + "\n mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n" + wait("bar", 1) +
+                           "\nEND:\n";
+  expect_found(body, {64}, 60, "deadlock", 2);
+  expect_refuted(body, {64}, "deadlock");
 }
 
 TEST_F(ExplorationTest, WhatFollowsAnArrivalMayComeLate) {
+  checks_memory = false;
   // Warp 1, which the arrival wakes, uses a barrier that warp 0 initialises after it.
-  expect_found(kInit + R"(
+  const std::string body = kInit + R"(
     @!%p2 bra WOKEN;
     @%p1 mbarrier.arrive.shared.b64 _, [bar];
     @%p1 mbarrier.init.shared.b64 [bar+32], 1;
     bra END;
     WOKEN:)" + wait("bar", 0) +
-                   R"(
+                           R"(
     @%p1 mbarrier.arrive.shared.b64 _, [bar+32];
-    END:)",
-               {64}, 20, "barrier misuse", 1);
+    END:)";
+  expect_found(body, {64}, 20, "barrier misuse", 1);
+  expect_refuted(body, {64}, "barrier misuse");
 }
 
 TEST_F(ExplorationTest, TwoPairsOfWarpsNeedTwoBarriers) {
-  expect_found(R"(
+  const std::string body = R"(
     setp.ge.u32 %p1, %warp, 2;
     @!%p1 bra FIRST;
     )" + work(3000) +
-                   R"(
+                           R"(
     FIRST:
     st.shared.u32 [%own], 1;
     bar.sync 1, 64;
     mov.u32 %r1, tile; xor.b32 %r2, %thread, 32; mad.lo.u32 %r1, %r2, 4, %r1;
-    ld.shared.u32 %r3, [%r1];)",
-               {128}, 20, "race", 1);
+    ld.shared.u32 %r3, [%r1];)";
+  expect_found(body, {128}, 20, "race", 1);
+  expect_refuted(body, {128}, "race");
 }
 
 TEST_F(ExplorationTest, ARemoteBarrierMustBeInitialisedFirst) {
-  expect_found(R"(
+  checks_memory = false;
+  const std::string body = R"(
     setp.eq.u32 %p1, %rank, 0;
     @%p1 bra ARRIVES;
     @%first mbarrier.init.shared.b64 [bar], 1;
     )" + wait("bar", 0) +
-                   R"(
+                           R"(
     bra END;
     ARRIVES:
     )" + work(3000) +
-                   R"(
+                           R"(
     mov.u32 %r1, bar; mov.u32 %r2, 1; mapa.shared::cluster.u32 %r3, %r1, %r2;
     @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];
-    END:)",
-               {32, 2, 2}, 20, "barrier misuse", 1);
+    END:)";
+  expect_found(body, {32, 2, 2}, 20, "barrier misuse", 1);
+  expect_refuted(body, {32, 2, 2}, "barrier misuse");
 }
 
 TEST_F(ExplorationTest, ABlockMustNotExitBeforeTheLastArrivalFromAnother) {
-  expect_found(R"(
+  checks_memory = false;
+  const std::string body = R"(
     @%first mbarrier.init.shared.b64 [bar], 1;
     barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
     setp.eq.u32 %p1, %rank, 0;
     @%p1 bra ARRIVES;
     )" + work(3000) +
-                   R"(
+                           R"(
     bra END;
     ARRIVES:
     mov.u32 %r1, bar; mov.u32 %r2, 1; mapa.shared::cluster.u32 %r3, %r1, %r2;
     @%first mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r3];
-    END:)",
-               {32, 2, 2}, 20, "barrier misuse", 1);
+    END:)";
+  expect_found(body, {32, 2, 2}, 20, "illegal address", 1);
+  expect_refuted(body, {32, 2, 2}, "illegal address");
 }
 
 TEST_F(ExplorationTest, TwoLocksMustBeTakenInOneOrder) {
@@ -266,6 +305,10 @@ TEST_F(ExplorationTest, ARingThatIsRightIsExploredInSilence) {
   expect_right(ring("mbarrier.arrive.shared.b64 _,"), {64}, 400);
 }
 
+TEST_F(ExplorationTest, ARingOfTwoStagesIsProved) {
+  expect_proved(ring("mbarrier.arrive.shared.b64 _,"), {64}, "1 interleaving");
+}
+
 TEST_F(ExplorationTest, LocksAndExchangesThatAreRightAreExploredInSilence) {
   expect_right(R"(
     st.shared.u32 [%own], 0; bar.sync 0;
@@ -281,9 +324,7 @@ TEST_F(ExplorationTest, LocksAndExchangesThatAreRightAreExploredInSilence) {
 }
 
 TEST_F(ExplorationTest, TheSameSchedulesAreExploredWithOneThreadAndWithSeveral) {
-  const std::string body = kInit + "@!%p2 bra WAITER;\n" + work(3000) + "@%p1 mbarrier.arrive.shared.b64 _, [bar];\n" +
-                           work(3000) + "@%p1 mbarrier.arrive.shared.b64 _, [bar];\nbra END;\nWAITER:\n" +
-                           wait("bar", 0) + "\nEND:\n";
+  const std::string body = missed_phase();
   const std::vector<Diagnostic> one = explore(body, {64}, 30);
   const std::string text = exploration_.text();
   exploration_ = {};

@@ -43,6 +43,17 @@ TEST(SettingsTest, AreThoseOfAB200WhenNothingIsSaid) {
   EXPECT_TRUE(settings.findings_are_errors);
 }
 
+TEST(SettingsTest, TakeSchedules) {
+  const Settings settings = settings_of({{"STAGECRAFT_EXPLORE", "200,lanes"}, {"STAGECRAFT_SCHEDULE", "3:w1.17+64"}});
+  EXPECT_EQ(settings.explore, 200u);
+  EXPECT_TRUE(settings.explore_lanes);
+  ASSERT_TRUE(settings.schedule);
+  EXPECT_EQ(settings.schedule->launch, 3u);
+  EXPECT_EQ(settings.schedule->schedule, (machine::Schedule{{0, 1, 17, 64}}));
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_EXPLORE", "200"}}).explore_lanes);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_SCHEDULE", "1:"}}).schedule->schedule.empty());
+}
+
 TEST(SettingsTest, TakeEachVariable) {
   const Settings settings = settings_of({{"STAGECRAFT_DEVICE", "h200"},
                                          {"STAGECRAFT_SEED", "0xff"},
@@ -80,7 +91,10 @@ TEST(SettingsTest, ChooseChecks) {
   EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "none"}}).checks.race);
   EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "deadlock"}}).checks.race);
   EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "all"}}).checks.race);
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or a list of: deadlock, race",
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_CHECKS", "all"}}).checks.global);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "deadlock,global"}}).checks.global);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_CHECKS", "global"}}).checks.race);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or a list of: deadlock, race, global",
                       error_of({{"STAGECRAFT_CHECKS", "race,typo"}}));
 }
 
@@ -100,7 +114,8 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "on or off", error_of({{"STAGECRAFT_TIMING", "yes"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .html, .json, .svg or .txt", error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .html, .json, .svg or .txt",
+                      error_of({{"STAGECRAFT_TIMELINE", "line.png"}}));
   EXPECT_EQ(timeline_file("out/line.svg", 0), "out/line.svg");
   EXPECT_EQ(timeline_file("out/line.svg", 1), "out/line.2.svg");
 }
@@ -120,6 +135,12 @@ TEST(SettingsTest, SayWhatIsLegalForAnUnknownValue) {
   for (const char* limit : {"x", "0", "-1", "1 ", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_LIMIT_CYCLES", error_of({{"STAGECRAFT_LIMIT_CYCLES", limit}}))
         << limit;
+  }
+  for (const char* explore : {"x", "0", "-1", "5 ", "5,", "5,lane", "2000000000"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_EXPLORE", error_of({{"STAGECRAFT_EXPLORE", explore}}));
+  }
+  for (const char* schedule : {"x", "1", "0:w0.1", "1:w", ":w0.1", "1:w0.1,"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SCHEDULE", error_of({{"STAGECRAFT_SCHEDULE", schedule}}));
   }
   for (const char* seed : {"x", "-1", "1 ", "0x", "18446744073709551616"}) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "STAGECRAFT_SEED", error_of({{"STAGECRAFT_SEED", seed}})) << seed;

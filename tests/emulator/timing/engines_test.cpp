@@ -76,6 +76,41 @@ TEST(MemorySystemTest, WhatIsWrittenAgainGoesToDramOnce) {
   EXPECT_NEAR(memory.dram_busy(), 32 * 128 / (chip.dram_rate * 1e3 / 1980), 1e-6);
 }
 
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-23-memory-load.jsonl, "stores into L2".
+TEST(MemorySystemTest, APartOfASectorTakesAsLongAsASectorMore) {
+  const ChipModel& chip = *find_chip_model("H200");
+  MemorySystem whole(chip, 1980), part(chip, 1980);
+  const uint32_t line = 5;
+  whole.write(0, &line, 1, 64);
+  part.write(0, &line, 1, 32, 1);
+  EXPECT_EQ(whole.l2_busy(), part.l2_busy());
+  EXPECT_EQ(part.l2_bytes_moved(), 32);
+}
+
+TEST(MemorySystemTest, ALineTakesItsTimeHoweverLittleIsRead) {
+  const ChipModel& chip = *find_chip_model("H200");
+  MemorySystem memory(chip, 1980);
+  std::vector<uint32_t> lines(1000);
+  for (uint32_t i = 0; i < lines.size(); ++i) lines[i] = i;
+  memory.read(0, 0, lines.data(), lines.size(), 4. * lines.size());
+  EXPECT_NEAR(memory.l2_busy(), 1000 / (132 * 32 / 46.8), 0.1);
+}
+
+// Measured there, too: at 76% of its rate DRAM takes 147 cycles longer than when idle, and at 55% 75.
+TEST(MemorySystemTest, DramTakesLongerTheMoreItIsAskedFor) {
+  const ChipModel& chip = *find_chip_model("H200");
+  const auto mean_wait = [&](double use) {
+    MemorySystem memory(chip, 1980);
+    const double apart = kLineBytes / (chip.dram_rate * 1e3 / 1980) / use;
+    double waited = 0;
+    for (uint32_t i = 0; i < 100'000; ++i) waited += memory.read(i * apart, 0, &i, 1, kLineBytes).at - i * apart;
+    return waited / 100'000;
+  };
+  EXPECT_NEAR(mean_wait(0.55), 75, 35);
+  EXPECT_NEAR(mean_wait(0.76), 147, 35);
+  EXPECT_LT(mean_wait(0.1), 20);
+}
+
 TEST(MemorySystemTest, NeighboursShareARequestThatIsUnderWay) {
   const ChipModel& chip = *find_chip_model("H200");
   MemorySystem memory(chip, 1980);
@@ -114,6 +149,30 @@ TEST(CodeScheduleTest, EndsAPartWhereALoadedValueIsNeeded) {
   EXPECT_EQ(parts[0].pc, 0u);
   EXPECT_EQ(parts[1].pc, 2u);
   EXPECT_EQ(parts[1].needs, std::vector<uint32_t>{2});
+}
+
+TEST(CodeScheduleTest, LoadsMoveUpToWhatTheyNeed) {
+  Code code(8);
+  for (Instruction& each : code) each.kind = InstructionClass::add;
+  code[0].first = true;
+  const auto load = [&](uint32_t pc, uint32_t from) {
+    code[pc] = {.kind = InstructionClass::memory, .reads = {from}, .writes = {100 + pc}};
+    code[pc].shared = code[pc].plain_load = true;
+  };
+  load(1, 1);
+  code[2].writes = {7};  // an address
+  load(3, 7);
+  code[4] = {.kind = InstructionClass::memory, .reads = {1}, .writes = {}, .shared = true};  // a store
+  load(5, 1);
+  code[6].first = true;
+  load(7, 101);
+  const CodeSchedule schedule(code, *find_chip_model("H200"));
+  EXPECT_EQ(schedule.earliest(1), 0u);
+  EXPECT_EQ(schedule.earliest(3), 0u);  // with what computes its address
+  EXPECT_EQ(schedule.earliest(5), 5u);  // not over the store
+  EXPECT_EQ(schedule.earliest(7), 6u);  // not into the code before
+  EXPECT_EQ(schedule.piece(5), 0u);
+  EXPECT_EQ(schedule.piece(7), 6u);
 }
 
 TEST(ChipClockTest, FallsWithTheWorkOfTheTensorCores) {

@@ -160,6 +160,22 @@ TEST_F(ReplayTest, AWaitForALoadIsThatOfTheInstructionThatNeedsIt) {
   EXPECT_GT(result.stalls.at(2), 100);
 }
 
+TEST_F(ReplayTest, ARestThatWasNotRecordedTakesAsLong) {
+  code.push_back({InstructionClass::float64, {0}, {0}});
+  for (uint32_t i = 0; i < 100; ++i) step(0, StepKind::run, 0);
+  LaunchTrace trace;
+  trace.code = std::make_shared<const Code>(code);
+  trace.warps_per_block = 1;
+  trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {}, {}});
+  const double once = replay(trace, chip).cycles - chip.launch;
+  trace.extrapolation = 6;
+  trace.described_part = 0.5;
+  trace.blocks = 300;
+  const Result result = replay(trace, chip);
+  EXPECT_NEAR(result.cycles - chip.launch, 6 * once, kNear);
+  EXPECT_EQ(result.extrapolated, "1 of 300 blocks, the first 50% of what each does");
+}
+
 TEST_F(ReplayTest, TheSameTraceGivesTheSameResult) {
   const uint32_t full = gate(GateKind::mbarrier, 1);
   step(0, StepKind::issue, operation(Engine::copy_in, 4096, {{full, Stage::done}}));

@@ -19,7 +19,7 @@ class LaunchRecorderTest : public machine::KernelTest {
     machine.announce_instructions(true);
   }
 
-  timing::LaunchTrace run(const std::string& body, uint32_t blocks = 1, uint64_t seed = 0) {
+  timing::LaunchTrace run(const std::string& body, uint32_t blocks = 1, uint64_t seed = 0, uint64_t resident = 0) {
     machine::Kernel& kernel =
         compile_body(body, ".shared .align 128 .b8 tile[8192];\n.shared .align 8 .b64 full[4];\n");
     machine::LaunchRequest request;
@@ -30,7 +30,7 @@ class LaunchRecorderTest : public machine::KernelTest {
     request.parameters.resize(kernel.parameter_bytes);
     const uint64_t out = allocate<uint32_t>(4096);
     std::memcpy(request.parameters.data(), &out, sizeof out);
-    LaunchRecording recording;
+    LaunchRecording recording(resident);
     LaunchRecorder recorder(recording);
     const machine::LaunchResult result = machine.launch(request, {&recorder}, [](std::string_view) {});
     EXPECT_FALSE(result.fault.has_value());
@@ -175,6 +175,62 @@ TEST_F(LaunchRecorderTest, BlocksThatDoTheSameShareADescription) {
   EXPECT_TRUE(shape.accesses[0].store);
   EXPECT_EQ(shape.accesses[0].sectors, 4u);  // 128 bytes
   EXPECT_EQ(shape.accesses[0].lines, 1u);
+}
+
+// As ptxas 13.0 does it with a row of a tile in shared memory.
+TEST_F(LaunchRecorderTest, NeighbouringLoadsOfSharedMemoryAreJoined) {
+  const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
+    shl.b32 %r1, %r0, 5;
+    mov.u32 %r2, tile;
+    add.u32 %r3, %r2, %r1;
+    ld.shared.f32 %f0, [%r3+4];
+    ld.shared.f32 %f1, [%r3];
+    add.f32 %f4, %f0, %f1;
+    ld.shared.f32 %f2, [%r3+8];
+    ld.shared.f32 %f3, [%r3+12];
+    ld.shared.f32 %f5, [%r3+16];
+    st.shared.f32 [%r3], %f4;
+    ld.shared.f32 %f6, [%r3+20];
+    mul.lo.u32 %r4, %r0, 12;
+    add.u32 %r5, %r2, %r4;
+    ld.shared.f32 %f7, [%r5];
+    ld.shared.f32 %f8, [%r5+4];)");
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  // 16 bytes; the word behind them; the store; the word after it; two that are aligned to 4 bytes.
+  for (const auto& steps : shape.warps) EXPECT_EQ(count(steps, StepKind::access), 6u);
+  const timing::Code& code = *trace.code;
+  const auto joined = std::find_if(code.begin(), code.end(), [](const auto& each) { return each.joined == 16; });
+  ASSERT_NE(joined, code.end());
+  EXPECT_EQ(joined->writes.size(), 4u);
+  EXPECT_EQ(std::count_if(code.begin(), code.end(), [](const auto& each) { return each.absorbed; }), 3);
+  EXPECT_EQ(shape.accesses[0].passes, 8u);  // 16 bytes each of 32: four lanes a pass
+}
+
+TEST_F(LaunchRecorderTest, StoresToPartsOfSectorsAreCounted) {
+  const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd0, %r0, 4;
+    add.u64 %rd0, %out, %rd0;
+    st.global.u32 [%rd0], %r0;
+    mul.wide.u32 %rd1, %r0, 64;
+    add.u64 %rd1, %out, %rd1;
+    st.global.u32 [%rd1], %r0;)");
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  EXPECT_EQ(shape.accesses[0].partial_lines, 0u);
+  EXPECT_EQ(shape.accesses[1].sectors, 32u);
+  EXPECT_EQ(shape.accesses[1].lines, 16u);
+  EXPECT_EQ(shape.accesses[1].partial_lines, 16u);
+}
+
+TEST_F(LaunchRecorderTest, OfALargeLaunchTheFirstBlocksAreRecorded) {
+  const std::string body = "mov.u32 %r0, %tid.x;\nst.global.u32 [%out], %r0;";
+  const timing::LaunchTrace all = run(body, 60), some = run(body, 60, 0, 2), few = run(body, 12, 0, 2);
+  EXPECT_EQ(all.clusters.size(), 60u);
+  EXPECT_EQ(all.extrapolation, 1);
+  EXPECT_EQ(few.clusters.size(), 12u);  // six rounds are still recorded
+  ASSERT_EQ(some.clusters.size(), 8u);
+  EXPECT_EQ(some.clusters.back().number, 7u);
+  EXPECT_NEAR(some.extrapolation, 60 / 8., 1e-9);
+  EXPECT_EQ(some.described_part, 1);
 }
 
 TEST_F(LaunchRecorderTest, EverySeedsRunCanBeReplayed) {

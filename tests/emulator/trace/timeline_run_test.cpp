@@ -152,9 +152,13 @@ TEST_F(TimelineRunTest, TheTraceHasSlicesCountersAndAnArrowForEachWait) {
     if (event["name"] == "thread_name") named.emplace(event["pid"], event["tid"]);
     // What the format asks of each kind (Trace Event Format).
     ASSERT_TRUE(event.contains("pid") && event.contains("tid") && event.contains("name"));
-    if (event["ph"] != "M") ASSERT_TRUE(event["ts"].is_number());
-    if (event["ph"] == "X") ASSERT_TRUE(event["dur"].is_number());
-    if (event["ph"] == "X") ASSERT_TRUE(named.count({event["pid"], event["tid"]})) << event;
+    if (event["ph"] != "M") {
+      ASSERT_TRUE(event["ts"].is_number());
+    }
+    if (event["ph"] == "X") {
+      ASSERT_TRUE(event["dur"].is_number());
+      ASSERT_TRUE(named.count({event["pid"], event["tid"]})) << event;
+    }
   }
   EXPECT_EQ(by_kind["M"][0]["args"]["name"], "block 0 of k");
   ASSERT_EQ(by_kind["s"].size(), by_kind["f"].size());
@@ -163,6 +167,19 @@ TEST_F(TimelineRunTest, TheTraceHasSlicesCountersAndAnArrowForEachWait) {
   for (const json& event : by_kind["f"]) ends.insert(event["id"].get<int>());
   EXPECT_EQ(starts, ends);
   EXPECT_EQ(starts.size(), by_kind["s"].size());
+  // An arrow begins and ends in a slice, and does not go back in time.
+  const auto is_inside_a_slice = [&](const json& event) {
+    return std::any_of(by_kind["X"].begin(), by_kind["X"].end(), [&](const json& slice) {
+      const double begin = slice["ts"].get<double>(), at = event["ts"].get<double>();
+      return slice["pid"] == event["pid"] && slice["tid"] == event["tid"] && begin <= at &&
+             at < begin + slice["dur"].get<double>();
+    });
+  };
+  for (size_t i = 0; i < by_kind["s"].size(); ++i) {
+    EXPECT_TRUE(is_inside_a_slice(by_kind["s"][i])) << by_kind["s"][i];
+    EXPECT_TRUE(is_inside_a_slice(by_kind["f"][i])) << by_kind["f"][i];
+    EXPECT_LE(by_kind["s"][i]["ts"], by_kind["f"][i]["ts"]);
+  }
   const auto is_copy = [](const json& event) { return event["name"] == "cp.async.bulk"; };
   const auto copy = std::find_if(by_kind["X"].begin(), by_kind["X"].end(), is_copy);
   ASSERT_NE(copy, by_kind["X"].end());
@@ -172,7 +189,7 @@ TEST_F(TimelineRunTest, TheTraceHasSlicesCountersAndAnArrowForEachWait) {
   const auto from_copy = std::find_if(by_kind["s"].begin(), by_kind["s"].end(),
                                       [&](const json& event) { return event["tid"] == (*copy)["tid"]; });
   ASSERT_NE(from_copy, by_kind["s"].end());
-  EXPECT_EQ((*from_copy)["ts"], (*copy)["ts"].get<uint64_t>() + (*copy)["dur"].get<uint64_t>());
+  EXPECT_EQ((*from_copy)["ts"], (*copy)["ts"].get<double>() + (*copy)["dur"].get<double>() - 0.5);
   const json& last = by_kind["C"].back();
   EXPECT_EQ(last["name"], "full[1]");
   EXPECT_EQ(last["args"], (json{{"phase", 2}, {"pending arrivals", 1}, {"pending bytes", 0}}));

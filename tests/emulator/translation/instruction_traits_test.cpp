@@ -80,7 +80,16 @@ TEST_F(InstructionTraitsTest, FollowTheModifiersWhereTheyDependOnThem) {
   EXPECT_EQ(traits_of("atom.acq_rel.gpu.global.add.u32 %r, [%rd], %r;").order, AccessOrder::acquire_release);
   EXPECT_EQ(traits_of("fence.acq_rel.gpu;").fence, FenceKind::memory);
   EXPECT_EQ(traits_of("fence.proxy.async;").fence, FenceKind::proxy_async);
-  EXPECT_EQ(traits_of("fence.proxy.async.global;").fence, FenceKind::other);
+  EXPECT_EQ(traits_of("fence.proxy.async.global;").fence, FenceKind::proxy_async_global);
+  EXPECT_EQ(traits_of("fence.proxy.async.shared::cta;").fence, FenceKind::proxy_async_shared);
+  EXPECT_EQ(traits_of("fence.proxy.alias;").fence, FenceKind::other);
+  EXPECT_EQ(traits_of("griddepcontrol.wait;").fence, FenceKind::grid_dependencies);
+  EXPECT_EQ(traits_of("griddepcontrol.launch_dependents;").fence, FenceKind::other);
+  EXPECT_EQ(traits_of("fence.acq_rel.cluster;").scope, MemoryScope::cluster);
+  EXPECT_EQ(traits_of("membar.gl;").scope, MemoryScope::device);
+  EXPECT_EQ(traits_of("ld.volatile.global.u32 %r, [%rd];").scope, MemoryScope::system);
+  EXPECT_EQ(traits_of("red.global.add.u32 [%rd], %r;").scope, MemoryScope::device);
+  EXPECT_EQ(traits_of("st.release.cta.global.u32 [%rd], %r;").scope, MemoryScope::block);
   EXPECT_EQ(traits_of("fence.mbarrier_init.release.cluster;").fence, FenceKind::mbarrier_init);
   EXPECT_EQ(traits_of("cp.async.commit_group;").proxy, Proxy::generic);
   EXPECT_EQ(traits_of("cp.async.bulk.commit_group;").proxy, Proxy::async);

@@ -255,7 +255,8 @@ std::string WaitCause::before_end_of_threads(const ConflictSide& first, const Co
         "waits for the {} begins with parity 0",
         line(last->pc), name(barrier), first.what, second.what);
   }
-  if (last != nullptr && last->phases > 0 && second.operation->completion == AsyncCompletion::tensor_pipe) {
+  if (last != nullptr && last->phases > 0 && second.operation != nullptr &&
+      second.operation->completion == AsyncCompletion::tensor_pipe) {
     const Operation* commit = order_.commit_of(barrier, last->phases - 1);
     if (commit != nullptr && (commit->warp != second.warp || (1u << commit->lane & second.lanes) == 0)) {
       return fmt::format(

@@ -27,6 +27,8 @@ struct WorkNote {
   std::string stream;
   uint32_t component = 0;
   WorkTime time = 0;
+  uint32_t asked_by = 0;           ///< the last work that asked whether it comes after this one
+  bool is_known_to_asker = false;  ///< also before griddepcontrol.wait
 };
 
 /// A cluster of a launch; one for a work that is no launch.
@@ -77,8 +79,14 @@ class GlobalHistory {
   uint32_t current_work() const { return static_cast<uint32_t>(works_.size()) - 1; }
   /// Whether the work that runs now may count on a work, a kernel's threads before griddepcontrol.wait and after it.
   bool is_before(const WorkNote& work) const { return current_.known.at(work.component) >= work.time; }
-  bool is_before_wait(const WorkNote& work) const {
-    return (current_.may_overlap ? current_.known_before_wait : current_.known).at(work.component) >= work.time;
+  bool is_before_wait(uint32_t number) {
+    WorkNote& work = works_[number];
+    if (work.asked_by != current_work()) {
+      const WorkClock& known = current_.may_overlap ? current_.known_before_wait : current_.known;
+      work.asked_by = current_work();
+      work.is_known_to_asker = known.at(work.component) >= work.time;
+    }
+    return work.is_known_to_asker;
   }
 
   uint32_t add_cluster(ClusterNote cluster);

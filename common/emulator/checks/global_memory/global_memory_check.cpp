@@ -97,12 +97,16 @@ uint32_t GlobalMemoryCheck::site_of(const machine::Kernel& kernel, uint32_t pc) 
 }
 
 uint32_t GlobalMemoryCheck::record_of(Present& now, LaneMask lanes) {
-  CachedRecord& cached = now.state.warps[now.warp].records[now.pc % 8];
-  if (cached.record != 0 && cached.pc == now.pc && cached.time == now.record.time && cached.lanes == lanes) {
-    return cached.record;
+  // Lanes in two groups use a record each, and the instructions of an unrolled loop are a few apart.
+  const uint32_t hash = now.pc * 0x9e3779b1u + lanes * 0x85ebca6bu;
+  CachedRecord& cached = now.state.warps[now.warp].records[hash >> 26];
+  if (cached.record == 0 || cached.pc != now.pc || cached.time != now.record.time || cached.lanes != lanes) {
+    now.record.site = site_of(now.cluster.kernel(), now.pc);
+    now.record.lanes = lanes;
+    cached = {now.pc, now.record.time, lanes, now.record.site, history_->add_record(now.record)};
   }
+  now.record.site = cached.site;
   now.record.lanes = lanes;
-  cached = {now.pc, now.record.time, lanes, history_->add_record(now.record)};
   return cached.record;
 }
 
@@ -121,36 +125,35 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
   now.record.cluster = state.number;
   now.record.agent = now.warp;
   now.record.time = recorded.time;
-  now.record.site = site_of(cluster.kernel(), event.pc);
   if (event.kind != AccessKind::read) now.record.flags |= GlobalRecord::kWrites;
   if (event.order != AccessOrder::weak) now.record.flags |= GlobalRecord::kStrong;
   now.record.scope = event.scope;
 
   // Lanes that follow each other, or that access one place, are checked together.
   const auto width = static_cast<uint8_t>(std::countr_zero(event.bytes));
+  LaneMask follows = 0, repeats = 0;  // where a lane's address is the next one, or that of the lane before
+  for (uint32_t lane = 1; lane < machine::kWarpSize; ++lane) {
+    const uint64_t distance = event.global[lane] - event.global[lane - 1];
+    follows |= (distance == event.bytes ? 1u : 0u) << lane;
+    repeats |= (distance == 0 ? 1u : 0u) << lane;
+  }
   for (LaneMask rest = event.lanes; rest != 0;) {
     const uint32_t first = machine::first_lane(rest);
     const uint64_t address = event.global[first];
-    LaneMask together = 0;
-    uint32_t next = first + 1;
-    while (next < machine::kWarpSize && (rest >> next & 1) != 0 &&
-           event.global[next] == address + uint64_t{next - first} * event.bytes) {
-      ++next;
-    }
-    if (next == first + 1) {
-      for_each_lane(rest, [&](uint32_t lane) { together |= (event.global[lane] == address ? 1u : 0u) << lane; });
-    }
-    if (std::popcount(together) > 1) {
+    if (((repeats & rest) >> first >> 1 & 1) != 0) {
+      LaneMask together = 0;
+      for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
+        together |= (event.global[lane] == address ? 1u : 0u) << lane;
+      }
+      together &= rest;
       rest &= ~together;
       now.number = record_of(now, together);
-      now.record.lanes = together;
       check_run(now, address, event.bytes, {.record = now.number});
       continue;
     }
-    const uint32_t count = next - first;
-    rest &= ~((count == 32 ? ~0u : (1u << count) - 1) << first);
+    const auto count = static_cast<uint32_t>(1 + std::countr_one((follows & rest) >> first >> 1));
+    rest &= ~((count == machine::kWarpSize ? ~0u : (1u << count) - 1) << first);
     now.number = record_of(now, kAllLanes);
-    now.record.lanes = kAllLanes;
     check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width, 0});
   }
   if (event.order != AccessOrder::weak) synchronise(now);
@@ -315,7 +318,7 @@ bool GlobalMemoryCheck::knows(Present& now, const GlobalRecord& past, LaneMask p
   };
   const uint32_t work = history_->cluster(past.cluster).work;
   if (work != history_->current_work()) {
-    if (history_->is_before_wait(history_->work(work))) return true;
+    if (history_->is_before_wait(work)) return true;
     if (!history_->is_before(history_->work(work))) return false;
     return each_lane([](const Foreign& known) { return known.dependencies; });
   }
@@ -382,6 +385,10 @@ void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation,
                                      const GlobalEntry& past, uint64_t offset, uint32_t bytes,
                                      const GlobalEntry& entry) {
   if (past.record == 0) return;
+  const Present::Answer& answer = now.answers[past.record % now.answers.size()];
+  if (answer.record == past.record && answer.is_ordered && !now.record.is(GlobalRecord::kAsyncProxy)) return;
+  // Lanes that write to one place in one instruction.
+  if (past.record == now.number && now.record.is(GlobalRecord::kWrites)) return;
   const GlobalRecord& record = history_->record(past.record);
   if (!record.is(GlobalRecord::kWrites) && !now.record.is(GlobalRecord::kWrites)) return;
   const bool by_thread = !record.is(GlobalRecord::kAsync) && !record.is(GlobalRecord::kBulkStore);

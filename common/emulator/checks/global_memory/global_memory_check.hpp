@@ -60,10 +60,11 @@ class GlobalMemoryCheck final : public MemoryCheck {
     uint32_t pc = 0;
     Time time = 0;
     machine::LaneMask lanes = 0;
+    uint32_t site = 0;
     uint32_t record = 0;
   };
   struct WarpState {
-    std::array<CachedRecord, 8> records{};
+    std::array<CachedRecord, 64> records{};  ///< by instruction and lanes
     ByLane<Fenced> fenced;
     ByLane<Pending> pending;
   };
@@ -137,7 +138,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
 
   void report_race(Present& now, GlobalAllocation& allocation, const GlobalRecord& past, machine::LaneMask past_lanes,
                    machine::LaneMask lanes, uint64_t offset, uint32_t bytes);
-  std::string reason(Present& now, const GlobalRecord& past, machine::LaneMask lanes, std::string& cause);
+  std::string reason(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, machine::LaneMask lanes,
+                     std::string& cause);
 
   GlobalHistory* history_ = nullptr;
   PerCluster<State> states_;

@@ -42,9 +42,10 @@ bool changed_nothing(const machine::MemoryAccess& write, LaneMask lanes) {
 }  // namespace
 
 /// Says why nothing orders the two, and what to try.
-std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, LaneMask lanes, std::string& cause) {
+std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, LaneMask past_lanes, LaneMask lanes,
+                                      std::string& cause) {
   const uint32_t work = history_->cluster(past.cluster).work;
-  const std::string before = history_->spell_agent(past, past.lanes);
+  const std::string before = history_->spell_agent(past, past_lanes);
   if (work != history_->current_work()) {
     const WorkNote& other = history_->work(work);
     if (history_->is_before(other)) {
@@ -152,7 +153,7 @@ void GlobalMemoryCheck::report_race(Present& now, GlobalAllocation& allocation, 
           ? fmt::format("race: the {} issued here {} {} in global memory", now.what, writes ? "writes" : "reads", what)
           : fmt::format("race: {} {} in global memory", writes ? "writes" : "reads", what);
   finding.details.push_back(history_->describe(past, past_lanes));
-  finding.details.push_back(reason(now, past, lanes, finding.likely_cause));
+  finding.details.push_back(reason(now, past, past_lanes, lanes, finding.likely_cause));
   if (agree && !tolerated) {
     finding.details.emplace_back("both wrote the same value this time, but nothing says that they always do");
   }
@@ -165,7 +166,7 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
   const uint32_t work = history_->cluster(past.cluster).work;
   const bool of_this_launch = work == history_->current_work();
   // At the end of a kernel that the launch waits for everything is visible to all.
-  if (!of_this_launch && history_->is_before_wait(history_->work(work))) return;
+  if (!of_this_launch && history_->is_before_wait(work)) return;
   if (!of_this_launch && !history_->work(work).is_kernel) return;
   if (reported_.contains(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1)) return;
   if (is_fenced(now, past, past_lanes)) return;

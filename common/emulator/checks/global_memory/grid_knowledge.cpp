@@ -63,7 +63,7 @@ void ClusterNotes::add(uint32_t warp, LaneMask lanes, Time time, const SharedFor
   }
   notes.push_back({lanes, time, std::move(all)});
   if (notes.size() < kMostNotes) return;
-  // Of two notes of the same lanes the later one takes the earlier one's time.
+  // The later one of two notes of the same lanes takes the earlier one's time.
   std::vector<Note> kept;
   for (size_t i = 0; i < notes.size(); ++i) {
     const bool pairs = i + 1 < notes.size() / 2 && notes[i].lanes == notes[i + 1].lanes;

@@ -44,8 +44,12 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   const bool agree = before.writes() && !before.is_asynchronous() && now.written != nullptr &&
                      changed_nothing(*now.written, now.lanes);
   const bool same_value = agree && must_agree(cluster.kernel(), before.pc(), now.record.pc());
-  const auto identity =
-      findings_.claim_pair(same_value ? "race of equal values" : "race", before.pc(), now.record.pc());
+  const bool is_in_warpgroup = now.together != nullptr && cluster.order().knows_of_all(before, *now.together);
+  // What the chip tolerates must not hide a race of other threads on the same two lines.
+  const auto identity = findings_.claim_pair(same_value        ? "race of equal values"
+                                             : is_in_warpgroup ? "race in a warpgroup"
+                                                               : "race",
+                                             before.pc(), now.record.pc());
   if (!identity) return;
   const machine::Kernel& kernel = cluster.kernel();
   Diagnostic finding;
@@ -67,7 +71,7 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
   }
   finding.likely_cause = RaceCause(findings_, cluster).of(before, now);
   if (same_value) finding.tolerated = "both write the same value";
-  if (now.together != nullptr && cluster.order().knows_of_all(before, *now.together)) {
+  if (is_in_warpgroup) {
     finding.tolerated =
         "it was over for another warp of the warpgroup when that issued its part, and on an H200 no warp's wgmma "
         "begins before all four have issued theirs";

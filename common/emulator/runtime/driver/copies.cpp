@@ -93,6 +93,7 @@ CUresult wait_for_value(const char* name, CUstream stream, CUdeviceptr address, 
                       "when it is asked for, so the value must be written by an earlier call",
                       fmt::ptr(pointer_of(address)), value, wanted));
     }
+    state.streams.host_learns_all();  // the value says how far another stream is; which one is not known
   });
 }
 
@@ -102,6 +103,9 @@ CUresult write_value(const char* name, CUstream stream, CUdeviceptr address, Val
     state.streams.require_for_work(stream);
     check_device_range(state, pointer_of(address), sizeof(Value), "value");
     std::memcpy(machine::DeviceMemory::host(address), &value, sizeof value);
+    if (state.settings().checks.global) {
+      state.global_history.written(state.machine().memory(), address, sizeof value);
+    }
   });
 }
 

@@ -234,18 +234,21 @@ bool has_shared_memory(const machine::LaunchRequest& request) {
 }
 
 /// Explores other schedules of a launch. Returns whether something was found.
-bool explore(State& state, const machine::LaunchRequest& request, bool memory) {
+bool explore(State& state, const machine::LaunchRequest& request, bool memory, checks::GlobalHistory* history) {
   const Settings& settings = state.settings();
   const bool goes_on = !settings.findings_are_errors;
   const exploration::ExploredLaunch launch{
       .machine = state.machine(),
       .request = request,
       .number = state.launches + 1,
+      .interleavings = settings.exhaust,
       .schedules = settings.explore,
       .threads = settings.threads,
       .limit_cycles = settings.limit_cycles,
+      .lanes = settings.explore_lanes,
       .tolerates = goes_on,
-      .observers = [memory, goes_on] { return checks::make_checks(memory, goes_on); },
+      .in_one_part = history != nullptr,
+      .observers = [memory, goes_on, history] { return checks::make_checks(memory, goes_on, history); },
       .interrupted = &InterruptibleKernel::interrupted(),
       .report = [&state](const machine::Diagnostic& diagnostic) { state.reporter.report(diagnostic); }};
   bool found = false;
@@ -308,17 +311,20 @@ Cost run(State& state, machine::LaunchRequest request) {
     std::fwrite(text.data(), 1, text.size(), stdout);
   };
   std::vector<machine::Observer*> observers;
-  Recording recording(state.settings());
+  const machine::Residency residency =
+      state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
+  Recording recording(state.settings(), uint64_t{residency.blocks} * state.architecture().multiprocessors);
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
   const bool goes_on = !state.settings().findings_are_errors;
   state.machine().memory().limit_heap(state.limits.heap_bytes);
-  const bool found = state.settings().explore != 0 && explore(state, request, memory);
+  checks::GlobalHistory* const history = state.settings().checks.global ? &state.global_history : nullptr;
+  const bool explores = state.settings().explore != 0 || state.settings().exhaust != 0;
+  const bool found = explores && explore(state, request, memory, history);
   const auto choices = replayed_choices(state, state.settings());
   request.choices = choices.get();
   WholeGrid whole;
-  checks::GlobalHistory* const history = state.settings().checks.global ? &state.global_history : nullptr;
   if (history != nullptr) observers.push_back(&whole);
   const uint32_t forgotten = state.global_history.times_forgotten();
   const auto make_observers = [memory, goes_on, history, &recording] {
@@ -347,11 +353,7 @@ Cost run(State& state, machine::LaunchRequest request) {
   if (choices != nullptr) tell_unreached(state.reporter, *state.settings().schedule, *choices);
   if (history != nullptr) tell_forgotten(state, forgotten);
   recording.tell(state.reporter, state.launches++, report);
-  if (!result.stopped) {
-    const machine::Residency residency =
-        state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
-    recording.tell_time(state.reporter, state.architecture(), residency.blocks);
-  }
+  if (!result.stopped) recording.tell_time(state.reporter, state.architecture(), residency.blocks);
   // Also where the kernel ended before it noticed the signal.
   InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))

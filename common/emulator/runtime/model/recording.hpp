@@ -17,7 +17,8 @@ namespace stagecraft::emulator::runtime {
 
 class Recording {
  public:
-  explicit Recording(const Settings& settings) : settings_(settings) {}
+  /// @param blocks  of the launch that are on the chip at once.
+  Recording(const Settings& settings, uint64_t blocks) : settings_(settings), launch_(blocks) {}
 
   /// Adds the observers that the settings ask for.
   void join(std::vector<machine::Observer*>& observers);

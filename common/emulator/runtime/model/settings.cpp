@@ -66,13 +66,24 @@ uint64_t read_limit(std::string_view text) {
   return cycles;
 }
 
-uint64_t read_explore(std::string_view text) {
-  uint64_t schedules = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), schedules);
-  if (error != std::errc{} || end != text.data() + text.size() || schedules == 0 || schedules > kMostSchedules) {
+void read_explore(std::string_view text, Settings& settings) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), settings.explore);
+  const std::string_view rest(end, static_cast<size_t>(text.data() + text.size() - end));
+  settings.explore_lanes = rest == ",lanes";
+  if (error != std::errc{} || (!rest.empty() && !settings.explore_lanes) || settings.explore == 0 ||
+      settings.explore > kMostSchedules) {
     illegal("STAGECRAFT_EXPLORE", text);
   }
-  return schedules;
+}
+
+uint64_t read_exhaust(std::string_view text) {
+  uint64_t interleavings = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), interleavings);
+  if (error != std::errc{} || end != text.data() + text.size() || interleavings == 0 ||
+      interleavings > kMostSchedules) {
+    illegal("STAGECRAFT_EXHAUST", text);
+  }
+  return interleavings;
 }
 
 ReplayedLaunch read_schedule(std::string_view text) {
@@ -119,7 +130,9 @@ const std::vector<EnvironmentVariable>& environment_variables() {
   static const std::vector<EnvironmentVariable> all = {
       {"STAGECRAFT_DEVICE", fmt::format("{}", fmt::join(machine::architecture_names(), " or "))},
       {"STAGECRAFT_SEED", "a number from 0 to 18446744073709551615, decimal or with 0x"},
-      {"STAGECRAFT_EXPLORE", fmt::format("a number of schedules from 1 to {}", kMostSchedules)},
+      {"STAGECRAFT_EXPLORE",
+       fmt::format("a number of schedules from 1 to {}, or one followed by ,lanes", kMostSchedules)},
+      {"STAGECRAFT_EXHAUST", fmt::format("a number of interleavings from 1 to {}", kMostSchedules)},
       {"STAGECRAFT_SCHEDULE", "the number of a launch, a colon and switches, as a report of an exploration names them"},
       {"STAGECRAFT_PREFERRED_CLUSTERS", "some, all or none"},
       {"STAGECRAFT_THREADS", fmt::format("a number from 1 to {}", kMostThreads)},
@@ -154,7 +167,10 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   if (const std::string_view seed = variable("STAGECRAFT_SEED"); !seed.empty()) settings.seed = read_seed(seed);
 
   if (const std::string_view explore = variable("STAGECRAFT_EXPLORE"); !explore.empty()) {
-    settings.explore = read_explore(explore);
+    read_explore(explore, settings);
+  }
+  if (const std::string_view exhaust = variable("STAGECRAFT_EXHAUST"); !exhaust.empty()) {
+    settings.exhaust = read_exhaust(exhaust);
   }
   if (const std::string_view schedule = variable("STAGECRAFT_SCHEDULE"); !schedule.empty()) {
     settings.schedule = read_schedule(schedule);

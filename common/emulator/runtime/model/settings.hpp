@@ -50,7 +50,9 @@ struct Settings {
   const machine::Architecture* architecture = nullptr;  ///< STAGECRAFT_DEVICE; null when it is not set
   uint64_t seed = 0;                                    ///< of the schedule
   uint64_t explore = 0;                                 ///< schedules that each launch is explored in; 0: none
+  bool explore_lanes = false;  ///< in some of them, lanes of a warp do not meet behind a branch
   std::optional<ReplayedLaunch> schedule;
+  uint64_t exhaust = 0;  ///< interleavings of each launch that are explored at most; 0: none
   machine::PreferredClusters preferred_clusters = machine::PreferredClusters::some;
   uint32_t threads = 1;                             ///< of the host, at most
   uint64_t limit_cycles = 0;                        ///< of virtual time, of each launch; 0: none

@@ -117,6 +117,7 @@ void State::reset() {
   host_allocation_flags.clear();
   limits = {};
   fault_.reset();
+  global_history = {};
   machine_.reset();
 }
 

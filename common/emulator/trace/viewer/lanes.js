@@ -2,7 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const ROW = {warp: 22, track: 18, stage: 16, barrier: 16, heading: 24};
-const AXIS = 22, NARROW = 640, LEAST = 8;   // pixels; the last: cycles across the screen
+const AXIS = 22, NARROW = 640, TIGHT = 900, LEAST = 8;   // pixels; the last: cycles across the screen
 
 function element(name, attributes = {}, ...children) {
   const made = document.createElementNS(SVG, name);
@@ -31,7 +31,8 @@ class Lanes {
   measure() {
     this.width = Math.max(this.holder.clientWidth, 200);
     this.above = this.width < NARROW;   // labels above their rows
-    const room = Math.max(0, ...this.rows.map(row => row.label.length)) * 7 + 16;
+    for (const row of this.rows) row.shown = this.width < TIGHT && row.short ? row.short : row.label;
+    const room = Math.max(0, ...this.rows.filter(row => row.kind !== "heading").map(row => row.shown.length)) * 7 + 16;
     this.left = this.above ? 8 : Math.min(260, Math.max(110, room));
     this.right = this.width - 12;
     let y = AXIS + 4;
@@ -81,9 +82,23 @@ class Lanes {
     this.svg.setAttribute("height", this.height);
     const parts = [this.hatching(), ...this.axis()];
     this.rows.forEach((row, index) => parts.push(...this.row(row, index)));
-    parts.push(element("line", {class: "cursor", x1: this.x(this.cursor), x2: this.x(this.cursor), y1: AXIS - 6, y2: this.height}));
+    this.line = element("line", {class: "cursor", y1: AXIS - 6, y2: this.height});
+    parts.push(this.line);
     if (this.selected) parts.push(...this.arrow(this.selected));
     this.svg.replaceChildren(...parts);
+    this.drawn = {from: this.from, to: this.to, selected: this.selected};
+    this.moveCursor();
+  }
+
+  moveCursor() {
+    for (const end of ["x1", "x2"]) this.line.setAttribute(end, this.x(this.cursor));
+  }
+
+  /** Draws what a step has changed: often nothing but the cursor. */
+  refresh() {
+    const {drawn} = this;
+    if (drawn && drawn.from === this.from && drawn.to === this.to && drawn.selected === this.selected) this.moveCursor();
+    else this.draw();
   }
 
   hatching() {
@@ -110,7 +125,7 @@ class Lanes {
     if (row.kind === "heading") return [element("text", {class: "heading", x: 8, y: row.y + 17}, row.label)];
     const label = this.above ? {x: this.left, y: row.y - 3} : {x: this.left - 8, y: row.y + row.height / 2 + 4, "text-anchor": "end"};
     const parts = [element("rect", {class: "ground", x: this.left, width: this.right - this.left, y: row.y, height: row.height}),
-      element("text", {class: "label", ...label}, row.label)];
+      element("text", {class: "label", ...label}, row.shown)];
     const last = {bar: -1, tick: -1};   // where the last of its kind ended
     row.items.forEach((item, number) => {
       if (item.end < this.from || item.begin > this.to) return;
@@ -169,7 +184,7 @@ function listRows(model) {
     const barriers = of(model.barriers).filter(({number}) => model.isUsed(number));
     if (barriers.length > 0) rows.push({kind: "heading", label: "barriers", items: []});
     for (const {each, number} of barriers) {
-      rows.push({kind: "barrier", label: each.name + partOf(model, number), items: barrierItems(model, number)});
+      rows.push({kind: "barrier", label: each.name + partOf(model, number), short: each.name, items: barrierItems(model, number)});
     }
   }
   return rows;

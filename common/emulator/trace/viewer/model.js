@@ -11,6 +11,7 @@
 //   steps     [kind, at, barrier, amount, warp, place, operation, phase, pending, bytes], the last three afterwards
 // A number -1 stands for "none".
 
+const RECENT = 32;   // passes of a warp: the one for which it signals a barrier is among them
 const STEP_FIELDS = ["kind", "at", "barrier", "amount", "warp", "place", "operation", "phase", "pending", "bytes"];
 
 class Model {
@@ -44,12 +45,7 @@ class Model {
 
   /** A barrier after the first `count` steps: {phase, pending, bytes, expected}, or null before it is initialised. */
   barrierAfter(barrier, count) {
-    const steps = this.stepsOf[barrier];
-    let low = 0, high = steps.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (steps[middle].index < count) low = middle + 1; else high = middle;
-    }
+    const steps = this.stepsOf[barrier], low = firstNotBelow(steps, count, step => step.index);
     if (low === 0 || steps[low - 1].kind === "invalidate") return null;
     let expected = 0;
     for (let i = low - 1; i >= 0 && expected === 0; --i) {   // the phase began with all arrivals pending
@@ -70,11 +66,11 @@ class Model {
 
   /** Whether a producer has taken a stage that no bytes are announced for: it has passed `empty`, and fills it later. */
   isTaken(stage, count) {
-    const ends = this.stepsOf[stage.full].filter(step => step.kind === "end").map(step => step.index);
-    if (this.stepsOf[stage.full].some(step => step.kind === "expect")) return false;
-    const passed = this.stepsOf[stage.empty].findLast(step => step.kind === "pass" && step.index < count)?.index ?? -1;
-    const filled = ends.findLast(index => index < count) ?? -1;
-    return passed > filled && (this.openWaits.length > 0 || ends.some(index => index >= count));
+    const {passes, ends} = stage;
+    if (stage.announced) return false;
+    const filled = firstNotBelow(ends, count), passed = firstNotBelow(passes, count);
+    const isLater = passed > 0 && (filled === 0 || passes[passed - 1] > ends[filled - 1]);
+    return isLater && (this.openWaits.length > 0 || filled < ends.length);
   }
 
   /** Whether a barrier is more than initialised. */
@@ -123,8 +119,7 @@ function findRings(model) {
       note(producers, step.barrier, warp);
       const asked = model.issued.get(step.operation)?.begin ?? step.at;
       const seen = new Set();
-      for (let i = passedBy[warp].length - 1; i >= 0 && seen.size < 8; --i) {
-        const passed = passedBy[warp][i];
+      for (const passed of passedBy[warp].slice(-RECENT).reverse()) {
         if (passed.at > asked || seen.has(passed.barrier) || passed.barrier === step.barrier) continue;
         seen.add(passed.barrier);
         const key = passed.barrier + ">" + step.barrier;
@@ -150,9 +145,21 @@ function findRings(model) {
     const key = model.barriers[pair.full].block + ":" + name;
     if (!rings.has(key)) rings.set(key, {name, block: model.barriers[pair.full].block, stages: []});
     const ring = rings.get(key);
-    ring.stages.push({...pair, ring, index: ring.stages.length});
+    const indexes = (barrier, kind) => model.stepsOf[barrier].filter(step => step.kind === kind).map(step => step.index);
+    ring.stages.push({...pair, ring, index: ring.stages.length, passes: indexes(pair.empty, "pass"), ends: indexes(pair.full, "end"),
+      announced: model.stepsOf[pair.full].some(step => step.kind === "expect")});
   }
   return [...rings.values()];
+}
+
+/** The number of elements before `limit`, in a list in rising order. */
+function firstNotBelow(list, limit, value = each => each) {
+  let low = 0, high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (value(list[middle]) < limit) low = middle + 1; else high = middle;
+  }
+  return low;
 }
 
 /** "produce" of "produce (warp 0)". */

@@ -34,7 +34,7 @@ class Viewer {
     if (asked.has("event")) this.goTo(Number(asked.get("event")));
     else if (asked.has("wait")) this.select(this.model.waits[Number(asked.get("wait"))] ?? null);
     else if (open) this.select(open);
-    else this.goTo(this.model.events.findIndex(event => event.step?.kind !== "init"));
+    else this.goTo(this.model.events.findIndex(event => event.step && !["init", "pass"].includes(event.step.kind)));
   }
 
   // ---- Moments and waits ----
@@ -69,7 +69,7 @@ class Viewer {
     const {model, lanes} = this, selected = lanes.selected;
     lanes.cursor = model.events[this.event].at;
     lanes.reveal(selected?.open ? selected.begin : lanes.cursor);
-    lanes.draw();
+    lanes.refresh();
     if (selected) lanes.revealRow(selected.row);
     this.showNow(selected);
     this.showState();
@@ -191,6 +191,9 @@ class Viewer {
       wheel.preventDefault();
     }, {passive: false});
     this.listenToDrags(holder);
+    window.addEventListener("message", message => {   // a page around this one may say which theme it has
+      if (["dark", "light"].includes(message.data?.theme)) document.documentElement.dataset.theme = message.data.theme;
+    });
     new ResizeObserver(() => lanes.draw()).observe(holder);
   }
 

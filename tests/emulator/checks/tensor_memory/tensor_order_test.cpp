@@ -106,6 +106,24 @@ TEST_F(TensorOrderTest, FollowsRelaxedBarriersBetweenTheFencesOfTcgen05) {
              {"reads columns 0 to 3"});
 }
 
+// The same patterns with a flag instead of a barrier: relaxed accesses are enough, in shared and in global memory.
+TEST_F(TensorOrderTest, FollowsRelaxedFlagsBetweenTheFencesOfTcgen05) {
+  const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";
+  for (const auto& [space, flag] : {std::pair<std::string, std::string>{"shared", "[tile]"}, {"global", "[%out]"}}) {
+    const std::string arrive = before + "red.relaxed.gpu." + space + ".add.u32 " + flag + ", 1;\n";
+    const std::string poll =
+        "FREE: ld.relaxed.gpu." + space + ".u32 %r9, " + flag + ";\nsetp.ne.u32 %p6, %r9, 128;\n@%p6 bra FREE;\n";
+    std::string right = with(with(two_rounds(), kArrive, arrive), wait(1, 0, "FREE"), poll);
+    right = with(right, "bar.sync 0;\ntcgen05.fence::after",
+                 "@%first st.weak." + space + ".u32 " + flag + ", 0;\nbar.sync 0;\ntcgen05.fence::after");
+    expect_silence(run(right, kFiveWarps));
+    expect_one(run(without(right, before), kFiveWarps), "race",
+               {"writes columns 0 to 3", "tcgen05.ld.sync.aligned.32x32b.x4.b32 issued by"});
+    expect_one(run(without(right, "tcgen05.fence::after_thread_sync; // multiply\n"), kFiveWarps),
+               "missing tcgen05 fence", {"writes columns 0 to 3"});
+  }
+}
+
 // The blocks of a pair end like this in DeepGEMM.
 TEST_F(TensorOrderTest, FollowsARelaxedClusterBarrierToTheDeallocation) {
   const std::string before = "tcgen05.fence::before_thread_sync; // loaded\n";

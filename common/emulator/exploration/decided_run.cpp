@@ -1,0 +1,220 @@
+#include "emulator/exploration/decided_run.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace stagecraft::emulator::exploration {
+
+using machine::Block;
+using machine::Cluster;
+using machine::Fragment;
+using machine::Warp;
+using Kind = Touch::Kind;
+using Space = Touch::Space;
+
+namespace {
+
+constexpr uint32_t kEventBits = 24;
+/// Tells the ends of a block's warps from its own end.
+constexpr uint64_t kEndOfWarps = uint64_t{1} << 62;
+
+/// Distinguishes the clusters of a grid.
+uint64_t number_of(const Cluster& cluster) {
+  const machine::Extent3& grid = cluster.grid->request->grid;
+  return cluster.first_block.x + grid.x * (cluster.first_block.y + uint64_t{grid.y} * cluster.first_block.z);
+}
+
+/// The address of a byte of shared memory, different in all blocks.
+uint64_t place_of(const Cluster& cluster, uint32_t shared_address) { return number_of(cluster) << 32 | shared_address; }
+uint64_t number_of(const Block& block) { return place_of(*block.cluster, block.shared_base()); }
+
+Actor actor_of(const Warp& warp) {
+  const Block& block = *warp.block;
+  return ((number_of(*block.cluster) + block.rank) << 6 | warp.index) << kEventBits;
+}
+
+}  // namespace
+
+/// Notes what the events of a run touch.
+class DecidedRun::Notes : public machine::Observer {
+ public:
+  explicit Notes(DecidedRun& run) : run_(run) {}
+
+  void barrier_changed(const machine::BarrierEvent& event) override {
+    using machine::BarrierEventKind;
+    const uint64_t at = number_of(*event.block) + event.offset;
+    const auto kind = [&] {
+      switch (event.kind) {
+        case BarrierEventKind::init:
+        case BarrierEventKind::reinitialise:
+        case BarrierEventKind::invalidate: return Kind::write;
+        case BarrierEventKind::phase_complete: return Kind::complete;
+        case BarrierEventKind::wait: return Kind::wait;
+        default: return Kind::arrive;
+      }
+    }();
+    run_.note({Space::mbarrier, kind, at, at + 8, event.phase});
+    // Bytes do not commute with others of their phase where they could end it too early, or too late.
+    if (event.kind == BarrierEventKind::expect_tx || event.kind == BarrierEventKind::complete_tx) {
+      const machine::Mbarrier& barrier = event.block->mbarriers.live.at(event.offset);
+      const bool announces_late = event.kind == BarrierEventKind::expect_tx && barrier.pending == 0;
+      if (barrier.transaction < 0 || announces_late) run_.note({Space::mbarrier, Kind::write, at, at + 8});
+    }
+    if (event.fragment == nullptr || &event.fragment->block() != event.block) note_that_block_lives(*event.block);
+  }
+
+  void fragment_blocked(const Fragment& fragment) override {
+    if (fragment.wait.kind != machine::WaitKind::mbarrier) return;
+    // It may wait for several barriers: all of its block are what it may depend on.
+    const uint64_t at = number_of(fragment.block());
+    run_.note({Space::mbarrier, Kind::blocked, at, at + (uint64_t{1} << machine::kSharedRankShift), 0});
+  }
+
+  void fragment_exited(const Fragment& fragment) override {
+    const uint64_t number = number_of(fragment.block()) | kEndOfWarps;
+    run_.note({Space::exit, Kind::arrive, number, number + 1});
+  }
+
+  void block_finished(const Block& block) override {
+    const uint64_t number = number_of(block);
+    // It ends after all of its warps.
+    run_.note({Space::exit, Kind::wait, number | kEndOfWarps, (number | kEndOfWarps) + 1, 1});
+    run_.note({Space::exit, Kind::write, number, number + 1});
+    run_.note({Space::tensor_memory, Kind::write, block.sm->index, block.sm->index + 1});
+  }
+
+  bool wants_memory_events() const override { return true; }
+
+  void memory_accessed(const machine::MemoryAccess& access) override {
+    const Kind kind = access.kind == machine::AccessKind::read ? Kind::read : Kind::write;
+    machine::for_each_lane(access.lanes, [&](uint32_t lane) {
+      if (access.shared != nullptr) {
+        const uint32_t address = access.shared[lane];
+        if (address >> machine::kSharedRankShift != access.fragment->block().rank) {
+          if (const Block* target = access.fragment->cluster().block_of(address)) note_that_block_lives(*target);
+        }
+        if (access.order == machine::AccessOrder::weak) return;
+        const uint64_t at = place_of(access.fragment->cluster(), address);
+        run_.note({Space::shared, kind, at, at + access.bytes});
+      } else if (access.order != machine::AccessOrder::weak) {
+        run_.note({Space::global, kind, access.global[lane], access.global[lane] + access.bytes});
+      }
+    });
+  }
+
+  void threads_met(const machine::Rendezvous& meeting) override {
+    using machine::RendezvousKind;
+    const bool of_cluster = meeting.block == nullptr;
+    const Space space = of_cluster ? Space::cluster_barrier : Space::named_barrier;
+    const uint64_t at = (of_cluster ? number_of(*meeting.cluster) << 32 : number_of(*meeting.block)) + meeting.number;
+    const uint64_t generation =
+        of_cluster ? meeting.cluster->barrier_generation : meeting.block->named_barriers[meeting.number].generation;
+    switch (meeting.kind) {
+      case RendezvousKind::arrive:
+      case RendezvousKind::arrive_relaxed: return run_.note({space, Kind::arrive, at, at + 1, generation});
+      case RendezvousKind::complete: return;
+      case RendezvousKind::pass:
+        return run_.note_for(*meeting.fragment->warp, {space, Kind::wait, at, at + 1, generation});
+      case RendezvousKind::exit: return;
+    }
+  }
+
+  void tensor_memory_changed(const machine::TensorEvent& event) override {
+    if (event.kind != machine::TensorEventKind::allocate && event.kind != machine::TensorEventKind::deallocate) return;
+    const uint64_t number = event.fragment->block().sm->index;
+    run_.note({Space::tensor_memory, Kind::write, number, number + 1});
+  }
+
+ private:
+  void note_that_block_lives(const Block& block) {
+    const uint64_t number = number_of(block);
+    run_.note({Space::exit, Kind::read, number, number + 1});
+  }
+
+  DecidedRun& run_;
+};
+
+std::unique_ptr<machine::Observer> DecidedRun::make_observer() { return std::make_unique<Notes>(*this); }
+
+void DecidedRun::note(Touch touch) {
+  if (trace_.empty()) return;  // a block starts
+  std::vector<Touch>& touches = trace_.back().touches;
+  const bool is_known = std::any_of(touches.begin(), touches.end(), [&](const Touch& each) {
+    return each.space == touch.space && each.kind == touch.kind && each.begin == touch.begin && each.end == touch.end &&
+           each.phase == touch.phase;
+  });
+  if (!is_known) touches.push_back(touch);
+}
+
+void DecidedRun::note_for(const Warp& warp, Touch touch) {
+  const Actor actor = exploration::actor_of(warp);
+  if (!trace_.empty() && trace_.back().actor == actor) return note(touch);
+  later_[actor].push_back(touch);
+}
+
+machine::Cycle DecidedRun::completion(const Fragment& issuer, machine::Cycle usual) {
+  const Cluster& cluster = issuer.cluster();
+  const Actor event = exploration::actor_of(*issuer.warp) | ++issuer.warp->choices_made;
+  origins_[{&cluster, cluster.next_sequence}] = {event, static_cast<uint32_t>(trace_.size() - 1)};
+  return usual;
+}
+
+void DecidedRun::note_questions(const Warp& warp, Step& step) {
+  for (const auto& fragment : warp.fragments) {
+    if (fragment->state != machine::FragmentState::ready) continue;
+    if (!warp.grid->kernel->describe_instruction(fragment->pc).starts_with("mbarrier.test_wait")) continue;
+    const uint64_t at = number_of(*warp.block);
+    step.touches.push_back({Space::mbarrier, Kind::poll, at, at + (uint64_t{1} << machine::kSharedRankShift)});
+  }
+}
+
+Actor DecidedRun::actor_of(const machine::Candidate& candidate) {
+  if (candidate.warp != nullptr) return exploration::actor_of(*candidate.warp);
+  return origins_.at({candidate.event->origin.block->cluster, candidate.event->when.sequence}).actor;
+}
+
+std::optional<size_t> DecidedRun::next(const std::vector<machine::Candidate>& candidates) {
+  if (trace_.size() >= guide_.prefix.size() && !trace_.empty()) wake(guide_.asleep, trace_.back());
+  if (trace_.size() == most_steps_) {
+    is_too_long_ = true;
+    return std::nullopt;
+  }
+  Step step;
+  for (const machine::Candidate& each : candidates) step.enabled.push_back(actor_of(each));
+  const auto index_of = [&](Actor actor) -> std::optional<size_t> {
+    const auto found = std::find(step.enabled.begin(), step.enabled.end(), actor);
+    if (found == step.enabled.end()) return std::nullopt;
+    return static_cast<size_t>(found - step.enabled.begin());
+  };
+  std::optional<size_t> chosen;
+  if (trace_.size() < guide_.prefix.size()) {
+    chosen = index_of(guide_.prefix[trace_.size()]);
+  } else {
+    // The one that had the last step goes on if it can: so there are few switches.
+    if (!trace_.empty() && !guide_.asleep.contains(trace_.back().actor)) chosen = index_of(trace_.back().actor);
+    for (size_t i = 0; i < step.enabled.size() && !chosen; ++i) {
+      if (!guide_.asleep.contains(step.enabled[i])) chosen = i;
+    }
+    is_redundant_ = !chosen;
+  }
+  if (!chosen) return std::nullopt;
+  step.actor = step.enabled[*chosen];
+  const auto number = static_cast<uint32_t>(trace_.size());
+  if (const machine::Event* event = candidates[*chosen].event) {
+    step.after = origins_.at({event->origin.block->cluster, event->when.sequence}).step;
+    if (event->in_order != nullptr) {
+      const auto [last, is_first] = last_in_order_.try_emplace(event->in_order, number);
+      if (!is_first) step.behind = std::exchange(last->second, number);
+    }
+  } else {
+    note_questions(*candidates[*chosen].warp, step);
+  }
+  if (const auto found = later_.find(step.actor); found != later_.end()) {
+    step.touches = std::move(found->second);
+    later_.erase(found);
+  }
+  trace_.push_back(std::move(step));
+  return chosen;
+}
+
+}  // namespace stagecraft::emulator::exploration

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Turns reports of the emulated GPU into a SARIF file, which editors and CI services show at the lines of the source.
+
+usage: write_sarif.py REPORTS.jsonl [FILE.sarif]      without FILE, to stdout
+
+REPORTS has one JSON object per line, as STAGECRAFT_REPORT=json writes them. Each report becomes a result whose rule is the
+page of its kind (docs/reports). Its location is the line of the program's own file, the places of other threads are
+related locations, and the calls that lead from that line into a library are a code flow. Reports of the API, which name no
+line, have a message only; what is no report (counters, timelines) is left out.
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) 2.1.0.
+"""
+
+import json
+import pathlib
+import re
+import sys
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+import explain  # noqa: E402
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+HELP = "docs/reports/{}.md"
+PLACE = re.compile(r"(?P<file>[\w.+-]+\.\w+):(?P<line>\d+)")
+
+
+def sarif_of(reports: list[dict]) -> dict:
+    """The log of one run."""
+    found = [report for report in reports if explain.name_of(report.get("kind", "")) in explain.names()]
+    names = sorted({explain.name_of(report["kind"]) for report in found})
+    driver = {"name": "Stagecraft", "rules": [rule_of(name) for name in names]}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{
+        "tool": {"driver": driver},
+        "results": [result_of(report, names) for report in found],
+    }]}
+
+
+def rule_of(name: str) -> dict:
+    """What the page about a kind of report says, as a rule."""
+    text = explain.page_text(name)
+    what = text.split("\n\n")[1].replace("\n", " ")
+    return {"id": name, "name": "".join(part.capitalize() for part in name.split("-")),
+            "shortDescription": {"text": explain.summary(name)}, "fullDescription": {"text": what},
+            "helpUri": (explain.ROOT / HELP.format(name)).as_uri(), "help": {"text": text, "markdown": text},
+            "defaultConfiguration": {"level": "error"}}
+
+
+def result_of(report: dict, names: list[str]) -> dict:
+    """One report. A tolerated finding is a warning, all others are errors."""
+    name = explain.name_of(report["kind"])
+    lines = [report["message"], *report.get("details", [])]
+    for key, text in (("likely_cause", "likely cause: {}"), ("tolerated", "the chip seems to tolerate it: {}")):
+        if key in report:
+            lines.append(text.format(report[key]))
+    result = {"ruleId": name, "ruleIndex": names.index(name), "level": "warning" if "tolerated" in report else "error",
+              "message": {"text": "\n".join(lines)}}
+    own = report.get("file", "")
+    # "ring.cu:30 (bulk_copy.hpp:19)": the line of the program's own file, and where the call ends up.
+    chain = [location(found, own) for found in PLACE.finditer(report.get("source", ""))]
+    if chain:
+        result["locations"] = [{**chain[0], **logical(report)}]
+    if len(chain) > 1:
+        result["codeFlows"] = [{"message": {"text": "calls that were inlined"}, "threadFlows": [{
+            "locations": [{"location": step, "nestingLevel": level} for level, step in enumerate(chain)]}]}]
+    related = []
+    for detail in report.get("details", []):
+        if found := PLACE.search(detail):
+            related.append({**location(found, own), "id": len(related) + 1, "message": {"text": detail}})
+    if related:
+        result["relatedLocations"] = related
+    return result
+
+
+def location(found: re.Match, own: str) -> dict:
+    """A line of a file. Reports name files by their last part; only that of the kernel is known in full."""
+    path = own if pathlib.PurePath(own).name == found["file"] else found["file"]
+    return {"physicalLocation": {"artifactLocation": {"uri": path.replace("\\", "/")},
+                                 "region": {"startLine": int(found["line"])}}}
+
+
+def logical(report: dict) -> dict:
+    """The kernel, as the function that the line is in."""
+    if "kernel" not in report:
+        return {}
+    return {"logicalLocations": [{"fullyQualifiedName": report["kernel"], "kind": "function"}]}
+
+
+def main() -> int:
+    reports = [json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if line.strip()]
+    text = json.dumps(sarif_of(reports), indent=2) + "\n"
+    if len(sys.argv) > 2:
+        pathlib.Path(sys.argv[2]).write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

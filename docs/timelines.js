@@ -1,0 +1,16 @@
+// Tells the timelines inside of a page which theme it has: a frame does not see the switch of the page around it.
+"use strict";
+
+(() => {
+  if (window.tellsTimelines) return;   // the page includes this file once for each timeline
+  window.tellsTimelines = true;
+  const theme = () => document.documentElement.classList.contains("dark-mode") ? "dark"
+    : document.documentElement.classList.contains("light-mode") ? "light" : "";
+  const tell = frame => frame.contentWindow.postMessage({theme: theme()}, "*");
+  window.addEventListener("DOMContentLoaded", () => {
+    const frames = [...document.querySelectorAll(".timeline iframe")];
+    for (const frame of frames) frame.addEventListener("load", () => tell(frame));
+    new MutationObserver(() => frames.forEach(tell)).observe(document.documentElement, {attributeFilter: ["class"]});
+    frames.forEach(tell);   // those that are there already
+  });
+})();

@@ -1,0 +1,13 @@
+// Configurations for large products, and those that the copy engine cannot store, compiled.
+#include <cuda_runtime.h>
+
+#include "twin_prepare.cuh"
+
+namespace stagecraft {
+
+template Launch prepare<TwinDefaults>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinHalved>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinLarge>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinByThreads>(const MatrixProduct&, const TwinLaunchOptions&);
+
+}  // namespace stagecraft

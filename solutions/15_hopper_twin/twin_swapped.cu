@@ -1,0 +1,14 @@
+// Configurations for few rows: C transposed, compiled.
+#include <cuda_runtime.h>
+
+#include "twin_prepare.cuh"
+
+namespace stagecraft {
+
+template Launch prepare<TwinSwapped16>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped32>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped96>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped160>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped192>(const MatrixProduct&, const TwinLaunchOptions&);
+
+}  // namespace stagecraft

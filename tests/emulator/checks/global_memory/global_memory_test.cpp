@@ -1,0 +1,138 @@
+// The check of global memory in one launch and from launch to launch, by PTX. tests/programs/global_memory_test.cu has
+// the patterns of programs.
+#include "emulator/checks/checks.hpp"
+#include "emulator/checks/global_memory/global_history.hpp"
+#include "emulator/checks/global_memory/global_memory_check.hpp"
+#include "fixtures/race_fixture.hpp"
+
+namespace stagecraft::emulator::checks {
+namespace {
+
+class GlobalMemoryTest : public RaceTest {
+ protected:
+  static constexpr Shape kTwoBlocks{.threads = 32, .blocks = 2};
+
+  GlobalMemoryTest() { machine.announce_global_accesses(true); }
+
+  std::vector<std::unique_ptr<machine::Observer>> make_checks() const override {
+    return checks::make_checks(true, false, &history);
+  }
+  /// Launches in a stream, after what `known` says.
+  machine::LaunchResult run_in(uint32_t stream, const WorkClock& known, const std::string& body, Shape shape) {
+    WorkStart start;
+    start.component = stream;
+    start.time = ++times[stream];
+    start.known = known;
+    start.known.raise(stream, start.time - 1);
+    start.stream = fmt::format("stream {}", stream);
+    history.begin(start, "kernel k", true);
+    prepare = [&](uint64_t out) {
+      if (is_initialised) history.written(machine.memory(), out, 4096 * sizeof(uint32_t));
+    };
+    // A grid with a clock runs as one part.
+    return run(body + "mov.u64 %rd19, %globaltimer;\n", shape);
+  }
+  machine::LaunchResult run_alone(const std::string& body, Shape shape = kTwoBlocks) {
+    return run_in(1, {}, body, shape);
+  }
+
+  mutable GlobalHistory history;
+  std::map<uint32_t, WorkTime> times;
+  bool is_initialised = false;  ///< something has written `out` before
+};
+
+const std::string kOwnWord = "mad.wide.u32 %rd1, %thread, 4, %out;\n";
+const std::string kBlock = "mov.u32 %r5, %ctaid.x;\n";
+
+TEST_F(GlobalMemoryTest, FindsWritesOfTwoBlocksToOneWord) {
+  const std::string body = kOwnWord + kBlock + "st.global.u32 [%rd1], %r5;\n";
+  expect_one(run_alone(body), "race",
+             {"writes", "in global memory", line_of(body, "st.global"), "block (0,0,0) warp 0",
+              "this thread has acquired nothing that"});
+}
+
+TEST_F(GlobalMemoryTest, IsSilentOnWordsOfEachBlock) {
+  expect_silence(run_alone(kOwnWord + kBlock + "mad.wide.u32 %rd1, %r5, 128, %rd1;\nst.global.u32 [%rd1], %r5;\n"));
+}
+
+TEST_F(GlobalMemoryTest, ToleratesEqualValuesOfOneInstruction) {
+  const machine::LaunchResult result = run_alone("st.global.u32 [%out], 7;\n");
+  ASSERT_EQ(result.diagnostics.size(), 1u) << text_of(result);
+  EXPECT_EQ(result.diagnostics[0].tolerated, "both write the same value");
+}
+
+TEST_F(GlobalMemoryTest, TellsScopesOfAtomicsApart) {
+  is_initialised = true;
+  expect_silence(run_alone("atom.global.relaxed.gpu.add.u32 %r1, [%out], 1;\n"));
+  expect_one(run_alone("atom.global.relaxed.cta.add.u32 %r1, [%out], 1;\n"), "race", {"writes"});
+}
+
+TEST_F(GlobalMemoryTest, FindsAReadOfWhatNothingWrote) {
+  const std::string body = kOwnWord + "ld.global.u32 %r1, [%rd1];\n";
+  expect_one(run_alone(body, {.threads = 32}), "uninitialised read",
+             {line_of(body, "ld.global"), "nothing has written"});
+  expect_silence(run_alone(kOwnWord + "st.global.u32 [%rd1], 1;\nld.global.u32 %r1, [%rd1];\n", {.threads = 32}));
+}
+
+TEST_F(GlobalMemoryTest, OrdersLanesByWarpBarriersOnly) {
+  const std::string body = kOwnWord +
+                           "st.global.u32 [%rd1], %lane;\nbar.warp.sync 0xffffffff;\n"
+                           "xor.b32 %r1, %thread, 1; mad.wide.u32 %rd2, %r1, 4, %out;\nld.global.u32 %r2, [%rd2];\n";
+  expect_silence(run_alone(body, {.threads = 32}));
+  expect_one(run_alone(without(body, "bar.warp.sync 0xffffffff;"), {.threads = 32}), "race", {"__syncwarp()"});
+}
+
+TEST_F(GlobalMemoryTest, ForgetsWhenItsLimitIsReached) {
+  history.limit(1);
+  const std::string body = kOwnWord + "ld.global.u32 %r1, [%rd1];\n";
+  const uint32_t before = history.times_forgotten();
+  expect_silence(run_alone(body + body + kOwnWord + "st.global.u32 [%rd1], 1;\n", {.threads = 32}));
+  EXPECT_GT(history.times_forgotten(), before);
+}
+
+TEST(WorkClockTest, JoinsComponents) {
+  WorkClock one, other;
+  one.raise(1, 4);
+  other.raise(1, 2);
+  other.raise(3, 5);
+  one.join(other);
+  EXPECT_EQ(one.at(1), 4u);
+  EXPECT_EQ(one.at(2), 0u);
+  EXPECT_EQ(one.at(3), 5u);
+  EXPECT_EQ(one.at(9), 0u);
+}
+
+TEST(GlobalEntryTest, KnowsWhichLanesAccessedAByte) {
+  const GlobalEntry row{.record = 1, .lane = 0, .width = 2};
+  EXPECT_EQ(row.lanes_of(0, 4, 0), 1u);
+  EXPECT_EQ(row.lanes_of(2, 4, 0), 3u);
+  EXPECT_EQ(row.moved(6).lanes_of(0, 1, 0), 2u);
+  EXPECT_EQ(row.moved(6).lanes_of(0, 4, 0), 6u);
+  const GlobalEntry together{.record = 1};
+  EXPECT_EQ(together.moved(6).lanes_of(0, 4, 0xf0), 0xf0u);
+}
+
+TEST(GlobalShadowTest, SplitsASectorAndJoinsItAgain) {
+  GlobalShadow shadow;
+  GlobalAllocation allocation;
+  allocation.size = 4096;
+  allocation.pages.resize(1);
+  uint32_t cells = 0;
+  const auto count = [&](GlobalCell& cell, uint64_t, uint32_t, GlobalSector&) {
+    cell.write.record = 7;
+    ++cells;
+  };
+  for_each_cell(shadow, allocation, 32, 96, true, count);
+  EXPECT_EQ(cells, 3u);  // one for each sector
+  for_each_cell(shadow, allocation, 36, 8, true, count);
+  EXPECT_EQ(cells, 5u);  // of 4 bytes
+  for_each_cell(shadow, allocation, 41, 2, true, count);
+  EXPECT_EQ(cells, 7u);  // of 1 byte
+  EXPECT_NE(shadow.sector(allocation, 32).detail, 0u);
+  for_each_cell(shadow, allocation, 32, 32, true, count);
+  EXPECT_EQ(shadow.sector(allocation, 32).detail, 0u);
+  EXPECT_EQ(shadow.sector(allocation, 32).cell.write.record, 7u);
+}
+
+}  // namespace
+}  // namespace stagecraft::emulator::checks
