@@ -17,6 +17,7 @@ sys.dont_write_bytecode = True  # leave no cache folder among the sources
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import pages  # noqa: E402
 import site_filter  # noqa: E402
+import site_playground  # noqa: E402
 import timelines  # noqa: E402
 
 ROOT = pages.ROOT
@@ -206,6 +207,8 @@ def main():
         shutil.copyfile(ROOT / path, copy)
     if runs:
         shutil.copytree(output / "timelines", output / "html" / "timelines")
+    if options.programs:
+        site_playground.add(options.programs / "playground" / "html", output / "html")
     mark_differences(output / "html")
     words = json.dumps(list_words(), ensure_ascii=False, separators=(",", ":"))
     (output / "html" / "words.js").write_text(f"const sections = {words};\n", encoding="utf-8")

@@ -55,7 +55,7 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("help")
         self.assertEqual(done.returncode, 0)
         for command in ("gemm", "test", "sanitize", "bench", "tune", "docs", "doctor", "run", "time", "explain", "help", "progress", "hint",
-                        "watch", "reset", "timeline"):
+                        "watch", "reset", "timeline", "playground"):
             self.assertRegex(done.stdout, rf"(?m)^  {command}\b")
 
     def test_without_a_gpu_a_benchmark_says_what_can_be_done(self):
@@ -120,6 +120,19 @@ class CommandTest(TemporaryFolderTest):
                     self.assertEqual(page.read(), b"the first page")
             finally:
                 server.terminate()
+
+    def test_the_playground_refuses_other_arguments(self):
+        done = stagecraft("playground", "--port", "80")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("playground takes --serve or nothing, but was given: --port 80", done.stderr)
+
+    def test_without_emscripten_the_playground_says_what_to_install(self):
+        for tool in ("bash", "dirname", "readlink"):
+            (self.folder / tool).symlink_to(shutil.which(tool))
+        done = stagecraft("playground", PATH=str(self.folder))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("em++ is missing", done.stderr)
+        self.assertIn("apt-get install --yes emscripten", done.stderr)
 
     def test_a_chapter_that_is_not_there_is_an_error(self):
         done = stagecraft("test", "99")

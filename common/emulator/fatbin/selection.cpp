@@ -67,7 +67,8 @@ const machine::Architecture& choose_chip(std::span<const std::vector<Target>> im
   const machine::Architecture &b200 = machine::b200(), &h200 = machine::h200();
   bool is_for_hopper = false;
   for (const std::vector<Target>& targets : images) {
-    const bool on_b200 = std::ranges::any_of(targets, [&](const Target& target) { return runs_on(target, b200); });
+    const bool on_b200 =
+        std::any_of(targets.begin(), targets.end(), [&](const Target& target) { return runs_on(target, b200); });
     for (const Target& target : targets) {
       if (runs_on(target, b200) && !runs_on(target, h200)) return b200;
       is_for_hopper |= !on_b200 && runs_on(target, h200);

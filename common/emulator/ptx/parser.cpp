@@ -145,7 +145,8 @@ Version first_version_with(std::string_view target) {
       {"103f", {8, 8}}, {"110", {9, 0}}, {"110a", {9, 0}}, {"110f", {9, 0}}, {"120", {8, 7}}, {"120a", {8, 7}},
       {"120f", {8, 8}}, {"121", {8, 8}}, {"121a", {8, 8}}, {"121f", {8, 8}}};
   target.remove_prefix(target.find('_') + 1);
-  const auto* found = std::ranges::find(kFirst, target, &std::pair<std::string_view, Version>::first);
+  const auto* found =
+      std::find_if(std::begin(kFirst), std::end(kFirst), [target](const auto& known) { return known.first == target; });
   return found == std::end(kFirst) ? Version{} : found->second;
 }
 

@@ -150,6 +150,12 @@ void DeviceMemory::drop_addresses(uint64_t first, uint64_t bytes) {
 }
 
 AddressRegion DeviceMemory::reserve(bool of_host) const {
+#if defined(__wasm32__)
+  // A pointer has 32 bits here, so a device pointer that the program gets can only be the place of its byte.
+  constexpr uint64_t kBytes = kSmallestReservation / 4;
+  void* const place = map_at(0, kBytes, PROT_READ | PROT_WRITE);
+  return {reinterpret_cast<uint64_t>(place), place == nullptr ? 0 : kBytes};
+#endif
   // There must be room for guards and for freed ranges that are not reused yet. Address space costs nothing; the
   // smaller sizes matter only where the host limits it.
   const uint64_t wished = std::min(round_up(4 * capacity_ + (16ull << 30), 2ull << 20), kSlotBytes);

@@ -1,6 +1,11 @@
 #include "emulator/checks/ordering/vector_clock.hpp"
 
+#include <algorithm>
+
+// A vector register of times at once; libc++ has the header too, but it does not compile.
+#if defined(__GLIBCXX__)
 #include <experimental/simd>
+#endif
 
 namespace stagecraft::emulator::checks {
 
@@ -10,23 +15,28 @@ using machine::kWarpSize;
 
 namespace {
 
+#if defined(__GLIBCXX__)
 using Times = std::experimental::native_simd<Time>;  // as many as a vector register of the host holds
 
 Times times_at(const std::vector<Time>& times, size_t first) {
   return {times.data() + first, std::experimental::element_aligned};
 }
+#endif
 
 /// Returns whether a time of `mine` was earlier.
 bool raise_all(std::vector<Time>& mine, const std::vector<Time>& theirs) {
   if (theirs.size() > mine.size()) mine.resize(theirs.size(), 0);
-  Times::mask_type earlier(false);
+  bool raised = false;
   size_t i = 0;
+#if defined(__GLIBCXX__)
+  Times::mask_type earlier(false);
   for (; i + Times::size() <= theirs.size(); i += Times::size()) {
     const Times my_times = times_at(mine, i), their_times = times_at(theirs, i);
     earlier |= my_times < their_times;
     std::experimental::max(my_times, their_times).copy_to(mine.data() + i, std::experimental::element_aligned);
   }
-  bool raised = std::experimental::any_of(earlier);
+  raised = std::experimental::any_of(earlier);
+#endif
   for (; i < theirs.size(); ++i) {
     raised = raised || mine[i] < theirs[i];
     mine[i] = std::max(mine[i], theirs[i]);
@@ -37,9 +47,11 @@ bool raise_all(std::vector<Time>& mine, const std::vector<Time>& theirs) {
 bool none_is_later(const std::vector<Time>& mine, const std::vector<Time>& theirs) {
   const size_t common = std::min(mine.size(), theirs.size());
   size_t i = 0;
+#if defined(__GLIBCXX__)
   for (; i + Times::size() <= common; i += Times::size()) {
     if (std::experimental::any_of(times_at(mine, i) > times_at(theirs, i))) return false;
   }
+#endif
   for (; i < mine.size(); ++i) {
     if (mine[i] > (i < common ? theirs[i] : 0)) return false;
   }

@@ -319,8 +319,9 @@ const Variable* ModuleTable::find_variable(const void* shadow) const {
 
 const machine::Architecture& ModuleTable::suitable_chip() const {
   std::vector<std::vector<fatbin::Target>> images;
-  for (const auto& [key, module] : modules_)
-    std::ranges::move(module->registered_targets(), std::back_inserter(images));
+  for (const auto& [key, module] : modules_) {
+    for (std::vector<fatbin::Target>& targets : module->registered_targets()) images.push_back(std::move(targets));
+  }
   return fatbin::choose_chip(images);
 }
 

@@ -41,7 +41,11 @@ void check_exit_status(int status, void*) {
 
 State& State::instance() {
   static State* const state = [] {
+#if defined(__EMSCRIPTEN__)  // which has no on_exit; in a page nobody sees an exit status
+    std::atexit([] { instance().reporter.tell_repetitions(); });
+#else
     on_exit(check_exit_status, nullptr);
+#endif
     return new State();
   }();
   return *state;
@@ -85,7 +89,8 @@ machine::Machine& State::machine() {
     machine_->announce_instructions(settings().timing);
     machine_->memory().host_memory().limit(settings().host_memory);
     explain_host_faults();
-    if (!machine_->memory().is_hidden_from_host()) {
+    constexpr bool kCanHide = sizeof(void*) == 8;  // from a host of 32 bits nothing is hidden, and there is no advice
+    if (kCanHide && !machine_->memory().is_hidden_from_host()) {
       const char* const message =
           "the program uses the addresses that are meant for device memory: code of the host that follows a device "
           "pointer gets no fault";

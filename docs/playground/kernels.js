@@ -1,0 +1,119 @@
+// What the page shows about each kernel: its controls, and the questions to try. The names and the default values of the
+// controls are those of settings.hpp; host.cpp refuses what is not legal. The tests run every question and compare
+// `outcome` with what the emulated GPU says.
+"use strict";
+
+/** What a number means, for a control whose values have names. */
+const noYes = ["no", "yes"];
+
+const kernels = {
+  barrier: {
+    title: "One barrier, again and again",
+    chapter: {name: "chapter 01", page: "page_chapters_01_mbarrier_phases.html"},
+    source: "barrier.cu",
+    what: "In each round, 32 lanes of warp 0 write a table, and warp 1 reads it backwards. One mbarrier tells warp 1 when.",
+    controls: [
+      {name: "rounds", label: "rounds", value: 4, least: 1, most: 64},
+      {name: "count", label: "arrivals that end a phase", value: 32, least: 1, most: 128},
+      {name: "arrives", label: "who arrives", value: 0, names: ["all lanes", "lane 0", "lane 0, after __syncwarp()", "nobody"]},
+      {name: "parity", label: "parity that the reader waits for", value: 0,
+       names: ["that of the round", "always 0", "always 1", "that of the round before"]},
+      {name: "block_barrier", label: "__syncthreads() ends a round", value: 1, names: noYes},
+    ],
+    questions: [
+      {name: "As it should be", settings: {},
+       question: "Nothing is wrong here. How many phases does the barrier complete in four rounds, and what is the parity of the last?",
+       answer: "One phase per round: 0, 1, 2 and 3. The last has parity 1, and the barrier is then in phase 4.",
+       outcome: {results: "right", reports: []}},
+      {name: "One lane speaks", settings: {arrives: 1, count: 1},
+       question: "Lane 0 arrives for its whole warp, and the count is 1. The warp runs in step, so what could be wrong?",
+       answer: "An arrival promises what its own thread has written, not what the other 31 lanes have. The results may be right "
+         + "in spite of that, as they are here, and the race is reported all the same. Let lane 0 arrive after a __syncwarp(), and look again.",
+       outcome: {results: "right", reports: ["race"]}},
+      {name: "Too many are counted", settings: {count: 64},
+       question: "The barrier counts 64 arrivals, because the block has 64 threads. What happens in round 0?",
+       answer: "Only the 32 lanes of warp 0 arrive. Phase 0 never ends, and warp 1 waits for ever. The count is the number of "
+         + "threads that arrive, not of those that take part.",
+       outcome: {results: "none", reports: ["deadlock"]}},
+      {name: "Parity 1 on a fresh barrier", settings: {parity: 3},
+       question: "The reader waits for the parity of the round before: in round 0, for parity 1. Does it wait?",
+       answer: "No. The phase before phase 0 counts as complete, so the wait passes at once, and the table is read while it is "
+         + "written. Chapter 02 makes use of just that, for a writer that waits for an empty buffer.",
+       outcome: {results: "none", reports: ["race", "deadlock"]}},
+      {name: "Always parity 0", settings: {parity: 1},
+       question: "The reader always waits for parity 0. Round 0 is right. What happens in round 1?",
+       answer: "Phase 0 is still the last phase that ended, so the wait for it passes at once, and round 1 reads what round 0 "
+         + "wrote, or half of each. Waiting consumes nothing: the waiter must remember which phase comes next.",
+       outcome: {results: "wrong", reports: ["barrier misuse", "race"]}},
+      {name: "Two phases behind", settings: {block_barrier: 0},
+       question: "Without the __syncthreads(), nothing holds the writer back. Can the reader miss a phase?",
+       answer: "Yes. The writer goes through all rounds while the reader still waits for the first. Parity cannot distinguish phase "
+         + "0 from phase 2, so a reader that is two phases late sleeps, here for ever.",
+       outcome: {results: "none", reports: ["deadlock"]}},
+    ],
+  },
+  ring: {
+    title: "A ring of stages",
+    chapter: {name: "chapters 02 and 03", page: "page_chapters_02_ring_of_stages.html"},
+    source: "ring.cu",
+    what: "One lane of warp 0 asks the copy engine for rows of 256 floats; warp 1 adds each of them up. Between the two is a ring "
+      + "of stages, each with a full and an empty barrier.",
+    controls: [
+      {name: "stages", label: "stages", value: 2, least: 1, most: 4},
+      {name: "rows", label: "rows", value: 8, least: 1, most: 64},
+      {name: "full_count", label: "arrivals that end a phase of full", value: 1, least: 1, most: 128},
+      {name: "empty_count", label: "arrivals that end a phase of empty", value: 32, least: 1, most: 128},
+      {name: "bytes", label: "bytes announced per row", value: 1024, least: 0, most: 2048},
+      {name: "producer_waits", label: "the producer waits for empty", value: 1, names: noYes},
+      {name: "producer_parity", label: "the producer's first parity", value: 1, names: ["0", "1"]},
+      {name: "consumer_parity", label: "the consumer's first parity", value: 0, names: ["0", "1"]},
+      {name: "consumer_flips", label: "the consumer flips it after each lap", value: 1, names: noYes},
+      {name: "released", label: "who releases a stage", value: 0,
+       names: ["all lanes, after reading", "lane 0, after reading", "all lanes, before reading", "nobody"]},
+    ],
+    questions: [
+      {name: "As it should be", settings: {},
+       question: "Nothing is wrong here. Which of the two warps waits for the other, and would more stages help?",
+       answer: "Look at the timeline: the copies take far longer than the sums, so warp 1 waits for full most of the time, and warp 0 "
+         + "for empty. More stages keep more copies under way: try 4, then 1, and compare the cycles.",
+       outcome: {results: "right", reports: []}},
+      {name: "Who goes first?", settings: {producer_parity: 0},
+       question: "Both sides begin with parity 0, which looks fair. What happens?",
+       answer: "The producer waits for a phase of empty that only a consumer can end, and the consumer waits for the first row. The "
+         + "producer must begin with parity 1: the phase before the first counts as complete, as every stage is empty then.",
+       outcome: {results: "none", reports: ["deadlock"]}},
+      {name: "One arrival, 32 lanes", settings: {empty_count: 1, stages: 3},
+       question: "One consumer warp, so one arrival releases a stage: the empty barriers count 1. All lanes run the line that arrives.",
+       answer: "Each lane arrives on its own: 32 arrivals, which end 32 phases at once. An even number of phases later the parity "
+         + "is what it was, so the producer sees nothing. Count 32, or let one lane arrive.",
+       outcome: {results: "none", reports: ["barrier misuse", "deadlock"]}},
+      {name: "One lane releases", settings: {empty_count: 1, released: 1},
+       question: "Now the count is 1, and lane 0 alone arrives, right after the sum. All 32 lanes took part in it. Is that enough?",
+       answer: "No. The shuffles exchange values and order nothing in memory: lane 0 speaks for its own reads only, and the next copy "
+         + "may overwrite what another lane has still to read. A __syncwarp() before the arrival is missing.",
+       outcome: {results: "right", reports: ["race"]}},
+      {name: "Half of the bytes", settings: {bytes: 512},
+       question: "The copy brings 1024 bytes, and 512 were announced. Does the phase end early, or never?",
+       answer: "Never: the bytes that came are more than those announced, so the count of outstanding bytes is not zero, and the phase "
+         + "stays open. Announce too many (2048), and it stays open for the opposite reason.",
+       outcome: {results: "none", reports: ["deadlock"]}},
+      {name: "Released too early", settings: {released: 2},
+       question: "The consumer releases a stage as soon as it is full, and then reads it. That lets the next copy start early. Is it legal?",
+       answer: "No: the copy of a later row may overwrite the stage while the row is read. The sums may be right in spite of that, as "
+         + "they are here: the copy happened to be late. The race is reported on every day.",
+       outcome: {results: "right", reports: ["race"]}},
+      {name: "A flip forgotten", settings: {consumer_flips: 0},
+       question: "The consumer keeps parity 0 in every lap. The first lap is right. Which line does the report name in the second?",
+       answer: "The wait for full: its phase 0 ended in the first lap, so the wait passes at once, before the copy has come. The race and the "
+         + "misuse that follow are results of that.",
+       outcome: {results: "none", reports: ["barrier misuse", "race", "barrier misuse"]}},
+      {name: "No waiting producer", settings: {producer_waits: 0},
+       question: "The producer does not wait for empty stages. With eight rows and two stages, what breaks first: the data, or a barrier?",
+       answer: "A barrier: in the third row the producer arrives at full[0] again, while the bytes of the first row are still to come. With as many "
+         + "stages as rows nothing breaks: try 4 stages and 4 rows.",
+       outcome: {results: "none", reports: ["barrier misuse"]}},
+    ],
+  },
+};
+
+if (typeof module !== "undefined") module.exports = {kernels};

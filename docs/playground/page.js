@@ -1,0 +1,259 @@
+// The page: controls in, a run in a worker, texts out. What there is to show is in kernels.js.
+"use strict";
+
+const SECONDS = 30;   // a run that takes longer is stopped
+const at = id => document.getElementById(id);
+
+/** Makes an element with properties and children. */
+function element(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+// ---- The theme: the site keeps its switch under the same names ---------------------------------------------------------
+
+const systemIsDark = () => window.matchMedia("(prefers-color-scheme: dark)").matches;
+const switchName = () => systemIsDark() ? "prefers-light-mode-in-dark-mode" : "prefers-dark-mode-in-light-mode";
+
+function showTheme() {
+  const dark = systemIsDark() !== Boolean(localStorage.getItem(switchName()));
+  document.documentElement.className = dark ? "dark-mode" : "light-mode";
+  tellTheme();
+}
+
+function switchTheme() {
+  if (localStorage.getItem(switchName())) localStorage.removeItem(switchName());
+  else localStorage.setItem(switchName(), "true");
+  showTheme();
+}
+
+// ---- What there is to choose -------------------------------------------------------------------------------------------
+
+let kernelName = "", source = "", asked = null, worker = null, timer = 0;
+
+/** The checks that a run may have, as `run --checks` names them. */
+const CHECKS = ["all", "race", "deadlock", "none"];
+
+/** How a run is drawn: the ending of the timeline's file. */
+const TIMELINES = {html: "lanes to step through", txt: "lines of text"};
+
+function select(id, label, names) {
+  const options = Object.entries(names).map(([value, textContent]) => element("option", {value, textContent}));
+  return element("label", {htmlFor: id}, element("span", {textContent: label}), element("select", {id}, ...options));
+}
+
+function field(control) {
+  const id = "setting-" + control.name;
+  let input;
+  if (control.names) {
+    input = element("select", {id, name: control.name});
+    control.names.forEach((name, value) => input.append(element("option", {value: String(value), textContent: name})));
+  } else {
+    input = element("input", {id, name: control.name, type: "number", min: control.least, max: control.most, required: true});
+  }
+  input.value = String(control.value);
+  input.addEventListener("input", () => { markChanges(); });
+  return element("label", {htmlFor: id}, element("span", {textContent: control.label}), input);
+}
+
+/** Marks the settings that differ from a right kernel. */
+function markChanges() {
+  for (const control of kernels[kernelName].controls) {
+    const input = at("setting-" + control.name);
+    input.parentElement.classList.toggle("changed", input.value !== String(control.value));
+  }
+}
+
+function setControls(settings) {
+  for (const control of kernels[kernelName].controls) {
+    at("setting-" + control.name).value = String(settings[control.name] ?? control.value);
+  }
+  markChanges();
+}
+
+function ask(question) {
+  asked = question;
+  setControls(question.settings);
+  at("question").textContent = question.question;
+  for (const button of at("questions").children) button.setAttribute("aria-pressed", String(button.textContent === question.name));
+  at("results").hidden = at("drawn").hidden = true;
+}
+
+async function showSource(file) {
+  const text = await (await fetch(file)).text();
+  source = text;
+  at("source-title").textContent = "The kernel, " + file;
+  const lines = text.replace(/\n$/, "").split("\n");
+  at("source").replaceChildren(...lines.map((line, i) => element("span", {className: "line", id: `line-${i + 1}`}, line + "\n")));
+}
+
+async function choose(name) {
+  kernelName = kernels[name] ? name : Object.keys(kernels)[0];
+  const kernel = kernels[kernelName];
+  stop();
+  for (const tab of at("tabs").children) tab.setAttribute("aria-pressed", String(tab.dataset.kernel === kernelName));
+  at("kernel-title").textContent = kernel.title;
+  at("what").replaceChildren(kernel.what + " It is taught in ");
+  const link = document.querySelector("header .site a");
+  at("what").append(link ? element("a", {href: "../" + kernel.chapter.page, textContent: kernel.chapter.name}) : kernel.chapter.name, ".");
+  at("questions").replaceChildren(...kernel.questions.map(question =>
+    element("button", {type: "button", textContent: question.name, onclick: () => ask(question)})));
+  at("fields").replaceChildren(...kernel.controls.map(field),
+    element("label", {htmlFor: "seed"}, element("span", {textContent: "seed: another legal order of the warps"}),
+      element("input", {id: "seed", type: "number", min: 0, max: 1000000, value: "0", required: true})),
+    select("checks", "checks", Object.fromEntries(CHECKS.map(value => [value, value]))), select("form", "timeline", TIMELINES));
+  ask(kernel.questions[0]);
+  await showSource(kernel.source);
+}
+
+// ---- A run -------------------------------------------------------------------------------------------------------------
+
+let compiled = null;   // the WebAssembly.Module, made once
+
+function compile() {
+  compiled ??= fetch("playground.wasm").then(answer => {
+    if (!answer.ok) throw new Error(`playground.wasm: ${answer.status}`);
+    return answer.arrayBuffer();
+  }).then(bytes => WebAssembly.compile(bytes));
+  return compiled;
+}
+
+function stop() {
+  worker?.terminate();
+  worker = null;
+  clearTimeout(timer);
+  at("state").textContent = "";
+  at("run").textContent = "Run";
+}
+
+async function run() {
+  stop();
+  const kernel = kernels[kernelName], question = asked;
+  const settings = Object.fromEntries(kernel.controls.map(control => [control.name, Number(at("setting-" + control.name).value)]));
+  const isAsked = kernel.controls.every(control => settings[control.name] === (question.settings[control.name] ?? control.value));
+  const mine = worker = new Worker("worker.js");   // a new one for each run: nothing of the last is left
+  at("run").textContent = "Stop";
+  at("state").textContent = "running ...";
+  try {
+    const [module, ptx] = await Promise.all([compile(), fetch(kernelName + ".ptx").then(answer => answer.text())]);
+    if (worker !== mine) return;
+    const result = await new Promise((resolve, reject) => {
+      mine.onmessage = message => resolve(message.data);
+      mine.onerror = error => reject(new Error(error.message));
+      timer = setTimeout(() => reject(new Error(`stopped after ${SECONDS} seconds`)), SECONDS * 1000);
+      const run = {kernel: kernelName, ptx, source, settings, seed: at("seed").value, checks: at("checks").value, timeline: at("form").value};
+      mine.postMessage({module, run});
+    });
+    stop();
+    show(result, isAsked ? question : null);
+  } catch (error) {
+    if (worker !== mine) return;
+    stop();
+    at("state").textContent = String(error.message ?? error);
+  }
+}
+
+// ---- What a run said ---------------------------------------------------------------------------------------------------
+
+/** What the reports of a run are about: "race", "deadlock" and so on, in their order. */
+function reportKinds(report) {
+  return [...report.matchAll(/^stagecraft: (.+?) in kernel /gm)].map(match => match[1]);
+}
+
+/** Replaces each place in the shown file by a link to its line. */
+function linked(text, file) {
+  const pieces = text.split(new RegExp(`(\\b${file.replace(".", "\\.")}:\\d+)`));
+  return pieces.map((piece, i) => {
+    if (i % 2 === 0) return piece;
+    const number = piece.split(":")[1], link = element("a", {href: "#line-" + number, textContent: piece});
+    link.addEventListener("click", event => {
+      event.preventDefault();
+      const line = at("line-" + number);
+      document.querySelectorAll("#source .chosen").forEach(old => old.classList.remove("chosen"));
+      line.classList.add("chosen");
+      line.scrollIntoView({block: "center", behavior: "smooth"});
+      at("source").focus({preventScroll: true});
+    });
+    return link;
+  });
+}
+
+function markLines(report, file) {
+  document.querySelectorAll("#source .line").forEach(line => { line.className = "line"; });
+  for (const match of report.matchAll(new RegExp(`\\b${file.replace(".", "\\.")}:(\\d+)`, "g"))) at("line-" + match[1])?.classList.add("named");
+  const first = document.querySelector("#source .named");
+  if (first) at("source").scrollTop = first.offsetTop - 60;   // not scrollIntoView: the page stays where it is
+}
+
+/** A timeline is a page of its own, which goes into a frame, or text. */
+function showTimeline(timeline, file) {
+  const isPage = timeline.startsWith("<!DOCTYPE");
+  at("drawn").hidden = timeline === "";
+  at("timeline").hidden = isPage;
+  at("frame").hidden = !isPage;
+  at("timeline").replaceChildren(...(isPage ? [] : linked(timeline, file)));
+  at("frame").srcdoc = isPage ? timeline : "";
+}
+
+/** The frame does not see the switch of the page around it. */
+function tellTheme() {
+  const frame = at("frame").contentDocument?.documentElement;
+  if (frame) frame.dataset.theme = document.documentElement.className.replace("-mode", "");
+}
+
+function show(result, question) {
+  const file = kernels[kernelName].source;
+  const kinds = reportKinds(result.report);
+  at("verdict").textContent = result.status === 0 && kinds.length === 0 ? "Right, and nothing to report"
+    : result.status === 0 ? "The results are right, and yet: " + kinds.join(", ")
+    : kinds.length > 0 ? "Found: " + kinds.join(", ") : "Wrong, and nothing was reported";
+  at("verdict").className = result.status === 0 && kinds.length === 0 ? "right" : "wrong";
+  at("answer").hidden = question === null;
+  at("answer").open = false;
+  at("answer").querySelector("p").textContent = question?.answer ?? "";
+  at("output").textContent = result.output;
+  at("reported").hidden = result.report === "";
+  at("report").replaceChildren(...linked(result.report, file));
+  showTimeline(result.timeline, file);
+  at("state").textContent = `${Math.round(result.milliseconds)} ms`;
+  markLines(result.report, file);
+  at("results").hidden = false;
+}
+
+// ---- Beginning ---------------------------------------------------------------------------------------------------------
+
+showTheme();
+at("theme").addEventListener("click", switchTheme);
+at("frame").addEventListener("load", tellTheme);
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
+at("limit").textContent = String(SECONDS);
+at("tabs").append(...Object.entries(kernels).map(([name, kernel]) => {
+  const tab = element("button", {type: "button", textContent: kernel.title, onclick: () => { location.hash = name; }});
+  tab.dataset.kernel = name;
+  return tab;
+}));
+at("controls").addEventListener("submit", event => {
+  event.preventDefault();
+  if (worker) stop();
+  else run();
+});
+at("reset").addEventListener("click", () => ask(kernels[kernelName].questions[0]));
+
+/** Opens what the address asks for: #ring shows a kernel, #ring/3 also runs the question of that number. */
+async function open() {
+  const [name, number] = location.hash.slice(1).split("/");
+  await choose(name);
+  const question = number && kernels[kernelName].questions[Number(number)];
+  if (!question) return;
+  ask(question);
+  await run();
+}
+
+if (location.protocol === "file:") {
+  at("controls").replaceChildren(element("p", {className: "wrong"}, "A browser loads WebAssembly from a server only. Show this page with ",
+    element("code", {textContent: "./stagecraft playground --serve"}), "."));
+} else {
+  window.addEventListener("hashchange", open);
+  open();
+}

@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+"""Tests the playground: each question in Node, and the page in a headless Chromium.
+
+playground_test.py FOLDER [TEST...]   FOLDER is the built page; exits with 77 where it was not built
+"""
+
+import functools
+import http.server
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "common" / "tools"))
+import pages  # noqa: E402
+import site_filter  # noqa: E402
+import site_playground  # noqa: E402
+from browser import Browser, find_chromium  # noqa: E402
+
+
+class QuestionTest(unittest.TestCase):
+    folder: pathlib.Path
+
+    @classmethod
+    def setUpClass(cls):
+        node = shutil.which("node")
+        if node is None:
+            raise unittest.SkipTest("Node is not installed, so no question was run outside of a browser")
+        done = subprocess.run([node, pathlib.Path(__file__).with_name("run_questions.js"), cls.folder], capture_output=True,
+                              text=True, check=False, timeout=600)
+        cls.assertEqual(cls(), done.returncode, 0, done.stderr)
+        cls.runs = [json.loads(line) for line in done.stdout.splitlines()]
+
+    def results(self, name):
+        return [run["result"] for run in self.runs if run["name"] == name]
+
+    def test_each_question_has_the_outcome_that_its_answer_explains(self):
+        asked = [run for run in self.runs if "outcome" in run]
+        self.assertGreater(len(asked), 10)
+        for run in asked:
+            with self.subTest(kernel=run["kernel"], question=run["name"]):
+                result, outcome = run["result"], run["outcome"]
+                text = result["output"] + "\n" + result["report"]
+                self.assertEqual(re.findall(r"(?m)^stagecraft: (.+?) in kernel ", result["report"]), outcome["reports"], text)
+                results = "right" if re.match(r"All \d+ results are right\.$", result["output"]) else \
+                    "wrong" if "results are wrong" in result["output"] else "none"
+                self.assertEqual(results, outcome["results"], text)
+                self.assertEqual(result["status"] == 0, results == "right", text)
+
+    def test_a_report_names_lines_of_the_shown_kernel_and_no_folder_of_this_machine(self):
+        for run in self.runs:
+            for number in re.findall(rf"\b{run['kernel']}\.cu:(\d+)", run["result"]["report"]):
+                self.assertLessEqual(int(number), len((self.folder / f"{run['kernel']}.cu").read_text().splitlines()))
+            self.assertNotIn(str(ROOT), run["result"]["report"])
+            self.assertNotIn(str(ROOT), (self.folder / f"{run['kernel']}.ptx").read_text(encoding="utf-8"))
+
+    def test_a_setting_that_the_kernel_does_not_have_is_refused(self):
+        for result in self.results("a setting that is not known"):
+            self.assertEqual(result["status"], 1)
+            self.assertEqual(result["output"], "this kernel has no setting 'stage'")
+
+    def test_the_page_shows_the_defaults_of_the_kernels(self):
+        """Settings that are left out change nothing: the values in kernels.js are those of settings.hpp."""
+        for left_out, given in zip(self.results("the defaults of the kernel"), self.results("the text")):
+            self.assertEqual(left_out, given)
+            self.assertEqual(left_out["output"][:3], "All")
+
+    def test_a_timeline_is_a_page_with_the_roles_of_the_kernel(self):
+        for run in self.runs:
+            if run["name"] == "As it should be":
+                self.assertTrue(run["result"]["timeline"].startswith("<!DOCTYPE html>"))
+                role = {"ring": "add", "barrier": "read"}[run["kernel"]]
+                self.assertIn(f'"{role} (warp 1)"', run["result"]["timeline"])
+        for result in self.results("the text"):
+            self.assertIn("stagecraft: timeline of kernel", result["timeline"])
+
+
+class LinkTest(unittest.TestCase):
+    folder: pathlib.Path
+
+    def test_each_kernel_names_the_page_of_its_lesson(self):
+        named = re.findall(r'page: "([^"]*)"', (ROOT / "docs/playground/kernels.js").read_text(encoding="utf-8"))
+        lessons = {f"{site_filter.identifier(page)}.html" for page in pages.lessons()}
+        self.assertEqual(len(named), 2)
+        self.assertLessEqual(set(named), lessons)
+
+    def test_the_site_has_the_page_and_links_to_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            site = pathlib.Path(folder)
+            (site / "index.html").write_text("<p>first</p><h1>Why</h1>", encoding="utf-8")
+            names = [f"{site_filter.identifier(page)}.html" for page in pages.lessons()]
+            for name in names:
+                (site / name).write_text('<p>text</p><div class="neighbours"></div>', encoding="utf-8")
+            site_playground.add(self.folder, site)
+            linked = [name for name in ["index.html", *names] if 'href="playground/index.html#' in (site / name).read_text()]
+            self.assertEqual(linked, ["index.html", *names[1:4]])
+            self.assertIn('<a href="../index.html">', (site / "playground/index.html").read_text(encoding="utf-8"))
+            self.assertTrue((site / "playground/playground.wasm").is_file())
+
+    def test_a_site_without_the_page_has_no_link(self):
+        with tempfile.TemporaryDirectory() as folder:
+            site = pathlib.Path(folder)
+            site_playground.add(site / "not built", site)
+            self.assertEqual(list(site.iterdir()), [])
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class PageTest(unittest.TestCase):
+    folder: pathlib.Path
+
+    @classmethod
+    def setUpClass(cls):
+        if find_chromium() is None:
+            raise unittest.SkipTest("Chromium is not installed, so the page was not opened")
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(QuietHandler, directory=cls.folder))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        cls.addClassCleanup(server.shutdown)
+        cls.address = f"http://127.0.0.1:{server.server_port}/index.html"
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.browser.console.clear()
+
+    def tearDown(self):
+        self.assertEqual(self.browser.console, [])
+
+    def wait_for(self, condition, seconds=60):
+        end = time.monotonic() + seconds
+        while not self.browser.evaluate(condition):
+            self.assertLess(time.monotonic(), end, f"{condition}: {self.browser.text('body')}")
+            time.sleep(0.1)
+
+    def open_and_run(self, address, **more):
+        self.browser.open(self.address, address, **more)
+        self.wait_for("document.querySelectorAll('#questions button').length > 0")
+        self.wait_for("!document.getElementById('results').hidden")
+
+    def test_a_question_runs_and_its_report_leads_to_the_line(self):
+        self.browser.open(self.address, "#ring")
+        self.wait_for("document.querySelectorAll('#source .line').length > 10")
+        self.browser.evaluate("[...document.querySelectorAll('#questions button')].find(b => b.textContent === 'Who goes first?').click()")
+        self.assertIn("begin with parity 0", self.browser.text("#question"))
+        self.assertEqual(self.browser.text("#fields .changed span"), "the producer's first parity")
+        self.browser.click("#run")
+        self.wait_for("!document.getElementById('results').hidden")
+        self.assertEqual(self.browser.text("#verdict"), "Found: deadlock")
+        self.assertIn("likely cause: nobody has ever arrived at empty[0] or full[0]", self.browser.text("#report"))
+        self.assertFalse(self.browser.evaluate("document.getElementById('answer').open"))
+        link = self.browser.text("#report a")
+        self.browser.click("#report a")
+        self.assertIn("wait(&empty[stage], parity)", self.browser.text("#source .chosen"))
+        self.assertEqual(self.browser.evaluate("document.querySelector('#source .chosen').id"), "line-" + link.split(":")[1])
+
+    def test_the_timeline_is_the_viewer_with_the_roles_of_the_warps(self):
+        self.open_and_run("#ring/0")
+        self.assertEqual(self.browser.text("#verdict"), "Right, and nothing to report")
+        self.wait_for("document.getElementById('frame').contentDocument.querySelector('#lanes svg') !== null")
+        lanes = self.browser.evaluate("document.getElementById('frame').contentDocument.querySelector('#lanes').textContent")
+        self.assertIn("copy", lanes)
+        self.assertIn("add", lanes)
+
+    def test_a_changed_number_changes_the_run(self):
+        self.open_and_run("#barrier/0")
+        self.browser.evaluate("document.getElementById('setting-count').value = 33; document.getElementById('form').value = 'txt'")
+        self.browser.evaluate("document.getElementById('controls').requestSubmit()")
+        self.wait_for("document.getElementById('verdict').textContent.startsWith('Found')")
+        self.assertIn("for 33 arrivals per phase, and 32 came", self.browser.text("#report"))
+        self.assertIn("timeline of kernel barrier", self.browser.text("#timeline"))
+        self.assertTrue(self.browser.evaluate("document.getElementById('answer').hidden"))   # it answers another question
+
+    def test_a_run_can_be_stopped(self):
+        self.browser.open(self.address, "#ring")
+        self.wait_for("document.querySelectorAll('#source .line').length > 10")
+        self.browser.evaluate("document.getElementById('setting-rows').value = 64; document.getElementById('controls').requestSubmit();"
+                              "document.getElementById('controls').requestSubmit()")
+        self.assertEqual(self.browser.text("#run"), "Run")
+        self.assertTrue(self.browser.evaluate("document.getElementById('results').hidden && worker === null"))
+
+    def test_a_phone_shows_the_page_without_scrolling_sideways_in_both_themes(self):
+        for dark in (False, True):
+            self.open_and_run("#barrier/1", width=390, height=844, dark=dark)
+            self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), 390)
+            theme = "dark-mode" if dark else "light-mode"
+            self.assertEqual(self.browser.evaluate("document.documentElement.className"), theme)
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(sys.argv.pop(1)).resolve()
+    if not (folder / "playground.wasm").exists():
+        print("the playground was not built (./stagecraft playground), so it was not tested")
+        sys.exit(77)
+    QuestionTest.folder = LinkTest.folder = PageTest.folder = folder
+    unittest.main(verbosity=2)
