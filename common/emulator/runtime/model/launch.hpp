@@ -44,9 +44,6 @@ void check_launch(State& state, const KernelWork& work);
 /// its error.
 Cost run_kernel(State& state, Stream& stream, const KernelWork& work);
 
-/// Reports how many schedules were explored, and whether something was found; nothing where no launch was explored.
-void tell_exploration(State& state);
-
 /// Runs the launch in its stream, or adds it to the graph that the stream is captured into. Records the events that the
 /// launch's attributes ask for (programmatic event, launch completion event).
 void submit_launch(State& state, KernelWork work);

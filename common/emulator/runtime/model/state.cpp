@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "emulator/runtime/model/grid_runs.hpp"
 #include "emulator/runtime/model/host_faults.hpp"
-#include "emulator/runtime/model/launch.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
