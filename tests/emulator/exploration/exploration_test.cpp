@@ -149,6 +149,7 @@ TEST_F(ExplorationTest, ATryWaitThatAnswersFalseMustBeRepeated) {
     bra END;
     READER:
     mbarrier.try_wait.parity.shared.b64 %p14, [bar], 0;
+    @%p14 st.shared.u32 [%own], 2;  // the answer is used, and nothing waits
     ld.shared.u32 %r1, [%own+-128];
     END:)",
                {64}, 20, "race", 2);

@@ -390,7 +390,10 @@ TEST(MbarrierTest, TellsWhyOneArrivesTooMany) {
   expect_fault(kernel.run(init + "bar.sync 0;\n" + announce, {}, {1, 32, 1}), FaultKind::launch_failure,
                "every active lane arrives by itself");
   expect_fault(kernel.run(init + announce + announce), FaultKind::launch_failure,
-               "nobody made it wait for the phase to end");
+               "announce the sum of all copies once, or initialise bar[0] for both");
+  expect_fault(kernel.run(init + "mov.u32 %r2, 0;\nAGAIN:\n" + announce +
+                          "add.u32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, 2;\n@%p2 bra AGAIN;\n"),
+               FaultKind::launch_failure, "nobody made it wait for the phase to end");
 }
 
 TEST(MbarrierTest, NamesTheLanesThatWaitForNoParity) {
