@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import subprocess
@@ -88,7 +89,13 @@ def link_headers(folder):
 
 
 def escaped(words):
+    """Paths as Ninja reads them in a `build` line."""
     return " ".join(str(word).replace("$", "$$").replace(" ", "$ ").replace(":", "$:") for word in words)
+
+
+def command(*words):
+    """A command as Ninja reads it in a rule: for the shell first."""
+    return shlex.join(map(str, words)).replace("$", "$$")
 
 
 def ninja_file(build, output, emxx, ninja, optimise):
@@ -96,21 +103,24 @@ def ninja_file(build, output, emxx, ninja, optimise):
     cuda = cuda_home(build)
     include = ["-isystem", output / "include", "-isystem", cuda / "include", f"-I{ROOT / 'common'}", "-include",
                SOURCE / "wasm" / "compat.hpp"]
+    html = output / "html"
+    javascript = html / "playground.js"
+    compile_ptx = [cuda / "bin/nvcc", "-ptx", "-lineinfo", "-arch=sm_100a", "-std=c++20", f"-I{ROOT / 'common'}"]
+    shorten = ["sed", "-i", "-e", f's#"{re.escape(str(ROOT))}/#"#', "-e", f's#"{re.escape(str(cuda))}/#"cuda/#']
     lines = [
         "ninja_required_version = 1.5",
         f"builddir = {escaped([output])}",
         "rule cpp",
-        f"  command = {emxx} {' '.join(COMPILE)} -O{optimise} {' '.join(map(str, include))} -MD -MF $out.d -c $in -o $out",
+        f"  command = {command(emxx, *COMPILE, f'-O{optimise}', *include)} -MD -MF $out.d -c $in -o $out",
         "  depfile = $out.d\n  deps = gcc\n  description = compiling $in to WebAssembly",
         "rule c",
-        f"  command = {emxx} -x c -O{optimise} -c $in -o $out\n  description = compiling $in to WebAssembly",
+        f"  command = {command(emxx, '-x', 'c', f'-O{optimise}')} -c $in -o $out\n  description = compiling $in to WebAssembly",
         "rule link",
-        f"  command = {emxx} -O{optimise} {' '.join(LINK)} @$js.rsp -o $js",
-        "  rspfile = $js.rsp\n  rspfile_content = $in_newline\n  description = linking $js",
+        f"  command = {command(emxx, f'-O{optimise}', *LINK, f'@{javascript}.rsp', '-o', javascript)}",
+        f"  rspfile = {escaped([javascript])}.rsp\n  rspfile_content = $in_newline\n  description = linking $out",
         "rule ptx",
         # The names of the sources lose the folders of this machine: the file is published.
-        f"  command = {cuda / 'bin/nvcc'} -ptx -lineinfo -arch=sm_100a -std=c++20 -I{ROOT / 'common'} -MD -MF $out.d $in -o $out && "
-        f"sed -i -e 's#\"{ROOT}/#\"#' -e 's#\"{cuda}/#\"cuda/#' $out",
+        f"  command = {command(*compile_ptx)} -MD -MF $out.d $in -o $out && {command(*shorten)} $out",
         "  depfile = $out.d\n  deps = gcc\n  description = compiling $in to PTX",
         "rule copy\n  command = cp $in $out\n  description = copying $in",
     ]
@@ -119,9 +129,7 @@ def ninja_file(build, output, emxx, ninja, optimise):
         object_file = output / "objects" / f"{number:03}_{pathlib.Path(source).stem}.o"
         objects.append(object_file)
         lines.append(f"build {escaped([object_file])}: {'c' if str(source).endswith('.c') else 'cpp'} {escaped([source])}")
-    html = output / "html"
-    lines += [f"build {escaped([html / 'playground.js', html / 'playground.wasm'])}: link {escaped(objects)}",
-              f"  js = {escaped([html / 'playground.js'])}"]
+    lines.append(f"build {escaped([javascript, html / 'playground.wasm'])}: link {escaped(objects)}")
     for kernel in KERNELS:
         lines.append(f"build {escaped([html / (kernel + '.ptx')])}: ptx {escaped([SOURCE / (kernel + '.cu')])}")
     lines += [f"build {escaped([html / name])}: copy {escaped([SOURCE / name])}" for name in [*PAGE, *SHOWN]]

@@ -42,8 +42,9 @@ def read_run(page):
 
 def record(program, test, folder):
     """Runs a test with a timeline, and returns the pages of its launches in `folder`, in order, and what was printed."""
-    environment = {**os.environ, "STAGECRAFT_CHECKS": "all", "STAGECRAFT_TIMELINE": str(folder / "run.html"),
-                   "STAGECRAFT_REPORT": "text", "STAGECRAFT_SEED": "0"}
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith("STAGECRAFT_") or key == "STAGECRAFT_DEVICE"}
+    environment.update(STAGECRAFT_CHECKS="all", STAGECRAFT_TIMELINE=str(folder / "run.html"))
     done = subprocess.run([program, f"--gtest_filter={test}"], env=environment, cwd=ROOT, check=False, text=True, errors="replace",
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     return sorted(folder.glob("run*.html"), key=launch_of), done.stdout
@@ -112,8 +113,8 @@ def show(build, options):
     page = choose(pages, wished)
     print(f"chapter {chapter.name[:2]}, {test}: {len(pages)} launch{'es' if len(pages) > 1 else ''}, each with a page in {folder}")
     print(f"launch {launch_of(page)} ({describe(read_run(page))}): {page}")
-    if options.open:
-        webbrowser.open(page.as_uri())
+    if options.open and not webbrowser.open(page.as_uri()):
+        raise NoTimeline("no browser was found here that could show it; any browser can open that file")
     return 0
 
 

@@ -14,6 +14,7 @@ import json
 import pathlib
 import re
 import sys
+import urllib.parse
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 import explain  # noqa: E402
@@ -73,8 +74,13 @@ def result_of(report: dict, names: list[str]) -> dict:
 def location(found: re.Match, own: str) -> dict:
     """A line of a file. Reports name files by their last part; only that of the kernel is known in full."""
     path = own if pathlib.PurePath(own).name == found["file"] else found["file"]
-    return {"physicalLocation": {"artifactLocation": {"uri": path.replace("\\", "/")},
+    return {"physicalLocation": {"artifactLocation": {"uri": uri(path)},
                                  "region": {"startLine": int(found["line"])}}}
+
+
+def uri(path: str) -> str:
+    """A path as a reference to a file, as RFC 3986 spells it: relative as it is, absolute with file://."""
+    return pathlib.Path(path).as_uri() if pathlib.Path(path).is_absolute() else urllib.parse.quote(path)
 
 
 def logical(report: dict) -> dict:
@@ -84,9 +90,22 @@ def logical(report: dict) -> dict:
     return {"logicalLocations": [{"fullyQualifiedName": report["kernel"], "kind": "function"}]}
 
 
+def read_reports(path: pathlib.Path) -> list[dict]:
+    """The reports in a file. The last line of a program that was killed may be cut; it is left out."""
+    lines = [line for line in path.read_text(encoding="utf-8", errors="replace").split("\n") if line.strip()]
+    reports = []
+    for line in lines:
+        try:
+            reports.append(json.loads(line))
+        except json.JSONDecodeError:
+            if line is not lines[-1]:
+                raise
+            print("stagecraft: the last report is cut, and left out", file=sys.stderr)
+    return reports
+
+
 def main() -> int:
-    reports = [json.loads(line) for line in pathlib.Path(sys.argv[1]).read_text(encoding="utf-8").splitlines() if line.strip()]
-    text = json.dumps(sarif_of(reports), indent=2) + "\n"
+    text = json.dumps(sarif_of(read_reports(pathlib.Path(sys.argv[1]))), indent=2) + "\n"
     if len(sys.argv) > 2:
         pathlib.Path(sys.argv[2]).write_text(text, encoding="utf-8")
     else:

@@ -30,10 +30,12 @@ function switchTheme() {
 
 // ---- What there is to choose -------------------------------------------------------------------------------------------
 
-let kernelName = "", source = "", asked = null, worker = null, timer = 0;
+let kernelName = "", source = null, asked = null, worker = null, timer = 0;
 
 /** The checks that a run may have, as `run --checks` names them. */
 const CHECKS = ["all", "race", "deadlock", "none"];
+
+const SEED = "0";   // that of the answers
 
 /** How a run is drawn: the ending of the timeline's file. */
 const TIMELINES = {html: "lanes to step through", txt: "lines of text"};
@@ -72,26 +74,42 @@ function setControls(settings) {
   markChanges();
 }
 
+/** Shows a question and its settings; the seed and the checks are those that its answer is about. */
 function ask(question) {
+  stop();
   asked = question;
   setControls(question.settings);
+  at("seed").value = SEED;
+  at("checks").value = CHECKS[0];
   at("question").textContent = question.question;
   for (const button of at("questions").children) button.setAttribute("aria-pressed", String(button.textContent === question.name));
   at("results").hidden = at("drawn").hidden = true;
 }
 
-async function showSource(file) {
-  const text = await (await fetch(file)).text();
+/** Gets a file of the page, or fails with what the server answered. */
+async function fetched(file) {
+  const answer = await fetch(file);
+  if (!answer.ok) throw new Error(`${file} cannot be loaded: the server answers ${answer.status}`);
+  return answer;
+}
+
+/** Shows the source of a kernel, unless another one was chosen meanwhile. */
+async function showSource(name) {
+  const file = kernels[name].source, text = await (await fetched(file)).text();
+  if (kernelName !== name) return;
   source = text;
   at("source-title").textContent = "The kernel, " + file;
   const lines = text.replace(/\n$/, "").split("\n");
   at("source").replaceChildren(...lines.map((line, i) => element("span", {className: "line", id: `line-${i + 1}`}, line + "\n")));
 }
 
-async function choose(name) {
-  kernelName = kernels[name] ? name : Object.keys(kernels)[0];
-  const kernel = kernels[kernelName];
+/** Shows a kernel; a name that is not known stands for the first. Returns its name. */
+async function choose(wanted) {
+  const name = kernels[wanted] ? wanted : Object.keys(kernels)[0];
+  const kernel = kernels[name];
   stop();
+  kernelName = name;
+  source = null;
   for (const tab of at("tabs").children) tab.setAttribute("aria-pressed", String(tab.dataset.kernel === kernelName));
   at("kernel-title").textContent = kernel.title;
   at("what").replaceChildren(kernel.what + " It is taught in ");
@@ -101,10 +119,11 @@ async function choose(name) {
     element("button", {type: "button", textContent: question.name, onclick: () => ask(question)})));
   at("fields").replaceChildren(...kernel.controls.map(field),
     element("label", {htmlFor: "seed"}, element("span", {textContent: "seed: another legal order of the warps"}),
-      element("input", {id: "seed", type: "number", min: 0, max: 1000000, value: "0", required: true})),
+      element("input", {id: "seed", type: "number", min: 0, max: 1000000, value: SEED, required: true})),
     select("checks", "checks", Object.fromEntries(CHECKS.map(value => [value, value]))), select("form", "timeline", TIMELINES));
   ask(kernel.questions[0]);
-  await showSource(kernel.source);
+  await showSource(name);
+  return name;
 }
 
 // ---- A run -------------------------------------------------------------------------------------------------------------
@@ -112,10 +131,10 @@ async function choose(name) {
 let compiled = null;   // the WebAssembly.Module, made once
 
 function compile() {
-  compiled ??= fetch("playground.wasm").then(answer => {
-    if (!answer.ok) throw new Error(`playground.wasm: ${answer.status}`);
-    return answer.arrayBuffer();
-  }).then(bytes => WebAssembly.compile(bytes));
+  compiled ??= fetched("playground.wasm").then(answer => answer.arrayBuffer()).then(bytes => WebAssembly.compile(bytes)).catch(error => {
+    compiled = null;   // the next run tries again
+    throw error;
+  });
   return compiled;
 }
 
@@ -129,14 +148,16 @@ function stop() {
 
 async function run() {
   stop();
+  if (source === null) return;   // still being loaded
   const kernel = kernels[kernelName], question = asked;
   const settings = Object.fromEntries(kernel.controls.map(control => [control.name, Number(at("setting-" + control.name).value)]));
-  const isAsked = kernel.controls.every(control => settings[control.name] === (question.settings[control.name] ?? control.value));
+  const isAsked = at("seed").value === SEED && at("checks").value === CHECKS[0] &&
+    kernel.controls.every(control => settings[control.name] === (question.settings[control.name] ?? control.value));
   const mine = worker = new Worker("worker.js");   // a new one for each run: nothing of the last is left
   at("run").textContent = "Stop";
   at("state").textContent = "running ...";
   try {
-    const [module, ptx] = await Promise.all([compile(), fetch(kernelName + ".ptx").then(answer => answer.text())]);
+    const [module, ptx] = await Promise.all([compile(), fetched(kernelName + ".ptx").then(answer => answer.text())]);
     if (worker !== mine) return;
     const result = await new Promise((resolve, reject) => {
       mine.onmessage = message => resolve(message.data);
@@ -202,13 +223,18 @@ function tellTheme() {
   if (frame) frame.dataset.theme = document.documentElement.className.replace("-mode", "");
 }
 
+/** What came of a run, in a few words. */
+function verdict({status, report}, kinds) {
+  if (kinds.length > 0) return (status === 0 ? "The results are right, and yet: " : "Found: ") + kinds.join(", ");
+  if (report === "") return status === 0 ? "Right, and nothing to report" : "Wrong, and nothing was reported";
+  return status === 2 ? "The run failed" : "The program stopped; see the report";
+}
+
 function show(result, question) {
   const file = kernels[kernelName].source;
   const kinds = reportKinds(result.report);
-  at("verdict").textContent = result.status === 0 && kinds.length === 0 ? "Right, and nothing to report"
-    : result.status === 0 ? "The results are right, and yet: " + kinds.join(", ")
-    : kinds.length > 0 ? "Found: " + kinds.join(", ") : "Wrong, and nothing was reported";
-  at("verdict").className = result.status === 0 && kinds.length === 0 ? "right" : "wrong";
+  at("verdict").textContent = verdict(result, kinds);
+  at("verdict").className = result.status === 0 && result.report === "" ? "right" : "wrong";
   at("answer").hidden = question === null;
   at("answer").open = false;
   at("answer").querySelector("p").textContent = question?.answer ?? "";
@@ -242,12 +268,16 @@ at("reset").addEventListener("click", () => ask(kernels[kernelName].questions[0]
 
 /** Opens what the address asks for: #ring shows a kernel, #ring/3 also runs the question of that number. */
 async function open() {
-  const [name, number] = location.hash.slice(1).split("/");
-  await choose(name);
-  const question = number && kernels[kernelName].questions[Number(number)];
-  if (!question) return;
-  ask(question);
-  await run();
+  const [wanted, number] = location.hash.slice(1).split("/");
+  try {
+    const name = await choose(wanted);
+    const question = number && kernels[name].questions[Number(number)];
+    if (!question || kernelName !== name) return;
+    ask(question);
+    await run();
+  } catch (error) {
+    at("state").textContent = String(error.message ?? error);
+  }
 }
 
 if (location.protocol === "file:") {

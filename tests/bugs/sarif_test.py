@@ -7,6 +7,8 @@ The rules are those of the schema of SARIF 2.1.0 for the objects that are used: 
 which type; and of its text: indices, identifiers, URIs.
 """
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -18,6 +20,9 @@ import unittest
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "common/tools"))
+import write_sarif  # noqa: E402
+
 FOLDER = pathlib.Path(sys.argv.pop(1)).resolve()
 
 # The properties of each object, those that must be there marked with !, and their types; a list has one element type.
@@ -139,6 +144,21 @@ class SarifTest(unittest.TestCase):
         results = self.check(sarif_of("tiles", "matrix_not_aligned"))
         self.assertEqual(results[0]["ruleId"], "refused-call")
         self.assertNotIn("locations", results[0])
+
+    def test_a_path_becomes_a_uri(self):
+        for path, uri in (("tests/bugs/ring.cu", "tests/bugs/ring.cu"), ("my kernels/a#b%.cu", "my%20kernels/a%23b%25.cu"),
+                          ("/home/me/my kernels/ring.cu", "file:///home/me/my%20kernels/ring.cu")):
+            self.assertEqual(write_sarif.uri(path), uri)
+
+    def test_a_last_line_that_is_cut_is_left_out(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = pathlib.Path(folder) / "reports.jsonl"
+            lines.write_text('{"kind": "race"}\n{"kind": "dead', encoding="utf-8")
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                self.assertEqual(write_sarif.read_reports(lines), [{"kind": "race"}])
+            self.assertIn("the last report is cut", said.getvalue())
+            lines.write_text('{"kind": "dead\n{"kind": "race"}\n', encoding="utf-8")
+            self.assertRaises(json.JSONDecodeError, write_sarif.read_reports, lines)
 
     def test_a_right_program_has_no_result(self):
         self.assertEqual(self.check(sarif_of("ring", "right")), [])

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -151,6 +152,10 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(done.returncode, 1)
         self.assertIn("there is no chapter 99; there is: 00_first_kernel", done.stderr)
         self.assertEqual(stagecraft("timeline").returncode, 2)
+        # Behind an option, too, and not what belongs to the option.
+        self.assertIn("there is no chapter 99", stagecraft("timeline", "--open", "99").stderr)
+        self.assertIn("there is no chapter 98", stagecraft("timeline", "--test", "99", "98").stderr)
+        self.assertIn("there is no chapter ring: a chapter is a number", stagecraft("timeline", "ring").stderr)
 
     def test_run_keeps_the_virtual_environment_of_an_interpreter(self):
         self.skip_unless_set_up_by_the_command()
@@ -277,6 +282,30 @@ class CommandTest(TemporaryFolderTest):
         self.assertEqual(json.loads(done.stderr)["runs"][0]["results"], [])
         self.assertEqual(done.returncode, 0)
 
+    def test_run_takes_a_path_with_an_equals_sign(self):
+        self.skip_unless_set_up_by_the_command()
+        program = self.folder / "a=b" / "c=d"
+        write_script(program, 'echo "ran with $STAGECRAFT_CHECKS"')
+        for options in ([], ["--report=sarif", "--report-file", self.folder / "log.sarif"]):
+            done = stagecraft("run", *options, program, **self.settings)
+            self.assertEqual((done.returncode, done.stdout), (0, "ran with all\n"), done.stderr)
+
+    def test_run_writes_a_sarif_file_when_it_is_interrupted(self):
+        self.skip_unless_set_up_by_the_command()
+        file, program = self.folder / "reports.sarif", self.folder / "endless"
+        report = json.dumps({"kind": "race", "message": "as before"})
+        write_script(program, f"echo '{report}' >$STAGECRAFT_REPORT_FILE", 'printf "{" >>$STAGECRAFT_REPORT_FILE', "echo ready", "exec sleep 60")
+        with subprocess.Popen([ROOT / "stagecraft", "run", "--report=sarif", "--report-file", file, program], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, start_new_session=True,
+                              env={**os.environ, **self.settings, "TMPDIR": str(self.folder)}) as running:
+            self.assertEqual(running.stdout.readline(), "ready\n")
+            os.killpg(running.pid, signal.SIGINT)   # as a terminal does
+            running.communicate(timeout=20)
+        self.assertEqual(running.returncode, 130)
+        results = json.loads(file.read_text(encoding="utf-8"))["runs"][0]["results"]
+        self.assertEqual([result["ruleId"] for result in results], ["race"])
+        self.assertEqual({path.name for path in self.folder.iterdir()}, {"endless", "reports.sarif"})
+
     def test_run_lets_a_program_succeed_that_does_what_the_chip_tolerates(self):
         self.skip_unless_set_up_by_the_command()
         program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "08_tensor_memory_wrong_no_fence_behind_the_wait"
@@ -355,6 +384,10 @@ class TimingTest(TemporaryFolderTest):
 
 
 class TimelineTest(TemporaryFolderTest):
+    options: tuple = ()
+    variables: dict = {}
+    said = ""
+
     def show(self, *pages: dict) -> subprocess.CompletedProcess:
         """./stagecraft timeline 02, with a program that only writes the pages of these runs."""
         def page(run: dict) -> str:
@@ -362,8 +395,8 @@ class TimelineTest(TemporaryFolderTest):
 
         writes = [f"printf '%s' '{page(run)}' >\"${{STAGECRAFT_TIMELINE%.html}}{'' if number == 0 else f'.{number + 1}'}.html\""
                   for number, run in enumerate(pages)]
-        write_script(self.folder / "chapters" / "02_ring_of_stages", 'echo "called with $*"', *writes)
-        return run(sys.executable, TOOLS / "timelines.py", self.folder, "2")
+        write_script(self.folder / "chapters" / "02_ring_of_stages", 'echo "called with $*"', self.said, *writes)
+        return run(sys.executable, TOOLS / "timelines.py", self.folder, "2", *self.options, **self.variables)
 
     def test_the_launch_that_was_reported_is_shown(self):
         right = {"kernel": "walk", "cycles": 42, "report": "", "warps": []}
@@ -378,6 +411,26 @@ class TimelineTest(TemporaryFolderTest):
         right = {"kernel": "ring", "cycles": 42, "report": "", "warps": []}
         self.assertIn("launch 14 (ring, 42 cycles)", self.show(*[right] * 15).stdout)
         self.assertIn("launch 3 (ring, 42 cycles)", self.show(*[right] * 3).stdout)   # the last, where there are fewer
+
+    def test_other_settings_of_the_environment_do_not_reach_the_program(self):
+        right = {"kernel": "ring", "cycles": 42, "report": "", "warps": []}
+        self.variables = {"STAGECRAFT_TIMING": "on", "STAGECRAFT_DEVICE": "h200"}
+        self.said = 'env | grep ^STAGECRAFT | sort >"$(dirname "$STAGECRAFT_TIMELINE")/variables"'
+        self.assertEqual(self.show(right).returncode, 0)
+        folder = self.folder.resolve() / "timelines" / "02"
+        self.assertEqual((folder / "variables").read_text(encoding="utf-8").splitlines(),
+                         ["STAGECRAFT_CHECKS=all", "STAGECRAFT_DEVICE=h200", f"STAGECRAFT_TIMELINE={folder}/run.html"])
+
+    def test_a_machine_without_a_browser_says_so(self):
+        right = {"kernel": "ring", "cycles": 42, "report": "", "warps": []}
+        self.options = ("--open",)
+        bin_folder = self.folder / "bin"
+        bin_folder.mkdir()
+        self.variables = {"PATH": str(bin_folder), "DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": ""}
+        done = self.show(right)
+        self.assertIn("launch 1 (ring, 42 cycles)", done.stdout)
+        self.assertIn("no browser was found here", done.stderr)
+        self.assertEqual(done.returncode, 1)
 
     def test_a_program_that_launches_nothing_is_an_error_with_what_it_printed(self):
         done = self.show()

@@ -19,7 +19,7 @@ import time
 
 def find_chromium():
     """Returns the program, or None where there is none."""
-    return shutil.which("chromium") or shutil.which("google-chrome")
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Browser:

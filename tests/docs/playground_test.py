@@ -40,7 +40,10 @@ class QuestionTest(unittest.TestCase):
         cls.runs = [json.loads(line) for line in done.stdout.splitlines()]
 
     def results(self, name):
-        return [run["result"] for run in self.runs if run["name"] == name]
+        """The results of a run that each of the two kernels has."""
+        found = [run["result"] for run in self.runs if run["name"] == name]
+        self.assertEqual(len(found), 2, name)
+        return found
 
     def test_each_question_has_the_outcome_that_its_answer_explains(self):
         asked = [run for run in self.runs if "outcome" in run]
@@ -56,6 +59,7 @@ class QuestionTest(unittest.TestCase):
                 self.assertEqual(result["status"] == 0, results == "right", text)
 
     def test_a_report_names_lines_of_the_shown_kernel_and_no_folder_of_this_machine(self):
+        self.assertGreater(len(self.runs), 10)
         for run in self.runs:
             for number in re.findall(rf"\b{run['kernel']}\.cu:(\d+)", run["result"]["report"]):
                 self.assertLessEqual(int(number), len((self.folder / f"{run['kernel']}.cu").read_text().splitlines()))
@@ -74,11 +78,12 @@ class QuestionTest(unittest.TestCase):
             self.assertEqual(left_out["output"][:3], "All")
 
     def test_a_timeline_is_a_page_with_the_roles_of_the_kernel(self):
-        for run in self.runs:
-            if run["name"] == "As it should be":
-                self.assertTrue(run["result"]["timeline"].startswith("<!DOCTYPE html>"))
-                role = {"ring": "add", "barrier": "read"}[run["kernel"]]
-                self.assertIn(f'"{role} (warp 1)"', run["result"]["timeline"])
+        runs = [run for run in self.runs if run["name"] == "As it should be"]
+        self.assertEqual(len(runs), 2)
+        for run in runs:
+            self.assertTrue(run["result"]["timeline"].startswith("<!DOCTYPE html>"))
+            role = {"ring": "add", "barrier": "read"}[run["kernel"]]
+            self.assertIn(f'"{role} (warp 1)"', run["result"]["timeline"])
         for result in self.results("the text"):
             self.assertIn("stagecraft: timeline of kernel", result["timeline"])
 
@@ -180,6 +185,30 @@ class PageTest(unittest.TestCase):
         self.assertIn("for 33 arrivals per phase, and 32 came", self.browser.text("#report"))
         self.assertIn("timeline of kernel barrier", self.browser.text("#timeline"))
         self.assertTrue(self.browser.evaluate("document.getElementById('answer').hidden"))   # it answers another question
+
+    def test_a_verdict_says_nothing_was_reported_only_if_so(self):
+        self.browser.open(self.address, "#ring")
+        for status, report, words in ((0, "", "Right, and nothing to report"), (1, "", "Wrong, and nothing was reported"),
+                                      (1, "stagecraft: cudaMalloc: ...", "The program stopped; see the report"),
+                                      (2, "The emulated GPU stopped: ...", "The run failed")):
+            result = json.dumps({"status": status, "report": report})
+            self.assertEqual(self.browser.evaluate(f"verdict({result}, reportKinds({json.dumps(report)}))"), words)
+
+    def test_a_file_that_was_missing_is_asked_for_again(self):
+        self.browser.open(self.address, "#ring")
+        self.wait_for("document.querySelectorAll('#source .line').length > 10")
+        self.browser.evaluate("window.realFetch = fetch; window.fetch = async () => new Response('', {status: 503});"
+                              "document.getElementById('controls').requestSubmit()")
+        self.wait_for("document.getElementById('state').textContent.includes('the server answers 503')")
+        self.browser.evaluate("window.fetch = realFetch; document.getElementById('controls').requestSubmit()")
+        self.wait_for("!document.getElementById('results').hidden")
+        self.assertEqual(self.browser.text("#verdict"), "Right, and nothing to report")
+
+    def test_another_seed_has_no_answer(self):
+        self.open_and_run("#barrier/0")
+        self.assertFalse(self.browser.evaluate("document.getElementById('answer').hidden"))
+        self.browser.evaluate("document.getElementById('seed').value = 1; document.getElementById('controls').requestSubmit()")
+        self.wait_for("document.getElementById('state').textContent.endsWith('ms') && document.getElementById('answer').hidden")
 
     def test_a_run_can_be_stopped(self):
         self.browser.open(self.address, "#ring")

@@ -240,7 +240,7 @@ class SiteTest(unittest.TestCase):
 if __name__ == "__main__":
     output, programs = pathlib.Path(sys.argv.pop(1)), sys.argv.pop(1)
     SiteTest.site = output / "html"
-    SiteTest.build = subprocess.run([sys.executable, str(TOOLS / "build_site.py"), output, "--no-graphs", "--programs", programs], check=False, text=True,
+    SiteTest.build = subprocess.run([sys.executable, str(TOOLS / "build_site.py"), output, "--no-graphs", "--strict", "--programs", programs], check=False, text=True,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "LC_ALL": "C.UTF-8"})
     if SiteTest.build.returncode == 77:
         print(SiteTest.build.stdout, end="")

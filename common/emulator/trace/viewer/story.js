@@ -33,7 +33,7 @@ class Story {
       : operation ? `${operation.what} of ${this.warp(operation.warp)}` : "a unit";
     switch (step.kind) {
       case "init": return `${who} initialises ${name} for ${count(step.amount, "arrival")} per phase`;
-      case "invalidate": return `${who} ends ${name}`;
+      case "invalidate": return `${who} invalidates ${name}`;
       case "arrive": return `${who} arrives at ${name}: ${count(step.amount, "arrival")}, ${step.pending} still pending`;
       case "expect": return `${who} announces ${count(step.amount, "byte")} at ${name}`;
       case "deliver": return `${who} brings ${count(step.amount, "byte")} to ${name}: ${step.bytes} still to come`;

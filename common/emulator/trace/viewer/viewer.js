@@ -164,6 +164,7 @@ class Viewer {
     const found = this.itemAt(pointer.target);
     if (found?.item.wait) return this.select(found.item.wait);
     const x = pointer.clientX - this.lanes.svg.getBoundingClientRect().left;
+    if (x < this.lanes.left) return;   // a name, which is at no time
     this.goTo(found?.item.step ? this.model.events.findIndex(event => event.step === found.item.step) : this.model.eventAt(this.lanes.time(x)));
   }
 
