@@ -1,6 +1,6 @@
 // What the programs of the gallery share: arrays on the device, and a main function that runs one of their variants.
 //
-// A base (ring.cu, ...) is a small right program. make_program.py repeats it in a namespace for each of its bugs, with
+// A base (ring.cu, ...) is a small right program. compile_bugs.py repeats it in a namespace for each of its bugs, with
 // the lines of the bug in place, and adds `main`.
 #pragma once
 

@@ -97,9 +97,11 @@ def chip(bug: Bug, recorded: dict) -> str:
         return f"Not run on a chip; public reports: {LETTERS[letter]}." if letter else "Not run on a chip."
     counts = collections.Counter(describe(result) for result in found["alone"])
     runs = ", ".join(f"{text} in {count} of {len(found['alone'])} runs" for text, count in counts.items())
+    if found["alone"] == ["hang"]:
+        runs = "a hang (it was not repeated)"
     said = {tool: verdict(found[tool]) for tool in TOOLS}
-    tools = "; ".join(f"{tool}: {text}" for tool, text in said.items() if text != "nothing")
-    return f"An H200 shows {runs}. compute-sanitizer says " + (f"{tools}." if tools else "nothing.")
+    tools = "; ".join(f"{tool} {text if text == 'hangs' else 'reports ' + text}" for tool, text in said.items() if text != "nothing")
+    return f"An H200 shows {runs}. " + (f"Under compute-sanitizer: {tools}." if tools else "compute-sanitizer reports nothing.")
 
 
 def describe(result: str) -> str:
@@ -113,9 +115,11 @@ def verdict(check: dict) -> str:
     if "errors were not printed" in check["summary"]:
         errors = max(errors, 4)  # three are printed, and there are more
     if errors == 0:
-        return "it hangs" if check["end"] == "hang" else "nothing"
+        return "hangs" if check["end"] == "hang" else "nothing"
+    if not check["messages"]:
+        return "an error of the device"
     message = next((line for line in check["messages"] if line.startswith(("Barrier error", "Misaligned", "Error: Race"))),
-                   check["messages"][0] if check["messages"] else "an error of the device")
+                   check["messages"][0])
     if message.startswith("Error: Race"):
         return "a race"
     return "`" + re.sub(r"^Barrier error detected. | due to .*|\.$", "", message) + "`"
