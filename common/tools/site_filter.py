@@ -16,6 +16,9 @@ import timelines  # noqa: E402
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LANGUAGES = {"cuda": ".cpp", "cpp": ".cpp", "c++": ".cpp", "cu": ".cpp", "c": ".c", "python": ".py", "sh": ".unparsed"}
 
+# What a page has in place of a run whose program is not built.
+NO_RUN = "(This run is shown after `meson compile -C build` and `./stagecraft docs`.)"
+
 
 def identifier(page):
     """Returns the name of a page, from which Doxygen derives the name of its HTML file."""
@@ -161,7 +164,7 @@ class Page:
                     out.append("\\tableofcontents{HTML:2}")
                 elif (marker := timelines.MARKER.match(item)) is not None:
                     flush()
-                    out.append(timeline(marker) if marker["name"] in self.runs else "")
+                    out.append(timeline(marker) if marker["name"] in self.runs else NO_RUN)
                 else:
                     paragraph.append(self.snippet(item))
                 continue

@@ -193,7 +193,7 @@ class SiteTest(RepositoryTest):
         shown = site_filter.Page(pathlib.Path("README.md"), self.root, {"01_x_solution"}).render(text).split("\n")
         self.assertIn('<iframe src="timelines/01_x_solution.html"', shown[2])
         self.assertEqual([shown[1], shown[3]], ["text", "more"])
-        self.assertEqual(self.render("README.md").split("\n")[1:4], ["text", "", "more"])
+        self.assertEqual(self.render("README.md").split("\n")[1:4], ["text", site_filter.NO_RUN, "more"])
 
     def test_a_console_keeps_its_lines(self):
         self.write("README.md", "# A", "```console", "$ true", "an `@end` and ```", "```", "text", "```cuda", "f();", "```")
