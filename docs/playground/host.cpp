@@ -21,8 +21,7 @@ void check(cudaError_t status, const char* what) {
   if (status != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
 }
 
-// ---- Settings
-// ---------------------------------------------------------------------------------------------------------
+// ---- Settings ---------------------------------------------------------------------------------------------
 
 /// A number that the page sets by its name, with the values that the kernel can bear.
 template <typename Settings>
@@ -57,8 +56,7 @@ Settings read_settings(std::span<const Setting<Settings>> known, std::span<char*
   return settings;
 }
 
-// ---- Launches
-// ---------------------------------------------------------------------------------------------------------
+// ---- Launches ---------------------------------------------------------------------------------------------
 
 /// Memory of the emulated GPU with a copy of some values. A kernel's pointers have 64 bits, and WebAssembly's have 32.
 template <typename T>
@@ -126,8 +124,7 @@ bool compare(const char* what, const std::vector<T>& results, const std::vector<
   return false;
 }
 
-// ---- Kernels
-// ----------------------------------------------------------------------------------------------------------
+// ---- Kernels ----------------------------------------------------------------------------------------------
 
 constexpr int32_t kMaxCount = 128;  // more arrivals than any of these blocks has threads
 

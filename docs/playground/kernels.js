@@ -3,7 +3,7 @@
 // `outcome` with what the emulated GPU says.
 "use strict";
 
-/** What a number means, for a control whose values have names. */
+/** The names of 0 and 1 in a control that is a question. */
 const noYes = ["no", "yes"];
 
 const kernels = {
@@ -100,7 +100,7 @@ const kernels = {
       {name: "Released too early", settings: {released: 2},
        question: "The consumer releases a stage as soon as it is full, and then reads it. That lets the next copy start early. Is it legal?",
        answer: "No: the copy of a later row may overwrite the stage while the row is read. The sums may be right in spite of that, as "
-         + "they are here: the copy happened to be late. The race is reported on every day.",
+         + "they are here: the copy happened to be late. The race is reported every time.",
        outcome: {results: "right", reports: ["race"]}},
       {name: "A flip forgotten", settings: {consumer_flips: 0},
        question: "The consumer keeps parity 0 in every lap. The first lap is right. Which line does the report name in the second?",

@@ -5,8 +5,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// ---- zstd and LZ4: no compressed image can be read
-// -------------------------------------------------------------------
+// ---- zstd and LZ4: no compressed image can be read --------------------------------------------------------
 
 unsigned long long ZSTD_getFrameContentSize(const void* image, size_t size) {
   (void)image, (void)size;
@@ -30,8 +29,7 @@ int LZ4_decompress_safe(const char* from, char* to, int size, int capacity) {
   return -1;
 }
 
-// ---- Linux: reading memory that may not be there
-// ----------------------------------------------------------------------
+// ---- Linux: reading memory that may not be there ----------------------------------------------------------
 
 // The emulated GPU asks the kernel to copy from host memory that a program names, because a bad address must not end
 // the program. In WebAssembly all addresses of the heap can be read, and the others end the run with a message.
