@@ -5,9 +5,11 @@ site_test.py OUTPUT BUILD [TEST...]   OUTPUT/html is the site afterwards, with t
 BUILD; exits with 77 where there is no Doxygen
 """
 
+import contextlib
 import functools
 import html
 import http.server
+import io
 import json
 import os
 import pathlib
@@ -151,6 +153,19 @@ class SiteTest(unittest.TestCase):
         if not found:
             self.skipTest("no program of a chapter is built, so the lessons have no timelines")
         return found
+
+    def test_a_program_that_is_older_than_its_lesson_costs_one_timeline(self):
+        """A program without the launch, as one that was built before the lesson changed; with --strict it is an error."""
+        marker = next(marker for page in pages.lessons() for marker in timelines.in_text(site_filter.read_page(page)))
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder) / marker["program"]
+            program.parent.mkdir()
+            program.symlink_to("/bin/true")
+            with contextlib.redirect_stdout(io.StringIO()) as said:
+                self.assertEqual(build_site.record_timelines(pathlib.Path(folder), pathlib.Path(folder) / "pages", False), set())
+            self.assertIn(f"the timeline of {marker['name']} is left out", said.getvalue())
+            with self.assertRaises(timelines.NoTimeline):
+                build_site.record_timelines(pathlib.Path(folder), pathlib.Path(folder) / "pages", True)
 
     def need_chromium(self):
         if find_chromium() is None:

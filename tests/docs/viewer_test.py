@@ -70,6 +70,13 @@ class ViewerTest(unittest.TestCase):
             self.assertIn(lane, labels)
         self.assertNotIn("hangs", self.browser.text("header"))
 
+    def test_a_click_beside_the_drawing_changes_nothing(self):
+        self.open(RIGHT, "#event=5")
+        x, y = self.browser.middle("svg .label")
+        for kind in ("mousePressed", "mouseReleased"):
+            self.browser.mouse(kind, x, y, button="left", clickCount=1)
+        self.assertEqual(self.event(), 6)
+
     def test_steps_show_the_state_of_barriers_and_stages(self):
         self.open(RIGHT, "#event=0")
         self.assertEqual(self.event(), 1)
