@@ -2,6 +2,7 @@
 // silence.
 #include "emulator/exploration/exploration.hpp"
 
+#include "emulator/runtime/model/settings.hpp"
 #include "emulator/scheduling/schedule.hpp"
 #include "fixtures/race_fixture.hpp"
 
@@ -120,6 +121,14 @@ class ExplorationTest : public checks::RaceTest {
   machine::LaunchRequest request_;
   bool found_ = false;
 };
+
+TEST(ExplorationSettingsTest, AllInterleavingsNeedWhatKernelsDoToMemoryAlsoWithoutItsChecks) {
+  runtime::Settings settings;
+  settings.checks.race = false;
+  EXPECT_FALSE(settings.observes_memory());
+  settings.exhaust = 10;
+  EXPECT_TRUE(settings.observes_memory());
+}
 
 const std::string kInit = R"(
     @%first mbarrier.init.shared.b64 [bar], 1;
