@@ -2,6 +2,11 @@
 // silence.
 #include "emulator/exploration/exploration.hpp"
 
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/exploration/decided_run.hpp"
 #include "emulator/runtime/model/settings.hpp"
 #include "emulator/scheduling/schedule.hpp"
 #include "fixtures/race_fixture.hpp"
@@ -358,6 +363,40 @@ TEST_F(ExplorationTest, AnExplorationLeavesMemoryAsItWas) {
 TEST_F(ExplorationTest, ALaunchThatTheDefaultScheduleStopsIsNotExplored) {
   EXPECT_TRUE(explore("trap;", {32}, 20).empty());
   EXPECT_EQ(exploration_.text(), "explored no schedule; 1 launch is stopped by the default schedule already");
+}
+
+TEST_F(ExplorationTest, ARunThatCannotRepeatItsPrefixSaysSo) {
+  request_ = request_of("bar.sync 0;", {64}, seed);
+  for (const Actor actor : {Actor{1}, Actor{0}}) {  // 1 is nobody, 0 the first warp
+    DecidedRun run({{actor}, {}}, 1000);
+    request_.choices = &run;
+    machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
+    EXPECT_EQ(run.has_diverged(), actor == 1);
+    EXPECT_FALSE(run.is_redundant());
+  }
+}
+
+TEST_F(ExplorationTest, WarpsOfClustersOfAnyShapeAreDifferentActors) {
+  request_ = request_of("bar.sync 0;", {32, 4, 2}, seed);
+  request_.grid = {2, 2, 1};
+  request_.cluster = {1, 2, 1};
+  DecidedRun run({}, 1000);
+  request_.choices = &run;
+  machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
+  std::set<Actor> actors;
+  for (const Step& step : run.trace()) actors.insert(step.actor);
+  EXPECT_EQ(actors.size(), 4u);
+}
+
+/// Three warps that each write one word: six orders, and runs that only repeat others.
+std::string write_in_any_order() {
+  return "setp.ne.u32 %p1, %lane, 0; @%p1 bra END; st.relaxed.cta.shared.u32 [tile], %warp;\nEND:\n";
+}
+
+TEST_F(ExplorationTest, NotAllIsSaidWhereTheLimitIsReached) {
+  interleavings = 2;
+  EXPECT_TRUE(explore(write_in_any_order(), {96}, 0).empty());
+  EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
 }
 
 }  // namespace
