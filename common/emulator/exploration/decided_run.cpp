@@ -214,7 +214,7 @@ std::optional<size_t> DecidedRun::next(const std::vector<machine::Candidate>& ca
     note_questions(*candidates[*chosen].warp, step);
   }
   if (const auto found = later_.find(step.actor); found != later_.end()) {
-    step.touches = std::move(found->second);
+    step.touches.insert(step.touches.end(), found->second.begin(), found->second.end());
     later_.erase(found);
   }
   trace_.push_back(std::move(step));

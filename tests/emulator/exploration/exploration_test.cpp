@@ -324,6 +324,22 @@ TEST_F(ExplorationTest, ARingOfTwoStagesIsProved) {
   expect_proved(ring("mbarrier.arrive.shared.b64 _,"), {64}, "1 interleaving");
 }
 
+TEST_F(ExplorationTest, AQuestionRightBehindABarrierMayComeFirst) {
+  checks_memory = false;
+  // Warp 1 asks in the step in which it passes the barrier of the block.
+  expect_refuted(kInit + R"(
+    @!%p2 bra ASKS;
+    bar.sync 0;
+    @%p1 mbarrier.arrive.shared.b64 _, [bar];
+    bra END;
+    ASKS:
+    bar.sync 0;
+    mbarrier.test_wait.parity.shared.b64 %p14, [bar], 0;
+    @!%p14 mbarrier.arrive.shared.b64 _, [bar+32];  // which is no barrier
+    END:)",
+                 {64}, "barrier misuse");
+}
+
 TEST_F(ExplorationTest, LocksAndExchangesThatAreRightAreExploredInSilence) {
   expect_right(R"(
     st.shared.u32 [%own], 0; bar.sync 0;
