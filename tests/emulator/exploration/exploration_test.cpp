@@ -340,32 +340,32 @@ TEST_F(ExplorationTest, AQuestionRightBehindABarrierMayComeFirst) {
                  {64}, "barrier misuse");
 }
 
-/// Warp 0 goes round until warp 1 has done something.
-std::string go_round(const std::string& ask, const std::string& answer) {
-  return "@%first st.shared.u32 [tile], 0;" + kInit + "@!%p2 bra ANSWERS;\nROUND: " + ask +
-         "\n@!%p14 bra ROUND;\nbra END;\nANSWERS: " + answer + "\nEND:\n";
+/// Warp 0 asks in a loop until warp 1 has answered.
+std::string ask_in_a_loop(const std::string& ask, const std::string& answer) {
+  return "@%first st.shared.u32 [tile], 0;" + kInit + "@!%p2 bra ANSWERS;\nASK: " + ask +
+         "\n@!%p14 bra ASK;\nbra END;\nANSWERS: " + answer + "\nEND:\n";
 }
 
 TEST_F(ExplorationTest, ALoopThatAsksABarrierIsProved) {
-  expect_proved(
-      go_round("mbarrier.test_wait.parity.shared.b64 %p14, [bar], 0;", "@%p1 mbarrier.arrive.shared.b64 _, [bar];"),
-      {64}, "3 interleavings");
+  expect_proved(ask_in_a_loop("mbarrier.test_wait.parity.shared.b64 %p14, [bar], 0;",
+                              "@%p1 mbarrier.arrive.shared.b64 _, [bar];"),
+                {64}, "3 interleavings");
 }
 
 TEST_F(ExplorationTest, ALoopThatReadsAFlagIsNotProved) {
   interleavings = 10'000;
-  const std::string body = go_round("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0;",
-                                    "@%p1 st.release.cta.shared.u32 [tile], 1;");
+  const std::string body = ask_in_a_loop("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0;",
+                                         "@%p1 st.release.cta.shared.u32 [tile], 1;");
   EXPECT_TRUE(explore(body, {64}, 0).empty());
   EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
 }
 
 TEST_F(ExplorationTest, WhatIsFoundBeforeARunIsCutOffIsReported) {
   // Warp 0 writes what warp 1 has written, as long as the flag is not set.
-  std::string body =
-      go_round("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0; @!%p14 st.shared.u32 [%own+128], 7;",
-               "st.shared.u32 [%own], 5; bar.warp.sync 0xffffffff; @%p1 st.release.cta.shared.u32 [tile], 1;");
-  body.insert(body.find("ROUND: "), work(3000) + "\n");
+  std::string body = ask_in_a_loop(
+      "ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0; @!%p14 st.shared.u32 [%own+128], 7;",
+      "st.shared.u32 [%own], 5; bar.warp.sync 0xffffffff; @%p1 st.release.cta.shared.u32 [tile], 1;");
+  body.insert(body.find("ASK: "), work(3000) + "\n");
   expect_refuted(body, {64}, "race");
 }
 
