@@ -18,11 +18,14 @@ constexpr uint32_t kEventBits = 24;
 /// Tells the ends of a block's warps from its own end.
 constexpr uint64_t kEndOfWarps = uint64_t{1} << 62;
 
-/// Distinguishes the clusters of a grid.
-uint64_t number_of(const Cluster& cluster) {
-  const machine::Extent3& grid = cluster.grid->request->grid;
-  return cluster.first_block.x + grid.x * (cluster.first_block.y + uint64_t{grid.y} * cluster.first_block.z);
+/// The number of the block with this index in its grid.
+uint64_t number_of(const machine::Grid& grid, const machine::Extent3& index) {
+  const machine::Extent3& shape = grid.request->grid;
+  return index.x + shape.x * (index.y + uint64_t{shape.y} * index.z);
 }
+
+/// Distinguishes the clusters of a grid.
+uint64_t number_of(const Cluster& cluster) { return number_of(*cluster.grid, cluster.first_block); }
 
 /// The address of a byte of shared memory, different in all blocks.
 uint64_t place_of(const Cluster& cluster, uint32_t shared_address) { return number_of(cluster) << 32 | shared_address; }
@@ -30,7 +33,7 @@ uint64_t number_of(const Block& block) { return place_of(*block.cluster, block.s
 
 Actor actor_of(const Warp& warp) {
   const Block& block = *warp.block;
-  return ((number_of(*block.cluster) + block.rank) << 6 | warp.index) << kEventBits;
+  return (number_of(*block.cluster->grid, block.index) << 6 | warp.index) << kEventBits;
 }
 
 }  // namespace
@@ -189,6 +192,7 @@ std::optional<size_t> DecidedRun::next(const std::vector<machine::Candidate>& ca
   std::optional<size_t> chosen;
   if (trace_.size() < guide_.prefix.size()) {
     chosen = index_of(guide_.prefix[trace_.size()]);
+    has_diverged_ = !chosen;
   } else {
     // The one that had the last step goes on if it can: so there are few switches.
     if (!trace_.empty() && !guide_.asleep.contains(trace_.back().actor)) chosen = index_of(trace_.back().actor);
@@ -210,7 +214,7 @@ std::optional<size_t> DecidedRun::next(const std::vector<machine::Candidate>& ca
     note_questions(*candidates[*chosen].warp, step);
   }
   if (const auto found = later_.find(step.actor); found != later_.end()) {
-    step.touches = std::move(found->second);
+    step.touches.insert(step.touches.end(), found->second.begin(), found->second.end());
     later_.erase(found);
   }
   trace_.push_back(std::move(step));

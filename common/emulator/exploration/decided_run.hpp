@@ -35,6 +35,8 @@ class DecidedRun : public machine::Choices {
   const Trace& trace() const { return trace_; }
   /// It ended because what could go on has been run already.
   bool is_redundant() const { return is_redundant_; }
+  /// It ended because an actor could not go on that could, at the same place, in the run that it repeats.
+  bool has_diverged() const { return has_diverged_; }
   /// It ended because it had too many steps.
   bool is_too_long() const { return is_too_long_; }
 
@@ -52,7 +54,7 @@ class DecidedRun : public machine::Choices {
   Guide guide_;
   size_t most_steps_;
   Trace trace_;
-  bool is_redundant_ = false, is_too_long_ = false;
+  bool is_redundant_ = false, has_diverged_ = false, is_too_long_ = false;
   struct Origin {
     Actor actor;
     uint32_t step;

@@ -26,10 +26,10 @@ namespace {
 
 /// Runs that may be spent on shrinking one schedule.
 constexpr uint32_t kShrinkingRuns = 400;
-/// A run is cut off that takes longer than the default schedule by this factor, and then some. The time is virtual, so
-/// that the host's speed does not matter.
 /// Steps of an interleaving that is run; a longer one is one of a loop that polls, or of a kernel that is not small.
 constexpr size_t kMostSteps = 20'000;
+/// A run is cut off that takes longer than the default schedule by this factor, and then some. The time is virtual, so
+/// that the host's speed does not matter.
 constexpr machine::Cycle kMostTimes = 64, kAlways = machine::Cycle{1} << 27;
 
 /// What makes a mistake the same as another one.
@@ -94,21 +94,24 @@ class LaunchExploration {
     const bool are_several = request.grid.count() > request.region().count();
     totals_.together_ += are_several && request.kernel->clusters_interact ? 1 : 0;
     Interleavings interleavings;
-    uint64_t count = 0;
+    uint64_t count = 0, runs = 0;
     while (const std::optional<Guide> guide = interleavings.next()) {
-      if (count == launch_.interleavings || totals_.was_interrupted_) {
+      if (runs++ == launch_.interleavings || totals_.was_interrupted_) {
         ++totals_.incomplete_;
         return;
       }
       const CopyOutcome outcome = outcome_of(LaunchCopy([&] { return decided(*guide); }));
+      const bool is_complete = !outcome.cut_off && !outcome.has_diverged;
       if (!outcome.is_redundant) ++count, ++totals_.interleavings_;
-      if (outcome.cut_off) {
+      const std::set<std::string> found = mistakes_in(outcome);
+      if (found.empty()) {
+        if (is_complete) {
+          interleavings.add(trace_of(outcome.steps));
+          continue;
+        }
         ++totals_.incomplete_;
         return;
       }
-      interleavings.add(trace_of(outcome.steps));
-      const std::set<std::string> found = mistakes_of(outcome);
-      if (found.empty()) continue;
       for (Diagnostic each : outcome.diagnostics) {
         if (!found.contains(identity_of(each))) continue;
         ++totals_.mistakes_;
@@ -143,6 +146,7 @@ class LaunchExploration {
     outcome.diagnostics = std::move(result.diagnostics);
     outcome.steps = text_of(choices.trace());
     outcome.is_redundant = choices.is_redundant();
+    outcome.has_diverged = choices.has_diverged();
     return outcome;
   }
 
@@ -178,11 +182,18 @@ class LaunchExploration {
     return outcome;
   }
 
-  /// Returns the mistakes of a run that the default schedule does not show.
+  /// Returns the mistakes of a run that the default schedule does not show; none of one that was cut off, which a
+  /// replay would not end.
   std::set<std::string> mistakes_of(const CopyOutcome& outcome) const {
+    return outcome.cut_off ? std::set<std::string>() : mistakes_in(outcome);
+  }
+
+  /// The same, also of a run that was cut off, which is no mistake itself.
+  std::set<std::string> mistakes_in(const CopyOutcome& outcome) const {
     std::set<std::string> mistakes;
-    if (outcome.interrupted || outcome.cut_off) return mistakes;
+    if (outcome.interrupted) return mistakes;
     for (const Diagnostic& each : outcome.diagnostics) {
+      if (outcome.cut_off && each.kind == "limit") continue;
       // What the chip carries on with does not count where findings are no errors.
       if (launch_.tolerates && !each.tolerated.empty()) continue;
       if (const std::string identity = identity_of(each); !usual_.contains(identity)) mistakes.insert(identity);
@@ -206,10 +217,12 @@ class LaunchExploration {
 
   void report(const CopyOutcome& outcome, const std::set<std::string>& mistakes, uint64_t number) {
     const auto fails = [&](const Schedule& schedule) {
+      if (totals_.was_interrupted_) return false;
       const std::set<std::string> found = mistakes_of(outcome_of(start(schedule)));
       return std::any_of(found.begin(), found.end(), [&](const auto& each) { return mistakes.contains(each); });
     };
     const Schedule shortest = machine::shrink(outcome.switches, fails, kShrinkingRuns);
+    if (totals_.was_interrupted_) return;
     const CopyOutcome shown = outcome_of(start(shortest));
     const std::set<std::string> found = mistakes_of(shown);
     reported_.insert(found.begin(), found.end());
@@ -218,8 +231,8 @@ class LaunchExploration {
       ++totals_.mistakes_;
       add_schedule(each, shown, number);
       launch_.report(each);
+      found_ = true;
     }
-    found_ = true;
   }
 
   /// Adds to a report how to replay the schedule in which it was found, and what is particular in it.
@@ -260,7 +273,10 @@ std::string Exploration::text_of_interleavings() const {
   if (failed_ != 0) {
     text += fmt::format(" explored: {}, reported above", several(mistakes_, "mistake"));
   } else if (incomplete_ != 0 || was_interrupted_) {
-    text += fmt::format(" explored, and more are left in {}: nothing found in them", launches(incomplete_));
+    const std::string rest = incomplete_ == 0
+                                 ? "interrupted"
+                                 : fmt::format("{} {} more", launches(incomplete_), incomplete_ == 1 ? "has" : "have");
+    text += fmt::format(" explored without a finding; not all: {}", rest);
   } else {
     text = fmt::format("all {} explored: nothing found", text);
   }

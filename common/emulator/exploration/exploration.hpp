@@ -18,9 +18,9 @@ struct ExploredLaunch {
   machine::Machine& machine;
   const machine::LaunchRequest& request;
   uint64_t number = 1;              ///< in the process, from 1 on
-  uint64_t interleavings = 0;       ///< how many are run at most, instead of schedules; 0: schedules
+  uint64_t interleavings = 0;       ///< runs at most, one an interleaving, instead of schedules; 0: schedules
   uint64_t schedules = 1;           ///< how many are run
-  uint32_t threads = 1;             ///< of the host: so many schedules run at a time
+  uint32_t threads = 1;             ///< of the host: that many schedules run at a time
   machine::Cycle limit_cycles = 0;  ///< of the default schedule; 0: none
   bool lanes = false;               ///< lanes of a warp need not meet behind a branch
   bool tolerates = false;           ///< what the chip carries on with is no mistake
@@ -63,7 +63,7 @@ class Exploration {
   uint64_t mistakes_ = 0;  ///< different ones
   bool all_ = false;       ///< all interleavings, not schedules
   uint64_t interleavings_ = 0;
-  uint64_t incomplete_ = 0;  ///< launches with more interleavings than were run
+  uint64_t incomplete_ = 0;  ///< launches with more interleavings than were run to their end
   uint64_t together_ = 0;    ///< launches whose clusters depend on each other, which ran one after another
   bool was_interrupted_ = false;
 };

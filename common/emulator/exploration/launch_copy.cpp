@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#if defined(__linux__) && !defined(__EMSCRIPTEN__)
+#include <sys/prctl.h>
+#endif
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -14,6 +18,10 @@ namespace stagecraft::emulator::exploration {
 namespace {
 
 using nlohmann::json;
+
+/// Follows a report that is complete: JSON has no such byte, and how a copy ended is not always known (SIGCHLD
+/// ignored).
+constexpr char kEndMark = '\0';
 
 json to_json(const machine::Diagnostic& report) {
   const machine::Place& place = report.place;
@@ -53,7 +61,8 @@ std::string text_of(const CopyOutcome& outcome) {
                  outcome.points,
                  outcome.cycles,
                  outcome.steps,
-                 outcome.is_redundant};
+                 outcome.is_redundant,
+                 outcome.has_diverged};
   return all.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -70,6 +79,7 @@ CopyOutcome outcome_of(const std::string& text) {
   outcome.cycles = all.at(7);
   outcome.steps = all.at(8);
   outcome.is_redundant = all.at(9);
+  outcome.has_diverged = all.at(10);
   return outcome;
 }
 
@@ -93,11 +103,20 @@ std::string read_all(int file) {
   }
 }
 
+/// Ends this copy when the process that it is a copy of has ended: nobody would read its report.
+void end_with([[maybe_unused]] pid_t parent) {
+#if defined(__linux__) && !defined(__EMSCRIPTEN__)
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(1);  // it ended before
+#endif
+}
+
 }  // namespace
 
 LaunchCopy::LaunchCopy(const std::function<CopyOutcome()>& run) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  const pid_t parent = getpid();
   process_ = fork();
   if (process_ < 0) {
     const int error = errno;
@@ -107,8 +126,10 @@ LaunchCopy::LaunchCopy(const std::function<CopyOutcome()>& run) {
   }
   if (process_ == 0) {
     // Nothing that the program registered for its end may happen here, nor may its buffered text be written twice.
+    end_with(parent);
+    close(ends[0]);
     try {
-      write_all(ends[1], text_of(run()));
+      write_all(ends[1], text_of(run()) + kEndMark);
     } catch (...) {
       _exit(1);
     }
@@ -122,17 +143,20 @@ LaunchCopy::LaunchCopy(LaunchCopy&& other) noexcept
     : process_(std::exchange(other.process_, -1)), pipe_(std::exchange(other.pipe_, -1)) {}
 
 LaunchCopy::~LaunchCopy() {
-  if (process_ > 0) wait();
+  if (process_ <= 0) return;
+  kill(process_, SIGKILL);  // nobody wants its report
+  wait();
 }
 
 std::string LaunchCopy::wait() {
   std::string text = read_all(pipe_);
   close(pipe_);
-  int status = 0;
-  while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
+  while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
   process_ = -1;
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? text : std::string();
+  if (text.empty() || text.back() != kEndMark) return {};
+  text.pop_back();
+  return text;
 }
 
 CopyOutcome LaunchCopy::outcome() {

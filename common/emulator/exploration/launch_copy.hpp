@@ -18,13 +18,14 @@ struct CopyOutcome {
   bool stopped = false;      ///< the kernel did not run to its end
   bool interrupted = false;  ///< because the user wants it to stop
   bool cut_off = false;      ///< because it took too long in virtual time
-  std::vector<machine::Diagnostic> diagnostics;
-  machine::Schedule switches;          ///< that it made
-  std::vector<std::string> sentences;  ///< about them
-  uint64_t points = 0;                 ///< turns of the cluster that had the most
+  std::vector<machine::Diagnostic> diagnostics{};
+  machine::Schedule switches{};          ///< that it made
+  std::vector<std::string> sentences{};  ///< about them
+  uint64_t points = 0;                   ///< turns of the cluster that had the most
   uint64_t cycles = 0;
   std::string steps{};        ///< of a decided run (steps.hpp)
   bool is_redundant = false;  ///< it ended, because the rest was run already
+  bool has_diverged = false;  ///< it ended, because it did not go as the run that it had to repeat
 };
 
 /// A copy of the process that calls a function, reports what it returns, and ends. The copy has all memory as it was,
@@ -33,6 +34,7 @@ class LaunchCopy {
  public:
   /// Starts the copy. Throws std::system_error when the host does not let it.
   explicit LaunchCopy(const std::function<CopyOutcome()>& run);
+  /// Ends the copy where its outcome was not asked for.
   ~LaunchCopy();
   LaunchCopy(LaunchCopy&& other) noexcept;
   LaunchCopy& operator=(LaunchCopy&&) = delete;
@@ -41,7 +43,7 @@ class LaunchCopy {
   CopyOutcome outcome();
 
  private:
-  /// Waits until the copy has ended; returns its report, which is empty where it has failed.
+  /// Waits until the copy has ended; returns its report, which is empty where it is not complete.
   std::string wait();
 
   pid_t process_ = -1;

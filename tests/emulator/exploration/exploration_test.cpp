@@ -2,6 +2,12 @@
 // silence.
 #include "emulator/exploration/exploration.hpp"
 
+#include <set>
+#include <string>
+#include <vector>
+
+#include "emulator/exploration/decided_run.hpp"
+#include "emulator/runtime/model/settings.hpp"
 #include "emulator/scheduling/schedule.hpp"
 #include "fixtures/race_fixture.hpp"
 
@@ -120,6 +126,14 @@ class ExplorationTest : public checks::RaceTest {
   machine::LaunchRequest request_;
   bool found_ = false;
 };
+
+TEST(ExplorationSettingsTest, AllInterleavingsNeedWhatKernelsDoToMemoryAlsoWithoutItsChecks) {
+  runtime::Settings settings;
+  settings.checks.race = false;
+  EXPECT_FALSE(settings.observes_memory());
+  settings.exhaust = 10;
+  EXPECT_TRUE(settings.observes_memory());
+}
 
 const std::string kInit = R"(
     @%first mbarrier.init.shared.b64 [bar], 1;
@@ -310,6 +324,51 @@ TEST_F(ExplorationTest, ARingOfTwoStagesIsProved) {
   expect_proved(ring("mbarrier.arrive.shared.b64 _,"), {64}, "1 interleaving");
 }
 
+TEST_F(ExplorationTest, AQuestionRightBehindABarrierMayComeFirst) {
+  checks_memory = false;
+  // Warp 1 asks in the step in which it passes the barrier of the block.
+  expect_refuted(kInit + R"(
+    @!%p2 bra ASKS;
+    bar.sync 0;
+    @%p1 mbarrier.arrive.shared.b64 _, [bar];
+    bra END;
+    ASKS:
+    bar.sync 0;
+    mbarrier.test_wait.parity.shared.b64 %p14, [bar], 0;
+    @!%p14 mbarrier.arrive.shared.b64 _, [bar+32];  // which is no barrier
+    END:)",
+                 {64}, "barrier misuse");
+}
+
+/// Warp 0 asks in a loop until warp 1 has answered.
+std::string ask_in_a_loop(const std::string& ask, const std::string& answer) {
+  return "@%first st.shared.u32 [tile], 0;" + kInit + "@!%p2 bra ANSWERS;\nASK: " + ask +
+         "\n@!%p14 bra ASK;\nbra END;\nANSWERS: " + answer + "\nEND:\n";
+}
+
+TEST_F(ExplorationTest, ALoopThatAsksABarrierIsProved) {
+  expect_proved(ask_in_a_loop("mbarrier.test_wait.parity.shared.b64 %p14, [bar], 0;",
+                              "@%p1 mbarrier.arrive.shared.b64 _, [bar];"),
+                {64}, "3 interleavings");
+}
+
+TEST_F(ExplorationTest, ALoopThatReadsAFlagIsNotProved) {
+  interleavings = 10'000;
+  const std::string body = ask_in_a_loop("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0;",
+                                         "@%p1 st.release.cta.shared.u32 [tile], 1;");
+  EXPECT_TRUE(explore(body, {64}, 0).empty());
+  EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
+}
+
+TEST_F(ExplorationTest, WhatIsFoundBeforeARunIsCutOffIsReported) {
+  // Warp 0 writes what warp 1 has written, as long as the flag is not set.
+  std::string body = ask_in_a_loop(
+      "ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0; @!%p14 st.shared.u32 [%own+128], 7;",
+      "st.shared.u32 [%own], 5; bar.warp.sync 0xffffffff; @%p1 st.release.cta.shared.u32 [tile], 1;");
+  body.insert(body.find("ASK: "), work(3000) + "\n");
+  expect_refuted(body, {64}, "race");
+}
+
 TEST_F(ExplorationTest, LocksAndExchangesThatAreRightAreExploredInSilence) {
   expect_right(R"(
     st.shared.u32 [%own], 0; bar.sync 0;
@@ -349,6 +408,40 @@ TEST_F(ExplorationTest, AnExplorationLeavesMemoryAsItWas) {
 TEST_F(ExplorationTest, ALaunchThatTheDefaultScheduleStopsIsNotExplored) {
   EXPECT_TRUE(explore("trap;", {32}, 20).empty());
   EXPECT_EQ(exploration_.text(), "explored no schedule; 1 launch is stopped by the default schedule already");
+}
+
+TEST_F(ExplorationTest, ARunThatCannotRepeatItsPrefixSaysSo) {
+  request_ = request_of("bar.sync 0;", {64}, seed);
+  for (const Actor actor : {Actor{1}, Actor{0}}) {  // 1 is nobody, 0 the first warp
+    DecidedRun run({{actor}, {}}, 1000);
+    request_.choices = &run;
+    machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
+    EXPECT_EQ(run.has_diverged(), actor == 1);
+    EXPECT_FALSE(run.is_redundant());
+  }
+}
+
+TEST_F(ExplorationTest, WarpsOfClustersOfAnyShapeAreDifferentActors) {
+  request_ = request_of("bar.sync 0;", {32, 4, 2}, seed);
+  request_.grid = {2, 2, 1};
+  request_.cluster = {1, 2, 1};
+  DecidedRun run({}, 1000);
+  request_.choices = &run;
+  machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
+  std::set<Actor> actors;
+  for (const Step& step : run.trace()) actors.insert(step.actor);
+  EXPECT_EQ(actors.size(), 4u);
+}
+
+/// Three warps that each write one word: six orders, and runs that only repeat others.
+std::string write_in_any_order() {
+  return "setp.ne.u32 %p1, %lane, 0; @%p1 bra END; st.relaxed.cta.shared.u32 [tile], %warp;\nEND:\n";
+}
+
+TEST_F(ExplorationTest, NotAllIsSaidWhereTheLimitIsReached) {
+  interleavings = 2;
+  EXPECT_TRUE(explore(write_in_any_order(), {96}, 0).empty());
+  EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
 }
 
 }  // namespace

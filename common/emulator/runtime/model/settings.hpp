@@ -70,8 +70,10 @@ struct Settings {
   /// (STAGECRAFT_FINDINGS). Otherwise the program goes on, as it may on a chip.
   bool findings_are_errors = true;
 
-  /// Whether kernels must announce what they do to memory.
-  bool observes_memory() const { return checks.race || counters.bank_conflicts || !timeline.empty() || timing; }
+  /// Whether kernels must announce what they do to memory. Which interleavings are equivalent depends on that too.
+  bool observes_memory() const {
+    return checks.race || counters.bank_conflicts || !timeline.empty() || timing || exhaust != 0;
+  }
 };
 
 /// Reads the variables. Throws std::invalid_argument with a sentence about the first that has an illegal value.
