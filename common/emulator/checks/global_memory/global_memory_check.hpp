@@ -16,9 +16,11 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "emulator/checks/global_memory/global_history.hpp"
@@ -81,6 +83,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
     SharedClock known;
     SharedForeign foreign;
   };
+  /// The latest of each warp and group of its lanes: who issues a copy need not know the very last.
+  using ProxyFences = std::map<std::pair<uint32_t, machine::LaneMask>, std::deque<ProxyFence>>;
   struct State {
     State(uint32_t number_, uint32_t warps_) : number(number_), warps(warps_), notes(warps_) {}
     uint32_t number;  ///< GlobalHistory::cluster
@@ -145,9 +149,9 @@ class GlobalMemoryCheck final : public MemoryCheck {
   PerCluster<State> states_;
   std::unordered_map<uint32_t, uint32_t> sites_;  ///< by pc
   std::unordered_map<uint64_t, GlobalLocation> locations_;
-  std::unordered_map<uint32_t, ClusterRecord*> running_;               ///< by number of the cluster
-  std::unordered_map<uint32_t, std::deque<ProxyFence>> proxy_fences_;  ///< by number of the cluster
-  std::unordered_set<uint64_t> reported_;                              ///< past site and pc
+  std::unordered_map<uint32_t, ClusterRecord*> running_;    ///< by number of the cluster
+  std::unordered_map<uint32_t, ProxyFences> proxy_fences_;  ///< by number of the cluster
+  std::unordered_set<uint64_t> reported_;                   ///< past site and pc
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -82,6 +82,24 @@ TEST_F(GlobalMemoryTest, OrdersLanesByWarpBarriersOnly) {
   expect_one(run_alone(without(body, "bar.warp.sync 0xffffffff;"), {.threads = 32}), "race", {"__syncwarp()"});
 }
 
+TEST_F(GlobalMemoryTest, SeesThatEachLaneHasFenced) {
+  // After griddepcontrol.wait the lanes may know different things, so that each has a fence of its own.
+  const std::string body = "@%first mbarrier.init.shared.b64 [bar], 1;\ngriddepcontrol.wait;\n" + kOwnWord +
+                           "st.global.u32 [%rd1], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra END;\n"
+                           "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"
+                           "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 256, [bar];\n"
+                           "WAIT: mbarrier.try_wait.parity.shared.b64 %p7, [bar], 0;\n@!%p7 bra WAIT;\nEND:\n";
+  expect_silence(run_alone(body, {.threads = 64}));
+  expect_one(run_alone(without(body, "fence.proxy.async;\n"), {.threads = 64}), "missing proxy fence",
+             {"reads bytes 0 to 31"});
+  // Two groups of a warp fence apart, and a lane that has not is found.
+  const std::string apart = with(body, "fence.proxy.async;",
+                                 "setp.lt.u32 %p2, %lane, 16;\n@%p2 fence.proxy.async;\n@!%p2 fence.proxy.async;");
+  expect_silence(run_alone(apart, {.threads = 64}));
+  expect_one(run_alone(without(apart, "@!%p2 fence.proxy.async;"), {.threads = 64}), "missing proxy fence",
+             {"reads bytes 64 to 95", "[lanes 16-23] writes"});
+}
+
 TEST_F(GlobalMemoryTest, ForgetsWhenItsLimitIsReached) {
   history.limit(1);
   const std::string body = kOwnWord + "ld.global.u32 %r1, [%rd1];\n";
