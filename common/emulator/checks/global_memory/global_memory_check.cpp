@@ -554,7 +554,7 @@ void GlobalMemoryCheck::synchronise(Present& now) {
     if (released == nullptr) continue;
     GlobalLocation& location = locations_[address];
     if (scope >= MemoryScope::device) {
-      location.wide = joined(location.wide, released);
+      join_into(location.wide, released);
       continue;
     }
     if (location.narrow.size() == kReleasesKept) location.narrow.erase(location.narrow.begin());
