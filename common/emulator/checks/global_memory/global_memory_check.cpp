@@ -183,7 +183,8 @@ void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
               .warp = warp,
               .lanes = 1u << event.lane,
               .pc = event.fragment->pc,
-              .what = event.what};
+              .what = event.what,
+              .ranges = &event.global};
   now.record.cluster = state.number;
   now.record.lanes = now.lanes;
   now.record.issuer = warp;
@@ -260,7 +261,7 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
     // An atomic reads too.
     if (now.event != nullptr && now.event->kind == AccessKind::update && allocation.tracks_writes &&
         (mask & ~sector.written) != 0) {
-      check_written(now, allocation, sector, offset, bytes, entry.lanes_of(0, bytes, now.record.lanes));
+      check_written(now, allocation, sector, offset, bytes, entry);
     }
     if (cell.reads[0].record != 0) {
       if (has_read_before(now, cell, entry.lanes_of(0, bytes, now.record.lanes))) {
@@ -275,7 +276,7 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
     return;
   }
   if (allocation.tracks_writes && (mask & ~sector.written) != 0) {
-    check_written(now, allocation, sector, offset, bytes, entry.lanes_of(0, bytes, now.record.lanes));
+    check_written(now, allocation, sector, offset, bytes, entry);
   }
   GlobalEntry& first = cell.reads[0];
   GlobalEntry& last = cell.reads[1];
