@@ -45,8 +45,8 @@ struct Operand {
   ptx::CacheHint hint;
 };
 
-/// Asks for what this block brings of a tile that `Sharers` blocks of the cluster share, for all of them. Rows beyond
-/// the edge of the matrix are not copied: copies that hang over it would clear them, but take longer (on an H200, a
+/// Asks for what this block brings of a tile that `Sharers` blocks of the cluster share, for all of them. Few rows
+/// beyond the edge of the matrix are copied: copies that hang over it clear them, but take longer (on an H200, a
 /// product of 96 rows by tiles of 128 took 1.19 times as long).
 /// @param row     the first of the tile.
 /// @param slice   which part of the tile that is.
@@ -57,9 +57,7 @@ __device__ __forceinline__ void load_slice(T& tile, const Operand<Slice>& from, 
   static_assert(Slice::rows * Sharers == T::rows && Slice::num_boxes == 1 && T::num_boxes == 1,
                 "load_slice: the slices must make the tile, and be one box wide");
   const int first = row + (Sharers > 1 ? slice * Slice::rows : 0);
-  const int rows = TwinProblem<Config>::copied_rows(from.size, first, Slice::rows);
-  if (rows == 0) return;
-  const void* map = rows == Slice::rows ? &from.map.map : &from.edge.map;
+  const void* map = first + Slice::rows <= from.size ? &from.map.map : &from.edge.map;
   if constexpr (Sharers == 1) {
     ptx::copy_box(tile.storage, map, column, first, barrier, from.hint);
   } else {
@@ -73,8 +71,13 @@ template <typename Config, typename Shared>
 __device__ __forceinline__ void clear_edges(Shared& shared, const TwinProblem<Config>& problem) {
   using T = Twin<Config>;
   constexpr int kWordsOfRow = swizzle_span(Swizzle::bytes_128) / sizeof(uint4);  // swizzling keeps rows
-  const int a_rows = problem.copied_rows(problem.m % Config::tile_m, 0, Config::tile_m);
-  const int b_rows = problem.copied_rows(problem.n % Config::tile_n, 0, Config::tile_n);
+  // The last tile in the matrix has the rows before these; one beyond it, which a cluster may have, at least eight.
+  const auto first_cleared = [&problem](int size, int tile, int blocks) {
+    const bool has_tiles_beyond = !T::kHalves && problem.ceil_div(size, tile) % blocks != 0;
+    return size % tile != 0 || has_tiles_beyond ? problem.rows_at_edge(size, tile) : 0;
+  };
+  const int a_rows = first_cleared(problem.m, Config::tile_m, Config::cluster_m);
+  const int b_rows = first_cleared(problem.n, Config::tile_n, Config::cluster_n);
   if (a_rows == 0 && b_rows == 0) return;
   const auto clear = [](auto& tile, int from) {
     if (from == 0) return;
@@ -182,10 +185,9 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
         for (TwinTile tile{problem, place}; tile.exists(); tile.next()) {
           const int2 corner = tile.corner();
           // A block needs only the slices that it brings itself of half a tile.
-          const int a_rows =
-              problem.copied_rows(problem.m, corner.x, tile.is_half() ? T::ASlice::rows : Config::tile_m);
-          const int b_rows =
-              problem.copied_rows(problem.n, corner.y, tile.is_half() ? T::BSlice::rows : Config::tile_n);
+          constexpr int kASlices = Config::tile_m / T::ASlice::rows, kBSlices = Config::tile_n / T::BSlice::rows;
+          const int a_rows = problem.copied_rows(problem.m, corner.x, T::ASlice::rows, tile.is_half() ? 1 : kASlices);
+          const int b_rows = problem.copied_rows(problem.n, corner.y, T::BSlice::rows, tile.is_half() ? 1 : kBSlices);
           const int bytes = Config::k_group * (a_rows + b_rows) * swizzle_span(Swizzle::bytes_128);
           for (int turn = 0; turn < tile.num_k_groups(); ++turn) {
             auto stage = input.producer().acquire();

@@ -55,11 +55,11 @@ class TwinLaunch {
   TwinLaunch(const typename Config::Element* a, const typename Config::Element* b, __nv_bfloat16* c, int64_t m,
              int64_t n, int64_t k, const TwinLaunchOptions& options, AsComputed)
       : problem_{.a = operand_map<typename T::ASlice>(a, m, k, T::ASlice::rows, options.promotion),
-                 .a_edge =
-                     operand_map<typename T::ASlice>(a, m, k, rows_at_edge<typename T::ASlice>(m), options.promotion),
+                 .a_edge = operand_map<typename T::ASlice>(
+                     a, m, k, TwinProblem<Config>::rows_at_edge(m, T::ASlice::rows), options.promotion),
                  .b = operand_map<typename T::BSlice>(b, n, k, T::BSlice::rows, options.promotion),
-                 .b_edge =
-                     operand_map<typename T::BSlice>(b, n, k, rows_at_edge<typename T::BSlice>(n), options.promotion),
+                 .b_edge = operand_map<typename T::BSlice>(
+                     b, n, k, TwinProblem<Config>::rows_at_edge(n, T::BSlice::rows), options.promotion),
                  .c_map = !Config::by_copy_engine ? TileMap<typename T::Slab>{}
                           : Config::swapped       ? make_tile_map<typename T::Slab>(c, n, m)
                                                   : make_tile_map<typename T::Slab>(c, m, n),
@@ -136,12 +136,6 @@ class TwinLaunch {
                               .stride = static_cast<uint64_t>(k) * sizeof(typename Config::Element),
                               .box = static_cast<uint32_t>(rows)}},
                             Slice::swizzle, OutOfBounds::zero, promotion)};
-  }
-  /// What is left of a slice at the edge, in rows that copies bring; a whole slice where nothing is.
-  template <typename Slice>
-  static int rows_at_edge(int64_t size) {
-    const int left = TwinProblem<Config>::copied_rows(static_cast<int>(size % Slice::rows), 0, Slice::rows);
-    return left == 0 ? Slice::rows : left;
   }
 
   cudaLaunchConfig_t launch_config(int blocks) {

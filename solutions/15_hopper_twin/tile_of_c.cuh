@@ -34,11 +34,17 @@ struct TwinProblem {
   __host__ __device__ int cluster_columns() const { return clusters_along(n, Config::tile_n, Config::cluster_n); }
   __host__ __device__ int tiles() const { return cluster_rows() * cluster_columns(); }
   __host__ __device__ int k_groups() const { return ceil_div(k, Twin<Config>::kTileK * Config::k_group); }
-  /// Rows that copies bring of `most` rows of an operand from `first` on, where it has `size` rows: multiples of eight,
-  /// which repeat the pattern of the swizzle.
-  __host__ __device__ static int copied_rows(int size, int first, int most) {
-    const int left = ceil_div(size - first, 8) * 8;
-    return left < 0 ? 0 : left < most ? left : most;
+  /// Rows that copies bring of `slices` slices of `rows` rows each of an operand of `size` rows, from row `first` on:
+  /// all of a slice that is whole, and of each other, at the edge or beyond it, as many as the last one has.
+  __host__ __device__ static int copied_rows(int size, int first, int rows, int slices = 1) {
+    const int inside = (size - first) / rows, whole = inside < 0 ? 0 : inside < slices ? inside : slices;
+    return whole * rows + (slices - whole) * rows_at_edge(size, rows);
+  }
+  /// Rows that copies bring of the last slice where it is not whole: a multiple of eight, which repeats the pattern of
+  /// the swizzle. Eight where all are whole: beyond the edge, too, each slice brings something. For what a block may
+  /// free again it learns from the others' copies alone (StageFreeing).
+  __host__ __device__ static int rows_at_edge(int size, int rows) {
+    return size % rows == 0 ? 8 : ceil_div(size % rows, 8) * 8;
   }
   __host__ __device__ static int ceil_div(int a, int b) { return (a + b - 1) / b; }
   __host__ __device__ static int clusters_along(int size, int tile, int blocks) {

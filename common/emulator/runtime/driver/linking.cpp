@@ -17,7 +17,6 @@
 #include "emulator/runtime/driver/jit_log.hpp"
 #include "emulator/runtime/model/api_call.hpp"
 #include "emulator/runtime/model/code_images.hpp"
-#include "emulator/runtime/model/linked_image.hpp"
 
 using namespace stagecraft::emulator::runtime;
 namespace fatbin = stagecraft::emulator::fatbin;

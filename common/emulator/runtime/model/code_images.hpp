@@ -1,7 +1,11 @@
-// Code that a program loads while it runs: fat binaries and PTX text, in memory or in files.
+// Code that a program loads while it runs: fat binaries, PTX text and what was linked of it, in memory or in files.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "emulator/runtime/model/modules.hpp"
 
@@ -20,5 +24,27 @@ Module& load_module(State& state, std::string image);
 Module& require_module(State& state, const void* handle);
 /// A kernel of the module. Throws ApiError.
 Function& find_kernel(State& state, Module& module, const char* name);
+
+// ---- The image of a link
+// -----------------------------------------------------------------------------------------------
+
+// The image that cuLinkComplete returns and cuModuleLoadData takes: the inputs of a link, in one piece of memory.
+//
+// A real driver's image is machine code. This one holds the PTX of each input, which is linked again when it is loaded.
+
+/// PTX text and what to call it in messages.
+struct PtxText {
+  std::string name;
+  std::string text;
+};
+
+/// "SCLINKED", which neither PTX nor a fat binary begins with.
+inline constexpr uint64_t kLinkedImageMagic = 0x44454b4e494c4353;
+
+std::string pack_linked_image(const std::vector<PtxText>& inputs);
+/// Bytes of the image that begins here. Throws ApiError (cudaErrorInvalidKernelImage).
+uint64_t linked_image_size(std::span<const std::byte> bytes);
+/// Throws ApiError (cudaErrorInvalidKernelImage).
+std::vector<PtxText> unpack_linked_image(std::span<const std::byte> image);
 
 }  // namespace stagecraft::emulator::runtime

@@ -14,7 +14,7 @@
 #include "emulator/ptx/demangling.hpp"
 #include "emulator/ptx/linker.hpp"
 #include "emulator/ptx/parser.hpp"
-#include "emulator/runtime/model/linked_image.hpp"
+#include "emulator/runtime/model/code_images.hpp"
 
 namespace stagecraft::emulator::runtime {
 namespace {
