@@ -117,12 +117,13 @@ std::string run_data(const Run& run) {
     data["steps"].push_back({name_of(step.kind), step.at, step.barrier, step.amount, step.warp, run.step_places[i],
                              step.operation, step.phase, step.pending, step.bytes});
   }
-  return data.dump();
+  // Source lines may have bytes that are no UTF-8.
+  return data.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 std::string timeline_page(const Run& run) {
-  // In a script element nothing is markup but what ends it.
-  const std::string data = with(run_data(run), "</", "<\\/");
+  // A < could begin a comment or end the element.
+  const std::string data = with(run_data(run), "<", "\\u003c");
   std::string page(viewer_file("page.html"));
   page = with(std::move(page), "@TITLE@", escape(run.timeline->kernel()->display_name));
   page = with(std::move(page), "@STYLE@", viewer_file("style.css"));

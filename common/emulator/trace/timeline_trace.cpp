@@ -17,6 +17,9 @@ namespace {
 constexpr double kWithin = 0.5;   // less than a cycle: so much before the end of a slice is inside of it
 constexpr int kFirstUnit = 1000;  // thread number of the first unit's track; those of warps begin at 1
 
+/// Source lines may have bytes that are no UTF-8.
+std::string text_of(const json& data) { return data.dump(-1, ' ', false, json::error_handler_t::replace); }
+
 class TraceWriter {
  public:
   explicit TraceWriter(const Run& run) : run_(run) {}
@@ -28,8 +31,8 @@ class TraceWriter {
     add_counters();
     add_flows();
     // One event a line, so that two traces can be compared.
-    std::string text = fmt::format("{{\"otherData\": {},\n\"traceEvents\": [\n", other_data().dump());
-    for (size_t i = 0; i < events_.size(); ++i) text += events_[i].dump() + (i + 1 < events_.size() ? ",\n" : "\n");
+    std::string text = fmt::format("{{\"otherData\": {},\n\"traceEvents\": [\n", text_of(other_data()));
+    for (size_t i = 0; i < events_.size(); ++i) text += text_of(events_[i]) + (i + 1 < events_.size() ? ",\n" : "\n");
     return text + "]}\n";
   }
 

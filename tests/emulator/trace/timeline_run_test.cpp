@@ -207,12 +207,13 @@ TEST_F(TimelineRunTest, OneSeedHasOneTraceAndOnePage) {
 
 TEST_F(TimelineRunTest, ThePageNeedsNoOtherFileAndCannotBeClosedByItsData) {
   run(kTwoPhases);
-  const std::string page = timeline_page(prepare_run(timeline, "a report with </script> and @STYLE@ in it"));
+  const std::string page = timeline_page(prepare_run(timeline, "a report with </script> and @STYLE@ in it \xe9"));
   EXPECT_EQ(page.find("@RUN@"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("href="), std::string::npos);
   EXPECT_EQ(page.find("with </script> and"), std::string::npos);
-  EXPECT_NE(page.find("with <\\/script> and @STYLE@ in it"), std::string::npos);
+  EXPECT_NE(page.find("with \\u003c/script> and @STYLE@ in it \xef\xbf\xbd"), std::string::npos);
+  EXPECT_NE(trace_events(prepare_run(timeline, "\xe9 in it")).find("\xef\xbf\xbd in it"), std::string::npos);
 }
 
 TEST(RoleTest, IsTheCaseAroundALine) {

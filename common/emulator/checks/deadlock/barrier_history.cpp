@@ -21,6 +21,12 @@ void note_waiter(BarrierHistory& history, const machine::BarrierEvent& event) {
 
 }  // namespace
 
+void forget(BarrierHistories& histories, const machine::Block& block) {
+  const auto first = histories.lower_bound({&block, 0});
+  const auto last = std::find_if(first, histories.end(), [&](const auto& each) { return each.first.first != &block; });
+  histories.erase(first, last);
+}
+
 void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
   using Kind = machine::BarrierEventKind;
   if (event.kind == Kind::invalidate || event.kind == Kind::reinitialise) return;

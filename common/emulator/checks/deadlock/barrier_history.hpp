@@ -60,6 +60,9 @@ struct BarrierHistory {
 /// The histories of all mbarriers, by block and offset in its shared memory.
 using BarrierHistories = std::map<std::pair<const machine::Block*, uint32_t>, BarrierHistory>;
 
+/// Forgets the mbarriers of a block that starts: it may be at the address of an earlier one.
+void forget(BarrierHistories& histories, const machine::Block& block);
+
 /// Takes note of an event.
 void record(BarrierHistories& histories, const machine::BarrierEvent& event);
 

@@ -14,6 +14,7 @@ namespace stagecraft::emulator::checks {
 class DeadlockCheck final : public machine::Observer {
  public:
   void grid_started(const machine::Grid&) override { histories_.clear(); }
+  void block_started(const machine::Block& block) override { forget(histories_, block); }
   void barrier_changed(const machine::BarrierEvent& event) override { record(histories_, event); }
   void cluster_stuck(const machine::Cluster& cluster, machine::Diagnostic& report) override;
   void cluster_repeated(const machine::Cluster& cluster, machine::Diagnostic& report) override;

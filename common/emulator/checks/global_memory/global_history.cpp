@@ -10,6 +10,13 @@ namespace stagecraft::emulator::checks {
 
 using machine::LaneMask;
 
+namespace {
+
+/// The limit is kept after each piece of a copy or a fill.
+constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
+
+}  // namespace
+
 GlobalHistory::GlobalHistory() : works_(1), clusters_(1), sites_(1), records_(1) {}
 
 uint32_t GlobalHistory::begin(WorkStart start, std::string name, bool is_kernel) {
@@ -58,7 +65,7 @@ std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine
   }
   GlobalRecord mine{.cluster = work_cluster_, .lanes = 1};
   if (writes) mine.flags = GlobalRecord::kWrites;
-  const GlobalEntry entry{add_record(mine)};
+  GlobalEntry entry{add_record(mine)};
   std::optional<machine::Diagnostic> finding;
   const auto check = [&](const GlobalEntry& past, uint64_t at) {
     if (past.record == 0 || finding) return;
@@ -80,17 +87,20 @@ std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine
         other.name, works_[work].name);
     finding = std::move(made);
   };
-  for_each_cell(shadow_, *allocation, offset, bytes, writes,
-                [&](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
-                  check(cell.write, at);
-                  if (!writes) {
-                    cell.reads[cell.reads[0].record == 0 ? 0 : 1] = entry;
-                    return;
-                  }
-                  for (const GlobalEntry& read : cell.reads) check(read, at);
-                  cell = {entry, {}};
-                  sector.written |= count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
-                });
+  const auto visit = [&](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
+    check(cell.write, at);
+    if (!writes) {
+      cell.reads[cell.reads[0].record == 0 ? 0 : 1] = entry;
+      return;
+    }
+    for (const GlobalEntry& read : cell.reads) check(read, at);
+    cell = {entry, {}};
+    sector.written |= count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
+  };
+  for (uint64_t done = 0; done < bytes; done += kPieceBytes) {
+    if (done != 0 && keep_to_limit()) entry.record = add_record(mine);
+    for_each_cell(shadow_, *allocation, offset + done, std::min(kPieceBytes, bytes - done), writes, visit);
+  }
   return finding;
 }
 
@@ -98,11 +108,15 @@ void GlobalHistory::written(const machine::DeviceMemory& memory, uint64_t addres
   GlobalAllocation* const allocation = shadow_.find(memory, address);
   if (allocation == nullptr) return;
   const uint64_t offset = address - allocation->address;
-  for_each_cell(shadow_, *allocation, offset, std::min(bytes, allocation->size - offset), true,
-                [](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
-                  cell = {};
-                  sector.written |= count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
-                });
+  bytes = std::min(bytes, allocation->size - offset);
+  for (uint64_t done = 0; done < bytes; done += kPieceBytes) {
+    if (done != 0) keep_to_limit();
+    for_each_cell(shadow_, *allocation, offset + done, std::min(kPieceBytes, bytes - done), true,
+                  [](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
+                    cell = {};
+                    sector.written |= count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
+                  });
+  }
 }
 
 std::string GlobalHistory::spell_agent(const GlobalRecord& record, LaneMask lanes) const {

@@ -20,7 +20,7 @@ using machine::MemoryScope;
 namespace {
 
 constexpr size_t kNarrowKept = 8;
-constexpr size_t kProxyFencesKept = 256;
+constexpr size_t kProxyFencesKept = 32;  ///< of each group of lanes: a thread may be that many fences ahead
 
 /// The part of a cell that a lane accesses, which is one of those that do.
 struct LanePart {
@@ -45,6 +45,16 @@ bool knows_lanes(const VectorClock& clock, uint32_t warp, LaneMask lanes, Time t
     if (clock.at(ThreadKnowledge::component_of(warp, machine::first_lane(rest))) < time) return false;
   }
   return lanes != 0;
+}
+
+/// Those of the lanes that a clock knows up to this time.
+LaneMask lanes_known(const VectorClock& clock, uint32_t warp, LaneMask lanes, Time time) {
+  if (clock.of_warp(warp) >= time) return lanes;
+  LaneMask known = 0;
+  for_each_lane(lanes, [&](uint32_t lane) {
+    known |= (clock.at(ThreadKnowledge::component_of(warp, lane)) >= time ? 1u : 0u) << lane;
+  });
+  return known;
 }
 
 }  // namespace
@@ -173,7 +183,8 @@ void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
               .warp = warp,
               .lanes = 1u << event.lane,
               .pc = event.fragment->pc,
-              .what = event.what};
+              .what = event.what,
+              .ranges = &event.global};
   now.record.cluster = state.number;
   now.record.lanes = now.lanes;
   now.record.issuer = warp;
@@ -250,7 +261,7 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
     // An atomic reads too.
     if (now.event != nullptr && now.event->kind == AccessKind::update && allocation.tracks_writes &&
         (mask & ~sector.written) != 0) {
-      check_written(now, allocation, sector, offset, bytes, entry.lanes_of(0, bytes, now.record.lanes));
+      check_written(now, allocation, sector, offset, bytes, entry);
     }
     if (cell.reads[0].record != 0) {
       if (has_read_before(now, cell, entry.lanes_of(0, bytes, now.record.lanes))) {
@@ -265,7 +276,7 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
     return;
   }
   if (allocation.tracks_writes && (mask & ~sector.written) != 0) {
-    check_written(now, allocation, sector, offset, bytes, entry.lanes_of(0, bytes, now.record.lanes));
+    check_written(now, allocation, sector, offset, bytes, entry);
   }
   GlobalEntry& first = cell.reads[0];
   GlobalEntry& last = cell.reads[1];
@@ -419,6 +430,8 @@ void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation,
   report_race(now, allocation, record, past_racing, racing, offset, bytes);
 }
 
+/// Whether for each of the lanes a fence follows what it did, and comes before the present access. Lanes that fence
+/// apart have a fence each.
 bool GlobalMemoryCheck::is_fenced(Present& now, const GlobalRecord& past, LaneMask past_lanes) {
   const auto knows_fence = [&](uint32_t cluster, const ProxyFence& fence) {
     if (cluster == now.state.number && fence.warp == now.warp && (fence.lanes & now.lanes) != 0) return true;
@@ -426,24 +439,29 @@ bool GlobalMemoryCheck::is_fenced(Present& now, const GlobalRecord& past, LaneMa
     return knows(now, stand_in, fence.lanes & (~fence.lanes + 1), now.lanes);
   };
   const bool same_work = history_->cluster(past.cluster).work == history_->current_work();
-  const auto covers = [&](uint32_t cluster, const ProxyFence& fence) {
-    if (!same_work) return fence.foreign != nullptr && fence.foreign->dependencies;
+  const auto covered_by = [&](uint32_t cluster, const ProxyFence& fence, LaneMask lanes) -> LaneMask {
+    if (!same_work) return fence.foreign != nullptr && fence.foreign->dependencies ? lanes : 0;
+    LaneMask covered = 0;
     if (cluster == past.cluster) {
-      if (fence.warp == past.agent && (past_lanes & ~fence.lanes) == 0 && fence.time > past.time) return true;
-      if (knows_lanes(*fence.known, past.agent, past_lanes, past.time)) return true;
+      if (fence.warp == past.agent && fence.time > past.time) covered = lanes & fence.lanes;
+      covered |= lanes_known(*fence.known, past.agent, lanes & ~covered, past.time);
     }
     const VectorClock* const clock = fence.foreign == nullptr ? nullptr : fence.foreign->find(past.cluster);
-    return clock != nullptr && knows_lanes(*clock, past.agent, past_lanes, past.time);
+    if (clock != nullptr) covered |= lanes_known(*clock, past.agent, lanes & ~covered, past.time);
+    return covered;
   };
+  LaneMask open = past_lanes;
   for (const uint32_t cluster : {past.cluster, now.state.number}) {
     const auto found = proxy_fences_.find(cluster);
     if (found == proxy_fences_.end()) continue;
-    const bool any = std::any_of(found->second.rbegin(), found->second.rend(), [&](const ProxyFence& fence) {
-      return covers(cluster, fence) && knows_fence(cluster, fence);
-    });
-    if (any) return true;
+    for (const auto& [who, fences] : found->second) {
+      for (auto fence = fences.rbegin(); fence != fences.rend() && open != 0; ++fence) {
+        const LaneMask covered = covered_by(cluster, *fence, open);
+        if (covered != 0 && knows_fence(cluster, *fence)) open &= ~covered;
+      }
+    }
   }
-  return false;
+  return open == 0;
 }
 
 SharedForeign GlobalMemoryCheck::fenced_by(Present& now, uint32_t lane) {
@@ -537,7 +555,7 @@ void GlobalMemoryCheck::synchronise(Present& now) {
     if (released == nullptr) continue;
     GlobalLocation& location = locations_[address];
     if (scope >= MemoryScope::device) {
-      location.wide = joined(location.wide, released);
+      join_into(location.wide, released);
       continue;
     }
     if (location.narrow.size() == kReleasesKept) location.narrow.erase(location.narrow.begin());
@@ -587,12 +605,12 @@ void GlobalMemoryCheck::fence_executed(ClusterRecord& cluster, const machine::Fr
     }
     case FenceKind::proxy_async:
     case FenceKind::proxy_async_global: {
-      std::deque<ProxyFence>& fences = proxy_fences_[state.number];
       const bool alike = order.warp(number).know_alike(lanes) && state.notes.is_empty();
       for (LaneMask rest = lanes; rest != 0;) {
         const uint32_t lane = machine::first_lane(rest);
         const LaneMask together = alike ? rest : 1u << lane;
         rest &= ~together;
+        std::deque<ProxyFence>& fences = proxy_fences_[state.number][{number, together}];
         if (fences.size() == kProxyFencesKept) fences.pop_front();
         fences.push_back({number, together, order.warp(number).time, order.known(number, lane),
                           state.notes.known(order, number, lane)});

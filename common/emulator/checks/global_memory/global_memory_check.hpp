@@ -16,9 +16,12 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "emulator/checks/global_memory/global_history.hpp"
@@ -81,6 +84,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
     SharedClock known;
     SharedForeign foreign;
   };
+  /// The latest of each warp and group of its lanes: who issues a copy need not know the very last.
+  using ProxyFences = std::map<std::pair<uint32_t, machine::LaneMask>, std::deque<ProxyFence>>;
   struct State {
     State(uint32_t number_, uint32_t warps_) : number(number_), warps(warps_), notes(warps_) {}
     uint32_t number;  ///< GlobalHistory::cluster
@@ -100,9 +105,11 @@ class GlobalMemoryCheck final : public MemoryCheck {
     uint32_t warp;
     machine::LaneMask lanes;
     uint32_t pc;
-    const machine::MemoryAccess* event = nullptr;  ///< null for an operation
-    const char* what = "";                         ///< of an operation
-    uint32_t number = 0;                           ///< of the record
+    const machine::MemoryAccess* event = nullptr;               ///< null for an operation
+    const char* what = "";                                      ///< of an operation
+    const std::vector<machine::GlobalRange>* ranges = nullptr;  ///< of an operation
+    std::optional<bool> some_written{};                         ///< of those of an operation; none: not known yet
+    uint32_t number = 0;                                        ///< of the record
     /// Records that were looked up, and whether all of these lanes know all of it.
     struct Answer {
       uint32_t record = 0;
@@ -127,8 +134,9 @@ class GlobalMemoryCheck final : public MemoryCheck {
   void check_proxy(Present& now, GlobalAllocation& allocation, const GlobalRecord& past, machine::LaneMask past_lanes,
                    uint64_t offset, uint32_t bytes);
   bool is_fenced(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes);
-  void check_written(Present& now, const GlobalAllocation& allocation, const GlobalSector& sector, uint64_t offset,
-                     uint32_t bytes, machine::LaneMask lanes);
+  bool reads_some_written(Present& now, GlobalAllocation& allocation, uint32_t lane);
+  void check_written(Present& now, GlobalAllocation& allocation, const GlobalSector& sector, uint64_t offset,
+                     uint32_t bytes, const GlobalEntry& entry);
 
   void synchronise(Present& now);
   SharedForeign released_by(Present& now, uint32_t lane);
@@ -145,9 +153,9 @@ class GlobalMemoryCheck final : public MemoryCheck {
   PerCluster<State> states_;
   std::unordered_map<uint32_t, uint32_t> sites_;  ///< by pc
   std::unordered_map<uint64_t, GlobalLocation> locations_;
-  std::unordered_map<uint32_t, ClusterRecord*> running_;               ///< by number of the cluster
-  std::unordered_map<uint32_t, std::deque<ProxyFence>> proxy_fences_;  ///< by number of the cluster
-  std::unordered_set<uint64_t> reported_;                              ///< past site and pc
+  std::unordered_map<uint32_t, ClusterRecord*> running_;    ///< by number of the cluster
+  std::unordered_map<uint32_t, ProxyFences> proxy_fences_;  ///< by number of the cluster
+  std::unordered_set<uint64_t> reported_;                   ///< past site, pc and what it is
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "emulator/checks/global_memory/global_memory_check.hpp"
@@ -37,6 +38,24 @@ bool changed_nothing(const machine::MemoryAccess& write, LaneMask lanes) {
                                      write.before + size_t{lane} * write.bytes, write.bytes) == 0;
   });
   return nothing;
+}
+
+/// Identifies a finding in `reported_`. A copy or a fill has site 0, and so has what concerns one access only.
+enum class Told : uint8_t { race, equal_values, unwritten, partly_unwritten };
+uint64_t key_of(uint32_t past_site, uint32_t pc, Told told) {
+  return uint64_t{past_site} << 34 | uint64_t{pc} << 2 | static_cast<uint64_t>(told);
+}
+
+bool is_some_written(GlobalShadow& shadow, GlobalAllocation& allocation, uint64_t begin, uint64_t bytes) {
+  const uint64_t end = std::min(begin + bytes, allocation.size);
+  while (begin < end) {
+    const auto first = static_cast<uint32_t>(begin % kSectorBytes);
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>(kSectorBytes - first, end - begin));
+    const uint32_t mask = (count == kSectorBytes ? ~0u : (1u << count) - 1) << first;
+    if ((shadow.sector(allocation, begin).written & mask) != 0) return true;
+    begin += count;
+  }
+  return false;
 }
 
 }  // namespace
@@ -138,7 +157,7 @@ void GlobalMemoryCheck::report_race(Present& now, GlobalAllocation& allocation, 
                      now.event->kind == machine::AccessKind::write && changed_nothing(*now.event, lanes);
   const bool same_instruction = past.site == now.record.site;
   const bool tolerated = agree && same_instruction;
-  if (!reported_.insert(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1 | (tolerated ? 1u : 0u)).second) return;
+  if (!reported_.insert(key_of(past.site, now.pc, tolerated ? Told::equal_values : Told::race)).second) return;
   const std::string& past_line = history_->site(past.site).line;
   const auto identity = findings_.claim(
       fmt::format("race in global memory{} with {}", tolerated ? " of equal values" : "", past_line), now.pc, now.pc);
@@ -168,9 +187,9 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
   // At the end of a kernel that the launch waits for everything is visible to all.
   if (!of_this_launch && history_->is_before_wait(work)) return;
   if (!of_this_launch && !history_->work(work).is_kernel) return;
-  if (reported_.contains(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1)) return;
+  if (reported_.contains(key_of(past.site, now.pc, Told::race))) return;
   if (is_fenced(now, past, past_lanes)) return;
-  reported_.insert(uint64_t{past.site} << 33 | uint64_t{now.pc} << 1);
+  reported_.insert(key_of(past.site, now.pc, Told::race));
   const auto identity = findings_.claim(
       fmt::format("missing proxy fence in global memory after {}", history_->site(past.site).line), now.pc, now.pc);
   if (!identity) return;
@@ -198,19 +217,45 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
   findings_.add(now.cluster.cluster(), *identity, std::move(finding));
 }
 
-void GlobalMemoryCheck::check_written(Present& now, const GlobalAllocation& allocation, const GlobalSector& sector,
-                                      uint64_t offset, uint32_t bytes, LaneMask lanes) {
-  if (reported_.contains(uint64_t{now.pc} << 1)) return;
-  uint32_t first = 0;
-  while (first < bytes && (sector.written >> ((offset + first) % kSectorBytes) & 1) != 0) ++first;
-  if (first == bytes) return;
-  reported_.insert(uint64_t{now.pc} << 1);
-  const auto identity = findings_.claim("uninitialised read", now.pc, now.pc);
+/// Whether a lane's access, or an operation, has some bytes that were written.
+bool GlobalMemoryCheck::reads_some_written(Present& now, GlobalAllocation& allocation, uint32_t lane) {
+  GlobalShadow& shadow = history_->shadow();
+  if (now.event != nullptr) {
+    const uint64_t address = std::max(now.event->global[lane], allocation.address);
+    return is_some_written(shadow, allocation, address - allocation.address, now.event->bytes);
+  }
+  if (!now.some_written) {
+    const machine::DeviceMemory& memory = *now.cluster.cluster().grid->memory;
+    now.some_written = std::any_of(now.ranges->begin(), now.ranges->end(), [&](const machine::GlobalRange& range) {
+      GlobalAllocation* const other = shadow.find(memory, range.address);
+      return other != nullptr && is_some_written(shadow, *other, range.address - other->address, range.bytes);
+    });
+  }
+  return *now.some_written;
+}
+
+/// Rows with padding are read in wide pieces: an access that has some written bytes is tolerated.
+void GlobalMemoryCheck::check_written(Present& now, GlobalAllocation& allocation, const GlobalSector& sector,
+                                      uint64_t offset, uint32_t bytes, const GlobalEntry& entry) {
+  if (reported_.contains(key_of(0, now.pc, Told::unwritten))) return;
+  std::optional<uint32_t> first, first_tolerated;
+  for (uint32_t at = 0; at < bytes && !first; ++at) {
+    if ((sector.written >> ((offset + at) % kSectorBytes) & 1) != 0) continue;
+    const uint32_t lane = machine::first_lane(entry.lanes_of(at, 1, now.record.lanes));
+    std::optional<uint32_t>& found = reads_some_written(now, allocation, lane) ? first_tolerated : first;
+    if (!found) found = at;
+  }
+  const bool tolerated = !first;
+  if (tolerated) first = first_tolerated;
+  if (!first) return;
+  if (!reported_.insert(key_of(0, now.pc, tolerated ? Told::partly_unwritten : Told::unwritten)).second) return;
+  const auto identity = findings_.claim(tolerated ? "partly uninitialised read" : "uninitialised read", now.pc, now.pc);
   if (!identity) return;
+  const LaneMask lanes = entry.lanes_of(0, bytes, now.record.lanes);
   Diagnostic finding;
   finding.kind = "uninitialised read";
   finding.place = place_of(now.cluster, now.warp, lanes, now.pc);
-  const std::string what = GlobalHistory::spell_bytes(allocation, offset + first, 1);
+  const std::string what = GlobalHistory::spell_bytes(allocation, offset + *first, 1);
   finding.message =
       now.event == nullptr
           ? fmt::format("the {} issued here reads {} in global memory, which nothing has written", now.what, what)
@@ -219,6 +264,8 @@ void GlobalMemoryCheck::check_written(Present& now, const GlobalAllocation& allo
                                         allocation.label, allocation.size, allocation.address));
   finding.likely_cause =
       "the index is beyond what was copied or computed, or a cudaMemcpy or cudaMemset before the launch is missing";
+  if (tolerated)
+    finding.tolerated = "the same access reads bytes that are written, as one that reaches into padding does";
   findings_.add(now.cluster.cluster(), *identity, std::move(finding));
 }
 

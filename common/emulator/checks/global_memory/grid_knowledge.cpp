@@ -50,6 +50,25 @@ SharedForeign joined(const SharedForeign& one, const SharedForeign& other) {
   return both;
 }
 
+void join_into(SharedForeign& known, const SharedForeign& more) {
+  if (known == nullptr || more == nullptr || known.use_count() != 1) {
+    known = joined(known, more);
+    return;
+  }
+  // All are made as Foreign that may change (joined, GlobalMemoryCheck).
+  auto& mine = const_cast<Foreign&>(*known);
+  mine.dependencies = mine.dependencies || more->dependencies;
+  for (const auto& [cluster, clock] : more->clusters) {
+    const auto at = std::lower_bound(mine.clusters.begin(), mine.clusters.end(), cluster,
+                                     [](const auto& each, uint32_t number) { return each.first < number; });
+    if (at != mine.clusters.end() && at->first == cluster) {
+      at->second = joined_clocks(at->second, clock);
+    } else {
+      mine.clusters.emplace(at, cluster, clock);
+    }
+  }
+}
+
 void ClusterNotes::add(uint32_t warp, LaneMask lanes, Time time, const SharedForeign& learnt) {
   if (learnt == nullptr) return;
   std::vector<Note>& notes = warps_[warp].notes;

@@ -31,6 +31,10 @@ using SharedForeign = std::shared_ptr<const Foreign>;
 /// What both say; either may be null.
 SharedForeign joined(const SharedForeign& one, const SharedForeign& other);
 
+/// Adds to what is known. Changes it in place where nobody shares it: a counter that all blocks add to grows by one
+/// cluster at a time.
+void join_into(SharedForeign& known, const SharedForeign& more);
+
 /// A release that concerned too few threads, for reports.
 struct NarrowOrder {
   uint32_t cluster = 0, rank = 0;  ///< who released

@@ -117,6 +117,7 @@ void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::Barrie
   if (event.kind == BarrierEventKind::wait) check_answer(cluster, event);
   if (event.kind == BarrierEventKind::wait && !cluster.has_one_block()) check_scope_of_wait(cluster, event);
   if (event.kind != BarrierEventKind::arrive) return;
+  if (!asked_.empty()) went_on(cluster, event.fragment, event.lanes);
   check_overrun(cluster, event);
   check_scope(cluster, event);
 }
@@ -125,6 +126,7 @@ void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::Barrie
 /// mbarrier operand using generic-proxy"; the same holds for tcgen05.commit and the others), so that order is enough.
 void BarrierCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) {
   const machine::AsyncOperation& event = operation.event;
+  if (!asked_.empty()) went_on(cluster, event.fragment, 1u << event.lane);
   if (event.generic_proxy || !event.has_barrier) return;
   const ClusterOrder& order = cluster.order();
   const uint32_t index =
@@ -236,20 +238,59 @@ void BarrierCheck::check_answer(const ClusterRecord& cluster, const machine::Bar
   kernel_ = &kernel;
   const auto [known, fresh] = ignored_.try_emplace(event.fragment->pc, false);
   if (fresh) known->second = ignores_answer(kernel, event.fragment->pc);
-  if (!known->second) return;
+  if (!known->second && asked_.empty()) return;
   const ClusterOrder& order = cluster.order();
   const uint32_t index = order.find_barrier(event.block->rank, event.offset);
   const uint32_t warp = order.warp_number(*event.fragment);
   if (index == ClusterOrder::kNoBarrier) return;
+  if (!known->second) {
+    for (Asked& asked : asked_) {
+      const bool again = asked.cluster == &cluster && asked.barrier == index && asked.warp == warp;
+      if (again && event.phase >= asked.phase) asked.lanes &= ~event.lanes;
+    }
+    std::erase_if(asked_, [](const Asked& asked) { return asked.lanes == 0; });
+    return;
+  }
   const BarrierOrder& barrier = order.barrier(index);
   if (order.known(warp, machine::first_lane(event.lanes))->at(barrier.component) >= event.phase) return;
-  const auto identity = findings_.claim("unused answer", event.fragment->pc, event.fragment->pc);
+  asked_.push_back({&cluster, index, warp, event.lanes, event.fragment->pc, event.phase});
+}
+
+/// These lanes do something that may rely on the phases that they have asked for.
+void BarrierCheck::went_on(const ClusterRecord& cluster, const machine::Fragment* fragment, LaneMask lanes) {
+  if (fragment == nullptr) return;
+  const uint32_t warp = cluster.order().warp_number(*fragment);
+  std::erase_if(asked_, [&](const Asked& asked) {
+    const bool relies = asked.cluster == &cluster && asked.warp == warp && (asked.lanes & lanes) != 0;
+    if (relies) report_unused_answer(asked);
+    return relies;
+  });
+}
+
+void BarrierCheck::block_finished(ClusterRecord& cluster, const machine::Block& block) {
+  std::erase_if(asked_, [&](const Asked& asked) {
+    const bool ends = asked.cluster == &cluster && asked.warp / cluster.order().warps_per_block() == block.rank;
+    if (ends) report_unused_answer(asked);
+    return ends;
+  });
+}
+
+void BarrierCheck::cluster_stuck(ClusterRecord& cluster) {
+  std::erase_if(asked_, [&](const Asked& asked) {
+    if (asked.cluster == &cluster) report_unused_answer(asked);
+    return asked.cluster == &cluster;
+  });
+}
+
+void BarrierCheck::report_unused_answer(const Asked& asked) {
+  const ClusterRecord& cluster = *asked.cluster;
+  const auto identity = findings_.claim("unused answer", asked.pc, asked.pc);
   if (!identity) return;
   machine::Diagnostic finding;
   finding.kind = kBarrierMisuse;
-  finding.place = place_of(cluster, warp, event.lanes, event.fragment->pc);
-  finding.message =
-      fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer", name_of(cluster, barrier));
+  finding.place = place_of(cluster, asked.warp, asked.lanes, asked.pc);
+  finding.message = fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer",
+                                name_of(cluster, cluster.order().barrier(asked.barrier)));
   finding.details.push_back("this time it had ended; try_wait may answer no at any time, and the thread would go on");
   finding.likely_cause = "ask again until the answer is yes: `while (!try_wait(...)) {}`";
   findings_.add(cluster.cluster(), *identity, std::move(finding));

@@ -4,16 +4,18 @@
 //     that;
 //   - the lanes of one instruction arrive at an mbarrier more often than one of its phases waits for;
 //   - a thread arrives at an mbarrier of another block, and releases what it did for its own block only;
-//   - a thread goes on after a wait that may have failed, because nothing looks at the answer;
+//   - a thread goes on after a wait that may have failed, because nothing looks at the answer: it accesses memory,
+//     arrives or exits before it waits there again;
 //   - a thread waits with the scope of its block for an arrival by a thread of another block, which is only tolerated;
 //   - a live mbarrier at rest is initialised again, which is only tolerated if its last use is ordered before that.
 //
-// A wait with a stale parity is reported where a race or a deadlock results from it (../race/stale_wait.hpp). All other
-// misuse stops the kernel where it happens (../../engines/mbarrier/mbarrier.cpp).
+// A wait with a stale parity is reported where a race or a deadlock results from it (../causes/stale_wait.hpp). All
+// other misuse stops the kernel where it happens (../../engines/mbarrier/mbarrier.cpp).
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <vector>
 
 #include "emulator/checks/ordering/memory_check.hpp"
 
@@ -25,12 +27,35 @@ class BarrierCheck final : public MemoryCheck {
 
   void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
+    if (!asked_.empty() && recorded.event.global == nullptr) {
+      went_on(cluster, recorded.event.fragment, recorded.event.lanes);
+    }
+  }
+  void tensor_memory_changed(ClusterRecord& cluster, const machine::TensorEvent& event) override {
+    if (!asked_.empty()) went_on(cluster, event.fragment, event.lanes);
+  }
+  void block_finished(ClusterRecord& cluster, const machine::Block& block) override;
+  void cluster_stuck(ClusterRecord& cluster) override;
 
  private:
+  /// A thread has asked for the end of a phase that it did not know of, and nothing looks at the answer. That is right
+  /// for a hint: the thread waits there again before it relies on the phase.
+  struct Asked {
+    const ClusterRecord* cluster;
+    uint32_t barrier;  ///< ClusterOrder::barrier
+    uint32_t warp;
+    machine::LaneMask lanes;  ///< that have not waited again
+    uint32_t pc;
+    uint64_t phase;
+  };
+
   void check_initialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_reinitialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_answer(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  void went_on(const ClusterRecord& cluster, const machine::Fragment* fragment, machine::LaneMask lanes);
+  void report_unused_answer(const Asked& asked);
   void check_scope_of_wait(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_scope(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void report_uninitialised(const ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
@@ -39,6 +64,7 @@ class BarrierCheck final : public MemoryCheck {
 
   const machine::Kernel* kernel_ = nullptr;  ///< for which `ignored_` was found out
   std::map<uint32_t, bool> ignored_;         ///< whether nothing looks at the answer of a wait, by its pc
+  std::vector<Asked> asked_;
 };
 
 }  // namespace stagecraft::emulator::checks

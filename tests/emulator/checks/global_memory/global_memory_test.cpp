@@ -74,12 +74,94 @@ TEST_F(GlobalMemoryTest, FindsAReadOfWhatNothingWrote) {
   expect_silence(run_alone(kOwnWord + "st.global.u32 [%rd1], 1;\nld.global.u32 %r1, [%rd1];\n", {.threads = 32}));
 }
 
+TEST_F(GlobalMemoryTest, ToleratesAReadThatReachesIntoPadding) {
+  const std::string row = "mad.wide.u32 %rd1, %thread, 32, %out;\nst.global.u32 [%rd1], 1;\n";
+  const machine::LaunchResult padding =
+      run_alone(row + "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];\n", {.threads = 32});
+  ASSERT_EQ(padding.diagnostics.size(), 1u) << text_of(padding);
+  EXPECT_NE(padding.diagnostics[0].tolerated, "");
+  EXPECT_EQ(padding.diagnostics[0].kind, "uninitialised read");
+  expect_one(run_alone(row + "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1+16];\n", {.threads = 32}),
+             "uninitialised read", {"reads byte 16 of"});
+}
+
+TEST_F(GlobalMemoryTest, FindsAnUnwrittenByteBesideARaceWithAFill) {
+  const auto start = [](uint32_t stream) {
+    WorkStart made;
+    made.component = stream;
+    made.time = 1;
+    made.stream = fmt::format("stream {}", stream);
+    return made;
+  };
+  prepare = [&](uint64_t out) {
+    history.begin(start(2), "cudaMemsetAsync", false);
+    history.accessed_by_work(machine.memory(), out, 64, true);
+    history.begin(start(1), "kernel k", true);
+  };
+  const std::string body = kOwnWord + "ld.global.u32 %r1, [%rd1];\nmov.u64 %rd19, %globaltimer;\n";
+  const machine::LaunchResult result = run(body, {.threads = 32});
+  ASSERT_EQ(result.diagnostics.size(), 2u) << text_of(result);
+  EXPECT_EQ(result.diagnostics[0].kind, "race");
+  EXPECT_EQ(result.diagnostics[1].kind, "uninitialised read");
+}
+
+TEST_F(GlobalMemoryTest, KeepsToItsLimitWithinOneFill) {
+  history.limit(uint64_t{4} << 20);
+  history.begin({}, "cudaMemset", false);
+  constexpr uint64_t kBytes = uint64_t{64} << 20;
+  const uint64_t address = allocate<uint8_t>(kBytes);
+  const uint32_t before = history.times_forgotten();
+  EXPECT_FALSE(history.accessed_by_work(machine.memory(), address, kBytes, true).has_value());
+  EXPECT_GT(history.times_forgotten(), before + 1);
+  EXPECT_LT(history.shadow().bytes(), kBytes / 2);
+}
+
+TEST(ForeignTest, IsJoinedInPlaceWhereNobodySharesIt) {
+  const auto of_cluster = [](uint32_t cluster, Time time) {
+    auto clock = std::make_shared<VectorClock>();
+    clock->raise(ThreadKnowledge::component_of(0, 0), time);
+    auto made = std::make_shared<Foreign>();
+    made->clusters.emplace_back(cluster, std::move(clock));
+    return SharedForeign(std::move(made));
+  };
+  SharedForeign known = of_cluster(3, 5);
+  const Foreign* const before = known.get();
+  join_into(known, of_cluster(1, 2));
+  join_into(known, of_cluster(3, 7));
+  EXPECT_EQ(known.get(), before);
+  ASSERT_EQ(known->clusters.size(), 2u);
+  EXPECT_EQ(known->find(1)->at(ThreadKnowledge::component_of(0, 0)), 2u);
+  EXPECT_EQ(known->find(3)->at(ThreadKnowledge::component_of(0, 0)), 7u);
+  const SharedForeign shared = known;
+  join_into(known, of_cluster(2, 1));
+  EXPECT_EQ(shared->clusters.size(), 2u);
+  EXPECT_EQ(known->clusters.size(), 3u);
+}
+
 TEST_F(GlobalMemoryTest, OrdersLanesByWarpBarriersOnly) {
   const std::string body = kOwnWord +
                            "st.global.u32 [%rd1], %lane;\nbar.warp.sync 0xffffffff;\n"
                            "xor.b32 %r1, %thread, 1; mad.wide.u32 %rd2, %r1, 4, %out;\nld.global.u32 %r2, [%rd2];\n";
   expect_silence(run_alone(body, {.threads = 32}));
   expect_one(run_alone(without(body, "bar.warp.sync 0xffffffff;"), {.threads = 32}), "race", {"__syncwarp()"});
+}
+
+TEST_F(GlobalMemoryTest, SeesThatEachLaneHasFenced) {
+  // After griddepcontrol.wait the lanes may know different things, so that each has a fence of its own.
+  const std::string body = "@%first mbarrier.init.shared.b64 [bar], 1;\ngriddepcontrol.wait;\n" + kOwnWord +
+                           "st.global.u32 [%rd1], %thread;\nfence.proxy.async;\nbar.sync 0;\n@!%first bra END;\n"
+                           "mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;\n"
+                           "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%out], 256, [bar];\n"
+                           "WAIT: mbarrier.try_wait.parity.shared.b64 %p7, [bar], 0;\n@!%p7 bra WAIT;\nEND:\n";
+  expect_silence(run_alone(body, {.threads = 64}));
+  expect_one(run_alone(without(body, "fence.proxy.async;\n"), {.threads = 64}), "missing proxy fence",
+             {"reads bytes 0 to 31"});
+  // Two groups of a warp fence apart, and a lane that has not is found.
+  const std::string apart = with(body, "fence.proxy.async;",
+                                 "setp.lt.u32 %p2, %lane, 16;\n@%p2 fence.proxy.async;\n@!%p2 fence.proxy.async;");
+  expect_silence(run_alone(apart, {.threads = 64}));
+  expect_one(run_alone(without(apart, "@!%p2 fence.proxy.async;"), {.threads = 64}), "missing proxy fence",
+             {"reads bytes 64 to 95", "[lanes 16-23] writes"});
 }
 
 TEST_F(GlobalMemoryTest, ForgetsWhenItsLimitIsReached) {

@@ -122,6 +122,13 @@ TEST_F(RaceTest, FindsAWaitWhoseAnswerNothingLooksAt) {
   expect_silence(run(body(ask + "selp.b32 %r1, 1, 0, %p7;\nst.global.u32 [%out], %r1;\n"), {.threads = 1}));
   expect_one(run(body(ask + "selp.b32 %r1, 1, 0, %p7;\n")), "barrier misuse",
              {"asks whether a phase of bar[0] has ended, and nothing looks at the answer", "f.cu:6"});
+  // A hint is right where a wait follows before what relies on the phase, and wrong where it comes too late.
+  const std::string hint = "mbarrier.try_wait.parity.shared.b64 %p8, [bar], 0;\n",
+                    load = "ld.shared.u32 %r2, [%own];\n";
+  const std::string set = "st.shared.u32 [%own], 1;\n";
+  expect_silence(run(set + body(hint + "WAIT: " + ask + "@!%p7 bra WAIT;\n" + load)));
+  expect_one(run(set + body(hint + load + "WAIT: " + ask + "@!%p7 bra WAIT;\n")), "barrier misuse",
+             {"nothing looks at the answer", "f.cu:7"});
   // A thread that knows already does not need the answer.
   expect_silence(
       run(body("bar.sync 1;\nWAIT: mbarrier.try_wait.parity.shared.b64 %p8, [bar], 0;\n@!%p8 bra WAIT;\n" + ask)));
