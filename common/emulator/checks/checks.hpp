@@ -12,8 +12,7 @@ class GlobalHistory;
 
 /// The checks over the shared record of memory accesses and their order (memory_checks.hpp), as one observer.
 /// @param history  with it, global memory is checked, too (global_memory/); `begin` must have been called for the
-/// launch. The
-///                 grid must run as one part then. Null: it is not.
+///                 launch. The grid must run as one part then. Null: it is not.
 std::unique_ptr<machine::Observer> make_memory_checks(GlobalHistory* history = nullptr);
 
 /// The observers that diagnose a launch, or one part of a grid that runs in parts.
