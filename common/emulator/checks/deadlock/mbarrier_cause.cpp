@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/reporting/place.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -16,11 +17,6 @@ using machine::WaitKind;
 namespace {
 
 constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
-
-std::string at_line(const Kernel& kernel, uint32_t pc) {
-  const std::string source = kernel.describe_source(pc);
-  return source.empty() ? std::string() : " at " + source;
-}
 
 }  // namespace
 

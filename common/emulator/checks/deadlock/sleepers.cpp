@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "emulator/checks/deadlock/register_demand.hpp"
+#include "emulator/checks/reporting/place.hpp"
 #include "emulator/checks/reporting/report.hpp"
 #include "emulator/state/tensor_units.hpp"
 
@@ -265,12 +266,10 @@ std::string Sleepers::lanes_that_came_alone(const Group& group) const {
   if (lanes == other_lanes) return {};
   const Fragment& fewer = lanes < other_lanes ? one : other;
   const Kernel& kernel = *fewer.grid().kernel;
-  const std::string source = kernel.describe_source(fewer.pc);
   return fmt::format(
       ": only {} came to {}{}, which needs {}; a branch that only some lanes take, such as one of "
       "elect_one(), must not hold it",
-      describe_lanes(fewer.mask), kernel.describe_instruction(fewer.pc),
-      source.empty() ? std::string() : " at " + source,
+      describe_lanes(fewer.mask), kernel.describe_instruction(fewer.pc), at_line(kernel, fewer.pc),
       fewer.wait.value == machine::kAllLanes ? "all 32 lanes" : "all lanes of its mask");
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "emulator/checks/reporting/place.hpp"
 #include "emulator/state/kernel.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -25,11 +26,6 @@ std::string join(const std::vector<std::string>& parts) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
   return text;
-}
-
-std::string spell_line(const machine::Kernel& kernel, uint32_t pc) {
-  const std::string source = kernel.describe_source(pc);
-  return source.empty() ? std::string() : " at " + source;
 }
 
 }  // namespace
@@ -94,7 +90,7 @@ std::string PhaseHistory::describe_arrivals(uint64_t phase, const machine::Kerne
     if (note.kind != Kind::arrival && note.kind != Kind::commit) return;
     std::string what = note.kind == Kind::arrival ? "arrival" : kernel.describe_instruction(note.pc);
     if (note.kind == Kind::commit) what = what.substr(0, what.find('.', what.find('.') + 1));  // "tcgen05.commit"
-    std::string place = fmt::format("the {}{}", what, spell_line(kernel, note.pc));
+    std::string place = fmt::format("the {}{}", what, at_line(kernel, note.pc));
     if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
   });
   return places.size() > kMostPlaces ? std::string() : join(places);
@@ -103,7 +99,7 @@ std::string PhaseHistory::describe_arrivals(uint64_t phase, const machine::Kerne
 std::string PhaseHistory::describe_bytes(uint64_t phase, const machine::Kernel& kernel) const {
   std::map<std::string, uint64_t> bytes;  // by line
   for_each(phase, [&](const PhaseNote& note) {
-    if (note.kind == Kind::bytes && note.block != nullptr) bytes[spell_line(kernel, note.pc)] += note.amount;
+    if (note.kind == Kind::bytes && note.block != nullptr) bytes[at_line(kernel, note.pc)] += note.amount;
   });
   if (bytes.empty() || bytes.size() > kMostPlaces) return {};
   std::vector<std::string> parts;

@@ -48,10 +48,7 @@ std::string describe(const ClusterRecord& cluster, const PastAccess& access) {
   return fmt::format("{} {} it{}", spell_thread(cluster, access.agent, access.lanes), verb, where);
 }
 
-std::string line_of(const ClusterRecord& cluster, uint32_t pc) {
-  const std::string source = cluster.kernel().describe_source(pc);
-  return source.empty() ? std::string() : " at " + source;
-}
+std::string line_of(const ClusterRecord& cluster, uint32_t pc) { return at_line(cluster.kernel(), pc); }
 
 std::string name_of(const ClusterRecord& cluster, const BarrierOrder& barrier) {
   return cluster.kernel().name_of_shared(barrier.offset, machine::kMbarrierBytes);

@@ -36,4 +36,9 @@ Place place_of(const machine::Fragment& fragment) {
 
 Place place_of(const machine::Block& block) { return place_of(*block.cluster->grid->kernel, block.index); }
 
+std::string at_line(const machine::Kernel& kernel, uint32_t pc) {
+  const std::string source = kernel.describe_source(pc);
+  return source.empty() ? std::string() : " at " + source;
+}
+
 }  // namespace stagecraft::emulator::checks

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "emulator/state/grid.hpp"
 #include "emulator/state/observer.hpp"
@@ -15,5 +16,8 @@ machine::Place place_of(const machine::Kernel& kernel, const machine::Extent3& b
 machine::Place place_of(const machine::Fragment& fragment);
 /// A block as a whole.
 machine::Place place_of(const machine::Block& block);
+
+/// " at FILE:LINE" of an instruction, to follow what a sentence names; empty where the line is not known.
+std::string at_line(const machine::Kernel& kernel, uint32_t pc);
 
 }  // namespace stagecraft::emulator::checks

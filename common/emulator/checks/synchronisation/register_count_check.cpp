@@ -25,11 +25,6 @@ std::string spell(bool increases, uint32_t count) {
   return fmt::format("setmaxnreg.{} {}", increases ? "inc" : "dec", count);
 }
 
-std::string line_of(const machine::Kernel& kernel, uint32_t pc) {
-  const std::string source = kernel.describe_source(pc);
-  return source.empty() ? source : " at " + source;
-}
-
 }  // namespace
 
 void RegisterCountCheck::grid_started(const machine::Grid& grid) {
@@ -73,7 +68,7 @@ void RegisterCountCheck::registers_changed(const RegisterChange& event) {
       const Change& same = theirs[mine.size()];
       if (same.increases == event.increases && same.count == event.count) continue;
       finding.message = fmt::format("{}, while warp {} of its warpgroup executes {}{}", what, other,
-                                    spell(same.increases, same.count), line_of(kernel, same.pc));
+                                    spell(same.increases, same.count), at_line(kernel, same.pc));
       finding.likely_cause = "give all warps of a warpgroup the same number, whatever their roles are";
       finding.tolerated = "attention kernels of CUTLASS for sm_100 give the warps of one warpgroup 32 and 24";
       report(block, same.pc, fragment.pc, finding);
@@ -81,7 +76,7 @@ void RegisterCountCheck::registers_changed(const RegisterChange& event) {
     }
     if (theirs.size() < mine.size() && block.warps[other].live != 0) {
       finding.message = fmt::format("{}: warp {} of its warpgroup has not executed the one before yet{}", what, other,
-                                    line_of(kernel, mine.back().pc));
+                                    at_line(kernel, mine.back().pc));
       finding.likely_cause = "let the four warps meet at a barrier between two setmaxnreg (bar.sync with 128 threads)";
       report(block, mine.back().pc, fragment.pc, finding);
       break;
