@@ -155,13 +155,11 @@ class LaunchExploration {
     request.choices = choices.get();
     const machine::Division divided{.observers = launch_.observers,
                                     .threads = 1,
+                                    .in_one_part = launch_.in_one_part,
                                     .interrupted = launch_.interrupted,
                                     .limit = choices ? limit_ : launch_.limit_cycles};
-    machine::Observer whole;  // with an observer of all of it, a grid is one part
-    std::vector<machine::Observer*> of_all;
-    if (launch_.in_one_part) of_all.push_back(&whole);
     machine::LaunchResult result = launch_.machine.launch(
-        request, of_all, [](std::string_view) {}, divided);
+        request, {}, [](std::string_view) {}, divided);
     CopyOutcome outcome;
     outcome.stopped = result.stopped;
     outcome.interrupted = result.interrupted;

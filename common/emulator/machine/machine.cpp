@@ -83,7 +83,7 @@ LaunchResult Machine::launch(const LaunchRequest& request, const std::vector<Obs
     const std::array<uint32_t, 2> contents{kWorkspaceBytes, 0};
     std::memcpy(DeviceMemory::host(*workspace), contents.data(), sizeof contents);
   }
-  const bool may_divide = observers.empty() && divided.observers && request.choices == nullptr;
+  const bool may_divide = observers.empty() && divided.observers && !divided.in_one_part && request.choices == nullptr;
   const uint32_t parts = may_divide ? parts_of(request, architecture_) : 1;
   result = run_in_parts(grid, parts, observers, divided);
   memory_.release(*parameters);

@@ -41,7 +41,8 @@ class ProgressWatcher {
 struct Division {
   /// Makes the observers of a part, which return in `findings` what they have found; without it the grid is one part.
   std::function<std::vector<std::unique_ptr<Observer>>()> observers;
-  uint32_t threads = 1;  ///< of the host, at most
+  uint32_t threads = 1;      ///< of the host, at most
+  bool in_one_part = false;  ///< whether the observers must see the whole grid
   /// Where it becomes true, the grid stops, with a report of how far it has come. Null: never.
   const std::atomic<bool>* interrupted = nullptr;
   /// The virtual time at which a grid is stopped; 0: never.

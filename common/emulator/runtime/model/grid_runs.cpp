@@ -80,9 +80,6 @@ void tell_unreached(Reporter& reporter, const ReplayedLaunch& replayed, const ma
   reporter.tell(fmt::format("stagecraft: {}\n", message), {{"kind", "schedule"}, {"message", message}});
 }
 
-/// An observer of a whole grid, which therefore runs in one part.
-class WholeGrid final : public machine::Observer {};
-
 /// Says once that the record of global memory was too large.
 void tell_forgotten(State& state, uint32_t before) {
   if (before != 0 || state.global_history.times_forgotten() == 0) return;
@@ -116,8 +113,6 @@ Cost run_grid(State& state, machine::LaunchRequest request) {
   const bool found = explores && explore(state, request, memory, history);
   const auto choices = replayed_choices(state, state.settings());
   request.choices = choices.get();
-  WholeGrid whole;
-  if (history != nullptr) observers.push_back(&whole);
   const uint32_t forgotten = state.global_history.times_forgotten();
   const auto make_observers = [memory, goes_on, history, &recording] {
     auto made = checks::make_checks(memory, goes_on, history);
@@ -126,6 +121,7 @@ Cost run_grid(State& state, machine::LaunchRequest request) {
   };
   const machine::Division divided{.observers = make_observers,
                                   .threads = state.settings().threads,
+                                  .in_one_part = history != nullptr,
                                   .interrupted = &InterruptibleKernel::interrupted(),
                                   .limit = state.settings().limit_cycles,
                                   .watcher = state.settings().progress ? &progress : nullptr};
