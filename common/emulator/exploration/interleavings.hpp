@@ -23,9 +23,9 @@ struct Guide {
 /// 1996).
 ///
 /// Idle steps, which a loop takes in vain, change nothing (idle_turns.hpp). So they order nothing, and a run goes on
-/// behind them as if they had not been: a write behind the first of them need not be run before it, because the loop
+/// behind them as if they had not been: a write after the first of them need not be run before it, because the loop
 /// will read again. Where something comes between the steps of one repetition, the loop sees the old value of one thing
-/// and the new one of another. So the steps behind the first race with later writes as others do.
+/// and the new one of another. So the steps after the first race with later writes as others do.
 class Interleavings {
  public:
   /// Returns how the next run goes; nullopt when all have been run. `add` must follow.
