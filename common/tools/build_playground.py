@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "docs" / "playground"
 PAGE = ["index.html", "page.css", "page.js", "kernels.js", "run.js", "worker.js"]
-KERNELS = ["ring", "barrier"]
+KERNELS = ["ring", "barrier", "product"]
 SHOWN = [*(f"{kernel}.cu" for kernel in KERNELS), "settings.hpp"]
 
 # As the native build compiles the emulated GPU, for the least level of instructions: WebAssembly has none of x86-64.

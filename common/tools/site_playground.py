@@ -7,7 +7,7 @@ import pages
 import site_filter
 
 # The kernel that each lesson leads to: those whose mistakes the playground has as settings.
-LESSONS = {"01": "barrier", "02": "ring", "03": "ring"}
+LESSONS = {"01": "barrier", "02": "ring", "03": "ring", "08": "product", "09": "product"}
 FIRST_PAGE = "Break a kernel in the playground: it runs in the page, and nothing has to be installed"
 LESSON = "Change the numbers of such a kernel in the playground, and see what happens"
 
