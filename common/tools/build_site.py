@@ -15,6 +15,7 @@ import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import draw_runs  # noqa: E402
 import pages  # noqa: E402
 import site_filter  # noqa: E402
 import site_playground  # noqa: E402
@@ -79,6 +80,16 @@ def record_timelines(build, folder, strict):
         print(f"{len(missing)} of {len(missing) + len(recorded)} timelines are left out, because their programs are not built "
               f"(meson compile -C build builds all): {', '.join(missing)}")
     return recorded
+
+
+def redraw_figures(build, output):
+    """Draws the figures that show runs from the programs as they are now, over those that Doxygen has copied."""
+    if build is not None:
+        folder = output / "figures"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for figure, picture in draw_runs.draw(build, folder):
+            (output / "html" / figure.path.name).write_text(picture, encoding="utf-8")
 
 
 def render(output, runs):
@@ -216,6 +227,13 @@ def main():
         copy = output / "html" / "files" / f"{path}.txt"
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / path, copy)
+    try:
+        redraw_figures(programs, output)
+    except timelines.NoTimeline as wrong:
+        if options.strict:
+            print(f"A figure shows a run that does not exist: {wrong}")
+            return 1
+        print(f"warning: the figures of runs are those of the repository: {wrong}")
     if runs:
         shutil.copytree(output / "timelines", output / "html" / "timelines")
     if options.programs:

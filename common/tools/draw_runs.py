@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Draws the figures that show what a run did, from the timelines of programs of the chapters.
+
+draw_runs.py BUILD            writes the figures into the folders of their lessons, for the programs that are built in BUILD
+draw_runs.py BUILD --check    fails when one of these files is not what its run gives now
+
+build_site.py draws them again for the site. What a barrier holds, who fills which stage and where a copy goes is read from the
+run; here is only where things are on the paper. check_pages.py checks that words fit their boxes.
+"""
+
+import math
+import pathlib
+import sys
+from xml.sax.saxutils import escape
+
+sys.dont_write_bytecode = True  # leave no cache folder among the sources
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import timelines  # noqa: E402
+
+ROOT = timelines.ROOT
+STYLE = """
+    :root { color-scheme: light dark; }
+    text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .small { font-size: 12px; text-anchor: middle; }
+    .mono { font-family: monospace; font-size: 12px; } .part { fill: #666; font-size: 12px; text-anchor: middle; }
+    rect, path { fill: none; stroke: #777; stroke-width: 1.2; } .even { fill: #d8e8f8; stroke: #36c; } .odd { fill: #fbe6cf; stroke: #c70; }
+    .copying { fill: #fbe6cf; stroke: #c70; } .full { fill: #d8e8f8; stroke: #36c; } .read { fill: #dcefd6; stroke: #4a7c2c; }
+    .arrow { stroke-width: 1.6; marker-end: url(#head); } #head path { fill: #777; stroke: none; }
+    @media (prefers-color-scheme: dark) {
+      text { fill: #ddd; } .quiet, .part { fill: #aaa; } rect, path { stroke: #999; } #head path { fill: #999; }
+      .even, .full { fill: #1d3147; stroke: #6af; } .odd, .copying { fill: #43300f; stroke: #e9a23b; } .read { fill: #22381b; stroke: #8c6; }
+    }
+  """
+
+
+class Step:
+    """What happened at a barrier, and what it held afterwards: a row of `steps` of a run (timeline_run.cpp writes it)."""
+
+    def __init__(self, row):
+        (self.kind, self.cycle, self.barrier, self.amount, self.warp, self.place, self.operation,
+         self.phase, self.pending, self.bytes) = row
+
+
+def steps(run):
+    """Returns the steps in the order of time, which is that of the file for those of one cycle."""
+    return sorted(map(Step, run["steps"]), key=lambda step: step.cycle)
+
+
+def svg(width, height, title, parts):
+    head = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+            'font-family="sans-serif" font-size="13">',
+            f"  <!-- drawn by common/tools/draw_runs.py from a run -->\n  <title>{escape(title)}</title>\n  <style>{STYLE}</style>",
+            '  <defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto"><path d="M0 0 L8 4 L0 8 z"/></marker></defs>']
+    return "\n".join([*head, *(f"  {part}" for part in parts), "</svg>", ""])
+
+
+def text(x, y, words, look=""):
+    return f'<text x="{x:g}" y="{y:g}"{f" class={chr(34)}{look}{chr(34)}" if look else ""}>{escape(words)}</text>'
+
+
+def rect(x, y, width, height, look="", radius=0):
+    return f'<rect{f" class={chr(34)}{look}{chr(34)}" if look else ""} x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="{radius}"/>'
+
+
+# ---- The barrier's word -------------------------------------------------------------------------------------------------
+
+def draw_word(run):
+    """What the word of the first barrier holds after each step of its first two phases."""
+    said = {
+        "init": lambda step: f"init: {step.amount} arrival for each phase",
+        "expect": lambda step: f"a thread announces {step.amount} bytes",
+        "arrive": lambda step: "... and arrives, in the same instruction",
+        "deliver": lambda step: f"the copy engine has brought {step.amount} bytes",
+        "end": lambda step: "nothing is pending: the phase ends",
+        "pass": lambda step: f"a wait for parity {(step.phase - 1) % 2} passes",
+    }
+    rows = [step for step in steps(run) if step.barrier == 0]
+    rows = rows[:next((place for place, step in enumerate(rows) if step.phase == 2), len(rows)) + 2]
+    left, line, top = 390, 26, 56
+    fields = [("phase", 100), ("arrivals pending", 150), ("bytes outstanding", 160)]
+    parts, x = [text(70, 34, "what happens"), text(10, 34, "cycle", "quiet")], left
+    for name, width in fields:
+        parts.append(text(x + width / 2, 34, name, "part"))
+        x += width
+    for number, step in enumerate(rows):
+        y = top + number * line
+        parts.append(text(10, y + 4, str(step.cycle), "quiet"))
+        parts.append(text(70, y + 4, said[step.kind](step)))
+        x, look = left, "even" if step.phase % 2 == 0 else "odd"
+        values = [f"{step.phase}, parity {step.phase % 2}", str(step.pending), str(step.bytes)]
+        for (_, width), value in zip(fields, values):
+            parts += [rect(x, y - 13, width, line - 2, look), text(x + width / 2, y + 4, value, "small")]
+            x += width
+    height = top + len(rows) * line
+    parts.append(text(10, height + 6, "PTX does not say which bits hold what; this is what the word must hold.", "quiet"))
+    return svg(x + 10, height + 20, "The word of a barrier, step by step, in a run: its phase, the arrivals and the bytes that are pending", parts)
+
+
+# ---- The ring -----------------------------------------------------------------------------------------------------------
+
+class Ring:
+    """Which stage is in which state after a part of a run: one producer warp that announces bytes, one consumer warp."""
+
+    def __init__(self, run, until):
+        names = [barrier["name"] for barrier in run["barriers"]]
+        self.stages = sum(name.startswith("full[") for name in names)
+        self.announced, self.filled, self.read, self.freed = ([0] * self.stages for _ in range(4))
+        counters = {("full", "expect"): self.announced, ("full", "end"): self.filled,
+                    ("full", "pass"): self.read, ("empty", "end"): self.freed}
+        for step in steps(run):
+            array, _, stage = names[step.barrier].rstrip("]").partition("[")
+            if step.cycle <= until and (array, step.kind) in counters:
+                counters[array, step.kind][int(stage)] += 1
+
+    def state(self, stage):
+        if self.announced[stage] > self.filled[stage]:
+            return "copying"
+        if self.filled[stage] > self.freed[stage]:
+            return "read" if self.read[stage] > self.freed[stage] else "full"
+        return "empty"
+
+    def rows(self):
+        """How many rows have been announced, and how many used up."""
+        return sum(self.announced), sum(self.freed)
+
+
+WORDS = {"copying": "filling", "full": "full", "read": "in use", "empty": "empty"}
+
+
+def sector(x, y, inner, outer, begin, end, look):
+    def point(radius, angle):
+        return f"{x + radius * math.cos(angle):.1f} {y + radius * math.sin(angle):.1f}"
+    return (f'<path{f" class={chr(34)}{look}{chr(34)}" if look else ""} d="M{point(outer, begin)} A{outer} {outer} 0 0 1 {point(outer, end)} '
+            f'L{point(inner, end)} A{inner} {inner} 0 0 0 {point(inner, begin)} Z"/>')
+
+
+def draw_ring(run):
+    """The ring at four moments: at the beginning, when all stages are on their way, when a row is read, and in a later round."""
+    ends = [step.cycle for step in steps(run)]
+    def first(condition):
+        return next(cycle for cycle in ends if condition(Ring(run, cycle)))
+    stages = Ring(run, -1).stages
+    moments = [(-1, "at the beginning: empty"),
+               (first(lambda ring: ring.rows()[0] == stages), "all stages announced"),
+               (first(lambda ring: any(ring.state(stage) == "read" for stage in range(stages))), "the first is read"),
+               (first(lambda ring: ring.rows()[0] > stages), "the first, used again"),
+               (ends[-1], "at the end: empty again")]
+    side, inner, outer, top = 196, 34, 88, 54
+    parts = []
+    for number, (cycle, words) in enumerate(moments):
+        ring = Ring(run, cycle)
+        x, y = side * (number + 0.5) + 4, top + outer
+        announced, freed = ring.rows()
+        parts += [text(x, 22, words, "small"), text(x, 42, f"cycle {max(cycle, 0)}", "part")]
+        for stage in range(stages):
+            begin = 2 * math.pi * stage / stages - math.pi / 2
+            end, state = begin + 2 * math.pi / stages, ring.state(stage)
+            middle, radius = (begin + end) / 2, (inner + outer) / 2
+            at = x + radius * math.cos(middle), y + radius * math.sin(middle)
+            parts += [sector(x, y, inner, outer, begin, end, "" if state == "empty" else state),
+                      text(at[0], at[1] - 3, f"stage {stage}", "part"), text(at[0], at[1] + 12, WORDS[state], "small")]
+        parts += [text(x, y + outer + 24, f"producer: row {announced}, stage {announced % stages}", "part"),
+                  text(x, y + outer + 42, f"consumer: row {freed}, stage {freed % stages}", "part")]
+    notes = ["filling: announced, and the bytes are on their way", "The row and the stage of a role are those that it fills, or uses up, next."]
+    parts += [text(10, top + 2 * outer + 68 + 18 * number, note, "quiet") for number, note in enumerate(notes)]
+    return svg(side * len(moments) + 8, top + 2 * outer + 100, f"A ring of {stages} stages at five moments of a run", parts)
+
+
+# ---- Multicast ----------------------------------------------------------------------------------------------------------
+
+def copies(run):
+    """Returns (block that asks, block that gets it, name of the memory, offset, bytes, barrier) of each copy, in order."""
+    found = []
+    for track in run["tracks"]:
+        for operation in track["operations"]:
+            if track["unit"] == "copy engine" and "target" in operation:
+                name, _, offset = operation["target"].partition("+")
+                barrier = run["barriers"][operation["barrier"]]
+                found.append((operation["begin"], track["block"], barrier["block"], name, int(offset or "0", 16), operation["bytes"],
+                              barrier["name"]))
+    return [copy[1:] for copy in sorted(found)]
+
+
+def draw_multicast(run):
+    """The copies of the first row: each block asks for a part, which goes to all blocks, and what then is in their memory."""
+    everything = copies(run)
+    first = [copy for copy in everything if copy[5] == everything[0][5]]
+    parts_of_row = sorted({(asks, offset, size) for asks, _, _, offset, size, _ in first})[:run["blocks"]]
+    first = [copy for copy in first if (copy[0], copy[3], copy[4]) in parts_of_row][:run["blocks"] ** 2]
+    announced = next(step.amount for step in steps(run) if step.kind == "expect" and run["barriers"][step.barrier]["name"] == first[0][5])
+    colours, line, top, gap = ["even", "odd", "read"], 34, 70, 150
+    parts, places = [text(10, 24, "a row in global memory"), text(300, 24, "shared memory of each block")], {}
+    for number, (asks, offset, size) in enumerate(parts_of_row):
+        y = top + number * gap
+        look = colours[number % len(colours)]
+        places[asks, offset] = y + line / 2
+        parts += [rect(10, y, 150, line, look), text(85, y + 21, f"bytes {offset} to {offset + size - 1}", "small"),
+                  text(10, y + line + 18, f"block {asks} asks for it", "quiet")]
+    for block in range(run["blocks"]):
+        y = top + block * gap - 20
+        parts.append(text(300, y, f"block {block}"))
+        for asks, gets, name, offset, size, barrier in first:
+            if gets != block:
+                continue
+            number = [part[:2] for part in parts_of_row].index((asks, offset))
+            box = y + 10 + number * line
+            parts += [rect(300, box, 170, line, colours[number % len(colours)]), text(385, box + 21, f"{name} + {offset}", "small"),
+                      f'<path class="arrow" d="M160 {places[asks, offset]:g} L296 {box + line / 2:g}"/>']
+        brought = sum(copy[4] for copy in first if copy[1] == block)
+        parts += [rect(490, y + 26, 190, 36, "", 10), text(585, y + 41, first[0][5], "small"),
+                  text(585, y + 56, f"{brought} of {announced} bytes", "small")]
+    height = top + (run["blocks"] - 1) * gap + 80
+    title = f"Multicast: each of {run['blocks']} blocks asks for a part of a row, and each part goes to all of them and counts at the barrier of each"
+    return svg(700, height, title, parts)
+
+
+# ---- All of them --------------------------------------------------------------------------------------------------------
+
+class Figure:
+    """A file, and the launch of a chapter's program that it is drawn from."""
+
+    def __init__(self, path, marker, draw):
+        self.path, self.marker, self.draw = ROOT / "chapters" / path, timelines.MARKER.match(f"<!-- timeline: chapters/{marker} -->"), draw
+
+
+FIGURES = [
+    Figure("01_mbarrier_phases/word.svg", "01_mbarrier_phases_solution Chapter01.Todo6EachRowIsWaitedFor 3", draw_word),
+    Figure("02_ring_of_stages/ring_turns.svg", "02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 30", draw_ring),
+    Figure("05_scopes/multicast.svg", "05_scopes_solution Chapter05.Todo3EveryBlockOfTheClusterSumsEveryRow 3", draw_multicast),
+]
+
+
+def draw(build, folder):
+    """Draws the figures whose programs are built, and returns (figure, text). `folder` is for the pages of the runs."""
+    drawn = []
+    for figure in FIGURES:
+        if (build / figure.marker["program"]).exists():
+            page = folder / f"{figure.path.stem}.html"
+            timelines.write(build, figure.marker, page)
+            drawn.append((figure, figure.draw(timelines.read_run(page))))
+    return drawn
+
+
+def main():
+    arguments = sys.argv[1:]
+    if len(arguments) not in (1, 2) or arguments[1:] not in ([], ["--check"]):
+        print(__doc__)
+        return 2
+    build = pathlib.Path(arguments[0]).resolve()
+    with timelines.tempfile.TemporaryDirectory() as folder:
+        try:
+            drawn = draw(build, pathlib.Path(folder))
+        except timelines.NoTimeline as wrong:
+            print(f"A figure shows a run that does not exist: {wrong}")
+            return 1
+    stale = [(figure, picture) for figure, picture in drawn
+             if not figure.path.exists() or figure.path.read_text(encoding="utf-8") != picture]
+    names = ", ".join(figure.path.name for figure, _ in stale)
+    if arguments[1:]:
+        if stale:
+            print(f"not what their runs give: {names}. common/tools/draw_runs.py {arguments[0]} draws them again")
+            return 1
+        print(f"{len(drawn)} of {len(FIGURES)} figures are what their runs give; the programs of the others are not built")
+        return 0 if drawn else 77
+    for figure, picture in stale:
+        figure.path.write_text(picture, encoding="utf-8")
+    print(f"{len(drawn)} of {len(FIGURES)} figures drawn, {len(stale)} changed{': ' + names if names else ''}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
