@@ -213,6 +213,55 @@ def draw_multicast(run):
     return svg(700, height, title, parts)
 
 
+# ---- A pair of blocks ---------------------------------------------------------------------------------------------------
+
+def draw_pair(run):
+    """Who asks the engines of two blocks for what, and at which barriers of which block they arrive, in the first step of K."""
+    warps, barriers = run["warps"], run["barriers"]
+    everything = copies(run)
+    first = [copy for copy in everything if copy[5] == everything[0][5]]
+    full = next(step for step in steps(run) if step.kind == "expect")
+    owner, name = barriers[full.barrier]["block"], barriers[full.barrier]["name"]
+    width, left, gap = 330, 10, 60
+    ys = {"load": 40, "full": 166, "multiply": 250, "core": 350, "commit": 440}
+    parts = []
+
+    def x(block):
+        return left + block * (width + gap)
+
+    def box(block, row, look, *lines):
+        parts.append(rect(x(block), ys[row], width, 22 + 18 * (len(lines) - 1) + 8, look, 6))
+        parts.extend(text(x(block) + width / 2, ys[row] + 19 + 18 * number, line, "small") for number, line in enumerate(lines))
+
+    def arrow(from_block, from_row, height, to_block, to_row, across=0):
+        parts.append(f'<path class="arrow" d="M{x(from_block) + width / 2 + across:g} {ys[from_row] + height} '
+                     f'L{x(to_block) + width / 2 + across:g} {ys[to_row] - 3}"/>')
+
+    for block in range(run["blocks"]):
+        parts.append(text(x(block), 26, f"block {block}"))
+        asked = [f"{size} bytes to offset {offset}" for asks, _, _, offset, size, _ in first if asks == block]
+        box(block, "load", "copying", next(warp["name"] for warp in warps if warp["block"] == block), "asks the copy engine for", *asked)
+        arrow(block, "load", 30 + 18 * (len(asked) + 1), owner, "full", -40 if owner == block else 40)
+        units = [track for track in run["tracks"] if track["block"] == block and track["unit"] == "tensor core"]
+        done = [operation for track in units for operation in track["operations"]]
+        asking = {warps[operation["warp"]]["block"] for operation in done}
+        issuer = [warp for warp in warps if warp["block"] == block and warp["name"].startswith("multiply")][0]
+        issues = len({operation["number"] for track in run["tracks"] if track["unit"] == "tensor core"
+                      for operation in track["operations"] if warps[operation["warp"]] is issuer})
+        box(block, "multiply", "read" if issues else "", issuer["name"], f"asks for {issues} MMAs" if issues else "asks for nothing")
+        box(block, "core", "full", "tensor core", f"does its half of {len(done)} MMAs, for block {min(asking)}")
+        for other in asking:
+            arrow(other, "multiply", 48, block, "core")
+        commits = [step for step in steps(run) if step.kind == "arrive" and step.warp == -1 and barriers[step.barrier]["block"] == block]
+        box(block, "commit", "", "commits arrive here, at", *dict.fromkeys(barriers[step.barrier]["name"] for step in commits))
+        arrow(block, "core", 48, block, "commit")
+    brought = sum(copy[4] for copy in first if copy[1] == owner)
+    box(owner, "full", "", name, f"{brought} of {full.amount} bytes came")
+    arrow(owner, "full", 48, owner, "multiply")
+    return svg(2 * left + 2 * width + gap, ys["commit"] + 80, "A pair of blocks: both load, one warp asks for the MMAs, two tensor cores "
+               "do them, and the commits arrive in both blocks", parts)
+
+
 # ---- All of them --------------------------------------------------------------------------------------------------------
 
 class Figure:
@@ -226,6 +275,7 @@ FIGURES = [
     Figure("01_mbarrier_phases/word.svg", "01_mbarrier_phases_solution Chapter01.Todo6EachRowIsWaitedFor 3", draw_word),
     Figure("02_ring_of_stages/ring_turns.svg", "02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 30", draw_ring),
     Figure("05_scopes/multicast.svg", "05_scopes_solution Chapter05.Todo3EveryBlockOfTheClusterSumsEveryRow 3", draw_multicast),
+    Figure("11_cta_pairs/pair.svg", "11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 1", draw_pair),
 ]
 
 
