@@ -10,6 +10,7 @@ run; here is only where things are on the paper. check_pages.py checks that word
 
 import math
 import pathlib
+import re
 import sys
 from xml.sax.saxutils import escape
 
@@ -23,11 +24,13 @@ STYLE = """
     text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .small { font-size: 12px; text-anchor: middle; }
     .mono { font-family: monospace; font-size: 12px; } .part { fill: #666; font-size: 12px; text-anchor: middle; }
     rect, path { fill: none; stroke: #777; stroke-width: 1.2; } .even { fill: #d8e8f8; stroke: #36c; } .odd { fill: #fbe6cf; stroke: #c70; }
+    .third { fill: #ecdcf4; stroke: #84c; } .rest { fill: #e8e8e8; stroke: #777; }
     .copying { fill: #fbe6cf; stroke: #c70; } .full { fill: #d8e8f8; stroke: #36c; } .read { fill: #dcefd6; stroke: #4a7c2c; }
     .arrow { stroke-width: 1.6; marker-end: url(#head); } #head path { fill: #777; stroke: none; }
     @media (prefers-color-scheme: dark) {
       text { fill: #ddd; } .quiet, .part { fill: #aaa; } rect, path { stroke: #999; } #head path { fill: #999; }
       .even, .full { fill: #1d3147; stroke: #6af; } .odd, .copying { fill: #43300f; stroke: #e9a23b; } .read { fill: #22381b; stroke: #8c6; }
+      .third { fill: #3a2347; stroke: #b8f; } .rest { fill: #333; stroke: #999; }
     }
   """
 
@@ -262,20 +265,95 @@ def draw_pair(run):
                "do them, and the commits arrive in both blocks", parts)
 
 
+# ---- The budget of shared memory -----------------------------------------------------------------------------------------
+
+MOST_SHARED = 227 * 1024   # that a block may have beside the reserved part; CUDA C++ Programming Guide, "Compute Capabilities"
+# What a line of source copies: the first that matches.
+COPIED = [("scale factors", re.compile(r"\bsf[ab]\b")), ("C", re.compile(r"\bc_map\b")),
+          ("A", re.compile(r"load_a\b|copy_tile\(a\b|\.a\b")), ("B", re.compile(r"load_b\b|copy_tile\(b\b|\.b\b"))]
+LOOKS = {"A": "even", "B": "odd", "scale factors": "read", "C": "third", "rows": "even"}
+
+
+def shared_parts(run):
+    """Returns (offset, bytes, what) of what copies have filled of the block's shared memory, and of the variables beside it."""
+    shared, parts = run["shared"], {}
+    variables = {variable["name"]: variable for variable in shared["variables"]}
+    for track in run["tracks"]:
+        for operation in track["operations"]:
+            name, _, offset = operation.get("target", "").partition("+")
+            if name not in variables or track["unit"] != "copy engine" or "try_cancel" in operation["what"]:
+                continue
+            code = run["places"][operation["place"]]["code"]
+            what = next((operand for operand, pattern in COPIED if pattern.search(code)), "rows")
+            parts[variables[name]["offset"] + int(offset or "0", 16)] = (operation["bytes"], what)
+    return [(offset, *part) for offset, part in sorted(parts.items())]
+
+
+def draw_budget(*runs):
+    """A bar for each kernel: what is reserved, what copies fill, and the rest of what the launch asked for."""
+    left, width, line, top = 190, 600, 40, 62
+    scale = width / (MOST_SHARED + 1024)
+    parts = [text(10, 22, "Shared memory of a block, in KiB: of the 228 of a multiprocessor each block loses 1 to the system")]
+    for kib in range(0, 200, 32):
+        parts += [text(left + kib * 1024 * scale, 48, str(kib), "part")]
+    parts.append(text(left + width - 5, 48, "228", "part"))
+    used = set()
+    for number, (figure_run, marker) in enumerate(runs):
+        shared, y = figure_run["shared"], top + number * line
+        asked = shared["static"] + shared["dynamic"]
+        parts += [text(10, y + 12, "chapter " + marker["name"][:2]), text(10, y + 27, re.split(r"[<(]", figure_run["kernel"])[0], "quiet"),
+                  rect(left, y, width, 22), rect(left, y, (asked + shared["reserved"]) * scale, 22, "rest")]
+        for offset, size, what in shared_parts(figure_run):
+            used.add(what)
+            parts.append(rect(left + offset * scale, y, size * scale, 22, LOOKS[what]))
+        parts.append(text(left + width + 10, y + 15, f"{(asked + shared['reserved']) / 1024:.1f}", "quiet"))
+    y = top + len(runs) * line + 10
+    x = 10
+    for what in [*(name for name in LOOKS if name in used and name != "rows"), None]:
+        words = f"{what}, by copies" if what else "asked for, and not filled by a copy: barriers, slices that threads write"
+        parts += [rect(x, y - 11, 16, 14, LOOKS[what] if what else "rest"), text(x + 24, y, words, "quiet")]
+        x += 50 + int(8.2 * len(words))
+        if x > 560:
+            x, y = 10, y + 24
+    return svg(left + width + 60, y + 16, "The shared memory of a block of each kernel: tiles that copies fill, and the rest that the launch asked for", parts)
+
+
 # ---- All of them --------------------------------------------------------------------------------------------------------
 
 class Figure:
-    """A file, and the launch of a chapter's program that it is drawn from."""
+    """A file, and the launches of chapters' programs that it is drawn from."""
 
-    def __init__(self, path, marker, draw):
-        self.path, self.marker, self.draw = ROOT / "chapters" / path, timelines.MARKER.match(f"<!-- timeline: chapters/{marker} -->"), draw
+    def __init__(self, path, draw, *launches):
+        self.path, self.drawing = ROOT / path, draw
+        self.markers = [timelines.MARKER.match(f"<!-- timeline: chapters/{launch} -->") for launch in launches]
+
+    def draw(self, build, folder):
+        """Runs the programs, of which `folder` gets the pages, and returns the picture."""
+        runs = []
+        for number, marker in enumerate(self.markers):
+            page = folder / f"{self.path.stem}_{number}.html"
+            timelines.write(build, marker, page)
+            runs.append(timelines.read_run(page))
+        return self.drawing(*(zip(runs, self.markers) if len(runs) > 1 else runs))
 
 
 FIGURES = [
-    Figure("01_mbarrier_phases/word.svg", "01_mbarrier_phases_solution Chapter01.Todo6EachRowIsWaitedFor 3", draw_word),
-    Figure("02_ring_of_stages/ring_turns.svg", "02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 30", draw_ring),
-    Figure("05_scopes/multicast.svg", "05_scopes_solution Chapter05.Todo3EveryBlockOfTheClusterSumsEveryRow 3", draw_multicast),
-    Figure("11_cta_pairs/pair.svg", "11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 1", draw_pair),
+    Figure("chapters/01_mbarrier_phases/word.svg", draw_word, "01_mbarrier_phases_solution Chapter01.Todo6EachRowIsWaitedFor 3"),
+    Figure("chapters/02_ring_of_stages/ring_turns.svg", draw_ring,
+           "02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 30"),
+    Figure("chapters/05_scopes/multicast.svg", draw_multicast, "05_scopes_solution Chapter05.Todo3EveryBlockOfTheClusterSumsEveryRow 3"),
+    Figure("chapters/11_cta_pairs/pair.svg", draw_pair, "11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 1"),
+    Figure("docs/figures/budget.svg", draw_budget,
+           "02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 30",
+           "07_tma_tiles_solution Chapter07.Todo5And6MatricesThatNoTileFits 3",
+           "08_tensor_memory_solution Chapter08.Todo4To6ATileOnTheTensorCore 1",
+           "09_input_tile_pipeline_solution Chapter09.Todo1And2TwoStagesOfTwoTiles 1",
+           "10_warp_specialized_gemm_solution Chapter10.Todo4TheRingOfAccumulatorsIsUsedAgain 1",
+           "11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 2",
+           "12_persistent_scheduling_solution Chapter12.Todo7LaunchControl 2",
+           "13_sm100_gemm_solution Chapter13.Todo9And13CIsAdded 2",
+           "14_block_scaled_solution Chapter14.Todo4And5TheRingOfTilesGoesRound 6",
+           "15_hopper_twin_solution Chapter15.Todo6WarpgroupsTakeTurns 2"),
 ]
 
 
@@ -283,10 +361,8 @@ def draw(build, folder):
     """Draws the figures whose programs are built, and returns (figure, text). `folder` is for the pages of the runs."""
     drawn = []
     for figure in FIGURES:
-        if (build / figure.marker["program"]).exists():
-            page = folder / f"{figure.path.stem}.html"
-            timelines.write(build, figure.marker, page)
-            drawn.append((figure, figure.draw(timelines.read_run(page))))
+        if all((build / marker["program"]).exists() for marker in figure.markers):
+            drawn.append((figure, figure.draw(build, folder)))
     return drawn
 
 

@@ -216,6 +216,16 @@ TEST_F(TimelineRunTest, ThePageNeedsNoOtherFileAndCannotBeClosedByItsData) {
   EXPECT_NE(trace_events(prepare_run(timeline, "\xe9 in it")).find("\xef\xbf\xbd in it"), std::string::npos);
 }
 
+TEST_F(TimelineRunTest, SaysWhatTheSharedMemoryOfABlockIsDividedInto) {
+  run(kTwoPhases);
+  const json shared = json::parse(run_data(prepare_run(timeline, "")))["shared"];
+  EXPECT_EQ(shared["reserved"], 1024);
+  EXPECT_EQ(shared["static"], 8192 + 4 * 8);
+  EXPECT_EQ(shared["dynamic"], 0);
+  EXPECT_EQ(shared["variables"], (json{{{"name", "tile"}, {"offset", 1024}, {"bytes", 8192}},
+                                       {{"name", "full"}, {"offset", 1024 + 8192}, {"bytes", 4 * 8}}}));
+}
+
 TEST(RoleTest, IsTheCaseAroundALine) {
   const std::vector<std::string> lines{
       "__global__ void kernel() {",              // 1
