@@ -18,7 +18,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import draw_runs  # noqa: E402
 import pages  # noqa: E402
 import site_filter  # noqa: E402
+import site_glossary  # noqa: E402
 import site_playground  # noqa: E402
+import site_rail  # noqa: E402
 import timelines  # noqa: E402
 
 ROOT = pages.ROOT
@@ -112,7 +114,8 @@ def write_header(doxygen, output):
     subprocess.run([doxygen, "-w", "html", header, output / "footer.html", output / "doxygen.css"], check=True,
                    stdout=subprocess.DEVNULL)
     calls = "".join(f"{name}.init();" for name in EXTENSIONS.values())
-    scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in EXTENSIONS) + f"<script>{calls}</script>\n</head>"
+    scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in EXTENSIONS) + \
+        f'<script>{calls}</script>\n<script src="$relpath^terms.js"></script>\n</head>'
     header.write_text(header.read_text(encoding="utf-8").replace("</head>", scripts), encoding="utf-8")
 
 
@@ -177,7 +180,7 @@ def settings(options, output):
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
             "INPUT": quoted([*markdown, *headers, output / "search.markdown"]),
-            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js"]),
+            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js", ROOT / "docs/terms.js"]),
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
             "HAVE_DOT": "YES" if graphs else "NO"}
@@ -239,6 +242,8 @@ def main():
     if options.programs:
         site_playground.add(options.programs / "playground" / "html", output / "html")
     mark_differences(output / "html")
+    site_glossary.add(output / "html")
+    site_rail.add(output / "html")
     words = json.dumps(list_words(), ensure_ascii=False, separators=(",", ":"))
     (output / "html" / "words.js").write_text(f"const sections = {words};\n", encoding="utf-8")
     print(f"the site: {output / 'html' / 'index.html'}")

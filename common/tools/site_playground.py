@@ -27,7 +27,7 @@ def put_before(page, pattern, text):
 
 def add(built, site):
     """Copies the page from folder `built` into the site and links it. Does nothing where it has not been built."""
-    if not (built / "playground.wasm").exists():
+    if not (built / "playground.js").exists():   # what the linker writes last
         return
     shutil.copytree(built, site / "playground")
     page = site / "playground" / "index.html"

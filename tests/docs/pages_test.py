@@ -11,6 +11,8 @@ TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
 import check_pages  # noqa: E402
 import site_filter  # noqa: E402
+import site_glossary  # noqa: E402
+import site_rail  # noqa: E402
 
 
 class RepositoryTest(unittest.TestCase):
@@ -200,6 +202,39 @@ class SiteTest(RepositoryTest):
         self.assertEqual(self.render("README.md").split("\n")[1:],
                          ['<div class="console">@code{.unparsed}', "$ true", "an `@end` and ```", "@endcode</div>", "text",
                           "```{.cpp}", "f();", "```", ""])
+
+    def test_the_list_of_lessons_marks_the_page_itself(self):
+        rail = site_rail.rail([("a.html", "A & B"), ("b.html", "C")], "b.html")
+        self.assertIn('<li><a href="a.html">A &amp; B</a></li><li><a href="b.html" aria-current="page">C</a></li>', rail)
+
+
+class GlossaryTest(unittest.TestCase):
+    GLOSSARY = "\n".join(["| here | the idea | X |", "|---|---|---|", "| *ring* (elsewhere *slot*) | stages, with `full[s]` | |",
+                          "| *pair*, *leader* | two blocks; the even one | |", "| *slice* | a part | |", "| *slice* | another | |", "",
+                          "| here | role | the idea |", "|---|---|---|", "| *acquire* | producer | wait |"])
+
+    def explain(self, body: str) -> str:
+        page = site_glossary.explain(f'<title>ring</title><div class="contents">{body}</div>', site_glossary.definitions(self.GLOSSARY))
+        return site_glossary.re.sub(r'<span class="term"[^>]*>(.*?)<span class="definition"[^>]*>(.*?) <a .*?</span></span>', r"[\1|\2]",
+                                    page.partition("<title>ring</title>")[2])
+
+    def test_a_term_is_in_italics_in_the_first_column_and_has_one_definition(self):
+        self.assertEqual(site_glossary.definitions(self.GLOSSARY), {
+            "ring": "**ring**: stages, with `full[s]`", "pair": "**pair, leader**: two blocks; the even one",
+            "leader": "**pair, leader**: two blocks; the even one"})
+
+    def test_the_first_use_of_a_term_gets_its_definition(self):
+        self.assertEqual(self.explain("<p>Rings, a ring and a string.</p>"),
+                         '<div class="contents"><p>[Rings|<b>ring</b>: stages, with <code>full[s]</code>], a ring and a string.</p></div>')
+
+    def test_code_links_and_headings_are_left_alone(self):
+        for body in ("<h2>A ring</h2>", "<code>ring</code>", '<a href="x">a ring</a>', '<div class="fragment"><div>ring</div> ring</div>'):
+            self.assertEqual(self.explain(body), f'<div class="contents">{body}</div>')
+        self.assertIn("[ring|", self.explain('<div class="fragment"><div>ring</div></div> a ring'))
+
+    def test_a_word_of_everyday_is_a_term_in_italics_only(self):
+        self.assertEqual(self.explain("<p>a pair of rows</p>"), '<div class="contents"><p>a pair of rows</p></div>')
+        self.assertIn("<em>[pair|", self.explain("<p>a pair, a <em>pair</em></p>"))
 
 
 if __name__ == "__main__":

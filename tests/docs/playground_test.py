@@ -244,7 +244,7 @@ class PageTest(unittest.TestCase):
 
 if __name__ == "__main__":
     folder = pathlib.Path(sys.argv.pop(1)).resolve()
-    if not (folder / "playground.wasm").exists():
+    if not (folder / "playground.js").exists():   # what the linker writes last
         print("the playground was not built (./stagecraft playground), so it was not tested")
         sys.exit(77)
     QuestionTest.folder = LinkTest.folder = PageTest.folder = folder

@@ -220,10 +220,11 @@ TEST_F(TimelineRunTest, SaysWhatTheSharedMemoryOfABlockIsDividedInto) {
   run(kTwoPhases);
   const json shared = json::parse(run_data(prepare_run(timeline, "")))["shared"];
   EXPECT_EQ(shared["reserved"], 1024);
-  EXPECT_EQ(shared["static"], 8192 + 4 * 8);
+  EXPECT_EQ(shared["static"], 128 + 8192);
   EXPECT_EQ(shared["dynamic"], 0);
-  EXPECT_EQ(shared["variables"], (json{{{"name", "tile"}, {"offset", 1024}, {"bytes", 8192}},
-                                       {{"name", "full"}, {"offset", 1024 + 8192}, {"bytes", 4 * 8}}}));
+  const json full{{"name", "full"}, {"offset", 1024}, {"bytes", 4 * 8}};
+  const json tile{{"name", "tile"}, {"offset", 1024 + 128}, {"bytes", 8192}};
+  EXPECT_EQ(shared["variables"], json::array({full, tile}));
 }
 
 TEST(RoleTest, IsTheCaseAroundALine) {
