@@ -2,6 +2,7 @@
 """Tests of common/tools/check_pages.py and site_filter.py, on small repositories made up for them."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -208,6 +209,18 @@ class SiteTest(RepositoryTest):
         self.assertIn('<li><a href="a.html">A &amp; B</a></li><li><a href="b.html" aria-current="page">C</a></li>', rail)
 
 
+class WorkflowTest(unittest.TestCase):
+    def test_it_calls_commands_that_there_are_and_publishes_what_they_build(self):
+        text = (TOOLS.parents[1] / ".github/workflows/site.yml").read_text(encoding="utf-8")
+        usage = (TOOLS.parents[1] / "stagecraft").read_text(encoding="utf-8")
+        commands = re.findall(r"run: \./stagecraft (\w+)$", text, re.MULTILINE)
+        self.assertEqual(commands, ["playground", "docs"])
+        for command in commands:
+            self.assertRegex(usage, rf"(?m)^  {command} ")
+        published = re.search(r"path: (\S+)", text)[1]
+        self.assertIn(f"`{published}/index.html`", (TOOLS.parents[1] / "docs/README.md").read_text(encoding="utf-8"))
+
+
 class GlossaryTest(unittest.TestCase):
     GLOSSARY = "\n".join(["| here | the idea | X |", "|---|---|---|", "| *ring* (elsewhere *slot*) | stages, with `full[s]` | |",
                           "| *pair*, *leader* | two blocks; the even one | |", "| *slice* | a part | |", "| *slice* | another | |", "",
@@ -215,7 +228,7 @@ class GlossaryTest(unittest.TestCase):
 
     def explain(self, body: str) -> str:
         page = site_glossary.explain(f'<title>ring</title><div class="contents">{body}</div>', site_glossary.definitions(self.GLOSSARY))
-        return site_glossary.re.sub(r'<span class="term"[^>]*>(.*?)<span class="definition"[^>]*>(.*?) <a .*?</span></span>', r"[\1|\2]",
+        return re.sub(r'<span class="term"[^>]*>(.*?)<span class="definition"[^>]*>(.*?) <a .*?</span></span>', r"[\1|\2]",
                                     page.partition("<title>ring</title>")[2])
 
     def test_a_term_is_in_italics_in_the_first_column_and_has_one_definition(self):
