@@ -11,6 +11,7 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
 import check_pages  # noqa: E402
+import run_figures  # noqa: E402
 import site_filter  # noqa: E402
 import site_glossary  # noqa: E402
 import site_rail  # noqa: E402
@@ -207,6 +208,28 @@ class SiteTest(RepositoryTest):
     def test_the_list_of_lessons_marks_the_page_itself(self):
         rail = site_rail.rail([("a.html", "A & B"), ("b.html", "C")], "b.html")
         self.assertIn('<li><a href="a.html">A &amp; B</a></li><li><a href="b.html" aria-current="page">C</a></li>', rail)
+
+
+class FigureTest(unittest.TestCase):
+    # A row goes through stage 0 of two: announced, brought, waited for, and released.
+    RING = {"barriers": [{"block": 0, "name": name} for name in ("full[0]", "empty[0]", "full[1]", "empty[1]")],
+            "steps": [["init", 1, 0, 1, 0, 0, 0, 0, 1, 0], ["expect", 10, 0, 64, 0, 0, 0, 0, 1, 64], ["arrive", 10, 0, 1, 0, 0, 0, 0, 0, 64],
+                      ["deliver", 20, 0, 64, -1, -1, 1, 0, 0, 0], ["end", 20, 0, 0, -1, -1, 1, 1, 1, 0],
+                      ["pass", 30, 0, 0, 1, 0, 0, 1, 1, 0], ["end", 40, 1, 0, 1, 0, 0, 1, 1, 0]]}
+
+    def test_a_stage_is_empty_filling_full_in_use_and_empty_again(self):
+        states = [run_figures.Ring(self.RING, cycle).state(0) for cycle in (9, 10, 19, 20, 30, 40)]
+        self.assertEqual(states, ["empty", "copying", "copying", "full", "read", "empty"])
+        self.assertEqual(run_figures.Ring(self.RING, 40).state(1), "empty")
+        self.assertEqual([run_figures.Ring(self.RING, cycle).rows() for cycle in (9, 10, 40)], [(0, 0), (1, 0), (1, 1)])
+
+    def test_what_copies_fill_has_the_operand_of_their_line(self):
+        code = ["stage.load_a(a, k);", "copy_tile(stage.tile().b, b, k);", "copy_tile(sfa, scales);", "copy_bulk(tile[0], in);"]
+        operations = [{"place": number, "target": f"tiles+0x{number * 64:x}", "bytes": 64, "what": "cp.async.bulk"} for number in range(4)]
+        run = {"places": [{"code": line} for line in code], "tracks": [{"unit": "copy engine", "operations": operations}],
+               "shared": {"variables": [{"name": "tiles", "offset": 1024, "bytes": 0}]}}
+        self.assertEqual(run_figures.shared_parts(run),
+                         [(1024, 64, "A"), (1088, 64, "B"), (1152, 64, "scale factors"), (1216, 64, "rows")])
 
 
 class WorkflowTest(unittest.TestCase):
