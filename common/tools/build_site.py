@@ -21,6 +21,7 @@ import site_filter  # noqa: E402
 import site_glossary  # noqa: E402
 import site_playground  # noqa: E402
 import site_rail  # noqa: E402
+import site_source  # noqa: E402
 import timelines  # noqa: E402
 
 ROOT = pages.ROOT
@@ -180,7 +181,8 @@ def settings(options, output):
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
             "INPUT": quoted([*markdown, *headers, output / "search.markdown"]),
-            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js", ROOT / "docs/terms.js"]),
+            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js", ROOT / "docs/terms.js",
+                                      ROOT / "docs/source.js", ROOT / "docs/source.css"]),
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
             "HAVE_DOT": "YES" if graphs else "NO"}
@@ -226,10 +228,7 @@ def main():
         return 1
     if options.only_descriptions:
         return 0
-    for path in site_filter.copied_files():
-        copy = output / "html" / "files" / f"{path}.txt"
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / path, copy)
+    site_source.add(output / "html")
     try:
         redraw_figures(programs, output)
     except timelines.NoTimeline as wrong:

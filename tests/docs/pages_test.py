@@ -15,6 +15,7 @@ import run_figures  # noqa: E402
 import site_filter  # noqa: E402
 import site_glossary  # noqa: E402
 import site_rail  # noqa: E402
+import site_source  # noqa: E402
 
 
 class RepositoryTest(unittest.TestCase):
@@ -180,7 +181,7 @@ class SiteTest(RepositoryTest):
         self.write("chapters/x.cu")
         self.assertIn('@subpage page_chapters "the lessons"', self.render("README.md"))
         lessons = self.render("chapters/README.md")
-        self.assertIn('@ref page_chapters_01_why "one", [a file](files/chapters/x.cu.txt), [out](https://a.b/c.md)', lessons)
+        self.assertIn('@ref page_chapters_01_why "one", [a file](files/chapters/x.cu.html), [out](https://a.b/c.md)', lessons)
         self.assertIn('@subpage page_chapters_01 "One"', lessons)  # no sentence leads there, so a list does
         self.assertIn("## Why {#page_chapters_01_why}\n![a ring](ring.svg)", self.render("chapters/01/README.md"))
 
@@ -204,6 +205,14 @@ class SiteTest(RepositoryTest):
         self.assertEqual(self.render("README.md").split("\n")[1:],
                          ['<div class="console">@code{.unparsed}', "$ true", "an `@end` and ```", "@endcode</div>", "text",
                           "```{.cpp}", "f();", "```", ""])
+
+    def test_a_source_has_a_page_with_its_lines_and_a_way_back(self):
+        self.write("solutions/02/README.md", "# The `ring`")
+        page = site_source.page(pathlib.Path("solutions/02/ring.cu"), 'int a;  // < 1 "x"\n/* one\ntwo */ f("//");\n', self.root)
+        self.assertIn('<a href="../../../index.html">Stagecraft</a> / <a href="../../../page_solutions_02.html">The ring</a>', page)
+        self.assertIn('<span class="line" id="L1"><span class="keyword">int</span> a;  <span class="comment">// &lt; 1 &quot;x&quot;</span>\n</span>'
+                      '<span class="line" id="L2"><span class="comment">/* one</span>\n</span>'
+                      '<span class="line" id="L3"><span class="comment">two */</span> f(<span class="string">&quot;//&quot;</span>);\n</span>', page)
 
     def test_the_list_of_lessons_marks_the_page_itself(self):
         rail = site_rail.rail([("a.html", "A & B"), ("b.html", "C")], "b.html")

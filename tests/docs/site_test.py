@@ -247,6 +247,20 @@ class SiteTest(unittest.TestCase):
             self.assertEqual(browser.evaluate(shown), "block")
             self.assertEqual(browser.console, [])
 
+    def test_a_solution_is_a_page_with_its_lines_in_both_themes(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        path = pages.pathlib.Path("solutions/02_ring_of_stages/ring.cu")
+        lines = (pages.ROOT / path).read_text(encoding="utf-8").splitlines()
+        for dark in (False, True):
+            browser.open(self.site / site_filter.copy_address(path), "#L12", width=390, height=844, dark=dark)
+            self.assertEqual(browser.evaluate("document.documentElement.className"), "dark-mode" if dark else "light-mode")
+            self.assertEqual(browser.evaluate("[...document.querySelectorAll('.line')].map(line => line.textContent.trimEnd())"), lines)
+            self.assertEqual(browser.evaluate("document.querySelector('.line:target').textContent.trimEnd()"), lines[11])
+            self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 390)
+            self.assertEqual(browser.console, [])
+
     def test_a_phone_has_the_lessons_behind_a_button(self):
         self.need_chromium()
         browser = Browser()
