@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   __shared__ typename Input::BarrierArray input_barriers;
   __shared__ typename Output::BarrierArray output_barriers;
   __shared__ TmemHandshake handshake;
-  [[maybe_unused]] Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
+  Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const Role role = warp_role();
   const bool elected = elect_one();
   [[maybe_unused]] const int k_tiles = problem.k_tiles();
@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
 
   switch (role) {
     case Role::load:
-      // TODO 3: one lane has the tiles of all of the block's work brought, k-tile by k-tile; see tile_copy.hpp. And what
-      // must it still wait for before it may leave?
+      // TODO 3: one lane has the tiles of all of the block's work brought, k-tile by k-tile; see tile_copy.hpp.
+      if (elected) input.producer().drain();  // the last commits still have to arrive on barriers that exist
       break;
 
     case Role::multiply: {

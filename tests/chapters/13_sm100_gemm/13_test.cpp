@@ -15,6 +15,7 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "modelled_time.hpp"
 #include "product_mistakes.hpp"
 #include "tcgen05_test.hpp"
 
@@ -380,22 +381,34 @@ TEST_F(Chapter13, Todo15EachRowIsDividedByItsLargestMagnitude) {
 }
 
 TEST_F(Chapter13, Todo15ATileIsSummedWhileAnotherIsWritten) {
+  namespace chapters = stagecraft::chapters;
   constexpr int kN = 256, kK = 256, kTiles = 8;
-  // As a part of the time of as many launches of one tile. On the emulated B200, two accumulators take 0.36, one 0.49.
-  constexpr float kMost = 0.42;
   const Operands operands(128 * kTiles, kN, kK);
   DeviceBuffer<Bf16> d(size_t(128) * kTiles * kN, "D");
-  const auto milliseconds = [&](int tiles) {
-    return stagecraft::chapters::milliseconds_of("your kernel", [&] {
-      launch_normalise_rows(operands.there_a.data(), operands.there_b.data(), d.data(), 128 * tiles, kN, kK,
-                            /*blocks=*/1);
-    });
+  const auto launch = [&](int tiles) {
+    launch_normalise_rows(operands.there_a.data(), operands.there_b.data(), d.data(), 128 * tiles, kN, kK,
+                          /*blocks=*/1);
   };
+  const std::string question = "which role waits for another, although it does not need its stage or its accumulator?";
+  if (chapters::is_emulated_b200()) {
+    constexpr double kMost = 26;  // the solution takes 21.7; with one accumulator it takes 30.9
+    const chapters::ModelledTime took = chapters::modelled_time_of([&] {
+      launch(kTiles);
+      finish_kernel("your kernel");
+    });
+    ASSERT_LT(took.microseconds, kMost)
+        << "your kernel would take " << took.text() << " on the model of a B200: " << question
+        << "\nWhat its warps wait for is what ./stagecraft time build/chapters/13_sm100_gemm --gtest_filter="
+        << "*Todo15ATile* says";
+    return;
+  }
+  // As a part of the time of as many launches of one tile: two accumulators would take 0.36 by the clock of the
+  // emulated B200, and one 0.49.
+  constexpr float kMost = 0.42;
+  const auto milliseconds = [&](int tiles) { return chapters::milliseconds_of("your kernel", [&] { launch(tiles); }); };
   const float one = milliseconds(1), all = milliseconds(kTiles);
-  ASSERT_LT(all, kMost * kTiles * one)
-      << kTiles << " tiles on one block take " << all / one
-      << " times as long as one: which role waits for another, although it does not need "
-      << "its stage or its accumulator?";
+  ASSERT_LT(all, kMost * kTiles * one) << kTiles << " tiles on one block take " << all / one
+                                       << " times as long as one: " << question;
 }
 
 }  // namespace
