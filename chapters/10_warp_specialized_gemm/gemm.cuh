@@ -45,8 +45,8 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
     case Role::multiply: {
       MmaWarp<typename Output::Allocation> tensor_memory{handshake};
       [[maybe_unused]] Output output{output_barriers, tensor_memory.address()};
-      // TODO 5: one lane sums each tile of C in an accumulator that is free. Who frees the stages, and who learns that a
-      // tile is complete?
+      // TODO 5: one lane sums each tile of C in an accumulator that is free. Who frees the stages, and who learns that
+      // a tile is complete?
       break;
     }  // waits until no thread uses tensor memory, then deallocates
 
