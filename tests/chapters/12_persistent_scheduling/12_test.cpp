@@ -59,6 +59,25 @@ TEST_F(Chapter12, Todo1APanelIsFinishedBeforeTheNext) {
   }
 }
 
+/// What the turns of a role are, if a usual mistake makes just these.
+/// @param taken    by the role, of each tile.
+/// @param threads  of the role, each of which must take each tile once.
+std::string mistake_of_turns(const uint32_t* taken, uint32_t rows, uint32_t columns, uint32_t threads,
+                             Grouping grouping) {
+  const auto is = [&](auto times) {
+    for (uint32_t tile = 0; tile < rows * columns; ++tile) {
+      if (taken[tile] != threads * times(tile / columns)) return false;
+    }
+    return true;
+  };
+  if (is([](uint32_t) { return 0; })) return ". This role has taken no turn at all";
+  if (grouping == Grouping::pairs_of_blocks && is([](uint32_t row) { return row % 2 == 0 ? 2 : 0; })) {
+    return ". Both blocks of each cluster have taken the tile of its first block";
+  }
+  if (is([](uint32_t) { return 2; })) return ". Every tile was taken twice: who else requests?";
+  return "";
+}
+
 /// All units are taken once, by each thread of each of the three roles.
 void expect_all_taken(Grouping grouping, uint32_t rows, uint32_t columns) {
   constexpr uint32_t kRoles = 3, kThreads[kRoles] = {1, 1, 32};
@@ -73,7 +92,8 @@ void expect_all_taken(Grouping grouping, uint32_t rows, uint32_t columns) {
     for (uint32_t tile = 0; tile < rows * columns; ++tile) {
       ASSERT_EQ(got[role * rows * columns + tile], kThreads[role])
           << "turns of warp " << role << " for the tile in row " << tile / columns << ", column " << tile % columns
-          << " of " << rows << " x " << columns << ": " << kThreads[role] << " thread(s) must take it once each";
+          << " of " << rows << " x " << columns << ": " << kThreads[role] << " thread(s) must take it once each"
+          << mistake_of_turns(&got[role * rows * columns], rows, columns, kThreads[role], grouping);
     }
   }
   const uint32_t units = (grouping == Grouping::blocks ? rows : (rows + 1) / 2) * columns;
