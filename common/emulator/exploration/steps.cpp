@@ -56,8 +56,11 @@ bool conflict(const Step& one, const Step& other) {
 std::string text_of(const Trace& trace) {
   std::ostringstream text;
   for (const Step& step : trace) {
-    text << step.actor << ' ' << step.after << ' ' << step.behind << ' ' << step.enabled.size();
-    for (const Actor actor : step.enabled) text << ' ' << actor;
+    text << step.actor << ' ' << step.after << ' ' << step.behind << ' ' << static_cast<int>(step.idle);
+    for (const std::vector<Actor>* actors : {&step.enabled, &step.repeating}) {
+      text << ' ' << actors->size();
+      for (const Actor actor : *actors) text << ' ' << actor;
+    }
     text << ' ' << step.touches.size();
     for (const Touch& touch : step.touches) {
       text << ' ' << static_cast<int>(touch.space) << ' ' << static_cast<int>(touch.kind) << ' ' << touch.begin << ' '
@@ -73,9 +76,14 @@ Trace trace_of(const std::string& text) {
   std::istringstream words(text);
   Step step;
   size_t count = 0;
-  while (words >> step.actor >> step.after >> step.behind >> count) {
-    step.enabled.resize(count);
-    for (Actor& actor : step.enabled) words >> actor;
+  int idle = 0;
+  while (words >> step.actor >> step.after >> step.behind >> idle) {
+    step.idle = static_cast<Step::Idle>(idle);
+    for (std::vector<Actor>* actors : {&step.enabled, &step.repeating}) {
+      words >> count;
+      actors->resize(count);
+      for (Actor& actor : *actors) words >> actor;
+    }
     words >> count;
     step.touches.resize(count);
     for (Touch& touch : step.touches) {
