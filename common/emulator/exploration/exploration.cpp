@@ -98,7 +98,7 @@ class LaunchExploration {
         return;
       }
       const CopyOutcome outcome = outcome_of(LaunchCopy([&] { return decided(*guide); }));
-      const bool is_complete = !outcome.cut_off && !outcome.has_diverged;
+      const bool is_complete = !outcome.cut_off && !outcome.has_diverged && !outcome.interrupted;
       if (!outcome.is_redundant) ++count, ++totals_.interleavings_;
       const std::set<std::string> found = mistakes_in(outcome);
       if (found.empty()) {

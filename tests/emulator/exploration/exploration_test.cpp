@@ -2,6 +2,9 @@
 // silence.
 #include "emulator/exploration/exploration.hpp"
 
+#include <sys/mman.h>
+
+#include <atomic>
 #include <set>
 #include <string>
 #include <vector>
@@ -505,6 +508,28 @@ TEST_F(ExplorationTest, NotAllIsSaidWhereTheLimitIsReached) {
   interleavings = 2;
   EXPECT_TRUE(explore(write_in_any_order(), {96}, 0).empty());
   EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
+}
+
+TEST_F(ExplorationTest, AnInterruptionInTheMiddleOfAnInterleavingEndsTheSearch) {
+  void* const memory = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  int& runs = *static_cast<int*>(memory);  // of all copies of the process
+  runs = 0;
+  std::atomic<bool> interrupted = false;
+  const machine::LaunchRequest request = request_of(write_in_any_order(), {96}, seed);
+  const bool found = exploration_.explore({.machine = machine,
+                                           .request = request,
+                                           .interleavings = 100,
+                                           .observers =
+                                               [&] {
+                                                 interrupted = ++runs == 3;  // the default one, and two interleavings
+                                                 return make_checks();
+                                               },
+                                           .interrupted = &interrupted});
+  EXPECT_FALSE(found);
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
+  munmap(memory, sizeof(int));
 }
 
 }  // namespace
