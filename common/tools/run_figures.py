@@ -240,14 +240,14 @@ def draw_multicast(run):
 # ---- A pair of blocks ---------------------------------------------------------------------------------------------------
 
 def draw_pair(run):
-    """Who asks the engines of two blocks for what, and at which barriers of which block they arrive, in the first step of K."""
+    """Who asks the engines of two blocks for what in the first step of K. The exercise asks for bytes and commits: not here."""
     warps, barriers = run["warps"], run["barriers"]
     everything = copies(run)
     first = [copy for copy in everything if copy[5] == everything[0][5]]
     full = next(step for step in steps(run) if step.kind == "expect")
     owner, name = barriers[full.barrier]["block"], barriers[full.barrier]["name"]
     width, left, gap = 330, 10, 60
-    ys = {"load": 40, "full": 166, "multiply": 250, "core": 350, "commit": 440}
+    ys = {"load": 40, "full": 128, "multiply": 212, "core": 312}
     parts = []
 
     def x(block):
@@ -263,9 +263,9 @@ def draw_pair(run):
 
     for block in range(run["blocks"]):
         parts.append(text(x(block), 26, f"block {block}"))
-        asked = [f"{size} bytes to offset {offset}" for asks, _, _, offset, size, _ in first if asks == block]
-        box(block, "load", "copying", next(warp["name"] for warp in warps if warp["block"] == block), "asks the copy engine for", *asked)
-        arrow(block, "load", 30 + 18 * (len(asked) + 1), owner, "full", -40 if owner == block else 40)
+        asked = sum(copy[0] == block for copy in first)
+        box(block, "load", "copying", next(warp["name"] for warp in warps if warp["block"] == block), f"asks for {asked} copies")
+        arrow(block, "load", 48, owner, "full", -40 if owner == block else 40)
         units = [track for track in run["tracks"] if track["block"] == block and track["unit"] == "tensor core"]
         done = [operation for track in units for operation in track["operations"]]
         asking = {warps[operation["warp"]]["block"] for operation in done}
@@ -276,14 +276,10 @@ def draw_pair(run):
         box(block, "core", "full", "tensor core", f"does its half of {len(done)} MMAs, for block {min(asking)}")
         for other in asking:
             arrow(other, "multiply", 48, block, "core")
-        commits = [step for step in steps(run) if step.kind == "arrive" and step.warp == -1 and barriers[step.barrier]["block"] == block]
-        box(block, "commit", "", "commits arrive here, at", *dict.fromkeys(barriers[step.barrier]["name"] for step in commits))
-        arrow(block, "core", 48, block, "commit")
-    brought = sum(copy[4] for copy in first if copy[1] == owner)
-    box(owner, "full", "", name, f"{brought} of {full.amount} bytes came")
+    box(owner, "full", "", name, f"{len(first)} copies signal it")
     arrow(owner, "full", 48, owner, "multiply")
-    return svg(2 * left + 2 * width + gap, ys["commit"] + 80, "A pair of blocks: both load, one warp asks for the MMAs, two tensor cores "
-               "do them, and the commits arrive in both blocks", parts)
+    return svg(2 * left + 2 * width + gap, ys["core"] + 64, "A pair of blocks: both load, one warp asks for the MMAs, and two tensor "
+               "cores do them", parts)
 
 
 # ---- The budget of shared memory -----------------------------------------------------------------------------------------
