@@ -10,5 +10,7 @@ template Launch prepare<TwinSwapped32>(const MatrixProduct&, const TwinLaunchOpt
 template Launch prepare<TwinSwapped96>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped160>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped192>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped112>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped208>(const MatrixProduct&, const TwinLaunchOptions&);
 
 }  // namespace stagecraft

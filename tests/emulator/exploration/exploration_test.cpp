@@ -2,6 +2,9 @@
 // silence.
 #include "emulator/exploration/exploration.hpp"
 
+#include <sys/mman.h>
+
+#include <atomic>
 #include <set>
 #include <string>
 #include <vector>
@@ -352,12 +355,75 @@ TEST_F(ExplorationTest, ALoopThatAsksABarrierIsProved) {
                 {64}, "3 interleavings");
 }
 
-TEST_F(ExplorationTest, ALoopThatReadsAFlagIsNotProved) {
+TEST_F(ExplorationTest, ALoopThatReadsAFlagIsProved) {
+  expect_proved(ask_in_a_loop("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0;",
+                              "@%p1 st.release.cta.shared.u32 [tile], 1;"),
+                {64}, "2 interleavings");
+}
+
+TEST_F(ExplorationTest, ALoopThatCountsWhatItReadsIsNotProved) {
   interleavings = 10'000;
-  const std::string body = ask_in_a_loop("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0;",
-                                         "@%p1 st.release.cta.shared.u32 [tile], 1;");
+  const std::string body =
+      ask_in_a_loop("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0; add.u32 %r7, %r7, 1;",
+                    "@%p1 st.release.cta.shared.u32 [tile], 1;");
   EXPECT_TRUE(explore(body, {64}, 0).empty());
   EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
+}
+
+TEST_F(ExplorationTest, AFlagThatIsSetAndTakenBackMayBeMissed) {
+  expect_refuted(ask_in_a_loop("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0;",
+                               "@%p1 st.release.cta.shared.u32 [tile], 1;\n" + work(3000) +
+                                   "@%p1 st.release.cta.shared.u32 [tile], 0;"),
+                 {64}, "endless loop");
+}
+
+TEST_F(ExplorationTest, ALoopThatHelpsOthersIsNoIdleOne) {
+  // Warp 0 meets warp 1 at two barriers in each repetition; warp 1 sets the flag behind its first one.
+  expect_proved(kInit + R"(
+    @%first st.shared.u32 [tile], 0; bar.sync 0;
+    @!%p2 bra SETS;
+    L: bar.sync 1, 64; ld.acquire.cta.shared.u32 %r3, [tile]; bar.sync 1, 64;
+    setp.eq.u32 %p14, %r3, 0; @%p14 bra L; bra END;
+    SETS: bar.sync 1, 64; bar.sync 1, 64; @%p1 st.release.cta.shared.u32 [tile], 1;
+    bar.warp.sync 0xffffffff; bar.sync 1, 64; bar.sync 1, 64;
+    END:)",
+                {64}, "1 interleaving");
+}
+
+TEST_F(ExplorationTest, ALockIsProved) {
+  expect_proved(R"(
+    @%first st.shared.u32 [tile], 0; @%first st.shared.u32 [tile+4], 0; bar.sync 0;
+    setp.ne.u32 %p1, %lane, 0; @%p1 bra END;
+    L: atom.acquire.cta.shared.cas.b32 %r3, [tile], 0, 1; setp.ne.u32 %p2, %r3, 0; @%p2 bra L;
+    ld.shared.u32 %r4, [tile+4]; add.u32 %r4, %r4, 1; st.shared.u32 [tile+4], %r4;
+    atom.release.cta.shared.exch.b32 %r3, [tile], 0;
+    END:)",
+                {96}, "78 interleavings");
+}
+
+/// Two blocks meet at a counter in global memory, twice. The second one comes late.
+std::string meet_at_a_counter(const std::string& compare) {
+  std::string body = "@!%first bra END; mov.u32 %r8, %ctaid.x; setp.eq.u32 %p7, %r8, 1;\n";
+  for (int round = 1; round <= 2; ++round) {
+    body += "@%p7 nanosleep.u32 100000;\n";
+    body += "atom.acq_rel.gpu.global.add.u32 %r1, [%out], 1;\n";
+    body += fmt::format("L{0}: ld.acquire.gpu.global.u32 %r3, [%out]; setp.{1}.u32 %p14, %r3, {2}; @%p14 bra L{0};\n",
+                        round, compare, 2 * round);
+  }
+  return body + "END:\n";
+}
+
+TEST_F(ExplorationTest, BlocksThatMeetAtACounterAreProved) {
+  interleavings = 10'000;
+  EXPECT_TRUE(explore(meet_at_a_counter("lt"), {32, 2}, 0).empty());
+  EXPECT_TRUE(exploration_.text().starts_with("all ")) << exploration_.text();
+}
+
+TEST_F(ExplorationTest, ABlockMayMissTheCountAtWhichAllHaveCome) {
+  interleavings = 10'000;
+  const std::vector<Diagnostic> reported = explore(meet_at_a_counter("ne"), {32, 2}, 0);
+  ASSERT_FALSE(reported.empty()) << exploration_.text();
+  EXPECT_EQ(reported[0].kind, "endless loop") << render_text(reported[0]);
 }
 
 TEST_F(ExplorationTest, WhatIsFoundBeforeARunIsCutOffIsReported) {
@@ -442,6 +508,28 @@ TEST_F(ExplorationTest, NotAllIsSaidWhereTheLimitIsReached) {
   interleavings = 2;
   EXPECT_TRUE(explore(write_in_any_order(), {96}, 0).empty());
   EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
+}
+
+TEST_F(ExplorationTest, AnInterruptionInTheMiddleOfAnInterleavingEndsTheSearch) {
+  void* const memory = mmap(nullptr, sizeof(int), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  int& runs = *static_cast<int*>(memory);  // of all copies of the process
+  runs = 0;
+  std::atomic<bool> interrupted = false;
+  const machine::LaunchRequest request = request_of(write_in_any_order(), {96}, seed);
+  const bool found = exploration_.explore({.machine = machine,
+                                           .request = request,
+                                           .interleavings = 100,
+                                           .observers =
+                                               [&] {
+                                                 interrupted = ++runs == 3;  // the default one, and two interleavings
+                                                 return make_checks();
+                                               },
+                                           .interrupted = &interrupted});
+  EXPECT_FALSE(found);
+  EXPECT_EQ(runs, 3);
+  EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
+  munmap(memory, sizeof(int));
 }
 
 }  // namespace
