@@ -56,12 +56,15 @@ naive::Buffers buffers_of(const RandomKernel& kernel) {
 }
 
 /// Runs a kernel on the emulated GPU. Returns what the checks report.
-std::string emulate(machine::Machine& machine, const RandomKernel& kernel, const std::string& text,
-                    naive::Buffers& buffers) {
+std::string emulate(machine::Machine& machine, checks::GlobalHistory& history, const RandomKernel& kernel,
+                    const std::string& text, naive::Buffers& buffers) {
   const auto module = std::make_shared<const ptx::Module>(ptx::parse(text));
   machine::ModuleImage image(module, machine.memory());
   const auto translated = machine.translate(image, *module->find_function("kernel"));
   const DeviceWords in(machine.memory(), buffers.in), out(machine.memory(), buffers.out);
+  history.begin({}, "kernel", true);
+  history.written(machine.memory(), in.address(), buffers.in.size() * sizeof(uint32_t));
+  history.written(machine.memory(), out.address(), buffers.out.size() * sizeof(uint32_t));
   machine::LaunchRequest request;
   request.kernel = translated.get();
   request.grid.x = kernel.blocks;
@@ -70,8 +73,8 @@ std::string emulate(machine::Machine& machine, const RandomKernel& kernel, const
   request.parameters.resize(translated->parameter_bytes);
   const uint64_t values[] = {in.address(), out.address()};
   std::memcpy(request.parameters.data(), values, sizeof values);
-  const machine::LaunchResult result =
-      machine.launch(request, {}, [](std::string_view) {}, {[] { return checks::make_checks(true); }, 1});
+  const machine::LaunchResult result = machine.launch(request, {}, [](std::string_view) {},
+                                                      {[&] { return checks::make_checks(true, false, &history); }, 1});
   buffers.out = out.read();
   std::string found;
   for (const machine::Diagnostic& diagnostic : result.diagnostics) found += checks::render_text(diagnostic);
@@ -81,7 +84,10 @@ std::string emulate(machine::Machine& machine, const RandomKernel& kernel, const
 
 }  // namespace
 
-Comparison::Comparison() : machine_(machine::b200()) { machine_.announce_memory_events(true); }
+Comparison::Comparison() : machine_(machine::b200()) {
+  machine_.announce_memory_events(true);
+  machine_.announce_global_accesses(true);
+}
 
 std::string Comparison::run(const RandomKernel& kernel) { return run(kernel, kernel.ptx()); }
 
@@ -89,7 +95,7 @@ std::string Comparison::run(const RandomKernel& kernel, const std::string& emula
   naive::Buffers expected = buffers_of(kernel), emulated = expected;
   try {
     naive::Kernel(kernel.ptx()).run(kernel.blocks, kernel.threads, expected);
-    const std::string found = emulate(machine_, kernel, emulated_text, emulated);
+    const std::string found = emulate(machine_, history_, kernel, emulated_text, emulated);
     if (!found.empty()) return found;
   } catch (const std::exception& error) {
     return fmt::format("error: {}", error.what());

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "emulator/checks/global_memory/global_history.hpp"
 #include "emulator/machine/machine.hpp"
 #include "random_kernel.hpp"
 
@@ -20,6 +21,7 @@ class Comparison {
 
  private:
   emulator::machine::Machine machine_;
+  emulator::checks::GlobalHistory history_;
 };
 
 /// Drops statements as long as what is left still fails.

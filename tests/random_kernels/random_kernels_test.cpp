@@ -78,6 +78,13 @@ TEST(ComparisonTest, FindsWhatACheckReports) {
   EXPECT_NE(found.find("race"), std::string::npos) << found;
 }
 
+TEST(ComparisonTest, FindsWhatTheCheckOfGlobalMemoryReports) {
+  Comparison comparison;
+  const RandomKernel kernel = kernel_of({"red.global.add.u32 [%cells], %r0;"});
+  const std::string found = comparison.run(kernel, replaced(kernel.ptx(), "red.global.add.u32", "st.global.u32"));
+  EXPECT_NE(found.find("race"), std::string::npos) << found;
+}
+
 TEST(ShrinkTest, KeepsOnlyWhatFails) {
   RandomKernel kernel = make_kernel(7);
   kernel.statements.push_back({.before = "// this\n"});
