@@ -92,9 +92,6 @@ class LaunchExploration {
 
   /// Runs all interleavings, up to the limit or to one that fails.
   void run_all() {
-    const machine::LaunchRequest& request = launch_.request;
-    const bool are_several = request.grid.count() > request.region().count();
-    totals_.together_ += are_several && request.kernel->clusters_interact ? 1 : 0;
     Interleavings interleavings;
     uint64_t count = 0, runs = 0;
     while (const std::optional<Guide> guide = interleavings.next()) {
@@ -103,7 +100,7 @@ class LaunchExploration {
         return;
       }
       const CopyOutcome outcome = outcome_of(LaunchCopy([&] { return decided(*guide); }));
-      const bool is_complete = !outcome.cut_off && !outcome.has_diverged;
+      const bool is_complete = !outcome.cut_off && !outcome.has_diverged && !outcome.interrupted;
       if (!outcome.is_redundant) ++count, ++totals_.interleavings_;
       const std::set<std::string> found = mistakes_in(outcome);
       if (found.empty()) {
@@ -283,7 +280,6 @@ std::string Exploration::text_of_interleavings() const {
   } else {
     text = fmt::format("all {} explored: nothing found", text);
   }
-  if (together_ != 0) text += "; clusters that depend on each other ran one after another";
   if (skipped_ != 0) text += fmt::format("; stopped in the default schedule already: {}", launches(skipped_));
   return text;
 }

@@ -69,7 +69,7 @@ std::vector<WaitCause::Signal> WaitCause::signals_of(const ConflictSide& side) c
 
 std::string WaitCause::stale(uint32_t warp, uint32_t other) {
   for (const auto& [index, note] : order_.warp(warp).waits) {
-    const std::vector<ArrivalNote>& arrivals = order_.warp(other).arrivals;
+    const auto& arrivals = order_.warp(other).arrivals;
     const bool from_other =
         std::any_of(arrivals.begin(), arrivals.end(),
                     [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });

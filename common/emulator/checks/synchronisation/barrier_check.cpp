@@ -331,6 +331,7 @@ void BarrierCheck::check_scope_of_wait(const ClusterRecord& cluster, const machi
   const uint32_t index = order.find_barrier(event.block->rank, event.offset);
   if (index == ClusterOrder::kNoBarrier) return;
   const BarrierOrder& barrier = order.barrier(index);
+  if (!barrier.has_remote_arrivals) return;
   const PhaseNote* remote = nullptr;
   barrier.phases.for_each(event.phase - 1, [&](const PhaseNote& note) {
     if (note.kind == PhaseNote::Kind::arrival && note.block != event.block) remote = &note;

@@ -93,7 +93,7 @@ void tell_forgotten(State& state, uint32_t before) {
 
 }  // namespace
 
-Cost run_grid(State& state, machine::LaunchRequest request) {
+Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder order) {
   ProgressLine progress(request.kernel->display_name, request.grid.count());
   // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
   const auto print = [&progress](std::string_view text) {
@@ -103,7 +103,7 @@ Cost run_grid(State& state, machine::LaunchRequest request) {
   std::vector<machine::Observer*> observers;
   const machine::Residency residency =
       state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
-  Recording recording(state.settings(), uint64_t{residency.blocks} * state.architecture().multiprocessors);
+  Recording recording(state.settings(), uint64_t{residency.blocks} * state.architecture().multiprocessors, order);
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
