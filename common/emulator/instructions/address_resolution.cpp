@@ -102,10 +102,11 @@ SharedResult find_shared(Fragment& fragment, uint32_t address, const Wish& wish)
   if (offset > size || wish.bytes > size - offset) {
     result.message = fmt::format("{}, outside of the block's shared memory", start());
     result.details = {shared_size_phrase(fragment, *block)};
-    const Kernel& kernel = *fragment.grid().kernel;
+    const Kernel* const kernel = fragment.grid().kernel;
     const uint64_t dynamic = fragment.grid().request != nullptr ? fragment.grid().request->dynamic_shared_bytes : 0;
-    const bool has_dynamic = dynamic != 0 || kernel.declares_dynamic_shared();
-    if (const std::string gap = kernel.describe_gap(offset); !has_dynamic && !gap.empty()) {
+    const bool has_dynamic = dynamic != 0 || kernel == nullptr || kernel->declares_dynamic_shared();
+    const std::string gap = has_dynamic ? std::string() : kernel->describe_gap(offset);
+    if (!gap.empty()) {
       result.details.push_back("that is " + gap);
     } else if (dynamic == 0 && offset >= size) {
       result.details.emplace_back(

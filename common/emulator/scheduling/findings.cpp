@@ -68,7 +68,7 @@ bool is_about_order(const Diagnostic& report) { return !report.subject.empty(); 
 /// Whether a load was found to read what nothing has written: mostly a sign that it came too early.
 bool is_symptom(const Diagnostic& report) { return report.identity.starts_with("unwritten:"); }
 
-/// A stale parity is itself the mistake, but is found out only by what comes of it; a symptom is never the mistake.
+/// A stale parity is itself the mistake, but is found only by its consequences; a symptom is never the mistake.
 int rank(const Diagnostic& report) {
   return report.message.starts_with("stale parity") ? 0 : is_symptom(report) ? 2 : 1;
 }
@@ -83,7 +83,7 @@ bool follows(const Diagnostic& later, const Diagnostic& first) {
   if (stops) return true;
   if (!is_about_order(later)) return false;
   const std::string line = own_line(first), later_line = own_line(later);
-  return later.subject == first.subject || (!line.empty() && (line == later_line || names(later.likely_cause, line))) ||
+  return later.subject == first.subject || (!line.empty() && names(later.likely_cause, line)) ||
          (!later_line.empty() && names(first.likely_cause, later_line));
 }
 

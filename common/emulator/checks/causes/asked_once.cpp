@@ -11,7 +11,7 @@ namespace {
 
 using Instruction = ptx::Instruction;
 
-/// Whether it may stand in a loop that asks again: it computes, sleeps or reads a clock.
+/// Whether a loop that asks again may have it: it computes, sleeps or reads a clock.
 bool may_be_between_questions(const Instruction& instruction) {
   constexpr std::string_view kOther[] = {"ld",    "st",      "atom",     "red",  "cp",    "bar", "barrier", "call",
                                          "wgmma", "tcgen05", "mbarrier", "shfl", "redux", "ret", "exit",    "brx"};

@@ -55,7 +55,7 @@ class WaitCause {
   /// " at ring.cu:41 for empty[0]": the wait of a side's threads that follows its access; empty: none is known.
   std::string wait_after(const ConflictSide& side) const;
   /// Where other lanes of the side's warp still wait at a barrier, or have waited at one that the other warp arrives
-  /// on, and its own lanes know nothing of that; empty: it is not so.
+  /// on, and its own lanes know nothing about that; empty: it is not so.
   std::string in_waits_without_lane(const ConflictSide& side, uint32_t other) const;
   std::string without_own_wait(const ConflictSide& thread, uint32_t barrier) const {
     return in_waits_of_other_lanes(thread, barrier);

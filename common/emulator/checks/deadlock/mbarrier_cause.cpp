@@ -260,11 +260,15 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
   }
   if (barrier.pending > 0 && barrier.pending < barrier.expected) {
     if (const std::string missing = lanes_missing(first, barrier); !missing.empty()) return {9, missing};
-    const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
-    return {8, fmt::format("{} was initialised{} for {} arrivals per phase, and {} came{}: does one thread arrive "
-                           "where all of them were counted, or the other way round?",
-                           name, at_line(kernel, barrier.initialised.pc), barrier.expected,
-                           barrier.expected - barrier.pending, by.empty() ? std::string() : ", by " + by)};
+    std::string places = at_line(kernel, barrier.initialised.pc);
+    if (!places.empty()) {
+      const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
+      places = fmt::format(" It was initialised{}{}", places, by.empty() ? std::string() : ", and they came by " + by);
+    }
+    return {
+        8, fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all of "
+                       "them were counted, or the other way round?{}",
+                       name, barrier.expected, barrier.expected - barrier.pending, places)};
   }
   return barrier.phase > 0 ? cause_after_phases(group, barrier) : cause_without_arrival(group, name);
 }

@@ -123,7 +123,9 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
       return other.is_root && other.first->wait.kind == WaitKind::mbarrier && never_arrived(other) &&
              !has_arrived(other) && !history_of(*other.first).passed_before_first;
     };
-    const bool late = std::any_of(groups_.begin(), groups_.end(), is_first_wait);
+    const auto at_mbarriers = std::count_if(
+        groups_.begin(), groups_.end(), [](const Group& each) { return each.first->wait.kind == WaitKind::mbarrier; });
+    const bool late = at_mbarriers == 2 && std::any_of(groups_.begin(), groups_.end(), is_first_wait);
     return {late ? 3 : 6,
             fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
                         "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "

@@ -1,5 +1,5 @@
 // Finds accesses of bytes in static shared memory that belong to no variable: in the gap that alignment leaves between
-// two, or behind the last. The address is legal, so nothing else stops them; most often an index runs past an array.
+// two, or after the last. The address is legal, so nothing else stops them; most often an index runs past an array.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class GapCheck final : public MemoryCheck {
               const char* verb);
 
   const machine::Kernel* kernel_ = nullptr;
-  std::vector<std::pair<uint32_t, uint32_t>> gaps_;  ///< of this kernel: first byte, and the one behind the last
+  std::vector<std::pair<uint32_t, uint32_t>> gaps_;  ///< of this kernel: first byte, and the one after the last
 };
 
 }  // namespace stagecraft::emulator::checks

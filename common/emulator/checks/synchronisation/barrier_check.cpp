@@ -215,7 +215,7 @@ void BarrierCheck::check_reused(const ClusterRecord& cluster, const machine::Bar
                                         spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
                                         line_of_initialisation(cluster, barrier)));
   finding.likely_cause = fmt::format("end {} with mbarrier.inval before its memory is used for something else", name);
-  finding.tolerated = "mbarrier.init writes the word anew, and nothing has used the barrier meanwhile";
+  finding.tolerated = "mbarrier.init writes the whole word, and nothing has used the barrier meanwhile";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 

@@ -6,32 +6,35 @@ namespace {
 
 class GapTest : public RaceTest {
  protected:
-  // `odd` has 20 bytes at 0x400, so that 12 lie between it and `even`; and `last` ends a byte early.
+  // `odd` has 20 bytes behind `tile`, and 12 more lie between it and `last`.
   GapTest() {
-    variables = ".shared .align 128 .b8 odd[20];\n.shared .align 32 .b8 tile[4096];\n.shared .align 8 .b8 last[20];\n";
+    variables = ".shared .align 128 .b8 tile[4096];\n.shared .align 4 .b8 odd[20];\n.shared .align 32 .b8 last[20];\n";
+  }
+  machine::LaunchResult run_all(const std::string& line) {
+    return run("mov.u32 %r8, odd; mov.u32 %r8, last;\n" + line + "\n", Shape{});
   }
 };
 
 TEST_F(GapTest, FindsAStoreBehindTheEndOfAnArray) {
-  expect_one(run("@%first st.shared.u32 [odd+20], %thread;\n"), "illegal address",
-             {"writes shared address 0x414, which belongs to no variable",
-              "right behind the end of odd, which has 20 bytes at 0x400 up to 0x414", "f.cu:1"});
-  expect_one(run("@%first st.shared.u32 [odd+28], %thread;\n"), "illegal address", {"8 bytes behind the end of odd"});
-  expect_silence(run("@%first st.shared.u32 [odd+16], %thread;\n@%first st.shared.u32 [tile], %thread;\n"));
+  expect_one(run_all("@%first st.shared.u32 [odd+20], %thread;"), "illegal address",
+             {"writes shared address 0x1414, which belongs to no variable",
+              "right behind the end of odd, which has 20 bytes at 0x1400 up to 0x1414", "f.cu:2"});
+  expect_one(run_all("@%first st.shared.u32 [odd+28], %thread;"), "illegal address", {"8 bytes behind the end of odd"});
+  expect_silence(run_all("@%first st.shared.u32 [odd+16], %thread; @%first st.shared.u32 [last], %thread;"));
 }
 
 TEST_F(GapTest, FindsAnAccessThatReachesIntoTheGap) {
-  expect_one(run("@%first st.shared.v2.u32 [odd+16], {%thread, %thread};\n"), "illegal address",
-             {"right behind the end of odd"});
+  expect_one(run_all("@%first st.shared.v2.u32 [odd+16], {%thread, %thread};"), "illegal address",
+             {"3 bytes behind the end of odd"});
 }
 
 TEST_F(GapTest, FindsAnMbarrierInTheGap) {
-  expect_one(run("@%first mbarrier.init.shared.b64 [odd+24], 1;\n"), "illegal address",
-             {"puts an mbarrier at shared address 0x418", "4 bytes behind the end of odd"});
+  expect_one(run_all("@%first mbarrier.init.shared.b64 [odd+24], 1;"), "illegal address",
+             {"puts an mbarrier at shared address 0x1418", "4 bytes behind the end of odd"});
 }
 
 TEST_F(GapTest, NamesTheLastArrayWhereNothingFollows) {
-  expect_one_fault(run("@%first st.shared.u32 [last+24], %thread;\n"), "illegal address",
+  expect_one_fault(run_all("@%first st.shared.u32 [last+24], %thread;"), "illegal address",
                    {"outside of the block's shared memory", "4 bytes behind the end of last, which has 20 bytes"});
 }
 

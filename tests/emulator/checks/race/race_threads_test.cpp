@@ -157,7 +157,7 @@ TEST_F(RaceTest, OrdersALoadThatFeedsAnExchangeBeforeWhatFollows) {
   expect_one(run(exchange_and_write("shfl.sync.idx.b32 %r2, %lane, 1, 31, 0xffffffff;"), warp), "race",
              {"f.cu:8", "f.cu:4"});
   const std::string halves =
-      "and.b32 %r4, %lane, -16; mov.b32 %r5, 65535; shl.b32 %r4, %r5, %r4; shfl.sync.idx.b32 %r2, %r3, 1, 31, %r4;";
+      "and.b32 %r4, %lane, -16; mov.b32 %r5, 65535; shl.b32 %r4, %r5, %r4; shfl.sync.idx.b32 %r2, %r3, 1, 4127, %r4;";
   expect_one(run(exchange_and_write(halves), warp), "race", {"f.cu:8", "f.cu:4"});
 }
 
