@@ -168,13 +168,15 @@ def draw_ring(run):
                (first(lambda ring: any(ring.state(stage) == "read" for stage in range(stages))), "the first is read"),
                (first(lambda ring: ring.rows()[0] > stages), "the first, used again"),
                (ends[-1], "at the end: empty again")]
-    side, inner, outer, top = 196, 34, 88, 54
+    side, inner, outer, columns = 208, 34, 92, 3
+    below = 2 * outer + 118   # from one row of rings to the next
     parts = []
     for number, (cycle, words) in enumerate(moments):
         ring = Ring(run, cycle)
-        x, y = side * (number + 0.5) + 4, top + outer
+        x, top = side * (number % columns + 0.5) + 4, 54 + number // columns * below
+        y = top + outer
         announced, freed = ring.rows()
-        parts += [text(x, 22, words, "small"), text(x, 42, f"cycle {max(cycle, 0)}", "part")]
+        parts += [text(x, top - 32, words, "small"), text(x, top - 12, f"cycle {max(cycle, 0)}", "part")]
         for stage in range(stages):
             begin = 2 * math.pi * stage / stages - math.pi / 2
             end, state = begin + 2 * math.pi / stages, ring.state(stage)
@@ -185,8 +187,9 @@ def draw_ring(run):
         parts += [text(x, y + outer + 24, f"producer: row {announced}, stage {announced % stages}", "part"),
                   text(x, y + outer + 42, f"consumer: row {freed}, stage {freed % stages}", "part")]
     notes = ["filling: announced, and the bytes are on their way", "The row and the stage of a role are those that it fills, or uses up, next."]
-    parts += [text(10, top + 2 * outer + 68 + 18 * number, note, "quiet") for number, note in enumerate(notes)]
-    return svg(side * len(moments) + 8, top + 2 * outer + 100, f"A ring of {stages} stages at five moments of a run", parts)
+    bottom = 54 + (len(moments) - 1) // columns * below + 2 * outer
+    parts += [text(10, bottom + 74 + 18 * number, note, "quiet") for number, note in enumerate(notes)]
+    return svg(side * columns + 8, bottom + 106, f"A ring of {stages} stages at five moments of a run", parts)
 
 
 # ---- Multicast ----------------------------------------------------------------------------------------------------------

@@ -196,6 +196,12 @@ struct TwinSwapped112 : TwinSwapped<128, 112, 6> {
   static constexpr int cluster_n = 2;
 };
 
+/// By clusters of four.
+struct TwinSwapped112Narrow : TwinSwapped<64, 112, 9> {
+  static constexpr int cluster_m = 2;
+  static constexpr int cluster_n = 2;
+};
+
 struct TwinSwapped160 : TwinSwapped<128, 160, 5> {
   static constexpr int cluster_m = 2;
 };

@@ -74,6 +74,7 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::swapped_32: return prepare<TwinSwapped32>(product, streaming);
     case TwinKind::swapped_96: return prepare<TwinSwapped96>(product, streaming);
     case TwinKind::swapped_112: return prepare<TwinSwapped112>(product, options);
+    case TwinKind::swapped_112_narrow: return prepare<TwinSwapped112Narrow>(product, options);
     case TwinKind::swapped_160: return prepare<TwinSwapped160>(product, options);
     case TwinKind::swapped_192: return prepare<TwinSwapped192>(product, streaming);
     case TwinKind::swapped_208: return prepare<TwinSwapped208>(product, options);

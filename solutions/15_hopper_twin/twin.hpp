@@ -38,23 +38,24 @@ enum class TwinKind {
   low,               ///< tiles of 64 x 128, pairs share a tile of B: for few rows
   low_64,            ///< tiles of 64 x 64, pairs share a tile of B
   low_alone,         ///< tiles of 64 x 64, by blocks alone
-  split,            ///< tiles of 64 x 128, each by two blocks, which compute half of K each and add up half of the rows
-  split_64,         ///< tiles of 64 x 64, in the same way
-  split_80,         ///< tiles of 64 x 80
-  split_tall_64,    ///< tiles of 128 x 64
-  split_tall_80,    ///< tiles of 128 x 80
-  split_high_80,    ///< tiles of 256 x 80
-  split_high_96,    ///< tiles of 256 x 96
-  swapped_16,       ///< C transposed, by tiles of 16 rows and 64 columns of C: for fewer rows than a tile of A has
-  swapped_32,       ///< 32 rows and 64 columns
-  swapped_96,       ///< 96 rows and 128 columns, pairs share a tile of A
-  swapped_112,      ///< 112 rows and 128 columns, four blocks share two tiles of A and two of B
-  swapped_160,      ///< 160 rows and 128 columns, pairs share a tile of A
-  swapped_192,      ///< 192 rows and 64 columns
-  swapped_208,      ///< 208 rows and 64 columns, four blocks share two tiles of A and two of B
-  by_threads,       ///< as standard, but the threads store C: for rows that do not start on 16-byte boundaries
-  thin_by_threads,  ///< as thin, stored in that way
-  flat_by_threads,  ///< as flat, stored in that way
+  split,          ///< tiles of 64 x 128, each by two blocks, which compute half of K each and add up half of the rows
+  split_64,       ///< tiles of 64 x 64, in the same way
+  split_80,       ///< tiles of 64 x 80
+  split_tall_64,  ///< tiles of 128 x 64
+  split_tall_80,  ///< tiles of 128 x 80
+  split_high_80,  ///< tiles of 256 x 80
+  split_high_96,  ///< tiles of 256 x 96
+  swapped_16,     ///< C transposed, by tiles of 16 rows and 64 columns of C: for fewer rows than a tile of A has
+  swapped_32,     ///< 32 rows and 64 columns
+  swapped_96,     ///< 96 rows and 128 columns, pairs share a tile of A
+  swapped_112,    ///< 112 rows and 128 columns, four blocks share two tiles of A and two of B
+  swapped_112_narrow,  ///< 112 rows and 64 columns, four blocks share two tiles of A and two of B
+  swapped_160,         ///< 160 rows and 128 columns, pairs share a tile of A
+  swapped_192,         ///< 192 rows and 64 columns
+  swapped_208,         ///< 208 rows and 64 columns, four blocks share two tiles of A and two of B
+  by_threads,          ///< as standard, but the threads store C: for rows that do not start on 16-byte boundaries
+  thin_by_threads,     ///< as thin, stored in that way
+  flat_by_threads,     ///< as flat, stored in that way
 };
 
 /// All of them.

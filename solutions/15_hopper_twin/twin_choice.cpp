@@ -81,6 +81,7 @@ const char* name_of(TwinKind kind) {
     case TwinKind::swapped_32: return "swapped_32";
     case TwinKind::swapped_96: return "swapped_96";
     case TwinKind::swapped_112: return "swapped_112";
+    case TwinKind::swapped_112_narrow: return "swapped_112_narrow";
     case TwinKind::swapped_160: return "swapped_160";
     case TwinKind::swapped_192: return "swapped_192";
     case TwinKind::swapped_208: return "swapped_208";

@@ -182,6 +182,7 @@ TEST(HopperTwinTest, ComputedTransposed) {
   expect_product<TwinSwapped160>({170, 520, 200}, 4, 46);
   expect_product<TwinSwapped192>({200, 136, 1096}, 4, 47, 2);
   expect_product<TwinSwapped112>({250, 520, 456}, 4, 62);
+  expect_product<TwinSwapped112Narrow>({250, 200, 1096}, 4, 67);
   expect_product<TwinSwapped208>({450, 200, 1096}, 4, 63);
 }
 

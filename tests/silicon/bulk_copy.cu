@@ -414,6 +414,20 @@ BENCHMARK(tile_rate) {
   report_load_rate("tile of 64 rows of 64 bytes,", narrow, Reach::kOneSm, 8 << 20, "L2");
 }
 
+/// Boxes of rows that are shorter than 128 bytes, as operands without a swizzle have them.
+BENCHMARK(narrow_tiles) {
+  for (const int width : {8, 16, 32, 64}) {
+    for (const int rows : {64, 256}) {
+      const std::string name =
+          "tile of " + std::to_string(rows) + " rows of " + std::to_string(width * 2) + " bytes, no swizzle,";
+      auto source = tiles_of(16 << 20, 2048, width, rows, CU_TENSOR_MAP_SWIZZLE_NONE);
+      report_latency(name, source);
+      report_load_rate(name, source, Reach::kOneSm, 4 << 20, "L2");
+      report_load_rate(name, source, Reach::kChip, size_t{256} << 20, "L2");
+    }
+  }
+}
+
 template <bool Tiles>
 void report_stores(const std::string& name, Source<Tiles>& source) {
   const int copies = static_cast<int>(std::min<uint64_t>(64, source.copies)), sms = multiprocessors();

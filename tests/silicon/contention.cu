@@ -30,14 +30,22 @@ __device__ inline uint64_t descriptor(uint32_t address) {
   return (address >> 4 & 0x3fff) | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 | uint64_t{1} << 62;
 }
 
+/// The multiprocessor's clock and the time, both since something of their own.
+struct Sample {
+  uint64_t cycles, nanoseconds;
+};
+constexpr int kSamples = 1024;
+constexpr uint64_t kSampleEvery = 50'000;  // ns
+
 constexpr int kTile = 49152, kCopyBytes = 16384, kStages = 6;
 
 /// `products` warpgroups multiply what is in the first 48 KiB in groups of 4, and pause for `pause` cycles after each
 /// group, `groups` times; the last warp keeps `stages` copies under way to the rest until they are done, or without
-/// products for 400,000 cycles. `counts` gets the copies, and the cycles that all took.
+/// products for 400,000 cycles. `counts` gets the copies, and the cycles that all took; `samples`, if any, the clock of
+/// the first block's multiprocessor as time goes on.
 __global__ void __launch_bounds__(384, 1)
     compete(const uint8_t* memory, const uint32_t* random, uint32_t region, int products, int pause, int stages,
-            int groups, uint64_t* counts, float* sink) {
+            int groups, uint64_t* counts, float* sink, Sample* samples) {
   extern __shared__ __align__(1024) uint8_t shared[];
   __shared__ uint64_t words[kStages];
   __shared__ volatile uint32_t done[2];
@@ -90,8 +98,16 @@ __global__ void __launch_bounds__(384, 1)
     for (int i = 0; i < stages; ++i) issue(i);
     int stage = 0;
     uint32_t phase = 0;
+    uint64_t next = 0;
+    Sample* sample = blockIdx.x == 0 ? samples : nullptr;
 #pragma unroll 1
     while (products == 0 ? cycles() - begin < 400'000 : done[0] + done[1] != 2) {
+      if (sample != nullptr) {
+        if (const uint64_t now = nanoseconds(); now >= next && sample < samples + kSamples) {
+          *sample++ = {cycles(), now};
+          next = now + kSampleEvery;
+        }
+      }
       if (stages == 0) continue;
       mbarrier_wait(shared_address(words + stage), phase);
       issue(stage);
@@ -130,9 +146,9 @@ struct Run {
     check(cudaFuncSetAttribute(compete, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes),
           "cudaFuncSetAttribute");
   }
-  void launch(int blocks, int products, int pause, int stages, int groups) {
+  void launch(int blocks, int products, int pause, int stages, int groups, Sample* samples = nullptr) {
     compete<<<blocks, 384, kSharedBytes>>>(memory.data(), random.data(), kRegion, products, pause, stages, groups,
-                                           counts.data(), sink.data());
+                                           counts.data(), sink.data(), samples);
   }
 };
 
@@ -241,6 +257,74 @@ BENCHMARK(clock_by_work) {
           "pause of " + std::to_string(pause) + " cycles, " + std::to_string(stages) + " copies under way, all SMs";
       report("tensor core busy, " + name, busy, "of 1", "2 warpgroups, groups of 4 products and a pause");
       report("SM clock, " + name, clocks, "MHz", "cycles over the time of a launch, after 150 ms of the same");
+    }
+  }
+}
+
+/// The clock in MHz between two times, in ms after the first sample.
+double clock_between(const std::vector<Sample>& samples, double from, double to) {
+  const Sample *first = nullptr, *last = nullptr;
+  for (const Sample& each : samples) {
+    if (each.nanoseconds == 0) break;
+    const double at = static_cast<double>(each.nanoseconds - samples[0].nanoseconds) * 1e-6;
+    if (at >= from && first == nullptr) first = &each;
+    if (at <= to) last = &each;
+  }
+  if (first == nullptr || last <= first) return NAN;
+  return static_cast<double>(last->cycles - first->cycles) * 1e3 /
+         static_cast<double>(last->nanoseconds - first->nanoseconds);
+}
+
+struct Work {
+  int pause, stages;
+};
+constexpr Work kWorks[] = {{0, 0}, {0, 4}, {600, 4}, {2400, 0}, {20000, 0}};
+
+std::string describe(const Work& work) {
+  return "pause of " + std::to_string(work.pause) + " cycles, " + std::to_string(work.stages) +
+         " copies under way, all SMs";
+}
+
+/// Launches work for about `milliseconds` after a rest and returns the samples.
+std::vector<Sample> sampled(Run& run, const Work& work, double milliseconds, int rest) {
+  DeviceArray<Sample> samples(kSamples);
+  std::this_thread::sleep_for(std::chrono::milliseconds(rest));
+  run.launch(132, 2, work.pause, work.stages, static_cast<int>(milliseconds * 1.8e6 / (1100 + work.pause)),
+             samples.data());
+  finish_kernel("compete");
+  return samples.to_host();
+}
+
+BENCHMARK(clock_after_a_rest) {
+  Run run;
+  constexpr double kTimes[] = {0, 0.25, 0.5, 1, 2, 3, 5, 8, 12, 20, 30};
+  for (const Work& work : kWorks) {
+    std::vector<double> clocks[std::size(kTimes) - 1];
+    for (int repeat = 0; repeat < 6; ++repeat) {
+      const auto samples = sampled(run, work, 35, 300);
+      for (size_t i = 0; repeat > 0 && i + 1 < std::size(kTimes); ++i)
+        clocks[i].push_back(clock_between(samples, kTimes[i], kTimes[i + 1]));
+    }
+    for (size_t i = 0; i + 1 < std::size(kTimes); ++i) {
+      char when[64];
+      std::snprintf(when, sizeof when, "%g to %g ms after a rest, ", kTimes[i], kTimes[i + 1]);
+      report("SM clock, " + std::string(when) + describe(work), clocks[i], "MHz", "one launch, after 300 ms of rest");
+    }
+  }
+}
+
+BENCHMARK(clock_of_bursts) {
+  Run run;
+  for (const Work& work : kWorks) {
+    for (const auto& [milliseconds, rest] : {std::pair{0.25, 5}, std::pair{2., 20}, std::pair{12., 20}}) {
+      std::vector<double> clocks;
+      for (int repeat = 0; repeat < 24; ++repeat) {
+        const auto samples = sampled(run, work, milliseconds, rest);
+        if (repeat >= 12) clocks.push_back(clock_between(samples, 0, 100));
+      }
+      char when[64];
+      std::snprintf(when, sizeof when, "bursts of %g ms, %d ms apart, ", milliseconds, rest);
+      report("SM clock, " + std::string(when) + describe(work), clocks, "MHz", "the 13th to the 24th burst");
     }
   }
 }

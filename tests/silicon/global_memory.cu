@@ -293,7 +293,7 @@ __global__ void atomic_loop(uint8_t* memory, size_t stride, int rounds, Span* sp
 template <Atomic Kind>
 void atomic(const std::string& name, int width) {
   const int sms = multiprocessors(), threads = 256;
-  DeviceArray<uint8_t> memory(size_t{4} * sms * threads * 16);
+  DeviceArray<uint8_t> memory(size_t{4} * sms * threads * 32);
   DeviceArray<Span> spans(4 * sms);
   DeviceArray<uint32_t> sink(1);
   const bool returns = Kind == Atomic::kAtomAdd || Kind == Atomic::kAtomAddF32 || Kind == Atomic::kAtomCas;
@@ -317,6 +317,7 @@ void atomic(const std::string& name, int width) {
   };
   rate("one word for all threads", 0, 4 * sms, 64);
   rate("a word for each thread", width, 4 * sms, 512);
+  rate("a sector for each thread", 32, 4 * sms, 64);
   rate("a word for each thread, one SM", width, 1, 512);
 }
 BENCHMARK(atomics) {

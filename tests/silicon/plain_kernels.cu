@@ -149,17 +149,20 @@ void time(const std::string& name, int sets, double amount, const char* unit,
           const std::function<void(cudaStream_t, int)>& launch) {
   cudaStream_t stream;
   check(cudaStreamCreate(&stream), "cudaStreamCreate");
-  launch(stream, 0);
+  if (!once()) launch(stream, 0);
   check(cudaGetLastError(), name.c_str());
   check(cudaStreamSynchronize(stream), name.c_str());
-  if (once()) return;
-  for (int set = 1; set < sets; ++set) launch(stream, set);
+  for (int set = 1; !once() && set < sets; ++set) launch(stream, set);
   cudaGraph_t graph;
   cudaGraphExec_t executable;
   check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  for (int i = 0; i < kLaunches; ++i) launch(stream, i % sets);
+  for (int i = 0; i < (once() ? 1 : kLaunches); ++i) launch(stream, i % sets);
   check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
   check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  if (once()) {
+    check(cudaGraphLaunch(executable, stream), name.c_str());
+    return check(cudaStreamSynchronize(stream), name.c_str());
+  }
   cudaEvent_t start, stop;
   check(cudaEventCreate(&start), "cudaEventCreate");
   check(cudaEventCreate(&stop), "cudaEventCreate");

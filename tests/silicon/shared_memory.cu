@@ -84,6 +84,46 @@ struct StoreThenLoad {
   __device__ uint32_t result() { return value; }
 };
 
+/// The same through generic addresses, whose memory the multiprocessor finds out.
+struct GenericChain {
+  uint64_t address;
+  __device__ GenericChain(uint32_t, uint8_t* shared) {
+    uint64_t* const word = reinterpret_cast<uint64_t*>(shared) + lane();
+    *word = address = reinterpret_cast<uint64_t>(word);
+    __syncthreads();
+  }
+  __device__ void step(int) { asm volatile("ld.volatile.b64 %0, [%0];" : "+l"(address)::"memory"); }
+  __device__ uint32_t result() { return static_cast<uint32_t>(address); }
+};
+
+template <int Width>
+struct GenericLoads {
+  uint64_t address;
+  uint32_t v[4] = {};
+  __device__ GenericLoads(uint32_t, uint8_t* shared) {
+    for (int i = threadIdx.x; i < kBytes / 4; i += blockDim.x) reinterpret_cast<uint32_t*>(shared)[i] = i;
+    address = reinterpret_cast<uint64_t>(shared + threadIdx.x % 256 * Width);
+    __syncthreads();
+  }
+  __device__ void step(int) {
+    if constexpr (Width == 4) asm volatile("ld.volatile.b32 %0, [%1];" : "=r"(v[0]) : "l"(address) : "memory");
+    if constexpr (Width == 16)
+      asm volatile("ld.volatile.v4.b32 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                   : "l"(address)
+                   : "memory");
+  }
+  __device__ uint32_t result() { return v[0] + v[1] + v[2] + v[3]; }
+};
+
+/// Transposes 8 x 8 of 16 bits in registers.
+struct MovmatrixChain {
+  uint32_t value;
+  __device__ MovmatrixChain(uint32_t seed, uint8_t*) : value(seed + lane()) {}
+  __device__ void step(int) { asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %0;" : "+r"(value)); }
+  __device__ uint32_t result() { return value; }
+};
+
 /// Each word of shared memory holds one address, so a row that ldmatrix returns is a row's address again.
 template <int Count>
 struct LdmatrixChain {
@@ -255,6 +295,18 @@ void atomic(const std::string& name) {
   report(name + " rate, one word", sm_cycles_per_step<Atomic<true>, 16, 48>(512, kBytes),
          "cycles per warp instruction and SM", "16 warps, all at one word");
 }
+BENCHMARK(generic_loads) {
+  report("ld of shared memory by generic address, 8 bytes latency", cycles_per_step<GenericChain>(32, kBytes), "cycles",
+         "chain, no conflicts");
+  report("ld of shared memory by generic address, 4 bytes rate", sm_cycles_per_step<GenericLoads<4>>(512, kBytes),
+         "cycles per warp instruction and SM", "16 warps, no conflicts");
+  report("ld of shared memory by generic address, 4 bytes rate, 1 warp", cycles_per_step<GenericLoads<4>>(32, kBytes),
+         "cycles per warp instruction", "no conflicts");
+  report("ld of shared memory by generic address, 16 bytes rate", sm_cycles_per_step<GenericLoads<16>>(512, kBytes),
+         "cycles per warp instruction and SM", "16 warps, no conflicts");
+  report("movmatrix latency", cycles_per_step<MovmatrixChain>(32), "cycles", "chain, one warp");
+}
+
 BENCHMARK(atomics) {
   atomic<AtomAdd>("atom.shared.add.u32");
   atomic<AtomExch>("atom.shared.exch.b32");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "emulator/exploration/decided_run.hpp"
 #include "emulator/exploration/launch_copy.hpp"
+#include "emulator/scheduling/findings.hpp"
 #include "emulator/scheduling/schedule.hpp"
 #include "emulator/scheduling/shrinking.hpp"
 
@@ -221,8 +223,11 @@ class LaunchExploration {
     const CopyOutcome shown = outcome_of(start(shortest));
     const std::set<std::string> found = mistakes_of(shown);
     reported_.insert(found.begin(), found.end());
-    for (Diagnostic each : shown.diagnostics) {
-      if (!found.contains(identity_of(each))) continue;
+    std::vector<Diagnostic> reports;
+    std::copy_if(shown.diagnostics.begin(), shown.diagnostics.end(), std::back_inserter(reports),
+                 [&](const Diagnostic& each) { return found.contains(identity_of(each)); });
+    machine::fold_consequences(reports);
+    for (Diagnostic& each : reports) {
       ++totals_.mistakes_;
       add_schedule(each, shown, number);
       launch_.report(each);

@@ -33,7 +33,8 @@ json to_json(const machine::Diagnostic& report) {
           report.tolerated,
           report.identity,
           {place.kernel, place.source_file, place.has_block, place.block_x, place.block_y, place.block_z,
-           place.has_warp, place.warp, place.lanes, place.source, place.instruction}};
+           place.has_warp, place.warp, place.lanes, place.source, place.instruction, place.calls},
+          report.subject};
 }
 
 machine::Diagnostic diagnostic_of(const json& from) {
@@ -45,8 +46,9 @@ machine::Diagnostic diagnostic_of(const json& from) {
   report.tolerated = from.at(4);
   report.identity = from.at(5);
   const json& place = from.at(6);
-  report.place = {place.at(0), place.at(1), place.at(2), place.at(3), place.at(4), place.at(5),
-                  place.at(6), place.at(7), place.at(8), place.at(9), place.at(10)};
+  report.place = {place.at(0), place.at(1), place.at(2), place.at(3), place.at(4),  place.at(5),
+                  place.at(6), place.at(7), place.at(8), place.at(9), place.at(10), place.at(11)};
+  report.subject = from.at(7);
   return report;
 }
 

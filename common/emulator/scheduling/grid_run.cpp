@@ -402,6 +402,7 @@ Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
   place.warp = origin.warp;
   place.lanes = fault.lanes != 0 ? fault.lanes : origin.lanes;
   place.source = grid_.kernel->describe_source(origin.pc);
+  place.calls = grid_.kernel->describe_calls(origin.pc);
   place.instruction = grid_.kernel->describe_instruction(origin.pc);
   return place;
 }

@@ -33,6 +33,8 @@ void set_instruction_costs(ChipModel& chip) {
   set(InstructionClass::memory, {1, Pipe::memory, 4, 0});
   set(InstructionClass::barrier, {1, Pipe::memory, 4, 8});
   set(InstructionClass::fence, {1, Pipe::memory, 4, 9});
+  set(InstructionClass::fewer_registers, {1, Pipe::issue, 1, 4, 59});  // `setmaxnreg.dec 24, at the same time`
+  set(InstructionClass::more_registers, {1, Pipe::issue, 1, 4, 225});  // `setmaxnreg.inc 240, at the same time`
   set(InstructionClass::other, {1, Pipe::issue, 1, 4});
 }
 
@@ -42,13 +44,20 @@ ChipModel make_h200() {
   ChipModel chip;
   chip.name = "H200";
   chip.multiprocessors = 132;
-  // contention: `SM clock, pause of ...`, with 0 and 4 copies under way. It is the clock after 150 ms of the same work;
-  // a launch after a rest has a higher one.
-  chip.clock = {{0.0, 1980, 1980},  {0.05, 1890, 1899}, {0.18, 1755, 1736}, {0.335, 1776, 1762},
-                {0.55, 1774, 1750}, {0.81, 1706, 1583}, {1.0, 1617, 1490}};
+  // boxes-and-clocks: `SM clock, bursts of 2 ms, 20 ms apart`. With reads at 0.335 and without at 0.81 was not
+  // measured.
+  chip.burst_clock = {
+      {0.0, 1980, 1980}, {0.05, 1914, 1914}, {0.335, 1804, 1804}, {0.81, 1792, 1792}, {1.0, 1782, 1729}};
+  // contention: `SM clock, pause of ...`, with 0 and 4 copies under way, after 150 ms of the same work.
+  chip.sustained_clock = {{0.0, 1980, 1980},  {0.05, 1890, 1899}, {0.18, 1755, 1736}, {0.335, 1776, 1762},
+                          {0.55, 1774, 1750}, {0.81, 1706, 1583}, {1.0, 1617, 1490}};
   set_instruction_costs(chip);
 
-  chip.launch = 1394;  // `gap between kernels, stream order, in a graph`: 704 ns
+  // `gap between kernels`: 1664 and 704 ns in stream order, 544 and 416 ns with programmatic dependent launch.
+  chip.launch = 3295;
+  chip.launch_in_graph = 1394;
+  chip.overlapping = 1077;
+  chip.overlapping_in_graph = 824;
   chip.next_block = 346;
 
   chip.shared_latency = 23;
@@ -73,11 +82,20 @@ ChipModel make_h200() {
   // 4092 GB/s, where half of each would give 4490.
   chip.dram_turns = 0.12;
   chip.load_bytes = 113;  // memory-load: `loads from L2 of 4 bytes a lane, lanes 32 bytes apart, 1 SM`
+  // nvidia-h200-2026-11-23-boxes-and-clocks: `atom.global.add.u32 rate, a sector for each thread`, and `one word for
+  // all threads` of this and of f32. Contiguous words are faster by a sector's worth, 45.8.
+  chip.atomic_sector_rate = 72;
+  chip.atomic_same_rate = 1.345;
+  chip.atomic_same_float_rate = 0.5607;
+  chip.shared_float_atomic = 91;       // `atom.shared.add.f32 latency`
+  chip.shared_float_atomic_more = 95;  // the same, one word: 3036
 
   chip.copy_gap = 63;            // `tile of 64 rows, issue gap`
   chip.copy_latency_l2 = 305;    // `cp.async.bulk of 128 bytes, latency, L2`, `tile of 1 rows`
   chip.copy_latency_dram = 740;  // the same from DRAM
   chip.copy_bytes = 107;         // `tile of 256 rows, rate, one SM, L2`
+  // boxes-and-clocks: `tile of 256 rows of 16 bytes, no swizzle, rate, one SM`: 257.5 cycles, as with 32 and 64 bytes.
+  chip.copy_row = 1;
   chip.store_bytes = 32;
   chip.store_latency = 55;  // `store until wait_group.read`, 128 bytes, less their transfer
   chip.between_latency = 190;
@@ -100,18 +118,22 @@ ChipModel make_h200() {
 
 /// Sources: SemiAnalysisAI/microbench-blackwell for tcgen05.mma (umma_latency/lat_results_full.csv,
 /// umma_throughput/tput_results_full.csv), whether copies and products share a port (cutlass_gemm_mainloop/results.csv:
-/// 128 x 128 x 64 from 7 stages on takes 405 cycles at 1.965 GHz, and 512 would be needed at 128 bytes a cycle) and the
-/// rate of DRAM (compare_mem_throughput/ldgsts_tput.csv). Everything else is Hopper's, because nothing was found.
+/// 128 x 128 x 64 from 7 stages on takes 405 cycles at 1.965 GHz, and 512 would be needed at 128 bytes a cycle), the
+/// rate of DRAM (compare_mem_throughput/ldgsts_tput.csv) and that of L2
+/// (tma2dmcast_throughput/tma2dmcast_sweep_results.csv: where 4 and 8 blocks of different clusters read the same tiles,
+/// `lts_sectors_tex_read` over the time is 14.2 TB/s, with DRAM at 68 and 49% of its rate). Everything else is
+/// Hopper's, because nothing was found.
 ChipModel make_b200() {
   ChipModel chip = make_h200();
   chip.name = "B200";
   chip.multiprocessors = 148;
   // An assumption: the clock at which NVIDIA's 2.25 PFLOP/s hold. Nothing was found about the clock under load.
-  chip.clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
-  const double more = 148. / 132;  // the same for each multiprocessor
-  chip.l2_rate *= more;
+  chip.burst_clock = chip.sustained_clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
+  chip.l2_rate = 14200;
+  const double more = 14200. / 8640;  // an assumption: what else L2 does is as much faster as its reads
   chip.l2_write_rate *= more;
   chip.l2_line_rate *= more;
+  chip.atomic_sector_rate *= more;
   chip.l2_bytes_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
   chip.dram_rate = 6690;              // ldgsts_tput.csv, at most
   chip.products_read_through_port = false;
@@ -133,19 +155,19 @@ const ChipModel* find_chip_model(std::string_view name) {
   return nullptr;
 }
 
-double clock_of(const ChipModel& chip, double tensor_busy, double l2_busy) {
+double clock_of(const ClockCurve& curve, double tensor_busy, double l2_busy) {
   const double weight = std::clamp(l2_busy, 0., 1.);
   const auto of_point = [&](const ClockPoint& point) {
     return point.megahertz + weight * (point.megahertz_with_reads - point.megahertz);
   };
-  const double busy = std::clamp(tensor_busy, chip.clock.front().tensor_busy, chip.clock.back().tensor_busy);
-  for (size_t i = 1; i < chip.clock.size(); ++i) {
-    const ClockPoint &left = chip.clock[i - 1], &right = chip.clock[i];
+  const double busy = std::clamp(tensor_busy, curve.front().tensor_busy, curve.back().tensor_busy);
+  for (size_t i = 1; i < curve.size(); ++i) {
+    const ClockPoint &left = curve[i - 1], &right = curve[i];
     if (busy > right.tensor_busy) continue;
     const double part = (busy - left.tensor_busy) / (right.tensor_busy - left.tensor_busy);
     return of_point(left) + part * (of_point(right) - of_point(left));
   }
-  return of_point(chip.clock.back());
+  return of_point(curve.back());
 }
 
 }  // namespace stagecraft::emulator::timing

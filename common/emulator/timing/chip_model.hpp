@@ -20,22 +20,28 @@ struct InstructionCost {
   Pipe pipe = Pipe::issue;
   double interval = 1;  ///< cycles of the pipe
   double latency = 4;   ///< until an instruction that needs the result can be issued
+  double stall = 0;     ///< cycles for which the warp issues nothing more
 };
 
-/// The clock that the power limit leaves while the tensor cores are busy for this part of the time.
+/// The clock while the tensor cores are busy for a part of the time.
 struct ClockPoint {
   double tensor_busy, megahertz, megahertz_with_reads;  ///< the latter while L2 gives all it can
 };
+using ClockCurve = std::vector<ClockPoint>;  ///< by rising `tensor_busy`
 
 struct ChipModel {
   std::string_view name;  ///< "H200"
   uint32_t multiprocessors = 0;
-  std::vector<ClockPoint> clock;  ///< by rising `tensor_busy`
+  ClockCurve burst_clock;      ///< in the first milliseconds of such work, after a rest
+  ClockCurve sustained_clock;  ///< when it goes on
 
   std::array<InstructionCost, static_cast<size_t>(InstructionClass::count)> costs{};
 
   // Starting.
-  double launch = 0;      ///< from the launch to the first instruction
+  double launch = 0;           ///< from the end of the launch before it in a stream to the first instruction
+  double launch_in_graph = 0;  ///< the same of the kernels of a graph
+  double overlapping = 0;      ///< of a launch that may overlap with the one before: until griddepcontrol.wait passes
+  double overlapping_in_graph = 0;
   double next_block = 0;  ///< from a block's end to the start of the next in its place
 
   // Shared memory.
@@ -53,12 +59,17 @@ struct ChipModel {
   double dram_write_cost = 1;                            ///< of a byte that is written, relative to one that is read
   double dram_turns = 0;  ///< by how much DRAM takes longer where it reads and writes as much
   double load_bytes = 0;  ///< a cycle, that one multiprocessor gets from L2
+  /// 10^9 a second of the whole chip: sectors with atomic operations; lanes that meet at one word.
+  double atomic_sector_rate = 0, atomic_same_rate = 0, atomic_same_float_rate = 0;
+  double shared_float_atomic = 0;       ///< latency of a loop of compare and swap, which ptxas makes of it
+  double shared_float_atomic_more = 0;  ///< for each lane that meets another at its word
 
   // The copy engine of a multiprocessor.
   double copy_gap = 0;         ///< cycles between two copies
   double copy_latency_l2 = 0;  ///< of a small copy, until its gate is open
   double copy_latency_dram = 0;
   double copy_bytes = 0;                          ///< a cycle, into shared memory
+  double copy_row = 0;                            ///< cycles for a line of which a tile has a row, however short
   double store_bytes = 0;                         ///< a cycle, out of shared memory
   double store_latency = 0;                       ///< until the source of a small copy is read
   double between_latency = 0, between_bytes = 0;  ///< from shared memory to another block's
@@ -83,6 +94,6 @@ struct ChipModel {
 const ChipModel* find_chip_model(std::string_view name);
 
 /// The clock in MHz under this load: parts of the time that the tensor cores and L2 are busy.
-double clock_of(const ChipModel& chip, double tensor_busy, double l2_busy);
+double clock_of(const ClockCurve& curve, double tensor_busy, double l2_busy);
 
 }  // namespace stagecraft::emulator::timing

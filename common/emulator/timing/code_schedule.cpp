@@ -92,7 +92,7 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) cons
       const double slots = cost.slots * instruction.times, interval = cost.interval * instruction.times;
       pipe = std::max(pipe, at + interval);
       for (const uint32_t written : instruction.writes) ready[written] = at + cost.latency;
-      now = std::max(now, at + slots);
+      now = std::max(now, at + slots + cost.stall);
       if (!counts) continue;
       CodePart& part = parts.back();
       ++part.instructions;

@@ -1,11 +1,16 @@
 #include "emulator/timing/engines.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <span>
 
 namespace stagecraft::emulator::timing {
 namespace {
 
 constexpr double kRowBytes = 32;  // along K, of each row of A or B, in any type
+
+/// Passes over shared memory for each of an atomic addition of floats: `atom.shared.add.f32 rate`.
+constexpr double kFloatAtomicPasses = 5.9;
 
 }  // namespace
 
@@ -24,14 +29,19 @@ ProductCycles cycles_of_product(const Operation& operation) {
   return cycles;
 }
 
-const std::vector<uint32_t>& Engines::lines_of(const ClusterTrace& trace, const Operation& operation) {
+const std::vector<LineRequest>& Engines::lines_of(const ClusterTrace& trace, const Operation& operation) {
   const auto first = trace.lines.begin() + operation.first_line;
   lines_.assign(first, first + operation.lines);
   if (operation.rows == 0) return lines_;
-  uint64_t row = trace.addresses[operation.address];
-  for (uint32_t i = 0; i < operation.rows; ++i, row += operation.pitch) {
-    const uint64_t last = (row + std::max(operation.row_bytes, 1u) - 1) / kLineBytes;
-    for (uint64_t line = row / kLineBytes; line <= last; ++line) lines_.push_back(static_cast<uint32_t>(line));
+  const uint64_t begin_of_all = trace.addresses[operation.address];
+  for (uint32_t i = 0; i < operation.planes * operation.rows; ++i) {
+    const uint64_t row =
+        begin_of_all + i / operation.rows * operation.plane_pitch + i % operation.rows * operation.pitch;
+    const uint64_t last = row + std::max(operation.row_bytes, 1u) - 1;
+    for (uint64_t line = row / kLineBytes; line <= last / kLineBytes; ++line) {
+      const uint64_t begin = std::max(row, line * kLineBytes), end = std::min(last, (line + 1) * kLineBytes - 1);
+      lines_.push_back(request_of(line, sectors_between(begin, end)));
+    }
   }
   return lines_;
 }
@@ -45,15 +55,16 @@ OperationTimes Engines::copy_in(double now, RunningCluster& cluster, const Opera
     latency = 0;
   }
   const auto& lines = lines_of(*cluster.trace, operation);
-  const Served served = memory_.read(start, issuer.index, lines.data(), lines.size(), bytes);
+  double end = memory_.read(start, issuer.index, lines, chip_.copy_latency_dram - chip_.copy_latency_l2);
   bytes_ += bytes;
-  double end = served.at;
+  const double row_cycles =
+      operation.engine == Engine::copy_in ? static_cast<double>(lines.size()) * chip_.copy_row : 0;
   for (const uint32_t target : operation.targets) {
     Multiprocessor& place = *cluster.places[target];
-    end = std::max(end, place.copy_in.serve(start, bytes / chip_.copy_bytes));
+    end = std::max(end, place.copy_in.serve(start, std::max(bytes / chip_.copy_bytes, row_cycles)));
     end = std::max(end, place.port.serve(start, bytes / chip_.shared_bytes));
   }
-  latency += (served.missed ? chip_.copy_latency_dram : chip_.copy_latency_l2) - chip_.poll;
+  latency += chip_.copy_latency_l2 - chip_.poll;
   return {end + latency, end + latency};
 }
 
@@ -63,10 +74,10 @@ OperationTimes Engines::copy_out(double now, RunningCluster& cluster, const Oper
   const double start = place.copy_engine.serve(now, chip_.copy_gap) - chip_.copy_gap;
   const double port = place.port.serve(start, bytes / chip_.shared_bytes);
   const auto& lines = lines_of(*cluster.trace, operation);
-  const Served served = memory_.write(start, lines.data(), lines.size(), bytes);
+  const double written = memory_.write(start, lines);
   bytes_ += bytes;
   const double read =
-      std::max({port, served.at, place.copy_out.serve(start, bytes / chip_.store_bytes)}) + chip_.store_latency;
+      std::max({port, written, place.copy_out.serve(start, bytes / chip_.store_bytes)}) + chip_.store_latency;
   constexpr double kWritten = 24;  // `store until wait_group`, less `store until wait_group.read`
   return {read, read + kWritten};
 }
@@ -136,30 +147,46 @@ double Engines::access(double now, Multiprocessor& place, const ClusterTrace& tr
   if (access.shared) {
     // Each pass more adds one cycle to the rate and two to the latency: `ld.shared 4 bytes latency, N ways`.
     const double more = access.passes > 1 ? access.passes - 1. : 0;
+    if (access.atomic && access.floating) {
+      const double alone = chip_.shared_float_atomic + (access.same - 1.) * chip_.shared_float_atomic_more;
+      return std::max(place.port.serve(now, kFloatAtomicPasses * access.passes), now + alone);
+    }
     return place.port.serve(now, access.passes) + more + chip_.shared_latency - 1;
   }
   const auto bytes = static_cast<double>(access.sectors * kSectorBytes);
   bytes_ += bytes;
   // A line takes a pass of the path that shared memory has, too.
   const double port = place.port.serve(now, std::max(access.lines, 1u));
-  const uint32_t* const lines = trace.lines.data() + access.first_line;
+  const std::span lines(trace.lines.data() + access.first_line, access.lines);
   if (access.store) {
     const double masks = access.partial_lines * kSectorBytes;
     const double sent = place.copy_out.serve(now, (bytes + masks) / chip_.store_bytes);
-    const double written = memory_.write(now, lines, access.lines, bytes, access.partial_lines).at;
+    const double written = memory_.write(now, lines, access.partial_lines);
     return std::max({port, sent, written});
   }
-  if (access.atomic)
-    return std::max(port, memory_.read(now, place.index, lines, access.lines, bytes).at) + chip_.l2_latency;
-  lines_.clear();
-  for (uint32_t i = 0; i < access.lines; ++i) {
-    if (!place.l1.use(lines[i])) lines_.push_back(lines[i]);
+  const double dram_latency = chip_.dram_latency - chip_.l2_latency;
+  if (access.atomic) {
+    return std::max(port, memory_.update(now, lines, access.same, access.floating, dram_latency)) + chip_.l2_latency;
   }
-  if (lines_.empty()) return port + chip_.l1_latency - 1;
-  const double missed = bytes * static_cast<double>(lines_.size()) / access.lines;
-  const Served served = memory_.read(now, place.index, lines_.data(), lines_.size(), missed);
+  lines_.clear();
+  arriving_.clear();
+  double hits = 0, missed = 0;
+  for (const LineRequest line : lines) {
+    const CacheLines::Read read = place.l1.read(line);
+    if (read.missing == 0) {
+      hits = std::max(hits, read.arrives);
+    } else {
+      lines_.push_back(request_of(line_of(line), read.missing));
+      arriving_.push_back(&read.arrives);
+      missed += std::popcount(read.missing) * double{kSectorBytes};
+    }
+  }
+  if (lines_.empty()) return std::max(port + chip_.l1_latency - 1, hits);
+  const double served = memory_.read(now, place.index, lines_, dram_latency);
   const double sent = place.loads.serve(now, missed / chip_.load_bytes);
-  return std::max({port, served.at, sent}) + (served.missed ? chip_.dram_latency : chip_.l2_latency);
+  const double done = std::max({port, served, sent}) + chip_.l2_latency;
+  for (double* const arrives : arriving_) *arrives = done;
+  return std::max(done, hits);
 }
 
 }  // namespace stagecraft::emulator::timing

@@ -36,11 +36,12 @@ class Engines {
   OperationTimes copy_in(double now, RunningCluster& cluster, const Operation& operation);
   OperationTimes copy_out(double now, RunningCluster& cluster, const Operation& operation);
   OperationTimes multiply(double now, RunningCluster& cluster, const Operation& operation);
-  const std::vector<uint32_t>& lines_of(const ClusterTrace& trace, const Operation& operation);
+  const std::vector<LineRequest>& lines_of(const ClusterTrace& trace, const Operation& operation);
 
   const ChipModel& chip_;
   MemorySystem& memory_;
-  std::vector<uint32_t> lines_;
+  std::vector<LineRequest> lines_;
+  std::vector<double*> arriving_;  ///< when the lines that L1 lacks will be there
   double operations_ = 0, bytes_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "emulator/timing/memory_system.hpp"
 
 #include <algorithm>
+#include <bit>
 
 namespace stagecraft::emulator::timing {
 
@@ -8,7 +9,7 @@ CacheLines::CacheLines(double bytes) : sets_(std::max(1u, static_cast<uint32_t>(
   ways_.resize(size_t{sets_} * kWays);
 }
 
-std::pair<CacheLines::Way&, bool> CacheLines::find(uint32_t line) {
+CacheLines::Way& CacheLines::find(uint32_t line) {
   ++clock_;
   // Rows of a matrix are often a power of two apart: without mixing they would share few sets.
   const uint32_t set = static_cast<uint32_t>((uint64_t{line} * 0x9e3779b1u & 0xffffffffu) * sets_ >> 32);
@@ -17,29 +18,27 @@ std::pair<CacheLines::Way&, bool> CacheLines::find(uint32_t line) {
   for (Way* way = first; way != first + kWays; ++way) {
     if (way->used != 0 && way->line == line) {
       way->used = clock_;
-      return {*way, true};
+      return *way;
     }
     if (way->used < oldest->used) oldest = way;
   }
-  *oldest = {line, clock_, 0, 0};
-  return {*oldest, false};
+  *oldest = {line, clock_, 0, 0, 0, 0};
+  return *oldest;
 }
 
-bool CacheLines::use(uint32_t line) { return find(line).second; }
-
-double CacheLines::read(uint32_t line, double bytes) {
-  Way& way = find(line).first;
-  const double before = way.there;
-  way.there = static_cast<float>(std::min<double>(before + bytes, kLineBytes));
-  return way.there - before;
+CacheLines::Read CacheLines::read(LineRequest request) {
+  Way& way = find(line_of(request));
+  const uint32_t missing = sectors_of(request) & ~way.there;
+  way.there = static_cast<uint8_t>(way.there | missing);
+  return {missing, way.arrives, way.served};
 }
 
-double CacheLines::write(uint32_t line, double bytes) {
-  Way& way = find(line).first;
-  const double before = way.written;
-  way.written = static_cast<float>(std::min<double>(before + bytes, kLineBytes));
-  way.there = std::max(way.there, way.written);
-  return way.written - before;
+uint32_t CacheLines::write(LineRequest request) {
+  Way& way = find(line_of(request));
+  const uint32_t more = sectors_of(request) & ~way.written;
+  way.written = static_cast<uint8_t>(way.written | more);
+  way.there = static_cast<uint8_t>(way.there | more);
+  return static_cast<uint32_t>(std::popcount(more));
 }
 
 MemorySystem::MemorySystem(const ChipModel& chip, double megahertz)
@@ -49,11 +48,14 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz)
       dram_bytes_(chip.dram_rate * 1e3 / megahertz),
       l2_line_cycles_(megahertz * 1e-3 / chip.l2_line_rate),
       bank_cycles_(chip.dram_bank * megahertz * 1e-3),
+      atomic_sector_cycles_(megahertz * 1e-3 / chip.atomic_sector_rate),
+      atomic_same_cycles_(megahertz * 1e-3 / chip.atomic_same_rate),
+      atomic_same_float_cycles_(megahertz * 1e-3 / chip.atomic_same_float_rate),
       l2_lines_(chip.l2_bytes_capacity),
       banks_(static_cast<size_t>(dram_bytes_ * bank_cycles_ / kLineBytes)),
       requests_(chip.multiprocessors / 2 + 1) {}
 
-bool MemorySystem::joins(double now, uint32_t multiprocessor, uint32_t line) {
+bool MemorySystem::joins(double now, uint32_t multiprocessor, LineRequest line) {
   std::vector<Request>& requests = requests_[multiprocessor / 2];
   if (requests.empty()) requests.resize(kRequests);
   Request& request = requests[line * 0x9e3779b1u >> 20];
@@ -66,29 +68,53 @@ bool MemorySystem::joins(double now, uint32_t multiprocessor, uint32_t line) {
   return false;
 }
 
-Served MemorySystem::read(double now, uint32_t multiprocessor, const uint32_t* lines, size_t count, double bytes) {
-  if (count == 0) return {now, false};
-  const double of_line = bytes / static_cast<double>(count);
-  Served served{now, false};
-  size_t asked = 0;
-  for (size_t i = 0; i < count; ++i) {
-    if (joins(now, multiprocessor, lines[i])) continue;
-    ++asked;
-    const double missing = l2_lines_.read(lines[i], of_line);
-    if (missing <= 0) continue;
-    served.missed = true;
-    served.at = std::max(served.at, use_bank(now, lines[i], missing, false));
+double MemorySystem::fetch(double now, LineRequest line, double dram_latency) {
+  const CacheLines::Read read = l2_lines_.read(line);
+  if (read.missing != 0) {
+    const double begins = use_bank(now, line_of(line), static_cast<uint32_t>(std::popcount(read.missing)), false);
+    read.arrives = std::max(read.arrives, begins + dram_latency);
   }
-  l2_moved_ += of_line * static_cast<double>(asked);
-  served.at =
-      std::max(served.at, l2_.serve(now, static_cast<double>(asked) * std::max(of_line / l2_bytes_, l2_line_cycles_)));
-  return served;
+  return read.arrives;
+}
+
+double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const LineRequest> lines,
+                          double dram_latency) {
+  double cycles = 0;
+  for (const LineRequest line : lines) {
+    if (joins(now, multiprocessor, line)) continue;
+    const double bytes = std::popcount(sectors_of(line)) * double{kSectorBytes};
+    l2_moved_ += bytes;
+    cycles += std::max(bytes / l2_bytes_, l2_line_cycles_);
+  }
+  const double at = cycles == 0 ? now : l2_.serve(now, cycles);
+  double all = at;
+  for (const LineRequest line : lines) all = std::max(all, fetch(at, line, dram_latency));
+  return all;
+}
+
+double MemorySystem::update(double now, std::span<const LineRequest> lines, uint32_t same, bool floating,
+                            double dram_latency) {
+  double cycles = 0;
+  for (const LineRequest line : lines) {
+    const auto sectors = static_cast<double>(std::popcount(sectors_of(line)));
+    l2_moved_ += sectors * kSectorBytes;
+    cycles += sectors * atomic_sector_cycles_;
+  }
+  const double at = l2_.serve(now, cycles), alone = same * (floating ? atomic_same_float_cycles_ : atomic_same_cycles_);
+  double all = at;
+  for (const LineRequest line : lines) {
+    const double there = std::max(at, fetch(at, line, dram_latency));
+    double& served = l2_lines_.read(line).served;
+    served = std::max(served, there) + alone;
+    all = std::max(all, served);
+  }
+  return all;
 }
 
 /// DRAM is many banks, and a line keeps its bank busy much longer than its bytes take: so those that come while it is
 /// busy wait, and the more there are, the more wait, before the rate of all banks together is reached. Which bank a
 /// line is in is not known; here it is as if at random.
-double MemorySystem::use_bank(double now, uint32_t line, double bytes, bool write) {
+double MemorySystem::use_bank(double now, uint32_t line, uint32_t sectors, bool write) {
   // What was moved lately decides how often DRAM turns from reads to writes.
   constexpr double kLately = 1 / 4096.;
   write_share_ += kLately * ((write ? 1 : 0) - write_share_);
@@ -96,24 +122,24 @@ double MemorySystem::use_bank(double now, uint32_t line, double bytes, bool writ
   uint64_t mixed = (uint64_t{line} + 1) * 0x9e3779b97f4a7c15u;
   mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9u;
   double& free_at = banks_[(mixed >> 32) * banks_.size() >> 32];
-  const double begins = std::max(now, free_at);
+  const double begins = std::max(now, free_at), bytes = sectors * double{kSectorBytes};
   free_at = begins + bank_cycles_ * turns * (write ? chip_.dram_write_cost : 1) * bytes / kLineBytes;
   dram_moved_ += bytes;
   return begins;
 }
 
-Served MemorySystem::write(double now, const uint32_t* lines, size_t count, double bytes, size_t partial_lines) {
-  if (count == 0) return {now, false};
+double MemorySystem::write(double now, std::span<const LineRequest> lines, size_t partial_lines) {
+  if (lines.empty()) return now;
   // What is written stays in L2 until it is replaced, and then goes to DRAM; here that is at once, but once. Source:
   // tests/silicon/results, plain-kernels-ncu: transpose_naive writes each sector eight times, and DRAM gets 60 MB of
   // its 67 MB.
-  const double of_line = bytes / static_cast<double>(count);
-  for (size_t i = 0; i < count; ++i) {
-    if (const double written = l2_lines_.write(lines[i], of_line); written > 0) use_bank(now, lines[i], written, true);
+  double sectors = static_cast<double>(partial_lines);  // for the masks
+  for (const LineRequest line : lines) {
+    if (const uint32_t more = l2_lines_.write(line); more != 0) use_bank(now, line_of(line), more, true);
+    sectors += std::popcount(sectors_of(line));
   }
-  l2_moved_ += bytes;
-  const double masks = static_cast<double>(partial_lines) * kSectorBytes;
-  return {l2_.serve(now, (bytes + masks) / l2_write_bytes_), false};
+  l2_moved_ += (sectors - static_cast<double>(partial_lines)) * kSectorBytes;
+  return l2_.serve(now, sectors * kSectorBytes / l2_write_bytes_);
 }
 
 }  // namespace stagecraft::emulator::timing

@@ -22,6 +22,10 @@ constexpr double kQueueOfPort = 64;
 /// shared memory (tests/silicon/plain_kernels.cu: sgemm_tiled), where ten loads come before the first use, and of one
 /// that fills tiles from global memory (SGEMM_CUDA's tenth kernel), where eight loads of 16 bytes do.
 constexpr size_t kSharedAhead = 24, kGlobalAhead = 64;
+/// Columns of a multiprocessor's tensor memory. A block that asks for more than are free waits, so as many blocks are
+/// at work as have room for theirs.
+constexpr uint32_t kTensorColumns = 512;
+
 /// Steps of the warp among which such loads are looked for.
 constexpr size_t kStepsAhead = 96;
 
@@ -32,17 +36,32 @@ constexpr double kQueueOfStores = 500;
 class Replay {
  public:
   Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz)
-      : trace_(trace), chip_(chip), memory_(chip, megahertz), engines_(chip, memory_), schedule_(*trace.code, chip) {
+      : trace_(trace),
+        chip_(chip),
+        memory_(chip, megahertz),
+        engines_(chip, memory_),
+        schedule_(*trace.code, chip),
+        fitting_blocks_(trace.blocks_per_multiprocessor) {
     for (uint32_t i = 0; i < chip.multiprocessors; ++i) {
       places_.emplace_back(chip.l1_bytes_capacity);
       places_.back().index = i;
     }
     order_places();
+    if (trace.order.overlaps) {
+      launch_ = trace.order.in_graph ? chip.overlapping_in_graph : chip.overlapping;
+    } else {
+      launch_ = trace.order.in_graph ? chip.launch_in_graph : chip.launch;
+    }
+    for (const ClusterTrace& each : trace.clusters) {
+      if (each.shape->tensor_columns == 0) continue;
+      fitting_blocks_ = std::min(fitting_blocks_, std::max(kTensorColumns / each.shape->tensor_columns, 1u));
+    }
     result_.warps.resize(trace.warps_per_block);
   }
 
   Result run() {
-    start_clusters(chip_.launch);
+    // What a launch that may overlap does before it waits for the one before, it does meanwhile.
+    start_clusters(trace_.order.overlaps ? 0 : launch_);
     while (!events_.empty()) {
       const ReplayEvent event = events_.top();
       events_.pop();
@@ -102,7 +121,7 @@ class Replay {
       for (const uint32_t first : in_order_) {
         if (first % together != 0) continue;
         Multiprocessor& place = places_[first];
-        if (std::max(place.blocks, places_[first + together - 1].blocks) >= trace_.blocks_per_multiprocessor) continue;
+        if (std::max(place.blocks, places_[first + together - 1].blocks) >= fitting_blocks_) continue;
         if (best == nullptr || place.blocks < best->blocks) best = &place;
       }
       if (best == nullptr) {
@@ -319,6 +338,11 @@ class Replay {
         }
         break;
       }
+      case StepKind::depend:
+        if (!trace_.order.overlaps || now_ >= launch_) break;
+        ++warp.step;
+        pause(warp, launch_, Spent::grid);
+        return false;
       case StepKind::access: return access(warp, step, shape.accesses[step.value]);
     }
     return true;
@@ -430,7 +454,6 @@ class Replay {
     result_.operations = engines_.operations();
     result_.bytes = engines_.bytes();
     extrapolate();
-    result_.megahertz = clock_of(chip_, result_.tensor_share(), result_.l2_busy / std::max(result_.cycles, 1.));
   }
 
   /// The rest of the launch goes on as what was replayed.
@@ -444,7 +467,7 @@ class Replay {
       result_.extrapolated += fmt::format(", the first {:.2g}% of what each does", 100 * trace_.described_part);
     }
     if (trace_.described_part < 1 || trace_.clusters.size() < 4) {
-      result_.cycles = chip_.launch + (result_.cycles - chip_.launch) * times;
+      result_.cycles = launch_ + (result_.cycles - launch_) * times;
     } else {
       // The beginning and the end of the launch come once; the middle goes on.
       result_.cycles += (times - 1) * 2 * (three_quarters_at_ - quarter_at_);
@@ -465,25 +488,47 @@ class Replay {
   std::vector<uint32_t> in_order_;  ///< numbers of the multiprocessors, in the order in which blocks go to them
   std::vector<std::unique_ptr<RunningCluster>> clusters_;  ///< null when they have ended, as are their warps
   std::vector<ReplayedWarp*> warps_;
+  uint32_t fitting_blocks_;  ///< on a multiprocessor, at once
   size_t next_cluster_ = 0, ended_ = 0;
   double quarter_at_ = 0, three_quarters_at_ = 0;  ///< when so many clusters had ended
   ReplayEvents events_;
   uint64_t order_ = 0;
+  double launch_ = 0;  ///< when the launch before has ended, and this one may use what it has written
   double now_ = 0, end_ = 0;
   double stored_ = 0;  ///< when the last store has reached L2
   Result result_;
 };
 
+/// The clock on a curve under the load that a replay has found.
+double clock_under(const Result& result, const ClockCurve& curve) {
+  return clock_of(curve, result.tensor_share(), result.l2_busy / std::max(result.cycles, 1.));
+}
+
+/// Replays at the clock that a curve has under the launch's own load. How much of the chip is busy decides its clock,
+/// and the clock how many cycles L2 and DRAM take: once more where the first guess was wrong.
+Result replay_at(const LaunchTrace& trace, const ChipModel& chip, const ClockCurve& curve, double guess) {
+  constexpr double kNearEnough = 0.01;
+  Result result = Replay(trace, chip, guess).run();
+  result.megahertz = clock_under(result, curve);
+  if (!result.not_modelled.empty() || std::abs(result.megahertz / guess - 1) <= kNearEnough) return result;
+  const double better = result.megahertz;
+  result = Replay(trace, chip, better).run();
+  result.megahertz = clock_under(result, curve);
+  return result;
+}
+
 }  // namespace
 
 Result replay(const LaunchTrace& trace, const ChipModel& chip) {
-  // How much of the chip is busy decides its clock, and the clock how many cycles L2 and DRAM take: once more where
-  // the first guess was wrong.
-  constexpr double kNearEnough = 0.01;
-  const double guess = clock_of(chip, 0, 0);
-  Result result = Replay(trace, chip, guess).run();
+  Result result = replay_at(trace, chip, chip.burst_clock, clock_of(chip.burst_clock, 0, 0));
   if (!result.not_modelled.empty()) return result;
-  if (std::abs(result.megahertz / guess - 1) > kNearEnough) result = Replay(trace, chip, result.megahertz).run();
+  constexpr double kWorthSaying = 0.02, kBurst = 12'000;  // us, the longest burst that was measured
+  const double sustained = clock_under(result, chip.sustained_clock);
+  if (std::abs(sustained / result.megahertz - 1) <= kWorthSaying) return result;
+  Result goes_on = replay_at(trace, chip, chip.sustained_clock, sustained);
+  if (result.microseconds() > kBurst) return goes_on;
+  result.sustained_microseconds = goes_on.microseconds();
+  result.sustained_megahertz = goes_on.megahertz;
   return result;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<const char*, kSpent> kNames = {"running", "waiting to issue", "mbarriers",        "barriers",
                                                     "loads",   "the products",     "groups of copies", "shared memory",
-                                                    "fences"};
+                                                    "fences",  "the launch before"};
 constexpr double kShown = 0.01;  ///< the least part of a warp's time that is shown
 constexpr size_t kMostLines = 8;
 
@@ -38,6 +38,10 @@ std::string describe(const WarpTime& warp) {
   if (share_of(warp, 1) >= kShown) text += fmt::format(", {:.0f}% waiting to issue", 100 * share_of(warp, 1));
   for (size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "; waits: " : ", ") + parts[i].second;
   return text;
+}
+
+std::string time_text(double us) {
+  return us < 1000 ? fmt::format("{:.1f} us", us) : fmt::format("{:.2f} ms", us / 1000);
 }
 
 /// Source lines by the time that warps waited there, and that time as a part of all warps' time.
@@ -87,7 +91,7 @@ std::vector<UnitUse> unit_uses(const Result& result, const ChipModel& chip) {
 std::string last_line(const Result& result) {
   if (!result.not_modelled.empty()) return "not modelled: " + result.not_modelled;
   const double us = result.microseconds(), gigahertz = result.megahertz / 1000;
-  const std::string time = us < 1000 ? fmt::format("{:.1f} us", us) : fmt::format("{:.2f} ms", us / 1000);
+  const std::string time = time_text(us);
   if (result.operations > 0) {
     return fmt::format("modelled: {}, {:.0f} TFLOP/s at {:.2f} GHz, tensor cores {:.0f}% busy", time,
                        result.operations / us * 1e-6, gigahertz, 100 * result.tensor_share());
@@ -116,6 +120,10 @@ std::string text_of(const Result& result, const ChipModel& chip, const std::stri
     text += fmt::format("  {:3.0f}% of the warps' time at {}\n", 100 * share, line);
   }
   if (!result.extrapolated.empty()) text += fmt::format("  extrapolated from {}\n", result.extrapolated);
+  if (result.sustained_microseconds != 0) {
+    text += fmt::format("  when such launches go on for long: {}, at {:.2f} GHz\n",
+                        time_text(result.sustained_microseconds), result.sustained_megahertz / 1000);
+  }
   return text + last_line(result) + "\n";
 }
 
@@ -144,6 +152,8 @@ nlohmann::json json_of(const Result& result, const ChipModel& chip, const std::s
           {"microseconds", result.microseconds()},
           {"cycles", result.cycles},
           {"megahertz", result.megahertz},
+          {"sustained_microseconds", result.sustained_microseconds},
+          {"sustained_megahertz", result.sustained_megahertz},
           {"operations", result.operations},
           {"bytes", result.bytes},
           {"warps", warps},

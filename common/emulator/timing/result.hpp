@@ -22,6 +22,7 @@ enum class Spent : uint8_t {
   copies,    ///< groups of copies
   port,      ///< shared memory is busy with earlier accesses
   fence,
+  grid,  ///< the launch before
   count
 };
 inline constexpr size_t kSpent = static_cast<size_t>(Spent::count);
@@ -36,7 +37,8 @@ struct Result {
   std::string not_modelled;  ///< why there is no time, and the rest means nothing; else empty
   double cycles = 0;         ///< from the launch to its end
   std::string extrapolated;  ///< from what, when not all was replayed: "1056 of 16384 blocks"; else empty
-  double megahertz = 0;
+  double megahertz = 0;      ///< in a burst of some milliseconds, after a rest
+  double sustained_microseconds = 0, sustained_megahertz = 0;  ///< when such launches go on; 0: as in a burst
   double operations = 0;  ///< of the matrix products: two for each multiplication with its addition
   double bytes = 0;       ///< read from and written to global memory by the warps and the copy engines
   // Sums over the chip, in cycles of one multiprocessor, where nothing else is said.

@@ -17,6 +17,21 @@ namespace stagecraft::emulator::timing {
 /// What the caches keep together, and what L2 and DRAM move at least.
 inline constexpr uint32_t kLineBytes = 128, kSectorBytes = 32;
 
+/// What is asked for of a line of global memory: its number (the address over kLineBytes, modulo 2^28), and above that
+/// a bit for each of its sectors.
+using LineRequest = uint32_t;
+inline constexpr uint32_t kLineNumberBits = 28;
+constexpr LineRequest request_of(uint64_t line, uint32_t sectors) {
+  return static_cast<uint32_t>(line & ((1u << kLineNumberBits) - 1)) | sectors << kLineNumberBits;
+}
+constexpr uint32_t line_of(LineRequest request) { return request & ((1u << kLineNumberBits) - 1); }
+constexpr uint32_t sectors_of(LineRequest request) { return request >> kLineNumberBits; }
+/// The bits of the sectors from the one of byte `first` of a line to that of byte `last`.
+constexpr uint32_t sectors_between(uint64_t first, uint64_t last) {
+  const uint64_t low = first % kLineBytes / kSectorBytes, high = last % kLineBytes / kSectorBytes;
+  return (2u << high) - (1u << low);
+}
+
 /// What an instruction costs is a matter of its class (ChipModel::costs).
 enum class InstructionClass : uint8_t {
   free,           ///< needs no machine instruction: moves between registers, parameters, conversions of addresses
@@ -39,6 +54,8 @@ enum class InstructionClass : uint8_t {
   memory,       ///< loads and stores; how long they take is decided by the memory
   barrier,      ///< instructions on barriers, and those that start asynchronous operations
   fence,
+  fewer_registers,  ///< setmaxnreg.dec
+  more_registers,   ///< setmaxnreg.inc
   other,
   count
 };
@@ -52,6 +69,9 @@ struct Instruction {
   bool shared = false;      ///< it is a load or store of shared memory
   bool plain_load = false;  ///< a load that ptxas may move up, over what is neither a store of its memory nor a fence
   uint32_t joined = 0;      ///< a load: bytes of a lane with the neighbours that ptxas joins to it; else 0
+  bool floating = false;    ///< an atomic operation on floats
+  bool depends = false;     ///< griddepcontrol.wait
+  bool counts = false;      ///< an atomic addition of one
   bool absorbed = false;    ///< a load that ptxas joins to one before it, so that it needs no instruction
 };
 using Code = std::vector<Instruction>;
@@ -61,6 +81,7 @@ enum class StepKind : uint8_t {
   signal,  ///< an arrival at gate `value`
   wait,    ///< until gate `value` is open
   issue,   ///< a part of the issue of operation `value`: of a wgmma, each of four warps issues one
+  depend,  ///< until the launch before has ended: griddepcontrol.wait
   access,  ///< the loads or stores `value`, that the instruction `pc` makes
 };
 
@@ -115,10 +136,10 @@ struct Operation {
   bool tensor_memory = false;  ///< its sums are there: tcgen05.mma
   bool a_in_shared = false;
   uint32_t m = 0, n = 0, k = 0;
-  // A copy: equal rows of global memory, whose first address is in ClusterTrace::addresses; or, where they are not
-  // equally far apart, lines in ClusterTrace::lines.
-  uint32_t rows = 0, row_bytes = 0;
-  uint64_t pitch = 0;
+  // A copy: planes of equal rows of global memory, whose first address is in ClusterTrace::addresses; or, where they
+  // are not equally far apart, lines in ClusterTrace::lines.
+  uint32_t planes = 1, rows = 0, row_bytes = 0;
+  uint64_t plane_pitch = 0, pitch = 0;
   uint32_t address = 0;  ///< its index there
   uint32_t first_line = 0, lines = 0;
   std::vector<Signal> signals;
@@ -131,8 +152,10 @@ struct Access {
   bool store = false, atomic = false, remote = false;
   uint32_t passes = 0;                 ///< shared memory: over its banks
   uint32_t sectors = 0;                ///< global memory: of kSectorBytes
+  uint32_t same = 0;                   ///< of an atomic operation: lanes at one word, where most meet
+  bool floating = false;               ///< of an atomic operation: on floats
   uint32_t partial_lines = 0;          ///< of a store: lines with a sector of which only a part is written
-  uint32_t first_line = 0, lines = 0;  ///< global memory: lines of kLineBytes, in ClusterTrace::lines
+  uint32_t first_line = 0, lines = 0;  ///< global memory: in ClusterTrace::lines
   bool operator==(const Access&) const = default;
 };
 
@@ -143,6 +166,7 @@ struct ClusterShape {
   std::vector<Operation> operations;
   std::vector<Gate> gates;
   std::vector<Access> accesses;
+  uint32_t tensor_columns = 0;  ///< of tensor memory that a block has at a time, at most
   bool operator==(const ClusterShape&) const = default;
 };
 
@@ -150,13 +174,20 @@ struct ClusterTrace {
   uint64_t number = 0;  ///< position in the order of launch
   std::shared_ptr<const ClusterShape> shape;
   std::vector<uint64_t> addresses;  ///< of the first bytes of copies
-  std::vector<uint32_t> lines;      ///< addresses over kLineBytes, modulo 2^32
-  uint64_t instructions = 0;        ///< that its warps executed
-  uint64_t described = 0;           ///< how many of them `shape` describes: the first ones, or all
+  std::vector<LineRequest> lines;
+  uint64_t instructions = 0;  ///< that its warps executed
+  uint64_t described = 0;     ///< how many of them `shape` describes: the first ones, or all
+};
+
+/// How a launch follows the one before it.
+struct LaunchOrder {
+  bool in_graph = false;
+  bool overlaps = false;  ///< it may begin before the other has ended: programmatic stream serialisation
 };
 
 struct LaunchTrace {
   std::string kernel;
+  LaunchOrder order;
   std::shared_ptr<const Code> code;
   uint32_t warps_per_block = 0;
   uint32_t blocks_per_multiprocessor = 1;  ///< that fit

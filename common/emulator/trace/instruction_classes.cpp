@@ -110,6 +110,9 @@ InstructionClass class_of(const ptx::Instruction& instruction) {
   if (name == "redux") return InstructionClass::reduce;
   if (is_one_of(name, {"mma", "wmma"})) return InstructionClass::warp_matrix;
   if (is_one_of(name, {"bra", "brx", "call", "ret", "exit"})) return InstructionClass::control;
+  if (name == "setmaxnreg") {
+    return has(instruction, {"inc"}) ? InstructionClass::more_registers : InstructionClass::fewer_registers;
+  }
   if (is_one_of(name, {"fence", "membar"})) return InstructionClass::fence;
   if (is_one_of(name, {"mbarrier", "bar", "barrier", "cp", "tcgen05", "wgmma", "clusterlaunchcontrol"})) {
     return InstructionClass::barrier;
@@ -133,7 +136,7 @@ timing::Code describe_code(const machine::Kernel& kernel) {
     const bool repeated = pc > 0 && kernel.places[pc - 1].function == place.function &&
                           kernel.places[pc - 1].instruction == place.instruction;
     const ptx::Instruction& instruction = place.function->body[place.instruction];
-    if (!repeated) described.kind = class_of(instruction);
+    if (!repeated && !straight[pc].predicated) described.kind = class_of(instruction);
     if (instruction.opcode == "wmma") {
       // A product of 16 x 16 is two machine instructions of 16 x 8. A fragment's words are loaded and stored one by
       // one.
@@ -145,6 +148,12 @@ timing::Code describe_code(const machine::Kernel& kernel) {
         described.kind = InstructionClass::free;
     }
     described.shared = is_shared(instruction);
+    // ptxas makes it ATOMS.POPC.INC, which serves the lanes of a word at once.
+    described.counts = is_one_of(instruction.opcode, {"atom", "red"}) && has(instruction, {"add"}) &&
+                       instruction.operands.back().kind == ptx::OperandKind::integer &&
+                       instruction.operands.back().bits == 1;
+    described.floating = is_float(instruction) || is_half(instruction) || is_f64(instruction);
+    described.depends = instruction.opcode == "griddepcontrol" && has(instruction, {"wait"});
     described.joined = straight[pc].joined;
     described.absorbed = straight[pc].leader != PlaceInCode::kNone;
     if (described.absorbed) described.kind = InstructionClass::free;

@@ -70,22 +70,55 @@ class Alignments {
   std::vector<uint64_t> of_register_;
 };
 
-/// Where branches go.
-std::unordered_set<uint32_t> targets_of(const ptx::Function& function) {
+constexpr uint32_t kMostPredicated = 4;
+
+/// Whether an instruction stays a place of its own: nothing moves over it, and no guard takes its place.
+bool parts_code(const ptx::Instruction& instruction) {
+  for (const char* each :
+       {"bra", "brx", "call", "ret", "exit", "bar", "barrier", "mbarrier", "fence", "membar", "cp", "wgmma", "tcgen05"})
+    if (instruction.opcode == each) return true;
+  return false;
+}
+
+/// The branches of a function that ptxas replaces by guards, by their number.
+std::unordered_set<uint32_t> predicated_branches(const ptx::Function& function) {
+  std::unordered_set<uint32_t> branches;
+  for (uint32_t i = 0; i < function.body.size(); ++i) {
+    const ptx::Instruction& branch = function.body[i];
+    if (branch.opcode != "bra" || !branch.guarded || branch.operands.empty() ||
+        branch.operands[0].kind != ptx::OperandKind::label) {
+      continue;
+    }
+    const uint32_t target = branch.operands[0].label;
+    if (target <= i || target - i - 1 > kMostPredicated) continue;
+    const auto skipped = function.body.begin() + i + 1;
+    if (std::none_of(skipped, function.body.begin() + target, parts_code)) branches.insert(i);
+  }
+  return branches;
+}
+
+/// Where the other branches go.
+std::unordered_set<uint32_t> targets_of(const ptx::Function& function, const std::unordered_set<uint32_t>& predicated) {
   std::unordered_set<uint32_t> targets;
-  for (const ptx::Instruction& instruction : function.body) {
-    for (const ptx::Operand& operand : instruction.operands) {
+  bool has_table = false;
+  for (uint32_t i = 0; i < function.body.size(); ++i) {
+    if (predicated.contains(i)) continue;
+    has_table = has_table || function.body[i].opcode == "brx";
+    for (const ptx::Operand& operand : function.body[i].operands) {
       if (operand.kind == ptx::OperandKind::label) targets.insert(operand.label);
     }
   }
-  for (const auto& [name, label] : function.labels) targets.insert(label);
+  if (has_table) {
+    for (const auto& [name, label] : function.labels) targets.insert(label);
+  }
   return targets;
 }
 
 struct KnownFunction {
   Alignments alignments;
-  std::unordered_set<uint32_t> targets;
-  explicit KnownFunction(const ptx::Function& function) : alignments(function), targets(targets_of(function)) {}
+  std::unordered_set<uint32_t> predicated, targets;
+  explicit KnownFunction(const ptx::Function& function)
+      : alignments(function), predicated(predicated_branches(function)), targets(targets_of(function, predicated)) {}
 };
 
 /// Loads that may be joined, of a piece of straight code.
@@ -201,6 +234,8 @@ std::vector<PlaceInCode> places_in_code(const machine::Kernel& kernel) {
       candidates.end();
       places[pc].first = true;
     }
+    places[pc].predicated = known->predicated.contains(place.instruction);
+    if (places[pc].predicated) continue;
     if (separates(instruction)) candidates.end();
     if (const uint32_t width = width_of_load(instruction); width != 0) {
       candidates.add(pc, instruction, known->alignments.of(instruction.operands[1].list[0]), width);

@@ -48,6 +48,32 @@ Engine engine_of(const machine::AsyncOperation& operation) {
   return operation.global.empty() && operation.bytes != 0 && !of_tensor ? Engine::copy_between : Engine::copy_in;
 }
 
+/// Adds bytes of one line to the lines from `first_line` on: to the last of them, or as a new one. Returns whether it
+/// is new.
+bool add_to_line(std::vector<timing::LineRequest>& lines, size_t first_line, uint64_t first, uint64_t last) {
+  const timing::LineRequest request =
+      timing::request_of(first / timing::kLineBytes, timing::sectors_between(first, last));
+  if (lines.size() > first_line && timing::line_of(lines.back()) == timing::line_of(request)) {
+    lines.back() |= request;
+    return false;
+  }
+  lines.push_back(request);
+  return true;
+}
+
+/// How many lanes have the address that most have.
+uint32_t most_at_one_word(const uint64_t* addresses, machine::LaneMask lanes) {
+  std::array<uint64_t, machine::kWarpSize> sorted;
+  uint32_t count = 0, most = 0;
+  machine::for_each_lane(lanes, [&](uint32_t lane) { sorted[count++] = addresses[lane]; });
+  std::sort(sorted.begin(), sorted.begin() + count);
+  for (uint32_t i = 0, same = 0; i < count; ++i) {
+    same = i > 0 && sorted[i] == sorted[i - 1] ? same + 1 : 1;
+    most = std::max(most, same);
+  }
+  return most;
+}
+
 }  // namespace
 
 size_t LaunchRecorder::index_of(const machine::Fragment& fragment) const {
@@ -59,10 +85,7 @@ void LaunchRecorder::grid_started(const machine::Grid& grid) {
   warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   recording_.begin(grid);
   code_ = &recording_.code();
-  for (const machine::OpPlace& place : grid.kernel->places) {
-    const bool known = place.function != nullptr && place.instruction < place.function->body.size();
-    jumps_.push_back(known && class_of(place.function->body[place.instruction]) == timing::InstructionClass::control);
-  }
+  for (const timing::Instruction& each : *code_) jumps_.push_back(each.kind == timing::InstructionClass::control);
 }
 
 void LaunchRecorder::block_started(const machine::Block& block) {
@@ -76,6 +99,7 @@ void LaunchRecorder::block_started(const machine::Block& block) {
   if (cluster.idle) return;
   cluster.shape.blocks = cluster.blocks;
   cluster.warps.resize(size_t{cluster.blocks} * warps_per_block_);
+  cluster.tensor_columns.resize(cluster.blocks);
   cluster.shape.warps.resize(cluster.warps.size());
 }
 
@@ -153,6 +177,7 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
     close_run(cluster, number);
     run = {event.pc, event.pc, fragment.sequence};
   }
+  if ((*code_)[event.pc].depends) append(cluster, fragment, StepKind::depend, 0);
   if (event.addresses != nullptr && !(*code_)[event.pc].absorbed) record_access(cluster, event);
 }
 
@@ -162,6 +187,10 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
   access.atomic = event.kind == machine::AccessKind::update;
   const machine::Fragment& fragment = *event.fragment;
   const uint32_t joined = (*code_)[event.pc].joined;
+  if (access.atomic) {
+    access.same = most_at_one_word(event.addresses, event.lanes);
+    access.floating = (*code_)[event.pc].floating;
+  }
   std::array<uint32_t, machine::kWarpSize> shared{};
   machine::LaneMask shared_lanes = 0;
   sectors_.clear();
@@ -187,6 +216,8 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
     // Rows of ldmatrix have 16 bytes each; other accesses at most that.
     access.passes =
         wavefronts_of(shared.data(), shared_lanes, std::min(std::max(event.bytes, joined), 16u), !access.store);
+    // A word that lanes share is served for each of them.
+    if (access.atomic && !(*code_)[event.pc].counts) access.passes = std::max(access.passes, access.same);
   } else {
     if (sectors_.empty()) return;  // local memory
     describe_lines(cluster.trace, access);
@@ -208,11 +239,9 @@ void LaunchRecorder::describe_lines(timing::ClusterTrace& trace, timing::Access&
     uint32_t bytes = 0;
     for (; i < sectors_.size() && sectors_[i].number == sector; ++i) bytes |= sectors_[i].bytes;
     ++access.sectors;
-    const auto line = static_cast<uint32_t>(sector / (timing::kLineBytes / timing::kSectorBytes));
-    if (trace.lines.size() == access.first_line || trace.lines.back() != line) {
-      trace.lines.push_back(line);
-      partial = false;
-    }
+    const uint64_t address = sector * timing::kSectorBytes;
+    const bool is_new = add_to_line(trace.lines, access.first_line, address, address);
+    if (is_new) partial = false;
     if (access.store && bytes != 0xffffffffu && !partial) {
       partial = true;
       ++access.partial_lines;
@@ -307,30 +336,35 @@ void LaunchRecorder::describe_memory(ClusterRecord& cluster, const machine::Asyn
   const std::vector<machine::GlobalRange>& ranges = operation.global;
   if (ranges.empty()) return;
   const uint64_t pitch = ranges.size() > 1 ? ranges[1].address - ranges[0].address : 0;
-  bool regular = true;
+  size_t rows = 1;  // of a plane
+  while (rows < ranges.size() && ranges[rows].address == ranges[rows - 1].address + pitch) ++rows;
+  const uint64_t plane_pitch = rows < ranges.size() ? ranges[rows].address - ranges[0].address : 0;
+  bool regular = ranges.size() % rows == 0;
   for (size_t i = 1; i < ranges.size(); ++i) {
-    regular = regular && ranges[i].bytes == ranges[0].bytes && ranges[i].address == ranges[i - 1].address + pitch;
+    regular = regular && ranges[i].bytes == ranges[0].bytes &&
+              ranges[i].address == ranges[0].address + i / rows * plane_pitch + i % rows * pitch;
   }
   if (regular) {
-    described.rows = static_cast<uint32_t>(ranges.size());
+    described.planes = static_cast<uint32_t>(ranges.size() / rows);
+    described.rows = static_cast<uint32_t>(rows);
     described.row_bytes = static_cast<uint32_t>(ranges[0].bytes);
+    described.plane_pitch = plane_pitch;
     described.pitch = pitch;
     described.address = static_cast<uint32_t>(cluster.trace.addresses.size());
     cluster.trace.addresses.push_back(ranges[0].address);
     return;
   }
-  std::vector<uint32_t> lines;
+  std::map<uint64_t, uint32_t> sectors;  // by line
   for (const machine::GlobalRange& range : ranges) {
-    for (uint64_t line = range.address / timing::kLineBytes;
-         line <= (range.address + range.bytes - 1) / timing::kLineBytes; ++line) {
-      lines.push_back(static_cast<uint32_t>(line));
+    const uint64_t end = range.address + range.bytes;
+    for (uint64_t at = range.address; at < end; at = (at / timing::kLineBytes + 1) * timing::kLineBytes) {
+      const uint64_t last = std::min(end, (at / timing::kLineBytes + 1) * timing::kLineBytes) - 1;
+      sectors[at / timing::kLineBytes] |= timing::sectors_between(at, last);
     }
   }
-  std::sort(lines.begin(), lines.end());
-  lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
   described.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
-  described.lines = static_cast<uint32_t>(lines.size());
-  cluster.trace.lines.insert(cluster.trace.lines.end(), lines.begin(), lines.end());
+  described.lines = static_cast<uint32_t>(sectors.size());
+  for (const auto& [line, bits] : sectors) cluster.trace.lines.push_back(timing::request_of(line, bits));
 }
 
 uint32_t LaunchRecorder::product_of(ClusterRecord& cluster, const machine::Fragment& fragment, uint64_t number) {
@@ -395,11 +429,9 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
     // Another lane of the same instruction.
     Operation& described = cluster.shape.operations[cluster.latest];
     described.bytes += operation.bytes;
-    const auto line = static_cast<uint32_t>(operation.global[0].address / timing::kLineBytes);
-    if (described.lines == 0 || cluster.trace.lines.back() != line) {
-      cluster.trace.lines.push_back(line);
-      ++described.lines;
-    }
+    const machine::GlobalRange& range = operation.global[0];
+    const uint64_t last = range.address + std::max<uint64_t>(range.bytes, 1) - 1;
+    if (add_to_line(cluster.trace.lines, described.first_line, range.address, last)) ++described.lines;
     return remember(cluster.latest);
   }
   const auto index = static_cast<uint32_t>(cluster.shape.operations.size());
@@ -424,8 +456,10 @@ void LaunchRecorder::operation_issued(const machine::AsyncOperation& operation) 
     warp.thread_copy_pc = fragment.pc;
     described.first_line = static_cast<uint32_t>(cluster.trace.lines.size());
     if (!operation.global.empty()) {
+      const machine::GlobalRange& range = operation.global[0];
+      const uint64_t last = range.address + std::max<uint64_t>(range.bytes, 1) - 1;
       described.lines = 1;
-      cluster.trace.lines.push_back(static_cast<uint32_t>(operation.global[0].address / timing::kLineBytes));
+      add_to_line(cluster.trace.lines, described.first_line, range.address, last);
     }
   } else {
     describe_memory(cluster, operation, described);
@@ -475,6 +509,15 @@ void LaunchRecorder::tensor_memory_changed(const machine::TensorEvent& event) {
       }
       (load ? warp.tensor_loads : warp.tensor_stores).push_back(index);
       append(cluster, *event.fragment, StepKind::issue, index);
+      break;
+    }
+    case TensorEventKind::allocate:
+    case TensorEventKind::deallocate: {
+      uint32_t& held = cluster.tensor_columns[event.fragment->block().rank];
+      for (const machine::TensorRange& range : event.ranges) {
+        held = event.kind == TensorEventKind::allocate ? held + range.columns : held - std::min(held, range.columns);
+      }
+      cluster.shape.tensor_columns = std::max(cluster.shape.tensor_columns, held);
       break;
     }
     case TensorEventKind::wait_load:

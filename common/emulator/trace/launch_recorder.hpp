@@ -108,6 +108,7 @@ class LaunchRecorder : public machine::Observer {
     timing::ClusterShape shape;
     timing::ClusterTrace trace;
     std::vector<WarpRecord> warps;
+    std::vector<uint32_t> tensor_columns;  ///< that each block has now
     uint32_t blocks = 0, finished = 0;
     bool idle = false;          ///< nothing more is recorded
     bool wanted = false;        ///< something was

@@ -47,30 +47,51 @@ TEST(ProductCyclesTest, AreThoseOfTcgen05OnAB200) {
   EXPECT_NEAR(cycles(128, 64, true), 25.7, 0.1 * 25.7);
 }
 
+constexpr uint32_t kAllSectors = 15;
+constexpr double kFromDram = 378;  // in addition to the latency of L2
+
+LineRequest whole(uint64_t line) { return request_of(line, kAllSectors); }
+
+TEST(LineRequestTest, NamesTheSectorsThatBytesAreIn) {
+  EXPECT_EQ(sectors_between(0, 127), kAllSectors);
+  EXPECT_EQ(sectors_between(128 + 40, 128 + 47), 2u);
+  EXPECT_EQ(sectors_between(60, 70), 6u);
+  EXPECT_EQ(line_of(request_of(7, 2)), 7u);
+  EXPECT_EQ(sectors_of(request_of(7, 2)), 2u);
+}
+
 TEST(CacheLinesTest, KeepWhatWasUsedLast) {
   CacheLines lines(64 * kLineBytes);
-  EXPECT_FALSE(lines.use(7));
-  EXPECT_TRUE(lines.use(7));
-  for (uint32_t line = 1000; line < 2000; ++line) lines.use(line);
-  EXPECT_FALSE(lines.use(7));
+  EXPECT_EQ(lines.read(whole(7)).missing, kAllSectors);
+  EXPECT_EQ(lines.read(whole(7)).missing, 0u);
+  for (uint32_t line = 1000; line < 2000; ++line) lines.read(whole(line));
+  EXPECT_EQ(lines.read(whole(7)).missing, kAllSectors);
+}
+
+TEST(CacheLinesTest, FetchSectors) {
+  CacheLines lines(64 * kLineBytes);
+  EXPECT_EQ(lines.read(request_of(7, 3)).missing, 3u);
+  EXPECT_EQ(lines.read(request_of(7, 6)).missing, 4u);
 }
 
 TEST(CacheLinesTest, CountWhatIsWrittenForTheFirstTime) {
   CacheLines lines(64 * kLineBytes);
-  EXPECT_EQ(lines.write(7, 32), 32);
-  EXPECT_EQ(lines.write(7, 96), 96);
-  EXPECT_EQ(lines.write(7, 32), 0);
-  for (uint32_t line = 1000; line < 2000; ++line) lines.use(line);
-  EXPECT_EQ(lines.write(7, 32), 32);  // it was replaced, and has come again
+  EXPECT_EQ(lines.write(request_of(7, 1)), 1u);
+  EXPECT_EQ(lines.write(whole(7)), 3u);
+  EXPECT_EQ(lines.write(request_of(7, 1)), 0u);
+  for (uint32_t line = 1000; line < 2000; ++line) lines.read(whole(line));
+  EXPECT_EQ(lines.write(request_of(7, 1)), 1u);  // it was replaced, and has come again
 }
 
 // As a naive transposition does it: each sector is written in eight parts, which L2 gathers.
 TEST(MemorySystemTest, WhatIsWrittenAgainGoesToDramOnce) {
   const ChipModel& chip = *find_chip_model("H200");
   MemorySystem memory(chip, 1980);
-  std::vector<uint32_t> lines(32);
-  for (uint32_t i = 0; i < 32; ++i) lines[i] = i * 128;
-  for (int part = 0; part < 32; ++part) memory.write(part * 100, lines.data(), lines.size(), 32 * 32);
+  std::vector<LineRequest> lines(32);
+  for (uint32_t part = 0; part < 32; ++part) {
+    for (uint32_t i = 0; i < 32; ++i) lines[i] = request_of(i * 128, 1u << part / 8);
+    memory.write(part * 100, lines);
+  }
   EXPECT_EQ(memory.l2_bytes_moved(), 32 * 32 * 32);
   EXPECT_EQ(memory.dram_bytes_moved(), 32 * 128);
   EXPECT_NEAR(memory.dram_busy(), 32 * 128 / (chip.dram_rate * 1e3 / 1980), 1e-6);
@@ -79,21 +100,30 @@ TEST(MemorySystemTest, WhatIsWrittenAgainGoesToDramOnce) {
 // Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-23-memory-load.jsonl, "stores into L2".
 TEST(MemorySystemTest, APartOfASectorTakesAsLongAsASectorMore) {
   const ChipModel& chip = *find_chip_model("H200");
-  MemorySystem whole(chip, 1980), part(chip, 1980);
-  const uint32_t line = 5;
-  whole.write(0, &line, 1, 64);
-  part.write(0, &line, 1, 32, 1);
-  EXPECT_EQ(whole.l2_busy(), part.l2_busy());
+  MemorySystem all(chip, 1980), part(chip, 1980);
+  all.write(0, std::vector{request_of(5, 3)});
+  part.write(0, std::vector{request_of(5, 1)}, 1);
+  EXPECT_EQ(all.l2_busy(), part.l2_busy());
   EXPECT_EQ(part.l2_bytes_moved(), 32);
 }
 
 TEST(MemorySystemTest, ALineTakesItsTimeHoweverLittleIsRead) {
   const ChipModel& chip = *find_chip_model("H200");
   MemorySystem memory(chip, 1980);
-  std::vector<uint32_t> lines(1000);
-  for (uint32_t i = 0; i < lines.size(); ++i) lines[i] = i;
-  memory.read(0, 0, lines.data(), lines.size(), 4. * lines.size());
+  std::vector<LineRequest> lines(1000);
+  for (uint32_t i = 0; i < lines.size(); ++i) lines[i] = request_of(i, 1);
+  memory.read(0, 0, lines, kFromDram);
   EXPECT_NEAR(memory.l2_busy(), 1000 / (132 * 32 / 46.8), 0.1);
+}
+
+TEST(MemorySystemTest, WhatIsOnItsWayFromDramIsWaitedForByOthers) {
+  MemorySystem memory(*find_chip_model("H200"), 1980);
+  const std::vector<LineRequest> line{whole(5)};
+  const double first = memory.read(0, 0, line, kFromDram);
+  EXPECT_GT(first, kFromDram);
+  EXPECT_NEAR(memory.read(100, 20, line, kFromDram), first, 1e-6);  // by another pair
+  EXPECT_LT(memory.read(5000, 20, line, kFromDram), 5010);
+  EXPECT_EQ(memory.dram_bytes_moved(), 128);
 }
 
 // Measured there, too: at 76% of its rate DRAM takes 147 cycles longer than when idle, and at 55% 75.
@@ -103,7 +133,7 @@ TEST(MemorySystemTest, DramTakesLongerTheMoreItIsAskedFor) {
     MemorySystem memory(chip, 1980);
     const double apart = kLineBytes / (chip.dram_rate * 1e3 / 1980) / use;
     double waited = 0;
-    for (uint32_t i = 0; i < 100'000; ++i) waited += memory.read(i * apart, 0, &i, 1, kLineBytes).at - i * apart;
+    for (uint32_t i = 0; i < 100'000; ++i) waited += memory.read(i * apart, 0, std::vector{whole(i)}, 0) - i * apart;
     return waited / 100'000;
   };
   EXPECT_NEAR(mean_wait(0.55), 75, 35);
@@ -114,15 +144,26 @@ TEST(MemorySystemTest, DramTakesLongerTheMoreItIsAskedFor) {
 TEST(MemorySystemTest, NeighboursShareARequestThatIsUnderWay) {
   const ChipModel& chip = *find_chip_model("H200");
   MemorySystem memory(chip, 1980);
-  const uint32_t line = 5;
-  memory.read(0, 0, &line, 1, 128);
-  memory.read(10, 1, &line, 1, 128);  // the other half of the pair
+  const std::vector<LineRequest> line{whole(5)};
+  memory.read(0, 0, line, kFromDram);
+  memory.read(10, 1, line, kFromDram);  // the other half of the pair
   EXPECT_EQ(memory.l2_bytes_moved(), 128);
-  memory.read(20, 2, &line, 1, 128);  // another pair
+  memory.read(20, 2, line, kFromDram);  // another pair
   EXPECT_EQ(memory.l2_bytes_moved(), 256);
-  memory.read(5000, 3, &line, 1, 128);  // too late
+  memory.read(5000, 3, line, kFromDram);  // too late
   EXPECT_EQ(memory.l2_bytes_moved(), 384);
   EXPECT_EQ(memory.dram_bytes_moved(), 128);
+}
+
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-23-boxes-and-clocks.jsonl, "one word for all threads".
+TEST(MemorySystemTest, AtomicOperationsOnOneWordQueue) {
+  MemorySystem memory(*find_chip_model("H200"), 1980);
+  const std::vector<LineRequest> line{request_of(5, 1)};
+  double end = 0;
+  for (int warp = 0; warp < 1000; ++warp) end = memory.update(0, line, 32, false, 0);
+  EXPECT_NEAR(32'000 / end * 1.98, 1.345, 0.02);  // 10^9 a second
+  end = memory.update(1e6, line, 1, true, 0);
+  EXPECT_NEAR(end - 1e6, 1.98 / 0.5607 + 1.98 / 72, 0.01);
 }
 
 TEST(CodeScheduleTest, FollowsDependencesAndThePipes) {
@@ -136,6 +177,14 @@ TEST(CodeScheduleTest, FollowsDependencesAndThePipes) {
   EXPECT_NEAR(schedule.parts(0, 3).front().cycles, 4, 0.01);
   EXPECT_NEAR(schedule.parts(4, 7).front().cycles, 13, 0.01);
   EXPECT_NEAR(schedule.parts(8, 11).front().cycles, 8, 1.01);  // the pipe takes one in two cycles
+}
+
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, "setmaxnreg".
+TEST(CodeScheduleTest, AChangeOfRegistersStopsItsWarp) {
+  const Code code{{InstructionClass::fewer_registers, {}, {}}, {InstructionClass::more_registers, {}, {}}};
+  CodeSchedule schedule(code, *find_chip_model("H200"));
+  EXPECT_NEAR(schedule.parts(0, 0).front().cycles, 60, 0.01);
+  EXPECT_NEAR(schedule.parts(1, 1).front().cycles, 226, 0.01);
 }
 
 TEST(CodeScheduleTest, EndsAPartWhereALoadedValueIsNeeded) {
@@ -177,10 +226,12 @@ TEST(CodeScheduleTest, LoadsMoveUpToWhatTheyNeed) {
 
 TEST(ChipClockTest, FallsWithTheWorkOfTheTensorCores) {
   const ChipModel& chip = *find_chip_model("H200");
-  EXPECT_EQ(clock_of(chip, 0, 0), 1980);
-  EXPECT_EQ(clock_of(chip, 1, 0), 1617);  // as recorded
-  EXPECT_EQ(clock_of(chip, 1, 1), 1490);
-  EXPECT_LT(clock_of(chip, 0.9, 0), clock_of(chip, 0.8, 0));
+  const ClockCurve& curve = chip.sustained_clock;
+  EXPECT_EQ(clock_of(curve, 0, 0), 1980);
+  EXPECT_EQ(clock_of(curve, 1, 0), 1617);  // as recorded
+  EXPECT_EQ(clock_of(curve, 1, 1), 1490);
+  EXPECT_LT(clock_of(curve, 0.9, 0), clock_of(curve, 0.8, 0));
+  EXPECT_GT(clock_of(chip.burst_clock, 1, 1), clock_of(curve, 1, 1));
   EXPECT_EQ(find_chip_model("B300"), nullptr);
 }
 

@@ -58,6 +58,58 @@ TEST_F(ReplayTest, AWarpWaitsForTheCopyThatFillsItsStage) {
   EXPECT_NEAR(result.cycles, chip.launch + expected, kNear);
 }
 
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-23-boxes-and-clocks.jsonl, "tile of 256 rows of 16
+// bytes ..., rate, one SM": 257.5 cycles each.
+TEST_F(ReplayTest, AShortRowTakesTheCopyEngineACycle) {
+  const auto time = [&](uint32_t planes) {
+    shape = {};
+    const uint32_t full = gate(GateKind::mbarrier, 1);
+    Operation& tile = shape.operations[operation(Engine::copy_in, planes * 256 * 16, {{full, Stage::done}})];
+    tile.planes = planes;
+    tile.rows = 256;
+    tile.row_bytes = 16;
+    tile.plane_pitch = 16;
+    tile.pitch = 8192;
+    step(0, StepKind::issue, 0);
+    step(0, StepKind::wait, full);
+    LaunchTrace trace;
+    trace.code = std::make_shared<const Code>(code);
+    trace.warps_per_block = 1;
+    trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {4096}, {}});
+    return replay(trace, chip).cycles;
+  };
+  EXPECT_NEAR(time(17) - time(9), 8 * 256, 10);
+}
+
+TEST_F(ReplayTest, TensorMemoryLimitsTheBlocksOfAMultiprocessor) {
+  code.push_back({InstructionClass::float64, {0}, {0}});
+  for (uint32_t i = 0; i < 100; ++i) step(0, StepKind::run, 0);
+  shape.tensor_columns = 256;
+  const double together = run(2 * chip.multiprocessors, 2).cycles;
+  shape.tensor_columns = 512;
+  EXPECT_GT(run(2 * chip.multiprocessors, 2).cycles, together + chip.next_block);
+}
+
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, "gap between kernels".
+TEST_F(ReplayTest, ALaunchThatMayOverlapWaitsWhereItSaysSo) {
+  code.push_back({InstructionClass::float64, {0}, {0}});  // 8 cycles
+  for (uint32_t i = 0; i < 10; ++i) step(0, StepKind::run, 0);
+  step(0, StepKind::depend, 0);
+  step(0, StepKind::run, 0);
+  const auto cycles = [&](LaunchOrder order) {
+    LaunchTrace trace;
+    trace.code = std::make_shared<const Code>(code);
+    trace.warps_per_block = 1;
+    trace.order = order;
+    trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {}, {}});
+    return replay(trace, chip).cycles;
+  };
+  EXPECT_NEAR(cycles({}), 1.664 * 1980 + 88, 2);
+  EXPECT_NEAR(cycles({.in_graph = true}), 0.704 * 1980 + 88, 2);
+  EXPECT_NEAR(cycles({.overlaps = true}), 0.544 * 1980 + 8, 2);
+  EXPECT_NEAR(cycles({.in_graph = true, .overlaps = true}), 0.416 * 1980 + 8, 2);
+}
+
 TEST_F(ReplayTest, AGateOpensWithItsLastArrival) {
   const uint32_t empty = gate(GateKind::mbarrier, 2);
   code.push_back({InstructionClass::float64, {0}, {0}});  // 8 cycles
@@ -153,7 +205,7 @@ TEST_F(ReplayTest, AWaitForALoadIsThatOfTheInstructionThatNeedsIt) {
   LaunchTrace trace;
   trace.code = std::make_shared<const Code>(code);
   trace.warps_per_block = 1;
-  trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {}, {1}});
+  trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {}, {request_of(1, 1)}});
   const Result result = replay(trace, chip);
   EXPECT_EQ(result.stalls.count(1), 0u);
   ASSERT_EQ(result.stalls.count(2), 1u);
@@ -209,10 +261,13 @@ TEST(TimingReportTest, NamesWhatWarpsWaitFor) {
   result.warps[0].cycles[static_cast<size_t>(Spent::running)] = 100;
   result.warps[1].cycles[static_cast<size_t>(Spent::running)] = 1000;
   result.stalls[7] = 900;
+  result.sustained_microseconds = 0.6;
+  result.sustained_megahertz = 1650;
   const std::string text =
       text_of(result, *find_chip_model("H200"), "gemm", [](uint32_t pc) { return pc == 7 ? "gemm.cu:88" : ""; });
   EXPECT_NE(text.find("warp 0        10% running; waits: 90% mbarriers"), std::string::npos) << text;
   EXPECT_NE(text.find("45% of the warps' time at gemm.cu:88"), std::string::npos) << text;
+  EXPECT_NE(text.find("when such launches go on for long: 0.6 us, at 1.65 GHz"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -125,7 +125,7 @@ TEST_F(LaunchRecorderTest, EachTurnOfALoopOfThreadCopiesIsAnOperation) {
     EXPECT_EQ(copy.lines, 4u);
     ASSERT_LE(copy.first_line + copy.lines, cluster.lines.size());
     for (uint32_t i = 1; i < copy.lines; ++i) {
-      EXPECT_EQ(cluster.lines[copy.first_line + i], cluster.lines[copy.first_line] + i);
+      EXPECT_EQ(cluster.lines[copy.first_line + i], cluster.lines[copy.first_line] + i);  // and the same sectors
     }
     EXPECT_EQ(copy.signals.size(), 1u);
   }
@@ -142,6 +142,65 @@ TEST_F(LaunchRecorderTest, StrongLoadsAndExchangesAreAccesses) {
   ASSERT_EQ(shape.accesses.size(), 8u);
   EXPECT_EQ(std::count_if(shape.accesses.begin(), shape.accesses.end(), [](const auto& each) { return each.atomic; }),
             4);
+}
+
+TEST_F(LaunchRecorderTest, AtomicOperationsSayHowManyLanesMeet) {
+  const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
+    and.b32 %r1, %r0, 3;
+    mul.wide.u32 %rd0, %r1, 4;
+    add.u64 %rd0, %out, %rd0;
+    atom.global.add.u32 %r2, [%rd0], %r0;
+    mov.u32 %r3, tile;
+    mul.lo.u32 %r4, %r1, 4;
+    add.u32 %r3, %r3, %r4;
+    red.shared.add.u32 [%r3], %r0;
+    red.shared.add.u32 [%r3], 1;
+    red.global.add.f32 [%out], 0f3F800000;)");
+  const timing::ClusterShape& shape = *trace.clusters[0].shape;
+  ASSERT_EQ(shape.accesses.size(), 8u);
+  EXPECT_EQ(shape.accesses[0].same, 8u);
+  EXPECT_FALSE(shape.accesses[0].floating);
+  EXPECT_EQ(shape.accesses[0].sectors, 1u);
+  const auto passes = [&](size_t of_warp) {
+    for (const auto& steps : shape.warps) {
+      std::vector<uint32_t> all;
+      for (const auto& step : steps) {
+        if (step.kind == StepKind::access) all.push_back(shape.accesses[step.value].passes);
+      }
+      if (all.size() == 4) return all[of_warp];
+    }
+    return 0u;
+  };
+  EXPECT_EQ(passes(1), 8u);  // a word is served for each lane,
+  EXPECT_EQ(passes(2), 1u);  // but where they count, for all at once
+  EXPECT_TRUE(std::any_of(shape.accesses.begin(), shape.accesses.end(),
+                          [](const auto& each) { return each.floating && each.same == 32; }));
+}
+
+// As ptxas 13.0 does it: tests/silicon/other_kernels.cu, block_scan.
+TEST_F(LaunchRecorderTest, ABranchOverFewInstructionsIsNone) {
+  const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
+    setp.ge.u32 %p0, %r0, 0;
+    @%p0 bra NEAR;
+    add.u32 %r1, %r0, 1;
+    add.u32 %r1, %r1, 1;
+    NEAR:
+    add.u32 %r2, %r0, 1;
+    @%p0 bra FAR;
+    add.u32 %r1, %r0, 1;
+    add.u32 %r1, %r1, 1;
+    add.u32 %r1, %r1, 1;
+    add.u32 %r1, %r1, 1;
+    add.u32 %r1, %r1, 1;
+    FAR:
+    add.u32 %r3, %r0, 1;)");
+  const timing::Code& code = *trace.code;
+  EXPECT_EQ(std::count_if(
+                code.begin(), code.end(),
+                [](const auto& each) { return each.kind == timing::InstructionClass::control && !each.reads.empty(); }),
+            1);
+  // The other begins a piece after it and one where it goes; the end is one, too.
+  EXPECT_EQ(std::count_if(code.begin() + 1, code.end(), [](const auto& each) { return each.first; }), 3);
 }
 
 TEST_F(LaunchRecorderTest, ABarrierThatIsInitialisedAgainHasGatesOfItsOwn) {

@@ -18,6 +18,7 @@
 #include "emulator/runtime/model/progress_line.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
+#include "emulator/scheduling/findings.hpp"
 #include "emulator/scheduling/schedule.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -92,7 +93,7 @@ void tell_forgotten(State& state, uint32_t before) {
 
 }  // namespace
 
-Cost run_grid(State& state, machine::LaunchRequest request) {
+Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder order) {
   ProgressLine progress(request.kernel->display_name, request.grid.count());
   // The text is printed at once, not at the next synchronisation, and so keeps its order with the text of the host.
   const auto print = [&progress](std::string_view text) {
@@ -102,7 +103,7 @@ Cost run_grid(State& state, machine::LaunchRequest request) {
   std::vector<machine::Observer*> observers;
   const machine::Residency residency =
       state.machine().residency(*request.kernel, request.block, request.dynamic_shared_bytes);
-  Recording recording(state.settings(), uint64_t{residency.blocks} * state.architecture().multiprocessors);
+  Recording recording(state.settings(), uint64_t{residency.blocks} * state.architecture().multiprocessors, order);
   recording.join(observers);
   // Each part of the grid that runs independently has checks of its own; recordings are of the whole grid.
   const bool memory = state.settings().checks.race && has_shared_memory(request);
@@ -126,7 +127,7 @@ Cost run_grid(State& state, machine::LaunchRequest request) {
                                   .limit = state.settings().limit_cycles,
                                   .watcher = state.settings().progress ? &progress : nullptr};
   const auto begin = std::chrono::steady_clock::now();
-  const machine::LaunchResult result = [&] {
+  machine::LaunchResult result = [&] {
     const InterruptibleKernel interruptible;
     return state.machine().launch(request, observers, print, divided);
   }();
@@ -134,6 +135,7 @@ Cost run_grid(State& state, machine::LaunchRequest request) {
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   std::string report;
+  machine::fold_consequences(result.diagnostics);
   for (const machine::Diagnostic& diagnostic : result.diagnostics) {
     state.reporter.report(diagnostic);
     report += checks::render_text(diagnostic);

@@ -3,6 +3,7 @@
 
 #include "emulator/machine/machine.hpp"
 #include "emulator/runtime/model/streams.hpp"
+#include "emulator/timing/trace.hpp"
 
 namespace stagecraft::emulator::runtime {
 
@@ -10,7 +11,8 @@ class State;
 
 /// Runs a grid to its end, after its other schedules where they are explored, and reports what was found. Where the
 /// kernel was stopped, the next call that touches the device returns its error.
-Cost run_grid(State& state, machine::LaunchRequest request);
+/// @param order  how it follows the launch before it, for the model of the chip's speed.
+Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder order);
 
 /// Reports how many schedules were explored, and whether something was found; nothing where no launch was explored.
 void tell_exploration(State& state);

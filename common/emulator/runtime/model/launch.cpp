@@ -284,7 +284,7 @@ void check_launch(State& state, const KernelWork& work) {
   check_configuration(state, *work.function, kernel, work.configuration);
 }
 
-Cost run_kernel(State& state, Stream& stream, const KernelWork& work) {
+Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_graph) {
   if (const auto fault = state.fault()) throw ApiError(*fault, "");
   const machine::Kernel& kernel = work.function->module->kernel(*work.function, state.machine());
   machine::LaunchRequest request;
@@ -305,7 +305,7 @@ Cost run_kernel(State& state, Stream& stream, const KernelWork& work) {
     state.global_history.begin(state.streams.begin(stream, true, may_overlap(work.configuration)),
                                fmt::format("kernel {}", kernel.display_name), true);
   }
-  return run_grid(state, std::move(request));
+  return run_grid(state, std::move(request), {.in_graph = in_graph, .overlaps = may_overlap(work.configuration)});
 }
 
 void submit_launch(State& state, KernelWork work) {
@@ -322,7 +322,7 @@ void submit_launch(State& state, KernelWork work) {
   if (stream.capture != nullptr) {
     state.streams.capture(stream, std::move(work));
   } else {
-    state.streams.work(stream, run_kernel(state, stream, work));
+    state.streams.work(stream, run_kernel(state, stream, work, /*in_graph=*/false));
   }
   for (Event* event : events) state.streams.record(*event, stream);
 }

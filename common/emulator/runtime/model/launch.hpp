@@ -42,7 +42,8 @@ KernelWork prepare_launch(State& state, const void* stub_or_handle, LaunchConfig
 void check_launch(State& state, const KernelWork& work);
 /// Runs the kernel to its end. A kernel that is stopped is reported, and the next call that touches the device returns
 /// its error.
-Cost run_kernel(State& state, Stream& stream, const KernelWork& work);
+/// @param in_graph  it is a node of a graph.
+Cost run_kernel(State& state, Stream& stream, const KernelWork& work, bool in_graph);
 
 /// Runs the launch in its stream, or adds it to the graph that the stream is captured into. Records the events that the
 /// launch's attributes ask for (programmatic event, launch completion event).

@@ -32,6 +32,7 @@ void Recording::tell_time(Reporter& reporter, const machine::Architecture& archi
   const machine::Kernel& kernel = *launch_.kernel();
   const timing::ChipModel* chip = timing::find_chip_model(architecture.major < 10 ? "H200" : "B200");
   timing::LaunchTrace trace = launch_.take();
+  trace.order = order_;
   trace.blocks_per_multiprocessor = std::max(blocks, 1u);
   const timing::Result result = timing::replay(trace, *chip);
   const auto source = [&](uint32_t pc) { return kernel.describe_source(pc); };

@@ -18,7 +18,9 @@ namespace stagecraft::emulator::runtime {
 class Recording {
  public:
   /// @param blocks  of the launch that are on the chip at once.
-  Recording(const Settings& settings, uint64_t blocks) : settings_(settings), launch_(blocks) {}
+  /// @param order  how the launch follows the one before it.
+  Recording(const Settings& settings, uint64_t blocks, timing::LaunchOrder order)
+      : settings_(settings), order_(order), launch_(blocks) {}
 
   /// Adds the observers that the settings ask for.
   void join(std::vector<machine::Observer*>& observers);
@@ -37,6 +39,7 @@ class Recording {
   const Settings& settings_;
   trace::BankConflicts bank_conflicts_;
   trace::Timeline timeline_;
+  const timing::LaunchOrder order_;
   trace::LaunchRecording launch_;
 };
 

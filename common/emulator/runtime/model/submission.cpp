@@ -74,7 +74,9 @@ void check_works(State& state, const Graph& graph) {
 void perform(State& state, Stream& stream, const Work& work) {
   std::visit(
       Overloaded{
-          [&](const KernelWork& kernel) { state.streams.work(stream, run_kernel(state, stream, kernel)); },
+          [&](const KernelWork& kernel) {
+            state.streams.work(stream, run_kernel(state, stream, kernel, /*in_graph=*/true));
+          },
           [&](const CopyWork& copy) {
             CheckedWork checked(state, stream, "a cudaMemcpy");
             const Cost cost =
