@@ -58,7 +58,7 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz)
 bool MemorySystem::joins(double now, uint32_t multiprocessor, LineRequest line) {
   std::vector<Request>& requests = requests_[multiprocessor / 2];
   if (requests.empty()) requests.resize(kRequests);
-  Request& request = requests[line * 0x9e3779b1u >> 16];
+  Request& request = requests[line * 0x9e3779b1u >> 20];
   if (request.line == line && request.multiprocessor != multiprocessor && request.multiprocessor != ~0u &&
       now < request.until) {
     request.multiprocessor = ~0u;

@@ -76,7 +76,7 @@ class MemorySystem {
     uint32_t multiprocessor = ~0u;
     double until = 0;  ///< it can be joined
   };
-  static constexpr uint32_t kRequests = 1 << 16;  // of a pair, that are remembered
+  static constexpr uint32_t kRequests = 4096;  // of a pair, that are remembered
 
   /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it.
   double use_bank(double now, uint32_t line, uint32_t sectors, bool write);
