@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
   Input input{input_barriers, tiles_in_shared_memory<Element, Stages>()};
   const Role role = warp_role();
   const bool elected = elect_one();
-  const int k_tiles = problem.k_tiles();
+  [[maybe_unused]] const int k_tiles = problem.k_tiles();
 
   if (role == Role::load && elected) {
     // TODO 2: not all of these are 1. Who arrives at which barrier, and how often in each phase?
@@ -38,36 +38,22 @@ __global__ void __launch_bounds__(kGemmThreads) gemm(const __grid_constant__ Pro
 
   switch (role) {
     case Role::load:
-      if (elected) {
-        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-            // TODO 3: take a stage that is free, announce its bytes, and ask for both tiles; tile_copy.hpp.
-          }
-        }
-        input.producer().drain();  // the last commits still have to arrive on barriers that exist
-      }
+      // TODO 3: one lane has the tiles of all of the block's work brought, k-tile by k-tile; see tile_copy.hpp.
+      if (elected) input.producer().drain();  // the last commits still have to arrive on barriers that exist
       break;
 
     case Role::multiply: {
       MmaWarp<typename Output::Allocation> tensor_memory{handshake};
-      if (elected) {
-        Output output{output_barriers, tensor_memory.address()};
-        for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-          // TODO 4: take an accumulator that is free. Which of the two, and which role learns when it is complete?
-          for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-            // TODO 5: take the next stage, multiply its tiles into the accumulator, and see that the stage is freed.
-          }
-        }
-      }
+      [[maybe_unused]] Output output{output_barriers, tensor_memory.address()};
+      // TODO 5: one lane sums each tile of C in an accumulator that is free. Who frees the stages, and who learns that
+      // a tile is complete?
       break;
     }  // waits until no thread uses tensor memory, then deallocates
 
     case Role::store: {
       const EpilogueWarp tensor_memory{handshake};
-      Output output{output_barriers, tensor_memory.address()};
-      for (TileOfC tile{problem}; tile.exists(); tile.next()) {
-        // TODO 4: take the next accumulator that is complete, and store this warp's quarter of it.
-      }
+      [[maybe_unused]] Output output{output_barriers, tensor_memory.address()};
+      // TODO 4: each warp stores its quarter of every tile, once its sums are complete.
       break;
     }  // arrives: tensor memory used no more by this thread
   }

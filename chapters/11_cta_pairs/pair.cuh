@@ -27,7 +27,7 @@ __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(kThreads)
   const int k_tiles = problem.k_tiles();
 
   if (role == Role::load && elected) {
-    // TODO 1: three of these counts are right. Who arrives at which barrier, from which block?
+    // TODO 1: not all of these counts are right. Who arrives at which barrier, from which block?
     init_barrier(&tiles_full, 1);
     init_barrier(&tiles_empty, 1);
     init_barrier(&accumulator_full, 1);

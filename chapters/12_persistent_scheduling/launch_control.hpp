@@ -90,15 +90,15 @@ class LaunchControl {
   /// Called by one thread of the block of rank 0: one request gives one unit, for the whole cluster. Not called again
   /// after a response that had no work, which PTX leaves undefined.
   __device__ __forceinline__ void request() {
-    // TODO 3: take the permission, wait for a free stage, announce the response's bytes, ask for it, go on to the next
-    // stage. Without a cluster one block waits for the bytes; in a cluster, which do? See also expect_bytes_in_block.
+    // TODO 3: ask for one unit. What must this thread have waited for, and what must each block know before the bytes
+    // come? In a cluster, which blocks are that? See also expect_bytes_in_block.
   }
 
   /// Waits for the next response and returns it. Called once for each request by every reader, and by the scheduler's
   /// thread.
   __device__ __forceinline__ LaunchResponse read() {
-    // TODO 4: wait for the response, load it, ask what it says, release its stage, go on to the next stage. What is
-    // needed between the load and the release?
+    // TODO 4: take one response, and let the next one be written in its place. What is needed between the load and the
+    // release?
     return {false, 0, 0};
   }
 
@@ -225,7 +225,7 @@ class LaunchControlScheduler {
   __device__ __forceinline__ void run() const {
     if (rank_in<Launched>() != 0) return;
     [[maybe_unused]] Control control{*storage_};
-    // TODO 5: request, and read the response, for as long as there is work. What must this thread wait for at the end?
+    // TODO 5: when may this thread request, when no more, and what must it wait for at the end?
   }
 
  private:

@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kThreads)
         for (TileOfC tile{problem}; tile.exists(); tile.next()) {
           auto sums = output.producer().accumulate();
           for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-            // TODO 5: take the next stage, have its scale factors copied, multiply, and see that the stage is freed.
+            // TODO 5: what does one k-tile need, from its stage to the sums, and in which order? Who frees the stage?
             // multiply_scaled_tiles is beside multiply_tiles, in mma.hpp.
           }
         }  // commits: accumulator full

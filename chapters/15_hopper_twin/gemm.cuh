@@ -16,11 +16,13 @@ template <typename Config>
 using SumsOf = WarpgroupSums<__nv_bfloat16, 64, Config::tile_n>;
 
 //! [frees]
+//! [arrives]
 /// Counts one arrival for the calling warpgroup. Called by all of its warps.
 __device__ __forceinline__ void arrive_for_warpgroup(MbarPtr barrier) {
   if (threadIdx.x % kWarpgroupThreads == 0) arrive(barrier);
   __syncwarp();  // together again for the next wgmma, which takes whole warps
 }
+//! [arrives]
 
 /// Tells all blocks that have brought some of a stage that the calling warpgroup has read it: they wait for that before
 /// they copy there again.

@@ -105,7 +105,7 @@ class RegisterWriter {
   template <typename SliceOperations>
   __device__ __forceinline__ void store(const SliceTile& from, const SlicePlace& slice,
                                         SliceOperations& operations) const {
-    // TODO 2: which four things happen between the last write and the end of the store's group? Chapter 13.
+    // TODO 2: what happens between the last write and the end of the store's group, and in which lanes? Chapter 13.
     __syncwarp();  // together again for the next wgmma, which takes whole warps
   }
   //! [store]

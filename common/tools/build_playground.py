@@ -18,7 +18,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "docs" / "playground"
 PAGE = ["index.html", "page.css", "page.js", "kernels.js", "run.js", "worker.js"]
-KERNELS = ["ring", "barrier"]
+KERNELS = ["ring", "barrier", "product"]
 SHOWN = [*(f"{kernel}.cu" for kernel in KERNELS), "settings.hpp"]
 
 # As the native build compiles the emulated GPU, for the least level of instructions: WebAssembly has none of x86-64.
@@ -155,7 +155,10 @@ def main():
     except Missing as missing:
         print(f"the playground cannot be built: {missing}", file=sys.stderr)
         return 1
-    done = subprocess.run([ninja, "-C", output], check=False, stdout=sys.stderr, env={**os.environ, "NINJA_STATUS": "[%f/%t] "})
+    # Debian's Emscripten links with modules of Debian's Node, which a Node from elsewhere does not look for there.
+    modules = os.pathsep.join(filter(None, [os.environ.get("NODE_PATH"), "/usr/share/nodejs"]))
+    done = subprocess.run([ninja, "-C", output], check=False, stdout=sys.stderr,
+                          env={**os.environ, "NINJA_STATUS": "[%f/%t] ", "NODE_PATH": modules})
     if done.returncode != 0:
         print("the playground was not built; the first error above says where", file=sys.stderr)
         return 1

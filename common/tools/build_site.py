@@ -15,9 +15,13 @@ import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import draw_runs  # noqa: E402
 import pages  # noqa: E402
 import site_filter  # noqa: E402
+import site_glossary  # noqa: E402
 import site_playground  # noqa: E402
+import site_rail  # noqa: E402
+import site_source  # noqa: E402
 import timelines  # noqa: E402
 
 ROOT = pages.ROOT
@@ -81,6 +85,16 @@ def record_timelines(build, folder, strict):
     return recorded
 
 
+def redraw_figures(build, output):
+    """Draws the figures that show runs from the programs as they are now, over those that Doxygen has copied."""
+    if build is not None:
+        folder = output / "figures"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for figure, picture in draw_runs.draw(build, folder):
+            (output / "html" / figure.path.name).write_text(picture, encoding="utf-8")
+
+
 def render(output, runs):
     """Writes every page and header as Doxygen must see it, all at once because a Python filter for each file starts slowly."""
     for path in [*pages.pages(), *pages.files(".hpp")]:
@@ -101,7 +115,8 @@ def write_header(doxygen, output):
     subprocess.run([doxygen, "-w", "html", header, output / "footer.html", output / "doxygen.css"], check=True,
                    stdout=subprocess.DEVNULL)
     calls = "".join(f"{name}.init();" for name in EXTENSIONS.values())
-    scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in EXTENSIONS) + f"<script>{calls}</script>\n</head>"
+    scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in EXTENSIONS) + \
+        f'<script>{calls}</script>\n<script src="$relpath^terms.js"></script>\n</head>'
     header.write_text(header.read_text(encoding="utf-8").replace("</head>", scripts), encoding="utf-8")
 
 
@@ -166,7 +181,8 @@ def settings(options, output):
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
             "INPUT": quoted([*markdown, *headers, output / "search.markdown"]),
-            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js"]),
+            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js", ROOT / "docs/terms.js",
+                                      ROOT / "docs/source.js", ROOT / "docs/source.css"]),
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
             "HAVE_DOT": "YES" if graphs else "NO"}
@@ -212,15 +228,21 @@ def main():
         return 1
     if options.only_descriptions:
         return 0
-    for path in site_filter.copied_files():
-        copy = output / "html" / "files" / f"{path}.txt"
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(ROOT / path, copy)
+    site_source.add(output / "html")
+    try:
+        redraw_figures(programs, output)
+    except timelines.NoTimeline as wrong:
+        if options.strict:
+            print(f"A figure shows a run that does not exist: {wrong}")
+            return 1
+        print(f"warning: the figures of runs are those of the repository: {wrong}")
     if runs:
         shutil.copytree(output / "timelines", output / "html" / "timelines")
     if options.programs:
         site_playground.add(options.programs / "playground" / "html", output / "html")
     mark_differences(output / "html")
+    site_glossary.add(output / "html")
+    site_rail.add(output / "html")
     words = json.dumps(list_words(), ensure_ascii=False, separators=(",", ":"))
     (output / "html" / "words.js").write_text(f"const sections = {words};\n", encoding="utf-8")
     print(f"the site: {output / 'html' / 'index.html'}")

@@ -166,6 +166,7 @@ def translate(command, build):
     emulator = f"{build}/common/emulator"
     command = re.sub(r"^\./stagecraft run ",
                      f"LD_LIBRARY_PATH={emulator} LD_PRELOAD={emulator}/libcudart.so.13:{emulator}/libcuda.so.1 ", command)
+    command = re.sub(r"(^|\s)\./stagecraft time (?=build/)", r"\1STAGECRAFT_TIMING=on STAGECRAFT_CHECKS=none ", command)
     if re.search(r"(^|\s)(\./stagecraft|meson|ninja)\s", command):
         raise Problem(f"`{command}` would build or test: name a program with <!-- checked: build/PROGRAM ... -->")
     for program in re.findall(r"(?:^|\s)(?:\./)?build/(\S+)", command):

@@ -1,7 +1,7 @@
 """Rewrites pages and headers as Doxygen needs them, line by line, so that its warnings name the right line.
 
 Lessons are written for readers of the repository, so their links lead to files. On the site they lead to pages. A linked file
-that is not a page is copied into the site; `copied_files()` lists those for build_site.py.
+that is not a page gets one, or is copied into the site; `copied_files()` lists those for site_source.py.
 """
 
 import os
@@ -15,6 +15,9 @@ import timelines  # noqa: E402
 
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
 LANGUAGES = {"cuda": ".cpp", "cpp": ".cpp", "c++": ".cpp", "cu": ".cpp", "c": ".c", "python": ".py", "sh": ".unparsed"}
+
+# The sources that the site shows as pages (site_source.py), and which comments and strings they have.
+SOURCES = {**dict.fromkeys((".cu", ".cuh", ".cpp", ".hpp", ".inc", ".js"), "c"), ".py": "python"}
 
 # What a page has in place of a run whose program is not built.
 NO_RUN = "(This run is shown after `meson compile -C build` and `./stagecraft docs`.)"
@@ -44,6 +47,11 @@ def anchor(page, heading):
 def file_anchor(path):
     """Returns the anchor of the site's page on a header; file names alone are ambiguous."""
     return "file_" + re.sub(r"\W", "_", path.as_posix())
+
+
+def copy_address(path):
+    """Returns where the site has a file that pages link to and that is not a page: a page that shows it, or a copy."""
+    return f"files/{path.as_posix()}.{'html' if path.suffix in SOURCES else 'txt'}"
 
 
 def has_own_page(path, root):
@@ -106,7 +114,7 @@ class Page:
             return f'@ref {file_anchor(path)} "{plain}"'
         if (self.root / path).is_file():
             self.copied.add(path)
-            return f"[{text}](files/{path.as_posix()}.txt)"
+            return f"[{text}]({copy_address(path)})"
         return f"{text}"
 
     def rewrite_prose(self, text):

@@ -7,7 +7,7 @@ import pages
 import site_filter
 
 # The kernel that each lesson leads to: those whose mistakes the playground has as settings.
-LESSONS = {"01": "barrier", "02": "ring", "03": "ring"}
+LESSONS = {"01": "barrier", "02": "ring", "03": "ring", "08": "product", "09": "product"}
 FIRST_PAGE = "Break a kernel in the playground: it runs in the page, and nothing has to be installed"
 LESSON = "Change the numbers of such a kernel in the playground, and see what happens"
 
@@ -27,7 +27,7 @@ def put_before(page, pattern, text):
 
 def add(built, site):
     """Copies the page from folder `built` into the site and links it. Does nothing where it has not been built."""
-    if not (built / "playground.wasm").exists():
+    if not (built / "playground.js").exists():   # what the linker writes last
         return
     shutil.copytree(built, site / "playground")
     page = site / "playground" / "index.html"

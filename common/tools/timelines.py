@@ -106,7 +106,7 @@ def show(build, options):
     program = build / "chapters" / chapter.name
     if not program.exists():
         raise NoTimeline(f"{program} is not built: call ./stagecraft timeline {chapter.name[:2]}, or meson compile -C {build}")
-    pages, output = record(program, test if "." in test else f"*{test}*", folder)
+    pages, output = record(program, f"*{options.test}*" if options.test else test, folder)
     if not pages:
         raise NoTimeline(f"no kernel was launched by {test}; ./stagecraft test {chapter.name[:2]} shows the tests. The program "
                          f"printed:\n{output[-2000:]}")

@@ -49,16 +49,21 @@ def result_of(report: dict, names: list[str]) -> dict:
     """One report. A tolerated finding is a warning, all others are errors."""
     name = explain.name_of(report["kind"])
     lines = [report["message"], *report.get("details", [])]
+    if report.get("consequences"):
+        lines.append("what follows from this: " + ", ".join(report["consequences"]))
     for key, text in (("likely_cause", "likely cause: {}"), ("tolerated", "the chip seems to tolerate it: {}")):
         if key in report:
             lines.append(text.format(report[key]))
     result = {"ruleId": name, "ruleIndex": names.index(name), "level": "warning" if "tolerated" in report else "error",
               "message": {"text": "\n".join(lines)}}
     own = report.get("file", "")
-    # "ring.cu:30 (bulk_copy.hpp:19)": the line of the program's own file, and where the call ends up.
+    # "ring.cu:30 (bulk_copy.hpp:19)": the line of the program's own file, and where the call ends up; "calls" has those
+    # around and between them.
     chain = [location(found, own) for found in PLACE.finditer(report.get("source", ""))]
     if chain:
         result["locations"] = [{**chain[0], **logical(report)}]
+    if report.get("calls"):
+        chain = [location(found, own) for call in report["calls"] for found in PLACE.finditer(call)]
     if len(chain) > 1:
         result["codeFlows"] = [{"message": {"text": "calls that were inlined"}, "threadFlows": [{
             "locations": [{"location": step, "nestingLevel": level} for level, step in enumerate(chain)]}]}]

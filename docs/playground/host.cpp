@@ -2,6 +2,7 @@
 // process runs one kernel once; the page starts a new one for each run, so a run leaves no trace for the next.
 #include <cuda_runtime_api.h>
 
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -85,15 +86,16 @@ class DeviceCopy {
 };
 
 /// Runs kernel `name` of a PTX file with one block, on `in` and the settings, and returns what it wrote over `poison`.
-template <typename T, typename Settings>
-std::vector<T> run(const char* ptx, const char* name, int threads, const std::vector<T>& in,
-                   const std::vector<T>& poison, const Settings& settings) {
+template <typename In, typename Out, typename Settings>
+std::vector<Out> run(const char* ptx, const char* name, int threads, const std::vector<In>& in,
+                     const std::vector<Out>& poison, const Settings& settings) {
   // From a file, because cudaLibraryLoadData must look up in /proc which memory its image is in.
   cudaLibrary_t library = nullptr;
   check(cudaLibraryLoadFromFile(&library, ptx, nullptr, nullptr, 0, nullptr, nullptr, 0), "cudaLibraryLoadFromFile");
   cudaKernel_t kernel = nullptr;
   check(cudaLibraryGetKernel(&kernel, library, name), "cudaLibraryGetKernel");
-  const DeviceCopy<T> device_in(in), device_out(poison);
+  const DeviceCopy<In> device_in(in);
+  const DeviceCopy<Out> device_out(poison);
   uint64_t in_address = device_in.address(), out_address = device_out.address();
   Settings parameter = settings;
   void* parameters[] = {&in_address, &out_address, &parameter};
@@ -162,6 +164,50 @@ bool run_barrier(const char* ptx, std::span<char* const> words) {
   return compare("out", run(ptx, "barrier", 64, in, poison, settings), expected);
 }
 
+/// The bf16 of a small integer, which has no more bits than it can hold.
+uint16_t bf16_of(int value) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16); }
+
+/// Writes a tile of `rows` x kProductK as the tensor core reads it without a swizzle: 16 bytes of each row, one below
+/// the other, then the next 16 bytes.
+void append_tile(std::vector<uint16_t>& to, int rows, const std::function<int(int, int)>& element) {
+  constexpr int kChunk = 8;  // elements in 16 bytes
+  for (int first = 0; first < kProductK; first += kChunk) {
+    for (int row = 0; row < rows; ++row) {
+      for (int column = first; column < first + kChunk; ++column) to.push_back(bf16_of(element(row, column)));
+    }
+  }
+}
+
+bool run_product(const char* ptx, std::span<char* const> words) {
+  using S = ProductSettings;
+  static constexpr Setting<S> kSettings[] = {{"steps", &S::steps, 1, 32},
+                                             {"stages", &S::stages, 1, kMaxStages},
+                                             {"tile_awaited", &S::tile_awaited, 0, 1},
+                                             {"overwritten", &S::overwritten, kByTheFirst, kByAll},
+                                             {"freed", &S::freed, kByTensorCore, kByNobody},
+                                             {"committed", &S::committed, 0, 1},
+                                             {"done_parity", &S::done_parity, 0, 1},
+                                             {"fence", &S::fence, 0, 1},
+                                             {"deallocated", &S::deallocated, 0, 1}};
+  const S settings = read_settings<S>(kSettings, words);
+  const auto a = [](int row, int k) { return (row + 3 * k) % 7 - 3; };
+  const auto b = [](int column, int k) { return (2 * column + k) % 5 - 1; };
+  std::vector<uint16_t> in;
+  for (int step = 0; step < settings.steps; ++step) {
+    const int first = step * kProductK;
+    append_tile(in, kProductM, [&](int row, int k) { return a(row, first + k); });
+    append_tile(in, kProductN, [&](int column, int k) { return b(column, first + k); });
+  }
+  std::vector<float> expected;
+  for (int i = 0; i < kProductM * kProductN; ++i) {
+    int sum = 0;  // small integers: exact in any order
+    for (int k = 0; k < settings.steps * kProductK; ++k) sum += a(i / kProductN, k) * b(i % kProductN, k);
+    expected.push_back(static_cast<float>(sum));
+  }
+  const std::vector<float> poison(expected.size(), NAN);
+  return compare("d", run(ptx, "product", 192, in, poison, settings), expected);
+}
+
 }  // namespace
 
 /// playground KERNEL PTX [NAME=NUMBER ...]: exits with 0 when all results are right.
@@ -171,6 +217,7 @@ int main(int count, char** arguments) {
     if (words.size() < 3) throw std::runtime_error("usage: playground KERNEL PTX [NAME=NUMBER ...]");
     const std::string_view kernel = words[1];
     if (kernel == "ring") return run_ring(words[2], words.subspan(3)) ? 0 : 1;
+    if (kernel == "product") return run_product(words[2], words.subspan(3)) ? 0 : 1;
     if (kernel == "barrier") return run_barrier(words[2], words.subspan(3)) ? 0 : 1;
     throw std::runtime_error("there is no kernel '" + std::string(kernel) + "'");
   } catch (const std::exception& error) {

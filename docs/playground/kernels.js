@@ -114,6 +114,77 @@ const kernels = {
        outcome: {results: "none", reports: ["barrier misuse"]}},
     ],
   },
+  product: {
+    title: "A product on the tensor core",
+    chapter: {name: "chapters 08 and 09", page: "page_chapters_08_tensor_memory.html"},
+    source: "product.cu",
+    what: "Warp 4 asks for tiles of A and B, one of each per step of K. Warp 5 asks the tensor core to multiply them and to add the "
+      + "products up in tensor memory. Warps 0 to 3 wait for all of it, load the sums, and store them.",
+    controls: [
+      {name: "steps", label: "steps of K", value: 8, least: 1, most: 32},
+      {name: "stages", label: "stages", value: 2, least: 1, most: 4},
+      {name: "tile_awaited", label: "warp 5 waits for full", value: 1, names: noYes},
+      {name: "overwritten", label: "MMAs that overwrite the sums", value: 0, names: ["the first", "none", "all"]},
+      {name: "freed", label: "who frees a stage", value: 0,
+       names: ["the tensor core, by a commit", "the thread that asked for the MMA", "nobody"]},
+      {name: "committed", label: "a commit follows the last MMA", value: 1, names: noYes},
+      {name: "done_parity", label: "parity that the storing warps wait for", value: 0, names: ["0", "1"]},
+      {name: "fence", label: "a tcgen05 fence follows that wait", value: 1, names: noYes},
+      {name: "deallocated", label: "tensor memory is deallocated", value: 1, names: noYes},
+    ],
+    questions: [
+      {name: "As it should be", settings: {},
+       question: "Nothing is wrong here. Three kinds of threads ask for work, and two engines do it. What does the kernel spend its time on?",
+       answer: "Look at the timeline: on the copies. The tensor core needs a fraction of the time of a copy, so it waits. Try 4 stages, "
+         + "then 1, and compare the cycles: the more copies are under way at once, the less the kernel waits for each.",
+       outcome: {results: "right", reports: []}},
+      {name: "No last commit", settings: {committed: 0},
+       question: "All MMAs are asked for, and each stage is freed by a commit. The commit after the last MMA is left out. Who notices?",
+       answer: "The warps that store: nothing else ever arrives at done. The tensor core says nothing on its own when it has finished; "
+         + "a commit makes it arrive at one barrier, once, and those for the stages arrive elsewhere.",
+       outcome: {results: "none", reports: ["deadlock"]}},
+      {name: "The wrong parity", settings: {done_parity: 1},
+       question: "The storing warps wait for parity 1 of done, which has never been used. Do they store too early, or never?",
+       answer: "Too early: the phase before phase 0 counts as complete, so the wait passes at once, and the sums are loaded while the "
+         + "tensor core still writes them. Then tensor memory is deallocated and the block ends, with an MMA on its way.",
+       outcome: {results: "none", reports: ["race", "tensor memory leak", "illegal address"]}},
+      {name: "No fence", settings: {fence: 0},
+       question: "The wait for done is there, and no fence follows it. Right results, on this machine and seemingly on the chip. Is it a mistake?",
+       answer: "By PTX it is: the wait orders what the thread does next, but the instructions of tcgen05 are ordered only by a "
+         + "tcgen05 fence after it. The report also says that the chip seems to tolerate this one.",
+       outcome: {results: "right", reports: ["missing tcgen05 fence"]}},
+      {name: "Sums onto nothing", settings: {overwritten: 1},
+       question: "No MMA overwrites the sums: all add, from the first on. What do they add to?",
+       answer: "To whatever was in tensor memory: PTX does not define it after an allocation. The emulated GPU puts NaNs there, so that "
+         + "every result is wrong in every run. Do not rely on the zeros that you may find on a chip.",
+       outcome: {results: "wrong", reports: ["uninitialised accumulator"]}},
+      {name: "Only the last step", settings: {overwritten: 2},
+       question: "Every MMA overwrites the sums. There is no race, no hang, and nothing uninitialised. Can anything be reported?",
+       answer: "No: a program may overwrite its sums, and nobody but you knows that it should not. The results equal the product of the last "
+         + "step alone; with one step they are right. Only a test of values finds this.",
+       outcome: {results: "wrong", reports: []}},
+      {name: "Freed by a thread", settings: {freed: 1},
+       question: "The thread that asks for an MMA arrives at empty right after it, instead of the tensor core. What may happen to the tile?",
+       answer: "The next copy may overwrite it while the tensor core still reads it: asking for an MMA returns at once. The results "
+         + "are right here, because a copy takes longer than an MMA. The race is reported all the same.",
+       outcome: {results: "right", reports: ["race"]}},
+      {name: "Nobody frees", settings: {freed: 2},
+       question: "Nobody arrives at empty. With 2 stages and 8 steps, in which step does the kernel stop? And with 4 stages and 4 steps?",
+       answer: "In step 2: the first two waits for empty pass at once, the third is for a phase that never ends. With as many stages as "
+         + "steps no stage is used twice, so nothing has to be freed: try it.",
+       outcome: {results: "none", reports: ["missing commit", "deadlock"]}},
+      {name: "A tile that has not come", settings: {tile_awaited: 0},
+       question: "Warp 5 does not wait for full. It asks for all MMAs at once, and the tensor core reads tiles that are still being copied. What is reported?",
+       answer: "First the race of a copy and an MMA over the same tile. Then the commits, which follow MMAs that were far too early, "
+         + "free stages whose bytes are still to come: the producer announces the next tile for a phase that has not ended.",
+       outcome: {results: "none", reports: ["race", "barrier misuse"]}},
+      {name: "Lost columns", settings: {deallocated: 0},
+       question: "Tensor memory is not deallocated. The block ends anyway. Does that not free it?",
+       answer: "No: PTX requires that a kernel deallocates all that it has allocated. A later block that allocates on the same multiprocessor "
+         + "waits for columns that never become free.",
+       outcome: {results: "right", reports: ["tensor memory leak"]}},
+    ],
+  },
 };
 
 if (typeof module !== "undefined") module.exports = {kernels};

@@ -39,3 +39,26 @@ struct BarrierSettings {
   int32_t parity = kOfTheRound;  ///< Which parity the reader waits for.
   int32_t block_barrier = 1;     ///< Whether a __syncthreads() ends each round.
 };
+
+inline constexpr int kProductM = 128;  ///< Rows of the product, and of each tile of A.
+inline constexpr int kProductN = 16;   ///< Columns of the product, and rows of each tile of B.
+inline constexpr int kProductK = 16;   ///< Columns of a tile of A or B: what one MMA takes.
+
+/// Who arrives at the empty barrier of a stage: the values of ProductSettings::freed.
+enum Freed : int32_t { kByTensorCore, kByThread, kByNobody };
+
+/// Which MMAs overwrite the accumulator, where the others add to it: the values of ProductSettings::overwritten.
+enum Overwritten : int32_t { kByTheFirst, kByNone, kByAll };
+
+/// What can be wrong about a product on the tensor core.
+struct ProductSettings {
+  int32_t steps = 8;                  ///< Steps of K, each with a tile of A and one of B.
+  int32_t stages = 2;                 ///< Stages in use, 1 to kMaxStages.
+  int32_t tile_awaited = 1;           ///< Whether the MMA warp waits for the stage to be full.
+  int32_t overwritten = kByTheFirst;  ///< Which MMAs overwrite the accumulator.
+  int32_t freed = kByTensorCore;      ///< Who frees a stage.
+  int32_t committed = 1;              ///< Whether a commit follows the last MMA.
+  int32_t done_parity = 0;            ///< Parity that the storing warps wait for.
+  int32_t fence = 1;                  ///< Whether a tcgen05 fence follows that wait.
+  int32_t deallocated = 1;            ///< Whether tensor memory is deallocated.
+};

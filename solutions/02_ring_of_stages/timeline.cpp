@@ -1,7 +1,10 @@
-// Draws which role holds each stage of the ring at which time, for rings of one, two and four stages.
+// Draws which role holds each stage of the ring at which time, for rings of one, two and four stages. With a number of
+// rows, it only adds them up, by the same rings and without delays: `./stagecraft time build/ring_timeline 64`.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -40,9 +43,30 @@ void draw(int stages) {
   }
 }
 
+/// Whether a ring of so many stages brings every row.
+bool adds_up(int stages, int rows) {
+  const DeviceBuffer<uint32_t> in(std::vector<uint32_t>(size_t(rows) * kRow, 3), "the rows");
+  DeviceBuffer<uint32_t> sums(rows, "the sums");
+  sums.poison();
+  launch_sum_rows(stages, in.data(), rows, sums.data(), nullptr);
+  finish_kernel("sum_rows");
+  const std::vector<uint32_t> got = sums.to_host();
+  return std::all_of(got.begin(), got.end(), [](uint32_t sum) { return sum == 3 * kRow; });
+}
+
 }  // namespace
 
-int main() try {
+int main(int argc, char** argv) try {
+  if (argc > 2 || (argc == 2 && std::atoi(argv[1]) < 1)) {
+    std::fprintf(stderr, "usage: ring_timeline [ROWS]\n");
+    return 2;
+  }
+  if (argc == 2) {
+    for (const int stages : {1, 2, 4}) {
+      if (!adds_up(stages, std::atoi(argv[1]))) throw std::runtime_error("a sum is wrong");
+    }
+    return 0;
+  }
   std::printf("one column is %d cycles; . the row is on its way or waits, 0 to 7 the consumer adds up that row\n",
               kCyclesPerColumn);
   for (const int stages : {1, 2, 4}) draw(stages);

@@ -115,6 +115,7 @@ struct Twin {
                 "Twin: a block may share tiles with three others, one for each warp of a warpgroup that tells them");
   static_assert(kConsumers == 1 || kConsumers == 2, "Twin: there are registers for one or two consumers");
   static_assert(!kHalves || kBlocks == 2, "Twin: tiles are halved by the two blocks of a cluster, so it must have two");
+  static_assert(HalfSums::columns % kSlabColumns == 0, "Twin: half of a tile must be slabs, too");
   static_assert(sizeof(Shared) <= kSharedBytesPerBlock, "Twin: the stages and slabs do not fit in shared memory");
 
   // 24 * 128 + 240 * 256 registers are 504 * 128 of the multiprocessor's 512 * 128: as many as it had at the start.

@@ -19,6 +19,18 @@ struct TwinLarge : TwinHalved {
   static constexpr int cluster_n = 2;
 };
 
+/// Tiles of 256 x `Columns`, pairs share a tile of A.
+template <int Columns, int Stages, int Slabs>
+struct TwinTall : TwinLarge {
+  static constexpr int tile_n = Columns;
+  static constexpr int stages = Stages;
+  static constexpr int slabs = Slabs;
+};
+
+struct TwinTall144 : TwinTall<144, 4, 6> {};
+struct TwinTall160 : TwinTall<160, 4, 2> {};
+struct TwinTall176 : TwinTall<176, 4, 2> {};
+
 struct TwinThin : TwinDefaults {
   static constexpr int tile_n = 128;
   static constexpr int stages = 6;
@@ -61,6 +73,15 @@ struct TwinQuad112 : TwinThin112 {
   static constexpr int cluster_m = 2;
 };
 
+/// Tiles of 128 x 176 by clusters of four.
+struct TwinQuad176 : TwinThin {
+  static constexpr int tile_n = 176;
+  static constexpr int stages = 5;
+  static constexpr int slabs = 9;
+  static constexpr int cluster_m = 2;
+  static constexpr int in_flight = 0;
+};
+
 /// Tiles of 128 x `Columns`, pairs share a tile of A.
 template <int Columns, int Slabs>
 struct TwinWide : TwinThin {
@@ -76,6 +97,7 @@ struct TwinWideRows : TwinWide<Columns, Slabs> {
   static constexpr int cluster_n = 1;
 };
 
+struct TwinWide176 : TwinWide<176, 9> {};
 struct TwinWide192 : TwinWide<192, 3> {};
 struct TwinWide208 : TwinWide<208, 13> {};
 struct TwinWide208Rows : TwinWideRows<208, 13> {};
@@ -168,14 +190,38 @@ struct TwinSwapped96 : TwinSwapped<128, 96, 7> {
   static constexpr int cluster_m = 2;
 };
 
+/// By clusters of four.
+struct TwinSwapped112 : TwinSwapped<128, 112, 6> {
+  static constexpr int cluster_m = 2;
+  static constexpr int cluster_n = 2;
+};
+
+/// By clusters of four.
+struct TwinSwapped112Narrow : TwinSwapped<64, 112, 9> {
+  static constexpr int cluster_m = 2;
+  static constexpr int cluster_n = 2;
+};
+
 struct TwinSwapped160 : TwinSwapped<128, 160, 5> {
   static constexpr int cluster_m = 2;
 };
 
 struct TwinSwapped192 : TwinSwapped<64, 192, 6> {};
 
-struct TwinByThreads : TwinDefaults {
+/// By clusters of four.
+struct TwinSwapped208 : TwinSwapped<64, 208, 6> {
+  static constexpr int cluster_m = 2;
+  static constexpr int cluster_n = 2;
+};
+
+/// A configuration whose tiles the threads store.
+template <typename Config>
+struct ByThreads : Config {
   static constexpr bool by_copy_engine = false;
 };
+
+struct TwinByThreads : ByThreads<TwinDefaults> {};
+struct TwinThinByThreads : ByThreads<TwinThin> {};
+struct TwinFlatByThreads : ByThreads<TwinFlat> {};
 
 }  // namespace stagecraft

@@ -81,7 +81,7 @@ inline std::optional<Found> find_fastest(const std::vector<MatrixProduct>& produ
   };
   for (const TwinKind kind : kTwinKinds) {
     // What stores by threads is measured only where nothing else can be.
-    if (takes(kind, p) && (kind != TwinKind::by_threads || p.n % 8 != 0)) look_at({kind, 0});
+    if (takes(kind, p) && (!stores_by_threads(kind) || p.n % 8 != 0)) look_at({kind, 0});
   }
   double best_rate = 0;
   for (const Candidate& candidate : all) best_rate = std::max(best_rate, candidate.prepared.burst[0]);

@@ -6,6 +6,7 @@
 #include "configurations.cuh"
 #include "contenders.hpp"
 #include "launch.cuh"
+#include "padded_rows.hpp"
 #include "twin.hpp"
 
 namespace stagecraft {
@@ -15,11 +16,20 @@ template <typename Config>
 Launch prepare(const MatrixProduct& product, const TwinLaunchOptions& options);
 
 Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
+  if (PaddedRows::are_needed(product)) {
+    const PaddedRows rows(product);
+    return [rows, launch = prepare_twin(choice, rows.product())](cudaStream_t stream) {
+      rows.copy(stream);
+      launch(stream);
+    };
+  }
+  const bool is_tall = choice.kind == TwinKind::large || choice.kind == TwinKind::tall_144 ||
+                       choice.kind == TwinKind::tall_160 || choice.kind == TwinKind::tall_176;
   // The start of a kernel overlaps with the end of the one before. That is worth it where both are a large part, and
-  // with large tiles always.
+  // with tiles of 256 rows always.
   const double operations = 2. * static_cast<double>(product.m) * static_cast<double>(product.n) * product.k;
-  TwinLaunchOptions options{.dependent_launch = operations < 1e11 || choice.kind == TwinKind::large};
-  if (choice.kind == TwinKind::large) {  // bands of equal height, of about 11 clusters
+  TwinLaunchOptions options{.dependent_launch = operations < 1e11 || is_tall};
+  if (is_tall) {  // bands of equal height, of about 11 clusters
     const int rows = static_cast<int>((product.m + 255) / 256), bands = std::max(1, (2 * rows + 11) / 22);
     options.band = (rows + bands - 1) / bands;
   }
@@ -31,6 +41,9 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::standard: break;
     case TwinKind::halved: return prepare<TwinHalved>(product, options);
     case TwinKind::large: return prepare<TwinLarge>(product, options);
+    case TwinKind::tall_144: return prepare<TwinTall144>(product, options);
+    case TwinKind::tall_160: return prepare<TwinTall160>(product, options);
+    case TwinKind::tall_176: return prepare<TwinTall176>(product, options);
     case TwinKind::thin: return prepare<TwinThin>(product, options);
     case TwinKind::thin_rows: return prepare<TwinThinRows>(product, streaming);
     case TwinKind::thin_112: return prepare<TwinThin112>(product, options);
@@ -38,6 +51,8 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::thin_144_columns: return prepare<TwinThin144Columns>(product, options);
     case TwinKind::thin_160: return prepare<TwinThin160>(product, options);
     case TwinKind::quad_112: return prepare<TwinQuad112>(product, options);
+    case TwinKind::quad_176: return prepare<TwinQuad176>(product, options);
+    case TwinKind::wide_176: return prepare<TwinWide176>(product, options);
     case TwinKind::wide_192: return prepare<TwinWide192>(product, options);
     case TwinKind::wide_208: return prepare<TwinWide208>(product, options);
     case TwinKind::wide_208_rows: return prepare<TwinWide208Rows>(product, options);
@@ -58,9 +73,14 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::swapped_16: return prepare<TwinSwapped16>(product, streaming);
     case TwinKind::swapped_32: return prepare<TwinSwapped32>(product, streaming);
     case TwinKind::swapped_96: return prepare<TwinSwapped96>(product, streaming);
+    case TwinKind::swapped_112: return prepare<TwinSwapped112>(product, options);
+    case TwinKind::swapped_112_narrow: return prepare<TwinSwapped112Narrow>(product, options);
     case TwinKind::swapped_160: return prepare<TwinSwapped160>(product, options);
     case TwinKind::swapped_192: return prepare<TwinSwapped192>(product, streaming);
+    case TwinKind::swapped_208: return prepare<TwinSwapped208>(product, options);
     case TwinKind::by_threads: return prepare<TwinByThreads>(product, options);
+    case TwinKind::thin_by_threads: return prepare<TwinThinByThreads>(product, options);
+    case TwinKind::flat_by_threads: return prepare<TwinFlatByThreads>(product, streaming);
   }
   return prepare<TwinDefaults>(product, options);
 }

@@ -1,6 +1,8 @@
 // The kernel's configurations, and which of them suits a product.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -14,6 +16,9 @@ enum class TwinKind {
   standard,   ///< tiles of 128 x 256, pairs of blocks share a tile of B
   halved,     ///< the same, and those of the last round are halved
   large,      ///< tiles of 256 x 192, which move fewer bytes for each sum; those of the last round are halved
+  tall_144,   ///< tiles of 256 x 144, in the same way as those of 256 x 192
+  tall_160,   ///< tiles of 256 x 160
+  tall_176,   ///< tiles of 256 x 176
   thin,       ///< tiles of 128 x 128, pairs share a tile of A; cut along K where there are few, as all that follow
   thin_rows,  ///< the same, but pairs share a tile of B
   thin_112,   ///< tiles of 128 x 112, pairs share a tile of A
@@ -21,7 +26,9 @@ enum class TwinKind {
   thin_144_columns,  ///< tiles of 128 x 144, pairs share a tile of A
   thin_160,          ///< tiles of 128 x 160, pairs share a tile of A
   quad_112,          ///< tiles of 128 x 112, four blocks share two tiles of A and two of B
-  wide_192,          ///< tiles of 128 x 192, pairs share a tile of A; stored when they are finished
+  quad_176,          ///< tiles of 128 x 176, shared in the same way
+  wide_176,          ///< tiles of 128 x 176, pairs share a tile of A; stored when they are finished
+  wide_192,          ///< tiles of 128 x 192
   wide_208,          ///< tiles of 128 x 208, pairs share a tile of A
   wide_208_rows,     ///< tiles of 128 x 208, pairs share a tile of B
   wide_224,          ///< tiles of 128 x 224, pairs share a tile of A
@@ -41,22 +48,22 @@ enum class TwinKind {
   swapped_16,     ///< C transposed, by tiles of 16 rows and 64 columns of C: for fewer rows than a tile of A has
   swapped_32,     ///< 32 rows and 64 columns
   swapped_96,     ///< 96 rows and 128 columns, pairs share a tile of A
-  swapped_160,    ///< 160 rows and 128 columns, pairs share a tile of A
-  swapped_192,    ///< 192 rows and 64 columns
-  by_threads,     ///< as standard, but the threads store C: for rows that do not start on 16-byte boundaries
+  swapped_112,    ///< 112 rows and 128 columns, four blocks share two tiles of A and two of B
+  swapped_112_narrow,  ///< 112 rows and 64 columns, four blocks share two tiles of A and two of B
+  swapped_160,         ///< 160 rows and 128 columns, pairs share a tile of A
+  swapped_192,         ///< 192 rows and 64 columns
+  swapped_208,         ///< 208 rows and 64 columns, four blocks share two tiles of A and two of B
+  by_threads,          ///< as standard, but the threads store C: for rows that do not start on 16-byte boundaries
+  thin_by_threads,     ///< as thin, stored in that way
+  flat_by_threads,     ///< as flat, stored in that way
 };
 
 /// All of them.
-inline constexpr TwinKind kTwinKinds[] = {
-    TwinKind::standard,      TwinKind::halved,        TwinKind::large,         TwinKind::thin,
-    TwinKind::thin_rows,     TwinKind::thin_112,      TwinKind::thin_144,      TwinKind::thin_144_columns,
-    TwinKind::thin_160,      TwinKind::quad_112,      TwinKind::wide_192,      TwinKind::wide_208,
-    TwinKind::wide_208_rows, TwinKind::wide_224,      TwinKind::wide_224_rows, TwinKind::wide_256,
-    TwinKind::flat,          TwinKind::low,           TwinKind::low_64,        TwinKind::low_alone,
-    TwinKind::split,         TwinKind::split_64,      TwinKind::split_80,      TwinKind::split_tall_64,
-    TwinKind::split_tall_80, TwinKind::split_high_80, TwinKind::split_high_96, TwinKind::swapped_16,
-    TwinKind::swapped_32,    TwinKind::swapped_96,    TwinKind::swapped_160,   TwinKind::swapped_192,
-    TwinKind::by_threads};
+inline constexpr auto kTwinKinds = [] {
+  std::array<TwinKind, static_cast<size_t>(TwinKind::flat_by_threads) + 1> all{};
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<TwinKind>(i);
+  return all;
+}();
 
 /// How a product is computed.
 struct TwinChoice {
@@ -73,9 +80,9 @@ std::optional<TwinChoice> find_tuned(std::string_view device, OperandType type, 
 
 /// The configuration that is expected to be the fastest, for products that were not tuned.
 ///
-/// It counts how long a multiprocessor computes at most, in rounds and half rounds of tiles. Large tiles are expected
-/// to take 2% less for the same work, because the chip's clock is bound by its power and they use less of it, but one
-/// and a half k-tiles more each, because they are not stored while the next is multiplied.
+/// It counts how long a multiprocessor computes at most, in rounds and half rounds of tiles. Tiles of 256 rows are
+/// expected to take 1 to 2.5% less for the same work, because the chip's clock is bound by its power and they use less
+/// of it, but one and a half k-tiles more each, because they are not stored while the next is multiplied.
 /// @param k_tiles          of 128 bytes along K.
 /// @param multiprocessors  of the device.
 TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors);
@@ -83,8 +90,13 @@ TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors)
 /// What the current device is to do: as tuned, or else as expected.
 TwinChoice choose_twin(const MatrixProduct& product);
 
-/// Whether a configuration can compute a product: rows of A and B must be multiples of 16 bytes, and those of C too,
-/// unless the threads store them.
+/// Whether the threads of a configuration store C.
+constexpr bool stores_by_threads(TwinKind kind) {
+  return kind == TwinKind::by_threads || kind == TwinKind::thin_by_threads || kind == TwinKind::flat_by_threads;
+}
+
+/// Whether a configuration can compute a product: rows of C must be multiples of 16 bytes, unless the threads store
+/// them. (Rows of A and B that are none are copied first: PaddedRows.)
 bool takes(TwinKind kind, const MatrixProduct& product);
 
 /// The name of a configuration, as in the enumeration.

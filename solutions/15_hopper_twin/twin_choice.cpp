@@ -41,15 +41,16 @@ TwinChoice choose_twin(const MatrixProduct& p) {
   return {.kind = choose_twin(p.m, p.n, k_bytes(p) / 128, device.multiProcessorCount)};
 }
 
-bool takes(TwinKind kind, const MatrixProduct& p) {
-  return k_bytes(p) % 16 == 0 && (p.n % 8 == 0 || kind == TwinKind::by_threads);
-}
+bool takes(TwinKind kind, const MatrixProduct& p) { return p.n % 8 == 0 || stores_by_threads(kind); }
 
 const char* name_of(TwinKind kind) {
   switch (kind) {
     case TwinKind::standard: return "standard";
     case TwinKind::halved: return "halved";
     case TwinKind::large: return "large";
+    case TwinKind::tall_144: return "tall_144";
+    case TwinKind::tall_160: return "tall_160";
+    case TwinKind::tall_176: return "tall_176";
     case TwinKind::thin: return "thin";
     case TwinKind::thin_rows: return "thin_rows";
     case TwinKind::thin_112: return "thin_112";
@@ -57,6 +58,8 @@ const char* name_of(TwinKind kind) {
     case TwinKind::thin_144_columns: return "thin_144_columns";
     case TwinKind::thin_160: return "thin_160";
     case TwinKind::quad_112: return "quad_112";
+    case TwinKind::quad_176: return "quad_176";
+    case TwinKind::wide_176: return "wide_176";
     case TwinKind::wide_192: return "wide_192";
     case TwinKind::wide_208: return "wide_208";
     case TwinKind::wide_208_rows: return "wide_208_rows";
@@ -77,9 +80,14 @@ const char* name_of(TwinKind kind) {
     case TwinKind::swapped_16: return "swapped_16";
     case TwinKind::swapped_32: return "swapped_32";
     case TwinKind::swapped_96: return "swapped_96";
+    case TwinKind::swapped_112: return "swapped_112";
+    case TwinKind::swapped_112_narrow: return "swapped_112_narrow";
     case TwinKind::swapped_160: return "swapped_160";
     case TwinKind::swapped_192: return "swapped_192";
+    case TwinKind::swapped_208: return "swapped_208";
     case TwinKind::by_threads: return "by_threads";
+    case TwinKind::thin_by_threads: return "thin_by_threads";
+    case TwinKind::flat_by_threads: return "flat_by_threads";
   }
   return "";
 }
@@ -129,10 +137,11 @@ std::optional<TwinKind> choose_for_one_round(int64_t m, int64_t n, int multiproc
     int64_t rows, columns;  // of a cluster's tile
   };
   constexpr Width kWidths[] = {
-      {TwinKind::thin, 128, 256},     {TwinKind::thin_144, 256, 144},      {TwinKind::thin_144_columns, 128, 288},
-      {TwinKind::thin_160, 128, 320}, {TwinKind::wide_192, 128, 384},      {TwinKind::wide_208_rows, 256, 208},
-      {TwinKind::wide_208, 128, 416}, {TwinKind::wide_224_rows, 256, 224}, {TwinKind::wide_224, 128, 448},
-      {TwinKind::wide_256, 128, 512}};
+      {TwinKind::thin, 128, 256},          {TwinKind::thin_144, 256, 144}, {TwinKind::thin_144_columns, 128, 288},
+      {TwinKind::thin_160, 128, 320},      {TwinKind::wide_176, 128, 352}, {TwinKind::wide_192, 128, 384},
+      {TwinKind::wide_208_rows, 256, 208}, {TwinKind::wide_208, 128, 416}, {TwinKind::wide_224_rows, 256, 224},
+      {TwinKind::wide_224, 128, 448},      {TwinKind::wide_256, 128, 512}, {TwinKind::tall_144, 256, 288},
+      {TwinKind::tall_160, 256, 320},      {TwinKind::tall_176, 256, 352}};
   const auto clusters = [&](int64_t rows, int64_t columns) { return ceil_div(m, rows) * ceil_div(n, columns); };
   // Processors are grouped so that an H200 with 132 has room for 30 clusters of four.
   if (clusters(256, 224) <= multiprocessors * 30 / 132) return TwinKind::quad_112;
@@ -145,7 +154,12 @@ std::optional<TwinKind> choose_for_one_round(int64_t m, int64_t n, int multiproc
 }  // namespace
 
 TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors) {
-  if (n % 8 != 0) return TwinKind::by_threads;
+  if (n % 8 != 0) {
+    const auto tiles = [m, n](int64_t columns) { return ceil_div(m, 128) * ceil_div(n, columns); };
+    return tiles(64) <= multiprocessors    ? TwinKind::flat_by_threads
+           : tiles(128) <= multiprocessors ? TwinKind::thin_by_threads
+                                           : TwinKind::by_threads;
+  }
   if (const auto chosen = choose_for_few_rows(m, n, multiprocessors)) return *chosen;
   if (ceil_div(m, 128) * ceil_div(n, 64) <= multiprocessors) return TwinKind::flat;
   if (const auto chosen = choose_for_one_round(m, n, multiprocessors)) return *chosen;
@@ -158,12 +172,24 @@ TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors)
   };
   const int64_t standard_tiles = 2 * ceil_div(m, 2 * 128) * ceil_div(n, 256);
   const int64_t whole = half_rounds(standard_tiles, false), halved = half_rounds(standard_tiles, true);
-  const int64_t large = half_rounds(ceil_div(m, 256) * ceil_div(n, 192), true);
-  if (static_cast<double>(large * 256 * 192) * (static_cast<double>(k_tiles) + 1.5) * 0.98 <
-      static_cast<double>(halved * 128 * 256 * k_tiles)) {
-    return TwinKind::large;
+  struct Tall {
+    TwinKind kind;
+    int64_t columns;
+    double time;  // for the same work, in units of that of standard tiles
+  };
+  constexpr Tall kTall[] = {{TwinKind::large, 192, 0.975},
+                            {TwinKind::tall_176, 176, 0.98},
+                            {TwinKind::tall_160, 160, 0.985},
+                            {TwinKind::tall_144, 144, 0.99}};
+  TwinKind best = halved < whole ? TwinKind::halved : TwinKind::standard;
+  double least = static_cast<double>(halved * 128 * 256 * k_tiles);
+  for (const Tall& tall : kTall) {
+    const int64_t rounds = half_rounds(ceil_div(m, 256) * ceil_div(n, tall.columns), true);
+    const double time =
+        static_cast<double>(rounds * 256 * tall.columns) * (static_cast<double>(k_tiles) + 1.5) * tall.time;
+    if (time < least) best = tall.kind, least = time;
   }
-  return halved < whole ? TwinKind::halved : TwinKind::standard;
+  return best;
 }
 
 }  // namespace stagecraft

@@ -38,6 +38,8 @@ TEST(TwinChoiceTest, WhatWasFoundOnOneDeviceIsNotUsedOnAnother) {
 TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
   EXPECT_FALSE(find_tuned("NVIDIA H200", OperandType::bf16, 8200, 8192, 8192));
   EXPECT_EQ(choose_twin(8200, 8191, 128, 132), TwinKind::by_threads);
+  EXPECT_EQ(choose_twin(300, 1001, 128, 132), TwinKind::flat_by_threads);
+  EXPECT_EQ(choose_twin(1000, 1999, 128, 132), TwinKind::thin_by_threads);
   EXPECT_EQ(choose_twin(8, 8192, 128, 132), TwinKind::swapped_16);
   EXPECT_EQ(choose_twin(64, 8192, 128, 132), TwinKind::split);
   EXPECT_EQ(choose_twin(64, 4096, 64, 132), TwinKind::split_64);
@@ -52,6 +54,10 @@ TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
   EXPECT_EQ(choose_twin(1792, 1792, 28, 132), TwinKind::wide_208_rows);
   EXPECT_EQ(choose_twin(640, 5120, 80, 132), TwinKind::wide_208);
   EXPECT_EQ(choose_twin(1536, 1536, 24, 132), TwinKind::thin_144);
+  EXPECT_EQ(choose_twin(700, 7000, 110, 132), TwinKind::tall_160);
+  EXPECT_EQ(choose_twin(2304, 2304, 64, 132), TwinKind::tall_176);
+  EXPECT_EQ(choose_twin(384, 7168, 32, 132), TwinKind::wide_176);
+  EXPECT_EQ(choose_twin(5120, 5120, 80, 132), TwinKind::tall_144);
   EXPECT_EQ(choose_twin(4096, 4096, 64, 132), TwinKind::standard);
   EXPECT_EQ(choose_twin(16384, 16384, 256, 132), TwinKind::large);
 }

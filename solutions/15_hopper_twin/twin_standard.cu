@@ -9,5 +9,7 @@ template Launch prepare<TwinDefaults>(const MatrixProduct&, const TwinLaunchOpti
 template Launch prepare<TwinHalved>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinLarge>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinByThreads>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinThinByThreads>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinFlatByThreads>(const MatrixProduct&, const TwinLaunchOptions&);
 
 }  // namespace stagecraft

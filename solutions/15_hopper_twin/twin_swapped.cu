@@ -8,7 +8,10 @@ namespace stagecraft {
 template Launch prepare<TwinSwapped16>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped32>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped96>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped112Narrow>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped160>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped192>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped112>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped208>(const MatrixProduct&, const TwinLaunchOptions&);
 
 }  // namespace stagecraft

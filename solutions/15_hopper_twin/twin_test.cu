@@ -113,7 +113,11 @@ TEST(HopperTwinTest, OneElement) { expect_product<TwinDefaults>({1, 8, 8}, 2, 4)
 TEST(HopperTwinTest, ThreeStages) { expect_product<ThreeStages>({512, 512, 320}, 2, 5); }
 TEST(HopperTwinTest, ClustersAlongN) { expect_product<AlongN>({300, 1024, 320}, 4, 6); }
 TEST(HopperTwinTest, ClustersOfFour) { expect_product<OfFour>({512, 1024, 320}, 4, 7); }
-TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) { expect_product<TwinByThreads>({511, 509, 200}, 2, 8); }
+TEST(HopperTwinTest, RowsThatTheCopyEngineCannotAddress) {
+  expect_product<TwinByThreads>({511, 509, 200}, 2, 8);
+  expect_product<TwinThinByThreads>({300, 261, 200}, 4, 64);
+  expect_product<TwinFlatByThreads>({200, 67, 456}, 4, 65);
+}
 TEST(HopperTwinTest, GroupsOfTwoKTiles) { expect_product<GroupsOfTwo>({128, 512, 832}, 4, 9); }
 TEST(HopperTwinTest, TwoMultiplyAddsForEachWarpgroup) { expect_product<TwoBands>({600, 512, 320}, 4, 10); }
 TEST(HopperTwinTest, FewerKTilesThanParts) { expect_product<TwinDefaults>({1024, 512, 128}, 2, 11); }
@@ -142,8 +146,15 @@ TEST(HopperTwinTest, TilesWhoseColumnsAreNoMultipleOf64) {
   expect_product<TwinThin160>({300, 520, 200}, 4, 37);
   expect_product<TwinThin144Columns>({300, 520, 200}, 4, 48);
   expect_product<TwinQuad112>({300, 520, 200}, 4, 49);
+  expect_product<TwinQuad176>({300, 520, 456}, 4, 61);
+}
+TEST(HopperTwinTest, TallTiles) {
+  expect_product<TwinTall144>({600, 304, 392}, 4, 58, 2);
+  expect_product<TwinTall160>({600, 344, 392}, 4, 59);
+  expect_product<TwinTall176>({600, 360, 200}, 2, 60);
 }
 TEST(HopperTwinTest, WideTiles) {
+  expect_product<TwinWide176>({300, 520, 392}, 4, 66);
   expect_product<TwinWide208>({300, 520, 392}, 2, 50, 2);
   expect_product<TwinWide224Rows>({300, 520, 1096}, 4, 51);
 }
@@ -170,6 +181,9 @@ TEST(HopperTwinTest, ComputedTransposed) {
   expect_product<TwinSwapped96>({100, 520, 200}, 4, 45);
   expect_product<TwinSwapped160>({170, 520, 200}, 4, 46);
   expect_product<TwinSwapped192>({200, 136, 1096}, 4, 47, 2);
+  expect_product<TwinSwapped112>({250, 520, 456}, 4, 62);
+  expect_product<TwinSwapped112Narrow>({250, 200, 1096}, 4, 67);
+  expect_product<TwinSwapped208>({450, 200, 1096}, 4, 63);
 }
 
 /// The first steps, by `Stages` stages.

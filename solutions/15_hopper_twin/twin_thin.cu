@@ -12,5 +12,6 @@ template Launch prepare<TwinThin144>(const MatrixProduct&, const TwinLaunchOptio
 template Launch prepare<TwinThin144Columns>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinThin160>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinQuad112>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinQuad176>(const MatrixProduct&, const TwinLaunchOptions&);
 
 }  // namespace stagecraft

@@ -5,6 +5,7 @@
 
 namespace stagecraft {
 
+template Launch prepare<TwinWide176>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinWide192>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinWide208>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinWide208Rows>(const MatrixProduct&, const TwinLaunchOptions&);

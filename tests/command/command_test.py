@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -247,6 +248,19 @@ class CommandTest(TemporaryFolderTest):
         done = stagecraft("run", program, **self.settings)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("warp 0 of block 0 has threads 0 to 31", done.stdout)
+
+    def test_a_timeline_builds_the_answer_first(self):
+        self.skip_unless_set_up_by_the_command()
+        build = pathlib.Path(os.environ["STAGECRAFT_BUILD"])
+        program = build / "chapters" / "00_first_kernel"
+        program.unlink(missing_ok=True)
+        done = stagecraft("timeline", "--test", "Chapter00.Todo1", "00", **self.settings)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(program.exists())
+        page = pathlib.Path(re.search(r"(?m)^launch \d+ \(.*\): (.*)$", done.stdout)[1])
+        self.assertEqual(page.parent, build.resolve() / "timelines" / "00")
+        self.assertGreater(page.stat().st_mtime, program.stat().st_mtime)
+        self.assertIn('<script type="application/json" id="run">', page.read_text(encoding="utf-8"))
 
     def test_time_says_how_long_each_launch_takes(self):
         self.skip_unless_set_up_by_the_command()

@@ -2,9 +2,13 @@
 """Tests of the editor's configuration: what its problem matchers find in what the programs print."""
 
 import json
+import os
 import pathlib
 import re
+import signal
+import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
@@ -68,6 +72,55 @@ class EditorTest(unittest.TestCase):
         for task in tasks():
             command = re.match(r"\./stagecraft (\w+)", task["command"])[1]
             self.assertRegex(usage, rf"(?m)^  {command}\b")
+
+    def test_a_task_calls_the_command_with_the_chapter_of_the_open_file(self):
+        """Each command as an editor hands it to a shell, with a ./stagecraft that only says what it was given."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "stagecraft").write_text('#!/bin/sh\necho "$@"\n', encoding="utf-8")
+            (folder / "stagecraft").chmod(0o755)
+            values = {"fileDirname": f"{folder}/a folder/chapters/02_ring_of_stages", "input:program": "build/hello 1"}
+            said = []
+            for task in tasks():
+                self.assertEqual((task["type"], task["options"]), ("shell", {"cwd": "${workspaceFolder}"}))
+                command = re.sub(r"\$\{([\w:]+)\}", lambda found: values[found[1]], task["command"])
+                said.append(subprocess.run(["sh", "-c", command], cwd=folder, check=True, text=True, stdout=subprocess.PIPE).stdout.strip())
+            self.assertEqual(said, ["test 02", "watch 02", "timeline 02 --open", "run build/hello 1"])
+
+    def test_a_watch_begins_and_ends_and_its_open_exercises_become_problems(self):
+        """./stagecraft watch 00 as it runs here, on the untouched exercise."""
+        build = pathlib.Path(os.environ["STAGECRAFT_BUILD"])
+        record = build / "tools" / "configure.done"
+        if not record.exists():
+            self.skipTest("this build folder was configured by hand, not by ./stagecraft")
+        if "TODO" not in (ROOT / "chapters/00_first_kernel/first_kernel.cu").read_text(encoding="utf-8"):
+            self.skipTest("the exercise of chapter 00 has been done, so nothing is open")
+        watch = next(task for task in tasks() if "watch" in task["command"])
+        background = next(matcher["background"] for matcher in watch["problemMatcher"] if "background" in matcher)
+        (build / "chapters" / "00_first_kernel").unlink(missing_ok=True)   # so that there is something to build
+        settings = {"CI": "true" if "-Dwerror=true" in record.read_text(encoding="utf-8") else ""}
+        with subprocess.Popen([ROOT / "stagecraft", "watch", "00"], text=True, errors="replace", start_new_session=True,
+                              env={**os.environ, **settings}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            lines = []
+            for line in process.stdout:
+                lines.append(line.rstrip("\n"))
+                if re.match(background["endsPattern"], lines[-1]):
+                    break
+            os.killpg(process.pid, signal.SIGINT)
+            process.communicate(timeout=60)
+        self.assertEqual(len([line for line in lines if re.match(background["beginsPattern"], line)]), 1, "\n".join(lines))
+        for matcher in matchers("exercise"):
+            problems = found(matcher, lines)
+            self.assertTrue(problems, "\n".join(lines))
+            for problem in problems:
+                source = (ROOT / problem["file"]).read_text(encoding="utf-8").splitlines()
+                self.assertIn(problem["message"].partition(":")[0], source[int(problem["line"]) - 1])
+
+    def test_the_container_is_described_and_begins_with_a_command_that_there_is(self):
+        text = (ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8")
+        container = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))   # the format allows comments
+        self.assertRegex(container["image"], r"^[\w./-]+:[\w.-]+$")
+        self.assertRegex(container["postCreateCommand"], r"^\./stagecraft test 00\b")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 """Tests of common/tools/check_pages.py and site_filter.py, on small repositories made up for them."""
 
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,11 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
 import check_pages  # noqa: E402
+import run_figures  # noqa: E402
 import site_filter  # noqa: E402
+import site_glossary  # noqa: E402
+import site_rail  # noqa: E402
+import site_source  # noqa: E402
 
 
 class RepositoryTest(unittest.TestCase):
@@ -176,7 +181,7 @@ class SiteTest(RepositoryTest):
         self.write("chapters/x.cu")
         self.assertIn('@subpage page_chapters "the lessons"', self.render("README.md"))
         lessons = self.render("chapters/README.md")
-        self.assertIn('@ref page_chapters_01_why "one", [a file](files/chapters/x.cu.txt), [out](https://a.b/c.md)', lessons)
+        self.assertIn('@ref page_chapters_01_why "one", [a file](files/chapters/x.cu.html), [out](https://a.b/c.md)', lessons)
         self.assertIn('@subpage page_chapters_01 "One"', lessons)  # no sentence leads there, so a list does
         self.assertIn("## Why {#page_chapters_01_why}\n![a ring](ring.svg)", self.render("chapters/01/README.md"))
 
@@ -200,6 +205,81 @@ class SiteTest(RepositoryTest):
         self.assertEqual(self.render("README.md").split("\n")[1:],
                          ['<div class="console">@code{.unparsed}', "$ true", "an `@end` and ```", "@endcode</div>", "text",
                           "```{.cpp}", "f();", "```", ""])
+
+    def test_a_source_has_a_page_with_its_lines_and_a_way_back(self):
+        self.write("solutions/02/README.md", "# The `ring`")
+        page = site_source.page(pathlib.Path("solutions/02/ring.cu"), 'int a;  // < 1 "x"\n/* one\ntwo */ f("//");\n', self.root)
+        self.assertIn('<a href="../../../index.html">Stagecraft</a> / <a href="../../../page_solutions_02.html">The ring</a>', page)
+        self.assertIn('<span class="line" id="L1"><span class="keyword">int</span> a;  <span class="comment">// &lt; 1 &quot;x&quot;</span>\n</span>'
+                      '<span class="line" id="L2"><span class="comment">/* one</span>\n</span>'
+                      '<span class="line" id="L3"><span class="comment">two */</span> f(<span class="string">&quot;//&quot;</span>);\n</span>', page)
+
+    def test_the_list_of_lessons_marks_the_page_itself(self):
+        rail = site_rail.rail([("a.html", "A & B"), ("b.html", "C")], "b.html")
+        self.assertIn('<li><a href="a.html">A &amp; B</a></li><li><a href="b.html" aria-current="page">C</a></li>', rail)
+
+
+class FigureTest(unittest.TestCase):
+    # A row goes through stage 0 of two: announced, brought, waited for, and released.
+    RING = {"barriers": [{"block": 0, "name": name} for name in ("full[0]", "empty[0]", "full[1]", "empty[1]")],
+            "steps": [["init", 1, 0, 1, 0, 0, 0, 0, 1, 0], ["expect", 10, 0, 64, 0, 0, 0, 0, 1, 64], ["arrive", 10, 0, 1, 0, 0, 0, 0, 0, 64],
+                      ["deliver", 20, 0, 64, -1, -1, 1, 0, 0, 0], ["end", 20, 0, 0, -1, -1, 1, 1, 1, 0],
+                      ["pass", 30, 0, 0, 1, 0, 0, 1, 1, 0], ["end", 40, 1, 0, 1, 0, 0, 1, 1, 0]]}
+
+    def test_a_stage_is_empty_filling_full_in_use_and_empty_again(self):
+        states = [run_figures.Ring(self.RING, cycle).state(0) for cycle in (9, 10, 19, 20, 30, 40)]
+        self.assertEqual(states, ["empty", "copying", "copying", "full", "read", "empty"])
+        self.assertEqual(run_figures.Ring(self.RING, 40).state(1), "empty")
+        self.assertEqual([run_figures.Ring(self.RING, cycle).rows() for cycle in (9, 10, 40)], [(0, 0), (1, 0), (1, 1)])
+
+    def test_what_copies_fill_has_the_operand_of_their_line(self):
+        code = ["stage.load_a(a, k);", "copy_tile(stage.tile().b, b, k);", "copy_tile(sfa, scales);", "copy_bulk(tile[0], in);"]
+        operations = [{"place": number, "target": f"tiles+0x{number * 64:x}", "bytes": 64, "what": "cp.async.bulk"} for number in range(4)]
+        run = {"places": [{"code": line} for line in code], "tracks": [{"unit": "copy engine", "operations": operations}],
+               "shared": {"variables": [{"name": "tiles", "offset": 1024, "bytes": 0}]}}
+        self.assertEqual(run_figures.shared_parts(run),
+                         [(1024, 64, "A"), (1088, 64, "B"), (1152, 64, "scale factors"), (1216, 64, "rows")])
+
+
+class WorkflowTest(unittest.TestCase):
+    def test_it_calls_commands_that_there_are_and_publishes_what_they_build(self):
+        text = (TOOLS.parents[1] / ".github/workflows/site.yml").read_text(encoding="utf-8")
+        usage = (TOOLS.parents[1] / "stagecraft").read_text(encoding="utf-8")
+        commands = re.findall(r"run: \./stagecraft (\w+)$", text, re.MULTILINE)
+        self.assertEqual(commands, ["playground", "docs"])
+        for command in commands:
+            self.assertRegex(usage, rf"(?m)^  {command} ")
+        published = re.search(r"path: (\S+)", text)[1]
+        self.assertIn(f"`{published}/index.html`", (TOOLS.parents[1] / "docs/README.md").read_text(encoding="utf-8"))
+
+
+class GlossaryTest(unittest.TestCase):
+    GLOSSARY = "\n".join(["| here | the idea | X |", "|---|---|---|", "| *ring* (elsewhere *slot*) | stages, with `full[s]` | |",
+                          "| *pair*, *leader* | two blocks; the even one | |", "| *slice* | a part | |", "| *slice* | another | |", "",
+                          "| here | role | the idea |", "|---|---|---|", "| *acquire* | producer | wait |"])
+
+    def explain(self, body: str) -> str:
+        page = site_glossary.explain(f'<title>ring</title><div class="contents">{body}</div>', site_glossary.definitions(self.GLOSSARY))
+        return re.sub(r'<span class="term"[^>]*>(.*?)<span class="definition"[^>]*>(.*?) <a .*?</span></span>', r"[\1|\2]",
+                                    page.partition("<title>ring</title>")[2])
+
+    def test_a_term_is_in_italics_in_the_first_column_and_has_one_definition(self):
+        self.assertEqual(site_glossary.definitions(self.GLOSSARY), {
+            "ring": "**ring**: stages, with `full[s]`", "pair": "**pair, leader**: two blocks; the even one",
+            "leader": "**pair, leader**: two blocks; the even one"})
+
+    def test_the_first_use_of_a_term_gets_its_definition(self):
+        self.assertEqual(self.explain("<p>Rings, a ring and a string.</p>"),
+                         '<div class="contents"><p>[Rings|<b>ring</b>: stages, with <code>full[s]</code>], a ring and a string.</p></div>')
+
+    def test_code_links_and_headings_are_left_alone(self):
+        for body in ("<h2>A ring</h2>", "<code>ring</code>", '<a href="x">a ring</a>', '<div class="fragment"><div>ring</div> ring</div>'):
+            self.assertEqual(self.explain(body), f'<div class="contents">{body}</div>')
+        self.assertIn("[ring|", self.explain('<div class="fragment"><div>ring</div></div> a ring'))
+
+    def test_a_word_of_everyday_is_a_term_in_italics_only(self):
+        self.assertEqual(self.explain("<p>a pair of rows</p>"), '<div class="contents"><p>a pair of rows</p></div>')
+        self.assertIn("<em>[pair|", self.explain("<p>a pair, a <em>pair</em></p>"))
 
 
 if __name__ == "__main__":

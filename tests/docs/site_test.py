@@ -223,6 +223,80 @@ class SiteTest(unittest.TestCase):
             self.assertEqual(browser.evaluate(theme), expected)
             browser.evaluate("document.querySelector('doxygen-awesome-dark-mode-toggle').click()")
 
+    def test_a_word_shows_its_definition_where_a_lesson_first_uses_it(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        lesson = self.site / site_filter.address(pages.lessons()[2])
+        shown = "getComputedStyle(document.querySelector('.term .definition')).display"
+        for width in (1200, 390):
+            browser.open(lesson, width=width, height=800)
+            self.assertGreater(browser.evaluate("document.querySelectorAll('.term').length"), 5)
+            self.assertEqual(browser.evaluate(shown), "none")
+            browser.click(".term")   # a tap on a phone; the pointer is over it, too
+            self.assertEqual(browser.evaluate(shown), "block")
+            self.assertEqual(browser.text(".term .definition"), "ring: stages used in turn, and their barriers All words")
+            box = browser.evaluate("(() => { const box = document.querySelector('.term .definition').getBoundingClientRect();"
+                                   "return [box.left, box.right]; })()")
+            self.assertGreaterEqual(box[0], 0)
+            self.assertLessEqual(box[1], width)
+            browser.press("Escape")
+            self.assertEqual(browser.evaluate(shown), "none")
+            browser.mouse("mouseMoved", 1, 1)
+            browser.evaluate("document.querySelector('.term').blur(); document.querySelector('.term').focus()")
+            self.assertEqual(browser.evaluate(shown), "block")
+            self.assertEqual(browser.console, [])
+
+    def test_a_solution_is_a_page_with_its_lines_in_both_themes(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        path = pages.pathlib.Path("solutions/02_ring_of_stages/ring.cu")
+        lines = (pages.ROOT / path).read_text(encoding="utf-8").splitlines()
+        for dark in (False, True):
+            browser.open(self.site / site_filter.copy_address(path), "#L12", width=390, height=844, dark=dark)
+            self.assertEqual(browser.evaluate("document.documentElement.className"), "dark-mode" if dark else "light-mode")
+            self.assertEqual(browser.evaluate("[...document.querySelectorAll('.line')].map(line => line.textContent.trimEnd())"), lines)
+            self.assertEqual(browser.evaluate("document.querySelector('.line:target').textContent.trimEnd()"), lines[11])
+            self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 390)
+            self.assertEqual(browser.console, [])
+
+    def test_a_phone_has_the_lessons_behind_a_button(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        lessons = pages.lessons()
+        browser.open(self.site / site_filter.address(lessons[2]), width=1200)
+        self.assertEqual(browser.evaluate("getComputedStyle(document.querySelector('.rail')).display"), "none")
+        browser.open(self.site / site_filter.address(lessons[2]), width=390, height=844)
+        self.assertEqual(browser.evaluate("document.querySelector('.rail').open"), False)
+        browser.click(".rail summary")
+        entries = browser.evaluate("[...document.querySelectorAll('.rail a')].filter(a => a.checkVisibility()).map(a => a.getAttribute('href'))")
+        self.assertEqual(entries[:17], ["index.html", *map(site_filter.address, lessons)])
+        self.assertEqual(browser.text(".rail [aria-current]"), pages.title(site_filter.read_page(lessons[2])))
+        browser.click(f".rail a[href='{site_filter.address(lessons[3])}']")
+        title = pages.title(site_filter.read_page(lessons[3]))
+        shown = ""
+        for _ in range(50):   # between two pages there is none
+            shown = browser.evaluate("document.querySelector('.headertitle .title')?.innerText")
+            if shown == title:
+                break
+            time.sleep(0.1)
+        self.assertEqual(shown, title)
+
+    def test_a_phone_shows_every_page_without_an_error_and_without_scrolling_sideways(self):
+        self.need_chromium()
+        self.need_the_look()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        of_headers = sorted(self.site.glob("class*.html")) + sorted(self.site.glob("struct*.html"))
+        self.assertGreater(len(of_headers), 100)
+        for number, page in enumerate([*(self.site / site_filter.address(page) for page in pages.pages()), *of_headers[::20]]):
+            browser.open(page, width=390, height=844, dark=number % 2 == 0)
+            self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 390, page.name)
+            self.assertTrue(browser.evaluate("document.querySelector('.rail summary').checkVisibility()"), page.name)
+            self.assertEqual(browser.console, [], page.name)
+
     def test_the_lines_of_a_report_wrap(self):
         style = (self.site / "site.css").read_text(encoding="utf-8")
         self.assertRegex(style, r"(?m)^\.console div\.fragment \.line \{[^}]*white-space: pre-wrap;")

@@ -102,8 +102,9 @@ __global__ void __launch_bounds__(kThreads) refill_half(int* filled_early) {
     producer.commit();
     producer.acquire<0>();
     *filled_early = test_wait(producer.consumer_mbar<1>(), producer.state().phase()) ? 0 : 1;
+    const auto refilled = producer;
     producer.commit();
-    producer.acquire<1>();
+    refilled.acquire<1>();  // the second half of this round, not of the next
   } else if (threadIdx.x == kWarpSize) {
     RolePipeline<1, false, 1, 2> consumer{full, empty};
     consumer.wait();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tests of --explore, --exhaust and --schedule from end to end, with the program hidden_mistakes.
+"""Tests of --explore, --exhaust and --schedule from end to end, with the programs hidden_mistakes and waiting_loops.
 
-usage: exploration_test.py PROGRAM
+usage: exploration_test.py HIDDEN_MISTAKES WAITING_LOOPS
 """
 
 import json
@@ -11,13 +11,14 @@ import subprocess
 import sys
 import unittest
 
+LOOPS = sys.argv.pop()
 PROGRAM = sys.argv.pop()
 
 
-def run(**settings) -> subprocess.CompletedProcess:
+def run(*command, **settings) -> subprocess.CompletedProcess:
     variables = {f"STAGECRAFT_{name.upper()}": value for name, value in settings.items()}
     environment = {**os.environ, "STAGECRAFT_CHECKS": "all", "STAGECRAFT_FINDINGS": "report", **variables}
-    return subprocess.run([PROGRAM], capture_output=True, text=True, env=environment, check=False, timeout=100)
+    return subprocess.run(command or [PROGRAM], capture_output=True, text=True, env=environment, check=False, timeout=100)
 
 
 def schedule_in(text: str) -> str:
@@ -71,6 +72,15 @@ class ExplorationTest(unittest.TestCase):
         self.assertNotIn("take_turns<true>", done.stderr)
         self.assertRegex(done.stderr, r"\nstagecraft: \d+ interleavings of 2 launches explored: 1 mistake, reported above\n")
         self.assertEqual(done.returncode, 1)
+
+    def test_loops_that_wait_are_proved_or_refuted(self):
+        for kernel in ("flags", "counter", "locks"):
+            with self.subTest(kernel):
+                right, wrong = run(LOOPS, kernel, "right", exhaust="20000"), run(LOOPS, kernel, "wrong", exhaust="20000")
+                self.assertRegex(right.stderr, r"^stagecraft: all \d+ interleavings explored: nothing found\n$")
+                self.assertEqual(run(LOOPS, kernel, "wrong").stderr, "")
+                self.assertRegex(wrong.stderr, r"^stagecraft: endless loop in kernel .*\n")
+                self.assertEqual((right.stdout, right.returncode), (wrong.stdout, 0))
 
     def test_a_schedule_of_something_else_is_noticed(self):
         done = run(schedule="1:w1.900+64,w0.1+64")

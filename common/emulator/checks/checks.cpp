@@ -2,6 +2,7 @@
 
 #include "emulator/checks/deadlock/deadlock_check.hpp"
 #include "emulator/checks/global_memory/global_memory_check.hpp"
+#include "emulator/checks/initialisation/gap_check.hpp"
 #include "emulator/checks/initialisation/unwritten_check.hpp"
 #include "emulator/checks/memory_checks.hpp"
 #include "emulator/checks/proxies/proxy_check.hpp"
@@ -29,6 +30,7 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
                                      WarpgroupRegisterCheck,  //
                                      ProxyCheck,              //
                                      TensorMemoryCheck,       //
+                                     GapCheck,                //
                                      UnwrittenCheck,          //
                                      RemoteExitCheck,         //
                                      RaceCheck,               //
@@ -36,10 +38,15 @@ using AllMemoryChecks = MemoryChecks<BarrierCheck,            //
 
 }  // namespace
 
-std::unique_ptr<machine::Observer> make_memory_checks(GlobalHistory* history) {
-  if (history == nullptr) return std::make_unique<AllMemoryChecks<>>();
+std::unique_ptr<machine::Observer> make_memory_checks(GlobalHistory* history, bool reuse) {
+  if (history == nullptr) {
+    auto made = std::make_unique<AllMemoryChecks<>>();
+    made->get<BarrierCheck>().judge_reuse(reuse);
+    return made;
+  }
   auto made = std::make_unique<AllMemoryChecks<GlobalMemoryCheck>>();
   made->get<GlobalMemoryCheck>().use(*history);
+  made->get<BarrierCheck>().judge_reuse(reuse);
   return made;
 }
 
@@ -49,7 +56,7 @@ std::vector<std::unique_ptr<machine::Observer>> make_checks(bool memory, bool go
   made.push_back(std::make_unique<LeakCheck>());
   made.push_back(std::make_unique<RegisterCountCheck>());
   if (goes_on) made.push_back(std::make_unique<LostCopyCheck>());
-  if (memory || history != nullptr) made.push_back(make_memory_checks(history));
+  if (memory || history != nullptr) made.push_back(make_memory_checks(history, !goes_on));
   made.push_back(std::make_unique<DeadlockCheck>());
   return made;
 }

@@ -70,6 +70,12 @@ Block& block_with(Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t a
         "the block's shared memory is 0x{:x} up to, not including, 0x{:x} ({} bytes)", kSharedReservedBytes,
         block->shared.size(), block->shared.size() - std::min<size_t>(block->shared.size(), kSharedReservedBytes))};
     if (offset < kSharedReservedBytes) details.push_back("is the pointer null or not yet set?");
+    const Kernel& kernel = *cluster.grid->kernel;
+    if (!kernel.declares_dynamic_shared()) {
+      const std::string gap = kernel.describe_gap(offset);
+      details.push_back(gap.empty() ? fmt::format("it begins at {}", kernel.name_of_shared_byte(offset))
+                                    : "that is " + gap);
+    }
     throw Fault(
         FaultKind::illegal_address,
         fmt::format("{}: {} byte(s) at {} are not in the block's shared memory", what, bytes, spell_shared(address)),

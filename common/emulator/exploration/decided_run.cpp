@@ -78,6 +78,11 @@ class DecidedRun::Notes : public machine::Observer {
     run_.note({Space::exit, Kind::arrive, number, number + 1});
   }
 
+  void block_started(const Block& block) override {
+    for (const Warp& warp : block.warps) run_.idle_turns_.forget(warp);
+    if (block.cluster->grid->kernel->takes_over_clusters) run_.note({Space::launches, Kind::write, 0, 1});
+  }
+
   void block_finished(const Block& block) override {
     const uint64_t number = number_of(block);
     // It ends after all of its warps.
@@ -173,52 +178,105 @@ void DecidedRun::note_questions(const Warp& warp, Step& step) {
 
 Actor DecidedRun::actor_of(const machine::Candidate& candidate) {
   if (candidate.warp != nullptr) return exploration::actor_of(*candidate.warp);
-  return origins_.at({candidate.event->origin.block->cluster, candidate.event->when.sequence}).actor;
+  return origins_.at({candidate.cluster, candidate.event->when.sequence}).actor;
 }
 
-std::optional<size_t> DecidedRun::next(const std::vector<machine::Candidate>& candidates) {
-  if (trace_.size() >= guide_.prefix.size() && !trace_.empty()) wake(guide_.asleep, trace_.back());
-  if (trace_.size() == most_steps_) {
-    is_too_long_ = true;
-    return std::nullopt;
+void DecidedRun::mark_idle(Actor actor, uint32_t steps) {
+  for (size_t i = trace_.size(); i-- > 0 && steps > 0;) {
+    Step& step = trace_[i];
+    if (step.actor != actor) continue;
+    step.idle = --steps == 0 ? Step::Idle::first : Step::Idle::next;
+    for (Touch& touch : step.touches) {
+      // An atomic that has changed nothing has only read.
+      const bool is_access = touch.space == Space::shared || touch.space == Space::global;
+      if (is_access && touch.kind == Kind::write) touch.kind = Kind::read;
+    }
   }
-  Step step;
-  for (const machine::Candidate& each : candidates) step.enabled.push_back(actor_of(each));
+}
+
+void DecidedRun::turn_ended(Warp& warp) {
+  if (trace_.empty()) return;  // a block starts
+  const Step& step = trace_.back();
+  const Actor actor = exploration::actor_of(warp);
+  if (step.actor != actor) return;  // the same
+  const bool noticed =
+      warp.grid->effects != effects_ || std::any_of(step.touches.begin(), step.touches.end(), [](const Touch& touch) {
+        return touch.kind == Kind::arrive || touch.kind == Kind::complete;
+      });
+  const uint32_t idle = idle_turns_.turn_ended(warp, noticed);
+  if (idle == 0) return;
+  mark_idle(actor, idle);
+  spinning_.insert(actor);
+}
+
+std::optional<size_t> DecidedRun::choose(const Step& step) const {
   const auto index_of = [&](Actor actor) -> std::optional<size_t> {
     const auto found = std::find(step.enabled.begin(), step.enabled.end(), actor);
     if (found == step.enabled.end()) return std::nullopt;
     return static_cast<size_t>(found - step.enabled.begin());
   };
-  std::optional<size_t> chosen;
-  if (trace_.size() < guide_.prefix.size()) {
-    chosen = index_of(guide_.prefix[trace_.size()]);
-    has_diverged_ = !chosen;
-  } else {
-    // The one that had the last step goes on if it can: so there are few switches.
-    if (!trace_.empty() && !guide_.asleep.contains(trace_.back().actor)) chosen = index_of(trace_.back().actor);
-    for (size_t i = 0; i < step.enabled.size() && !chosen; ++i) {
-      if (!guide_.asleep.contains(step.enabled[i])) chosen = i;
-    }
-    is_redundant_ = !chosen;
+  if (trace_.size() < guide_.prefix.size()) return index_of(guide_.prefix[trace_.size()]);
+  const auto may_go_on = [&](Actor actor) { return !guide_.asleep.contains(actor) && !spinning_.contains(actor); };
+  // The one that had the last step goes on if it can: so there are few switches. One that only asked is last.
+  if (!trace_.empty() && may_go_on(trace_.back().actor)) {
+    if (const auto same = index_of(trace_.back().actor)) return same;
   }
-  if (!chosen) return std::nullopt;
+  std::optional<size_t> spins;
+  for (size_t i = 0; i < step.enabled.size(); ++i) {
+    if (may_go_on(step.enabled[i])) return i;
+    if (!spins && !guide_.asleep.contains(step.enabled[i])) spins = i;
+  }
+  return spins;
+}
+
+std::optional<size_t> DecidedRun::next(const std::vector<machine::Candidate>& candidates) {
+  const bool is_known = trace_.size() < guide_.prefix.size();
+  if (!is_known && !trace_.empty()) wake(guide_.asleep, trace_.back());
+  if (trace_.size() == most_steps_) {
+    is_too_long_ = true;
+    return std::nullopt;
+  }
+  Step step;
+  std::vector<size_t> index;  // of the enabled ones
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i].will_be_idle) {
+      step.repeating.push_back(actor_of(candidates[i]));
+    } else {
+      step.enabled.push_back(actor_of(candidates[i]));
+      index.push_back(i);
+    }
+  }
+  const std::optional<size_t> chosen = choose(step);
+  if (!chosen) {
+    (is_known ? has_diverged_ : is_redundant_) = true;
+    return std::nullopt;
+  }
   step.actor = step.enabled[*chosen];
+  spinning_.erase(step.actor);
+  const machine::Candidate& candidate = candidates[index[*chosen]];
+  effects_ = candidate.cluster->grid->effects;
   const auto number = static_cast<uint32_t>(trace_.size());
-  if (const machine::Event* event = candidates[*chosen].event) {
-    step.after = origins_.at({event->origin.block->cluster, event->when.sequence}).step;
+  if (const machine::Event* event = candidate.event) {
+    step.after = origins_.at({candidate.cluster, event->when.sequence}).step;
     if (event->in_order != nullptr) {
       const auto [last, is_first] = last_in_order_.try_emplace(event->in_order, number);
       if (!is_first) step.behind = std::exchange(last->second, number);
     }
+    // The answer depends on which clusters are left.
+    const machine::Grid& grid = *candidate.cluster->grid;
+    if (grid.kernel->takes_over_clusters &&
+        grid.kernel->describe_instruction(event->origin.pc).starts_with("clusterlaunchcontrol")) {
+      step.touches.push_back({Space::launches, Kind::write, 0, 1});
+    }
   } else {
-    note_questions(*candidates[*chosen].warp, step);
+    note_questions(*candidate.warp, step);
   }
   if (const auto found = later_.find(step.actor); found != later_.end()) {
     step.touches.insert(step.touches.end(), found->second.begin(), found->second.end());
     later_.erase(found);
   }
   trace_.push_back(std::move(step));
-  return chosen;
+  return index[*chosen];
 }
 
 }  // namespace stagecraft::emulator::exploration

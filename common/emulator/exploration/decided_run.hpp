@@ -5,10 +5,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "emulator/exploration/idle_turns.hpp"
 #include "emulator/exploration/interleavings.hpp"
 #include "emulator/exploration/steps.hpp"
 #include "emulator/state/choices.hpp"
@@ -24,7 +26,8 @@ class DecidedRun : public machine::Choices {
 
   bool decides_next() const override { return true; }
   std::optional<size_t> next(const std::vector<machine::Candidate>& candidates) override;
-  void turn_ended(machine::Warp&) override {}
+  void turn_ended(machine::Warp& warp) override;
+  bool will_be_idle(const machine::Warp& warp) const override { return idle_turns_.will_be_idle(warp); }
   bool stands_aside(const machine::Fragment&) override { return false; }
   machine::Cycle completion(const machine::Fragment& issuer, machine::Cycle usual) override;
   bool gives_up(const machine::Fragment&) override { return false; }
@@ -44,10 +47,14 @@ class DecidedRun : public machine::Choices {
   class Notes;
 
   Actor actor_of(const machine::Candidate& candidate);
+  /// Returns which of the enabled ones goes on; nullopt ends the run.
+  std::optional<size_t> choose(const Step& step) const;
   /// Adds to the step that is under way.
   void note(Touch touch);
   /// Adds to the step of a warp that is under way, or to its next.
   void note_for(const machine::Warp& warp, Touch touch);
+  /// Marks the last steps of a warp as idle.
+  void mark_idle(Actor actor, uint32_t steps);
   /// Adds what a warp asks that may be answered with no, at the start of its step.
   static void note_questions(const machine::Warp& warp, Step& step);
 
@@ -63,6 +70,9 @@ class DecidedRun : public machine::Choices {
   std::map<std::pair<const machine::Cluster*, uint64_t>, Origin> origins_;
   std::unordered_map<const void*, uint32_t> last_in_order_;  ///< steps
   std::map<Actor, std::vector<Touch>> later_;
+  IdleTurns idle_turns_;
+  uint64_t effects_ = 0;      ///< of the grid, when the last step began
+  std::set<Actor> spinning_;  ///< warps whose last turns were idle
 };
 
 }  // namespace stagecraft::emulator::exploration

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 
 #include "emulator/exploration/decided_run.hpp"
 #include "emulator/exploration/launch_copy.hpp"
+#include "emulator/scheduling/findings.hpp"
 #include "emulator/scheduling/schedule.hpp"
 #include "emulator/scheduling/shrinking.hpp"
 
@@ -90,9 +92,6 @@ class LaunchExploration {
 
   /// Runs all interleavings, up to the limit or to one that fails.
   void run_all() {
-    const machine::LaunchRequest& request = launch_.request;
-    const bool are_several = request.grid.count() > request.region().count();
-    totals_.together_ += are_several && request.kernel->clusters_interact ? 1 : 0;
     Interleavings interleavings;
     uint64_t count = 0, runs = 0;
     while (const std::optional<Guide> guide = interleavings.next()) {
@@ -101,7 +100,7 @@ class LaunchExploration {
         return;
       }
       const CopyOutcome outcome = outcome_of(LaunchCopy([&] { return decided(*guide); }));
-      const bool is_complete = !outcome.cut_off && !outcome.has_diverged;
+      const bool is_complete = !outcome.cut_off && !outcome.has_diverged && !outcome.interrupted;
       if (!outcome.is_redundant) ++count, ++totals_.interleavings_;
       const std::set<std::string> found = mistakes_in(outcome);
       if (found.empty()) {
@@ -224,8 +223,11 @@ class LaunchExploration {
     const CopyOutcome shown = outcome_of(start(shortest));
     const std::set<std::string> found = mistakes_of(shown);
     reported_.insert(found.begin(), found.end());
-    for (Diagnostic each : shown.diagnostics) {
-      if (!found.contains(identity_of(each))) continue;
+    std::vector<Diagnostic> reports;
+    std::copy_if(shown.diagnostics.begin(), shown.diagnostics.end(), std::back_inserter(reports),
+                 [&](const Diagnostic& each) { return found.contains(identity_of(each)); });
+    machine::fold_consequences(reports);
+    for (Diagnostic& each : reports) {
       ++totals_.mistakes_;
       add_schedule(each, shown, number);
       launch_.report(each);
@@ -278,7 +280,6 @@ std::string Exploration::text_of_interleavings() const {
   } else {
     text = fmt::format("all {} explored: nothing found", text);
   }
-  if (together_ != 0) text += "; clusters that depend on each other ran one after another";
   if (skipped_ != 0) text += fmt::format("; stopped in the default schedule already: {}", launches(skipped_));
   return text;
 }

@@ -64,7 +64,6 @@ class Exploration {
   bool all_ = false;       ///< all interleavings, not schedules
   uint64_t interleavings_ = 0;
   uint64_t incomplete_ = 0;  ///< launches with more interleavings than were run to their end
-  uint64_t together_ = 0;    ///< launches whose clusters depend on each other, which ran one after another
   bool was_interrupted_ = false;
 };
 

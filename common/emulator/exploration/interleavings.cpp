@@ -6,6 +6,8 @@
 namespace stagecraft::emulator::exploration {
 namespace {
 
+constexpr size_t kNone = ~size_t{0};
+
 template <typename Relation>
 bool related(const Step& earlier, const Step& later, Relation relation) {
   for (const Touch& a : earlier.touches) {
@@ -45,6 +47,12 @@ std::optional<Guide> Interleavings::next() {
 
 void Interleavings::add(const Trace& trace) {
   const size_t known = path_.size();
+  // Whether a step is idle is known later in the run, and so may differ.
+  size_t first = known == 0 ? 0 : known - 1;
+  for (size_t i = first; i-- > 0;) {
+    if (path_[i].step.idle != trace[i].idle) first = i;
+    path_[i].step = trace[i];
+  }
   std::map<Actor, Step> asleep;
   for (size_t i = known == 0 ? 0 : known - 1; i < trace.size(); ++i) {
     if (i < known) {
@@ -56,45 +64,53 @@ void Interleavings::add(const Trace& trace) {
     }
     wake(asleep, trace[i]);
   }
-  find_races(known == 0 ? 0 : known - 1);
+  find_races(first);
 }
 
-void Interleavings::find_races(size_t first_new) {
-  const size_t count = path_.size();
-  // For each step, those that come before it in every equivalent run.
-  std::vector<std::vector<bool>> before(count);
-  std::map<Actor, size_t> last;
-  for (size_t j = 0; j < count; ++j) {
+void Interleavings::find_races(size_t first) {
+  // By actor: the last step, and the last one that was not idle.
+  std::map<Actor, std::pair<size_t, size_t>> last;
+  for (size_t j = 0; j < path_.size(); ++j) {
     const Step& step = path_[j].step;
-    std::vector<bool>& mine = before[j];
-    mine.assign(count, false);
+    size_t own = kNone;
+    if (const auto found = last.find(step.actor); found != last.end()) {
+      own = step.idle == Step::Idle::next ? found->second.first : found->second.second;
+    }
+    const size_t not_idle =
+        step.idle == Step::Idle::no ? j : last.try_emplace(step.actor, kNone, kNone).first->second.second;
+    last[step.actor] = {j, not_idle};
+    if (j < first) continue;
+    std::vector<bool>& mine = path_[j].before;
+    mine.assign(j, false);
     const auto follow = [&](size_t i) {
       mine[i] = true;
-      for (size_t k = 0; k < i; ++k) mine[k] = mine[k] || before[i][k];
+      for (size_t k = 0; k < i; ++k) mine[k] = mine[k] || path_[i].before[k];
     };
-    if (const auto found = last.find(step.actor); found != last.end()) follow(found->second);
+    if (own != kNone) follow(own);
     if (step.after != Step::kNone) follow(step.after);
     if (step.behind != Step::kNone) follow(step.behind);
-    last[step.actor] = j;
     // A race is with a step that nothing else orders before this one.
     std::vector<size_t> races_with;
     for (size_t i = j; i-- > 0;) {
-      if (mine[i]) continue;
-      if (j >= first_new && related(path_[i].step, step, races)) races_with.push_back(i);
-      if (related(path_[i].step, step, orders)) follow(i);
+      const Step& earlier = path_[i].step;
+      if (mine[i] || earlier.idle == Step::Idle::first) continue;
+      if (related(earlier, step, races)) races_with.push_back(i);
+      if (earlier.idle == Step::Idle::no && related(earlier, step, orders)) follow(i);
     }
-    for (const size_t i : races_with) reverse(i, j, before);
+    for (const size_t i : races_with) reverse(i, j);
   }
 }
 
-void Interleavings::reverse(size_t first, size_t second, const std::vector<std::vector<bool>>& before) {
+void Interleavings::reverse(size_t first, size_t second) {
   // Instead of the first step, what leads to the second goes on, and does not need the first.
   Node& node = path_[first];
-  const std::vector<Actor>& enabled = node.step.enabled;
+  const std::vector<Actor>&enabled = node.step.enabled, &repeating = node.step.repeating;
   for (size_t k = first + 1; k <= second; ++k) {
-    const bool leads = k == second || (before[second][k] && !before[k][first]);
+    const bool leads = k == second || (path_[second].before[k] && !path_[k].before[first]);
     if (!leads) continue;
     const Actor actor = path_[k].step.actor;
+    // It would only do again what it has done.
+    if (std::find(repeating.begin(), repeating.end(), actor) != repeating.end()) return;
     if (std::find(enabled.begin(), enabled.end(), actor) == enabled.end()) break;
     node.to_do.insert(actor);
     return;

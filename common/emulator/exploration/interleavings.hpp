@@ -21,6 +21,11 @@ struct Guide {
 
 /// The search: dynamic partial-order reduction (C. Flanagan and P. Godefroid, 2005) with sleep sets (P. Godefroid,
 /// 1996).
+///
+/// Idle steps, which a loop takes in vain, change nothing (idle_turns.hpp). So they order nothing, and a run goes on
+/// behind them as if they had not been: a write after the first of them need not be run before it, because the loop
+/// will read again. Where something comes between the steps of one repetition, the loop sees the old value of one thing
+/// and the new one of another. So the steps after the first race with later writes as others do.
 class Interleavings {
  public:
   /// Returns how the next run goes; nullopt when all have been run. `add` must follow.
@@ -35,12 +40,13 @@ class Interleavings {
     std::set<Actor> to_do;
     std::map<Actor, Step> done;    ///< those explored before
     std::map<Actor, Step> asleep;  ///< when the state was reached
+    std::vector<bool> before{};    ///< by earlier step: whether it comes before this one in every equivalent run
   };
 
-  void find_races(size_t first_new);
+  /// @param first  the first step that is not as it was in the run before.
+  void find_races(size_t first);
   /// Sees to a run in which the second of two steps that race comes first.
-  /// @param before  by step: which steps come before it in every equivalent run.
-  void reverse(size_t first, size_t second, const std::vector<std::vector<bool>>& before);
+  void reverse(size_t first, size_t second);
 
   std::vector<Node> path_;
   bool has_begun_ = false;

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -19,8 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Follows a report that is complete: JSON has no such byte, and how a copy ended is not always known (SIGCHLD
-/// ignored).
+/// Follows both parts of a report that is complete, the JSON and the steps: neither has such a byte, and how a copy
+/// ended is not always known (SIGCHLD ignored).
 constexpr char kEndMark = '\0';
 
 json to_json(const machine::Diagnostic& report) {
@@ -32,7 +33,8 @@ json to_json(const machine::Diagnostic& report) {
           report.tolerated,
           report.identity,
           {place.kernel, place.source_file, place.has_block, place.block_x, place.block_y, place.block_z,
-           place.has_warp, place.warp, place.lanes, place.source, place.instruction}};
+           place.has_warp, place.warp, place.lanes, place.source, place.instruction, place.calls},
+          report.subject};
 }
 
 machine::Diagnostic diagnostic_of(const json& from) {
@@ -44,8 +46,9 @@ machine::Diagnostic diagnostic_of(const json& from) {
   report.tolerated = from.at(4);
   report.identity = from.at(5);
   const json& place = from.at(6);
-  report.place = {place.at(0), place.at(1), place.at(2), place.at(3), place.at(4), place.at(5),
-                  place.at(6), place.at(7), place.at(8), place.at(9), place.at(10)};
+  report.place = {place.at(0), place.at(1), place.at(2), place.at(3), place.at(4),  place.at(5),
+                  place.at(6), place.at(7), place.at(8), place.at(9), place.at(10), place.at(11)};
+  report.subject = from.at(7);
   return report;
 }
 
@@ -60,15 +63,16 @@ std::string text_of(const CopyOutcome& outcome) {
                  outcome.sentences,
                  outcome.points,
                  outcome.cycles,
-                 outcome.steps,
                  outcome.is_redundant,
                  outcome.has_diverged};
-  return all.dump(-1, ' ', false, json::error_handler_t::replace);
+  return all.dump(-1, ' ', false, json::error_handler_t::replace) + kEndMark + outcome.steps;
 }
 
 CopyOutcome outcome_of(const std::string& text) {
-  const json all = json::parse(text);
+  const size_t end = text.find(kEndMark);
+  const json all = json::parse(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end));
   CopyOutcome outcome;
+  outcome.steps = text.substr(end + 1);
   outcome.stopped = all.at(0);
   outcome.interrupted = all.at(1);
   outcome.cut_off = all.at(2);
@@ -77,9 +81,8 @@ CopyOutcome outcome_of(const std::string& text) {
   outcome.sentences = all.at(5).get<std::vector<std::string>>();
   outcome.points = all.at(6);
   outcome.cycles = all.at(7);
-  outcome.steps = all.at(8);
-  outcome.is_redundant = all.at(9);
-  outcome.has_diverged = all.at(10);
+  outcome.is_redundant = all.at(8);
+  outcome.has_diverged = all.at(9);
   return outcome;
 }
 
@@ -154,7 +157,7 @@ std::string LaunchCopy::wait() {
   while (waitpid(process_, nullptr, 0) < 0 && errno == EINTR) {
   }
   process_ = -1;
-  if (text.empty() || text.back() != kEndMark) return {};
+  if (text.empty() || text.back() != kEndMark || text.find(kEndMark) == text.size() - 1) return {};
   text.pop_back();
   return text;
 }

@@ -1,7 +1,9 @@
 #include "emulator/exploration/steps.hpp"
 
 #include <algorithm>
-#include <sstream>
+#include <array>
+#include <charconv>
+#include <utility>
 
 namespace stagecraft::emulator::exploration {
 namespace {
@@ -54,37 +56,57 @@ bool conflict(const Step& one, const Step& other) {
 }
 
 std::string text_of(const Trace& trace) {
-  std::ostringstream text;
+  std::string text;
+  const auto add = [&](uint64_t number) {
+    std::array<char, 20> digits;
+    text.append(digits.data(), std::to_chars(digits.begin(), digits.end(), number).ptr);
+    text += ' ';
+  };
   for (const Step& step : trace) {
-    text << step.actor << ' ' << step.after << ' ' << step.behind << ' ' << step.enabled.size();
-    for (const Actor actor : step.enabled) text << ' ' << actor;
-    text << ' ' << step.touches.size();
-    for (const Touch& touch : step.touches) {
-      text << ' ' << static_cast<int>(touch.space) << ' ' << static_cast<int>(touch.kind) << ' ' << touch.begin << ' '
-           << touch.end << ' ' << touch.phase;
+    for (const uint64_t each : {step.actor, uint64_t{step.after}, uint64_t{step.behind}}) add(each);
+    add(static_cast<uint64_t>(step.idle));
+    for (const std::vector<Actor>* actors : {&step.enabled, &step.repeating}) {
+      add(actors->size());
+      for (const Actor actor : *actors) add(actor);
     }
-    text << '\n';
+    add(step.touches.size());
+    for (const Touch& touch : step.touches) {
+      add(static_cast<uint64_t>(touch.space));
+      add(static_cast<uint64_t>(touch.kind));
+      for (const uint64_t each : {touch.begin, touch.end, touch.phase}) add(each);
+    }
   }
-  return text.str();
+  return text;
 }
 
 Trace trace_of(const std::string& text) {
   Trace trace;
-  std::istringstream words(text);
-  Step step;
-  size_t count = 0;
-  while (words >> step.actor >> step.after >> step.behind >> count) {
-    step.enabled.resize(count);
-    for (Actor& actor : step.enabled) words >> actor;
-    words >> count;
-    step.touches.resize(count);
-    for (Touch& touch : step.touches) {
-      int space = 0, kind = 0;
-      words >> space >> kind >> touch.begin >> touch.end >> touch.phase;
-      touch.space = static_cast<Touch::Space>(space);
-      touch.kind = static_cast<Touch::Kind>(kind);
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto take = [&] {
+    uint64_t number = 0;
+    at = std::from_chars(at, end, number).ptr + 1;  // and the space
+    return number;
+  };
+  while (at < end) {
+    Step step;
+    step.actor = take();
+    step.after = static_cast<uint32_t>(take());
+    step.behind = static_cast<uint32_t>(take());
+    step.idle = static_cast<Step::Idle>(take());
+    for (std::vector<Actor>* actors : {&step.enabled, &step.repeating}) {
+      actors->resize(take());
+      for (Actor& actor : *actors) actor = take();
     }
-    trace.push_back(step);
+    step.touches.resize(take());
+    for (Touch& touch : step.touches) {
+      touch.space = static_cast<Touch::Space>(take());
+      touch.kind = static_cast<Touch::Kind>(take());
+      touch.begin = take();
+      touch.end = take();
+      touch.phase = take();
+    }
+    trace.push_back(std::move(step));
   }
   return trace;
 }

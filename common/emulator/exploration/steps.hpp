@@ -15,7 +15,16 @@ using Actor = uint64_t;
 
 /// What a step did to one thing that warps share.
 struct Touch {
-  enum class Space : uint8_t { mbarrier, named_barrier, cluster_barrier, exit, shared, global, tensor_memory };
+  enum class Space : uint8_t {
+    mbarrier,
+    named_barrier,
+    cluster_barrier,
+    exit,
+    shared,
+    global,
+    tensor_memory,
+    launches
+  };
   enum class Kind : uint8_t {
     read,
     write,     ///< also the initialisation and the end of a barrier, and the exit of a block
@@ -41,11 +50,15 @@ bool races(const Touch& earlier, const Touch& later);
 
 struct Step {
   static constexpr uint32_t kNone = 0xffffffffu;
+  /// Whether it belongs to turns of a warp that have changed nothing (idle_turns.hpp).
+  enum class Idle : uint8_t { no, first, next };
   Actor actor = 0;
   std::vector<Actor> enabled;  ///< those that could have gone on instead, and itself
   std::vector<Touch> touches;
-  uint32_t after = kNone;   ///< of an event: the step that began it
-  uint32_t behind = kNone;  ///< of an event: the one that PTX orders before it
+  uint32_t after = kNone;          ///< of an event: the step that began it
+  uint32_t behind = kNone;         ///< of an event: the one that PTX orders before it
+  Idle idle = Idle::no;            ///< known when its last turn has ended
+  std::vector<Actor> repeating{};  ///< those that could have gone on and would have changed nothing
 };
 using Trace = std::vector<Step>;
 

@@ -4,6 +4,7 @@
 // it is used.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -129,24 +130,19 @@ void translate_isspacep(Translation& t) {
   op.immediate = static_cast<uint64_t>(question);
 }
 
-/// mapa: the same offset in the block of another rank. A generic address keeps its window.
+/// mapa: the same offset in the block of another rank. A generic address keeps its window. A rank that the cluster does
+/// not have is no mistake before the address is used: nvcc computes addresses ahead of a branch, also for lanes that do
+/// not take it.
 template <typename Address>
 Outcome map_address(Fragment& fragment, const Op& op, LaneMask mask) {
   auto* const destination = lanes_at<Address>(fragment.registers, op.destination);
   const auto* const source = lanes_at<Address>(fragment.registers, op.a);
   const auto* const rank = lanes_at<uint32_t>(fragment.registers, op.b);
-  const size_t blocks = fragment.cluster().blocks.size();
   for_each_lane(mask, [&](uint32_t lane) {
-    if (rank[lane] >= blocks) {
-      throw Fault(FaultKind::illegal_instruction,
-                  fmt::format("`mapa` asks for the block of rank {}; the cluster has {} block{}", rank[lane], blocks,
-                              blocks == 1 ? "" : "s"),
-                  {"%cluster_nctarank says how many there are; a launch without a cluster size makes clusters of one"},
-                  1u << lane);
-    }
     const uint64_t address = source[lane];
     const uint64_t cleared = address & ~(uint64_t{0xff} << kSharedRankShift);
-    destination[lane] = static_cast<Address>(cleared | uint64_t{rank[lane]} << kSharedRankShift);
+    const uint32_t of_block = std::min(rank[lane], 0xffu);  // no cluster has a block of that rank
+    destination[lane] = static_cast<Address>(cleared | uint64_t{of_block} << kSharedRankShift);
   });
   return Outcome::next;
 }

@@ -102,8 +102,12 @@ SharedResult find_shared(Fragment& fragment, uint32_t address, const Wish& wish)
   if (offset > size || wish.bytes > size - offset) {
     result.message = fmt::format("{}, outside of the block's shared memory", start());
     result.details = {shared_size_phrase(fragment, *block)};
+    const Kernel& kernel = *fragment.grid().kernel;
     const uint64_t dynamic = fragment.grid().request != nullptr ? fragment.grid().request->dynamic_shared_bytes : 0;
-    if (dynamic == 0 && offset >= size) {
+    const bool has_dynamic = dynamic != 0 || kernel.declares_dynamic_shared();
+    if (const std::string gap = kernel.describe_gap(offset); !has_dynamic && !gap.empty()) {
+      result.details.push_back("that is " + gap);
+    } else if (dynamic == 0 && offset >= size) {
       result.details.emplace_back(
           "the launch asked for no dynamic shared memory: the third argument of <<<blocks, threads, bytes>>>");
     }

@@ -163,7 +163,10 @@ class ObservedAccess {
       const bool is_read_early = access_.verb != AccessVerb::writes && !fragment.grid().stores_under_way.empty();
       const bool is_announced = order_ != AccessOrder::weak || fragment.grid().kernel->announces_global;
       if (is_announced || is_read_early) {
-        const LaneMask global_lanes = lanes & ~shared_lanes_ & ~lanes_within(global_.data(), kLocalWindow);
+        // Only a generic address can be one of local memory.
+        const LaneMask local_lanes =
+            access_.space == AccessSpace::generic ? lanes_within(global_.data(), kLocalWindow) : 0;
+        const LaneMask global_lanes = lanes & ~shared_lanes_ & ~local_lanes;
         if (is_read_early) announce_early_reads(fragment, pc_, global_lanes, global_.data(), access_.bytes);
         if (is_announced) global_lanes_ = global_lanes;
         if (order_ == AccessOrder::weak && access_.verb == AccessVerb::writes) save_global_bytes(fragment);

@@ -57,13 +57,15 @@ struct ShuffleDetail : OpDetail {
   RegisterOffset clamp = kNoRegister, members = kNoRegister, in_range = kNoRegister;
 };
 
-/// Finds what the lanes of a place get from others, and returns which of them read in range.
-LaneMask find_results(const SyncPlace& place, const uint32_t* values, std::array<uint32_t, kWarpSize>& results) {
+/// Finds what the lanes of a place get from others, of which `present` take part, and returns which of them read in
+/// range.
+LaneMask find_results(const SyncPlace& place, LaneMask present, const uint32_t* values,
+                      std::array<uint32_t, kWarpSize>& results) {
   const Op& op = *place.op;
   std::byte* const registers = place.fragment->registers;
   const auto* distances = lanes_at<uint32_t>(registers, op.b);
   const auto* clamps = lanes_at<uint32_t>(registers, static_cast<const ShuffleDetail*>(op.detail)->clamp);
-  LaneMask in_range = 0;
+  LaneMask in_range = 0, readers = 0, absent = 0;
   for_each_lane(place.lanes, [&](uint32_t lane) {
     // PTX ISA, "shfl.sync": the clamp operand holds the clamp value in bits 4:0 and the segment mask in bits 12:8.
     const uint32_t distance = distances[lane] & 31;
@@ -93,8 +95,20 @@ LaneMask find_results(const SyncPlace& place, const uint32_t* values, std::array
     }
     if (!valid) from = lane;
     in_range |= (valid ? 1u : 0u) << lane;
+    if ((present >> (from & 31) & 1) == 0) {
+      readers |= 1u << lane;
+      absent |= 1u << (from & 31);
+    }
     results[lane] = values[from & 31];
   });
+  // What the last lanes of a group get by `up` and `down` is often of no use to anybody.
+  const bool names_source = op.immediate == static_cast<uint64_t>(Shuffle::index) ||
+                            op.immediate == static_cast<uint64_t>(Shuffle::butterfly);
+  if (readers != 0 && names_source) {
+    for (Observer* observer : place.fragment->grid().observers) {
+      observer->absent_lanes_read(*place.fragment, readers, absent);
+    }
+  }
   return in_range;
 }
 
@@ -102,7 +116,8 @@ void shuffle_among(SyncPlaces places) {
   std::array<uint32_t, kWarpSize> buffer, results;
   const uint32_t* values = values_of(places, buffer);
   LaneMask in_range = 0;
-  for (const SyncPlace& place : places) in_range |= find_results(place, values, results);
+  const LaneMask present = lanes_of(places);
+  for (const SyncPlace& place : places) in_range |= find_results(place, present, values, results);
   write_results<uint32_t>(places, [&](uint32_t lane) { return results[lane]; });
   for (const auto& [to, shuffle, lanes] : places) {
     const RegisterOffset predicate = static_cast<const ShuffleDetail*>(shuffle->detail)->in_range;

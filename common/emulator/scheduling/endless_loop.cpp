@@ -1,7 +1,6 @@
 #include "emulator/scheduling/endless_loop.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "emulator/state/fragments.hpp"
 
@@ -11,9 +10,6 @@ namespace {
 
 /// Turns of the cluster without an effect before its warps are examined, so that long computations are not slowed down.
 constexpr uint64_t kTurnsAtFirst = 1024;
-
-size_t register_bytes_of(const Warp& warp) { return warp.block->cluster->grid->kernel->register_bytes; }
-size_t local_bytes_of(const Warp& warp) { return size_t{warp.local_stride} * kWarpSize; }
 
 }  // namespace
 
@@ -28,10 +24,10 @@ bool EndlessLoopDetector::repeats(const Cluster& cluster, const Warp& warp, uint
   WarpRecord& record = warps_[&warp];
   if (!record.repeated) {
     if (record.turns++ >= record.next_snapshot) {
-      take_snapshot(warp, record);
+      record.snapshot.take(warp);
       record.next_snapshot = 2 * record.turns;
     } else {
-      record.repeated = matches_snapshot(warp, record);
+      record.repeated = record.snapshot.matches(warp);
     }
   }
   if (!record.repeated || !cluster.events.empty()) return false;
@@ -44,35 +40,6 @@ bool EndlessLoopDetector::repeats(const Cluster& cluster, const Warp& warp, uint
              return found != warps_.end() && found->second.repeated;
            });
   });
-}
-
-EndlessLoopDetector::FragmentRecord EndlessLoopDetector::record_of(const Fragment& fragment) {
-  return {fragment.pc,
-          fragment.mask,
-          fragment.state,
-          fragment.timed_out,
-          fragment.idle_poll_pc,
-          fragment.local_frame,
-          fragment.return_stack.size()};
-}
-
-void EndlessLoopDetector::take_snapshot(const Warp& warp, WarpRecord& record) {
-  record.runs = warp.runs;
-  record.fragments.clear();
-  for (const auto& fragment : warp.fragments) record.fragments.push_back(record_of(*fragment));
-  record.registers.assign(warp.registers, warp.registers + register_bytes_of(warp));
-  record.local.assign(warp.local, warp.local + local_bytes_of(warp));
-}
-
-bool EndlessLoopDetector::matches_snapshot(const Warp& warp, const WarpRecord& record) {
-  if (warp.fragments.size() != record.fragments.size()) return false;
-  for (size_t i = 0; i < record.fragments.size(); ++i) {
-    const Fragment& fragment = *warp.fragments[i];
-    if (!(record_of(fragment) == record.fragments[i])) return false;
-    if (continues_alone(fragment) && fragment.last_run <= record.runs) return false;
-  }
-  return std::memcmp(record.registers.data(), warp.registers, record.registers.size()) == 0 &&
-         (record.local.empty() || std::memcmp(record.local.data(), warp.local, record.local.size()) == 0);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -10,11 +10,10 @@
 // found.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
-#include <vector>
 
+#include "emulator/scheduling/warp_snapshot.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -27,26 +26,12 @@ class EndlessLoopDetector {
   bool repeats(const Cluster& cluster, const Warp& warp, uint64_t effects);
 
  private:
-  struct FragmentRecord {
-    uint32_t pc = 0;
-    LaneMask mask = 0;
-    FragmentState state = FragmentState::ready;
-    bool timed_out = false;
-    uint32_t idle_poll_pc = 0, local_frame = 0;
-    size_t calls = 0;
-    bool operator==(const FragmentRecord&) const = default;
-  };
   struct WarpRecord {
     uint64_t turns = 0;          ///< since the last effect
     uint64_t next_snapshot = 0;  ///< doubles, so that a loop of any length is caught (Brent's algorithm)
     bool repeated = false;
-    uint64_t runs = 0;  ///< of the warp, when the snapshot was taken
-    std::vector<FragmentRecord> fragments;
-    std::vector<std::byte> registers, local;
+    WarpSnapshot snapshot;
   };
-  static FragmentRecord record_of(const Fragment& fragment);
-  static void take_snapshot(const Warp& warp, WarpRecord& record);
-  static bool matches_snapshot(const Warp& warp, const WarpRecord& record);
 
   uint64_t effects_ = ~uint64_t{0};
   uint64_t turns_ = 0;  ///< of the cluster since the last effect

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string>
 #include <tuple>
@@ -49,6 +50,62 @@ bool add_consequence(std::vector<Diagnostic>& findings, const Diagnostic& stop) 
   if (found == findings.end()) return false;
   found->details.push_back(fmt::format("this is what stops the kernel: {}", stop.message));
   return true;
+}
+
+namespace {
+
+/// "ring.cu:30" of "ring.cu:30 (bulk_copy.hpp:19)".
+std::string own_line(const Diagnostic& report) { return report.place.source.substr(0, report.place.source.find(' ')); }
+
+bool names(const std::string& text, const std::string& line) {
+  const size_t at = text.find(line);
+  return at != std::string::npos && (at + line.size() == text.size() || std::isdigit(text[at + line.size()]) == 0);
+}
+
+/// Whether a report is about memory or barriers that a block's threads share.
+bool is_about_order(const Diagnostic& report) { return !report.subject.empty(); }
+
+/// Whether a load was found to read what nothing has written: mostly a sign that it came too early.
+bool is_symptom(const Diagnostic& report) { return report.identity.starts_with("unwritten:"); }
+
+/// A stale parity is itself the mistake, but is found out only by what comes of it; a symptom is never the mistake.
+int rank(const Diagnostic& report) {
+  return report.message.starts_with("stale parity") ? 0 : is_symptom(report) ? 2 : 1;
+}
+
+bool follows(const Diagnostic& later, const Diagnostic& first) {
+  // What PTX does not promise, and chips do, is no reason for anything else.
+  if (!first.tolerated.empty()) return false;
+  if (!later.likely_cause.empty() && later.likely_cause == first.likely_cause) return true;
+  if (is_symptom(later) && first.kind == "deadlock") return true;
+  if (!is_about_order(first)) return false;
+  const bool stops = later.identity.empty();
+  if (stops) return true;
+  if (!is_about_order(later)) return false;
+  const std::string line = own_line(first), later_line = own_line(later);
+  return later.subject == first.subject || (!line.empty() && (line == later_line || names(later.likely_cause, line))) ||
+         (!later_line.empty() && names(first.likely_cause, later_line));
+}
+
+}  // namespace
+
+void fold_consequences(std::vector<Diagnostic>& reports) {
+  std::vector<Diagnostic> kept;
+  std::stable_sort(reports.begin(), reports.end(),
+                   [](const Diagnostic& one, const Diagnostic& other) { return rank(one) < rank(other); });
+  for (Diagnostic& report : reports) {
+    const auto first =
+        std::find_if(kept.begin(), kept.end(), [&](const Diagnostic& each) { return follows(report, each); });
+    if (first == kept.end()) {
+      kept.push_back(std::move(report));
+      continue;
+    }
+    const std::string line = own_line(report);
+    const std::string text = line.empty() ? report.kind : fmt::format("{} at {}", report.kind, line);
+    std::vector<std::string>& named = first->consequences;
+    if (std::find(named.begin(), named.end(), text) == named.end()) named.push_back(text);
+  }
+  reports = std::move(kept);
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -26,4 +26,11 @@ std::vector<Diagnostic> merge_findings(std::vector<std::vector<Finding>> found_b
 /// the same line, because it follows from that mistake. Returns false when there is none.
 bool add_consequence(std::vector<Diagnostic>& findings, const Diagnostic& stop);
 
+/// Leaves out what follows from another report of the launch, and names it there (Diagnostic::consequences): one
+/// mistake gives one report. What follows from another has the same likely cause, or is about the same line or the same
+/// variable, or is what stops a kernel whose threads are out of step; and a load of what nothing has written follows
+/// from any of them.
+/// @param reports  of one launch, in the order of time
+void fold_consequences(std::vector<Diagnostic>& reports);
+
 }  // namespace stagecraft::emulator::machine

@@ -21,8 +21,6 @@ namespace {
 constexpr Cycle kClusterSlice = 8192;
 /// The same where the schedule is chosen and clusters wait for each other.
 constexpr Cycle kShortClusterSlice = 256;
-/// Instructions that a warp executes before another one of its cluster has its turn; varied by the seed.
-constexpr uint32_t kWarpTurn = 192;
 constexpr uint32_t kAlignment = 64;
 /// Turns after which the clock says whether the host's memory could be used up; in one turn, lanes that touch a page
 /// with each access take some 25 MB of it.
@@ -77,71 +75,70 @@ GridRun::~GridRun() {
 
 void GridRun::run() {
   for (Observer* observer : grid_.observers) observer->grid_started(grid_);
-  Cluster* current = nullptr;
-  // With choices a cluster's turn may be late, as that of its next warp.
-  const bool is_chosen = grid_.request->choices != nullptr;
-  const auto turn_of = [](const Cluster& cluster) { return std::max(cluster.now, cluster.next_turn); };
-  const Cycle slice = is_chosen && grid_.kernel->clusters_interact ? kShortClusterSlice : kClusterSlice;
+  const Choices* const choices = grid_.request->choices;
   try {
-    while (!grid_.resident.empty() || grid_.has_next_cluster()) {
-      // The cluster that is furthest behind is next; one that could start counts from when its place became free.
-      current = nullptr;
-      for (const auto& cluster : grid_.resident) {
-        if (!cluster->stuck && (current == nullptr || turn_of(*cluster) < turn_of(*current))) current = cluster.get();
-      }
-      if (grid_.has_next_cluster()) {
-        const std::vector<Sm*> room = find_room();
-        if (!room.empty()) {
-          Cycle free_at = 0;
-          for (const Sm* sm : room) free_at = std::max(free_at, sm->free_at);
-          if (current == nullptr || free_at <= turn_of(*current)) {
-            grid_.resident.push_back(start_cluster(room, free_at));
-            current = grid_.resident.back().get();
-            // All clusters that have room must start before a kernel asks which have not started.
-            if (grid_.kernel->takes_over_clusters) continue;
-          }
-        }
-      }
-      if (current == nullptr) {
-        // All that is left waits for tensor memory, and the blocks that could free it wait too.
-        report_stuck(*grid_.resident.front(), result_.cycles);
-        break;
-      }
-      if (const GoOn answer = goes_on_(current->now); answer != GoOn::yes) {
-        stop(answer, current->now);
-        break;
-      }
-      const Status status = advance(*current, turn_of(*current) + slice);
-      result_.cycles = std::max(result_.cycles, current->now);
-      if (status == Status::finished) {
-        finish_blocks(*current);
-        loops_.erase(current);
-        std::erase_if(grid_.resident, [&](const auto& cluster) { return cluster.get() == current; });
-      } else if (status == Status::ended) {
-        result_.ended = GoOn::no;
-        break;
-      } else if (status == Status::repeating) {
-        if (nothing_can_end()) {
-          report_endless(*current);
-          break;
-        }
-      } else if (status == Status::stuck) {
-        const bool others_may_help = std::any_of(current->blocks.begin(), current->blocks.end(), [](const auto& block) {
-          return !block->sm->waiting_for_tensor_memory.empty() && block->sm->blocks > 1;
-        });
-        if (!others_may_help) {
-          report_stuck(*current, current->now);
-          break;
-        }
-        current->stuck = true;
-      }
-    }
+    choices != nullptr && choices->decides_next() ? run_as_decided() : run_in_time();
   } catch (const Fault& fault) {
-    report(fault, *current);
+    report(fault, *current_);
   }
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
   for (Observer* observer : grid_.observers) {
     for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
+  }
+}
+
+void GridRun::run_in_time() {
+  // With choices a cluster's turn may be late, as that of its next warp.
+  const bool is_chosen = grid_.request->choices != nullptr;
+  const auto turn_of = [](const Cluster& cluster) { return std::max(cluster.now, cluster.next_turn); };
+  const Cycle slice = is_chosen && grid_.kernel->clusters_interact ? kShortClusterSlice : kClusterSlice;
+  while (!grid_.resident.empty() || grid_.has_next_cluster()) {
+    // The cluster that is furthest behind is next; one that could start counts from when its place became free.
+    current_ = nullptr;
+    for (const auto& cluster : grid_.resident) {
+      if (!cluster->stuck && (current_ == nullptr || turn_of(*cluster) < turn_of(*current_))) current_ = cluster.get();
+    }
+    if (grid_.has_next_cluster()) {
+      const std::vector<Sm*> room = find_room();
+      if (!room.empty()) {
+        Cycle free_at = 0;
+        for (const Sm* sm : room) free_at = std::max(free_at, sm->free_at);
+        if (current_ == nullptr || free_at <= turn_of(*current_)) {
+          grid_.resident.push_back(start_cluster(room, free_at));
+          current_ = grid_.resident.back().get();
+          // All clusters that have room must start before a kernel asks which have not started.
+          if (grid_.kernel->takes_over_clusters) continue;
+        }
+      }
+    }
+    if (current_ == nullptr) {
+      // All that is left waits for tensor memory, and the blocks that could free it wait too.
+      report_stuck(*grid_.resident.front(), result_.cycles);
+      break;
+    }
+    if (const GoOn answer = goes_on_(current_->now); answer != GoOn::yes) {
+      stop(answer, current_->now);
+      break;
+    }
+    const Status status = advance(*current_, turn_of(*current_) + slice);
+    result_.cycles = std::max(result_.cycles, current_->now);
+    if (status == Status::finished) {
+      finish_cluster(*current_);
+    } else if (status == Status::repeating) {
+      if (nothing_can_end()) {
+        report_endless(*current_);
+        break;
+      }
+    } else if (status == Status::stuck) {
+      const bool others_may_help = std::any_of(current_->blocks.begin(), current_->blocks.end(), [](const auto& block) {
+        return !block->sm->waiting_for_tensor_memory.empty() && block->sm->blocks > 1;
+      });
+      if (!others_may_help) {
+        report_stuck(*current_, current_->now);
+        break;
+      }
+      current_->stuck = true;
+    }
   }
 }
 
@@ -300,11 +297,13 @@ void GridRun::finish_block(Block& block) {
   wake_for_tensor_memory(sm, end);
 }
 
-void GridRun::finish_blocks(Cluster& cluster) {
-  for (auto& block : cluster.blocks) {
-    block->warps.clear();
-    spare_blocks_.push_back(std::move(block));
-  }
+void GridRun::finish_cluster(const Cluster& cluster) {
+  for (const auto& block : cluster.blocks) block->warps.clear();
+  loops_.erase(&cluster);
+  const auto place = std::find_if(grid_.resident.begin(), grid_.resident.end(),
+                                  [&](const auto& each) { return each.get() == &cluster; });
+  for (auto& block : (*place)->blocks) spare_blocks_.push_back(std::move(block));
+  grid_.resident.erase(place);
 }
 
 Warp* GridRun::next_warp(Cluster& cluster) {
@@ -333,54 +332,7 @@ void GridRun::carry_out(Cluster& cluster, const Event& event) {
   event.action();
 }
 
-GridRun::Status GridRun::advance_as_decided(Cluster& cluster) {
-  std::vector<Candidate> candidates;
-  for (;;) {
-    candidates.clear();
-    for (const auto& block : cluster.blocks) {
-      if (block->exited) continue;
-      for (Warp& warp : block->warps) {
-        // A sleep of a given time may end at any time.
-        for (const auto& fragment : warp.fragments) {
-          if (fragment->state == FragmentState::blocked && fragment->wait.kind == WaitKind::sleep) end_sleep(*fragment);
-        }
-        if (is_ready(warp)) candidates.push_back({&warp, nullptr, 0});
-      }
-    }
-    const std::vector<Event>& events = cluster.events.all();
-    for (size_t i = 0; i < events.size(); ++i) {
-      const bool is_first = std::none_of(events.begin(), events.end(), [&](const Event& other) {
-        return other.in_order != nullptr && other.in_order == events[i].in_order &&
-               other.when.sequence < events[i].when.sequence;
-      });
-      if (is_first) candidates.push_back({nullptr, &events[i], i});
-    }
-    if (candidates.empty()) {
-      if (cluster.time_limits.empty()) return cluster.live_blocks == 0 ? Status::finished : Status::stuck;
-      cluster.now = std::max(cluster.now, cluster.time_limits.next_time());
-      end_sleep(cluster.time_limits.next());
-      continue;
-    }
-    const std::optional<size_t> chosen = cluster.choices->next(candidates);
-    if (!chosen) return Status::ended;
-    const Candidate& next = candidates[*chosen];
-    if (next.event != nullptr) {
-      carry_out(cluster, cluster.events.take(next.index));
-      continue;
-    }
-    Warp& warp = *next.warp;
-    warp.clock = cluster.now = std::max(cluster.now, warp.clock);
-    run_warp(warp, kWarpTurn, result_.executed);
-    if (loops_[&cluster].repeats(cluster, warp, grid_.effects)) {
-      cluster.repeats_since = grid_.effects + 1;
-      return Status::repeating;
-    }
-    if (warp.live == 0 && warp.block->live_warps == 0 && !warp.block->exited) finish_block(*warp.block);
-  }
-}
-
 GridRun::Status GridRun::advance(Cluster& cluster, Cycle until) {
-  if (cluster.choices != nullptr && cluster.choices->decides_next()) return advance_as_decided(cluster);
   EndlessLoopDetector& loops = loops_[&cluster];
   cluster.next_turn = 0;
   for (;;) {
@@ -450,6 +402,7 @@ Place GridRun::place_of(const Cluster& cluster, const Fault& fault) const {
   place.warp = origin.warp;
   place.lanes = fault.lanes != 0 ? fault.lanes : origin.lanes;
   place.source = grid_.kernel->describe_source(origin.pc);
+  place.calls = grid_.kernel->describe_calls(origin.pc);
   place.instruction = grid_.kernel->describe_instruction(origin.pc);
   return place;
 }

@@ -17,6 +17,7 @@
 #include "emulator/scheduling/endless_loop.hpp"
 #include "emulator/scheduling/execution.hpp"
 #include "emulator/scheduling/progress.hpp"
+#include "emulator/state/choices.hpp"
 #include "emulator/state/grid.hpp"
 
 namespace stagecraft::emulator::machine {
@@ -56,17 +57,32 @@ class GridRun {
   void run();
 
  private:
-  enum class Status { finished, paused, stuck, repeating, ended };
+  /// Instructions that a warp executes before another one of its cluster has its turn; varied by the seed.
+  static constexpr uint32_t kWarpTurn = 192;
+
+  enum class Status { finished, paused, stuck, repeating };
+
+  /// Runs the grid in virtual time.
+  void run_in_time();
+  /// Does the same where Choices decides what is next: virtual time then decides nothing.
+  void run_as_decided();
+  /// Starts clusters that have room: all of them where they may depend on each other, or else one after another, as
+  /// there is no other order in which something else could happen.
+  void start_clusters_as_decided();
+  /// What can go on.
+  std::vector<Candidate> list_candidates();
+  /// Wakes the one whose sleep has the earliest limit; returns whether there was one.
+  bool end_a_sleep();
+  void carry_out(const Candidate& candidate);
 
   /// Starts a cluster on these multiprocessors, one for each of its blocks.
   std::unique_ptr<Cluster> start_cluster(const std::vector<Sm*>& sms, Cycle at);
   std::unique_ptr<Block> take_block();
   void start_block(Cluster& cluster, uint32_t rank, Sm& sm, Cycle at);
-  void finish_blocks(Cluster& cluster);
+  /// Removes it from the resident ones.
+  void finish_cluster(const Cluster& cluster);
   void finish_block(Block& block);
   Status advance(Cluster& cluster, Cycle until);
-  /// Does the same where Choices decides what is next: the cluster goes on until it ends, or cannot.
-  Status advance_as_decided(Cluster& cluster);
   void carry_out(Cluster& cluster, const Event& event);
   Warp* next_warp(Cluster& cluster);
   /// Returns the multiprocessors that the next cluster's blocks would go to; empty when there is no room.
@@ -87,6 +103,7 @@ class GridRun {
   Grid& grid_;
   RunResult& result_;
   std::function<GoOn(Cycle)> goes_on_;
+  Cluster* current_ = nullptr;  ///< the one that is being advanced
   std::unordered_map<const Cluster*, EndlessLoopDetector> loops_;
   std::mt19937_64 random_;
   uint32_t turns_ = 0;

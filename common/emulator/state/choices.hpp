@@ -10,14 +10,17 @@
 
 namespace stagecraft::emulator::machine {
 
+struct Cluster;
 struct Fragment;
 struct Warp;
 
-/// What can go on in a cluster: a warp, or an event.
+/// What can go on: a warp, or an event.
 struct Candidate {
+  Cluster* cluster = nullptr;
   Warp* warp = nullptr;
   const Event* event = nullptr;
-  size_t index = 0;  ///< of the event in the queue
+  size_t index = 0;           ///< of the event in the cluster's queue
+  bool will_be_idle = false;  ///< of a warp: Choices has said so
 };
 
 /// Answers for one run of a grid, which then is one part and runs on one thread. Whatever the answers are, the schedule
@@ -40,6 +43,9 @@ class Choices {
   /// Whether it decides itself what goes on: then `next` is asked before each turn and each event, and virtual time
   /// decides nothing.
   virtual bool decides_next() const { return false; }
+  /// Whether a warp that could go on would repeat itself until something else goes on. It then is a candidate that
+  /// `next` must not choose, and where there is no other, the run ends as one that cannot end.
+  virtual bool will_be_idle([[maybe_unused]] const Warp& warp) const { return false; }
   /// Returns the index of what goes on; nullopt ends the run.
   virtual std::optional<size_t> next([[maybe_unused]] const std::vector<Candidate>& candidates) { return 0; }
 };

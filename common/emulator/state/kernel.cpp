@@ -112,6 +112,29 @@ std::string Kernel::describe_source(uint32_t pc) const {
   return fmt::format("{} ({})", own, innermost);
 }
 
+std::vector<std::string> Kernel::describe_calls(uint32_t pc) const {
+  std::vector<std::string> calls;
+  if (pc >= places.size()) return calls;
+  const auto& lines = module->source_lines;
+  const std::string* inner = nullptr;
+  for (ptx::SourceId id = places[pc].source; id != 0 && id < lines.size(); id = lines[id].inlined_at) {
+    const auto file = module->files.find(lines[id].file);
+    if (file == module->files.end() || lines[id].line == 0 || is_toolkit_file(file->second)) continue;
+    // Calls within a library are its own business.
+    if (inner != nullptr && *inner == file->second && *inner != own_file) continue;
+    inner = &file->second;
+    std::string text = fmt::format("{}:{}", base_name(file->second), lines[id].line);
+    if (calls.empty() || calls.back() != text) calls.push_back(std::move(text));
+  }
+  std::reverse(calls.begin(), calls.end());
+  const std::string source = describe_source(pc);
+  const bool all_named = std::all_of(calls.begin(), calls.end(), [&](const std::string& call) {
+    return source == call || source.starts_with(call + " (") || source.ends_with("(" + call + ")");
+  });
+  if (all_named) calls.clear();
+  return calls;
+}
+
 std::string Kernel::source_file() const {
   if (own_file.empty()) return {};
   std::error_code error;
@@ -154,6 +177,25 @@ std::string Kernel::name_of_shared_byte(uint32_t offset) const {
   }
   if (holder == nullptr) return fmt::format("byte {:#x}", offset);
   return fmt::format("{}+{:#x}", holder->name, offset - holder->offset);
+}
+
+bool Kernel::declares_dynamic_shared() const {
+  return std::any_of(shared_variables.begin(), shared_variables.end(),
+                     [](const SharedVariable& variable) { return variable.size == 0; });
+}
+
+std::string Kernel::describe_gap(uint32_t offset) const {
+  const SharedVariable* before = nullptr;
+  for (const SharedVariable& variable : shared_variables) {
+    if (variable.size == 0 || variable.offset > offset) continue;
+    if (offset < variable.offset + variable.size) return {};
+    if (before == nullptr || variable.offset > before->offset) before = &variable;
+  }
+  if (before == nullptr) return {};
+  const uint32_t end = before->offset + before->size;
+  return fmt::format("{} behind the end of {}, which has {} bytes at {:#x} up to {:#x}",
+                     offset == end ? "right" : fmt::format("{} bytes", offset - end), before->name, before->size,
+                     before->offset, end);
 }
 
 }  // namespace stagecraft::emulator::machine

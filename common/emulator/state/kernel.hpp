@@ -148,6 +148,9 @@ class Kernel {
   /// Returns "gemm.cu:88", the innermost line of the kernel's own file, or "gemm.cu:88 (pipeline.hpp:41)" where the
   /// instruction was inlined from another file of the program. Skips headers of the toolkit. Empty when unknown.
   std::string describe_source(uint32_t pc) const;
+  /// Returns the lines that `describe_source` chooses from, outermost first: "gemm.cu:104", "ring.hpp:57",
+  /// "mbarrier.hpp:53"; of calls within a library's file, the innermost. Empty where `describe_source` names all.
+  std::vector<std::string> describe_calls(uint32_t pc) const;
   /// Returns the opcode of the instruction with its modifiers, for reports.
   std::string describe_instruction(uint32_t pc) const;
   /// Returns the kernel's own file, relative to the working directory if it is below it; empty when unknown.
@@ -156,6 +159,11 @@ class Kernel {
   std::string name_of_shared(uint32_t offset, uint32_t element_bytes) const;
   /// Names a byte of shared memory: "tile+0x840".
   std::string name_of_shared_byte(uint32_t offset) const;
+  /// Where bytes of the static shared memory belong to no variable, says what is beside them: "4 bytes behind the end
+  /// of table, which has 128 bytes at 0x408 up to 0x488". Empty where they belong to one, or none lies before them.
+  std::string describe_gap(uint32_t offset) const;
+  /// Whether it has a variable in dynamic shared memory (extern __shared__).
+  bool declares_dynamic_shared() const;
 };
 
 /// Returns the path of the file that a kernel is written in, in the compiler's spelling; empty when unknown. A kernel

@@ -31,6 +31,9 @@ struct Place {
   LaneMask lanes = 0;
   std::string source;       ///< "gemm.cu:88"; empty when unknown
   std::string instruction;  ///< "st.global.f32"
+  /// The calls that were inlined, from the kernel inwards: "gemm.cu:104", "ring.hpp:57", "mbarrier.hpp:53". Empty where
+  /// `source` says as much.
+  std::vector<std::string> calls{};
 };
 
 /// A report about a program, for people and for tools.
@@ -43,6 +46,10 @@ struct Diagnostic {
   std::string tolerated{};           ///< what is known to work on the chip in spite of it; mostly empty
   /// What makes a finding the same as another one: its kind and lines. Empty for what stops a kernel.
   std::string identity{};
+  /// The variable in shared memory that it is about ("full", without an index), or "tensor memory"; often empty.
+  std::string subject{};
+  /// What else was found, and follows from this mistake, each as "race at gemm.cu:70" (scheduling/findings.hpp).
+  std::vector<std::string> consequences{};
 };
 
 /// Something found about a kernel that did not stop it.
@@ -321,6 +328,10 @@ class Observer {
   /// `lanes` of the fragment execute a .sync operation whose member mask, `members`, leaves them out, and the chip
   /// carries on.
   virtual void lanes_left_out(const Fragment&, [[maybe_unused]] LaneMask lanes, [[maybe_unused]] LaneMask members) {}
+  /// `readers` of the fragment take a value, in a shfl.sync that names or computes its source for each lane (idx,
+  /// bfly), from `absent` lanes, which do not take part.
+  virtual void absent_lanes_read(const Fragment&, [[maybe_unused]] LaneMask readers, [[maybe_unused]] LaneMask absent) {
+  }
   virtual void registers_changed(const RegisterChange&) {}
   /// A copy arrives for a block that has exited. Returns whether the observer reports it and the kernel is to go on
   /// without the copy; otherwise the fault stops the kernel. The cluster's `origin` says what issued the copy.

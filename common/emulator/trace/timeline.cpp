@@ -48,6 +48,7 @@ std::string WarpRow::label(bool with_block) const {
 void Timeline::grid_started(const machine::Grid& grid) {
   kernel_ = grid.kernel;
   cluster_ = nullptr;
+  dynamic_shared_bytes_ = grid.request->dynamic_shared_bytes;
   blocks_ = static_cast<uint32_t>(grid.request->region().count());
   warps_per_block_ = static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   warps_.assign(size_t{blocks_} * warps_per_block_, {});

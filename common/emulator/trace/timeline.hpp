@@ -78,6 +78,8 @@ class Timeline : public machine::Observer {
   const std::vector<OperationSpan>& arrivals() const { return arrivals_; }
   const std::vector<LoggedBarrier>& barriers() const { return log_.barriers(); }
   const std::vector<BarrierStep>& steps() const { return log_.steps(); }
+  /// What the launch asks for, for each block.
+  uint32_t dynamic_shared_bytes() const { return dynamic_shared_bytes_; }
   /// %ctaid of the cluster's first block.
   machine::Extent3 first_block() const { return first_block_; }
   /// The end of the last row.
@@ -94,7 +96,7 @@ class Timeline : public machine::Observer {
 
   const machine::Kernel* kernel_ = nullptr;
   const machine::Cluster* cluster_ = nullptr;  ///< the one that is recorded
-  uint32_t blocks_ = 0, warps_per_block_ = 0;
+  uint32_t blocks_ = 0, warps_per_block_ = 0, dynamic_shared_bytes_ = 0;
   std::vector<WarpRow> warps_;
   machine::Extent3 first_block_;
   std::vector<UnitRow> copies_, multiplications_;

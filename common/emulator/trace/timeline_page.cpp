@@ -58,6 +58,18 @@ json operation_data(const RunTrack::Operation& operation) {
   return data;
 }
 
+/// What a block's shared memory is divided into: its variables, the dynamic part as one, and what the system reserves.
+json shared_data(const Timeline& timeline) {
+  json variables = json::array();
+  for (const machine::SharedVariable& variable : timeline.kernel()->shared_variables) {
+    variables.push_back({{"name", variable.name}, {"offset", variable.offset}, {"bytes", variable.size}});
+  }
+  return {{"reserved", machine::kSharedReservedBytes},
+          {"static", timeline.kernel()->static_shared_bytes},
+          {"dynamic", timeline.dynamic_shared_bytes()},
+          {"variables", std::move(variables)}};
+}
+
 /// `text` with every place where `mark` is replaced.
 std::string with(std::string text, std::string_view mark, std::string_view replacement) {
   for (size_t at = 0; (at = text.find(mark, at)) != std::string::npos; at += replacement.size()) {
@@ -81,6 +93,7 @@ std::string run_data(const Run& run) {
             {"blocks", timeline.blocks()},
             {"first_block", {first.x, first.y, first.z}},
             {"report", run.report}};
+  data["shared"] = shared_data(timeline);
   for (const char* list : {"places", "warps", "tracks", "barriers", "steps"}) data[list] = json::array();
   for (const SourcePlace& place : run.places) data["places"].push_back({{"at", place.at}, {"code", place.code}});
   for (const RunWarp& warp : run.warps) {

@@ -1,6 +1,8 @@
 // Tests of chapter 00, in the order of its TODOs.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "harness/device_buffer.hpp"
@@ -12,6 +14,15 @@ using stagecraft::harness::finish_kernel;
 
 namespace {
 
+class Chapter00 : public testing::Test {
+ protected:
+  /// Where all checks are asked for, races in global memory are looked for as well: the second kernel counts there.
+  static void SetUpTestSuite() {
+    const char* const checks = std::getenv("STAGECRAFT_CHECKS");
+    if (checks != nullptr && std::string(checks) == "all") setenv("STAGECRAFT_CHECKS", "global", /*replace=*/1);
+  }
+};
+
 /// What a thread has written in place of its place, where a usual mistake makes just that.
 const char* likely_mistake(int got, int thread) {
   const int warp = thread / 32, lane = thread % 32;
@@ -22,7 +33,7 @@ const char* likely_mistake(int got, int thread) {
   return "";
 }
 
-TEST(Chapter00, Todo1EveryThreadKnowsItsWarpAndLane) {
+TEST_F(Chapter00, Todo1EveryThreadKnowsItsWarpAndLane) {
   for (const int threads : {32, 96, 80}) {
     DeviceBuffer<int> places(threads, "the places");
     places.poison();
@@ -37,7 +48,7 @@ TEST(Chapter00, Todo1EveryThreadKnowsItsWarpAndLane) {
   }
 }
 
-TEST(Chapter00, Todo2EachWarpCountsOnce) {
+TEST_F(Chapter00, Todo2EachWarpCountsOnce) {
   struct Grid {
     int blocks, threads;
   };
@@ -54,7 +65,7 @@ TEST(Chapter00, Todo2EachWarpCountsOnce) {
   }
 }
 
-TEST(Chapter00, Todo3AReaderWithNothingToDoDoesNotStopTheOthers) {
+TEST_F(Chapter00, Todo3AReaderWithNothingToDoDoesNotStopTheOthers) {
   for (const auto& limits : {std::vector<int>{1024, 7}, {0, 100}, {33, 0}, {0, 0}}) {
     DeviceBuffer<int> limits_there(limits, "the limits"), sums(2, "the sums");
     sums.poison();

@@ -44,14 +44,38 @@ TEST_F(Chapter12, Todo1EachTileHasOneNumber) {
 
 TEST_F(Chapter12, Todo1APanelIsFinishedBeforeTheNext) {
   const uint32_t rows = 5, columns = 7, width = 3;
-  for (uint32_t number = 0; number < rows * columns; ++number) {
-    const TilePosition at = answer_in_panels(number, rows, columns, width);
-    const uint32_t panel = at.column / width, inside = number - panel * width * rows;
-    const uint32_t width_here = std::min(width, columns - panel * width);
-    ASSERT_TRUE(inside / width_here == at.row && inside % width_here == at.column % width)
-        << "tile " << number << " is in row " << at.row << ", column " << at.column
-        << ": a panel's numbers go across it first, then down";
+  std::vector<TilePosition> right;  // counted out, so that a failing test does not print the formula
+  for (uint32_t first = 0; first < columns; first += width) {
+    for (uint32_t row = 0; row < rows; ++row) {
+      for (uint32_t column = first; column < std::min(first + width, columns); ++column) right.push_back({row, column});
+    }
   }
+  for (uint32_t number = 0; number < rows * columns; ++number) {
+    const TilePosition at = answer_in_panels(number, rows, columns, width), expected = right[number];
+    ASSERT_TRUE(at.row == expected.row && at.column == expected.column)
+        << "tile " << number << " of " << rows << " x " << columns << " in panels of " << width << " is in row "
+        << at.row << ", column " << at.column << ", and should be in row " << expected.row << ", column "
+        << expected.column << ": a panel's numbers go across it first, then down";
+  }
+}
+
+/// What the turns of a role are, if a usual mistake makes just these.
+/// @param taken    by the role, of each tile.
+/// @param threads  of the role, each of which must take each tile once.
+std::string mistake_of_turns(const uint32_t* taken, uint32_t rows, uint32_t columns, uint32_t threads,
+                             Grouping grouping) {
+  const auto is = [&](auto times) {
+    for (uint32_t tile = 0; tile < rows * columns; ++tile) {
+      if (taken[tile] != threads * times(tile / columns)) return false;
+    }
+    return true;
+  };
+  if (is([](uint32_t) { return 0; })) return ". This role has taken no turn at all";
+  if (grouping == Grouping::pairs_of_blocks && is([](uint32_t row) { return row % 2 == 0 ? 2 : 0; })) {
+    return ". Both blocks of each cluster have taken the tile of its first block";
+  }
+  if (is([](uint32_t) { return 2; })) return ". Every tile was taken twice: who else requests?";
+  return "";
 }
 
 /// All units are taken once, by each thread of each of the three roles.
@@ -68,7 +92,8 @@ void expect_all_taken(Grouping grouping, uint32_t rows, uint32_t columns) {
     for (uint32_t tile = 0; tile < rows * columns; ++tile) {
       ASSERT_EQ(got[role * rows * columns + tile], kThreads[role])
           << "turns of warp " << role << " for the tile in row " << tile / columns << ", column " << tile % columns
-          << " of " << rows << " x " << columns << ": " << kThreads[role] << " thread(s) must take it once each";
+          << " of " << rows << " x " << columns << ": " << kThreads[role] << " thread(s) must take it once each"
+          << mistake_of_turns(&got[role * rows * columns], rows, columns, kThreads[role], grouping);
     }
   }
   const uint32_t units = (grouping == Grouping::blocks ? rows : (rows + 1) / 2) * columns;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,9 +15,15 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "modelled_time.hpp"
+#include "product_mistakes.hpp"
 #include "tcgen05_test.hpp"
 
 using namespace stagecraft::harness;
+using stagecraft::chapters::agrees;
+using stagecraft::chapters::Guess;
+using stagecraft::chapters::likely_mistake;
+using stagecraft::chapters::ProductShape;
 
 namespace {
 
@@ -82,6 +89,17 @@ TEST_F(Chapter13, Todo3TheMaximumIsThatOfTheMatrix) {
 
 // ---- The writer -----------------------------------------------------------------------------------------------------
 
+/// Where the element that is at (row, column) was meant to be, as far as that can be known.
+std::string origin_of(float got, int row, int column) {
+  if (std::isnan(got)) return ": nothing was written there";
+  const int from_row = static_cast<int>(got) / 256, from_column = static_cast<int>(got) % 256;
+  if (from_row == row && from_column / 32 == column / 32 && from_column % 4 == column % 4) {
+    return ": it is the value of column " + std::to_string(from_column) +
+           ". Whole chunks of 16 bytes have changed places: does each go where the swizzle has it?";
+  }
+  return ": it is the value of D[" + std::to_string(from_row) + "][" + std::to_string(from_column) + "]";
+}
+
 void expect_known(int m, int n, int tiles, int buffers) {
   DeviceBuffer<float> d(size_t(m) * n, "D");
   d.poison();
@@ -91,7 +109,8 @@ void expect_known(int m, int n, int tiles, int buffers) {
   for (int row = 0; row < m; ++row) {
     for (int column = 0; column < n; ++column) {
       ASSERT_EQ(got[row * n + column], static_cast<float>(row * 256 + column))
-          << "D[" << row << "][" << column << "] of " << m << " x " << n << ", with " << buffers << " buffer(s)";
+          << "D[" << row << "][" << column << "] of " << m << " x " << n << ", with " << buffers << " buffer(s)"
+          << origin_of(got[row * n + column], row, column);
     }
   }
 }
@@ -136,17 +155,34 @@ struct Operands {
   }
 };
 
-/// @param exact     called with (row, column) of D.
+/// Another epilogue, that of a usual mistake.
+struct WrongEpilogue {
+  const char* what;
+  std::function<double(const Guess& sum, int row, int column)> of_sums;
+};
+
+/// Compares every element of D.
+/// @param of_sums   what the epilogue makes of the sums, as for `likely_mistake`.
 /// @param rounding  half a unit in the last place of D's type, at 1; `absolute` for what is smaller.
-template <typename Element, typename Exact>
-void expect_result(const std::vector<Element>& d, int m, int columns, uint64_t seed, Exact exact, double rounding,
-                   double absolute) {
-  for (int row = 0; row < m; ++row) {
-    for (int column = 0; column < columns; ++column) {
-      const double wanted = exact(row, column), got = static_cast<float>(d[size_t(row) * columns + column]);
-      ASSERT_NEAR(got, wanted, std::abs(wanted) * rounding + absolute)
-          << "D[" << row << "][" << column << "] of " << m << " x " << columns << ", seed " << seed;
+template <typename Element, typename OfSums>
+void expect_result(const std::vector<Element>& d, const Operands& operands, const ProductShape& shape,
+                   const OfSums& of_sums, double rounding, double absolute,
+                   const std::vector<WrongEpilogue>& wrong = {}) {
+  const int columns = static_cast<int>(d.size()) / shape.m;
+  const auto tolerance = [&](double wanted) { return std::abs(wanted) * rounding + absolute; };
+  const Guess sum = [&](int row, int column) { return operands.product[size_t(row) * shape.n + column]; };
+  std::vector<double> right(d.size());
+  for (size_t i = 0; i < d.size(); ++i) right[i] = of_sums(sum, int(i) / columns, int(i) % columns);
+  const auto mistake = [&]() -> std::string {
+    for (const auto& [what, of_sums_then] : wrong) {
+      if (agrees<Element>(d, columns, tolerance, sum, of_sums_then)) return std::string(": ") + what;
     }
+    return likely_mistake<Element, Bf16>(d, right, operands.a, operands.b, shape, tolerance, of_sums);
+  };
+  for (size_t i = 0; i < d.size(); ++i) {
+    ASSERT_NEAR(static_cast<float>(d[i]), right[i], tolerance(right[i]))
+        << "D[" << i / columns << "][" << i % columns << "] of " << shape.m << " x " << columns << ", seed "
+        << operands.seed << mistake();
   }
 }
 
@@ -160,9 +196,8 @@ void expect_product_with_bias(int m, int n, int k, int blocks) {
                         blocks);
   finish_kernel("gemm");
   expect_result(
-      d.to_host(), m, n, operands.seed,
-      [&](int row, int column) { return -0.5 * operands.product[size_t(row) * n + column] + bias[column]; }, 0x1.01p-8,
-      1e-5);
+      d.to_host(), operands, {m, n, k, 128, 128, 64},
+      [&](const Guess& sum, int row, int column) { return -0.5 * sum(row, column) + bias[column]; }, 0x1.01p-8, 1e-5);
 }
 
 TEST_F(Chapter13, Todo8ATileOfD) { expect_product_with_bias(128, 128, 64, 1); }
@@ -180,11 +215,8 @@ TEST_F(Chapter13, Todo2And8AGatedProduct) {
   launch_gated_gemm(operands.there_a.data(), operands.there_b.data(), d.data(), kM, kN, kK, 2);
   finish_kernel("gemm");
   expect_result(
-      d.to_host(), kM, kN / 2, operands.seed,
-      [&](int row, int column) {
-        const double* const pair = &operands.product[size_t(row) * kN + 2 * column];
-        return silu(pair[0]) * pair[1];
-      },
+      d.to_host(), operands, {kM, kN, kK, 128, 256, 64},
+      [](const Guess& sum, int row, int column) { return silu(sum(row, 2 * column)) * sum(row, 2 * column + 1); },
       0x1.01p-8, 1e-4);
 }
 
@@ -203,9 +235,17 @@ TEST_F(Chapter13, Todo3And7And8AScaledProductInE4m3) {
   finish_kernel("gemm");
   EXPECT_NEAR(maximum.to_host()[0], largest, largest * 1e-5) << "the maximum is that of D before it is scaled";
   expect_result(
-      d.to_host(), kM, kN, operands.seed,
-      [&](int row, int column) { return std::min(448.0, scale * gelu(operands.product[size_t(row) * kN + column])); },
-      0x1.01p-4, 0x1p-10 + 1e-3);
+      d.to_host(), operands, {kM, kN, kK, 128, 64, 64},
+      [&](const Guess& sum, int row, int column) { return std::min(448.0, scale * gelu(sum(row, column))); }, 0x1.01p-4,
+      0x1p-10 + 1e-3,
+      {{"the values were cut off at 448 before they were scaled. Which operation comes last?",
+        [&](const Guess& sum, int row, int column) { return scale * std::min(448.0, gelu(sum(row, column))); }},
+       {"the values are GELU of the sums, not scaled",
+        [&](const Guess& sum, int row, int column) { return std::min(448.0, gelu(sum(row, column))); }},
+       {"the values are the scaled sums, without GELU",
+        [&](const Guess& sum, int row, int column) { return std::clamp(scale * sum(row, column), -448.0, 448.0); }},
+       {"the sums were scaled before GELU, and not after it",
+        [&](const Guess& sum, int row, int column) { return std::min(448.0, gelu(scale * sum(row, column))); }}});
 }
 
 // ---- The complete kernel --------------------------------------------------------------------------------------------
@@ -238,11 +278,21 @@ void expect_complete(CompleteConfig config, int m, int n, int k, int clusters, i
                                 .workspace = workspace.data(),
                                 .workspace_bytes = workspace.size() * sizeof(float)});
   finish_kernel("gemm_kernel");
+  const bool in_pairs = config == CompleteConfig::pairs;
   expect_result(
-      d.to_host(), m, n, operands.seed,
-      [&](int row, int column) {
-        const size_t at = size_t(row) * n + column;
-        return operands.product[at] + (adds_c ? bias[column] - 2.0 * static_cast<float>(c[at]) : 0.0);
+      d.to_host(), operands,
+      {.m = m,
+       .n = n,
+       .k = k,
+       .tile_m = in_pairs ? 256 : 128,
+       .tile_n = 64,
+       .tile_k = 64,
+       .in_pairs = in_pairs,
+       .k_group = config == CompleteConfig::one_block ? 2 : 1,
+       .pieces = pieces},
+      [&](const Guess& sum, int row, int column) {
+        const double addend = adds_c ? bias[column] - 2.0 * static_cast<float>(c[size_t(row) * n + column]) : 0.0;
+        return sum(row, column) + addend;
       },
       0x1.01p-8, 1e-4);
 }
@@ -331,22 +381,34 @@ TEST_F(Chapter13, Todo15EachRowIsDividedByItsLargestMagnitude) {
 }
 
 TEST_F(Chapter13, Todo15ATileIsSummedWhileAnotherIsWritten) {
+  namespace chapters = stagecraft::chapters;
   constexpr int kN = 256, kK = 256, kTiles = 8;
-  // As a part of the time of as many launches of one tile. On the emulated B200, two accumulators take 0.36, one 0.49.
-  constexpr float kMost = 0.42;
   const Operands operands(128 * kTiles, kN, kK);
   DeviceBuffer<Bf16> d(size_t(128) * kTiles * kN, "D");
-  const auto milliseconds = [&](int tiles) {
-    return stagecraft::chapters::milliseconds_of("your kernel", [&] {
-      launch_normalise_rows(operands.there_a.data(), operands.there_b.data(), d.data(), 128 * tiles, kN, kK,
-                            /*blocks=*/1);
-    });
+  const auto launch = [&](int tiles) {
+    launch_normalise_rows(operands.there_a.data(), operands.there_b.data(), d.data(), 128 * tiles, kN, kK,
+                          /*blocks=*/1);
   };
+  const std::string question = "which role waits for another, although it does not need its stage or its accumulator?";
+  if (chapters::is_emulated_b200()) {
+    constexpr double kMost = 26;  // the solution takes 21.7; with one accumulator it takes 30.9
+    const chapters::ModelledTime took = chapters::modelled_time_of([&] {
+      launch(kTiles);
+      finish_kernel("your kernel");
+    });
+    ASSERT_LT(took.microseconds, kMost)
+        << "your kernel would take " << took.text() << " on the model of a B200: " << question
+        << "\nWhat its warps wait for is what ./stagecraft time build/chapters/13_sm100_gemm --gtest_filter="
+        << "*Todo15ATile* says";
+    return;
+  }
+  // As a part of the time of as many launches of one tile: two accumulators would take 0.36 by the clock of the
+  // emulated B200, and one 0.49.
+  constexpr float kMost = 0.42;
+  const auto milliseconds = [&](int tiles) { return chapters::milliseconds_of("your kernel", [&] { launch(tiles); }); };
   const float one = milliseconds(1), all = milliseconds(kTiles);
-  ASSERT_LT(all, kMost * kTiles * one)
-      << kTiles << " tiles on one block take " << all / one
-      << " times as long as one: which role waits for another, although it does not need "
-      << "its stage or its accumulator?";
+  ASSERT_LT(all, kMost * kTiles * one) << kTiles << " tiles on one block take " << all / one
+                                       << " times as long as one: " << question;
 }
 
 }  // namespace

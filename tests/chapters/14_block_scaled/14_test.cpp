@@ -1,9 +1,11 @@
 // Tests of chapter 14, in the order of its TODOs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <random>
 #include <string>
 #include <type_traits>
@@ -14,6 +16,7 @@
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
 #include "launches.hpp"
+#include "product_mistakes.hpp"
 #include "tcgen05_test.hpp"
 
 using namespace stagecraft;
@@ -26,17 +29,54 @@ using Chapter14 = chapters::Tcgen05Test;
 // ---- TODO 1 to 3: scale factors in tensor memory --------------------------------------------------------------------
 
 TEST_F(Chapter14, Todo1EachScaleFactorHasItsByte) {
-  ASSERT_EQ(columns_of_scale_factors(), kScaleRows / 32 * (kScaleBlocks / 4))
-      << "a column holds four blocks of 32 rows";
-  for (int row = 0; row < kScaleRows; ++row) {
-    for (int block = 0; block < kScaleBlocks; ++block) {
-      const ScalePlace place = place_of_scale_factor(row, block);
-      const std::string which = "the scale factor of row " + std::to_string(row) + ", block " + std::to_string(block);
-      ASSERT_EQ(place.lane, row % 32u) << "the lane of " << which;
-      ASSERT_EQ(place.column, block / 4 * (kScaleRows / 32u) + row / 32) << "the column of " << which;
-      ASSERT_EQ(place.byte, block % 4u) << "the byte of " << which;
+  // Counted out, one column after another, so that a failing test does not print the formula.
+  std::vector<ScalePlace> places(size_t{kScaleRows} * kScaleBlocks);
+  int columns = 0;
+  for (int first_block = 0; first_block < kScaleBlocks; first_block += 4) {
+    for (int first_row = 0; first_row < kScaleRows; first_row += 32, ++columns) {
+      for (uint32_t lane = 0; lane < 32; ++lane) {
+        for (uint32_t byte = 0; byte < 4; ++byte) {
+          places[(first_row + lane) * kScaleBlocks + first_block + byte] = {lane, uint32_t(columns), byte};
+        }
+      }
     }
   }
+  ASSERT_EQ(columns_of_scale_factors(), columns) << "a column of 32 lanes holds four blocks of 32 rows";
+  for (int row = 0; row < kScaleRows; ++row) {
+    for (int block = 0; block < kScaleBlocks; ++block) {
+      const ScalePlace place = place_of_scale_factor(row, block), expected = places[row * kScaleBlocks + block];
+      const std::string which = "the scale factor of row " + std::to_string(row) + ", block " + std::to_string(block);
+      ASSERT_EQ(place.lane, expected.lane) << "the lane of " << which;
+      ASSERT_EQ(place.column, expected.column) << "the column of " << which;
+      ASSERT_EQ(place.byte, expected.byte) << "the byte of " << which;
+    }
+  }
+}
+
+uint8_t scale_factor_in(const std::vector<uint8_t>& tile, uint32_t row, uint32_t block) {
+  return tile[scale_factor_offset(row, block, kScaleBlocks)];
+}
+
+/// Which atom of the tile is where that of (row, block) belongs, in the four columns from `column` on.
+std::string atom_that_is_there(const std::vector<uint8_t>& tile, const std::vector<uint32_t>& cells, uint32_t row,
+                               uint32_t block, uint32_t column) {
+  for (uint32_t other_row = 0; other_row < kScaleRows; other_row += 128) {
+    for (uint32_t other_block = 0; other_block < kScaleBlocks; other_block += 4) {
+      bool is_there = true;
+      for (uint32_t i = 0; i < 128 * 4; ++i) {
+        const uint32_t cell = cells[i / 4 % 32 * kReadColumns + column + i / 128];
+        is_there &= (cell >> i % 4 * 8 & 0xff) == scale_factor_in(tile, other_row + i / 4, other_block + i % 4);
+      }
+      if (is_there) {
+        const auto name = [](uint32_t first_row, uint32_t first_block) {
+          return "rows " + std::to_string(first_row) + " to " + std::to_string(first_row + 127) + ", blocks " +
+                 std::to_string(first_block) + " to " + std::to_string(first_block + 3);
+        };
+        return ": the atom of " + name(other_row, other_block) + " is where that of " + name(row, block) + " belongs";
+      }
+    }
+  }
+  return ": no atom of the tile is in these columns. Was it copied?";
 }
 
 TEST_F(Chapter14, Todo2TheTensorCoreCopiesTheScaleFactors) {
@@ -53,10 +93,11 @@ TEST_F(Chapter14, Todo2TheTensorCoreCopiesTheScaleFactors) {
     for (uint32_t column = 0; column < kReadColumns; ++column) {
       const uint32_t row = column % (kScaleRows / 32) * 32 + lane % 32, block = column / (kScaleRows / 32) * 4;
       for (uint32_t byte = 0; byte < 4; ++byte) {
-        ASSERT_EQ(cells[lane * kReadColumns + column] >> 8 * byte & 0xff,
-                  tile[scale_factor_offset(row, block + byte, kScaleBlocks)])
-            << "byte " << byte << " of lane " << lane << ", column " << column << " should be the scale factor of row "
-            << row << ", block " << block + byte;
+        const uint32_t found = cells[lane * kReadColumns + column] >> 8 * byte & 0xff;
+        const uint32_t expected = scale_factor_in(tile, row, block + byte);
+        ASSERT_EQ(found, expected) << "byte " << byte << " of lane " << lane << ", column " << column
+                                   << " should be the scale factor of row " << row << ", block " << block + byte
+                                   << atom_that_is_there(tile, cells, row / 128 * 128, block, column - row % 128 / 32);
       }
     }
   }
@@ -70,16 +111,17 @@ TEST_F(Chapter14, Todo3AccumulatorsAndScaleFactorsShareTensorMemory) {
   for (const auto& [kind, accumulators, sfa, sfb] :
        {Expected{Kind::mxfp8, 256, 4, 4}, {Kind::mxfp4, 256, 8, 8}, {Kind::nvfp4, 256, 16, 32}}) {
     const Division division = division_of(kind);
-    ASSERT_EQ(static_cast<uint32_t>(division.scale_columns), sfa + sfb) << "columns of a k-tile's scale factors";
-    for (uint32_t i = 0; i < kStages; ++i) {
-      ASSERT_EQ(division.sfa[i], accumulators + i * (sfa + sfb))
-          << "the column where the scale factors of k-tile " << i << " begin; the accumulators take 0 to "
-          << accumulators - 1;
-      ASSERT_EQ(division.sfb[i], division.sfa[i] + sfa) << "the column where those of B begin, after those of A";
+    const uint32_t both = sfa + sfb;
+    ASSERT_EQ(static_cast<uint32_t>(division.scale_columns), both) << "columns of a k-tile's scale factors";
+    uint32_t used = accumulators;
+    for (uint32_t i = 0; i < kStages; ++i, used += both) {
+      const uint32_t first_of_b = used + sfa;
+      ASSERT_EQ(division.sfa[i], used) << "the column where the scale factors of k-tile " << i
+                                       << " begin; the accumulators take 0 to " << accumulators - 1;
+      ASSERT_EQ(division.sfb[i], first_of_b) << "the column where those of B begin, after those of A";
     }
-    ASSERT_EQ(static_cast<uint32_t>(division.tmem_columns),
-              std::bit_ceil(accumulators + static_cast<uint32_t>(kStages) * (sfa + sfb)))
-        << "columns to allocate: a power of two";
+    const uint32_t allocated = std::bit_ceil(used);
+    ASSERT_EQ(static_cast<uint32_t>(division.tmem_columns), allocated) << "columns to allocate: a power of two";
   }
 }
 
@@ -185,6 +227,95 @@ void expect_own_scale_factors() {
   }
 }
 
+// ---- What a wrong product is ----------------------------------------------------------------------------------------
+
+/// A matrix, and for each of its elements the scale that belongs to it.
+struct ScaledOperand {
+  int rows, k;
+  std::vector<double> elements, scales;  // row-major
+
+  /// The matrix with other scales: `scale(row, k)` for each element.
+  template <typename Scale>
+  std::vector<double> scaled_by(const Scale& scale) const {
+    std::vector<double> values(elements.size());
+    for (int i = 0; i < static_cast<int>(values.size()); ++i) values[i] = elements[i] * scale(i / k, i % k);
+    return values;
+  }
+  double scale(int row, int column) const { return scales[size_t(row) * k + column]; }
+};
+
+template <typename Type>
+ScaledOperand parts_of(const BlockScaledMatrix& matrix) {
+  constexpr size_t kPerByte = element_bits<typename Type::Element> == 4 ? 2 : 1;
+  const size_t count = matrix.rows * matrix.columns;
+  ScaledOperand parts{static_cast<int>(matrix.rows), static_cast<int>(matrix.columns), std::vector<double>(count),
+                      std::vector<double>(count)};
+  for (size_t i = 0; i < count; ++i) {
+    const auto row = static_cast<uint32_t>(i / matrix.columns);
+    const auto block = static_cast<uint32_t>(i % matrix.columns / Type::block);
+    const uint32_t offset = scale_factor_offset(row, block, static_cast<uint32_t>(matrix.padded_blocks));
+    const auto bits = static_cast<uint8_t>(matrix.elements[i / kPerByte] >> (i % kPerByte == 1 ? 4 : 0));
+    parts.elements[i] = number_of<typename Type::Element>(kPerByte == 2 ? bits & 15 : bits);
+    parts.scales[i] = number_of<typename Type::Scale>(matrix.scale_factors[offset]);
+  }
+  return parts;
+}
+
+ScaledOperand parts_of(const BlockwiseMatrix& matrix, size_t block_rows) {
+  const size_t count = matrix.rows * matrix.columns;
+  ScaledOperand parts{static_cast<int>(matrix.rows), static_cast<int>(matrix.columns), std::vector<double>(count),
+                      std::vector<double>(count)};
+  for (size_t i = 0; i < count; ++i) {
+    const size_t row = i / matrix.columns, k_tile = i % matrix.columns / 128;
+    parts.elements[i] = number_of<__nv_fp8_e4m3>(matrix.elements[i]);
+    parts.scales[i] = matrix.scales[k_tile * matrix.scales_in_row + row / block_rows];
+  }
+  return parts;
+}
+
+/// Where usual mistakes take scales from.
+struct WrongScales {
+  const char* what;
+  std::function<double(const ScaledOperand& of, int row, int k)> scale;
+};
+
+/// What C is, where it has the right elements and wrong scales, or is wrong as any product can be; or which tiles are
+/// wrong.
+/// @param extra_units  as for `compare_scaled`.
+std::string likely_mistake_of(const std::vector<float>& c, const ScaledProduct& reference, const ScaledOperand& a,
+                              const ScaledOperand& b, const chapters::ProductShape& shape, double extra_units) {
+  const auto is_product = [&](const std::vector<double>& of_a, const std::vector<double>& of_b) {
+    const ScaledProduct product = scaled_product(of_a, of_b, a.rows, b.rows, a.k);
+    return compare_scaled(c, product, a.k, shape.mma_k, extra_units).wrong == 0;
+  };
+  const auto right = [](const ScaledOperand& of, int row, int k) { return of.scale(row, k); };
+  const auto scaled = [](const ScaledOperand& operand, const auto& scale) {
+    return operand.scaled_by([&](int row, int k) { return scale(operand, row, k); });
+  };
+  const auto wrong_scales_with = [&](int tile_rows) -> std::vector<WrongScales> {
+    return {{"not applied", [](const ScaledOperand&, int, int) { return 1.0; }},
+            {"those of the first k-tile, for each k-tile",
+             [&](const ScaledOperand& of, int row, int k) { return of.scale(row, k % shape.tile_k); }},
+            {"those of the first tile's rows, for each tile of C",
+             [=](const ScaledOperand& of, int row, int k) { return of.scale(row % tile_rows, k); }},
+            {"those of the first row of each tile, for all of its rows",
+             [=](const ScaledOperand& of, int row, int k) { return of.scale(row / tile_rows * tile_rows, k); }}};
+  };
+  const std::vector<double> right_a = scaled(a, right), right_b = scaled(b, right);
+  for (const auto& [what, scale] : wrong_scales_with(shape.tile_m)) {
+    if (is_product(scaled(a, scale), right_b)) return std::string(": the scales of A are ") + what;
+  }
+  for (const auto& [what, scale] : wrong_scales_with(shape.tile_n)) {
+    if (is_product(right_a, scaled(b, scale))) return std::string(": the scales of B are ") + what;
+    if (is_product(scaled(a, scale), scaled(b, scale))) return std::string(": the scales of A and B are ") + what;
+  }
+  const double largest = *std::max_element(reference.magnitude.begin(), reference.magnitude.end());
+  const double instructions = std::ceil(static_cast<double>(a.k) / shape.mma_k);
+  const double allowed = largest * 0x1p-23 * instructions * (1 + (shape.mma_k + 1) / 2.0 + extra_units);
+  return chapters::likely_mistake<float, double>(c, reference.exact, right_a, right_b, shape,
+                                                 [=](double) { return allowed; });
+}
+
 /// Fresh random operands through the answer's kernel; every element must be right.
 template <typename Type>
 void expect_product(size_t m, size_t n, size_t k, int blocks) {
@@ -193,12 +324,21 @@ void expect_product(size_t m, size_t n, size_t k, int blocks) {
   const BlockScaledMatrix b = quantise<Type>(random_uneven_values(n, k, ~seed), n, k);
   const std::vector<float> c = multiply<Type>(a, b, blocks);
   const ScaledProduct reference = scaled_product(a.values, b.values, m, n, k);
-  const Comparison found = compare_scaled(c, reference, k, 256 / element_bits<typename Type::Element>);
+  constexpr int kElementBits = element_bits<typename Type::Element>;
+  const Comparison found = compare_scaled(c, reference, k, 256 / kElementBits);
   if (found.wrong == 0) return;
+  const chapters::ProductShape shape{.m = static_cast<int>(m),
+                                     .n = static_cast<int>(n),
+                                     .k = static_cast<int>(k),
+                                     .tile_m = 128,
+                                     .tile_n = Tested<Type>::kind == Kind::nvfp4 ? 256 : 128,
+                                     .tile_k = 1024 / kElementBits,
+                                     .mma_k = 256 / kElementBits};
   FAIL() << Tested<Type>::name << ", C of " << m << " x " << n << " x " << k << " on " << blocks << " block(s), seed "
-         << seed << ": " << found.wrong << " of " << c.size() << " elements are wrong, for example C["
-         << found.worst / n << "][" << found.worst % n << "] = " << c[found.worst] << ", which should be "
-         << reference.exact[found.worst];
+         << seed << ": " << found.wrong << " of " << c.size() << " elements are wrong"
+         << likely_mistake_of(c, reference, parts_of<Type>(a), parts_of<Type>(b), shape, /*extra_units=*/0)
+         << "\nfor example C[" << found.worst / n << "][" << found.worst % n << "] = " << c[found.worst]
+         << ", which should be " << reference.exact[found.worst];
 }
 
 TEST_F(Chapter14, Todo4And5EachBlockOfKHasItsOwnScaleFactor) {
@@ -244,9 +384,18 @@ void expect_blockwise_product(size_t m, size_t n, size_t k, int blocks) {
   const ScaledProduct reference = scaled_product(a.values, b.values, m, n, k);
   const Comparison found = compare_scaled(c, reference, k, /*mma_k=*/32, /*extra_units=*/1);
   if (found.wrong == 0) return;
+  const chapters::ProductShape shape{.m = static_cast<int>(m),
+                                     .n = static_cast<int>(n),
+                                     .k = static_cast<int>(k),
+                                     .tile_m = 128,
+                                     .tile_n = 128,
+                                     .tile_k = 128,
+                                     .mma_k = 32};
   FAIL() << "blockwise, C of " << m << " x " << n << " x " << k << " on " << blocks << " block(s), seed " << seed
-         << ": " << found.wrong << " of " << c.size() << " elements are wrong, for example C[" << found.worst / n
-         << "][" << found.worst % n << "] = " << c[found.worst] << ", which should be " << reference.exact[found.worst];
+         << ": " << found.wrong << " of " << c.size() << " elements are wrong"
+         << likely_mistake_of(c, reference, parts_of(a, 1), parts_of(b, 128), shape, /*extra_units=*/1)
+         << "\nfor example C[" << found.worst / n << "][" << found.worst % n << "] = " << c[found.worst]
+         << ", which should be " << reference.exact[found.worst];
 }
 
 TEST_F(Chapter14, Todo6To8OneKTile) { expect_blockwise_product(128, 128, 128, 1); }

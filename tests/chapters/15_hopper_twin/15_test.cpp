@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "harness/comparison.hpp"
@@ -14,8 +15,13 @@
 #include "harness/random.hpp"
 #include "harness/reference_product.hpp"
 #include "launches.hpp"
+#include "product_mistakes.hpp"
 
 using namespace stagecraft::harness;
+using stagecraft::chapters::agrees;
+using stagecraft::chapters::Guess;
+using stagecraft::chapters::likely_mistake;
+using stagecraft::chapters::ProductShape;
 
 namespace {
 
@@ -36,6 +42,29 @@ class Chapter15 : public testing::Test {
   }
 };
 
+constexpr double kKnownTolerance = 1e-3;
+
+/// What the sums of `times` products of two tiles are, if a usual mistake makes just these.
+std::string mistake_of_a_product(const std::vector<float>& got, const std::vector<double>& product,
+                                 const std::vector<Bf16>& a, const std::vector<Bf16>& b, int times) {
+  const auto tolerance = [](double) { return kKnownTolerance; };
+  const auto of_sums = [&](const Guess& sum, int row, int column) { return times * sum(row, column); };
+  const Guess right = [&](int row, int column) { return product[row * 64 + column]; };
+  if (times > 1 && agrees<float>(got, 64, tolerance, right)) {
+    return ": they are those of one product. Which products overwrite the sums, and which add to them?";
+  }
+  // A thread has 32 sums of its row and of the row eight below it, which held its index.
+  const auto with_index = [&](const Guess& sum, int row, int column) {
+    return row / 16 * 32 + row % 8 * 4 + column % 8 / 2 + times * sum(row, column);
+  };
+  if (agrees<float>(got, 64, tolerance, right, with_index)) {
+    return ": what the registers held before has been added to. Which product overwrites it?";
+  }
+  std::vector<double> expected = product;
+  for (double& sum : expected) sum *= times;
+  return likely_mistake<float, Bf16>(got, expected, a, b, {64, 64, 64, 64, 64, 64}, tolerance, of_sums);
+}
+
 TEST_F(Chapter15, Todo1AWarpgroupMultipliesIntoItsRegisters) {
   const uint64_t seed = std::random_device{}();
   const std::vector<Bf16> a = random_values<Bf16>(64 * 64, seed), b = random_values<Bf16>(64 * 64, ~seed);
@@ -48,17 +77,49 @@ TEST_F(Chapter15, Todo1AWarpgroupMultipliesIntoItsRegisters) {
     finish_kernel("multiply_known");
     const std::vector<float> got = sums.to_host();
     for (int i = 0; i < 64 * 64; ++i) {
-      ASSERT_NEAR(got[i], times * product[i], 1e-3)
+      const double expected = times * product[i];
+      ASSERT_NEAR(got[i], expected, kKnownTolerance)
           << "row " << i / 64 << ", column " << i % 64 << " of the sums of " << times
-          << " products; each thread's registers held its index before. Seed " << seed;
+          << " products; each thread's registers held its index before. Seed " << seed
+          << mistake_of_a_product(got, product, a, b, times);
     }
   }
+}
+
+float known_sum(int row, int column) { return static_cast<float>((row + 3 * column) % 251); }
+float known_bias(int column) { return static_cast<float>(column % 5); }
+
+/// What the known numbers are, if a usual mistake makes just these.
+std::string misplaced(const std::vector<Bf16>& got, int m, int n) {
+  const auto is = [&](auto element) {
+    for (int i = 0; i < m * n; ++i) {
+      if (!(static_cast<float>(got[i]) == element(i / n, i % n))) return false;
+    }
+    return true;
+  };
+  if (is(known_sum)) return ": these are the sums alone. Are the operations applied?";
+  if (is([](int row, int column) { return known_sum(row ^ 8, column) + known_bias(column); })) {
+    return ": rows have changed places with those eight below. Which of a thread's sums are in which?";
+  }
+  if (is([](int row, int column) { return known_sum(row, column ^ 1) + known_bias(column); })) {
+    return ": neighbouring columns have changed places";
+  }
+  if (is([](int row, int column) { return known_sum(row, column % 64) + known_bias(column); })) {
+    return ": the first slice of sums is repeated. Which of them belong to a slice?";
+  }
+  if (is([](int row, int column) {  // a line of a slice is 128 bytes, eight chunks of eight columns
+        const int from = column / 64 * 64 + (column / 8 % 8 ^ row % 8) * 8 + column % 8;
+        return known_sum(row, from) + known_bias(from);
+      })) {
+    return ": chunks of 16 bytes have changed places. Does each go where the swizzle has it?";
+  }
+  return "";
 }
 
 /// What the answer's writer makes of known sums.
 void expect_known(int m, int n, int tiles) {
   std::vector<float> bias(n);
-  for (int column = 0; column < n; ++column) bias[column] = static_cast<float>(column % 5);
+  for (int column = 0; column < n; ++column) bias[column] = known_bias(column);
   const DeviceBuffer<float> there_bias(bias, "the bias");
   DeviceBuffer<Bf16> d(size_t(m) * n, "D");
   d.poison();
@@ -67,8 +128,8 @@ void expect_known(int m, int n, int tiles) {
   const std::vector<Bf16> got = d.to_host();
   for (int row = 0; row < m; ++row) {
     for (int column = 0; column < n; ++column) {
-      ASSERT_EQ(static_cast<float>(got[row * n + column]), static_cast<float>((row + 3 * column) % 251 + column % 5))
-          << "D[" << row << "][" << column << "] of " << m << " x " << n;
+      ASSERT_EQ(static_cast<float>(got[row * n + column]), known_sum(row, column) + known_bias(column))
+          << "D[" << row << "][" << column << "] of " << m << " x " << n << misplaced(got, m, n);
     }
   }
 }
@@ -97,13 +158,17 @@ void expect_product(TwinKernel kernel, int m, int n, int k, int clusters) {
   const std::vector<Bf16> d = there_d.to_host();
   std::vector<double> reference = reference_product<Bf16>(a, b, m, n, k);
   for (size_t i = 0; i < reference.size(); ++i) reference[i] += bias[i % n];
-  const Comparison found = compare<Bf16>(d, reference, {.k = static_cast<size_t>(k)});
+  const ProductTolerance tolerance{.k = static_cast<size_t>(k)};
+  const Comparison found = compare<Bf16>(d, reference, tolerance);
   if (found.wrong == 0) return;
   const float worst = static_cast<float>(d[found.worst]);
+  const ProductShape shape{m, n, k, kernel == TwinKernel::ping_pong ? 64 : 128, 128, 64};
+  const auto add_bias = [&](const Guess& sum, int row, int column) { return sum(row, column) + bias[column]; };
   FAIL() << "D of " << m << " x " << n << " x " << k << " on " << clusters << " cluster(s), seed " << seed << ": "
-         << found.wrong << " of " << d.size() << " elements are wrong, for example D[" << found.worst / n << "]["
-         << found.worst % n << "] = " << worst << ", which should be " << reference[found.worst]
-         << (std::isnan(worst) ? " (a NaN is what D holds before anybody writes there)" : "");
+         << found.wrong << " of " << d.size() << " elements are wrong"
+         << likely_mistake<Bf16, Bf16>(d, reference, a, b, shape, tolerance, add_bias) << "\nfor example D["
+         << found.worst / n << "][" << found.worst % n << "] = " << worst << ", which should be "
+         << reference[found.worst] << (std::isnan(worst) ? " (a NaN is what D holds before anybody writes there)" : "");
 }
 
 TEST_F(Chapter15, Todo3To5ATileInOneStepOfK) { expect_product(TwinKernel::cooperative, 128, 128, 64, 1); }

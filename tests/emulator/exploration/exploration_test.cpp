@@ -2,130 +2,14 @@
 // silence.
 #include "emulator/exploration/exploration.hpp"
 
-#include <set>
 #include <string>
 #include <vector>
 
-#include "emulator/exploration/decided_run.hpp"
 #include "emulator/runtime/model/settings.hpp"
-#include "emulator/scheduling/schedule.hpp"
-#include "fixtures/race_fixture.hpp"
+#include "exploration_fixture.hpp"
 
 namespace stagecraft::emulator::exploration {
 namespace {
-
-using checks::render_text;
-using machine::ChosenSchedule;
-using machine::Diagnostic;
-using machine::LaunchResult;
-
-/// About so many cycles of computing, in which others overtake.
-std::string work(uint32_t instructions) {
-  static int labels = 0;
-  const std::string label = "WORK" + std::to_string(++labels);
-  return fmt::format("mov.u32 %r15, 0; {0}: add.u32 %r15, %r15, 1; setp.lt.u32 %p15, %r15, {1}; @%p15 bra {0};", label,
-                     instructions / 3);
-}
-/// A wait until the phase of this parity has ended.
-std::string wait(const std::string& barrier, uint32_t parity) {
-  static int labels = 0;
-  const std::string label = "WAIT" + std::to_string(++labels);
-  return fmt::format("{0}: mbarrier.try_wait.parity.shared.b64 %p14, [{1}], {2}; @!%p14 bra {0};", label, barrier,
-                     parity);
-}
-
-class ExplorationTest : public checks::RaceTest {
- protected:
-  /// Explores a launch, and returns what is reported.
-  std::vector<Diagnostic> explore(const std::string& body, Shape shape, uint64_t schedules) {
-    request_ = request_of(body, shape, seed);
-    std::vector<Diagnostic> reported;
-    found_ = exploration_.explore({.machine = machine,
-                                   .request = request_,
-                                   .number = 3,
-                                   .interleavings = interleavings,
-                                   .schedules = schedules,
-                                   .threads = threads,
-                                   .lanes = lanes,
-                                   .observers = [this] { return make_checks(); },
-                                   .report = [&](const Diagnostic& report) { reported.push_back(report); }});
-    EXPECT_EQ(found_, !reported.empty());
-    return reported;
-  }
-
-  static machine::Schedule schedule_of(const Diagnostic& report) {
-    for (const std::string& detail : report.details) {
-      const size_t at = detail.find("--schedule 3:");
-      if (at != std::string::npos) return machine::parse_schedule(detail.substr(at + 13)).value();
-    }
-    ADD_FAILURE() << "no schedule";
-    return {};
-  }
-
-  /// Expects that the default schedule shows nothing, that one mistake of this kind is found in that many schedules,
-  /// and that so many switches replay it.
-  void expect_found(const std::string& body, Shape shape, uint64_t schedules, const std::string& kind,
-                    size_t switches) {
-    expect_silence(run(body, shape));
-    const std::vector<Diagnostic> reported = explore(body, shape, schedules);
-    ASSERT_FALSE(reported.empty()) << exploration_.text();
-    EXPECT_EQ(reported[0].kind, kind) << render_text(reported[0]);
-    const machine::Schedule schedule = schedule_of(reported[0]);
-    EXPECT_LE(schedule.size(), switches) << render_text(reported[0]);
-    for (int i = 0; i < 2; ++i) {
-      ChosenSchedule choices(schedule);
-      request_.choices = &choices;
-      const LaunchResult replayed =
-          machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
-      EXPECT_EQ(choices.made(), schedule);
-      ASSERT_FALSE(replayed.diagnostics.empty());
-      EXPECT_EQ(replayed.diagnostics[0].kind, reported[0].kind);
-      EXPECT_EQ(replayed.diagnostics[0].message, reported[0].message);
-    }
-    // None of the switches can be left out.
-    for (size_t left_out = 0; left_out < schedule.size(); ++left_out) {
-      machine::Schedule rest = schedule;
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
-      ChosenSchedule choices(rest);
-      request_.choices = &choices;
-      const LaunchResult result =
-          machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
-      for (const Diagnostic& each : result.diagnostics) EXPECT_NE(each.kind, kind) << render_text(each);
-    }
-  }
-  /// What the checks of memory say in any schedule is hidden where they are off.
-  std::vector<std::unique_ptr<machine::Observer>> make_checks() const override {
-    return checks::make_checks(checks_memory);
-  }
-  void expect_right(const std::string& body, Shape shape, uint64_t schedules) {
-    const std::vector<Diagnostic> reported = explore(body, shape, schedules);
-    EXPECT_TRUE(reported.empty()) << render_text(reported[0]);
-    EXPECT_EQ(exploration_.text(), fmt::format("explored {} schedules: nothing found", schedules));
-  }
-
-  /// Expects that one of all interleavings shows a mistake of this kind, and the default schedule none.
-  void expect_refuted(const std::string& body, Shape shape, const std::string& kind) {
-    expect_silence(run(body, shape));
-    interleavings = 10'000;
-    const std::vector<Diagnostic> reported = explore(body, shape, 0);
-    ASSERT_FALSE(reported.empty()) << exploration_.text();
-    EXPECT_EQ(reported[0].kind, kind) << render_text(reported[0]);
-  }
-  /// Expects that all interleavings are run, so many, and that none shows a mistake.
-  void expect_proved(const std::string& body, Shape shape, const std::string& count) {
-    interleavings = 10'000;
-    const std::vector<Diagnostic> reported = explore(body, shape, 0);
-    EXPECT_TRUE(reported.empty()) << render_text(reported[0]);
-    EXPECT_EQ(exploration_.text(), fmt::format("all {} explored: nothing found", count));
-  }
-
-  bool checks_memory = true;
-  bool lanes = false;
-  uint64_t interleavings = 0;
-  Exploration exploration_;
-  machine::LaunchRequest request_;
-  bool found_ = false;
-};
 
 TEST(ExplorationSettingsTest, AllInterleavingsNeedWhatKernelsDoToMemoryAlsoWithoutItsChecks) {
   runtime::Settings settings;
@@ -134,14 +18,6 @@ TEST(ExplorationSettingsTest, AllInterleavingsNeedWhatKernelsDoToMemoryAlsoWitho
   settings.exhaust = 10;
   EXPECT_TRUE(settings.observes_memory());
 }
-
-const std::string kInit = R"(
-    @%first mbarrier.init.shared.b64 [bar], 1;
-    @%first mbarrier.init.shared.b64 [bar+8], 1;
-    @%first mbarrier.init.shared.b64 [bar+16], 1;
-    bar.sync 0;
-    setp.eq.u32 %p1, %lane, 0; setp.eq.u32 %p2, %warp, 0; setp.eq.u32 %p3, %warp, 1;
-)";
 
 /// Warp 0 ends two phases, and nothing makes it wait until warp 1 has seen the first.
 std::string missed_phase() {
@@ -285,88 +161,8 @@ TEST_F(ExplorationTest, TwoLocksMustBeTakenInOneOrder) {
       {64}, 60, "endless loop", 2);
 }
 
-/// A ring of two stages: lane 0 of warp 0 copies six tiles, warp 1 reads them. `release` comes after its reads.
-std::string ring(const std::string& release) {
-  std::string text = R"(
-    @%first mbarrier.init.shared.b64 [bar], 1;
-    @%first mbarrier.init.shared.b64 [bar+8], 1;
-    @%first mbarrier.init.shared.b64 [bar+16], 32;
-    @%first mbarrier.init.shared.b64 [bar+24], 32;
-    bar.sync 0;
-    mov.u32 %r5, 0;
-    setp.eq.u32 %p2, %warp, 0; @!%p2 bra READS;
-    @!%first bra END;
-    )";
-  for (uint32_t tile = 0; tile < 6; ++tile) {
-    const uint32_t stage = tile % 2, parity = tile / 2 % 2;
-    text += wait(fmt::format("bar+{}", 16 + 8 * stage), parity ^ 1) + "\n";
-    text += fmt::format(
-        "mbarrier.arrive.expect_tx.shared.b64 _, [bar+{0}], 128;\n"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [tile+{1}], [%out], 128, "
-        "[bar+{0}];\n",
-        8 * stage, 128 * stage);
-  }
-  text += "bra END;\nREADS:\n";
-  for (uint32_t tile = 0; tile < 6; ++tile) {
-    const uint32_t stage = tile % 2, parity = tile / 2 % 2;
-    text += wait(fmt::format("bar+{}", 8 * stage), parity) + "\n";
-    text += fmt::format("ld.shared.u32 %r6, [%own+{}]; add.u32 %r5, %r5, %r6;\n", 128 * stage - 128);
-    text += fmt::format("{} [bar+{}];\n", release, 16 + 8 * stage);
-  }
-  return text + "END:\n";
-}
-
 TEST_F(ExplorationTest, ARingThatIsRightIsExploredInSilence) {
   expect_right(ring("mbarrier.arrive.shared.b64 _,"), {64}, 400);
-}
-
-TEST_F(ExplorationTest, ARingOfTwoStagesIsProved) {
-  expect_proved(ring("mbarrier.arrive.shared.b64 _,"), {64}, "1 interleaving");
-}
-
-TEST_F(ExplorationTest, AQuestionRightBehindABarrierMayComeFirst) {
-  checks_memory = false;
-  // Warp 1 asks in the step in which it passes the barrier of the block.
-  expect_refuted(kInit + R"(
-    @!%p2 bra ASKS;
-    bar.sync 0;
-    @%p1 mbarrier.arrive.shared.b64 _, [bar];
-    bra END;
-    ASKS:
-    bar.sync 0;
-    mbarrier.test_wait.parity.shared.b64 %p14, [bar], 0;
-    @!%p14 mbarrier.arrive.shared.b64 _, [bar+32];  // which is no barrier
-    END:)",
-                 {64}, "barrier misuse");
-}
-
-/// Warp 0 asks in a loop until warp 1 has answered.
-std::string ask_in_a_loop(const std::string& ask, const std::string& answer) {
-  return "@%first st.shared.u32 [tile], 0;" + kInit + "@!%p2 bra ANSWERS;\nASK: " + ask +
-         "\n@!%p14 bra ASK;\nbra END;\nANSWERS: " + answer + "\nEND:\n";
-}
-
-TEST_F(ExplorationTest, ALoopThatAsksABarrierIsProved) {
-  expect_proved(ask_in_a_loop("mbarrier.test_wait.parity.shared.b64 %p14, [bar], 0;",
-                              "@%p1 mbarrier.arrive.shared.b64 _, [bar];"),
-                {64}, "3 interleavings");
-}
-
-TEST_F(ExplorationTest, ALoopThatReadsAFlagIsNotProved) {
-  interleavings = 10'000;
-  const std::string body = ask_in_a_loop("ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0;",
-                                         "@%p1 st.release.cta.shared.u32 [tile], 1;");
-  EXPECT_TRUE(explore(body, {64}, 0).empty());
-  EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
-}
-
-TEST_F(ExplorationTest, WhatIsFoundBeforeARunIsCutOffIsReported) {
-  // Warp 0 writes what warp 1 has written, as long as the flag is not set.
-  std::string body = ask_in_a_loop(
-      "ld.acquire.cta.shared.u32 %r3, [tile]; setp.ne.u32 %p14, %r3, 0; @!%p14 st.shared.u32 [%own+128], 7;",
-      "st.shared.u32 [%own], 5; bar.warp.sync 0xffffffff; @%p1 st.release.cta.shared.u32 [tile], 1;");
-  body.insert(body.find("ASK: "), work(3000) + "\n");
-  expect_refuted(body, {64}, "race");
 }
 
 TEST_F(ExplorationTest, LocksAndExchangesThatAreRightAreExploredInSilence) {
@@ -408,40 +204,6 @@ TEST_F(ExplorationTest, AnExplorationLeavesMemoryAsItWas) {
 TEST_F(ExplorationTest, ALaunchThatTheDefaultScheduleStopsIsNotExplored) {
   EXPECT_TRUE(explore("trap;", {32}, 20).empty());
   EXPECT_EQ(exploration_.text(), "explored no schedule; 1 launch is stopped by the default schedule already");
-}
-
-TEST_F(ExplorationTest, ARunThatCannotRepeatItsPrefixSaysSo) {
-  request_ = request_of("bar.sync 0;", {64}, seed);
-  for (const Actor actor : {Actor{1}, Actor{0}}) {  // 1 is nobody, 0 the first warp
-    DecidedRun run({{actor}, {}}, 1000);
-    request_.choices = &run;
-    machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
-    EXPECT_EQ(run.has_diverged(), actor == 1);
-    EXPECT_FALSE(run.is_redundant());
-  }
-}
-
-TEST_F(ExplorationTest, WarpsOfClustersOfAnyShapeAreDifferentActors) {
-  request_ = request_of("bar.sync 0;", {32, 4, 2}, seed);
-  request_.grid = {2, 2, 1};
-  request_.cluster = {1, 2, 1};
-  DecidedRun run({}, 1000);
-  request_.choices = &run;
-  machine.launch(request_, {}, [](std::string_view) {}, {[this] { return make_checks(); }, 1});
-  std::set<Actor> actors;
-  for (const Step& step : run.trace()) actors.insert(step.actor);
-  EXPECT_EQ(actors.size(), 4u);
-}
-
-/// Three warps that each write one word: six orders, and runs that only repeat others.
-std::string write_in_any_order() {
-  return "setp.ne.u32 %p1, %lane, 0; @%p1 bra END; st.relaxed.cta.shared.u32 [tile], %warp;\nEND:\n";
-}
-
-TEST_F(ExplorationTest, NotAllIsSaidWhereTheLimitIsReached) {
-  interleavings = 2;
-  EXPECT_TRUE(explore(write_in_any_order(), {96}, 0).empty());
-  EXPECT_EQ(exploration_.text(), "2 interleavings explored without a finding; not all: 1 launch has more");
 }
 
 }  // namespace

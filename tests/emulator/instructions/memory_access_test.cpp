@@ -478,8 +478,17 @@ TEST_F(MemoryAccessTest, ReportsAnotherBlocksSharedAddress) {
                        "belongs to the block of rank 2; this block has rank 0"));
   EXPECT_TRUE(mentions(fault_of("mov.u32 %r1, 0x2000400; ld.shared::cluster.u32 %r2, [%r1];", 1),
                        "in the block of rank 2; the cluster has 1 block"));
-  EXPECT_TRUE(mentions(fault_of("mov.u32 %r1, 3; mapa.shared::cluster.u32 %r2, %r1, %r1;"),
-                       "`mapa` asks for the block of rank 3; the cluster has 1 block"));
+}
+
+TEST_F(MemoryAccessTest, ReportsTheAddressOfABlockThatTheClusterDoesNotHaveWhereItIsUsed) {
+  const std::string address = "mov.u32 %r1, cell; mov.u32 %r2, 3; mapa.shared::cluster.u32 %r3, %r1, %r2;";
+  EXPECT_TRUE(mentions(fault_of(address + "ld.shared::cluster.u32 %r4, [%r3];", 1, ".shared .b8 cell[32];"),
+                       "in the block of rank 3; the cluster has 1 block"));
+  EXPECT_TRUE(mentions(fault_of("mov.u32 %r1, cell; mov.u32 %r2, 256; mapa.shared::cluster.u32 %r3, %r1, %r2; "
+                                "ld.shared::cluster.u32 %r4, [%r3];",
+                                1, ".shared .b8 cell[32];"),
+                       "in the block of rank 255; the cluster has 1 block"));
+  EXPECT_FALSE(launch(compile_body(address, ".shared .b8 cell[32];"), {1, 1, 1}, {1, 1, 1}, uint64_t{0}).fault);
 }
 
 TEST_F(MemoryAccessTest, ReportsTheSharedMemoryOfABlockThatHasExited) {

@@ -304,6 +304,40 @@ TEST_F(SynchronisationTest, AWarpThatIsTogetherTakesPartThoughTheMaskHoldsAPartO
   }
 }
 
+TEST_F(SynchronisationTest, AShuffleFromALaneThatTakesNoPartIsReported) {
+  struct Case {
+    const char* body;
+    const char* message;
+    const char* detail;
+  };
+  const Case cases[] = {
+      {"@!%p1 bra END; shfl.sync.idx.b32 %r0, %r1, 20, 31, 0xffff; END:",
+       "takes a value from lane 20, which does not take part", "they are not in the member mask"},
+      {"@!%p1 ret; shfl.sync.bfly.b32 %r0, %r1, 16, 31, 0xffffffff;",
+       "takes a value from lanes 16-31, which do not take part", "they have exited"},
+  };
+  const std::string lane = "mov.u32 %r1, %laneid; mov.u32 %r0, 0; setp.lt.u32 %p1, %r1, 16;";
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.body);
+    Kernel& kernel = compile_body(lane + each.body + kStore);
+    const LaunchResult result = launch(kernel, {1, 1, 1}, {32, 1, 1}, allocate<uint32_t>(32));
+    ASSERT_EQ(result.diagnostics.size(), 1u);
+    EXPECT_EQ(result.diagnostics[0].kind, "missing lanes");
+    EXPECT_EQ(result.diagnostics[0].message, each.message);
+    EXPECT_TRUE(result.diagnostics[0].details.front().starts_with(each.detail))
+        << result.diagnostics[0].details.front();
+    EXPECT_EQ(result.diagnostics[0].place.lanes, 0xffffu);
+  }
+  // The upper lanes of a sum by `down` get what nobody uses; and a source out of range is the lane itself.
+  for (const char* right : {"@!%p1 bra END; shfl.sync.down.b32 %r0, %r1, 8, 31, 0xffff; END:",
+                            "@!%p1 bra END; shfl.sync.bfly.b32 %r0, %r1, 8, 31, 0xffff; END:",
+                            "@!%p1 ret; shfl.sync.idx.b32 %r0, %r1, 3, 31, 0xffffffff;"}) {
+    SCOPED_TRACE(right);
+    Kernel& kernel = compile_body(lane + right + kStore);
+    EXPECT_TRUE(launch(kernel, {1, 1, 1}, {32, 1, 1}, allocate<uint32_t>(32)).diagnostics.empty());
+  }
+}
+
 TEST_F(SynchronisationTest, LanesOutsideOfTheMaskStopAWarpThatIsApart) {
   // The H200 gave the same, also for a ballot among the lanes below each lane.
   for (const char* body : {"@%p1 bra LOWER; shfl.sync.up.b32 %r0, %r1, 16, 0, 0xffff; bra END; LOWER: "

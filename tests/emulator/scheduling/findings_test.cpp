@@ -2,6 +2,7 @@
 #include "emulator/scheduling/findings.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 namespace stagecraft::emulator::machine {
@@ -80,6 +81,70 @@ TEST(FindingsTest, TakeInWhatFollowsFromThem) {
   EXPECT_FALSE(add_consequence(findings, stop));
   stop.place.source.clear();
   EXPECT_FALSE(add_consequence(findings, stop));
+}
+
+Diagnostic about(const std::string& kind, const std::string& subject, const std::string& source,
+                 const std::string& cause, const std::string& identity = "a finding") {
+  Diagnostic report;
+  report.kind = kind;
+  report.subject = subject;
+  report.place.source = source;
+  report.likely_cause = cause;
+  report.identity = identity;
+  return report;
+}
+
+/// What is left of some reports, each as its kind and what follows from it.
+std::vector<std::string> folded(std::vector<Diagnostic> reports) {
+  fold_consequences(reports);
+  std::vector<std::string> left;
+  for (const Diagnostic& report : reports) {
+    left.push_back(fmt::format("{} [{}]", report.kind, fmt::join(report.consequences, ", ")));
+  }
+  return left;
+}
+
+TEST(ConsequencesTest, OfOneCauseAreNamedInTheFirstReport) {
+  EXPECT_EQ(folded({about("race", "", "ring.cu:10", "no barrier"), about("race", "", "ring.cu:20", "no barrier"),
+                    about("race", "", "ring.cu:30 (copy.hpp:4)", "no barrier"),
+                    about("race", "", "ring.cu:40", "other"), about("race", "", "ring.cu:50", "")}),
+            (Messages{"race [race at ring.cu:20, race at ring.cu:30]", "race []", "race []"}));
+}
+
+TEST(ConsequencesTest, AreWhatIsAboutTheSameVariableOrTheSameLine) {
+  EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "a"), about("uninitialised load", "tile", "ring.cu:20", "b")}),
+            (Messages{"race [uninitialised load at ring.cu:20]"}));
+  EXPECT_EQ(folded({about("barrier misuse", "full", "ring.cu:10 (mbarrier.hpp:53)", "a"),
+                    about("race", "tile", "ring.cu:20", "the wait at ring.cu:10 (mbarrier.hpp:53) passed at once")}),
+            (Messages{"barrier misuse [race at ring.cu:20]"}));
+  EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "a"), about("race", "sums", "ring.cu:20", "see ring.cu:100")}),
+            (Messages{"race []", "race []"}));
+}
+
+TEST(ConsequencesTest, AreWhatStopsAKernelWhoseThreadsAreOutOfStep) {
+  const Diagnostic stop = about("deadlock", "", "ring.cu:52", "nobody arrives", "");
+  EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "a"), stop}), (Messages{"race [deadlock at ring.cu:52]"}));
+  EXPECT_EQ(folded({about("race", "", "sum.cu:10", "in global memory"), stop}), (Messages{"race []", "deadlock []"}));
+}
+
+TEST(ConsequencesTest, AreFoundBeforeAStaleParityAndAfterALoadOfWhatNothingHasWritten) {
+  Diagnostic stale = about("barrier misuse", "full", "ring.cu:30", "a flip is missing");
+  stale.message = "stale parity: waits for phase 0 of full[0]";
+  EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "the wait at ring.cu:30 passed at once"), stale}),
+            (Messages{"barrier misuse [race at ring.cu:10]"}));
+  const Diagnostic early =
+      about("uninitialised read", "tile", "ring.cu:40", "b", "unwritten: ring.cu:40, then ring.cu:40");
+  EXPECT_EQ(folded({early, about("race", "tile", "ring.cu:10", "a")}),
+            (Messages{"race [uninitialised read at ring.cu:40]"}));
+  EXPECT_EQ(folded({early, about("deadlock", "", "ring.cu:9", "b", "")}),
+            (Messages{"deadlock [uninitialised read at ring.cu:40]"}));
+}
+
+TEST(ConsequencesTest, DoNotFollowFromWhatTheChipTolerates) {
+  Diagnostic tolerated = about("missing wait", "tile", "ring.cu:10", "a");
+  tolerated.tolerated = "kernels of a library end so";
+  EXPECT_EQ(folded({tolerated, about("race", "tile", "ring.cu:10", "a"), about("deadlock", "", "ring.cu:9", "b", "")}),
+            (Messages{"missing wait []", "race [deadlock at ring.cu:9]"}));
 }
 
 }  // namespace

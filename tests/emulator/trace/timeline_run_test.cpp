@@ -216,6 +216,17 @@ TEST_F(TimelineRunTest, ThePageNeedsNoOtherFileAndCannotBeClosedByItsData) {
   EXPECT_NE(trace_events(prepare_run(timeline, "\xe9 in it")).find("\xef\xbf\xbd in it"), std::string::npos);
 }
 
+TEST_F(TimelineRunTest, SaysWhatTheSharedMemoryOfABlockIsDividedInto) {
+  run(kTwoPhases);
+  const json shared = json::parse(run_data(prepare_run(timeline, "")))["shared"];
+  EXPECT_EQ(shared["reserved"], 1024);
+  EXPECT_EQ(shared["static"], 128 + 8192);
+  EXPECT_EQ(shared["dynamic"], 0);
+  const json full{{"name", "full"}, {"offset", 1024}, {"bytes", 4 * 8}};
+  const json tile{{"name", "tile"}, {"offset", 1024 + 128}, {"bytes", 8192}};
+  EXPECT_EQ(shared["variables"], json::array({full, tile}));
+}
+
 TEST(RoleTest, IsTheCaseAroundALine) {
   const std::vector<std::string> lines{
       "__global__ void kernel() {",              // 1

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "emulator/checks/causes/asked_once.hpp"
 #include "emulator/checks/ordering/wording.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -29,6 +30,12 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
       "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
       "there one "
       "too many?";
+  if (is_asked_once(cluster.kernel(), note.pc)) {
+    finding.likely_cause = fmt::format(
+        "the question is asked once only. In an earlier round the answer was no, and the thread went on: it is a round "
+        "behind since. Ask again until the answer is yes: `while (!try_wait(...)) {{}}`");
+  }
+  finding.subject = variable_of(name);
   findings.add(cluster.cluster(), *identity, std::move(finding));
 }
 

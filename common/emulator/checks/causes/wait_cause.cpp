@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "emulator/checks/causes/stale_wait.hpp"
 #include "emulator/checks/ordering/wording.hpp"
@@ -68,7 +69,7 @@ std::vector<WaitCause::Signal> WaitCause::signals_of(const ConflictSide& side) c
 
 std::string WaitCause::stale(uint32_t warp, uint32_t other) {
   for (const auto& [index, note] : order_.warp(warp).waits) {
-    const std::vector<ArrivalNote>& arrivals = order_.warp(other).arrivals;
+    const auto& arrivals = order_.warp(other).arrivals;
     const bool from_other =
         std::any_of(arrivals.begin(), arrivals.end(),
                     [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
@@ -178,6 +179,91 @@ std::string WaitCause::in_phases(const ConflictSide& first, const ConflictSide& 
   return first.operation->completion == AsyncCompletion::tensor_pipe ? in_commits_of_others(first) : std::string();
 }
 
+std::string WaitCause::let_pass_by_others(const ConflictSide& first, const ConflictSide& second) const {
+  const auto [index, last] = last_wait_of(second);
+  if (last == nullptr || last->phases == 0) return {};
+  const BarrierOrder& barrier = order_.barrier(index);
+  if (barrier.is_for_copies) return {};
+  std::set<uint32_t> ranks;
+  uint64_t arrivals = 0;
+  barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
+    if (note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
+    ranks.insert(note.block->rank);
+    arrivals += note.amount;
+  });
+  const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
+  if (by.empty() || arrivals == 0) return {};
+  std::string of;
+  if (cluster_.memory.size() > 1) {
+    for (const uint32_t rank : ranks) of += fmt::format("{} {}", of.empty() ? " of block rank" : " and", rank);
+  }
+  return fmt::format(
+      "the wait{} for {} was let pass by {}{}, {} in all, none of which comes after the end of the first {}: do "
+      "others, "
+      "which know of it, arrive at another block's barrier, or is {} initialised{} for fewer arrivals than one round "
+      "brings?",
+      line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
+}
+
+std::string WaitCause::let_pass_by_itself(const ConflictSide& side) const {
+  const auto [index, last] = last_wait_of(side);
+  if (last == nullptr || last->phases == 0) return {};
+  const BarrierOrder& barrier = order_.barrier(index);
+  const uint32_t warps = order_.warps_per_block();
+  bool own = false, others = barrier.is_for_copies;
+  barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
+    const bool arrives = note.kind == PhaseNote::Kind::arrival && note.block != nullptr;
+    const bool same = arrives && note.block->rank * warps + note.warp == side.warp;
+    own = own || same;
+    others = others || (note.kind != PhaseNote::Kind::wait && !same);
+  });
+  if (!own || others) return {};
+  return fmt::format(
+      "the wait{} for {} was let pass by {}, which is of the same warp: those who wait there must not be among those "
+      "who "
+      "arrive, or the barrier must count both",
+      line(last->pc), name(index), barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel()));
+}
+
+std::string WaitCause::wait_after(const ConflictSide& side) const {
+  const uint32_t warps = order_.warps_per_block(), rank = side.warp / warps;
+  const auto& blocks = cluster_.cluster().blocks;
+  if (rank >= blocks.size()) return {};
+  for (const auto& fragment : blocks[rank]->warps[side.warp % warps].fragments) {
+    if (fragment->wait.kind != machine::WaitKind::mbarrier || (fragment->mask & side.lanes) != side.lanes) continue;
+    if (fragment->state != machine::FragmentState::blocked) continue;
+    const uint32_t index = order_.find_barrier(rank, fragment->wait.address & machine::kSharedOffsetMask);
+    if (index == ClusterOrder::kNoBarrier || order_.barrier(index).is_for_copies) continue;
+    return fmt::format("{} for {}", line(fragment->pc), name(index));
+  }
+  return {};
+}
+
+std::string WaitCause::in_waits_without_lane(const ConflictSide& side, uint32_t other) const {
+  const uint32_t warps = order_.warps_per_block(), rank = side.warp / warps;
+  const auto& blocks = cluster_.cluster().blocks;
+  if (rank < blocks.size()) {
+    for (const auto& fragment : blocks[rank]->warps[side.warp % warps].fragments) {
+      const bool waits = fragment->wait.kind == machine::WaitKind::mbarrier &&
+                         fragment->state == machine::FragmentState::blocked && (fragment->mask & side.lanes) == 0;
+      if (!waits) continue;
+      const uint32_t index = order_.find_barrier(rank, fragment->wait.address & machine::kSharedOffsetMask);
+      if (index == ClusterOrder::kNoBarrier) continue;
+      if (std::string cause = in_waits_of_other_lanes(side, index); !cause.empty()) return cause;
+    }
+  }
+  for (const auto& [index, note] : order_.warp(side.warp).waits) {
+    const std::vector<ArrivalNote>& arrivals = order_.warp(other).arrivals;
+    const bool from_other =
+        std::any_of(arrivals.begin(), arrivals.end(),
+                    [waited_for = index](const ArrivalNote& each) { return each.barrier == waited_for; });
+    const Time known = order_.known(side.warp, machine::first_lane(side.lanes))->at(order_.barrier(index).component);
+    if (!from_other || note.time > side.time || (note.lanes & side.lanes) != 0 || known >= note.phases) continue;
+    if (std::string cause = in_waits_of_other_lanes(side, index); !cause.empty()) return cause;
+  }
+  return {};
+}
+
 std::string WaitCause::barrier_not_waited_for(const ConflictSide& first, const ConflictSide& second) const {
   const std::vector<Signal> signals = signals_of(first);
   if (signals.empty()) return {};
@@ -193,7 +279,8 @@ std::string WaitCause::barrier_not_waited_for(const ConflictSide& first, const C
 
 std::string WaitCause::phase_that_nobody_saw(const ConflictSide& first) const {
   const std::vector<Signal> signals = signals_of(first);
-  if (signals.empty()) return {};
+  // What is still under way, nobody can have seen yet.
+  if (signals.empty() || order_.barrier(signals.back().barrier).ends <= signals.back().phase) return {};
   const auto warps = static_cast<uint32_t>(cluster_.memory.size()) * order_.warps_per_block();
   const std::string barrier = name(signals.back().barrier);
   const std::string array = barrier.substr(0, barrier.find('[') + 1);

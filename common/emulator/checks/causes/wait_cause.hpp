@@ -46,7 +46,17 @@ class WaitCause {
   /// Why the second of two accesses, an operation, was issued before its thread knew that the first, by threads, was
   /// over; or why these were too early.
   std::string before_end_of_threads(const ConflictSide& first, const ConflictSide& second);
+  /// Whose arrivals let the last wait of the second's thread pass, where none of them can have known that the first, a
+  /// copy, was over; empty where that wait passed at once, or nothing is known of it.
+  std::string let_pass_by_others(const ConflictSide& first, const ConflictSide& second) const;
   /// Why a thread touches bytes before the copy that brings them has ended; empty, too, where it has waited itself.
+  /// Where the phase that a side's thread waited for last was ended by its own warp alone; empty: it was not.
+  std::string let_pass_by_itself(const ConflictSide& side) const;
+  /// " at ring.cu:41 for empty[0]": the wait of a side's threads that follows its access; empty: none is known.
+  std::string wait_after(const ConflictSide& side) const;
+  /// Where other lanes of the side's warp still wait at a barrier, or have waited at one that the other warp arrives
+  /// on, and its own lanes know nothing of that; empty: it is not so.
+  std::string in_waits_without_lane(const ConflictSide& side, uint32_t other) const;
   std::string without_own_wait(const ConflictSide& thread, uint32_t barrier) const {
     return in_waits_of_other_lanes(thread, barrier);
   }

@@ -7,12 +7,23 @@ namespace stagecraft::emulator::checks {
 
 namespace {
 
+/// Returns the element for a warp; null: there is none. `next` is where it is expected, because warps come to a barrier
+/// in much the same order in each phase.
+template <typename Element>
+Element* find_warp(std::vector<Element>& elements, uint32_t& next, const machine::Block* block, uint32_t warp) {
+  const auto is_same = [&](const Element& element) { return element.block == block && element.warp == warp; };
+  const auto expected = elements.begin() + (next < elements.size() ? next : 0);
+  auto found = std::find_if(expected, elements.end(), is_same);
+  if (found == elements.end()) found = std::find_if(elements.begin(), expected, is_same);
+  if (found == expected && (elements.empty() || !is_same(*found))) return nullptr;
+  next = static_cast<uint32_t>(found - elements.begin()) + 1;
+  return &*found;
+}
+
 void note_waiter(BarrierHistory& history, const machine::BarrierEvent& event) {
   const machine::Warp& warp = *event.fragment->warp;
-  const auto same = std::find_if(
-      history.waiters.begin(), history.waiters.end(),
-      [&](const BarrierHistory::Waiter& waiter) { return waiter.block == warp.block && waiter.warp == warp.index; });
-  if (same == history.waiters.end()) {
+  BarrierHistory::Waiter* same = find_warp(history.waiters, history.next_waiter, warp.block, warp.index);
+  if (same == nullptr) {
     history.waiters.push_back({warp.block, warp.index, event.phase});
   } else {
     same->phases = event.phase;
@@ -73,10 +84,8 @@ void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
       history.overrun_pc = history.pc;
     }
   }
-  const auto same = std::find_if(
-      history.arrivers.begin(), history.arrivers.end(),
-      [&](const BarrierHistory::Arriver& arriver) { return arriver.block == now.block && arriver.warp == now.warp; });
-  if (same == history.arrivers.end()) {
+  BarrierHistory::Arriver* same = find_warp(history.arrivers, history.next_arriver, now.block, now.warp);
+  if (same == nullptr) {
     history.arrivers.push_back(now);
   } else {
     same->lanes |= now.lanes;

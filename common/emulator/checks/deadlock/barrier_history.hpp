@@ -37,8 +37,9 @@ struct BarrierHistory {
     uint64_t count = 0;
   };
   std::vector<Initialisation> initialisations;
-  bool was_waited_for = false;       ///< a wait has passed
-  bool was_used = false;             ///< something has happened since the initialisation
+  uint32_t next_arriver = 0, next_waiter = 0;  ///< the elements that are expected to be looked for next
+  bool was_waited_for = false;                 ///< a wait has passed
+  bool was_used = false;                       ///< something has happened since the initialisation
   bool passed_before_first = false;  ///< a thread has waited for the phase before the first, as a producer does
   /// The instruction that arrived last. Its lanes arrive one after the other when they end a phase.
   const machine::Warp* warp = nullptr;

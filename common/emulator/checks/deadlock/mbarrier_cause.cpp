@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <vector>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
 #include "emulator/checks/reporting/place.hpp"
+#include "emulator/checks/reporting/report.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -70,8 +72,106 @@ Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barri
     return {worth, announced + ": " + left_out};
   }
   const std::string came = history_of(first).phases.describe_bytes(barrier.phase, *first.grid().kernel);
+  if (came.empty() && barrier.transaction == barrier.announced) {
+    return {worth,
+            fmt::format("{}: they were announced{}, and no copy has signalled this phase. Is the copy missing, or does "
+                        "nothing have to come where it is announced?",
+                        announced, announced_at(history_of(first), barrier.phase))};
+  }
   return {worth, fmt::format("{}: do the copies that signal it bring fewer bytes than were announced?{}", announced,
                              came.empty() ? std::string() : fmt::format(" They brought {}", came))};
+}
+
+std::string Sleepers::announced_at(const BarrierHistory& history, uint64_t phase) const {
+  std::string line;
+  history.phases.for_each(phase, [&](const PhaseNote& note) {
+    if (note.kind == PhaseNote::Kind::announcement) line = at_line(*cluster_.grid->kernel, note.pc);
+  });
+  return line;
+}
+
+std::string Sleepers::cause_of_surplus_bytes(const Group& group, const Mbarrier& barrier) const {
+  const Fragment& first = *group.first;
+  const Kernel& kernel = *first.grid().kernel;
+  const std::string name = name_of(first);
+  for (const auto& block : cluster_.blocks) {
+    for (const auto& [offset, other] : block->mbarriers.live) {
+      const auto history = histories_.find({block.get(), offset});
+      if (other.transaction <= 0 || other.transaction != other.announced || history == histories_.end()) continue;
+      const std::string of_rank = cluster_.blocks.size() > 1 ? fmt::format(" of block rank {}", block->rank) : "";
+      return fmt::format(
+          "copies brought {} bytes to {} that no expect_tx announced, while {} were announced for {}{}{} and never "
+          "came: is that announcement, or the copy, meant for the other barrier?",
+          -barrier.transaction, name, other.announced, name_of_barrier(kernel, offset), of_rank,
+          announced_at(history->second, other.phase));
+    }
+  }
+  std::string text =
+      fmt::format("copies brought {} bytes to {} that no expect_tx announced", -barrier.transaction, name);
+  const BarrierHistory& history = history_of(first);
+  if (const std::string came = history.phases.describe_bytes(barrier.phase, kernel); !came.empty()) {
+    text += fmt::format(": they brought {}", came);
+    if (barrier.announced != 0) {
+      text += fmt::format(", and {} were announced{}", barrier.announced, announced_at(history, barrier.phase));
+    }
+  }
+  return text;
+}
+
+std::string Sleepers::lanes_missing(const Fragment& waiter, const Mbarrier& barrier) const {
+  if (barrier.phase == 0) return {};
+  const PhaseHistory& phases = history_of(waiter).phases;
+  const auto lanes_in = [&](uint64_t phase, const PhaseNote& of) {
+    machine::LaneMask lanes = 0;
+    phases.for_each(phase, [&](const PhaseNote& note) {
+      const bool same = note.kind == of.kind && note.block == of.block && note.warp == of.warp;
+      lanes |= same ? note.lanes : 0;
+    });
+    return lanes;
+  };
+  std::string text;
+  phases.for_each(barrier.phase - 1, [&](const PhaseNote& note) {
+    if (!text.empty() || note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
+    const machine::LaneMask missing = lanes_in(barrier.phase - 1, note) & ~lanes_in(barrier.phase, note);
+    const machine::LaneMask exited = missing & ~note.block->warps[note.warp].live;
+    if (exited == 0 || note.block->exited) return;
+    text = fmt::format(
+        "{} of warp {} arrived at {} in the phase before, and {} since: whoever the barrier counts must arrive in each "
+        "phase, also after its own work is done",
+        describe_lanes(exited), note.warp, name_of(waiter), std::has_single_bit(exited) ? "has exited" : "have exited");
+  });
+  return text;
+}
+
+std::string Sleepers::phase_of_half_the_arrivals(const Fragment& waiter, const Mbarrier& barrier,
+                                                 uint64_t phase) const {
+  const PhaseHistory& phases = history_of(waiter).phases;
+  const auto arrivals = [&](uint64_t of) {
+    std::vector<PhaseNote> notes;
+    phases.for_each(of, [&](const PhaseNote& note) {
+      if (note.kind == PhaseNote::Kind::arrival) notes.push_back(note);
+    });
+    return notes;
+  };
+  const std::vector<PhaseNote> some = arrivals(phase), others = arrivals(phase + 1);
+  if (some.empty() || others.empty()) return {};
+  for (const PhaseNote& one : some) {
+    for (const PhaseNote& other : others) {
+      if (one.pc != other.pc) return {};
+      if (one.block == other.block && one.warp == other.warp && (one.lanes & other.lanes) != 0) return {};
+    }
+  }
+  const auto who = [](const std::vector<PhaseNote>& notes) {
+    const PhaseNote& note = notes.front();
+    return fmt::format("block rank {} warp {} [{}]", note.block == nullptr ? 0 : note.block->rank, note.warp,
+                       describe_lanes(note.lanes));
+  };
+  const Kernel& kernel = *waiter.grid().kernel;
+  return fmt::format(
+      "{} is initialised{} for {} arrival{} per phase, and more come in one round{}: {} ended phase {}, and {}, which "
+      "had not arrived in it, the next. Initialise it for all of them",
+      name_of(waiter), at_line(kernel, barrier.initialised.pc), barrier.expected, barrier.expected == 1 ? "" : "s",
+      at_line(kernel, some.front().pc), who(some), phase, who(others));
 }
 
 std::string Sleepers::phases_missed(const Fragment& waiter, const Mbarrier& barrier) const {
@@ -86,6 +186,7 @@ std::string Sleepers::phases_missed(const Fragment& waiter, const Mbarrier& barr
   const std::string one = history.phases.describe_arrivals(seen, kernel);
   const std::string other = history.phases.describe_arrivals(seen + 1, kernel);
   if (one.empty() || other.empty()) return {};
+  if (const std::string few = phase_of_half_the_arrivals(waiter, barrier, seen); !few.empty()) return few;
   if (one == other) {
     return fmt::format(
         "phases {} and {} of {} ended with no wait of warp {} in between, both by {}: nothing makes the side that "
@@ -109,6 +210,12 @@ Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) 
                    "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
                    "all, gives its slot back before it is filled",
                    name)};
+  }
+  if (const std::string unseen = phase_that_nobody_saw(group); !unseen.empty()) {
+    return {6,
+            fmt::format("nobody has arrived at {} since its phase {}, and {}: does the side that waits for it and then "
+                        "arrives at {} take fewer rounds?",
+                        name, barrier.phase - 1, unseen, name)};
   }
   std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
   const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {
@@ -142,9 +249,7 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
     }
   }
   if (barrier.pending == 0 && barrier.transaction > 0) return cause_of_missing_bytes(group, barrier);
-  if (barrier.transaction < 0) {
-    return {9, fmt::format("copies brought {} bytes to {} that no expect_tx announced", -barrier.transaction, name)};
-  }
+  if (barrier.transaction < 0) return {9, cause_of_surplus_bytes(group, barrier)};
   if (history.overrun_lanes != 0) {
     return {9, fmt::format(
                    "{} lanes arrived at {} in one instruction{}, which ended {} of its phases at once, because each "
@@ -154,10 +259,12 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
                    history.overrun_phases, barrier.expected, barrier.expected == 1 ? "" : "s")};
   }
   if (barrier.pending > 0 && barrier.pending < barrier.expected) {
-    return {8,
-            fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all "
-                        "of them were counted, or the other way round?",
-                        name, barrier.expected, barrier.expected - barrier.pending)};
+    if (const std::string missing = lanes_missing(first, barrier); !missing.empty()) return {9, missing};
+    const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
+    return {8, fmt::format("{} was initialised{} for {} arrivals per phase, and {} came{}: does one thread arrive "
+                           "where all of them were counted, or the other way round?",
+                           name, at_line(kernel, barrier.initialised.pc), barrier.expected,
+                           barrier.expected - barrier.pending, by.empty() ? std::string() : ", by " + by)};
   }
   return barrier.phase > 0 ? cause_after_phases(group, barrier) : cause_without_arrival(group, name);
 }

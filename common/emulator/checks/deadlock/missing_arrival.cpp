@@ -41,6 +41,43 @@ const Block* Sleepers::block_with_arrivals(const Group& group) const {
   return nullptr;
 }
 
+std::string Sleepers::phase_that_nobody_saw(const Group& group) const {
+  const Fragment& first = *group.first;
+  const auto is_alone = [&](const Group& other) { return other.first->warp == first.warp; };
+  if (!std::all_of(groups_.begin(), groups_.end(), is_alone)) return {};
+  const Block* block = cluster_.block_of(first.wait.address);
+  for (const auto& [offset, barrier] : block->mbarriers.live) {
+    const auto history = histories_.find({block, offset});
+    if (barrier.phase == 0 || history == histories_.end()) continue;
+    uint64_t seen = 0;
+    for (const BarrierHistory::Waiter& waiter : history->second.waiters) seen = std::max(seen, waiter.phases);
+    const auto arrives = [&](const BarrierHistory::Arriver& arriver) {
+      return arriver.block == &first.block() && arriver.warp == first.warp->index;
+    };
+    const auto& arrivers = history->second.arrivers;
+    if (seen >= barrier.phase || std::none_of(arrivers.begin(), arrivers.end(), arrives)) continue;
+    return fmt::format("{} has completed phase {}, which nobody has waited for",
+                       name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1);
+  }
+  return {};
+}
+
+std::string Sleepers::sibling_that_nobody_saw(const Group& group) const {
+  const Fragment& first = *group.first;
+  const machine::Kernel& kernel = *first.grid().kernel;
+  const std::string name = name_of(first);
+  const size_t bracket = name.find('[');
+  if (bracket == std::string::npos) return {};
+  const Block* block = cluster_.block_of(first.wait.address);
+  for (const auto& [offset, barrier] : block->mbarriers.live) {
+    const auto history = histories_.find({block, offset});
+    if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
+    std::string sibling = name_of_barrier(kernel, offset);
+    if (sibling.starts_with(name.substr(0, bracket + 1))) return sibling;
+  }
+  return {};
+}
+
 std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
   const Fragment& first = *group.first;
   const auto other = std::find_if(groups_.begin(), groups_.end(), [&](const Group& each) {
@@ -75,7 +112,19 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
   }
   if (const std::string crossed = barrier_that_nobody_waits_for(group); !crossed.empty()) return {7, crossed};
   if (history_of(first).passed_before_first) {
-    return {6,
+    if (const std::string unseen = phase_that_nobody_saw(group); !unseen.empty()) {
+      return {6,
+              fmt::format("nobody has ever arrived at {}, and {}: does the side that waits for it and then arrives at "
+                          "{} take fewer rounds, or end before?",
+                          name, unseen, name)};
+    }
+    // One that is still at its first wait may be the one that is to arrive here.
+    const auto is_first_wait = [&](const Group& other) {
+      return other.is_root && other.first->wait.kind == WaitKind::mbarrier && never_arrived(other) &&
+             !has_arrived(other) && !history_of(*other.first).passed_before_first;
+    };
+    const bool late = std::any_of(groups_.begin(), groups_.end(), is_first_wait);
+    return {late ? 3 : 6,
             fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
                         "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
                         "release) missing, or does it go to another barrier?",
@@ -134,6 +183,12 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                         kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
                                                           : fmt::format("barrier {}", other.first->wait.address),
                         name)};
+  }
+  if (const std::string filled = sibling_that_nobody_saw(group); !filled.empty()) {
+    return {
+        5, fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
+                       "the wait ask for another slot than the one that was filled?",
+                       name, filled)};
   }
   return {
       4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "

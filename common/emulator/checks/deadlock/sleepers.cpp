@@ -268,9 +268,41 @@ std::string Sleepers::lanes_that_came_alone(const Group& group) const {
   const Kernel& kernel = *fewer.grid().kernel;
   return fmt::format(
       ": only {} came to {}{}, which needs {}; a branch that only some lanes take, such as one of "
-      "elect_one(), must not hold it",
+      "elect_one(), must not hold it{}",
       describe_lanes(fewer.mask), kernel.describe_instruction(fewer.pc), at_line(kernel, fewer.pc),
-      fewer.wait.value == machine::kAllLanes ? "all 32 lanes" : "all lanes of its mask");
+      fewer.wait.value == machine::kAllLanes ? "all 32 lanes" : "all lanes of its mask",
+      calls_that_differ(fewer, &fewer == &one ? other : one));
+}
+
+std::string Sleepers::calls_that_differ(const Fragment& one, const Fragment& other) {
+  const Kernel& kernel = *one.grid().kernel;
+  if (kernel.describe_source(one.pc) != kernel.describe_source(other.pc)) return {};
+  const std::vector<std::string> calls = kernel.describe_calls(one.pc), others = kernel.describe_calls(other.pc);
+  for (size_t i = 0; i < std::min(calls.size(), others.size()); ++i) {
+    if (calls[i] == others[i]) continue;
+    return fmt::format("; {} came there through {}, and {} through {}", describe_lanes(one.mask), calls[i],
+                       describe_lanes(other.mask), others[i]);
+  }
+  return {};
+}
+
+std::string Sleepers::threads_at_another_number(const Group& group) const {
+  const Fragment& first = *group.first;
+  const machine::NamedBarrier& own = first.block().named_barriers[first.wait.address];
+  for (const Group& other : groups_) {
+    const Fragment& there = *other.first;
+    if (there.wait.kind != WaitKind::named_barrier || &there.block() != &first.block()) continue;
+    if (there.wait.address == first.wait.address) continue;
+    const machine::NamedBarrier& barrier = there.block().named_barriers[there.wait.address];
+    if (barrier.expected != own.expected || own.expected == 0 || barrier.arrived + own.arrived != own.expected) {
+      continue;
+    }
+    return fmt::format(
+        "barriers {} and {} both count {} threads, and those that the one misses wait at the other, {}: are they meant "
+        "to meet at one number?",
+        first.wait.address, there.wait.address, own.expected, describe_warps(other));
+  }
+  return {};
 }
 
 Cause Sleepers::cause_of(const Group& group) const {
@@ -293,6 +325,7 @@ Cause Sleepers::cause_of(const Group& group) const {
                           peer.exited ? "has ended without" : "does not come to")};
     }
     case WaitKind::named_barrier:
+      if (const std::string other = threads_at_another_number(group); !other.empty()) return {6, other};
       return {3,
               fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "
                           "that some warps do not take?",

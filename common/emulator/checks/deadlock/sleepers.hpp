@@ -68,12 +68,28 @@ class Sleepers {
   const machine::Block* block_with_arrivals(const Group& group) const;
   /// Where two sides wait for one barrier: one that has completed a phase that nobody has waited for; empty: none.
   std::string barrier_that_nobody_waits_for(const Group& group) const;
+  /// Where all others have ended: a barrier that the group arrives at, and whose last phase nobody has waited for.
+  std::string phase_that_nobody_saw(const Group& group) const;
+  /// A barrier of the same array that has completed a phase, and that nobody has waited for; empty: there is none.
+  std::string sibling_that_nobody_saw(const Group& group) const;
   Cause cause_without_arrival(const Group& group, const std::string& name) const;
   Cause cause_of(const Group& group) const;
   std::string lanes_that_came_alone(const Group& group) const;
+  /// Where the threads that a named barrier misses wait at one of another number; empty: they do not.
+  std::string threads_at_another_number(const Group& group) const;
+  /// Where two fragments came to one line by different calls; empty: they did not, or nothing is known of them.
+  static std::string calls_that_differ(const machine::Fragment& one, const machine::Fragment& other);
   // Where something has happened at an mbarrier (mbarrier_cause.cpp):
   Cause cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const;
   Cause cause_of_missing_bytes(const Group& group, const machine::Mbarrier& barrier) const;
+  /// " at ring.cu:41": where bytes were announced in a phase; empty: nowhere.
+  std::string announced_at(const BarrierHistory& history, uint64_t phase) const;
+  std::string cause_of_surplus_bytes(const Group& group, const machine::Mbarrier& barrier) const;
+  /// Lanes that arrived in the phase before and have exited, so that this one does not end; empty: there are none.
+  std::string lanes_missing(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
+  /// Where the threads that ended a phase are others than those that ended the next: the barrier counts too few.
+  std::string phase_of_half_the_arrivals(const machine::Fragment& waiter, const machine::Mbarrier& barrier,
+                                         uint64_t phase) const;
   Cause cause_after_phases(const Group& group, const machine::Mbarrier& barrier) const;
   /// Where the multicast of a copy leaves the block out whose barrier lacks bytes; empty: nowhere.
   std::string copy_for_other_blocks(const machine::Fragment& waiter, uint64_t phase) const;

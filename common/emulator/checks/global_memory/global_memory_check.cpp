@@ -6,6 +6,8 @@
 #include <bit>
 #include <utility>
 
+#include "emulator/checks/global_memory/lane_pattern.hpp"
+
 namespace stagecraft::emulator::checks {
 
 using machine::AccessKind;
@@ -61,7 +63,10 @@ GlobalMemoryCheck::State& GlobalMemoryCheck::state_of(ClusterRecord& cluster) {
   if (state.forgotten != history_->times_forgotten()) {
     // The numbers of records that are kept here mean nothing any more.
     state.forgotten = history_->times_forgotten();
-    for (WarpState& warp : state.warps) warp.records = {};
+    for (WarpState& warp : state.warps) {
+      warp.records = {};
+      warp.answers = {};
+    }
     state.bulk_stores.clear();
     state.operations.clear();
   }
@@ -134,24 +139,17 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
   if (event.kind != AccessKind::read) now.record.flags |= GlobalRecord::kWrites;
   if (event.order != AccessOrder::weak) now.record.flags |= GlobalRecord::kStrong;
   now.record.scope = event.scope;
+  begin_access(now);
 
   // Lanes that follow each other, or that access one place, are checked together.
   const auto width = static_cast<uint8_t>(std::countr_zero(event.bytes));
-  LaneMask follows = 0, repeats = 0;  // where a lane's address is the next one, or that of the lane before
-  for (uint32_t lane = 1; lane < machine::kWarpSize; ++lane) {
-    const uint64_t distance = event.global[lane] - event.global[lane - 1];
-    follows |= (distance == event.bytes ? 1u : 0u) << lane;
-    repeats |= (distance == 0 ? 1u : 0u) << lane;
-  }
+  const auto [follows, repeats] = pattern_of(event.global, event.bytes);
+  uint32_t row_record = 0;  // of all lanes that follow each other
   for (LaneMask rest = event.lanes; rest != 0;) {
     const uint32_t first = machine::first_lane(rest);
     const uint64_t address = event.global[first];
     if (((repeats & rest) >> first >> 1 & 1) != 0) {
-      LaneMask together = 0;
-      for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
-        together |= (event.global[lane] == address ? 1u : 0u) << lane;
-      }
-      together &= rest;
+      const LaneMask together = rest & lanes_at(event.global, address);
       rest &= ~together;
       now.number = record_of(now, together);
       check_run(now, address, event.bytes, {.record = now.number});
@@ -159,7 +157,9 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
     }
     const auto count = static_cast<uint32_t>(1 + std::countr_one((follows & rest) >> first >> 1));
     rest &= ~((count == machine::kWarpSize ? ~0u : (1u << count) - 1) << first);
-    now.number = record_of(now, kAllLanes);
+    if (row_record == 0) row_record = record_of(now, kAllLanes);
+    now.number = row_record;
+    now.record.lanes = kAllLanes;
     check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width, 0});
   }
   if (event.order != AccessOrder::weak) synchronise(now);
@@ -199,6 +199,7 @@ void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
     now.record.agent = issued.index;
   }
   now.number = history_->add_record(now.record);
+  begin_access(now);
   if (stores) {
     state.bulk_stores[ThreadKnowledge::component_of(warp, event.lane)].open.push_back(now.number);
   } else {
@@ -251,6 +252,8 @@ void GlobalMemoryCheck::check_run(Present& now, uint64_t address, uint64_t bytes
 
 void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
                                    uint64_t offset, uint32_t bytes, const GlobalEntry& entry) {
+  // Nobody has written here since the same lanes read it, at the same instruction and the same time of their warp.
+  if (cell.reads[0] == entry) return;
   hold_against(now, allocation, cell, cell.write, offset, bytes, entry);
   const uint32_t mask = bytes == kSectorBytes ? ~0u : ((1u << bytes) - 1) << offset % kSectorBytes;
   if (now.record.is(GlobalRecord::kWrites)) {
@@ -276,7 +279,6 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
   }
   GlobalEntry& first = cell.reads[0];
   GlobalEntry& last = cell.reads[1];
-  if (first == entry) return;
   if (first.record == 0 || first.record == entry.record || knows_all(now, first.record)) {
     first = entry;
     if (last.record != 0 && knows_all(now, last.record)) last = {};
@@ -294,11 +296,32 @@ bool GlobalMemoryCheck::are_both_strong(const Present& now, const GlobalRecord& 
   return least == MemoryScope::cluster || past.agent / warps == now.warp / warps;
 }
 
+void GlobalMemoryCheck::begin_access(Present& now) {
+  WarpState& warp = now.state.warps[now.warp];
+  const WarpOrder& order = now.order.warp(now.warp);
+  now.access = ++warp.accesses;
+  if (!order.know_alike(now.lanes)) {
+    now.knowledge = now.access;
+    return;
+  }
+  const SharedClock& known = order.known(machine::first_lane(now.lanes));
+  if (warp.known != known || warp.known_lanes != now.lanes || warp.version != now.state.notes.version()) {
+    warp.known = known;
+    warp.known_lanes = now.lanes;
+    warp.version = now.state.notes.version();
+    warp.knowledge = now.access;
+  }
+  now.knowledge = warp.knowledge;
+}
+
 bool GlobalMemoryCheck::knows_all(Present& now, uint32_t past) {
-  Present::Answer& answer = now.answers[past % now.answers.size()];
-  if (answer.record == past) return answer.is_ordered;
+  if (const Answer* known = find_answer(now, past)) return known->is_ordered;
+  WarpState& warp = now.state.warps[now.warp];
+  Answer& answer = warp.answers[past % warp.answers.size()];
   const GlobalRecord& record = history_->record(past);
-  answer = {past, false};
+  // The end of an operation may come to be known without anybody's learning anything.
+  const bool is_operation = record.is(GlobalRecord::kAsync) || record.is(GlobalRecord::kBulkStore);
+  answer = {past, false, is_operation ? now.access : now.knowledge};
   // Here a lane's own access is no exception, because which lanes are concerned depends on the byte.
   if (record.cluster == now.state.number && record.agent == now.warp && !record.is(GlobalRecord::kAsync)) {
     answer.is_ordered = record.time != GlobalRecord::kNotEnded && now.order.warp(now.warp).know_alike(now.lanes) &&
@@ -392,8 +415,8 @@ void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation,
                                      const GlobalEntry& past, uint64_t offset, uint32_t bytes,
                                      const GlobalEntry& entry) {
   if (past.record == 0) return;
-  const Present::Answer& answer = now.answers[past.record % now.answers.size()];
-  if (answer.record == past.record && answer.is_ordered && !now.record.is(GlobalRecord::kAsyncProxy)) return;
+  const Answer* const answer = find_answer(now, past.record);
+  if (answer != nullptr && answer->is_ordered && !now.record.is(GlobalRecord::kAsyncProxy)) return;
   // Lanes that write to one place in one instruction.
   if (past.record == now.number && now.record.is(GlobalRecord::kWrites)) return;
   const GlobalRecord& record = history_->record(past.record);

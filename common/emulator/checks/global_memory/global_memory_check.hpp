@@ -66,8 +66,20 @@ class GlobalMemoryCheck final : public MemoryCheck {
     uint32_t site = 0;
     uint32_t record = 0;
   };
+  /// Whether lanes that know as much as now know that all accesses of a record are over.
+  struct Answer {
+    uint32_t record = 0;
+    bool is_ordered = false;
+    uint64_t since = 0;  ///< the number of an access: it holds for that one, and as long as the lanes know no more
+  };
   struct WarpState {
     std::array<CachedRecord, 64> records{};  ///< by instruction and lanes
+    std::array<Answer, 32> answers{};        ///< by record
+    uint64_t accesses = 0;                   ///< so far
+    uint64_t knowledge = 0;                  ///< the first access since `known_lanes` have known `known` and `version`
+    machine::LaneMask known_lanes = 0;
+    SharedClock known;
+    uint64_t version = 0;  ///< ClusterNotes::version
     ByLane<Fenced> fenced;
     ByLane<Pending> pending;
   };
@@ -110,12 +122,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
     const std::vector<machine::GlobalRange>* ranges = nullptr;  ///< of an operation
     std::optional<bool> some_written{};                         ///< of those of an operation; none: not known yet
     uint32_t number = 0;                                        ///< of the record
-    /// Records that were looked up, and whether all of these lanes know all of it.
-    struct Answer {
-      uint32_t record = 0;
-      bool is_ordered = false;
-    };
-    std::array<Answer, 4> answers{};
+    uint64_t access = 0, knowledge = 0;                         ///< which answers hold (Answer::since)
   };
 
   State& state_of(ClusterRecord& cluster);
@@ -128,6 +135,16 @@ class GlobalMemoryCheck final : public MemoryCheck {
                     uint64_t offset, uint32_t bytes, const GlobalEntry& entry);
   bool has_observed(Present& now, const GlobalCell& cell, machine::LaneMask lanes);
   bool has_read_before(const Present& now, const GlobalCell& cell, machine::LaneMask lanes) const;
+  /// Finds out which answers hold for an access.
+  static void begin_access(Present& now);
+  /// The answer about a record, if it is known; else null.
+  static const Answer* find_answer(const Present& now, uint32_t past) {
+    const WarpState& warp = now.state.warps[now.warp];
+    const Answer& answer = warp.answers[past % warp.answers.size()];
+    const bool holds = answer.record == past && (answer.since == now.knowledge || answer.since == now.access);
+    return holds ? &answer : nullptr;
+  }
+  /// Whether all of the lanes know all of a record.
   bool knows_all(Present& now, uint32_t past);
   bool knows(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, machine::LaneMask lanes);
   bool are_both_strong(const Present& now, const GlobalRecord& past) const;

@@ -30,11 +30,12 @@ constexpr uint64_t bytes_of_detail(uint32_t cell_bytes) {
 
 GlobalAllocation* GlobalShadow::look_up(const machine::DeviceMemory& memory, uint64_t address) {
   if (generation_ != machine::DeviceMemory::generation()) drop_freed(memory);
-  latest_ = nullptr;
+  GlobalAllocation*& latest = latest_[next_latest_++ % latest_.size()];
+  latest = nullptr;
   auto after = allocations_.upper_bound(address);
   if (after != allocations_.begin()) {
     GlobalAllocation& known = std::prev(after)->second;
-    if (address - known.address < known.size) return latest_ = &known;
+    if (address - known.address < known.size) return latest = &known;
   }
   const Allocation* const found = memory.find(address);
   if (found == nullptr || !is_checked(*found)) return nullptr;
@@ -46,12 +47,12 @@ GlobalAllocation* GlobalShadow::look_up(const machine::DeviceMemory& memory, uin
   made.tracks_writes = found->kind == AllocationKind::device && !has_forgotten_;
   constexpr uint64_t kPageBytes = GlobalAllocation::kSectorsPerPage * kSectorBytes;
   made.pages.resize((found->size + kPageBytes - 1) / kPageBytes);
-  return latest_ = &made;
+  return latest = &made;
 }
 
 void GlobalShadow::drop_freed(const machine::DeviceMemory& memory) {
   generation_ = machine::DeviceMemory::generation();
-  latest_ = nullptr;
+  latest_ = {};
   for (auto each = allocations_.begin(); each != allocations_.end();) {
     const Allocation* const live = memory.find(each->first);
     const bool is_same = live != nullptr && live->address == each->first && live->size == each->second.size &&
@@ -75,9 +76,7 @@ SectorDetail& GlobalShadow::detail(GlobalSector& sector, uint32_t cell_bytes) {
       sector.detail = spare_details_.back() + 1;
       spare_details_.pop_back();
     }
-    SectorDetail& made = details_[sector.detail - 1];
-    made.cell_bytes = kSectorBytes;
-    made.cells.assign(1, sector.cell);
+    details_[sector.detail - 1].cell_bytes = kSectorBytes;
   }
   SectorDetail& found = details_[sector.detail - 1];
   if (found.cell_bytes <= cell_bytes) return found;
@@ -85,7 +84,7 @@ SectorDetail& GlobalShadow::detail(GlobalSector& sector, uint32_t cell_bytes) {
   std::vector<GlobalCell> cells(kSectorBytes / cell_bytes);
   for (uint32_t i = 0; i < cells.size(); ++i) {
     const uint32_t at = i * cell_bytes;
-    const GlobalCell& from = found.cells[at / found.cell_bytes];
+    const GlobalCell& from = found.cells.empty() ? sector.cell : found.cells[at / found.cell_bytes];
     const uint32_t moved = at % found.cell_bytes;
     cells[i] = {from.write.moved(moved), {from.reads[0].moved(moved), from.reads[1].moved(moved)}};
   }

@@ -86,9 +86,10 @@ class GlobalShadow {
   /// The record of the allocation that holds an address; null where accesses are not checked: what is no memory of the
   /// program's own (parameters, the workspace of a cooperative grid, the heap of malloc in kernels).
   GlobalAllocation* find(const machine::DeviceMemory& memory, uint64_t address) {
-    if (latest_ != nullptr && generation_ == machine::DeviceMemory::generation() &&
-        address - latest_->address < latest_->size) {
-      return latest_;
+    if (generation_ == machine::DeviceMemory::generation()) {
+      for (GlobalAllocation* const allocation : latest_) {
+        if (allocation != nullptr && address - allocation->address < allocation->size) return allocation;
+      }
     }
     return look_up(memory, address);
   }
@@ -117,7 +118,8 @@ class GlobalShadow {
   void release(GlobalAllocation& allocation);
 
   std::map<uint64_t, GlobalAllocation> allocations_;  ///< by address
-  GlobalAllocation* latest_ = nullptr;
+  std::array<GlobalAllocation*, 4> latest_{};         ///< found last; kernels go from one to the other
+  uint32_t next_latest_ = 0;
   uint64_t generation_ = 0;
   std::vector<SectorDetail> details_;
   std::vector<uint32_t> spare_details_;

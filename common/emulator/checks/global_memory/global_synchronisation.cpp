@@ -29,7 +29,7 @@ SharedForeign GlobalMemoryCheck::fenced_by(Present& now, uint32_t lane) {
     auto clock = std::make_shared<VectorClock>(*fenced.known);
     clock->raise(ThreadKnowledge::component_of(now.warp, lane), fenced.time);
     auto own = std::make_shared<Foreign>();
-    own->clusters.emplace_back(now.state.number, std::move(clock));
+    own->clusters.add(now.state.number, std::move(clock));
     fenced.released = joined(fenced.foreign, own);
   }
   return fenced.released;
@@ -39,7 +39,7 @@ SharedForeign GlobalMemoryCheck::released_by(Present& now, uint32_t lane) {
   auto clock = std::make_shared<VectorClock>(*now.order.knowledge_of(now.warp, lane));
   clock->raise(ThreadKnowledge::component_of(now.warp, lane), now.record.time);
   auto own = std::make_shared<Foreign>();
-  own->clusters.emplace_back(now.state.number, std::move(clock));
+  own->clusters.add(now.state.number, std::move(clock));
   return joined(now.state.notes.known(now.order, now.warp, lane), own);
 }
 
@@ -56,9 +56,9 @@ SharedForeign GlobalMemoryCheck::read_location(Present& now, const GlobalLocatio
     kept.push_back(narrow);
   };
   if (now.event->scope < MemoryScope::device && learnt != nullptr) {
-    for (const auto& [cluster, clock] : learnt->clusters) {
+    learnt->clusters.for_each([&](uint32_t cluster) {
       if (cluster != now.state.number) note({.cluster = cluster, .release_scope = MemoryScope::device});
-    }
+    });
     learnt = nullptr;
   }
   for (const GlobalLocation::Narrow& narrow : location.narrow) {
@@ -111,7 +111,7 @@ void GlobalMemoryCheck::synchronise(Present& now) {
     if (released == nullptr) continue;
     GlobalLocation& location = locations_[address];
     if (scope >= MemoryScope::device) {
-      join_into(location.wide, released);
+      location.wide = joined(location.wide, released);
       continue;
     }
     if (location.narrow.size() == kReleasesKept) location.narrow.erase(location.narrow.begin());

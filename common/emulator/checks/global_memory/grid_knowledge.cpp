@@ -12,61 +12,19 @@ namespace {
 /// which can hide a race but reports none that is not there.
 constexpr size_t kMostNotes = 512;
 
-SharedClock joined_clocks(const SharedClock& one, const SharedClock& other) {
-  if (one == other || other->is_within(*one)) return one;
-  if (one->is_within(*other)) return other;
-  auto both = std::make_shared<VectorClock>(*one);
-  both->join(*other);
-  return both;
-}
-
 }  // namespace
-
-const VectorClock* Foreign::find(uint32_t cluster) const {
-  const auto found = std::lower_bound(clusters.begin(), clusters.end(), cluster,
-                                      [](const auto& each, uint32_t number) { return each.first < number; });
-  return found != clusters.end() && found->first == cluster ? found->second.get() : nullptr;
-}
 
 SharedForeign joined(const SharedForeign& one, const SharedForeign& other) {
   if (one == other || other == nullptr) return one;
   if (one == nullptr) return other;
-  auto both = std::make_shared<Foreign>();
-  both->dependencies = one->dependencies || other->dependencies;
-  both->clusters.reserve(std::max(one->clusters.size(), other->clusters.size()) + 1);
-  auto mine = one->clusters.begin();
-  auto theirs = other->clusters.begin();
-  while (mine != one->clusters.end() || theirs != other->clusters.end()) {
-    if (theirs == other->clusters.end() || (mine != one->clusters.end() && mine->first < theirs->first)) {
-      both->clusters.push_back(*mine++);
-    } else if (mine == one->clusters.end() || theirs->first < mine->first) {
-      both->clusters.push_back(*theirs++);
-    } else {
-      both->clusters.emplace_back(mine->first, joined_clocks(mine->second, theirs->second));
-      ++mine;
-      ++theirs;
-    }
-  }
-  return both;
-}
-
-void join_into(SharedForeign& known, const SharedForeign& more) {
-  if (known == nullptr || more == nullptr || known.use_count() != 1) {
-    known = joined(known, more);
-    return;
-  }
-  // All are made as Foreign that may change (joined, GlobalMemoryCheck).
-  auto& mine = const_cast<Foreign&>(*known);
-  mine.dependencies = mine.dependencies || more->dependencies;
-  for (const auto& [cluster, clock] : more->clusters) {
-    const auto at = std::lower_bound(mine.clusters.begin(), mine.clusters.end(), cluster,
-                                     [](const auto& each, uint32_t number) { return each.first < number; });
-    if (at != mine.clusters.end() && at->first == cluster) {
-      at->second = joined_clocks(at->second, clock);
-    } else {
-      mine.clusters.emplace(at, cluster, clock);
-    }
-  }
+  Foreign both = *one;
+  both.dependencies = one->dependencies || other->dependencies;
+  both.clusters.join(other->clusters);
+  const auto is = [&](const Foreign& known) {
+    return both.clusters.is_same(known.clusters) && both.dependencies == known.dependencies;
+  };
+  if (is(*one)) return one;
+  return is(*other) ? other : std::make_shared<Foreign>(std::move(both));
 }
 
 void ClusterNotes::add(uint32_t warp, LaneMask lanes, Time time, const SharedForeign& learnt) {

@@ -14,26 +14,23 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/checks/global_memory/cluster_clocks.hpp"
 #include "emulator/checks/ordering/happens_before.hpp"
 
 namespace stagecraft::emulator::checks {
 
-/// What is known about several clusters, by their numbers. It is never changed once others share it.
+/// What is known about several clusters, and about earlier grids. It is never changed once others share it.
 struct Foreign {
-  std::vector<std::pair<uint32_t, SharedClock>> clusters;  ///< rising numbers
+  ClusterClocks clusters;
   bool dependencies = false;  ///< griddepcontrol.wait: all earlier grids of the stream have ended
 
   /// What is known about a cluster; null: nothing.
-  const VectorClock* find(uint32_t cluster) const;
+  const VectorClock* find(uint32_t cluster) const { return clusters.find(cluster); }
 };
 using SharedForeign = std::shared_ptr<const Foreign>;
 
-/// What both say; either may be null.
+/// What both say; either may be null. One of them, if it says all that the other does.
 SharedForeign joined(const SharedForeign& one, const SharedForeign& other);
-
-/// Adds to what is known. Changes it in place where nobody shares it: a counter that all blocks add to grows by one
-/// cluster at a time.
-void join_into(SharedForeign& known, const SharedForeign& more);
 
 /// A release that concerned too few threads, for reports.
 struct NarrowOrder {
@@ -55,6 +52,8 @@ class ClusterNotes {
   /// What a lane knows; null: nothing.
   SharedForeign known(const ClusterOrder& order, uint32_t warp, uint32_t lane);
   bool is_empty() const { return version_ == 0; }
+  /// Grows when something is learnt.
+  uint64_t version() const { return version_; }
 
  private:
   struct Note {

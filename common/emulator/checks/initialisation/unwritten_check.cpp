@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "emulator/checks/ordering/wording.hpp"
+#include "emulator/state/device_memory.hpp"
+#include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -19,8 +21,9 @@ constexpr const char* kUndefined = "what shared memory holds when a block starts
 }  // namespace
 
 void UnwrittenCheck::WrittenBytes::add(uint32_t offset, uint32_t bytes) {
-  if (offset >= kBytes || bytes > kBytes - offset) return;
-  if (words_.empty()) words_.resize(kBytes / 64);
+  if (offset >= kBytes || bytes == 0 || bytes > kBytes - offset) return;
+  const size_t last = (offset + bytes - 1) / 64;
+  if (last >= words_.size()) words_.resize(std::max(last + 1, 2 * words_.size()));
   while (bytes != 0) {
     const uint32_t bit = offset % 64, count = std::min(bytes, 64 - bit);
     words_[offset / 64] |= (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << bit;
@@ -31,8 +34,7 @@ void UnwrittenCheck::WrittenBytes::add(uint32_t offset, uint32_t bytes) {
 
 bool UnwrittenCheck::WrittenBytes::has_any(uint32_t offset, uint32_t bytes) const {
   if (offset >= kBytes || bytes > kBytes - offset) return true;
-  if (words_.empty()) return false;
-  while (bytes != 0) {
+  while (bytes != 0 && offset / 64 < words_.size()) {
     const uint32_t bit = offset % 64, count = std::min(bytes, 64 - bit);
     const uint64_t mask = (count == 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1) << bit;
     if ((words_[offset / 64] & mask) != 0) return true;
@@ -44,14 +46,15 @@ bool UnwrittenCheck::WrittenBytes::has_any(uint32_t offset, uint32_t bytes) cons
 
 void UnwrittenCheck::cluster_started(ClusterRecord& cluster) {
   states_.start(cluster);
-  if (cluster.kernel().has_async_proxy) states_[cluster].blocks.resize(cluster.memory.size());
+  states_[cluster].blocks.resize(cluster.memory.size());
 }
 
 void UnwrittenCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
   const machine::MemoryAccess& access = recorded.event;
-  if (access.shared == nullptr || access.kind == AccessKind::read) return;
+  if (access.shared == nullptr) return;
   State& state = states_[cluster];
-  if (state.blocks.empty()) return;
+  if (access.kind != AccessKind::write) check_load(cluster, state, access);
+  if (access.kind == AccessKind::read) return;
   machine::for_each_lane(access.lanes, [&](uint32_t lane) {
     const uint32_t rank = access.shared[lane] >> machine::kSharedRankShift;
     if (rank < state.blocks.size()) {
@@ -60,15 +63,97 @@ void UnwrittenCheck::memory_accessed(ClusterRecord& cluster, const RecordedAcces
   });
 }
 
+/// A barrier's word is written by what happens at it.
+void UnwrittenCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (event.kind != machine::BarrierEventKind::init) return;
+  states_[cluster].blocks[event.block->rank].add(event.offset, machine::kMbarrierBytes);
+}
+
+void UnwrittenCheck::check_load(const ClusterRecord& cluster, const State& state, const machine::MemoryAccess& access) {
+  machine::LaneMask unseen = access.lanes;
+  while (unseen != 0) {  // mostly the first lane's bytes are written
+    const uint32_t lane = machine::first_lane(unseen), rank = access.shared[lane] >> machine::kSharedRankShift;
+    const uint32_t offset = access.shared[lane] & machine::kSharedOffsetMask;
+    if (offset < machine::kSharedReservedBytes || rank >= state.blocks.size()) return;
+    if (state.blocks[rank].has_any(offset, access.bytes)) return;
+    unseen &= unseen - 1;
+  }
+  const uint32_t pc = access.pc;
+  const ClusterOrder& order = cluster.order();
+  const uint32_t warp = order.warp_number(*access.fragment);
+  // What does the last wait say that its threads passed before?
+  const WaitNote* last = nullptr;
+  const BarrierOrder* barrier = nullptr;
+  for (const auto& [index, note] : order.warp(warp).waits) {
+    if ((note.lanes & access.lanes) == 0 || (last != nullptr && note.time < last->time)) continue;
+    last = &note;
+    barrier = &order.barrier(index);
+  }
+  const bool passed_at_once = last != nullptr && last->phases == 0;
+  auto identity = findings_.claim(passed_at_once ? "unwritten after a wait" : "unwritten", pc, pc);
+  if (!identity) return;
+  const uint32_t offset = access.shared[machine::first_lane(access.lanes)] & machine::kSharedOffsetMask;
+  const std::string what = cluster.kernel().name_of_shared_byte(offset);
+  machine::Diagnostic finding;
+  finding.kind = "uninitialised read";
+  finding.subject = variable_of(what);
+  finding.place = place_of(cluster, warp, access.lanes, pc);
+  finding.message = fmt::format("{} {} in shared memory, and nothing has written what these lanes read",
+                                access.kind == AccessKind::update ? "updates" : "reads", what);
+  finding.details.emplace_back(kUndefined);
+  finding.likely_cause =
+      "no store and no copy has been issued for these bytes: is one forgotten, or does it go to another address or "
+      "stage?";
+  if (passed_at_once) {
+    finding.likely_cause = fmt::format(
+        "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits "
+        "for data begins with parity 0",
+        line_of(cluster, last->pc), name_of(cluster, *barrier));
+  } else if (last != nullptr) {
+    const std::string came = barrier->phases.describe_bytes(last->phases - 1, cluster.kernel());
+    if (!came.empty()) {
+      finding.likely_cause += fmt::format(" The last wait{} was for {}, to which came {}", line_of(cluster, last->pc),
+                                          name_of(cluster, *barrier), came);
+    }
+  }
+  findings_.add_suspicion(cluster.cluster(), pc, std::move(*identity), std::move(finding));
+}
+
 void UnwrittenCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {
   State& state = states_[cluster];
-  if (state.blocks.empty()) return;
   const bool multiplies = issued.event.product.m != 0;
   for (size_t i = 0; multiplies && i < issued.event.matrices.size(); ++i) check_operand(cluster, state, issued, i);
+  if (!multiplies) check_source(cluster, state, issued);
   for (const machine::SharedRange& range : issued.event.writes) {
     const uint32_t rank = range.address >> machine::kSharedRankShift;
     if (rank < state.blocks.size()) state.blocks[rank].add(range.address & machine::kSharedOffsetMask, range.bytes);
   }
+}
+
+void UnwrittenCheck::check_source(const ClusterRecord& cluster, const State& state, const IssuedOperation& issued) {
+  const machine::AsyncOperation& operation = issued.event;
+  if (operation.completion != machine::AsyncCompletion::bulk_group || operation.reads.empty()) return;
+  for (const machine::SharedRange& range : operation.reads) {
+    const uint32_t rank = range.address >> machine::kSharedRankShift;
+    if (rank >= state.blocks.size()) return;
+    if (state.blocks[rank].has_any(range.address & machine::kSharedOffsetMask, range.bytes)) return;
+  }
+  const uint32_t pc = operation.fragment->pc;
+  auto identity = findings_.claim("unwritten source", pc, pc);
+  if (!identity) return;
+  const uint32_t offset = operation.reads.front().address & machine::kSharedOffsetMask;
+  const std::string what = cluster.kernel().name_of_shared_byte(offset);
+  machine::Diagnostic finding;
+  finding.kind = "uninitialised read";
+  finding.subject = variable_of(what);
+  finding.place = place_of(cluster, operation);
+  finding.message =
+      fmt::format("the {} issued here stores from {} in shared memory on, of which nothing has written a byte",
+                  operation.what, what);
+  finding.details.emplace_back(kUndefined);
+  finding.likely_cause =
+      "no store has been executed for these bytes: is it for another buffer, or does it come after the copy?";
+  findings_.add(cluster.cluster(), std::move(*identity), std::move(finding));
 }
 
 void UnwrittenCheck::check_operand(const ClusterRecord& cluster, const State& state, const IssuedOperation& issued,
@@ -90,6 +175,7 @@ void UnwrittenCheck::check_operand(const ClusterRecord& cluster, const State& st
   const uint32_t offset = operation.reads[read.first].address & machine::kSharedOffsetMask;
   machine::Diagnostic finding;
   finding.kind = "uninitialised operand";
+  finding.subject = variable_of(cluster.kernel().name_of_shared_byte(offset));
   finding.place = place_of(cluster, operation);
   finding.message = fmt::format(
       "the {} issued here reads {} from {} in shared memory on, of which nothing has written "

@@ -1,11 +1,13 @@
-// Finds operands of the tensor core in shared memory of which nothing has written a byte.
+// Finds reads of shared memory that nothing has written: by loads, by atomics, by bulk and tensor stores to global
+// memory, and by the tensor core, of its operands.
 //
-// It is certain that these values count. What a load reads may never be used, as in the last lanes of a row or in a
-// slot that is read ahead, so loads are not judged. Neither is an operand of which some rows are written: a product of
-// fewer rows than the instruction has leaves the others as they are, and the program ignores their results.
+// What a load reads may never be used, as in the last lanes of a row, and a product of fewer rows than the instruction
+// has leaves the others as they are. So a read is judged as a whole: it is reported only when none of its bytes, of all
+// lanes together, has ever been written.
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "emulator/checks/ordering/memory_check.hpp"
@@ -19,6 +21,7 @@ class UnwrittenCheck final : public MemoryCheck {
   void cluster_started(ClusterRecord& cluster) override;
   void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
+  void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
 
  private:
   /// Which bytes of a block's shared memory have been written.
@@ -29,12 +32,14 @@ class UnwrittenCheck final : public MemoryCheck {
 
    private:
     static constexpr uint32_t kBytes = 256 * 1024;  // a block has less
-    std::vector<uint64_t> words_;                   ///< a bit for each byte; empty before the first
+    std::vector<uint64_t> words_;                   ///< a bit for each byte; grows with what is written
   };
   struct State {
-    std::vector<WrittenBytes> blocks;  ///< by rank; empty where nothing has an operand in shared memory
+    std::vector<WrittenBytes> blocks;  ///< by rank
   };
 
+  void check_load(const ClusterRecord& cluster, const State& state, const machine::MemoryAccess& access);
+  void check_source(const ClusterRecord& cluster, const State& state, const IssuedOperation& issued);
   void check_operand(const ClusterRecord& cluster, const State& state, const IssuedOperation& issued, size_t matrix);
 
   PerCluster<State> states_;

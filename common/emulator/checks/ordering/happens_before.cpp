@@ -20,9 +20,7 @@ using machine::TensorEventKind;
 
 namespace {
 
-constexpr size_t kArrivalsKept = 32;
 constexpr size_t kCommitsKept = 8;
-constexpr size_t kExchangesKept = 32;
 constexpr uint32_t kOfCluster = 0xffffffffu;
 
 uint64_t location_key(bool shared, uint64_t address) { return address << 1 | (shared ? 1u : 0u); }
@@ -34,20 +32,22 @@ SharedClock shared_clock(VectorClock clock) { return std::make_shared<VectorCloc
 }  // namespace
 
 uint32_t ClusterOrder::barrier_index(uint32_t rank, uint32_t offset) {
-  const auto [found, fresh] =
-      barrier_indices_.try_emplace(place_key(rank, offset), static_cast<uint32_t>(barriers_.size()));
-  if (fresh) {
-    barriers_.emplace_back();
-    barriers_.back().rank = rank;
-    barriers_.back().offset = offset;
-    barriers_.back().component = components_++;
-  }
-  return found->second;
+  if (const uint32_t known = find_barrier(rank, offset); known != kNoBarrier) return known;
+  const auto index = static_cast<uint32_t>(barriers_.size());
+  barrier_indices_[place_key(rank, offset)] = index;
+  barriers_.emplace_back();
+  barriers_.back().rank = rank;
+  barriers_.back().offset = offset;
+  barriers_.back().component = components_++;
+  return index;
 }
 
 uint32_t ClusterOrder::find_barrier(uint32_t rank, uint32_t offset) const {
+  uint32_t& latest = latest_barriers_[(offset / machine::kMbarrierBytes + 4 * rank) % latest_barriers_.size()];
+  if (latest < barriers_.size() && barriers_[latest].rank == rank && barriers_[latest].offset == offset) return latest;
   const auto found = barrier_indices_.find(place_key(rank, offset));
-  return found == barrier_indices_.end() ? kNoBarrier : found->second;
+  if (found == barrier_indices_.end()) return kNoBarrier;
+  return latest = found->second;
 }
 
 const Operation* ClusterOrder::commit_of(uint32_t barrier, Time phase) const {
@@ -137,15 +137,13 @@ void ClusterOrder::warp_synchronised(const machine::Fragment& fragment, LaneMask
 void ClusterOrder::lanes_exchanged(const machine::Fragment& fragment, LaneMask lanes) {
   if (!fragment.grid().kernel->exchanged_loads.contains(fragment.pc)) return;
   const uint32_t number = warp_number(fragment);
-  std::vector<ExchangeNote>& exchanges = threads_.warp(number).exchanges;
-  if (exchanges.size() == kExchangesKept) exchanges.erase(exchanges.begin());
   threads_.publish(number);  // begins a new time
-  exchanges.push_back({threads_.warp(number).time - 1, fragment.pc, lanes});
+  threads_.warp(number).exchanges.push_back({threads_.warp(number).time - 1, fragment.pc, lanes});
 }
 
 bool ClusterOrder::is_exchanged_before(const PastAccess& load, Time time, LaneMask lanes,
                                        const machine::Kernel& kernel) const {
-  const std::vector<ExchangeNote>& exchanges = threads_.warp(load.agent).exchanges;
+  const auto& exchanges = threads_.warp(load.agent).exchanges;
   return std::any_of(exchanges.begin(), exchanges.end(), [&](const ExchangeNote& exchange) {
     if (exchange.time < load.time || exchange.time >= time || ((load.lanes | lanes) & ~exchange.lanes) != 0) {
       return false;
@@ -237,6 +235,7 @@ void ClusterOrder::barrier_changed(const machine::BarrierEvent& event) {
     case BarrierEventKind::phase_complete:
       barrier.open.clock.raise(barrier.component, ++barrier.ends);
       barrier.completed = shared_clock(barrier.open.clock);
+      barrier.learners = {};
       if (!barrier.open_executed.is_empty()) barrier.executed = shared_clock(barrier.open_executed.clock);
       return;
     case BarrierEventKind::wait: return wait(index, event);
@@ -267,13 +266,13 @@ void ClusterOrder::arrive(uint32_t index, const machine::BarrierEvent& event) {
   }
   threads_.release_executed(number, event.lanes, event.semantics.relaxed, barrier.open_executed);
   ++warp.arrival_count;
+  barrier.has_remote_arrivals = barrier.has_remote_arrivals || event.fragment->block().rank != event.block->rank;
   barrier.arrival_warp = number;
   barrier.arrival_pc = event.fragment->pc;
   barrier.arrival_clock = event.fragment->warp->clock;
   barrier.arrival_ends = barrier.ends;
   warp.arrivals.push_back({index, event.fragment->pc, warp.time - 1, event.lanes, warp.arrival_count, barrier.ends,
                            event.semantics.relaxed});
-  if (warp.arrivals.size() > kArrivalsKept) warp.arrivals.erase(warp.arrivals.begin());
 }
 
 /// An arrival by an operation: cp.async.mbarrier.arrive or tcgen05.commit.
@@ -303,7 +302,7 @@ void ClusterOrder::complete_copy(BarrierOrder& barrier, uint64_t operation_numbe
 }
 
 void ClusterOrder::wait(uint32_t index, const machine::BarrierEvent& event) {
-  const BarrierOrder& barrier = barriers_[index];
+  BarrierOrder& barrier = barriers_[index];
   const uint32_t number = warp_number(*event.fragment);
   note_wait(number, index, event);
   if (event.phase == 0) return;  // it was for the phase before the first, in which nobody arrived
@@ -311,7 +310,7 @@ void ClusterOrder::wait(uint32_t index, const machine::BarrierEvent& event) {
     threads_.acquire_at_fence(number, event.lanes, barrier.completed);
     threads_.learn_executed(number, event.lanes, barrier.completed);
   } else {
-    threads_.acquire(number, event.lanes, barrier.completed);
+    threads_.acquire(number, event.lanes, barrier.completed, &barrier.learners);
   }
   threads_.learn_executed(number, event.lanes, barrier.executed);
 }

@@ -23,6 +23,7 @@
 //     What a thread knows only through those is kept apart.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -35,6 +36,7 @@
 #include "emulator/checks/ordering/past_access.hpp"
 #include "emulator/checks/ordering/thread_knowledge.hpp"
 #include "emulator/state/grid.hpp"
+#include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -51,11 +53,13 @@ struct BarrierOrder {
   Time ends = 0;
   Gathering open, open_executed;
   SharedClock completed;  ///< released in all ended phases; null before the first
+  Learners learners;      ///< of what is completed
   SharedClock executed;   ///< released beyond that, by relaxed arrivals; null: nothing
   PastAccess initialised;
-  uint64_t initialised_after = 0;  ///< the phase of the cluster's barrier that its initialiser had arrived at by then
-  bool is_for_copies = false;      ///< some copy completes on it
-  std::deque<CommitNote> commits;  ///< the latest few that have arrived
+  uint64_t initialised_after = 0;    ///< the phase of the cluster's barrier that its initialiser had arrived at by then
+  bool is_for_copies = false;        ///< some copy completes on it
+  bool has_remote_arrivals = false;  ///< a thread of another block has arrived
+  std::deque<CommitNote> commits;    ///< the latest few that have arrived
   /// Operations that complete here or arrive here, and have not yet. One that arrives at several barriers is noted at
   /// the first.
   std::vector<uint32_t> under_way;
@@ -226,6 +230,7 @@ class ClusterOrder {
   uint32_t components_ = VectorClock::kFirstOther;  ///< the next component that is not a thread
   std::vector<BarrierOrder> barriers_;
   std::unordered_map<uint64_t, uint32_t> barrier_indices_;  ///< by rank and offset
+  mutable std::array<uint32_t, 64> latest_barriers_{};      ///< those found last, by parts of rank and offset
   std::vector<Operation> operations_;
   std::unordered_map<uint64_t, uint32_t> pending_operations_;  ///< by number: those whose end is still to come
   std::map<ThreadKey, Sequence> tensor_, bulk_, copies_;

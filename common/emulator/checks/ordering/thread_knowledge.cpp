@@ -27,8 +27,10 @@ void for_each_clock(const WarpOrder& warp, LaneMask lanes, Visit&& visit) {
   }
 }
 
-/// What both clocks say.
+/// What both clocks say: one of them, if it says all that the other does.
 SharedClock joined(const SharedClock& one, const SharedClock& other) {
+  if (one == other || other->is_within(*one)) return one;
+  if (one->is_within(*other)) return other;
   auto both = std::make_shared<VectorClock>(*one);
   both->join(*other);
   return both;
@@ -126,13 +128,16 @@ void ThreadKnowledge::release_executed(uint32_t number, LaneMask lanes, bool rel
   });
 }
 
-void ThreadKnowledge::acquire(uint32_t number, LaneMask lanes, const SharedClock& source) {
+void ThreadKnowledge::acquire(uint32_t number, LaneMask lanes, const SharedClock& source, Learners* learners) {
   if (source == nullptr) return;
   WarpOrder& warp = warps_[number];
   for_each_clock(warp, lanes, [&](const SharedClock& known, LaneMask same) {
-    if (known == source || source->is_within(*known)) return;
-    const SharedClock now = known->is_within(*source) ? source : joined(known, source);
-    warp.learn(same, now);
+    SharedClock now = learners == nullptr ? nullptr : learners->find(known);
+    if (now == nullptr) {
+      now = joined(known, source);
+      if (learners != nullptr) learners->add(known, now);
+    }
+    if (now != known) warp.learn(same, now);
   });
   if (warp.executed.is_set()) learn_executed(number, lanes, source);
 }
@@ -142,11 +147,7 @@ void ThreadKnowledge::acquire_at_fence(uint32_t number, LaneMask lanes, const Sh
   WarpOrder& warp = warps_[number];
   for_each_lane(lanes, [&](uint32_t lane) {
     SharedClock& pending = warp.pending.at(lane);
-    if (pending == nullptr || pending->is_within(*source)) {
-      pending = source;
-    } else if (!source->is_within(*pending)) {
-      pending = joined(pending, source);
-    }
+    pending = pending == nullptr ? source : joined(pending, source);
   });
 }
 
@@ -158,9 +159,12 @@ void ThreadKnowledge::learn_executed(uint32_t number, LaneMask lanes, const Shar
     const SharedClock executed = known_executed(number, lane);
     if (executed != before) {
       before = executed;
-      after = source->is_within(*executed) ? executed : joined(executed, source);
+      after = joined(executed, source);
     }
-    if (after == warp.known(lane)) return;
+    if (after == warp.known(lane)) {
+      if (warp.executed.is_set()) warp.executed.at(lane) = nullptr;
+      return;
+    }
     warp.executed.at(lane) = after;
   });
 }

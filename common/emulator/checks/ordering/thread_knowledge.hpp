@@ -4,12 +4,14 @@
 // *acquires* what others have released there. happens_before.hpp says which event does which.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "emulator/checks/ordering/latest_few.hpp"
 #include "emulator/checks/ordering/small_map.hpp"
 #include "emulator/checks/ordering/vector_clock.hpp"
 #include "emulator/state/lanes.hpp"
@@ -19,13 +21,38 @@ namespace stagecraft::emulator::checks {
 /// A clock under construction, to which threads add what they know.
 struct Gathering {
   VectorClock clock;
-  SharedClock last;  ///< the one that was joined last, because the next thread often knows the very same
-  bool is_empty() const { return last == nullptr; }
+  bool is_empty() const { return latest_[0] == nullptr; }
   void join(const SharedClock& known) {
-    if (known == last) return;
+    if (std::find(latest_.begin(), latest_.end(), known) != latest_.end()) return;
     clock.join(*known);
-    last = known;
+    latest_[next_++ % latest_.size()] = known;
   }
+
+ private:
+  /// Those that were joined last, because threads that come soon after often know the very same: the warps of each
+  /// block of a cluster, which arrive in turn, know what their block has waited for.
+  std::array<SharedClock, 8> latest_;
+  uint32_t next_ = 0;
+};
+
+/// What threads have known since they learnt one clock, by what they knew before. Warps that knew the same share one
+/// clock afterwards too, so that what they release then is joined once (Gathering).
+class Learners {
+ public:
+  /// What those who knew `known` know now; null: not known here.
+  SharedClock find(const SharedClock& known) const {
+    const auto found =
+        std::find_if(latest_.begin(), latest_.end(), [&](const Step& step) { return step.known == known; });
+    return found == latest_.end() ? nullptr : found->now;
+  }
+  void add(const SharedClock& known, const SharedClock& now) { latest_[next_++ % latest_.size()] = {known, now}; }
+
+ private:
+  struct Step {
+    SharedClock known, now;
+  };
+  std::array<Step, 4> latest_;
+  uint32_t next_ = 0;
 };
 
 /// An arrival of some lanes of a warp at an mbarrier.
@@ -92,9 +119,9 @@ struct WarpOrder {
   /// The same at the last tcgen05.fence::before_thread_sync, and when that was; null: none.
   ByLane<SharedClock> handed_over;
   ByLane<Time> handed_over_time;
-  bool has_copies = false;              ///< some lane has waited for a group of its copies
-  std::vector<ArrivalNote> arrivals;    ///< the latest few
-  std::vector<ExchangeNote> exchanges;  ///< the latest few
+  bool has_copies = false;  ///< some lane has waited for a group of its copies
+  LatestFew<ArrivalNote, 32> arrivals;
+  LatestFew<ExchangeNote, 32> exchanges;
   uint64_t arrival_count = 0, meeting_count = 0;
   SmallMap<WaitNote> waits;                          ///< by barrier
   uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on
@@ -145,7 +172,8 @@ class ThreadKnowledge {
   void release_executed(uint32_t warp, machine::LaneMask lanes, bool relaxed, Gathering& target) const;
 
   /// The lanes learn what `source` says; null: nothing.
-  void acquire(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
+  /// @param learners  others who learnt the same, if there are such
+  void acquire(uint32_t warp, machine::LaneMask lanes, const SharedClock& source, Learners* learners = nullptr);
   /// They will learn it at their next fence.
   void acquire_at_fence(uint32_t warp, machine::LaneMask lanes, const SharedClock& source);
   /// They learn that it has been executed, which orders no memory.

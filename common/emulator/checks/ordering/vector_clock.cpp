@@ -1,6 +1,7 @@
 #include "emulator/checks/ordering/vector_clock.hpp"
 
 #include <algorithm>
+#include <bit>
 
 // A vector register of times at once; libc++ has the header too, but it does not compile.
 #if defined(__GLIBCXX__)
@@ -83,21 +84,36 @@ void VectorClock::set_lanes(uint32_t warp, size_t begin, size_t end, const std::
   warps_[warp] = earliest;
 }
 
+bool VectorClock::raise_lane(uint32_t component, size_t begin, size_t end, Time time) {
+  const auto place = std::lower_bound(later_.begin() + static_cast<std::ptrdiff_t>(begin),
+                                      later_.begin() + static_cast<std::ptrdiff_t>(end), component);
+  const auto index = place - later_.begin();
+  if (static_cast<size_t>(index) < end && *place == component) {
+    Time& mine = later_times_[static_cast<size_t>(index)];
+    mine = std::max(mine, time);
+    return true;
+  }
+  if (end - begin == kWarpSize - 1) return false;
+  later_.insert(place, component);
+  later_times_.insert(later_times_.begin() + index, time);
+  return true;
+}
+
 void VectorClock::raise(uint32_t warp, machine::LaneMask lanes, Time time) {
   if (warp >= warps_.size()) warps_.resize(warp + 1, 0);
   if (time <= warps_[warp]) return;
   const auto place = std::lower_bound(later_.begin(), later_.end(), warp * kWarpSize);
   const auto begin = static_cast<size_t>(place - later_.begin());
   size_t end = begin;
-  std::array<Time, kWarpSize> times;
-  times.fill(warps_[warp]);
-  for (; end < later_.size() && later_[end] / kWarpSize == warp; ++end) {
-    times[later_[end] % kWarpSize] = later_times_[end];
-  }
+  while (end < later_.size() && later_[end] / kWarpSize == warp) ++end;
   if (begin == end && lanes == kAllLanes) {
     warps_[warp] = time;
     return;
   }
+  if (std::has_single_bit(lanes) && raise_lane(warp * kWarpSize + machine::first_lane(lanes), begin, end, time)) return;
+  std::array<Time, kWarpSize> times;
+  times.fill(warps_[warp]);
+  for (size_t i = begin; i < end; ++i) times[later_[i] % kWarpSize] = later_times_[i];
   for_each_lane(lanes, [&](uint32_t lane) { times[lane] = std::max(times[lane], time); });
   set_lanes(warp, begin, end, times);
 }

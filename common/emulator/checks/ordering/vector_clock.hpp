@@ -60,6 +60,9 @@ class VectorClock {
   void join_lanes(const VectorClock& other);
   /// Drops lanes that are no later than the earliest of their warp any more.
   void drop_settled();
+  /// Raises the time of one lane of a warp, of which lanes `later_` has those from `begin` to `end`. Returns false
+  /// where each lane would be later than the earliest of the warp then.
+  bool raise_lane(uint32_t component, size_t begin, size_t end, Time time);
   /// Sets the times of a warp's lanes, of which those in `later_` from `begin` to `end` had one of their own.
   void set_lanes(uint32_t warp, size_t begin, size_t end, const std::array<Time, machine::kWarpSize>& times);
 

@@ -50,6 +50,8 @@ std::string describe(const ClusterRecord& cluster, const PastAccess& access) {
 
 std::string line_of(const ClusterRecord& cluster, uint32_t pc) { return at_line(cluster.kernel(), pc); }
 
+std::string variable_of(const std::string& name) { return name.substr(0, name.find_first_of("[+")); }
+
 std::string name_of(const ClusterRecord& cluster, const BarrierOrder& barrier) {
   return cluster.kernel().name_of_shared(barrier.offset, machine::kMbarrierBytes);
 }

@@ -19,6 +19,8 @@ std::string spell_thread(const ClusterRecord& cluster, uint32_t warp, machine::L
 std::string describe(const ClusterRecord& cluster, const PastAccess& access);
 /// " at ring.cu:41"; empty when the program has no lines.
 std::string line_of(const ClusterRecord& cluster, uint32_t pc);
+/// "full" of "full[2]", "tile" of "tile+0x40": the variable (Diagnostic::subject).
+std::string variable_of(const std::string& name);
 /// "full[2]"
 std::string name_of(const ClusterRecord& cluster, const BarrierOrder& barrier);
 

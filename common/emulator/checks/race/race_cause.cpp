@@ -76,6 +76,8 @@ std::string RaceCause::after_copy(const PastAccess& before, const Operation& fir
   }
   if (std::string cause = in_bytes(first, now.warp); !cause.empty()) return cause;
   if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
+  if (std::string cause = in_rounds(first, now); !cause.empty()) return cause;
+  if (std::string cause = waits_.let_pass_by_others(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   const BarrierOrder& barrier = order_.barrier(first.barrier);
   if (barrier.rank != now.warp / order_.warps_per_block()) {
     return fmt::format(
@@ -111,6 +113,12 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
     const uint32_t other = warp == now.warp ? before.agent : now.warp;
     if (std::string cause = waits_.stale(warp, other); !cause.empty()) return cause;
   }
+  for (const bool first : {true, false}) {
+    const PastAccess& access = first ? before : now.record;
+    const uint32_t other = first ? now.warp : before.agent;
+    if (std::string cause = waits_.in_waits_without_lane(side_of(access), other); !cause.empty()) return cause;
+    if (std::string cause = waits_.let_pass_by_itself(side_of(access)); !cause.empty()) return cause;
+  }
   // Was it released by an arrival of this round, that is, since the last wait?
   const auto arrivals_before_last_wait = [&](const PastAccess& access) {
     uint64_t arrivals = 0;
@@ -130,7 +138,18 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
   if (before.agent / warps != now.warp / warps) {
     return "the two blocks of the cluster are not synchronised: put a cluster barrier (cluster.sync()) between the two";
   }
+  if (before.writes() && now.record.writes() && before.pc() == now.record.pc()) {
+    return "two warps write the same bytes by one instruction: is each to have a part of its own, which their "
+           "addresses do "
+           "not show; or is a barrier missing between the two?";
+  }
   const Time last = now.known->of_warp(before.agent);
+  if (const std::string later = waits_.wait_after(side_of(before)); before.writes() && !later.empty()) {
+    return fmt::format(
+        "the write comes before the wait{}: does that wait for the reads to be over, and belong before the "
+        "write?",
+        later);
+  }
   return last == 0 && order_.warp(now.warp).waits.empty()
              ? "no __syncthreads() or other barrier stands between the two"
              : fmt::format(
@@ -156,9 +175,41 @@ std::string RaceCause::in_bytes(const Operation& copy, uint32_t waiting_warp) co
       line(found->second.pc), name(order_.barrier(copy.barrier)));
 }
 
+std::string RaceCause::in_rounds(const Operation& copy, const PresentAccess& now) const {
+  const auto& waits = order_.warp(now.warp).waits;
+  const auto wait = waits.find(copy.barrier);
+  if (wait == waits.end() || wait->second.phases == 0 || wait->second.phases > copy.phase) return {};
+  std::string freed;
+  const auto& before = order_.warp(copy.warp).waits;
+  const WaitNote* last = nullptr;
+  uint32_t index = 0;
+  for (const auto& [barrier, note] : before) {
+    if (note.time > copy.issued || note.phases == 0 || order_.barrier(barrier).is_for_copies) continue;
+    if (last == nullptr || note.time >= last->time) last = &note, index = barrier;
+  }
+  if (last != nullptr) {
+    const std::string by = order_.barrier(index).phases.describe_arrivals(last->phases - 1, cluster_.kernel());
+    if (!by.empty()) freed = fmt::format(", by {}", by);
+  }
+  return fmt::format(
+      "the wait{} for {} was for phase {}, and this copy brings the bytes of phase {}: the slot has been given back{} "
+      "and "
+      "filled again before this {} came. Is it another's turn to use it, or is the thread behind?",
+      line(wait->second.pc), name(order_.barrier(copy.barrier)), wait->second.phases - 1, copy.phase, freed, now.what);
+}
+
 std::string RaceCause::between_copies(const Operation& first, const Operation& second) const {
   const BarrierOrder &one = order_.barrier(first.barrier), &other = order_.barrier(second.barrier);
   if (one.rank != other.rank) return {};
+  const uint32_t warps = order_.warps_per_block();
+  if (first.warp / warps != second.warp / warps && first.barrier == second.barrier &&
+      (first.time == 0 || one.ends < first.time)) {
+    return fmt::format(
+        "the blocks of rank {} and {} bring the same bytes for the same phase of {} of rank {}: does a multicast mask "
+        "send a "
+        "part to a block that is not to have it, or do two blocks bring one part?",
+        first.warp / warps, second.warp / warps, name(one), one.rank);
+  }
   if (first.barrier != second.barrier) {
     return fmt::format(
         "the two copies bring the same bytes for different barriers, {} and {}: where each barrier stands for a slot "
@@ -252,10 +303,14 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
   std::string cause = in_arrivals(thread, copy.warp, copy_first ? nullptr : &known, &copy,
                                   found != warp.waits.end() ? found->second.arrivals : 0);
   if (!cause.empty()) return cause;
+  if (!copy_first) {
+    const ConflictSide second{copy.warp, 1u << copy.lane, copy.issued, &copy, copy.what};
+    if (cause = waits_.let_pass_by_others(side_of(thread), second); !cause.empty()) return cause;
+  }
   return fmt::format(
       "the thread that issues the copy does not wait until the {}s of the slot are over: it must wait "
-      "for a barrier that they arrive on afterwards",
-      access);
+      "for a barrier that they arrive on afterwards{}",
+      access, thread.writes() ? "; or, where only copies are to write there, do two buffers overlap?" : "");
 }
 
 std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
@@ -298,14 +353,13 @@ LaneMask RaceCause::arrived_since(const PastAccess& access, uint32_t barrier) co
 }
 
 std::string RaceCause::unused_sibling(const BarrierOrder& barrier, uint32_t waiting_warp) const {
-  const auto array_of = [](const std::string& element) { return element.substr(0, element.find('[')); };
-  const std::string array = array_of(name(barrier));
+  const std::string array = variable_of(name(barrier));
   const SmallMap<WaitNote>& waits = order_.warp(waiting_warp).waits;
   for (uint32_t index = 0; index < order_.barrier_count(); ++index) {
     const BarrierOrder& other = order_.barrier(index);
     if (&other == &barrier || other.rank != barrier.rank || other.is_for_copies) continue;
     const std::string sibling = name(other);
-    if (sibling.find('[') != std::string::npos && array_of(sibling) == array && waits.find(index) == waits.end())
+    if (sibling.find('[') != std::string::npos && variable_of(sibling) == array && waits.find(index) == waits.end())
       return sibling;
   }
   return {};

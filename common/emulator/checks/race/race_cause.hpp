@@ -32,6 +32,8 @@ class RaceCause {
   /// For an access by a warp that has waited for a copy's barrier and still came before its bytes; empty when it has
   /// not waited.
   std::string in_bytes(const Operation& copy, uint32_t waiting_warp) const;
+  /// For an operation whose thread has waited for an earlier round of the copy's barrier; empty when it has not.
+  std::string in_rounds(const Operation& copy, const PresentAccess& now) const;
   /// For two copies to the same bytes; empty when their barriers and phases explain nothing.
   std::string between_copies(const Operation& first, const Operation& second) const;
   /// For a copy into what the tensor core reads: how a commit that came before the read let the copy's thread continue;

@@ -7,6 +7,7 @@
 
 #include "emulator/checks/causes/stale_wait.hpp"
 #include "emulator/checks/ordering/warp_addresses.hpp"
+#include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -55,6 +56,22 @@ void RaceCheck::cluster_stuck(ClusterRecord& cluster) {
   for (uint32_t warp = 0; warp < warps; ++warp) {
     for (const auto& [index, note] : order.warp(warp).waits) {
       if (note.repeated) report_stale_wait(findings_, cluster, warp, note, order.barrier(index));
+    }
+  }
+}
+
+/// An arrival that announces bytes where no arrival is pending will stop the kernel. A warp that saw one phase twice,
+/// as where a step is forgotten, says why it came.
+void RaceCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (event.kind != machine::BarrierEventKind::expect_tx || event.fragment == nullptr) return;
+  const auto barrier = event.block->mbarriers.live.find(event.offset);
+  if (barrier == event.block->mbarriers.live.end() || barrier->second.pending != 0) return;
+  if (!cluster.kernel().describe_instruction(event.fragment->pc).starts_with("mbarrier.arrive.expect_tx")) return;
+  const ClusterOrder& order = cluster.order();
+  const uint32_t warp = order.warp_number(*event.fragment);
+  for (const auto& [index, note] : order.warp(warp).waits) {
+    if (note.repeated && (note.lanes & event.lanes) != 0) {
+      report_stale_wait(findings_, cluster, warp, note, order.barrier(index));
     }
   }
 }

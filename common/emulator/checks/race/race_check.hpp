@@ -39,6 +39,7 @@ class RaceCheck final : public MemoryCheck {
   void cluster_started(ClusterRecord& cluster) override;
   void block_finished(ClusterRecord& cluster, const machine::Block& block) override;
   void cluster_stuck(ClusterRecord& cluster) override;
+  void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
   void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
   void threads_met(ClusterRecord& cluster, const machine::Rendezvous& event) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;

@@ -71,6 +71,7 @@ void RaceReport::race(const ClusterRecord& cluster, const PastAccess& before, co
     finding.details.push_back("both wrote the same value this time, but nothing says that they always do");
   }
   finding.likely_cause = RaceCause(findings_, cluster).of(before, now);
+  finding.subject = variable_of(what);
   if (same_value) finding.tolerated = "both write the same value";
   if (is_in_warpgroup) {
     finding.tolerated =
@@ -84,11 +85,13 @@ void RaceReport::race_in_instruction(const ClusterRecord& cluster, const PastAcc
                                      uint32_t address) {
   const auto identity = findings_.claim_pair("race", now.pc(), now.pc());
   if (!identity) return;
+  const std::string what = cluster.kernel().name_of_shared_byte(address & machine::kSharedOffsetMask);
   Diagnostic finding;
   finding.kind = "race";
+  finding.subject = variable_of(what);
   finding.place = place_of(cluster, now.agent, lanes, now.pc());
-  finding.message = fmt::format("race: these lanes write different values to {} in shared memory, in one instruction",
-                                cluster.kernel().name_of_shared_byte(address & machine::kSharedOffsetMask));
+  finding.message =
+      fmt::format("race: these lanes write different values to {} in shared memory, in one instruction", what);
   finding.details.push_back("which of them stays there is left to chance");
   finding.likely_cause = "the index does not depend on the lane as it should, or only one lane was meant to write";
   findings_.add(cluster.cluster(), *identity, std::move(finding));

@@ -26,6 +26,7 @@ Place place_of(const machine::Kernel& kernel, const machine::Extent3& block, uin
   place.warp = warp;
   place.lanes = lanes;
   place.source = kernel.describe_source(pc);
+  place.calls = kernel.describe_calls(pc);
   place.instruction = kernel.describe_instruction(pc);
   return place;
 }

@@ -63,10 +63,19 @@ std::string render_text(const machine::Diagnostic& diagnostic) {
   } else {
     append_indented(out, diagnostic.message.empty() ? place : place + ": " + diagnostic.message, 2);
   }
+  if (!diagnostic.place.calls.empty()) {
+    append_indented(out, fmt::format("called through {}", fmt::join(diagnostic.place.calls, ", ")), 4);
+  }
   for (const std::string& detail : diagnostic.details) append_indented(out, detail, 4);
   if (!diagnostic.likely_cause.empty()) append_indented(out, "likely cause: " + diagnostic.likely_cause, 2);
   if (!diagnostic.tolerated.empty()) {
     append_indented(out, "not promised by PTX, though the chip seems to tolerate it: " + diagnostic.tolerated, 2);
+  }
+  if (const size_t count = diagnostic.consequences.size(); count != 0) {
+    append_indented(out,
+                    fmt::format("{} more report{} from this one: {}", count, count == 1 ? " follows" : "s follow",
+                                fmt::join(diagnostic.consequences, ", ")),
+                    2);
   }
   return out;
 }
@@ -85,9 +94,11 @@ nlohmann::json render_json(const machine::Diagnostic& diagnostic) {
   }
   if (!place.source.empty()) json["source"] = place.source;
   if (!place.instruction.empty()) json["instruction"] = place.instruction;
+  if (!place.calls.empty()) json["calls"] = place.calls;
   if (!diagnostic.details.empty()) json["details"] = diagnostic.details;
   if (!diagnostic.likely_cause.empty()) json["likely_cause"] = diagnostic.likely_cause;
   if (!diagnostic.tolerated.empty()) json["tolerated"] = diagnostic.tolerated;
+  if (!diagnostic.consequences.empty()) json["consequences"] = diagnostic.consequences;
   return json;
 }
 

@@ -92,8 +92,8 @@ std::string cause_of_overrun(const ClusterRecord& cluster, const machine::Barrie
     if (const PhaseNote* other = arrival_elsewhere(barrier, *event.fragment)) {
       return fmt::format(
           "the arrival{} came in the same phase, so that these are too many together: arrive once in "
-          "each round",
-          line_of(cluster, other->pc));
+          "each round, or initialise {}{} for all of them",
+          line_of(cluster, other->pc), name, line_of_initialisation(cluster, barrier));
     }
   }
   const std::string usual = fmt::format(
@@ -112,7 +112,9 @@ std::string cause_of_overrun(const ClusterRecord& cluster, const machine::Barrie
 
 void BarrierCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
   if (event.fragment == nullptr) return;
-  if (event.kind == BarrierEventKind::reinitialise) return check_reinitialised(cluster, event);
+  if (event.kind == BarrierEventKind::reinitialise) {
+    return event.amount == 0 ? check_reinitialised(cluster, event) : check_reused(cluster, event);
+  }
   if (event.kind != BarrierEventKind::init) check_initialised(cluster, event);
   if (event.kind == BarrierEventKind::wait) check_answer(cluster, event);
   if (event.kind == BarrierEventKind::wait && !cluster.has_one_block()) check_scope_of_wait(cluster, event);
@@ -171,6 +173,7 @@ void BarrierCheck::check_reinitialised(const ClusterRecord& cluster, const machi
   const std::string name = name_of(cluster, barrier);
   machine::Diagnostic finding;
   finding.kind = kBarrierMisuse;
+  finding.subject = variable_of(name);
   finding.place = place_of(cluster, warp, event.lanes, event.fragment->pc);
   finding.message = fmt::format("initialises {} again, which is still live after {} phase{}", name, event.phase,
                                 event.phase == 1 ? "" : "s");
@@ -189,6 +192,30 @@ void BarrierCheck::check_reinitialised(const ClusterRecord& cluster, const machi
         "threads that still wait see another phase, or the arrival is lost: put a __syncthreads() between the last use "
         "and the initialisation; if several threads initialise the barrier, one must, before the others use it";
   }
+  findings_.add(cluster.cluster(), *identity, std::move(finding));
+}
+
+/// Source: PTX ISA, "mbarrier.inval": it is needed before the memory is used for anything else.
+void BarrierCheck::check_reused(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  if (!judges_reuse_) return;
+  const ClusterOrder& order = cluster.order();
+  const uint32_t index = order.find_barrier(event.block->rank, event.offset);
+  if (index == ClusterOrder::kNoBarrier) return;
+  const auto identity = findings_.claim("reused barrier", event.fragment->pc, event.fragment->pc);
+  if (!identity) return;
+  const BarrierOrder& barrier = order.barrier(index);
+  const std::string name = name_of(cluster, barrier);
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.subject = variable_of(name);
+  finding.place = place_of(cluster, order.warp_number(*event.fragment), event.lanes, event.fragment->pc);
+  finding.message =
+      fmt::format("initialises {}, where a live barrier was, whose memory has been used for other data since", name);
+  finding.details.push_back(fmt::format("{} initialised it before{}",
+                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
+                                        line_of_initialisation(cluster, barrier)));
+  finding.likely_cause = fmt::format("end {} with mbarrier.inval before its memory is used for something else", name);
+  finding.tolerated = "mbarrier.init writes the word anew, and nothing has used the barrier meanwhile";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
 }
 
@@ -288,6 +315,7 @@ void BarrierCheck::report_unused_answer(const Asked& asked) {
   if (!identity) return;
   machine::Diagnostic finding;
   finding.kind = kBarrierMisuse;
+  finding.subject = variable_of(name_of(cluster, cluster.order().barrier(asked.barrier)));
   finding.place = place_of(cluster, asked.warp, asked.lanes, asked.pc);
   finding.message = fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer",
                                 name_of(cluster, cluster.order().barrier(asked.barrier)));
@@ -303,6 +331,7 @@ void BarrierCheck::check_scope_of_wait(const ClusterRecord& cluster, const machi
   const uint32_t index = order.find_barrier(event.block->rank, event.offset);
   if (index == ClusterOrder::kNoBarrier) return;
   const BarrierOrder& barrier = order.barrier(index);
+  if (!barrier.has_remote_arrivals) return;
   const PhaseNote* remote = nullptr;
   barrier.phases.for_each(event.phase - 1, [&](const PhaseNote& note) {
     if (note.kind == PhaseNote::Kind::arrival && note.block != event.block) remote = &note;
@@ -332,6 +361,7 @@ void BarrierCheck::report_overrun(const ClusterRecord& cluster, const machine::B
   if (!identity) return;
   machine::Diagnostic finding;
   finding.kind = kBarrierMisuse;
+  finding.subject = variable_of(name_of(cluster, barrier));
   finding.place =
       place_of(cluster, cluster.order().warp_number(*event.fragment), event.fragment->mask, event.fragment->pc);
   finding.message =
@@ -353,6 +383,7 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
   if (!identity) return;
   machine::Diagnostic finding;
   finding.kind = kBarrierMisuse;
+  finding.subject = variable_of(name_of(cluster, barrier));
   const uint32_t warp = cluster.order().warp_number(fragment);
   finding.place = place_of(cluster, warp, lanes, fragment.pc);
   finding.message =

@@ -7,7 +7,10 @@
 //   - a thread goes on after a wait that may have failed, because nothing looks at the answer: it accesses memory,
 //     arrives or exits before it waits there again;
 //   - a thread waits with the scope of its block for an arrival by a thread of another block, which is only tolerated;
-//   - a live mbarrier at rest is initialised again, which is only tolerated if its last use is ordered before that.
+//   - a live mbarrier at rest is initialised again, which is only tolerated if its last use is ordered before that;
+//   - the memory of a live mbarrier was used for other data, and is initialised again with no mbarrier.inval before:
+//   only
+//     tolerated, and only reported where that is asked for.
 //
 // A wait with a stale parity is reported where a race or a deadlock results from it (../causes/stale_wait.hpp). All
 // other misuse stops the kernel where it happens (../../engines/mbarrier/mbarrier.cpp).
@@ -24,6 +27,9 @@ namespace stagecraft::emulator::checks {
 class BarrierCheck final : public MemoryCheck {
  public:
   using MemoryCheck::MemoryCheck;
+
+  /// Whether to report barriers whose memory was used for something else without mbarrier.inval.
+  void judge_reuse(bool yes) { judges_reuse_ = yes; }
 
   void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
@@ -52,6 +58,7 @@ class BarrierCheck final : public MemoryCheck {
 
   void check_initialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_reinitialised(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  void check_reused(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void check_answer(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   void went_on(const ClusterRecord& cluster, const machine::Fragment* fragment, machine::LaneMask lanes);
@@ -65,6 +72,7 @@ class BarrierCheck final : public MemoryCheck {
   const machine::Kernel* kernel_ = nullptr;  ///< for which `ignored_` was found out
   std::map<uint32_t, bool> ignored_;         ///< whether nothing looks at the answer of a wait, by its pc
   std::vector<Asked> asked_;
+  bool judges_reuse_ = false;
 };
 
 }  // namespace stagecraft::emulator::checks

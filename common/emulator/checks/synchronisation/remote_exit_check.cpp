@@ -9,6 +9,13 @@ namespace stagecraft::emulator::checks {
 using machine::for_each_lane;
 using machine::LaneMask;
 
+RemoteExitCheck::Remote& RemoteExitCheck::latest(const ClusterRecord& cluster, uint32_t rank, uint32_t warp) {
+  const size_t blocks = cluster.memory.size(), warps = blocks * cluster.order().warps_per_block();
+  State& state = states_[cluster];
+  if (state.latest.empty()) state.latest.resize(blocks * warps);
+  return state.latest[rank * warps + warp];
+}
+
 void RemoteExitCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
   if (cluster.has_one_block() || recorded.warp == nullptr) return;
   const machine::MemoryAccess& event = recorded.event;
@@ -31,7 +38,7 @@ void RemoteExitCheck::memory_accessed(ClusterRecord& cluster, const RecordedAcce
     remote.pc = event.pc;
     remote.verb = event.kind == machine::AccessKind::read ? "reads" : "writes";
     remote.cluster_arrived = recorded.warp->cluster_arrived;
-    states_[cluster].latest[{rank, remote.warp}] = remote;
+    latest(cluster, rank, remote.warp) = remote;
   }
 }
 
@@ -49,7 +56,7 @@ void RemoteExitCheck::barrier_changed(ClusterRecord& cluster, const machine::Bar
   remote.arrives = true;
   remote.offset = event.offset;
   remote.phase = event.phase;
-  states_[cluster].latest[{event.block->rank, remote.warp}] = remote;
+  latest(cluster, event.block->rank, remote.warp) = remote;
 }
 
 bool RemoteExitCheck::is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote) {
@@ -78,11 +85,11 @@ bool RemoteExitCheck::is_known(const ClusterOrder& order, uint32_t rank, const R
 void RemoteExitCheck::block_finished(ClusterRecord& cluster, const machine::Block& block) {
   if (cluster.has_one_block()) return;
   State& state = states_[cluster];
+  if (state.latest.empty()) return;
   const ClusterOrder& order = cluster.order();
   for (uint32_t warp = 0; warp < cluster.memory.size() * order.warps_per_block(); ++warp) {
-    const auto found = state.latest.find({block.rank, warp});
-    if (found == state.latest.end() || is_known(order, block.rank, found->second)) continue;
-    state.unordered.emplace_back(block.rank, found->second);
+    const Remote& remote = latest(cluster, block.rank, warp);
+    if (remote.lanes != 0 && !is_known(order, block.rank, remote)) state.unordered.emplace_back(block.rank, remote);
   }
 }
 

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <utility>
 #include <vector>
 
@@ -40,10 +39,12 @@ class RemoteExitCheck final : public MemoryCheck {
     uint64_t phase = 0;            ///< phases that had ended there
   };
   struct State {
-    std::map<std::pair<uint32_t, uint32_t>, Remote> latest;  ///< by rank of the target and warp
-    std::vector<std::pair<uint32_t, Remote>> unordered;      ///< by rank of a target that has ended
+    std::vector<Remote> latest;                          ///< by rank of the target and warp; empty before the first
+    std::vector<std::pair<uint32_t, Remote>> unordered;  ///< by rank of a target that has ended
   };
 
+  /// The last access of a warp to the block of rank `rank`. Without lanes: none so far.
+  Remote& latest(const ClusterRecord& cluster, uint32_t rank, uint32_t warp);
   static bool is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote);
 
   PerCluster<State> states_;

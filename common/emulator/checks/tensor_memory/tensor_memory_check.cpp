@@ -50,6 +50,7 @@ bool is_block_scaled(const ClusterRecord& cluster, const TensorAccess& access) {
 Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict) {
   const TensorAccess &before = conflict.before, &now = conflict.now;
   Diagnostic finding;
+  finding.subject = "tensor memory";
   finding.place = place_of(cluster, now.warp, now.lanes, now.pc);
   std::string range = spell(conflict.range);
   if (conflict.rank != now.warp / cluster.order().warps_per_block()) range += " of the peer block";
@@ -243,7 +244,10 @@ void TensorMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
   report(cluster, state, state.accesses.issue(cluster.order(), operation));
   const machine::AsyncOperation& event = operation.event;
   const std::pair thread(cluster.order().warp_number(*event.fragment), event.lane);
-  if (!event.tensor_writes.empty()) state.written[thread] = event.tensor_writes.front();
+  if (!event.tensor_writes.empty()) {
+    state.written[thread] = event.tensor_writes.front();
+    if (event.product.m != 0) note_accumulator(state, event.tensor_writes.front());
+  }
   if (event.completion == machine::AsyncCompletion::tensor_arrive) {
     state.uncommitted.erase(thread);
   } else if (event.completion == machine::AsyncCompletion::tensor_pipe) {
@@ -251,6 +255,31 @@ void TensorMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
     ++uncommitted.operations;
     uncommitted.pc = event.fragment->pc;
   }
+}
+
+void TensorMemoryCheck::note_accumulator(State& state, const TensorRange& range) {
+  constexpr size_t kMost = 16;
+  const auto is_same = [&](const TensorRange& each) {
+    return each.column == range.column && each.columns == range.columns;
+  };
+  std::vector<TensorRange>& known = state.accumulators;
+  if (known.size() < kMost && std::none_of(known.begin(), known.end(), is_same)) known.push_back(range);
+}
+
+/// Two accumulators that overlap in part, and both have the columns of a race; empty: there are none.
+std::string TensorMemoryCheck::overlapping_accumulators(const State& state, const TensorRange& at) {
+  const auto end = [](const TensorRange& range) { return range.column + range.columns; };
+  for (const TensorRange& one : state.accumulators) {
+    for (const TensorRange& other : state.accumulators) {
+      const bool in_part = one.column < other.column && other.column < end(one) && end(one) < end(other);
+      if (!in_part || (one.lanes & other.lanes) == 0) continue;
+      if (at.column >= end(other) || end(at) <= one.column) continue;
+      return fmt::format(
+          "two accumulators overlap: {}, and {}. Each needs columns of its own: as many as N, for sums of 32 bits",
+          spell(one), spell(other));
+    }
+  }
+  return {};
 }
 
 /// A warp may access its own quarter of the lanes. On the chip, the quarter follows from the warp whatever the address
@@ -325,6 +354,10 @@ void TensorMemoryCheck::report(const ClusterRecord& cluster, State& state,
     if (!identity) continue;
     Diagnostic finding = describe(cluster, conflict);
     finding.likely_cause = cause_of(findings_, cluster, conflict);
+    if (race && now.kind != TensorAccessKind::release) {
+      const std::string overlap = overlapping_accumulators(state, conflict.range);
+      if (!overlap.empty()) finding.likely_cause = overlap;
+    }
     const auto written = state.written.find({now.warp, machine::first_lane(now.lanes)});
     if (conflict.flaw == TensorFlaw::unwritten && written != state.written.end() &&
         written->second.column != conflict.range.column) {

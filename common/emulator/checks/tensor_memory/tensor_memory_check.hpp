@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -35,7 +36,11 @@ class TensorMemoryCheck final : public MemoryCheck {
     std::map<std::pair<uint32_t, uint32_t>, Uncommitted> uncommitted;  ///< by warp and lane
     /// What the latest operation of a thread wrote, by warp and lane.
     std::map<std::pair<uint32_t, uint32_t>, machine::TensorRange> written;
+    std::vector<machine::TensorRange> accumulators;  ///< the first few different ones
   };
+
+  static void note_accumulator(State& state, const machine::TensorRange& range);
+  static std::string overlapping_accumulators(const State& state, const machine::TensorRange& at);
 
   void check_quarter(const ClusterRecord& cluster, const machine::TensorEvent& event);
   void check_lanes(const ClusterRecord& cluster, const machine::TensorEvent& event);

@@ -189,6 +189,14 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
     return fmt::format(
         "every active lane arrives by itself: initialise {} for all of them, or let one elected lane arrive", name);
   }
+  // With one arrival in each phase, the last one was the only one.
+  const bool other_warp = has_arrived && actor.fragment != nullptr && here.warp != last.warp && here.pc == last.pc;
+  if (other_warp && barrier.expected == 1 && &actor.fragment->block() == reference.block) {
+    return fmt::format(
+        "warp {} and warp {} both come to this line in one phase, and {} counts one arrival: is it one role's, and do "
+        "two warps take that role?",
+        last.warp, here.warp, name);
+  }
   if (barrier.pending == 0 && barrier.transaction > 0) {
     return "an arrival for the next phase, while the bytes of this one are still to come: nobody made it wait for the "
            "phase to end, as a producer does by waiting until its slot is free; or the slot was given back by somebody "
@@ -231,7 +239,8 @@ void count_arrival(const BarrierReference& reference, const Arrival& arrival, co
 /// Permits the initialisation of a live barrier where it is at rest: PTX leaves that undefined, but the instruction
 /// overwrites a word that nothing waits for, and on an H200 the barrier is as new. Observers learn of it, except where
 /// nothing has happened since the same thread initialised it, as in pipelines of CUTLASS whose base class does so too.
-/// Throws Fault where the barrier is in use.
+/// The event's amount is 1 where other data have been stored over the barrier in between. Throws Fault where the
+/// barrier is in use.
 void check_reinitialisation(const BarrierReference& reference, const BarrierActor& actor) {
   Block& block = *reference.block;
   const Mbarrier& barrier = *reference.barrier;
@@ -241,7 +250,10 @@ void check_reinitialisation(const BarrierReference& reference, const BarrierActo
   // A program that has stored other data here since has ended the barrier in effect, without mbarrier.inval.
   uint64_t stored = 0;
   std::memcpy(&stored, block.shared.data() + reference.offset, sizeof stored);
-  if (stored != word_of(barrier) && barrier.waiting.empty()) return;
+  if (stored != word_of(barrier) && barrier.waiting.empty()) {
+    announce(reference, BarrierEventKind::reinitialise, /*amount=*/1, actor);
+    return;
+  }
   if (at_rest && !is_initialised_by_several(block, barrier, here)) {
     announce(reference, BarrierEventKind::reinitialise, 0, actor);
     return;

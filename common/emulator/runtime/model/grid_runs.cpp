@@ -18,6 +18,7 @@
 #include "emulator/runtime/model/progress_line.hpp"
 #include "emulator/runtime/model/recording.hpp"
 #include "emulator/runtime/model/state.hpp"
+#include "emulator/scheduling/findings.hpp"
 #include "emulator/scheduling/schedule.hpp"
 
 namespace stagecraft::emulator::runtime {
@@ -126,7 +127,7 @@ Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder 
                                   .limit = state.settings().limit_cycles,
                                   .watcher = state.settings().progress ? &progress : nullptr};
   const auto begin = std::chrono::steady_clock::now();
-  const machine::LaunchResult result = [&] {
+  machine::LaunchResult result = [&] {
     const InterruptibleKernel interruptible;
     return state.machine().launch(request, observers, print, divided);
   }();
@@ -134,6 +135,7 @@ Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder 
   state.seconds_in_kernels += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   state.thread_instructions += result.thread_instructions;
   std::string report;
+  machine::fold_consequences(result.diagnostics);
   for (const machine::Diagnostic& diagnostic : result.diagnostics) {
     state.reporter.report(diagnostic);
     report += checks::render_text(diagnostic);

@@ -2,6 +2,7 @@
 //
 // The page holds the run as the emulated GPU wrote it (timeline_page.cpp):
 //   kernel, source, cycles, blocks, first_block, report
+//   shared    of a block, in bytes: {reserved, static, dynamic, variables: [{name, offset, bytes}]}, 0 for dynamic memory
 //   places    {at: "ring.cu:52", code: "wait(&empty[...]);"}
 //   warps     {block, warp, name, begin, end, waits: [{begin, end, what, place, barrier?, phase?, open?, ender?}]}
 //             ender: {step?, warp, place, track?, operation?, what?}

@@ -219,6 +219,44 @@ TEST_F(DeadlockTest, SaysWhichBlockACopyLeavesOut) {
                       "does its multicast mask, or its target, leave rank 1 out?"});
 }
 
+TEST_F(DeadlockTest, SaysThatTwoSidesMeetAtDifferentNumbers) {
+  expect_words(report_of(if_warp(0, "bar.sync 1, 64;\n") + if_warp(1, "bar.sync 2, 64;\n") + "END:\n", 64, {}),
+               {"likely cause: barriers ", " both count 64 threads, and those that the one misses wait at the other",
+                "are they meant to meet at one number?"});
+}
+
+TEST_F(DeadlockTest, NamesTheLaneThatHasExitedAndIsCounted) {
+  expect_words(
+      report_of(arrive(0) + wait(0, 0, "A") + "setp.eq.u32 %p2, %r1, 31; @%p2 ret;\n" + arrive(0) + wait(0, 1, "B"), 32,
+                {32}),
+      {"likely cause: lane 31 of warp 0 arrived at bar[0] in the phase before, and has exited since"});
+}
+
+TEST_F(DeadlockTest, SaysThatABarrierCountsHalfOfThoseWhoArrive) {
+  expect_words(report_of("setp.eq.u32 %p2, %r2, 0; @%p2 bra MET;\n" + arrive(0) + "MET: bar.sync 1, 96;\n" +
+                             if_warp(0, wait(0, 0, "A")) + "END:\n",
+                         96, {32}),
+               {"likely cause: bar[0] is initialised for 32 arrivals per phase, and more come in one round",
+                "block rank 0 warp 1 [all lanes] ended phase 0, and block rank 0 warp 2 [all lanes], which had not "
+                "arrived in it, the next"});
+}
+
+TEST_F(DeadlockTest, NamesThePhaseThatTheOtherSideDidNotStayFor) {
+  expect_words(report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) + "END:\n", 64, {32, 32}),
+               {"likely cause: nobody has ever arrived at bar[1], and bar[0] has completed phase 0, which nobody has "
+                "waited for: does the side"});
+}
+
+TEST_F(DeadlockTest, FindsTheAnnouncementThatWentToAnotherBarrier) {
+  expect_words(
+      report_of("@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar+8], 32;\n"
+                "@%p0 mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 32;\n" +
+                    wait(0, 0, "A"),
+                32, {1, 1}),
+      {"likely cause: copies brought 32 bytes to bar[0] that no expect_tx announced, while 32 were announced for "
+       "bar[1]"});
+}
+
 TEST_F(DeadlockTest, NamesTheLaneThatCameAloneToAnOperationOfTheWarp) {
   const std::string text = report_of(
       if_warp(0, "@!%p0 bra MEET;\nelect.sync _|%p3, 0xffffffff;\nMEET: bar.warp.sync 0xffffffff;\n") + "END:\n", 64,

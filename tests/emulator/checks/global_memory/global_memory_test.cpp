@@ -116,28 +116,6 @@ TEST_F(GlobalMemoryTest, KeepsToItsLimitWithinOneFill) {
   EXPECT_LT(history.shadow().bytes(), kBytes / 2);
 }
 
-TEST(ForeignTest, IsJoinedInPlaceWhereNobodySharesIt) {
-  const auto of_cluster = [](uint32_t cluster, Time time) {
-    auto clock = std::make_shared<VectorClock>();
-    clock->raise(ThreadKnowledge::component_of(0, 0), time);
-    auto made = std::make_shared<Foreign>();
-    made->clusters.emplace_back(cluster, std::move(clock));
-    return SharedForeign(std::move(made));
-  };
-  SharedForeign known = of_cluster(3, 5);
-  const Foreign* const before = known.get();
-  join_into(known, of_cluster(1, 2));
-  join_into(known, of_cluster(3, 7));
-  EXPECT_EQ(known.get(), before);
-  ASSERT_EQ(known->clusters.size(), 2u);
-  EXPECT_EQ(known->find(1)->at(ThreadKnowledge::component_of(0, 0)), 2u);
-  EXPECT_EQ(known->find(3)->at(ThreadKnowledge::component_of(0, 0)), 7u);
-  const SharedForeign shared = known;
-  join_into(known, of_cluster(2, 1));
-  EXPECT_EQ(shared->clusters.size(), 2u);
-  EXPECT_EQ(known->clusters.size(), 3u);
-}
-
 TEST_F(GlobalMemoryTest, OrdersLanesByWarpBarriersOnly) {
   const std::string body = kOwnWord +
                            "st.global.u32 [%rd1], %lane;\nbar.warp.sync 0xffffffff;\n"

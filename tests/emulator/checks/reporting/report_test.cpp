@@ -62,6 +62,32 @@ TEST(ReportTest, SaysWhatTheChipTolerates) {
             R"({"kind":"missing wait","message":"the block ends","tolerated":"kernels of a library end so"})");
 }
 
+TEST(ReportTest, ShowsTheCallsThatLeadToTheLine) {
+  machine::Diagnostic diagnostic = example();
+  diagnostic.details.clear();
+  diagnostic.place.calls = {"gemm.cu:104", "gemm.cu:88", "mbarrier.hpp:53"};
+  EXPECT_EQ(render_text(diagnostic),
+            "stagecraft: deadlock in kernel gemm<128,128,64,4> (gemm.cu)\n"
+            "  block (2,0,0) warp 1 [lanes 0-3, 7] at gemm.cu:88: waits for full[2] to complete phase 1\n"
+            "    called through gemm.cu:104, gemm.cu:88, mbarrier.hpp:53\n"
+            "  likely cause: expect_tx announced 32768 bytes, but the copies bring 16384\n");
+  EXPECT_EQ(render_json(diagnostic)["calls"].dump(), R"(["gemm.cu:104","gemm.cu:88","mbarrier.hpp:53"])");
+}
+
+TEST(ReportTest, NamesWhatFollowsFromAMistake) {
+  machine::Diagnostic diagnostic;
+  diagnostic.kind = "race";
+  diagnostic.message = "reads tile";
+  diagnostic.consequences = {"deadlock at ring.cu:52"};
+  EXPECT_EQ(render_text(diagnostic),
+            "stagecraft: race\n  reads tile\n  1 more report follows from this one: deadlock at ring.cu:52\n");
+  diagnostic.consequences.push_back("race at ring.cu:81");
+  EXPECT_EQ(render_text(diagnostic),
+            "stagecraft: race\n  reads tile\n"
+            "  2 more reports follow from this one: deadlock at ring.cu:52, race at ring.cu:81\n");
+  EXPECT_EQ(render_json(diagnostic)["consequences"].dump(), R"(["deadlock at ring.cu:52","race at ring.cu:81"])");
+}
+
 TEST(ReportTest, WritesLaneMasksAsRanges) {
   EXPECT_EQ(describe_lanes(0), "no lanes");
   EXPECT_EQ(describe_lanes(1), "lane 0");
