@@ -373,9 +373,9 @@ class Replay {
     const double at = engines_.access(now_, place, *warp.cluster->trace, access);
     if (!access.store || access.atomic) {
       for (const uint32_t written : (*trace_.code)[step.pc].writes) warp.loads.emplace_back(written, at);
-    } else if (!access.shared) {
-      stored_ = std::max(stored_, at);
     }
+    // A launch ends when what it has asked of memory is done, and nobody may wait for that.
+    if ((access.store || access.atomic) && !access.shared) stored_ = std::max(stored_, at);
   }
 
   // ---- Gates ---------------------------------------------------------------------------------------------------

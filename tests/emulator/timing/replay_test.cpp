@@ -212,6 +212,17 @@ TEST_F(ReplayTest, AWaitForALoadIsThatOfTheInstructionThatNeedsIt) {
   EXPECT_GT(result.stalls.at(2), 100);
 }
 
+TEST_F(ReplayTest, ALaunchEndsAfterAtomicOperationsThatNobodyWaitsFor) {
+  code.push_back({InstructionClass::memory, {1}, {}});
+  shape.accesses.push_back({.atomic = true, .sectors = 1, .same = 32, .lines = 1});
+  shape.warps = {{{StepKind::access, false, false, 0, 0}}};
+  LaunchTrace trace;
+  trace.code = std::make_shared<const Code>(code);
+  trace.warps_per_block = 1;
+  trace.clusters.push_back({0, std::make_shared<const ClusterShape>(shape), {}, {request_of(1, 1)}});
+  EXPECT_GT(replay(trace, chip).cycles, chip.launch + chip.l2_latency);
+}
+
 TEST_F(ReplayTest, ARestThatWasNotRecordedTakesAsLong) {
   code.push_back({InstructionClass::float64, {0}, {0}});
   for (uint32_t i = 0; i < 100; ++i) step(0, StepKind::run, 0);
