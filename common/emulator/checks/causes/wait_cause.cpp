@@ -253,7 +253,7 @@ std::string WaitCause::in_waits_without_lane(const ConflictSide& side, uint32_t 
     }
   }
   for (const auto& [index, note] : order_.warp(side.warp).waits) {
-    const std::vector<ArrivalNote>& arrivals = order_.warp(other).arrivals;
+    const auto& arrivals = order_.warp(other).arrivals;
     const bool from_other =
         std::any_of(arrivals.begin(), arrivals.end(),
                     [waited_for = index](const ArrivalNote& each) { return each.barrier == waited_for; });
