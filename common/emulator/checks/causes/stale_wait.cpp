@@ -9,6 +9,29 @@
 
 namespace stagecraft::emulator::checks {
 
+namespace {
+
+/// " at ring.cu:41": the arrival of a warp that alone ended a phase for which others wait; empty: it is not so.
+std::string arrival_for_others(const ClusterRecord& cluster, uint32_t warp, uint64_t phase,
+                               const BarrierOrder& barrier) {
+  const uint32_t warps = cluster.order().warps_per_block();
+  const PhaseNote* own = nullptr;
+  bool others_wait = false, others_arrive = false;
+  barrier.phases.for_each(phase, [&](const PhaseNote& note) {
+    const bool same = note.block != nullptr && note.block->rank * warps + note.warp == warp;
+    if (note.kind == PhaseNote::Kind::wait) {
+      others_wait = others_wait || !same;
+    } else if (same) {
+      if (own == nullptr || note.kind == PhaseNote::Kind::arrival) own = &note;
+    } else {
+      others_arrive = true;
+    }
+  });
+  return own == nullptr || others_arrive || !others_wait ? std::string() : line_of(cluster, own->pc);
+}
+
+}  // namespace
+
 std::string spell_phase_seen(const WaitNote& note) {
   return note.phases == 0 ? "the phase before the first" : fmt::format("phase {}", note.phases - 1);
 }
@@ -34,6 +57,14 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
     finding.likely_cause = fmt::format(
         "the question is asked once only. In an earlier round the answer was no, and the thread went on: it is a round "
         "behind since. Ask again until the answer is yes: `while (!try_wait(...)) {{}}`");
+  }
+  const std::string own = note.phases == 0 ? "" : arrival_for_others(cluster, warp, note.phases - 1, barrier);
+  if (!own.empty()) {
+    finding.likely_cause = fmt::format(
+        "others wait for the phases of {}, and this warp ends them itself{}: is it to wait for the barrier at which "
+        "the "
+        "others arrive? Otherwise the parity must flip once from each wait to the next",
+        name, own);
   }
   finding.subject = variable_of(name);
   findings.add(cluster.cluster(), *identity, std::move(finding));

@@ -119,12 +119,7 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
           "wait",
           line(wait.pc), barrier, describe_lanes(wait.lanes), describe_lanes(others));
     }
-    if (wait.relaxed || signal.relaxed) {
-      return fmt::format("the {} at {}{} is .relaxed and orders no memory: write {} instead",
-                         wait.relaxed ? "wait" : "arrival", barrier, line(wait.relaxed ? wait.pc : signal.pc),
-                         wait.relaxed ? ".acquire" : ".release");
-    }
-    return {};
+    return wait.relaxed || signal.relaxed ? spell_relaxed(signal.barrier, signal.pc, wait) : std::string();
   }
   if ((wait.lanes & second.lanes) == 0) return {};
   if (wait.repeated || wait.repeated_after_meeting) {
@@ -140,6 +135,22 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
         "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits for the {} "
         "begins with parity 0",
         line(wait.pc), barrier, first.what);
+  }
+  return {};
+}
+
+std::string WaitCause::spell_relaxed(uint32_t barrier, uint32_t arrival_pc, const WaitNote& wait) const {
+  return fmt::format("the {} at {}{} is .relaxed and orders no memory: write {} instead",
+                     wait.relaxed ? "wait" : "arrival", name(barrier), line(wait.relaxed ? wait.pc : arrival_pc),
+                     wait.relaxed ? ".acquire" : ".release");
+}
+
+std::string WaitCause::by_relaxed(const ConflictSide& first, const ConflictSide& second) const {
+  // One lane may have arrived for the others of its warp.
+  for (const ArrivalNote& note : order_.warp(first.warp).arrivals) {
+    const WaitNote* wait = wait_of(second, note.barrier);
+    if (note.time < first.time || wait == nullptr || wait->phases <= note.phase) continue;
+    if (note.relaxed || wait->relaxed) return spell_relaxed(note.barrier, note.pc, *wait);
   }
   return {};
 }
@@ -186,13 +197,16 @@ std::string WaitCause::let_pass_by_others(const ConflictSide& first, const Confl
   if (barrier.is_for_copies) return {};
   std::set<uint32_t> ranks;
   uint64_t arrivals = 0;
+  const PhaseNote* relaxed = nullptr;
   barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
     if (note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
+    if (note.relaxed) relaxed = &note;
     ranks.insert(note.block->rank);
     arrivals += note.amount;
   });
   const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
   if (by.empty() || arrivals == 0) return {};
+  if (relaxed != nullptr || last->relaxed) return spell_relaxed(index, relaxed == nullptr ? 0 : relaxed->pc, *last);
   std::string of;
   if (cluster_.memory.size() > 1) {
     for (const uint32_t rank : ranks) of += fmt::format("{} {}", of.empty() ? " of block rank" : " and", rank);

@@ -47,9 +47,12 @@ class WaitCause {
   /// over; or why these were too early.
   std::string before_end_of_threads(const ConflictSide& first, const ConflictSide& second);
   /// Whose arrivals let the last wait of the second's thread pass, where none of them can have known that the first, a
-  /// copy, was over; empty where that wait passed at once, or nothing is known of it.
+  /// copy, was over, or where that wait or one of them is relaxed; empty where that wait passed at once, or nothing is
+  /// known of it.
   std::string let_pass_by_others(const ConflictSide& first, const ConflictSide& second) const;
-  /// Why a thread touches bytes before the copy that brings them has ended; empty, too, where it has waited itself.
+  /// Where the second's thread has waited for an arrival that the first's warp made after its access, and one of the
+  /// two is relaxed; empty: it is not so.
+  std::string by_relaxed(const ConflictSide& first, const ConflictSide& second) const;
   /// Where the phase that a side's thread waited for last was ended by its own warp alone; empty: it was not.
   std::string let_pass_by_itself(const ConflictSide& side) const;
   /// " at ring.cu:41 for empty[0]": the wait of a side's threads that follows its access; empty: none is known.
@@ -57,6 +60,7 @@ class WaitCause {
   /// Where other lanes of the side's warp still wait at a barrier, or have waited at one that the other warp arrives
   /// on, and its own lanes know nothing about that; empty: it is not so.
   std::string in_waits_without_lane(const ConflictSide& side, uint32_t other) const;
+  /// Why a thread touches bytes before the copy that brings them has ended; empty, too, where it has waited itself.
   std::string without_own_wait(const ConflictSide& thread, uint32_t barrier) const {
     return in_waits_of_other_lanes(thread, barrier);
   }
@@ -84,6 +88,7 @@ class WaitCause {
   std::string in_waits_of_other_lanes(const ConflictSide& side, uint32_t barrier) const;
   const WaitNote* wait_of(const ConflictSide& side, uint32_t barrier) const;
   std::string spell_signal(const Signal& signal) const;
+  std::string spell_relaxed(uint32_t barrier, uint32_t arrival_pc, const WaitNote& wait) const;
   std::string name(uint32_t barrier) const;
   std::string line(uint32_t pc) const;
 

@@ -97,8 +97,10 @@ std::string RaceCause::before_operation(const PastAccess& before, const PresentA
   if (now.record.writes() && is_copy_into_shared(second)) {
     return with_copy(before, second, false, *now.known);
   }
-  const std::string cause = waits_.before_end_of_threads(side_of(before), side_of(now.record));
-  if (!cause.empty()) return cause;
+  if (std::string cause = waits_.before_end_of_threads(side_of(before), side_of(now.record)); !cause.empty()) {
+    return cause;
+  }
+  if (std::string cause = waits_.by_relaxed(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   return fmt::format(
       "the {} is issued before its thread knows that the {} is over: hand the bytes over by a barrier, after the "
       "last {}",
@@ -119,6 +121,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
     if (std::string cause = waits_.in_waits_without_lane(side_of(access), other); !cause.empty()) return cause;
     if (std::string cause = waits_.let_pass_by_itself(side_of(access)); !cause.empty()) return cause;
   }
+  if (std::string cause = waits_.by_relaxed(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   // Was it released by an arrival of this round, that is, since the last wait?
   const auto arrivals_before_last_wait = [&](const PastAccess& access) {
     uint64_t arrivals = 0;
@@ -305,6 +308,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
   if (!cause.empty()) return cause;
   if (!copy_first) {
     const ConflictSide second{copy.warp, 1u << copy.lane, copy.issued, &copy, copy.what};
+    if (cause = waits_.by_relaxed(side_of(thread), second); !cause.empty()) return cause;
     if (cause = waits_.let_pass_by_others(side_of(thread), second); !cause.empty()) return cause;
   }
   return fmt::format(
