@@ -5,7 +5,7 @@ import pathlib
 import re
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-HOPPER_BASES = ("handover", "pair", "registers", "ring", "store", "tiles", "warpgroups", "warps")
+HOPPER_BASES = ("handover", "pair", "registers", "ring", "store", "tiles", "warp", "warpgroups", "warps")
 KEYS = ("class", "issue", "kind", "line", "says", "fix", "chip", "checks", "explore")
 
 

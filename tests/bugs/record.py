@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Runs the gallery on a Hopper GPU, alone and under the four tools of compute-sanitizer, and records what they show.
 
-usage: record.py BUILD_FOLDER RESULT.json [BASE...]
+usage: record.py BUILD_FOLDER RESULT.json [BASE[/BUG]...]
 
 Bases that a Hopper GPU can run are compiled for sm_90a with the toolkit's nvcc. Every variant runs five times alone and
-once under each tool; a run that does not end is killed after a few seconds, and counts as a hang. Nothing changes a
+once under each tool; a run that does not end is killed, and counts as a hang. Where the right program takes nearly that
+long, the machine is too busy, and nothing is recorded. What RESULT.json has of other variants stays. Nothing changes a
 setting of the GPU.
 """
 
@@ -17,6 +18,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 from bugs import FOLDER, HOPPER_BASES, read_bugs  # noqa: E402
@@ -24,8 +26,8 @@ from bugs import FOLDER, HOPPER_BASES, read_bugs  # noqa: E402
 ROOT = FOLDER.parents[1]
 TOOLKIT = pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda"))
 TOOLS = ("memcheck", "racecheck", "synccheck", "initcheck")
-RUNS, RUN_LIMIT, TOOL_LIMIT = 5, 4, 8  # runs alone; seconds
-AT_A_TIME = 12
+RUNS, RUN_LIMIT, TOOL_LIMIT = 5, 20, 30  # runs alone; seconds
+AT_A_TIME = 8
 
 
 def compile_base(folder: pathlib.Path, base: str) -> str:
@@ -59,6 +61,13 @@ def alone(folder: pathlib.Path, base: str, variant: str) -> list[str]:
     return results
 
 
+def timed(folder: pathlib.Path, base: str) -> float:
+    """The seconds that the right program takes while others run."""
+    begin = time.monotonic()
+    run([folder / base, "right"], 4 * RUN_LIMIT)
+    return time.monotonic() - begin
+
+
 def under(folder: pathlib.Path, tool: str, base: str, variant: str) -> dict:
     """What a tool says: how it ended, the number of errors it counts, and its first messages."""
     end, output = run([TOOLKIT / "bin/compute-sanitizer", "--tool", tool, "--print-limit", "3", folder / base, variant],
@@ -73,21 +82,28 @@ def under(folder: pathlib.Path, tool: str, base: str, variant: str) -> dict:
 def main() -> None:
     folder, result = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True, exist_ok=True)
-    bases = sys.argv[3:] or HOPPER_BASES
+    wanted = sys.argv[3:] or HOPPER_BASES
+    bases = list(dict.fromkeys(each.split("/")[0] for each in wanted))
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
         list(pool.map(lambda base: compile_base(folder, base), bases))
         variants = [(base, name) for base in bases
-                    for name in ["right", *(bug.name for bug in read_bugs(FOLDER / f"{base}.bugs"))]]
+                    for name in ["right", *(bug.name for bug in read_bugs(FOLDER / f"{base}.bugs"))]
+                    if base in wanted or f"{base}/{name}" in wanted]
+        run([folder / bases[0], "right"], 120)  # the first program on a machine waits for the driver
         # Alone first, so that the tools' load does not change what a race does.
         runs = {at: pool.submit(alone, folder, *at) for at in variants}
+        slow = [pool.submit(timed, folder, base) for base in bases]
         found = {f"{base}/{name}": {"alone": runs[base, name].result()} for base, name in variants}
+        if max(each.result() for each in slow) > RUN_LIMIT / 2:
+            sys.exit("right programs take too long here to tell them from those that hang: nothing was recorded")
         checks = {(at, tool): pool.submit(under, folder, tool, *at) for at in variants for tool in TOOLS}
         for ((base, name), tool), check in checks.items():
             found[f"{base}/{name}"][tool] = check.result()
     _, gpu = run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], 20)
     _, version = run([TOOLKIT / "bin/compute-sanitizer", "--version"], 20)
+    before = json.loads(result.read_text(encoding="utf-8"))["variants"] if result.exists() else {}
     record = {"gpu": gpu.strip(), "tool": " ".join(version.split()[-5:]), "date": datetime.date.today().isoformat(),
-              "variants": found}
+              "variants": before | found}
     result.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
 
