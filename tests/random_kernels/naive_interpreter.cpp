@@ -25,7 +25,7 @@ bool is_signed(const std::string& type) { return type[0] == 's'; }
 class Block {
  public:
   Block(const Kernel& kernel, uint32_t index, uint32_t threads, Buffers& buffers)
-      : kernel_(kernel), index_(index), buffers_(buffers), shared_(kernel.shared_bytes_), threads_(threads) {
+      : kernel_(kernel), buffers_(buffers), shared_(kernel.shared_bytes_), threads_(threads) {
     for (uint32_t i = 0; i < threads; ++i) {
       threads_[i].number = i;
       threads_[i].registers.resize(kernel.registers_.size());
@@ -324,7 +324,6 @@ class Block {
   }
 
   const Kernel& kernel_;
-  uint32_t index_;
   Buffers& buffers_;
   std::vector<std::byte> shared_;
   std::vector<Thread> threads_;
