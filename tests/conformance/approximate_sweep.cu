@@ -1,4 +1,4 @@
-// The approximate instructions whose tables are known, on arguments of every sign and exponent: each value must agree.
+// The approximate instructions, whose tables are known, on arguments of every sign and exponent: each value must agree.
 // A section has checksums of many values, because a table has thousands of places.
 #include "report.hpp"
 
@@ -36,8 +36,17 @@ INSTRUCTION_OF_FLOATS(reciprocal_root, "rsqrt.approx.f32")
 INSTRUCTION_OF_FLOATS(reciprocal_root_flushed, "rsqrt.approx.ftz.f32")
 INSTRUCTION_OF_FLOATS(exponential, "ex2.approx.f32")
 INSTRUCTION_OF_FLOATS(exponential_flushed, "ex2.approx.ftz.f32")
+INSTRUCTION_OF_FLOATS(logarithm, "lg2.approx.f32")
+INSTRUCTION_OF_FLOATS(logarithm_flushed, "lg2.approx.ftz.f32")
+INSTRUCTION_OF_FLOATS(sine, "sin.approx.f32")
+INSTRUCTION_OF_FLOATS(sine_flushed, "sin.approx.ftz.f32")
+INSTRUCTION_OF_FLOATS(cosine, "cos.approx.f32")
+INSTRUCTION_OF_FLOATS(cosine_flushed, "cos.approx.ftz.f32")
+INSTRUCTION_OF_FLOATS(tangent, "tanh.approx.f32")
 INSTRUCTION_OF_HALVES(exponential_of_half, "ex2.approx.f16")
 INSTRUCTION_OF_HALVES(exponential_of_bf16, "ex2.approx.ftz.bf16")
+INSTRUCTION_OF_HALVES(tangent_of_half, "tanh.approx.f16")
+INSTRUCTION_OF_HALVES(tangent_of_bf16, "tanh.approx.bf16")
 
 /// Mixes the bits of a number.
 __host__ __device__ uint32_t mixed(uint32_t x) {
@@ -93,6 +102,8 @@ int main(int argc, char** argv) {
   return run(argc, argv, [](Report& report) {
     sweep_all<reciprocal, reciprocal_flushed, root, root_flushed, reciprocal_root, reciprocal_root_flushed>(report);
     sweep_all<exponential, exponential_flushed, exponential_of_half, exponential_of_bf16>(report);
+    sweep_all<logarithm, logarithm_flushed, sine, sine_flushed, cosine, cosine_flushed>(report);
+    sweep_all<tangent, tangent_of_half, tangent_of_bf16>(report);
     sweep_all<division, division_flushed, full_division, full_division_flushed>(report);
   });
 }

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <exception>
 #include <fstream>
-#include <sstream>
 
 namespace stagecraft::conformance {
 namespace {
@@ -35,35 +34,6 @@ uint32_t checksum(const unsigned char* data, size_t size) {
   return sum;
 }
 
-/// Numbers floating-point values in ascending order, both zeros alike; all NaN of a width are one.
-int64_t ordinal(const std::string& word) {
-  const size_t bits = word.size() * 4;
-  const uint64_t pattern = std::strtoull(word.c_str(), nullptr, 16);
-  const uint64_t sign = uint64_t{1} << (bits - 1);
-  const uint64_t infinity = bits == 64 ? 0x7ff0000000000000 : bits == 32 ? 0x7f800000 : 0x7c00;
-  const uint64_t magnitude = pattern & (sign - 1);
-  if (bits >= 32 && magnitude > infinity) return INT64_MAX;
-  return (pattern & sign) != 0 ? -static_cast<int64_t>(magnitude) : static_cast<int64_t>(magnitude);
-}
-
-/// Compares two lines of an approximate section.
-bool close_enough(const std::string& here, const std::string& there) {
-  std::istringstream here_words(here), there_words(there);
-  std::string ours, theirs;
-  here_words >> ours;
-  there_words >> theirs;
-  if (ours != theirs) return false;
-  const uint64_t ulps = std::strtoull(ours.c_str() + 1, nullptr, 10);
-  while (here_words >> ours) {
-    if (!(there_words >> theirs) || ours.size() != theirs.size()) return false;
-    const int64_t a = ordinal(ours), b = ordinal(theirs);
-    const uint64_t distance = a > b ? static_cast<uint64_t>(a) - static_cast<uint64_t>(b)
-                                    : static_cast<uint64_t>(b) - static_cast<uint64_t>(a);
-    if (distance > ulps) return false;
-  }
-  return !(there_words >> theirs);
-}
-
 int compare(const std::vector<std::string>& lines, const std::string& path) {
   std::ifstream file(path);
   if (!file) {
@@ -79,8 +49,8 @@ int compare(const std::vector<std::string>& lines, const std::string& path) {
   for (size_t i = 0; i < std::max(lines.size(), expected.size()); ++i) {
     const std::string here = i < lines.size() ? lines[i] : "(nothing)";
     const std::string there = i < expected.size() ? expected[i] : "(nothing)";
-    if (here[0] != ' ' && here[0] != '~') section = here;
-    if (here == there || (here[0] == '~' && close_enough(here, there))) continue;
+    if (here[0] != ' ') section = here;
+    if (here == there) continue;
     if (++differences <= kDifferencesShown) fmt::print("{}\n  expected {}\n  got      {}\n", section, there, here);
   }
   if (differences == 0) return 0;
@@ -103,15 +73,6 @@ void Report::section(const std::string& name, const void* values, size_t count, 
     if (i / kPerChecksum % kPerLine == 0) lines_.push_back("  sums");
     const size_t group = std::min(kPerChecksum, count - i);
     lines_.back() += fmt::format(" {:08x}", checksum(element(values, i, size), group * size));
-  }
-}
-
-void Report::add_approximate(const std::string& name, const void* values, size_t count, size_t size, int ulps) {
-  lines_.push_back(fmt::format("{}: {} values within {} units", name, count, ulps));
-  for (size_t i = 0; i < count; ++i) {
-    if (i % kPerLine == 0) lines_.push_back(fmt::format("~{}", ulps));
-    lines_.back() += ' ';
-    lines_.back() += hexadecimal(element(values, i, size), size);
   }
 }
 

@@ -37,17 +37,9 @@ class Report {
   /// The same for `count` values of `size` bytes each.
   void section(const std::string& name, const void* values, size_t count, size_t size);
 
-  /// A section of floating-point values that may differ by `ulps` units in the last place; NaN equals NaN.
-  template <typename T>
-  void approximate(const std::string& name, const std::vector<T>& values, int ulps) {
-    add_approximate(name, values.data(), values.size(), sizeof(T), ulps);
-  }
-
   const std::vector<std::string>& lines() const { return lines_; }
 
  private:
-  void add_approximate(const std::string& name, const void* values, size_t count, size_t size, int ulps);
-
   uint64_t seed_;
   bool all_values_;
   std::vector<std::string> lines_;

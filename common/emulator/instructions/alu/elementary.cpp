@@ -3,8 +3,6 @@
 // Without this GCC gathers nothing from the tables of interpolation.hpp, and makes no vector code.
 #pragma GCC target("tune=icelake-server")
 #endif
-#include "emulator/instructions/alu/elementary.hpp"
-
 #include "emulator/instructions/alu/interpolation.hpp"
 #include "emulator/instructions/alu/lane_loops.hpp"
 
@@ -43,7 +41,10 @@ struct RootApproximate {
 };
 template <bool Flush>
 struct Logarithm2 {
-  static float apply(float a) { return logarithm2(flushed<Flush>(a)); }
+  static float apply(float a) {
+    const bool small = !Flush && is_subnormal(a);
+    return logarithm2(small ? a * 0x1p+24f : a) - (small ? 24.0f : 0.0f);
+  }
 };
 struct HyperbolicTangent {
   static float apply(float a) { return hyperbolic_tangent(a); }

@@ -148,12 +148,6 @@ TEST_P(FloatingTest, ApproximationsAreWithinTheBoundsOfTheChip) {
   const auto quotient = apply<float>(find(Operation::divide_approximate, Type::f32), 0, a, power);
   for (size_t i = 0; i < a.size(); ++i) {
     const double x = a[i];
-    const auto near = [&](float result, double expected) {
-      if (std::isnan(expected)) return std::bit_cast<uint32_t>(result) == 0x7fffffffu;
-      const auto nearest = static_cast<float>(expected);
-      // One unit of the last place: the result before rounding is not exact.
-      return result == nearest || std::nextafter(result, nearest) == nearest;
-    };
     // Relative errors that the PTX ISA allows. Those of ex2 double where it squares the result of half the argument.
     const auto within = [](float result, double expected, double bound) {
       if (std::isnan(expected)) return std::bit_cast<uint32_t>(result) == 0x7fffffffu;
@@ -162,17 +156,21 @@ TEST_P(FloatingTest, ApproximationsAreWithinTheBoundsOfTheChip) {
       return std::fabs(result - expected) <= bound * std::fabs(expected) + 0x1p-149;
     };
     ASSERT_TRUE(within(power[i], std::exp2(x), x < -126 ? 0x1p-21 : 0x1p-22)) << x << " gives " << power[i];
-    ASSERT_TRUE(near(logarithm[i], std::log2(x))) << x << " gives " << logarithm[i];
+    // The error of lg2 is relative outside (0.5, 2), and absolute within.
+    ASSERT_TRUE(within(logarithm[i], std::log2(x), 0x1p-22) ||
+                (x > 0.5 && x < 2 && std::fabs(logarithm[i] - std::log2(x)) <= 0x1p-22))
+        << x << " gives " << logarithm[i];
     // The chip flushes subnormals and counts turns of 24 bits, rounded toward zero; from 2^23 on these are whole.
     const double product = std::fpclassify(a[i]) == FP_SUBNORMAL ? 0.0 * x : x * static_cast<double>(0x1.45f306p-3f);
     const double turns = std::bit_cast<double>(std::bit_cast<uint64_t>(product) & ~uint64_t{0x1fffffff});
     const double angle = 2 * std::numbers::pi * std::remainder(turns, 1.0);
-    const auto near_or_tiny = [&](float result, double expected) {
-      return near(result, expected) || std::fabs(result - expected) < 0x1p-50;
+    const auto near = [](float result, double expected) {
+      if (std::isnan(expected)) return std::bit_cast<uint32_t>(result) == 0x7fffffffu;
+      return std::fabs(result - expected) <= 0x1p-20;
     };
-    ASSERT_TRUE(near_or_tiny(sine[i], std::sin(angle))) << x << " gives " << sine[i];
-    ASSERT_TRUE(near_or_tiny(cosine[i], std::cos(angle))) << x << " gives " << cosine[i];
-    ASSERT_TRUE(near(tangent[i], std::tanh(x))) << x << " gives " << tangent[i];
+    ASSERT_TRUE(near(sine[i], std::sin(angle))) << x << " gives " << sine[i];
+    ASSERT_TRUE(near(cosine[i], std::cos(angle))) << x << " gives " << cosine[i];
+    ASSERT_TRUE(within(tangent[i], std::tanh(x), 0x1p-11)) << x << " gives " << tangent[i];
     ASSERT_TRUE(within(root[i], 1 / std::sqrt(x), 0x1p-22)) << x << " gives " << root[i];
     if (std::fabs(power[i]) <= 0x1p126f) {
       ASSERT_TRUE(within(quotient[i], x / power[i], 0x1p-22)) << x;

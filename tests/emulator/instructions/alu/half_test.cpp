@@ -120,7 +120,7 @@ TEST_P(HalfArithmeticTest, ExponentialAndTangentAreCloseForEveryNumber) {
     const auto tangents = apply<uint16_t, 2>(find(Operation::hyperbolic_tangent, half.pair), 0, all);
     for (size_t i = 0; i < all.size(); ++i) {
       const long double x = exact(half, all[i]);
-      // This rounds twice, through float: an error of one unit in the last place is allowed.
+      // Both have an error in float and are cut off: an error of one unit in the last place is allowed.
       const auto near = [&](uint16_t result, long double expected) {
         const auto code = round_to(half.format, expected);
         // ex2 of bf16 has no subnormal results, which f16 cannot have.
