@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of common/tools/check_pages.py and site_filter.py, on small repositories made up for them."""
 
+import io
 import pathlib
 import re
 import subprocess
@@ -14,6 +15,7 @@ import check_pages  # noqa: E402
 import run_figures  # noqa: E402
 import site_filter  # noqa: E402
 import site_glossary  # noqa: E402
+import site_names  # noqa: E402
 import site_rail  # noqa: E402
 import site_source  # noqa: E402
 
@@ -239,6 +241,36 @@ class FigureTest(unittest.TestCase):
                "shared": {"variables": [{"name": "tiles", "offset": 1024, "bytes": 0}]}}
         self.assertEqual(run_figures.shared_parts(run),
                          [(1024, 64, "A"), (1088, 64, "B"), (1152, 64, "scale factors"), (1216, 64, "rows")])
+
+
+class NamesTest(unittest.TestCase):
+    TAGS = """<tagfile>
+      <compound kind="class"><name>stagecraft::Ring</name><filename>ring.html</filename>
+        <member kind="function"><name>Ring</name></member><member kind="function"><name>wait</name></member></compound>
+      <compound kind="class"><name>stagecraft::emulator::Machine</name><filename>machine.html</filename></compound>
+      <compound kind="namespace"><name>stagecraft</name>
+        <member kind="function"><name>copy</name><anchorfile>all.html</anchorfile><anchor>a1</anchor></member>
+        <member kind="function"><name>copy</name><anchorfile>all.html</anchorfile><anchor>a2</anchor></member>
+        <member kind="function"><name>wait</name><anchorfile>all.html</anchorfile><anchor>a3</anchor></member></compound></tagfile>"""
+    KNOWN = {"Ring": "ring.html", "copy": "all.html#a1"}
+
+    def test_names_are_those_of_the_library_that_have_one_meaning(self):
+        self.assertEqual(site_names.names(io.StringIO(self.TAGS)), self.KNOWN)
+
+    def test_the_first_use_of_a_name_leads_to_its_description(self):
+        page, used = site_names.link_uses('<div class="contents"><h2><code>Ring</code></h2><p><code>Ring&lt;2&gt;</code>, <code>Ring</code>, '
+                                          '<a href="x"><code>copy()</code></a> and <code>a copy</code></p>', self.KNOWN)
+        self.assertEqual(used, {"Ring"})
+        self.assertEqual(page.partition("</h2>")[2], '<p><a class="name" href="ring.html"><code>Ring&lt;2&gt;</code></a>, <code>Ring</code>, '
+                         '<a href="x"><code>copy()</code></a> and <code>a copy</code></p>')
+
+    def test_uses_are_counted_in_code_alone(self):
+        text = "# A\ncopy a `Ring` of\n```cuda\nRing ring; copy(ring);\n```\n```console\n$ Ring\n```"
+        self.assertEqual(site_names.uses_in_code(text, self.KNOWN), {"Ring": 2, "copy": 1})
+
+    def test_the_lesson_with_most_uses_is_named_first(self):
+        self.assertEqual(site_names.sentence([("a.html", "01: A", 1), ("b.html", "02: B", 3)]),
+                         '<p class="lessons">In the lessons: <a href="b.html">02: B</a>, also <a href="a.html">01</a>.</p>\n')
 
 
 class WorkflowTest(unittest.TestCase):
