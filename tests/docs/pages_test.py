@@ -281,6 +281,15 @@ class WorkflowTest(unittest.TestCase):
         self.assertEqual(commands, ["playground", "docs"])
         for command in commands:
             self.assertRegex(usage, rf"(?m)^  {command} ")
+        jobs = re.findall(r"(?m)^  (\w+):\n    (?:needs|runs-on):", text)
+        self.assertEqual(re.findall(r"(?m)^    needs: (\w+)$", text), jobs[:1])
+        steps = re.findall(r"(?m)^      - (?:id: \w+\n        )?(run|uses): (.+)$", text)
+        self.assertEqual(len(steps), text.count("      - "))
+        for kind, what in steps:
+            self.assertTrue(kind == "run" or re.fullmatch(r"[\w/-]+@v\d+", what), what)
+        # What actions/deploy-pages asks for: its README, "Usage".
+        for needed in ("pages: write", "id-token: write", "name: github-pages"):
+            self.assertIn(needed, text)
         published = re.search(r"path: (\S+)", text)[1]
         self.assertIn(f"`{published}/index.html`", (TOOLS.parents[1] / "docs/README.md").read_text(encoding="utf-8"))
 
