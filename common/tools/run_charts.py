@@ -44,7 +44,7 @@ class Chart:
             x = self.x(cycle)
             parts += [f'<path class="tick" d="M{x:.1f} {TOP - 8} V{bottom}"/>', text(x, TOP - 14, str(cycle), "part")]
         parts += [text(LEFT - 12, TOP - 14, "cycle", "quiet end"), *self.parts]
-        x, y = 20, bottom + 24
+        x, y = 20, bottom + (24 if legend else 4)
         for look, words in legend:
             width = 34 + int(7.8 * len(words))
             if x + width > LEFT + WIDTH:
