@@ -61,11 +61,13 @@ def uses_in_code(text, known):
 
 
 def sentence(lessons):
-    """Returns where a name is used, as HTML: [(address, title, uses)], the lesson with most uses first."""
-    most = max(lessons, key=lambda lesson: lesson[2])
-    others = [lesson for lesson in lessons if lesson is not most]
+    """Returns where a name is used, as HTML: [(address, title, uses)], first the one that teaches it. That is the first lesson that
+    uses it at least half as often as any other."""
+    most = max(uses for _, _, uses in lessons)
+    main = next(lesson for lesson in lessons if 2 * lesson[2] >= most)
+    others = [lesson for lesson in lessons if lesson is not main]
     also = ", ".join(f'<a href="{address}">{html.escape(title.partition(":")[0])}</a>' for address, title, _ in others)
-    return (f'<p class="lessons">In the lessons: <a href="{most[0]}">{html.escape(most[1])}</a>{", also " + also if also else ""}.</p>\n')
+    return (f'<p class="lessons">In the lessons: <a href="{main[0]}">{html.escape(main[1])}</a>{", also " + also if also else ""}.</p>\n')
 
 
 def describe(site, address, words):

@@ -268,9 +268,9 @@ class NamesTest(unittest.TestCase):
         text = "# A\ncopy a `Ring` of\n```cuda\nRing ring; copy(ring);\n```\n```console\n$ Ring\n```"
         self.assertEqual(site_names.uses_in_code(text, self.KNOWN), {"Ring": 2, "copy": 1})
 
-    def test_the_lesson_with_most_uses_is_named_first(self):
-        self.assertEqual(site_names.sentence([("a.html", "01: A", 1), ("b.html", "02: B", 3)]),
-                         '<p class="lessons">In the lessons: <a href="b.html">02: B</a>, also <a href="a.html">01</a>.</p>\n')
+    def test_the_lesson_that_teaches_a_name_is_first(self):
+        self.assertEqual(site_names.sentence([("a.html", "01: A", 1), ("b.html", "02: B", 2), ("c.html", "03: C", 4)]),
+                         '<p class="lessons">In the lessons: <a href="b.html">02: B</a>, also <a href="a.html">01</a>, <a href="c.html">03</a>.</p>\n')
 
 
 class WorkflowTest(unittest.TestCase):
