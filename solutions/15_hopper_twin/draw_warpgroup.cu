@@ -74,21 +74,21 @@ Owners find_owners() {
 }
 
 std::string draw_sums() {
-  constexpr int kShown = 16, kWide = 36, kHigh = 17, kLeft = 236, kTop = 62, kBand = 4 * kHigh, kMarked = 5;
+  constexpr int kShown = 16, kWide = 36, kHigh = 17, kLeft = 184, kTop = 62, kBand = 4 * kHigh, kMarked = 5;
   const Owners owners = find_owners();
   harness::Drawing out(
-      840, 394,
+      780, 394,
       "The sums of a warpgroup, 64 rows and N columns: each warp has 16 rows, and in them each lane has two "
       "columns of one row and of the row eight below, again in each eight columns");
-  out.words("", 20, 26, "64 rows, N columns");
+  out.words("", 10, 26, "64 rows, N columns");
   for (int warp = 0; warp < 4; ++warp) {
-    out.box(warp == 0 ? "free" : "", 20, kTop + warp * kBand, 160, kBand);
-    out.words("middle", 100, kTop + warp * kBand + 32, "warp " + std::to_string(warp));
-    out.words("quiet middle", 100, kTop + warp * kBand + 50,
+    out.box(warp == 0 ? "free" : "", 10, kTop + warp * kBand, 122, kBand);
+    out.words("middle", 71, kTop + warp * kBand + 32, "warp " + std::to_string(warp));
+    out.words("quiet middle", 71, kTop + warp * kBand + 50,
               "rows " + std::to_string(16 * warp) + " to " + std::to_string(16 * warp + 15));
   }
-  out.line("", "M180 " + std::to_string(kTop) + " H" + std::to_string(kLeft - 24));
-  out.line("", "M180 " + std::to_string(kTop + kBand) + " L" + std::to_string(kLeft - 24) + " " +
+  out.line("", "M132 " + std::to_string(kTop) + " H" + std::to_string(kLeft - 24));
+  out.line("", "M132 " + std::to_string(kTop + kBand) + " L" + std::to_string(kLeft - 24) + " " +
                    std::to_string(kTop + 16 * kHigh));
   out.words("", kLeft, 26, "the first 16 columns of warp 0's rows: lane : register");
   for (const int column : {0, 8}) {
