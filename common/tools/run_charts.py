@@ -88,7 +88,8 @@ def draw_ping_pong(run):
             chart.bar(begin, end, "rest")
         for number, (of, begin, end) in enumerate(tiles):
             if of == group:
-                stored = next((wait for wait, _ in waits if wait >= end), max(warp["end"] for warp in warps))
+                later = [start for start in [*(wait for wait, _ in waits), *(start for other, start, _ in tiles if other == of)] if start >= end]
+                stored = min(later, default=max(warp["end"] for warp in warps))
                 chart.bar(begin, end, "full", f"tile {number}")
                 chart.bar(end, stored, "read", f"tile {number}")
     chart.lane("tensor core")

@@ -12,6 +12,7 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
 import check_pages  # noqa: E402
+import run_charts  # noqa: E402
 import run_figures  # noqa: E402
 import site_filter  # noqa: E402
 import site_glossary  # noqa: E402
@@ -241,6 +242,26 @@ class FigureTest(unittest.TestCase):
                "shared": {"variables": [{"name": "tiles", "offset": 1024, "bytes": 0}]}}
         self.assertEqual(run_figures.shared_parts(run),
                          [(1024, 64, "A"), (1088, 64, "B"), (1152, 64, "scale factors"), (1216, 64, "rows")])
+
+
+    def test_tiles_of_two_warpgroups_end_where_the_other_begins(self):
+        wait = {"what": "multiplied[1]", "begin": 0, "end": 12}
+        warps = [{"warp": 4, "end": 70, "waits": []}, {"warp": 8, "end": 90, "waits": [wait]}]
+        products = [{"number": number, "begin": begin, "end": begin + 8, "warp": warp}
+                    for number, (begin, warp) in enumerate([(0, 0), (4, 0), (12, 1), (16, 1), (30, 0)])]
+        picture = run_charts.draw_ping_pong({"cycles": 100, "warps": warps, "tracks": [{"unit": "tensor core", "operations": products}]})
+        bars = re.findall(r'<rect class="(full|read|rest)" x="(\d+)[^"]*" y="(\d+)" width="([\d.]+)"', picture)
+        pixels = run_charts.WIDTH / 100
+        self.assertEqual([(look, round((int(x) - run_charts.LEFT) / pixels), round(float(width) / pixels)) for look, x, _, width in bars if width != "16"],
+                         [("full", 0, 12), ("read", 12, 18), ("full", 30, 8), ("read", 38, 32),   # two tiles of the first
+                          ("rest", 0, 12), ("full", 12, 12), ("read", 24, 66)])                   # the second waits for its turn
+
+    def test_a_bar_has_words_only_where_they_have_room(self):
+        chart = run_charts.Chart(100)
+        chart.lane("a")
+        chart.bar(0, 50, "full", "tile 0")
+        chart.bar(50, 52, "full", "tile 1")
+        self.assertEqual([re.findall(">([^<]+)<", part) for part in chart.parts], [["a"], [], ["tile 0"], []])
 
 
 class NamesTest(unittest.TestCase):
