@@ -162,6 +162,16 @@ def mark_differences(site):
 KINDS = {"+": "added", "-": "removed"}
 
 
+def mark_columns(site):
+    """Gives the lines of consoles that have columns a class: they do not wrap, as the lines of a report do."""
+    for page in site.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        if '<div class="console">' in text:
+            def mark(block):
+                return re.sub(r'<div class="line">(?=[^\n]*[^ \n] {3,}[^ ])', '<div class="line columns">', block[0])
+            page.write_text(re.sub(r'<div class="console">.*?</div><!-- fragment -->', mark, text, flags=re.DOTALL), encoding="utf-8")
+
+
 def settings(options, output):
     """Returns the settings that are added to those of docs/Doxyfile."""
     common = {
@@ -244,6 +254,7 @@ def main():
     if options.programs:
         site_playground.add(options.programs / "playground" / "html", output / "html")
     mark_differences(output / "html")
+    mark_columns(output / "html")
     names = site_names.add(output / "html", output / "names.tag")
     site_glossary.add(output / "html")
     site_rail.add(output / "html")

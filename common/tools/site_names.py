@@ -1,5 +1,6 @@
 """Ties the library's names and the lessons together: a lesson's first use of a name leads to its description, and the description
-says in which lessons the name is used. The names are those of namespace stagecraft, from the tags that Doxygen writes.
+says in which lessons the name is used. The names are those of namespace stagecraft, from the tags that Doxygen writes. What Doxygen
+itself makes of names in the text of pages is removed: it finds functions of the emulator where a lesson means a method.
 """
 
 import html
@@ -13,12 +14,14 @@ NAMESPACE = "stagecraft"
 OTHERS = {"gemm"}   # in a lesson, a kernel of its own
 # In a lesson's page: what is left alone, and a name as code, with its arguments.
 PIECES = re.compile(r"(<a\b.*?</a>|<h[1-6]\b.*?</h[1-6]>|<div class=\"toc\b.*?</div>)", re.DOTALL)
+# Doxygen's guess at a name that it finds in a page: the function of that name, wherever it is. In text, `release()` is a method.
+GUESS = re.compile(r'<a class="(?P<where>el|code)\b[^"]*" href="namespacestagecraft(?P<emulator>_1_1emulator)?[^"]*"[^>]*>(?P<name>[^<]*)</a>')
+TIP = re.compile(r'<div class="ttc" id="anamespacestagecraft_1_1emulator.*?</div></div>\n')
 USE = re.compile(r"<code>(?P<name>[A-Za-z_]\w*)(?:&lt;.*?|\(.*?)?</code>")
 
 
-def names(tags):
-    """Returns {name: address} of the types and functions of the namespace. A function that shares its name with a method of some
-    class is left out: nobody could tell which of the two a lesson means."""
+def read(tags):
+    """Returns {name: address} of the types and of the functions of the namespace, and the names of methods."""
     types, functions, methods = {}, {}, set()
     for compound in xml.etree.ElementTree.parse(tags).getroot().findall("compound"):
         outer, _, name = compound.findtext("name").rpartition("::")
@@ -30,7 +33,23 @@ def names(tags):
             for member in compound.findall("member"):
                 if member.get("kind") in ("function", "enumeration"):
                     functions.setdefault(member.findtext("name"), f"{member.findtext('anchorfile')}#{member.findtext('anchor')}")
+    return types, functions, methods
+
+
+def known_names(types, functions, methods):
+    """Returns {name: address} of what a name means that stands alone in a text. A function that shares its name with a method of some
+    class is left out: nobody could tell which of the two a lesson means."""
     return {**{name: address for name, address in functions.items() if name not in methods | OTHERS}, **types}
+
+
+def correct_guesses(text, functions):
+    """Returns a page whose code leads to functions of the library in place of those of the emulator, and whose text to none."""
+    def correct(guess):
+        if guess["where"] == "code" and guess["emulator"]:
+            address = functions.get(guess["name"])
+            return f'<a class="code" href="{address}">{guess["name"]}</a>' if address else guess["name"]
+        return guess[0] if guess["where"] == "code" else guess["name"]
+    return GUESS.sub(correct, TIP.sub("", text))
 
 
 def link_uses(text, known):
@@ -85,7 +104,13 @@ def describe(site, address, words):
 
 def add(site, tags):
     """Writes all of it into the site, and returns the names with their addresses."""
-    known, lessons = names(tags), {}
+    types, functions, methods = read(tags)
+    known, lessons = known_names(types, functions, methods), {}
+    for written in pages.pages():
+        if "emulator" in written.parts:
+            continue
+        page = site / site_filter.address(written)
+        page.write_text(correct_guesses(page.read_text(encoding="utf-8"), functions), encoding="utf-8")
     for lesson in pages.lessons():
         page, markdown = site / site_filter.address(lesson), site_filter.read_page(lesson)
         text, _ = link_uses(page.read_text(encoding="utf-8"), known)

@@ -276,7 +276,16 @@ class NamesTest(unittest.TestCase):
     KNOWN = {"Ring": "ring.html", "copy": "all.html#a1"}
 
     def test_names_are_those_of_the_library_that_have_one_meaning(self):
-        self.assertEqual(site_names.names(io.StringIO(self.TAGS)), self.KNOWN)
+        self.assertEqual(site_names.known_names(*site_names.read(io.StringIO(self.TAGS))), self.KNOWN)
+
+    def test_code_leads_to_the_library_and_not_to_the_emulator(self):
+        of_emulator = 'href="namespacestagecraft_1_1emulator_1_1machine.html#b7"'
+        page = (f'<code><a class="el" {of_emulator} title="t">copy()</a></code> <a class="code hl_function" {of_emulator}>copy</a>'
+                f'<a class="code hl_function" {of_emulator}>other</a><a class="code hl_function" href="namespacestagecraft.html#a1">copy</a>'
+                '<div class="ttc" id="anamespacestagecraft_1_1emulator_html_b7"><div>copy</div><div>of it</div></div>\n')
+        self.assertEqual(site_names.correct_guesses(page, self.KNOWN),
+                         '<code>copy()</code> <a class="code" href="all.html#a1">copy</a>other'
+                         '<a class="code hl_function" href="namespacestagecraft.html#a1">copy</a>')
 
     def test_the_first_use_of_a_name_leads_to_its_description(self):
         page, used = site_names.link_uses('<div class="contents"><h2><code>Ring</code></h2><p><code>Ring&lt;2&gt;</code>, <code>Ring</code>, '

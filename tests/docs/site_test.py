@@ -328,6 +328,11 @@ class SiteTest(unittest.TestCase):
         self.assertIn(f'<p class="lessons">In the lessons: <a href="{site_filter.address(pages.lessons()[3])}">',
                       (self.site / described).read_text(encoding="utf-8"))
 
+    def test_no_page_takes_a_method_for_a_function_of_the_emulator(self):
+        for page in pages.pages():
+            if "emulator" not in page.parts:
+                self.assertNotIn('href="namespacestagecraft_1_1emulator', self.html_of(page), page.as_posix())
+
     def test_enter_in_the_box_at_the_top_finds_words(self):
         self.need_chromium()
         browser = Browser()
@@ -350,6 +355,10 @@ class SiteTest(unittest.TestCase):
             consoles = [block for block in self.blocks_of(page) if block.language == "console"]
             marked = self.html_of(page).count('<div class="console"><div class="fragment">')
             self.assertEqual(marked, len(consoles), page.as_posix())
+        lesson = self.html_of(pages.lessons()[13])
+        self.assertRegex(lesson, r'<div class="line columns">  warp 1, multiplies  +\.')
+        self.assertRegex(lesson, r'<div class="line">stagecraft: timeline of kernel')
+        self.assertRegex(lesson, r'<div class="line">  block \(0,0,0\) warp')
 
     def test_each_lesson_leads_to_the_one_before_and_the_one_after(self):
         lessons = pages.lessons()
