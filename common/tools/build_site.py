@@ -19,6 +19,7 @@ import draw_runs  # noqa: E402
 import pages  # noqa: E402
 import site_filter  # noqa: E402
 import site_glossary  # noqa: E402
+import site_names  # noqa: E402
 import site_playground  # noqa: E402
 import site_rail  # noqa: E402
 import site_source  # noqa: E402
@@ -37,7 +38,7 @@ EXTENSIONS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggl
 SEARCH_PAGE = """\
 # Search the words {#page_search}
 
-The box above finds names of the library. This one finds words of the lessons and of the other pages.
+Finds names of the library, and words of the lessons and of the other pages. Enter in the box at the top leads here.
 
 \\htmlonly
 <p><input id="words" type="search" size="40" aria-label="words" placeholder="persistent, parity ..."> <span id="count"></span></p>
@@ -116,12 +117,13 @@ def write_header(doxygen, output):
                    stdout=subprocess.DEVNULL)
     calls = "".join(f"{name}.init();" for name in EXTENSIONS.values())
     scripts = "".join(f'<script src="$relpath^{file}"></script>\n' for file in EXTENSIONS) + \
-        f'<script>{calls}</script>\n<script src="$relpath^terms.js"></script>\n</head>'
+        f'<script>{calls}</script>\n<script src="$relpath^terms.js"></script>\n' \
+        '<script src="$relpath^find.js"></script>\n</head>'
     header.write_text(header.read_text(encoding="utf-8").replace("</head>", scripts), encoding="utf-8")
 
 
-def list_words():
-    """Returns the sections of all pages with their words, for the page that searches them."""
+def list_words(names):
+    """Returns the library's names and the sections of all pages with their words, for the page that searches them."""
     sections = []
     for page in dict.fromkeys([*pages.lessons(), *pages.pages()]):   # the lessons first
         text = site_filter.read_page(page)
@@ -144,7 +146,7 @@ def list_words():
             elif kind == "block":
                 words += item.lines
         end_section()
-    return sections
+    return [*sections, *({"page": "the library", "heading": name, "address": address, "words": ""} for name, address in sorted(names.items()))]
 
 
 def mark_differences(site):
@@ -160,11 +162,22 @@ def mark_differences(site):
 KINDS = {"+": "added", "-": "removed"}
 
 
+def mark_columns(site):
+    """Gives the lines of consoles that have columns a class: they do not wrap, as the lines of a report do."""
+    for page in site.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        if '<div class="console">' in text:
+            def mark(block):
+                return re.sub(r'<div class="line">(?=[^\n]*[^ \n] {3,}[^ ])', '<div class="line columns">', block[0])
+            page.write_text(re.sub(r'<div class="console">.*?</div><!-- fragment -->', mark, text, flags=re.DOTALL), encoding="utf-8")
+
+
 def settings(options, output):
     """Returns the settings that are added to those of docs/Doxyfile."""
     common = {
         "OUTPUT_DIRECTORY": f'"{output}"',
         "WARN_LOGFILE": f'"{output / "warnings.txt"}"',
+        "GENERATE_TAGFILE": f'"{output / "names.tag"}"',
     }
     script = output / "filter.sh"
     script.write_text(f'exec cat "{output}/filtered/${{1#"{ROOT}/"}}"\n', encoding="utf-8")
@@ -181,7 +194,7 @@ def settings(options, output):
     graphs = not options.no_graphs and shutil.which("dot") is not None
     return {**common,
             "INPUT": quoted([*markdown, *headers, output / "search.markdown"]),
-            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js", ROOT / "docs/terms.js",
+            "HTML_EXTRA_FILES": quoted([*(look / name for name in EXTENSIONS if look), ROOT / "docs/search.js", ROOT / "docs/timelines.js", ROOT / "docs/terms.js", ROOT / "docs/find.js",
                                       ROOT / "docs/source.js", ROOT / "docs/source.css"]),
             "IMAGE_PATH": quoted(figures()),
             "HTML_EXTRA_STYLESHEET": quoted([*(look / style for style in STYLE if look), ROOT / "docs/site.css"]),
@@ -241,9 +254,11 @@ def main():
     if options.programs:
         site_playground.add(options.programs / "playground" / "html", output / "html")
     mark_differences(output / "html")
+    mark_columns(output / "html")
+    names = site_names.add(output / "html", output / "names.tag")
     site_glossary.add(output / "html")
     site_rail.add(output / "html")
-    words = json.dumps(list_words(), ensure_ascii=False, separators=(",", ":"))
+    words = json.dumps(list_words(names), ensure_ascii=False, separators=(",", ":"))
     (output / "html" / "words.js").write_text(f"const sections = {words};\n", encoding="utf-8")
     print(f"the site: {output / 'html' / 'index.html'}")
     return 0

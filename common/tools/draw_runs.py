@@ -5,7 +5,7 @@ draw_runs.py BUILD            writes the figures into the folders of their lesso
 draw_runs.py BUILD --check    fails when one of these files is not what its run gives now
 
 build_site.py draws them again for the site. What a barrier holds, who fills which stage and where a copy goes is read from the
-run; run_figures.py says only where things are on the paper. check_pages.py checks that words fit their boxes.
+run; run_figures.py and run_charts.py say only where things are on the paper. check_pages.py checks that words fit their boxes.
 """
 
 import pathlib
@@ -14,6 +14,7 @@ import tempfile
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import run_charts as charts  # noqa: E402
 import run_figures as figures  # noqa: E402
 import timelines  # noqa: E402
 
@@ -47,6 +48,13 @@ FIGURES = [
            "chapters/02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 30"),
     Figure("chapters/05_scopes/multicast.svg", figures.draw_multicast, "chapters/05_scopes_solution Chapter05.Todo3EveryBlockOfTheClusterSumsEveryRow 3"),
     Figure("chapters/11_cta_pairs/pair.svg", figures.draw_pair, "chapters/11_cta_pairs_solution Chapter11.Todo6And7APairWithRings 1"),
+    Figure("chapters/12_persistent_scheduling/throttle.svg", charts.draw_throttle,
+           "chapters/12_persistent_scheduling_solution Chapter12.Todo7LaunchControlTakesOverBlocksThatHaveNotStarted 1"),
+    Figure("chapters/13_sm100_gemm/slices.svg", charts.draw_slices, "chapters/13_sm100_gemm_solution Chapter13.Todo4And5TheBuffersGoRound 2"),
+    Figure("chapters/14_block_scaled/two_rings.svg", charts.draw_two_rings,
+           "chapters/14_block_scaled_solution Chapter14.Todo6To8EachKTileIsScaledSeparately 3"),
+    Figure("chapters/15_hopper_twin/ping_pong.svg", charts.draw_ping_pong,
+           "chapters/15_hopper_twin_solution Chapter15.Todo6WarpgroupsTakeTurns 5"),
     Figure("docs/figures/budget.svg", figures.draw_budget,
            "chapters/02_ring_of_stages_solution Chapter02.Todo2To5RowsGoAroundTheRing 30",
            "chapters/07_tma_tiles_solution Chapter07.Todo5And6MatricesThatNoTileFits 3",

@@ -6,17 +6,17 @@ from xml.sax.saxutils import escape
 
 STYLE = """
     :root { color-scheme: light dark; }
-    text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .small { font-size: 12px; text-anchor: middle; }
+    text { fill: #222; } .quiet { fill: #666; font-size: 12px; } .middle { text-anchor: middle; } .end { text-anchor: end; } .small { font-size: 12px; text-anchor: middle; }
     .mono { font-family: monospace; font-size: 12px; } .part { fill: #666; font-size: 12px; text-anchor: middle; }
     rect, path { fill: none; stroke: #777; stroke-width: 1.2; } .even { fill: #d8e8f8; stroke: #36c; } .odd { fill: #fbe6cf; stroke: #c70; }
     .third { fill: #ecdcf4; stroke: #84c; } .rest { fill: #e8e8e8; stroke: #777; }
     .copying { fill: #fbe6cf; stroke: #c70; } .full { fill: #d8e8f8; stroke: #36c; } .read { fill: #dcefd6; stroke: #4a7c2c; }
     .passes { stroke: #2a7a2a; stroke-width: 4; } .sleeps { stroke: #b33; stroke-width: 4; stroke-dasharray: 7 5; }
-    .arrow { stroke-width: 1.6; marker-end: url(#head); } #head path { fill: #777; stroke: none; }
+    .tick { stroke: #ddd; } .arrow { stroke-width: 1.6; marker-end: url(#head); } #head path { fill: #777; stroke: none; }
     @media (prefers-color-scheme: dark) {
       text { fill: #ddd; } .quiet, .part { fill: #aaa; } rect, path { stroke: #999; } #head path { fill: #999; }
       .even, .full { fill: #1d3147; stroke: #6af; } .odd, .copying { fill: #43300f; stroke: #e9a23b; } .read { fill: #22381b; stroke: #8c6; }
-      .passes { stroke: #6c6; } .sleeps { stroke: #f77; } .third { fill: #3a2347; stroke: #b8f; } .rest { fill: #333; stroke: #999; }
+      .tick { stroke: #333; } .passes { stroke: #6c6; } .sleeps { stroke: #f77; } .third { fill: #3a2347; stroke: #b8f; } .rest { fill: #333; stroke: #999; }
     }
   """
 

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -67,6 +68,48 @@ class EditorTest(unittest.TestCase):
             self.assertEqual(found(matcher, [line]), [{"file": "../chapters/02_ring_of_stages/ring.cu", "line": "57", "severity": "error",
                                                        "code": None, "message": 'identifier "stat" is undefined'}])
 
+    def test_a_task_has_the_form_that_an_editor_reads(self):
+        """As Visual Studio Code describes it: code.visualstudio.com/docs/reference/tasks-appendix."""
+        document = json.loads((ROOT / ".vscode/tasks.json").read_text(encoding="utf-8"))
+        self.assertEqual(document["version"], "2.0.0")
+        inputs = {entry["id"] for entry in document["inputs"]}
+        self.assertTrue(all({"id", "type", "description"} <= set(entry) for entry in document["inputs"]))
+        self.assertEqual(len({task["label"] for task in tasks()}), len(tasks()))
+        for task in tasks():
+            self.assertLessEqual(set(task), {"label", "detail", "type", "command", "options", "group", "presentation", "isBackground",
+                                             "problemMatcher"}, task["label"])
+            for variable in re.findall(r"\$\{([^}]+)\}", json.dumps(task)):
+                self.assertTrue(variable in ("workspaceFolder", "fileDirname") or variable.removeprefix("input:") in inputs, variable)
+            self.assertEqual("isBackground" in task, any("background" in matcher for matcher in task["problemMatcher"]), task["label"])
+            for matcher in task["problemMatcher"]:
+                self.assertLessEqual(set(matcher), {"owner", "source", "severity", "fileLocation", "pattern", "background"})
+                self.assertIn(matcher.get("severity", "error"), ("error", "warning", "info"))
+                self.assertIn(matcher["fileLocation"][0], ("relative", "autoDetect", "absolute"))
+                patterns = matcher["pattern"] if isinstance(matcher["pattern"], list) else [matcher["pattern"]]
+                parts = {}
+                for pattern in patterns:
+                    groups = {name: group for name, group in pattern.items() if name != "regexp"}
+                    self.assertLessEqual(max(groups.values()), re.compile(pattern["regexp"]).groups, pattern["regexp"])
+                    parts.update(groups)
+                self.assertLessEqual({"file", "line", "message"}, set(parts))
+                self.assertLessEqual(set(parts), {"file", "line", "message", "code", "severity", "column"})
+
+    def test_the_patterns_are_those_of_the_editors_language(self):
+        """An editor matches them in JavaScript, this test in Python: both find the same in a report."""
+        if shutil.which("node") is None:
+            self.skipTest("Node is not installed")
+        report = ["stagecraft: deadlock in kernel sum_rows<2> (chapters/02_ring_of_stages/ring.cu)",
+                  "  block (0,0,0) warp 0 [lane 0] mbarrier.try_wait.parity.shared::cta.b64 at ring.cu:61 (mbarrier.hpp:53): waits for empty[0]",
+                  "  chapters/02_ring_of_stages/ring.cu:37: TODO 2: wait", '../chapters/02_ring_of_stages/ring.cu(57): error: no "stat"']
+        patterns = [pattern["regexp"] for task in tasks() for matcher in task["problemMatcher"]
+                    for pattern in (matcher["pattern"] if isinstance(matcher["pattern"], list) else [matcher["pattern"]])]
+        script = ("const [patterns, lines] = JSON.parse(process.argv[1]); console.log(JSON.stringify(patterns.map(pattern =>"
+                  "lines.map(line => [...(new RegExp(pattern).exec(line) ?? [])].map(part => part ?? null)))))")
+        done = subprocess.run(["node", "-e", script, json.dumps([patterns, report])], check=True, text=True, stdout=subprocess.PIPE)
+        matches = [[re.match(pattern, line) for line in report] for pattern in patterns]
+        self.assertEqual(json.loads(done.stdout), [[[match[0], *match.groups()] if match else [] for match in row] for row in matches])
+        self.assertTrue(all(any(row) for row in matches), "a pattern finds nothing in any of the lines")
+
     def test_the_tasks_call_commands_that_there_are(self):
         usage = (ROOT / "stagecraft").read_text(encoding="utf-8")
         for task in tasks():
@@ -119,6 +162,9 @@ class EditorTest(unittest.TestCase):
     def test_the_container_is_described_and_begins_with_a_command_that_there_is(self):
         text = (ROOT / ".devcontainer/devcontainer.json").read_text(encoding="utf-8")
         container = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))   # the format allows comments
+        self.assertLessEqual(set(container), {"name", "image", "postCreateCommand", "customizations"})   # containers.dev/implementors/json_reference
+        for extension in container["customizations"]["vscode"]["extensions"]:
+            self.assertRegex(extension, r"^[\w-]+\.[\w-]+$")
         self.assertRegex(container["image"], r"^[\w./-]+:[\w.-]+$")
         self.assertRegex(container["postCreateCommand"], r"^\./stagecraft test 00\b")
 

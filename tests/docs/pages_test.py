@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of common/tools/check_pages.py and site_filter.py, on small repositories made up for them."""
 
+import io
 import pathlib
 import re
 import subprocess
@@ -11,9 +12,11 @@ import unittest
 TOOLS = pathlib.Path(__file__).resolve().parents[2] / "common" / "tools"
 sys.path.insert(0, str(TOOLS))
 import check_pages  # noqa: E402
+import run_charts  # noqa: E402
 import run_figures  # noqa: E402
 import site_filter  # noqa: E402
 import site_glossary  # noqa: E402
+import site_names  # noqa: E402
 import site_rail  # noqa: E402
 import site_source  # noqa: E402
 
@@ -241,6 +244,65 @@ class FigureTest(unittest.TestCase):
                          [(1024, 64, "A"), (1088, 64, "B"), (1152, 64, "scale factors"), (1216, 64, "rows")])
 
 
+    def test_tiles_of_two_warpgroups_end_where_the_other_begins(self):
+        wait = {"what": "multiplied[1]", "begin": 0, "end": 12}
+        warps = [{"warp": 4, "end": 70, "waits": []}, {"warp": 8, "end": 90, "waits": [wait]}]
+        products = [{"number": number, "begin": begin, "end": begin + 8, "warp": warp}
+                    for number, (begin, warp) in enumerate([(0, 0), (4, 0), (12, 1), (16, 1), (30, 0)])]
+        picture = run_charts.draw_ping_pong({"cycles": 100, "warps": warps, "tracks": [{"unit": "tensor core", "operations": products}]})
+        bars = re.findall(r'<rect class="(full|read|rest)" x="(\d+)[^"]*" y="(\d+)" width="([\d.]+)"', picture)
+        pixels = run_charts.WIDTH / 100
+        self.assertEqual([(look, round((int(x) - run_charts.LEFT) / pixels), round(float(width) / pixels)) for look, x, _, width in bars if width != "16"],
+                         [("full", 0, 12), ("read", 12, 18), ("full", 30, 8), ("read", 38, 32),   # two tiles of the first
+                          ("rest", 0, 12), ("full", 12, 12), ("read", 24, 66)])                   # the second waits for its turn
+
+    def test_a_bar_has_words_only_where_they_have_room(self):
+        chart = run_charts.Chart(100)
+        chart.lane("a")
+        chart.bar(0, 50, "full", "tile 0")
+        chart.bar(50, 52, "full", "tile 1")
+        self.assertEqual([re.findall(">([^<]+)<", part) for part in chart.parts], [["a"], [], ["tile 0"], []])
+
+
+class NamesTest(unittest.TestCase):
+    TAGS = """<tagfile>
+      <compound kind="class"><name>stagecraft::Ring</name><filename>ring.html</filename>
+        <member kind="function"><name>Ring</name></member><member kind="function"><name>wait</name></member></compound>
+      <compound kind="class"><name>stagecraft::emulator::Machine</name><filename>machine.html</filename></compound>
+      <compound kind="namespace"><name>stagecraft</name>
+        <member kind="function"><name>copy</name><anchorfile>all.html</anchorfile><anchor>a1</anchor></member>
+        <member kind="function"><name>copy</name><anchorfile>all.html</anchorfile><anchor>a2</anchor></member>
+        <member kind="function"><name>wait</name><anchorfile>all.html</anchorfile><anchor>a3</anchor></member></compound></tagfile>"""
+    KNOWN = {"Ring": "ring.html", "copy": "all.html#a1"}
+
+    def test_names_are_those_of_the_library_that_have_one_meaning(self):
+        self.assertEqual(site_names.known_names(*site_names.read(io.StringIO(self.TAGS))), self.KNOWN)
+
+    def test_code_leads_to_the_library_and_not_to_the_emulator(self):
+        of_emulator = 'href="namespacestagecraft_1_1emulator_1_1machine.html#b7"'
+        page = (f'<code><a class="el" {of_emulator} title="t">copy()</a></code> <a class="code hl_function" {of_emulator}>copy</a>'
+                f'<a class="code hl_function" {of_emulator}>other</a><a class="code hl_function" href="namespacestagecraft.html#a1">copy</a>'
+                '<div class="ttc" id="anamespacestagecraft_1_1emulator_html_b7"><div>copy</div><div>of it</div></div>\n')
+        self.assertEqual(site_names.correct_guesses(page, self.KNOWN),
+                         '<code>copy()</code> <a class="code" href="all.html#a1">copy</a>other'
+                         '<a class="code hl_function" href="namespacestagecraft.html#a1">copy</a>')
+
+    def test_the_first_use_of_a_name_leads_to_its_description(self):
+        page, used = site_names.link_uses('<div class="contents"><h2><code>Ring</code></h2><p><code>Ring&lt;2&gt;</code>, <code>Ring</code>, '
+                                          '<a href="x"><code>copy()</code></a> and <code>a copy</code></p>', self.KNOWN)
+        self.assertEqual(used, {"Ring"})
+        self.assertEqual(page.partition("</h2>")[2], '<p><a class="name" href="ring.html"><code>Ring&lt;2&gt;</code></a>, <code>Ring</code>, '
+                         '<a href="x"><code>copy()</code></a> and <code>a copy</code></p>')
+
+    def test_uses_are_counted_in_code_alone(self):
+        text = "# A\ncopy a `Ring` of\n```cuda\nRing ring; copy(ring);\n```\n```console\n$ Ring\n```"
+        self.assertEqual(site_names.uses_in_code(text, self.KNOWN), {"Ring": 2, "copy": 1})
+
+    def test_the_lesson_that_teaches_a_name_is_first(self):
+        self.assertEqual(site_names.sentence([("a.html", "01: A", 1), ("b.html", "02: B", 2), ("c.html", "03: C", 4)]),
+                         '<p class="lessons">In the lessons: <a href="b.html">02: B</a>, also <a href="a.html">01</a>, <a href="c.html">03</a>.</p>\n')
+
+
 class WorkflowTest(unittest.TestCase):
     def test_it_calls_commands_that_there_are_and_publishes_what_they_build(self):
         text = (TOOLS.parents[1] / ".github/workflows/site.yml").read_text(encoding="utf-8")
@@ -249,6 +311,15 @@ class WorkflowTest(unittest.TestCase):
         self.assertEqual(commands, ["playground", "docs"])
         for command in commands:
             self.assertRegex(usage, rf"(?m)^  {command} ")
+        jobs = re.findall(r"(?m)^  (\w+):\n    (?:needs|runs-on):", text)
+        self.assertEqual(re.findall(r"(?m)^    needs: (\w+)$", text), jobs[:1])
+        steps = re.findall(r"(?m)^      - (?:id: \w+\n        )?(run|uses): (.+)$", text)
+        self.assertEqual(len(steps), text.count("      - "))
+        for kind, what in steps:
+            self.assertTrue(kind == "run" or re.fullmatch(r"[\w/-]+@v\d+", what), what)
+        # What actions/deploy-pages asks for: its README, "Usage".
+        for needed in ("pages: write", "id-token: write", "name: github-pages"):
+            self.assertIn(needed, text)
         published = re.search(r"path: (\S+)", text)[1]
         self.assertIn(f"`{published}/index.html`", (TOOLS.parents[1] / "docs/README.md").read_text(encoding="utf-8"))
 

@@ -63,18 +63,20 @@ class SiteTest(unittest.TestCase):
         self.assertGreater(lines, 0)
 
     def test_links_and_pictures_lead_to_files_and_anchors_of_the_site(self):
-        anchors, links = {}, 0
-        for page in pages.pages():   # not those that Doxygen makes of classes: some of its own anchors are not there
-            for target in re.findall(r' (?:href|src|data)="(?!https?:|javascript:|data:)([^"]*)"', self.html_of(page)):
+        files = {path.relative_to(self.site).as_posix() for path in self.site.rglob("*") if path.is_file()}
+        texts = {path.name: path.read_text(encoding="utf-8") for path in self.site.glob("*.html")}
+        anchors = {name: set(re.findall(r' (?:id|name)="([^"]*)"', text)) for name, text in texts.items()}
+        wrong, links = [], 0
+        for name, text in texts.items():
+            for target in re.findall(r' (?:href|src|data)="(?!https?:|javascript:|data:)([^"]*)"', text):
                 file, _, anchor = html.unescape(target).partition("#")
-                path = self.site / (file or site_filter.address(page))
-                self.assertTrue(path.is_file(), f"{page.as_posix()}: {target}")
-                if anchor and path not in anchors:
-                    anchors[path] = set(re.findall(r'(?:id|name)="([^"]*)"', path.read_text(encoding="utf-8")))
-                if anchor:
-                    self.assertIn(anchor, anchors[path], f"{page.as_posix()}: {target}")
+                file = file.partition("?")[0] or name
+                is_there = file in files and (not anchor or file not in anchors or anchor in anchors[file])
+                if not is_there and anchor != "nested-classes":   # Doxygen links to that also where it lists none
+                    wrong.append(f"{name}: {target}")
                 links += 1
-        self.assertGreater(links, 0)
+        self.assertEqual(wrong, [])
+        self.assertGreater(links, 100_000)
 
     def need_the_look(self):
         if build_site.look_folder() is None:
@@ -114,6 +116,8 @@ class SiteTest(unittest.TestCase):
 
     def test_the_words_of_every_section_are_listed_with_its_address(self):
         sections = self.sections()
+        self.assertIn({"page": "the library", "heading": "ProducerConsumerPipeline", "address": "classstagecraft_1_1ProducerConsumerPipeline.html",
+                       "words": ""}, sections)
         self.assertEqual(sections[0]["page"], pages.title((pages.ROOT / pages.lessons()[0]).read_text(encoding="utf-8")))
         for section in sections:
             file, _, anchor = section["address"].partition("#")
@@ -284,18 +288,65 @@ class SiteTest(unittest.TestCase):
             time.sleep(0.1)
         self.assertEqual(shown, title)
 
+    def of_headers(self) -> list:
+        """The pages that Doxygen makes of headers; those of the repository have another test."""
+        written = {site_filter.address(page) for page in pages.pages()}
+        return [page for page in sorted(self.site.glob("*.html")) if page.name not in written]
+
     def test_a_phone_shows_every_page_without_an_error_and_without_scrolling_sideways(self):
         self.need_chromium()
         self.need_the_look()
         browser = Browser()
         self.addCleanup(browser.close)
-        of_headers = sorted(self.site.glob("class*.html")) + sorted(self.site.glob("struct*.html"))
-        self.assertGreater(len(of_headers), 100)
-        for number, page in enumerate([*(self.site / site_filter.address(page) for page in pages.pages()), *of_headers[::20]]):
+        for number, page in enumerate([*(self.site / site_filter.address(page) for page in pages.pages()), *self.of_headers()[::40]]):
             browser.open(page, width=390, height=844, dark=number % 2 == 0)
             self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 390, page.name)
             self.assertTrue(browser.evaluate("document.querySelector('.rail summary').checkVisibility()"), page.name)
             self.assertEqual(browser.console, [], page.name)
+
+    def test_what_is_made_of_a_header_fits_a_phone(self):
+        """All of these pages have the same scripts, so one is loaded, and gets the contents of one after the other."""
+        self.need_chromium()
+        self.need_the_look()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        of_headers = self.of_headers()
+        self.assertGreater(len(of_headers), 2000)
+        browser.open(of_headers[0], width=390, height=844)
+        contents = re.compile(r'<div id="doc-content">.*<!-- doc-content -->', re.DOTALL)
+        for page in of_headers:
+            found = contents.search(page.read_text(encoding="utf-8"))
+            self.assertIsNotNone(found, page.name)
+            width = browser.evaluate(f"document.getElementById('doc-content').outerHTML = {json.dumps(found[0])};"
+                                     "document.documentElement.scrollWidth")
+            self.assertLessEqual(width, 390, page.name)
+        self.assertEqual(browser.console, [])
+
+    def test_a_type_and_its_lessons_lead_to_each_other(self):
+        lesson, described = self.html_of(pages.lessons()[3]), "classstagecraft_1_1ProducerConsumerPipeline.html"
+        self.assertIn(f'<a class="name" href="{described}"><code>ProducerConsumerPipeline', lesson)
+        self.assertIn(f'<p class="lessons">In the lessons: <a href="{site_filter.address(pages.lessons()[3])}">',
+                      (self.site / described).read_text(encoding="utf-8"))
+
+    def test_no_page_takes_a_method_for_a_function_of_the_emulator(self):
+        for page in pages.pages():
+            if "emulator" not in page.parts:
+                self.assertNotIn('href="namespacestagecraft_1_1emulator', self.html_of(page), page.as_posix())
+
+    def test_enter_in_the_box_at_the_top_finds_words(self):
+        self.need_chromium()
+        browser = Browser()
+        self.addCleanup(browser.close)
+        browser.open(self.site / site_filter.address(pages.lessons()[0]), width=1200)
+        browser.evaluate("document.getElementById('MSearchField').focus(); document.getElementById('MSearchField').value = 'mbarrier parity'")
+        browser.press("Enter")
+        found = "[...document.querySelectorAll('#found a')].map(link => link.getAttribute('href'))"
+        for _ in range(100):   # between two pages there is none
+            if browser.evaluate(found):
+                break
+            time.sleep(0.1)
+        self.assertTrue(any(address.startswith("page_chapters_01_") for address in browser.evaluate(found)))
+        self.assertEqual(browser.console, [])
 
     def test_the_lines_of_a_report_wrap(self):
         style = (self.site / "site.css").read_text(encoding="utf-8")
@@ -304,6 +355,10 @@ class SiteTest(unittest.TestCase):
             consoles = [block for block in self.blocks_of(page) if block.language == "console"]
             marked = self.html_of(page).count('<div class="console"><div class="fragment">')
             self.assertEqual(marked, len(consoles), page.as_posix())
+        lesson = self.html_of(pages.lessons()[13])
+        self.assertRegex(lesson, r'<div class="line columns">  warp 1, multiplies  +\.')
+        self.assertRegex(lesson, r'<div class="line">stagecraft: timeline of kernel')
+        self.assertRegex(lesson, r'<div class="line">  block \(0,0,0\) warp')
 
     def test_each_lesson_leads_to_the_one_before_and_the_one_after(self):
         lessons = pages.lessons()

@@ -127,13 +127,20 @@ void Timeline::begin_wait_if_idle(const machine::Warp& warp) {
   if (row == nullptr || row->waits.size() >= kMostSpans) return;
   const size_t index = static_cast<size_t>(row - warps_.data());
   if (waiting_[index]) return;
-  // If several wait, one that does not wait for other lanes says what the warp waits for.
+  // If several wait, one that does not wait for other lanes says what the warp waits for. A lane that waits for its own
+  // copies stops the others, too.
   const machine::Fragment* waits = nullptr;
+  bool runs = false;
   for (const auto& each : warp.fragments) {
-    if (each->state == FragmentState::ready) return;
+    runs = runs || each->state == FragmentState::ready;
     if (each->state != FragmentState::blocked) continue;
     if (waits == nullptr || waits->wait.kind == WaitKind::warp_sync) waits = each.get();
+    if (each->wait.kind != WaitKind::bulk_group) continue;
+    waits = each.get();
+    runs = false;
+    break;
   }
+  if (runs) return;
   if (waits == nullptr) return;
   row->waits.push_back(describe_wait(*waits));
   waiting_[index] = true;

@@ -137,11 +137,13 @@ std::string escape(std::string_view text) {
 
 class Drawing {
  public:
-  Drawing(const Timeline& timeline, Cycle total) : timeline_(timeline), total_(total) {}
+  /// @param label  characters of the longest label of a row.
+  Drawing(const Timeline& timeline, Cycle total, size_t label)
+      : timeline_(timeline), total_(total), left_(kMargin + static_cast<int>(label) * kCharacter) {}
 
   void row(const std::string& label) {
     y_ += kRowHeight;
-    body_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, y_ + 12, escape(label));
+    body_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{}</text>\n", left_ - 8, y_ + 12, escape(label));
   }
   void bar(std::string_view kind, Cycle begin, Cycle end, const std::string& title) {
     if (end <= begin) return;
@@ -167,7 +169,7 @@ class Drawing {
     return fmt::format(
                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
                "role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n<title>{2}</title>\n",
-               kLeft + kWidth + 20, height, escape(title)) +
+               left_ + kWidth + 20, height, escape(title)) +
            R"(<style>
   text { fill: #222; } .quiet { fill: #666; font-size: 11px; } line { stroke: #ddd; }
   .run { fill: #3a86c8; } .wait { fill: #dde4ea; } .copy { fill: #e08a1e; } .multiply { fill: #4a9c5d; }
@@ -180,20 +182,31 @@ class Drawing {
   }
 
  private:
-  static constexpr int kLeft = 190, kWidth = 900, kRowHeight = 18;
-  double x(Cycle at) const { return kLeft + static_cast<double>(at) * kWidth / static_cast<double>(total_); }
+  // kCharacter: of a wide font; nobody knows the reader's.
+  static constexpr int kMargin = 20, kCharacter = 8, kWidth = 900, kRowHeight = 18;
+  double x(Cycle at) const { return left_ + static_cast<double>(at) * kWidth / static_cast<double>(total_); }
 
   const Timeline& timeline_;
   Cycle total_;
+  int left_;  // where the bars begin
   int y_ = 14;
   std::string body_;
 };
 
+constexpr const char* kCopies = "copies";
+constexpr const char* kTensorCore = "tensor core";
+
 }  // namespace
 
 std::string draw_svg(const Timeline& timeline) {
-  Drawing drawing(timeline, std::max<Cycle>(timeline.end(), 1));
   const bool several = timeline.blocks() > 1;
+  size_t label = 0;
+  for (const WarpRow& warp : timeline.warps()) label = std::max(label, warp.label(several).size());
+  for (const auto& [units, name] :
+       {std::pair{&timeline.copies(), kCopies}, {&timeline.multiplications(), kTensorCore}}) {
+    for (const UnitRow& unit : *units) label = std::max(label, unit_label(timeline, unit, name).size());
+  }
+  Drawing drawing(timeline, std::max<Cycle>(timeline.end(), 1), label);
   for (const WarpRow& warp : timeline.warps()) {
     drawing.row(warp.label(several));
     Cycle from = warp.begin;
@@ -214,8 +227,8 @@ std::string draw_svg(const Timeline& timeline) {
       }
     }
   };
-  draw_units(timeline.copies(), "copies", "copy");
-  draw_units(timeline.multiplications(), "tensor core", "multiply");
+  draw_units(timeline.copies(), kCopies, "copy");
+  draw_units(timeline.multiplications(), kTensorCore, "multiply");
   return drawing.finish(fmt::format("{}, {}: cycles of virtual time", timeline.kernel()->display_name,
                                     several ? "the first cluster" : "the first block"));
 }

@@ -101,6 +101,44 @@ TEST_F(TimelineTest, SeesAWaitWhoseOtherLanesExitMeanwhile) {
   EXPECT_EQ(wait.end, timeline.copies()[0].spans[0].end);
 }
 
+// The other lanes of the warp could run, but do not: a wait for a thread's own copies is one of its warp.
+TEST_F(TimelineTest, SeesAWaitOfOneLaneForItsOwnCopies) {
+  run(R"(mov.u32 %r0, %tid.x;
+    setp.eq.u32 %p0, %r0, 0;
+    @!%p0 bra END;
+    cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 3200;
+    cp.async.bulk.commit_group;
+    .loc 1 40 0
+    cp.async.bulk.wait_group 0;
+    END:
+    bar.warp.sync 0xffffffff;)");
+  ASSERT_FALSE(timeline.warps()[0].waits.empty());
+  EXPECT_EQ(timeline.warps()[0].waits.front().what, "its own copies");
+  EXPECT_EQ(timeline.warps()[0].waits.back().end, timeline.copies()[0].spans[0].end);
+}
+
+TEST_F(TimelineTest, TheLabelsOfAnImageHaveRoom) {
+  run(R"(mov.u32 %r0, %tid.x;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 3200;
+    @%p0 cp.async.bulk.commit_group;
+    bar.warp.sync 0xffffffff;
+    setp.ge.u32 %p1, %r0, 32;
+    @%p1 bra END;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [full], 32;
+    ld.shared.b32 %r1, [full];
+    tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r2}, [%r1];
+    tcgen05.wait::ld.sync.aligned;
+    tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 32;
+    tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+    END:)");
+  const std::string label = "warp 0, copies, reads tensor memory", svg = draw_svg(timeline);
+  const size_t end = svg.find(">" + label + "<");
+  ASSERT_NE(end, std::string::npos) << svg;
+  const size_t begin = svg.rfind("x=\"", end) + 3;
+  EXPECT_GT(std::stoul(svg.substr(begin)), label.size() * 7) << "the label begins left of the picture";
+}
+
 TEST_F(TimelineTest, KeepsToTheFirstCluster) {
   EXPECT_FALSE(run(kCopy, 300).fault.has_value());
   EXPECT_EQ(timeline.warps().size(), 2u);
