@@ -92,8 +92,7 @@ std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
     const machine::Kernel& kernel = *first.grid().kernel;
     return fmt::format(
         "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} "
-        "meanwhile, "
-        "and nobody has waited for that: is one of the two waits meant for {3}?",
+        "meanwhile, and nobody has waited for that: is one of the two waits meant for {3}?",
         name_of(first), describe_warps(group), describe_warps(*other), name_of_barrier(kernel, offset),
         barrier.phase - 1);
   }

@@ -143,8 +143,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
   }
   if (before.writes() && now.record.writes() && before.pc() == now.record.pc()) {
     return "two warps write the same bytes by one instruction: is each to have a part of its own, which their "
-           "addresses do "
-           "not show; or is a barrier missing between the two?";
+           "addresses do not show; or is a barrier missing between the two?";
   }
   const Time last = now.known->of_warp(before.agent);
   if (const std::string later = waits_.wait_after(side_of(before)); before.writes() && !later.empty()) {
@@ -196,8 +195,7 @@ std::string RaceCause::in_rounds(const Operation& copy, const PresentAccess& now
   }
   return fmt::format(
       "the wait{} for {} was for phase {}, and this copy brings the bytes of phase {}: the slot has been given back{} "
-      "and "
-      "filled again before this {} came. Is it another's turn to use it, or is the thread behind?",
+      "and filled again before this {} came. Is it another's turn to use it, or is the thread behind?",
       line(wait->second.pc), name(order_.barrier(copy.barrier)), wait->second.phases - 1, copy.phase, freed, now.what);
 }
 
@@ -209,8 +207,7 @@ std::string RaceCause::between_copies(const Operation& first, const Operation& s
       (first.time == 0 || one.ends < first.time)) {
     return fmt::format(
         "the blocks of rank {} and {} bring the same bytes for the same phase of {} of rank {}: does a multicast mask "
-        "send a "
-        "part to a block that is not to have it, or do two blocks bring one part?",
+        "send a part to a block that is not to have it, or do two blocks bring one part?",
         first.warp / warps, second.warp / warps, name(one), one.rank);
   }
   if (first.barrier != second.barrier) {

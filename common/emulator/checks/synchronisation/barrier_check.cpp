@@ -22,6 +22,27 @@ std::string line_of_initialisation(const ClusterRecord& cluster, const BarrierOr
   return line_of(cluster, barrier.initialised.pc());
 }
 
+/// A finding about a barrier, still without its message.
+machine::Diagnostic begin_finding(const ClusterRecord& cluster, const BarrierOrder& barrier, uint32_t warp,
+                                  LaneMask lanes, uint32_t pc) {
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.subject = variable_of(name_of(cluster, barrier));
+  finding.place = place_of(cluster, warp, lanes, pc);
+  return finding;
+}
+
+/// A finding about a barrier that is initialised once more, still without its message.
+machine::Diagnostic begin_second_initialisation(const ClusterRecord& cluster, const machine::BarrierEvent& event,
+                                                const BarrierOrder& barrier) {
+  machine::Diagnostic finding =
+      begin_finding(cluster, barrier, cluster.order().warp_number(*event.fragment), event.lanes, event.fragment->pc);
+  finding.details.push_back(fmt::format("{} initialised it before{}",
+                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
+                                        line_of_initialisation(cluster, barrier)));
+  return finding;
+}
+
 /// Describes a use of a barrier that a thread does not know to be over; empty if there is none.
 std::string find_unordered_use(const ClusterRecord& cluster, uint32_t index, uint32_t warp, uint32_t lane) {
   const ClusterOrder& order = cluster.order();
@@ -169,17 +190,10 @@ void BarrierCheck::check_reinitialised(const ClusterRecord& cluster, const machi
   const std::string use = find_unordered_use(cluster, index, warp, machine::first_lane(event.lanes));
   const auto identity = findings_.claim(use.empty() ? "initialised again" : kBarrierMisuse, event.fragment->pc);
   if (!identity) return;
-  const BarrierOrder& barrier = order.barrier(index);
-  const std::string name = name_of(cluster, barrier);
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name);
-  finding.place = place_of(cluster, warp, event.lanes, event.fragment->pc);
+  const std::string name = name_of(cluster, order.barrier(index));
+  machine::Diagnostic finding = begin_second_initialisation(cluster, event, order.barrier(index));
   finding.message = fmt::format("initialises {} again, which is still live after {} phase{}", name, event.phase,
                                 event.phase == 1 ? "" : "s");
-  finding.details.push_back(fmt::format("{} initialised it before{}",
-                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
-                                        line_of_initialisation(cluster, barrier)));
   finding.likely_cause = fmt::format(
       "end {} with mbarrier.inval when nobody uses it any more, or initialise it once, where the code does not run "
       "again",
@@ -203,17 +217,10 @@ void BarrierCheck::check_reused(const ClusterRecord& cluster, const machine::Bar
   if (index == ClusterOrder::kNoBarrier) return;
   const auto identity = findings_.claim("reused barrier", event.fragment->pc, event.fragment->pc);
   if (!identity) return;
-  const BarrierOrder& barrier = order.barrier(index);
-  const std::string name = name_of(cluster, barrier);
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name);
-  finding.place = place_of(cluster, order.warp_number(*event.fragment), event.lanes, event.fragment->pc);
+  const std::string name = name_of(cluster, order.barrier(index));
+  machine::Diagnostic finding = begin_second_initialisation(cluster, event, order.barrier(index));
   finding.message =
       fmt::format("initialises {}, where a live barrier was, whose memory has been used for other data since", name);
-  finding.details.push_back(fmt::format("{} initialised it before{}",
-                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
-                                        line_of_initialisation(cluster, barrier)));
   finding.likely_cause = fmt::format("end {} with mbarrier.inval before its memory is used for something else", name);
   finding.tolerated = "mbarrier.init writes the whole word, and nothing has used the barrier meanwhile";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
@@ -313,12 +320,10 @@ void BarrierCheck::report_unused_answer(const Asked& asked) {
   const ClusterRecord& cluster = *asked.cluster;
   const auto identity = findings_.claim("unused answer", asked.pc, asked.pc);
   if (!identity) return;
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name_of(cluster, cluster.order().barrier(asked.barrier)));
-  finding.place = place_of(cluster, asked.warp, asked.lanes, asked.pc);
-  finding.message = fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer",
-                                name_of(cluster, cluster.order().barrier(asked.barrier)));
+  const BarrierOrder& barrier = cluster.order().barrier(asked.barrier);
+  machine::Diagnostic finding = begin_finding(cluster, barrier, asked.warp, asked.lanes, asked.pc);
+  finding.message =
+      fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer", name_of(cluster, barrier));
   finding.details.push_back("this time it had ended; try_wait may answer no at any time, and the thread would go on");
   finding.likely_cause = "ask again until the answer is yes: `while (!try_wait(...)) {}`";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
@@ -359,11 +364,8 @@ void BarrierCheck::report_overrun(const ClusterRecord& cluster, const machine::B
                                   const BarrierOrder& barrier) {
   const auto identity = findings_.claim(kBarrierMisuse, event.fragment->pc);
   if (!identity) return;
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name_of(cluster, barrier));
-  finding.place =
-      place_of(cluster, cluster.order().warp_number(*event.fragment), event.fragment->mask, event.fragment->pc);
+  machine::Diagnostic finding = begin_finding(cluster, barrier, cluster.order().warp_number(*event.fragment),
+                                              event.fragment->mask, event.fragment->pc);
   finding.message =
       fmt::format("more lanes arrive at {} in one instruction than its phase waits for", name_of(cluster, barrier));
   const auto found = event.block->mbarriers.live.find(event.offset);
@@ -381,11 +383,8 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
                                         const BarrierOrder& barrier) {
   const auto identity = findings_.claim(kBarrierMisuse, fragment.pc);
   if (!identity) return;
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name_of(cluster, barrier));
   const uint32_t warp = cluster.order().warp_number(fragment);
-  finding.place = place_of(cluster, warp, lanes, fragment.pc);
+  machine::Diagnostic finding = begin_finding(cluster, barrier, warp, lanes, fragment.pc);
   finding.message =
       fmt::format("uses {}, and nothing orders its initialisation before that", name_of(cluster, barrier));
   const uint32_t warps = cluster.order().warps_per_block();
