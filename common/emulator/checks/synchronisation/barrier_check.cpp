@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
@@ -91,17 +92,18 @@ const PhaseNote* arrival_elsewhere(const BarrierOrder& barrier, const machine::F
   return found;
 }
 
-/// Another barrier of the block, for as many arrivals as lanes arrive here, where nobody has arrived; null: there is
-/// none.
-const machine::Mbarrier* unused_barrier(const machine::BarrierEvent& event, uint32_t& offset) {
+/// Another barrier of the block, for as many arrivals as lanes arrive here, where nobody has arrived: one of the same
+/// array, or that of the same number in another; empty: there is none.
+std::string unused_barrier(const ClusterRecord& cluster, const machine::BarrierEvent& event, const std::string& name) {
   const auto lanes = static_cast<uint32_t>(std::popcount(event.fragment->mask));
+  const auto number_of = [](const std::string& full) { return full.substr(std::min(full.find('['), full.size())); };
   for (const auto& [place, barrier] : event.block->mbarriers.live) {
     if (place == event.offset || barrier.phase != 0 || barrier.pending != barrier.expected) continue;
     if (barrier.expected != lanes) continue;
-    offset = place;
-    return &barrier;
+    std::string other = cluster.kernel().name_of_shared(place, machine::kMbarrierBytes);
+    if (variable_of(other) == variable_of(name) || number_of(other) == number_of(name)) return other;
   }
-  return nullptr;
+  return {};
 }
 
 std::string cause_of_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event,
@@ -121,10 +123,9 @@ std::string cause_of_overrun(const ClusterRecord& cluster, const machine::Barrie
       "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
       "arrive",
       name);
-  uint32_t offset = 0;
-  if (lanes > 1 && unused_barrier(event, offset) != nullptr) {
-    return fmt::format("{}; or is {} meant, which is initialised for {} arrivals and has got none yet?", usual,
-                       cluster.kernel().name_of_shared(offset, machine::kMbarrierBytes), lanes);
+  if (const std::string other = unused_barrier(cluster, event, name); lanes > 1 && !other.empty()) {
+    return fmt::format("{}; or is {} meant, which is initialised for {} arrivals and has got none yet?", usual, other,
+                       lanes);
   }
   return usual;
 }
@@ -393,7 +394,8 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
                                         line_of_initialisation(cluster, barrier)));
   finding.likely_cause =
       barrier.initialised.agent / warps == warp / warps
-          ? "a __syncthreads() is missing between mbarrier.init and the first use by other threads"
+          ? fmt::format("a {} is missing between mbarrier.init and the first use by other threads",
+                        warps == 1 ? "__syncwarp()" : "__syncthreads()")
           : "fence.mbarrier_init and a cluster barrier are missing between mbarrier.init and the first use by other "
             "blocks";
   if (cluster.order().has_met_initialiser(warp, barrier)) {
