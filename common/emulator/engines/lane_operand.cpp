@@ -71,7 +71,12 @@ Block& block_with(Cluster& cluster, uint32_t address, uint64_t bytes, uint32_t a
         block->shared.size(), block->shared.size() - std::min<size_t>(block->shared.size(), kSharedReservedBytes))};
     if (offset < kSharedReservedBytes) details.push_back("is the pointer null or not yet set?");
     const Kernel& kernel = *cluster.grid->kernel;
-    if (!kernel.declares_dynamic_shared()) {
+    if (kernel.declares_dynamic_shared() && offset >= kSharedReservedBytes && cluster.grid->request != nullptr) {
+      details.push_back(
+          fmt::format("the launch asked for {} bytes of dynamic shared memory: do all stages fit, and is the address "
+                      "one of theirs?",
+                      cluster.grid->request->dynamic_shared_bytes));
+    } else if (!kernel.declares_dynamic_shared()) {
       const std::string gap = kernel.describe_gap(offset);
       details.push_back(gap.empty() ? fmt::format("it begins at {}", kernel.name_of_shared_byte(offset))
                                     : "that is " + gap);

@@ -106,11 +106,19 @@ Outcome named_barrier(Fragment& fragment, const Op& op, LaneMask mask) {
   }
   NamedBarrier& barrier = block.named_barriers[number];
   if (barrier.arrived > 0 && barrier.expected != count) {
+    std::vector<std::string> details;
+    if (!barrier.waiting.empty()) {
+      const Fragment& other = *barrier.waiting.front();
+      details.push_back(fmt::format("warp {} waits there at {}", other.warp->index,
+                                    block.cluster->grid->kernel->describe_source(other.pc)));
+    }
+    details.push_back(
+        "all that meet at one barrier must give the same count: has its number been given to two purposes?");
     throw Fault(FaultKind::illegal_instruction,
                 fmt::format("barrier {} is used with a count of {} threads while others wait on it with {}", number,
                             count == 0 ? "all" : std::to_string(count),
                             barrier.expected == 0 ? std::string("all") : std::to_string(barrier.expected)),
-                {"all that meet at one barrier must give the same count: has its number been given to two purposes?"});
+                std::move(details));
   }
   // An arrival cannot end a loop of another thread, which sooner or later does the same in any case. Only the result of
   // a reduction can.

@@ -79,6 +79,8 @@ bool follows(const Diagnostic& later, const Diagnostic& first) {
   if (!later.likely_cause.empty() && later.likely_cause == first.likely_cause) return true;
   if (is_symptom(later) && first.kind == "deadlock") return true;
   if (!is_about_order(first)) return false;
+  // A kernel that was stopped leaves operations behind.
+  if (later.kind == "tensor memory leak" && later.message.find("still in flight") != std::string::npos) return true;
   const bool stops = later.identity.empty();
   if (stops) return true;
   if (!is_about_order(later)) return false;

@@ -8,12 +8,14 @@
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
+#include "harness/unwritten.hpp"
 #include "launches.hpp"
 
 using stagecraft::chapters::milliseconds_of;
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::random_values;
+using stagecraft::harness::spell_unwritten;
 
 namespace {
 
@@ -24,7 +26,7 @@ void expect_sums_of_rows(const std::vector<float>& in, const std::vector<float>&
   for (size_t row = 0; row < sums.size(); ++row) {
     double expected = 0;
     for (int i = 0; i < kRow; ++i) expected += in[row * kRow + i];
-    ASSERT_NEAR(sums[row], expected, 1e-4) << "the sum of row " << row << " is wrong";
+    ASSERT_NEAR(sums[row], expected, 1e-4) << "the sum of row " << row << " is wrong" << spell_unwritten(sums[row]);
   }
 }
 
@@ -138,9 +140,10 @@ TEST(Chapter03, Todo4BothReadersSeeEveryRow) {
       const auto [low, high] = std::minmax_element(in.begin() + row * kRow, in.begin() + (row + 1) * kRow);
       SCOPED_TRACE(testing::Message() << "row " << row << " of " << rows);
       ASSERT_EQ(least[row], *low) << (least[row] == *high ? "this is the largest number"
-                                                          : "the smallest number is wrong");
-      ASSERT_EQ(most[row], *high) << (most[row] == *low ? "this is the smallest number"
-                                                        : "the largest number is wrong");
+                                                          : "the smallest number is wrong")
+                                  << spell_unwritten(least[row]);
+      ASSERT_EQ(most[row], *high) << (most[row] == *low ? "this is the smallest number" : "the largest number is wrong")
+                                  << spell_unwritten(most[row]);
     }
   }
 }

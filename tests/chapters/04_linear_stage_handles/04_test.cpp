@@ -6,12 +6,14 @@
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
+#include "harness/unwritten.hpp"
 #include "launches.hpp"
 
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::Random;
 using stagecraft::harness::random_values;
+using stagecraft::harness::spell_unwritten;
 
 namespace {
 
@@ -37,7 +39,8 @@ void expect_right_sums(std::vector<int> lengths, uint64_t seed) {
   const std::vector<float> got = sums.to_host();
   for (int row = 0; row < rows; ++row) {
     ASSERT_NEAR(got[row], expected[row], 1e-4)
-        << "row " << row << " has " << lengths[row] << " numbers" << (expected[row] == kSpoilt ? " and is spoilt" : "");
+        << "row " << row << " has " << lengths[row] << " numbers" << (expected[row] == kSpoilt ? " and is spoilt" : "")
+        << spell_unwritten(got[row]);
   }
 }
 

@@ -6,11 +6,13 @@
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
+#include "harness/unwritten.hpp"
 #include "launches.hpp"
 
 using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::random_values;
+using stagecraft::harness::spell_unwritten;
 
 namespace {
 
@@ -32,7 +34,7 @@ TEST(Chapter05, Todo1And2SumsThePositiveRows) {
       const bool is_left_out = in[row * kRow] < 0;
       ASSERT_NEAR(got[row], is_left_out ? 0 : sum_of_row(in, row), 1e-4)
           << "row " << row << " of " << rows << " begins with " << in[row * kRow]
-          << (is_left_out ? ": its sum must be 0" : "");
+          << (is_left_out ? ": its sum must be 0" : spell_unwritten(got[row]));
     }
   }
 }
@@ -47,7 +49,8 @@ TEST(Chapter05, Todo3EveryBlockOfTheClusterSumsEveryRow) {
     const std::vector<float> got = sums.to_host();
     for (int block = 0; block < kClusterSize; ++block) {
       for (int row = 0; row < rows; ++row) {
-        ASSERT_NEAR(got[block * rows + row], sum_of_row(in, row), 1e-4) << "row " << row << " in block " << block;
+        ASSERT_NEAR(got[block * rows + row], sum_of_row(in, row), 1e-4)
+            << "row " << row << " in block " << block << spell_unwritten(got[block * rows + row]);
       }
     }
   }

@@ -10,6 +10,7 @@
 #include "harness/device_buffer.hpp"
 #include "harness/kernel_run.hpp"
 #include "harness/random.hpp"
+#include "harness/unwritten.hpp"
 #include "launches.hpp"
 
 using stagecraft::chapters::milliseconds_of;
@@ -18,6 +19,7 @@ using stagecraft::harness::DeviceBuffer;
 using stagecraft::harness::finish_kernel;
 using stagecraft::harness::random_values;
 using stagecraft::harness::reason_without_tcgen05;
+using stagecraft::harness::spell_unwritten;
 
 namespace {
 
@@ -32,7 +34,8 @@ TEST(Chapter06, Todo1SumsTheSquaresOfEveryRow) {
     for (int row = 0; row < rows; ++row) {
       double expected = 0;
       for (int i = 0; i < kRow; ++i) expected += double{in[row * kRow + i]} * in[row * kRow + i];
-      ASSERT_NEAR(got[row], expected, 1e-3) << "the sum of the squares of row " << row << " of " << rows;
+      ASSERT_NEAR(got[row], expected, 1e-3)
+          << "the sum of the squares of row " << row << " of " << rows << spell_unwritten(got[row]);
     }
   }
 }
@@ -56,7 +59,7 @@ TEST(Chapter06, Todo2TheFirstHalfIsFreedEarly) {
       if (row + 1 < rows && got_began[row] == most) ++early;
       double expected = 0;
       for (int i = 0; i < kRow; ++i) expected += in[row * kRow + i];
-      ASSERT_NEAR(got[row], expected, 1e-4) << "the sum of row " << row << " of " << rows;
+      ASSERT_NEAR(got[row], expected, 1e-4) << "the sum of row " << row << " of " << rows << spell_unwritten(got[row]);
     }
     ASSERT_GE(2 * early, rows - 1)  // a chip may cut some of the consumer's naps short
         << "while the consumer still had the second half of a row, the producer had not begun the first half of the "
@@ -97,7 +100,7 @@ TEST(Chapter06, Todo4TheRoughnessOfEveryRow) {
       ASSERT_NEAR(got[row], expected, 1e-3)
           << "row " << row << " of " << rows
           << (std::abs(got[row] - with_signs) < 1e-3 ? ": this is the sum of the differences, not of their magnitudes"
-                                                     : "");
+                                                     : spell_unwritten(got[row]));
     }
   }
 }

@@ -121,6 +121,15 @@ TEST(ConsequencesTest, AreWhatIsAboutTheSameVariableOrTheSameLine) {
             (Messages{"race []", "race []"}));
 }
 
+TEST(ConsequencesTest, AreOperationsThatAStoppedKernelLeavesBehind) {
+  Diagnostic leak = about("tensor memory leak", "", "", "nobody has waited");
+  leak.message = "2 tcgen05 operations were still in flight when the block ended";
+  const Diagnostic race = about("race", "tensor memory", "gemm.cu:10", "a");
+  EXPECT_EQ(folded({race, leak}), (Messages{"race [tensor memory leak]"}));
+  leak.message = "128 columns of tensor memory were still allocated when the block ended";
+  EXPECT_EQ(folded({race, leak}), (Messages{"race []", "tensor memory leak []"}));
+}
+
 TEST(ConsequencesTest, AreWhatStopsAKernelWhoseThreadsAreOutOfStep) {
   const Diagnostic stop = about("deadlock", "", "ring.cu:52", "nobody arrives", "");
   EXPECT_EQ(folded({about("race", "tile", "ring.cu:10", "a"), stop}), (Messages{"race [deadlock at ring.cu:52]"}));

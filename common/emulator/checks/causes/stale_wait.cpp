@@ -15,19 +15,14 @@ namespace {
 std::string arrival_for_others(const ClusterRecord& cluster, uint32_t warp, uint64_t phase,
                                const BarrierOrder& barrier) {
   const uint32_t warps = cluster.order().warps_per_block();
-  const PhaseNote* own = nullptr;
-  bool others_wait = false, others_arrive = false;
+  const machine::Block& block = *cluster.cluster().blocks[warp / warps];
+  const PhaseNote* own = barrier.phases.sole_arrival(phase, block, warp % warps);
+  bool others_wait = false;
   barrier.phases.for_each(phase, [&](const PhaseNote& note) {
-    const bool same = note.block != nullptr && note.block->rank * warps + note.warp == warp;
-    if (note.kind == PhaseNote::Kind::wait) {
-      others_wait = others_wait || !same;
-    } else if (same) {
-      if (own == nullptr || note.kind == PhaseNote::Kind::arrival) own = &note;
-    } else {
-      others_arrive = true;
-    }
+    const bool same = note.block == &block && note.warp == warp % warps;
+    others_wait = others_wait || (note.kind == PhaseNote::Kind::wait && !same);
   });
-  return own == nullptr || others_arrive || !others_wait ? std::string() : line_of(cluster, own->pc);
+  return own == nullptr || !others_wait ? std::string() : line_of(cluster, own->pc);
 }
 
 }  // namespace
@@ -51,8 +46,7 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
                                         note.phases == 0 ? 1 : (note.phases - 1) & 1));
   finding.likely_cause =
       "the parity must flip once from each wait for this barrier to the next: is a flip (a step) forgotten, or is "
-      "there one "
-      "too many?";
+      "there one too many?";
   if (is_asked_once(cluster.kernel(), note.pc)) {
     finding.likely_cause = fmt::format(
         "the question is asked once only. In an earlier round the answer was no, and the thread went on: it is a round "
@@ -62,8 +56,7 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
   if (!own.empty()) {
     finding.likely_cause = fmt::format(
         "others wait for the phases of {}, and this warp ends them itself{}: is it to wait for the barrier at which "
-        "the "
-        "others arrive? Otherwise the parity must flip once from each wait to the next",
+        "the others arrive? Otherwise the parity must flip once from each wait to the next",
         name, own);
   }
   finding.subject = variable_of(name);

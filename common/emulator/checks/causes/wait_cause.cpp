@@ -213,9 +213,8 @@ std::string WaitCause::let_pass_by_others(const ConflictSide& first, const Confl
   }
   return fmt::format(
       "the wait{} for {} was let pass by {}{}, {} in all, none of which comes after the end of the first {}: do "
-      "others, "
-      "which know of it, arrive at another block's barrier, or is {} initialised{} for fewer arrivals than one round "
-      "brings?",
+      "others, which know of it, arrive at another block's barrier, or is {} initialised{} for fewer arrivals than one "
+      "round brings?",
       line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
 }
 
@@ -223,19 +222,13 @@ std::string WaitCause::let_pass_by_itself(const ConflictSide& side) const {
   const auto [index, last] = last_wait_of(side);
   if (last == nullptr || last->phases == 0) return {};
   const BarrierOrder& barrier = order_.barrier(index);
+  if (barrier.is_for_copies) return {};
   const uint32_t warps = order_.warps_per_block();
-  bool own = false, others = barrier.is_for_copies;
-  barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
-    const bool arrives = note.kind == PhaseNote::Kind::arrival && note.block != nullptr;
-    const bool same = arrives && note.block->rank * warps + note.warp == side.warp;
-    own = own || same;
-    others = others || (note.kind != PhaseNote::Kind::wait && !same);
-  });
-  if (!own || others) return {};
+  const machine::Block& block = *cluster_.cluster().blocks[side.warp / warps];
+  if (barrier.phases.sole_arrival(last->phases - 1, block, side.warp % warps) == nullptr) return {};
   return fmt::format(
       "the wait{} for {} was let pass by {}, which is of the same warp: those who wait there must not be among those "
-      "who "
-      "arrive, or the barrier must count both",
+      "who arrive, or the barrier must count both",
       line(last->pc), name(index), barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel()));
 }
 

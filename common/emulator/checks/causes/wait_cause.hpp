@@ -68,6 +68,9 @@ class WaitCause {
   /// @param other  the warp that the barrier is to hear from
   std::string stale(uint32_t warp, uint32_t other);
 
+  /// The last wait of the side's threads before its access, and for which barrier; null: there is none.
+  std::pair<uint32_t, const WaitNote*> last_wait_of(const ConflictSide& side) const;
+
  private:
   /// What tells threads that an access is over: an arrival, or bytes.
   struct Signal {
@@ -79,8 +82,6 @@ class WaitCause {
     machine::LaneMask lanes = 0;  ///< of an arrival by threads
   };
   std::vector<Signal> signals_of(const ConflictSide& side) const;
-  /// The last wait of the side's threads before its access; null: there is none.
-  std::pair<uint32_t, const WaitNote*> last_wait_of(const ConflictSide& side) const;
   std::string in_wait(const ConflictSide& first, const ConflictSide& second, const Signal& signal,
                       const WaitNote& wait);
   std::string in_commits_of_others(const ConflictSide& first) const;

@@ -1,6 +1,7 @@
 #include "emulator/checks/deadlock/barrier_history.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace stagecraft::emulator::checks {
@@ -24,9 +25,14 @@ void note_waiter(BarrierHistory& history, const machine::BarrierEvent& event) {
   const machine::Warp& warp = *event.fragment->warp;
   BarrierHistory::Waiter* same = find_warp(history.waiters, history.next_waiter, warp.block, warp.index);
   if (same == nullptr) {
-    history.waiters.push_back({warp.block, warp.index, event.phase});
+    history.waiters.push_back({warp.block, warp.index, event.phase, warp.clock});
   } else {
+    if (same->skipped_to == 0 && event.phase > same->phases + 1) {
+      same->skipped_from = same->phases;
+      same->skipped_to = event.phase;
+    }
     same->phases = event.phase;
+    same->clock = warp.clock;
   }
 }
 
@@ -67,10 +73,11 @@ void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
   }
   history.arrived_by_operation = history.arrived_by_operation || event.fragment == nullptr;
   const machine::Origin& origin = event.block->cluster->origin;
-  BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase};
+  BarrierHistory::Arriver now{origin.block, origin.warp, origin.lanes, event.phase,
+                              std::numeric_limits<machine::Cycle>::max()};
   if (event.fragment != nullptr) {
     const machine::Warp& warp = *event.fragment->warp;
-    now = {warp.block, warp.index, event.lanes, event.phase};
+    now = {warp.block, warp.index, event.lanes, event.phase, warp.clock};
     if (!history.is_same_instruction(*event.fragment)) {
       history.warp = &warp;
       history.clock = warp.clock;
@@ -90,6 +97,7 @@ void record(BarrierHistories& histories, const machine::BarrierEvent& event) {
   } else {
     same->lanes |= now.lanes;
     same->phase = now.phase;
+    same->clock = now.clock;
   }
 }
 

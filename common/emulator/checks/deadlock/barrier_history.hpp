@@ -20,6 +20,8 @@ struct BarrierHistory {
     uint32_t warp = 0;
     machine::LaneMask lanes = 0;
     uint64_t phase = 0;  ///< the phase that it arrived in last
+    /// When it did; the latest time there is for an operation, which may have been issued long before.
+    machine::Cycle clock = 0;
   };
   std::vector<Arriver> arrivers;
   bool arrived_by_operation = false;  ///< tcgen05.commit or its kind has arrived
@@ -28,7 +30,10 @@ struct BarrierHistory {
   struct Waiter {
     const machine::Block* block = nullptr;
     uint32_t warp = 0;
-    uint64_t phases = 0;  ///< how many had ended when its last wait passed
+    uint64_t phases = 0;       ///< how many had ended when its last wait passed
+    machine::Cycle clock = 0;  ///< of the warp, at that time
+    /// The first phases that it did not see: a wait passed when so many had ended, though it had seen fewer before.
+    uint64_t skipped_from = 0, skipped_to = 0;
   };
   std::vector<Waiter> waiters;
   /// An initialisation: where, and for how many arrivals. More than one where nothing came between them.

@@ -118,6 +118,37 @@ std::string Sleepers::cause_of_surplus_bytes(const Group& group, const Mbarrier&
   return text;
 }
 
+std::string Sleepers::arrivals_at_home(const Fragment& waiter, const Mbarrier& barrier) const {
+  const machine::Block* own = cluster_.block_of(waiter.wait.address);
+  const uint32_t offset = waiter.wait.address & kOffsetMask;
+  // The instruction by which a block's threads, and nobody else, have arrived at its barrier in this phase.
+  const auto own_arrival = [&](const machine::Block* block) {
+    const PhaseNote* arrival = nullptr;
+    bool alone = true;
+    const auto found = histories_.find({block, offset});
+    if (found == histories_.end()) return arrival;
+    found->second.phases.for_each(barrier.phase, [&](const PhaseNote& note) {
+      if (note.kind != PhaseNote::Kind::arrival) return;
+      arrival = &note;
+      alone = alone && note.block == block;
+    });
+    return alone ? arrival : nullptr;
+  };
+  const PhaseNote* here = own_arrival(own);
+  if (here == nullptr) return {};
+  for (const auto& block : cluster_.blocks) {
+    const PhaseNote* there = block.get() == own ? nullptr : own_arrival(block.get());
+    if (there == nullptr || there->pc != here->pc) continue;
+    return fmt::format(
+        "{} was initialised{} for {} arrivals per phase, and {} came, all of its own block{}, while those of block "
+        "rank "
+        "{} arrived at that block's own: are the threads of each block to arrive at the barriers of all?",
+        name_of(waiter), at_line(*waiter.grid().kernel, barrier.initialised.pc), barrier.expected,
+        barrier.expected - barrier.pending, at_line(*waiter.grid().kernel, here->pc), block->rank);
+  }
+  return {};
+}
+
 std::string Sleepers::lanes_missing(const Fragment& waiter, const Mbarrier& barrier) const {
   if (barrier.phase == 0) return {};
   const PhaseHistory& phases = history_of(waiter).phases;
@@ -182,6 +213,12 @@ std::string Sleepers::phases_missed(const Fragment& waiter, const Mbarrier& barr
   const uint64_t seen = own == history.waiters.end() ? 0 : own->phases;
   const Kernel& kernel = *waiter.grid().kernel;
   const std::string name = name_of(waiter);
+  if (own != history.waiters.end() && own->skipped_to != 0) {
+    return fmt::format(
+        "when a wait of warp {} for {} passed, {} of its phases had ended, {} more than at the wait before: nothing "
+        "makes the side that arrives there wait until each phase has been seen, so it runs ahead, or a wait is missing",
+        waiter.warp->index, name, own->skipped_to, own->skipped_to - own->skipped_from);
+  }
   if (barrier.phase < seen + 2) return {};
   const std::string one = history.phases.describe_arrivals(seen, kernel);
   const std::string other = history.phases.describe_arrivals(seen + 1, kernel);
@@ -217,6 +254,7 @@ Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) 
                         "arrives at {} take fewer rounds?",
                         name, barrier.phase - 1, unseen, name)};
   }
+  if (std::string needless = nothing_given_since(group); !needless.empty()) return {6, std::move(needless)};
   std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
   const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {
     const WaitKind kind = groups_[index].first->wait.kind;
@@ -260,6 +298,7 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
   }
   if (barrier.pending > 0 && barrier.pending < barrier.expected) {
     if (const std::string missing = lanes_missing(first, barrier); !missing.empty()) return {9, missing};
+    if (const std::string home = arrivals_at_home(first, barrier); !home.empty()) return {8, home};
     std::string places = at_line(kernel, barrier.initialised.pc);
     if (!places.empty()) {
       const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);

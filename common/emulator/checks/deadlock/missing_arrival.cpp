@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
 
@@ -62,6 +63,34 @@ std::string Sleepers::phase_that_nobody_saw(const Group& group) const {
   return {};
 }
 
+std::string Sleepers::nothing_given_since(const Group& group) const {
+  const Fragment& first = *group.first;
+  const auto is_of_warp = [&](const auto& each) {
+    return each.block == &first.block() && each.warp == first.warp->index;
+  };
+  if (!std::all_of(groups_.begin(), groups_.end(),
+                   [&](const Group& other) { return other.first->warp == first.warp; })) {
+    return {};
+  }
+  // One that begins with parity 1 waits for an answer. Others may wait for news, and answer nothing.
+  if (!history_of(first).passed_before_first) return {};
+  const std::vector<BarrierHistory::Waiter>& waiters = history_of(first).waiters;
+  const auto last = std::find_if(waiters.begin(), waiters.end(), is_of_warp);
+  if (last == waiters.end()) return {};
+  for (const auto& [place, history] : histories_) {
+    const auto later = [&](const BarrierHistory::Arriver& each) {
+      return is_of_warp(each) && each.clock > last->clock;
+    };
+    if (std::any_of(history.arrivers.begin(), history.arrivers.end(), later)) return {};
+  }
+  return fmt::format(
+      "all other threads have ended, and warp {0} has arrived at no barrier since its last wait for {1}, so that "
+      "nobody has anything to answer there: is this wait one too many, as where a drain waits for a slot twice, or for "
+      "one "
+      "that was not filled again?",
+      first.warp->index, name_of(first));
+}
+
 std::string Sleepers::sibling_that_nobody_saw(const Group& group) const {
   const Fragment& first = *group.first;
   const machine::Kernel& kernel = *first.grid().kernel;
@@ -72,8 +101,24 @@ std::string Sleepers::sibling_that_nobody_saw(const Group& group) const {
   for (const auto& [offset, barrier] : block->mbarriers.live) {
     const auto history = histories_.find({block, offset});
     if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
+    if (barrier.expected != barrier_of(first)->expected) continue;  // it stands for something else
     std::string sibling = name_of_barrier(kernel, offset);
     if (sibling.starts_with(name.substr(0, bracket + 1))) return sibling;
+  }
+  return {};
+}
+
+std::string Sleepers::phase_that_nobody_waits_for(const Group& group) const {
+  const Fragment& first = *group.first;
+  const Block* block = cluster_.block_of(first.wait.address);
+  for (const auto& [offset, barrier] : block->mbarriers.live) {
+    const auto history = histories_.find({block, offset});
+    if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
+    if (std::any_of(groups_.begin(), groups_.end(),
+                    [&](const Group& each) { return barrier_of(*each.first) == &barrier; })) {
+      continue;
+    }
+    return fmt::format("{} has completed phase {}", name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1);
   }
   return {};
 }
@@ -92,8 +137,7 @@ std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
     const machine::Kernel& kernel = *first.grid().kernel;
     return fmt::format(
         "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} "
-        "meanwhile, "
-        "and nobody has waited for that: is one of the two waits meant for {3}?",
+        "meanwhile, and nobody has waited for that: is one of the two waits meant for {3}?",
         name_of(first), describe_warps(group), describe_warps(*other), name_of_barrier(kernel, offset),
         barrier.phase - 1);
   }
@@ -118,6 +162,7 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                           "{} take fewer rounds, or end before?",
                           name, unseen, name)};
     }
+    if (std::string needless = nothing_given_since(group); !needless.empty()) return {6, std::move(needless)};
     // One that is still at its first wait may be the one that is to arrive here.
     const auto is_first_wait = [&](const Group& other) {
       return other.is_root && other.first->wait.kind == WaitKind::mbarrier && never_arrived(other) &&
@@ -132,10 +177,27 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                         "release) missing, or does it go to another barrier?",
                         name)};
   }
+  if (const std::string filled = sibling_that_nobody_saw(group); !filled.empty()) {
+    return {
+        5, fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
+                       "the wait ask for another slot than the one that was filled?",
+                       name, filled)};
+  }
   const auto same_barrier = [&](const Group& other) {
-    return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
+    return other.first->wait.kind == WaitKind::mbarrier &&
+           ((other.first->wait.address ^ first.wait.address) & machine::kSharedOffsetMask) == 0;
   };
   if (std::all_of(groups_.begin(), groups_.end(), same_barrier)) {
+    size_t waiting = 0;
+    for (const Fragment* each : group.all) waiting += static_cast<size_t>(std::popcount(each->mask));
+    const machine::Extent3& threads = first.grid().request->block;
+    if (waiting == size_t{threads.x} * threads.y * threads.z) {
+      return {3,
+              fmt::format("nobody has ever arrived at {}, and all threads of the block wait for it: does the arrival "
+                          "come after the wait, or is there no warp that takes the role which arrives there, as where "
+                          "too few threads are launched?",
+                          name)};
+    }
     std::string text = fmt::format(
         "nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or does it go to "
         "another barrier?",
@@ -180,17 +242,18 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     if (kind != WaitKind::named_barrier && kind != WaitKind::cluster_barrier) continue;
     return {4,
             fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: whoever of "
-                        "them is to arrive there must do so before",
+                        "them is to arrive there must do so before; or does one side take more rounds than the other?",
                         name, describe_warps(other), other.warps.size() == 1 ? "s" : "",
                         kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
                                                           : fmt::format("barrier {}", other.first->wait.address),
                         name)};
   }
-  if (const std::string filled = sibling_that_nobody_saw(group); !filled.empty()) {
-    return {
-        5, fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
-                       "the wait ask for another slot than the one that was filled?",
-                       name, filled)};
+  if (const std::string unseen = phase_that_nobody_waits_for(group); !unseen.empty()) {
+    return {5,
+            fmt::format("nobody has ever arrived at {}, while {}, and nobody has ever waited for that: is the role "
+                        "that waits there taken by no warp, as where too few threads are launched, or has it not come "
+                        "so far?",
+                        name, unseen)};
   }
   return {
       4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "

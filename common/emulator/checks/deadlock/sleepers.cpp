@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "emulator/checks/deadlock/register_demand.hpp"
 #include "emulator/checks/reporting/place.hpp"
@@ -288,19 +289,25 @@ std::string Sleepers::calls_that_differ(const Fragment& one, const Fragment& oth
 
 std::string Sleepers::threads_at_another_number(const Group& group) const {
   const Fragment& first = *group.first;
-  const machine::NamedBarrier& own = first.block().named_barriers[first.wait.address];
+  const Block& block = first.block();
+  // __syncthreads() counts all threads that have not exited.
+  const auto counted = [&](const machine::NamedBarrier& barrier) {
+    if (barrier.expected != 0) return barrier.expected;
+    return std::accumulate(block.warps.begin(), block.warps.end(), 0u, [](uint32_t threads, const Warp& warp) {
+      return threads + static_cast<uint32_t>(std::popcount(warp.live));
+    });
+  };
+  const machine::NamedBarrier& own = block.named_barriers[first.wait.address];
   for (const Group& other : groups_) {
     const Fragment& there = *other.first;
-    if (there.wait.kind != WaitKind::named_barrier || &there.block() != &first.block()) continue;
+    if (there.wait.kind != WaitKind::named_barrier || &there.block() != &block) continue;
     if (there.wait.address == first.wait.address) continue;
-    const machine::NamedBarrier& barrier = there.block().named_barriers[there.wait.address];
-    if (barrier.expected != own.expected || own.expected == 0 || barrier.arrived + own.arrived != own.expected) {
-      continue;
-    }
+    const machine::NamedBarrier& barrier = block.named_barriers[there.wait.address];
+    if (counted(barrier) != counted(own) || barrier.arrived + own.arrived != counted(own)) continue;
     return fmt::format(
         "barriers {} and {} both count {} threads, and those that the one misses wait at the other, {}: are they meant "
         "to meet at one number?",
-        first.wait.address, there.wait.address, own.expected, describe_warps(other));
+        first.wait.address, there.wait.address, counted(own), describe_warps(other));
   }
   return {};
 }

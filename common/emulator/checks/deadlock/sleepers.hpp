@@ -70,8 +70,13 @@ class Sleepers {
   std::string barrier_that_nobody_waits_for(const Group& group) const;
   /// Where all others have ended: a barrier that the group arrives at, and whose last phase nobody has waited for.
   std::string phase_that_nobody_saw(const Group& group) const;
+  /// Where all others have ended, and the group has arrived nowhere since its last wait for the same barrier: that
+  /// there is nothing that anybody could answer; empty: it is not so.
+  std::string nothing_given_since(const Group& group) const;
   /// A barrier of the same array that has completed a phase, and that nobody has waited for; empty: there is none.
   std::string sibling_that_nobody_saw(const Group& group) const;
+  /// "full[0] has completed phase 0": a barrier of the group's block that nobody waits for, nor ever has; empty: none.
+  std::string phase_that_nobody_waits_for(const Group& group) const;
   Cause cause_without_arrival(const Group& group, const std::string& name) const;
   Cause cause_of(const Group& group) const;
   std::string lanes_that_came_alone(const Group& group) const;
@@ -85,6 +90,9 @@ class Sleepers {
   /// " at ring.cu:41": where bytes were announced in a phase; empty: nowhere.
   std::string announced_at(const BarrierHistory& history, uint64_t phase) const;
   std::string cause_of_surplus_bytes(const Group& group, const machine::Mbarrier& barrier) const;
+  /// Where all who arrived are of the barrier's own block, and those of another arrived at its own; empty: it is not
+  /// so.
+  std::string arrivals_at_home(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
   /// Lanes that arrived in the phase before and have exited, so that this one does not end; empty: there are none.
   std::string lanes_missing(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
   /// Where the threads that ended a phase are others than those that ended the next: the barrier counts too few.

@@ -5,18 +5,6 @@
 
 namespace stagecraft::emulator::checks {
 
-namespace {
-
-SharedClock joined_clocks(const SharedClock& one, const SharedClock& other) {
-  if (one == other || other->is_within(*one)) return one;
-  if (one->is_within(*other)) return other;
-  auto both = std::make_shared<VectorClock>(*one);
-  both->join(*other);
-  return both;
-}
-
-}  // namespace
-
 const VectorClock* ClusterClocks::find(uint32_t cluster) const {
   if (root_ == nullptr || uint64_t{cluster} >> kBits * levels_ != 0) return nullptr;
   const Node* node = root_.get();

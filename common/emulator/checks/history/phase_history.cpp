@@ -84,6 +84,18 @@ bool PhaseHistory::has(uint64_t phase, Kind kind) const {
                      [&](const PhaseNote& note) { return note.phase == phase && note.kind == kind; });
 }
 
+const PhaseNote* PhaseHistory::sole_arrival(uint64_t phase, const machine::Block& block, uint32_t warp) const {
+  const PhaseNote* own = nullptr;
+  bool alone = true;
+  for_each(phase, [&](const PhaseNote& note) {
+    if (note.kind == Kind::wait) return;
+    const bool same = note.block == &block && note.warp == warp;
+    if (same && note.kind == Kind::arrival) own = &note;
+    alone = alone && same;
+  });
+  return alone ? own : nullptr;
+}
+
 std::string PhaseHistory::describe_arrivals(uint64_t phase, const machine::Kernel& kernel) const {
   std::vector<std::string> places;
   for_each(phase, [&](const PhaseNote& note) {

@@ -47,6 +47,8 @@ class PhaseHistory {
   }
   /// Whether something of a kind is remembered of a phase.
   bool has(uint64_t phase, PhaseNote::Kind kind) const;
+  /// The last arrival by a warp in a phase to which nobody else contributed; null: it is not so.
+  const PhaseNote* sole_arrival(uint64_t phase, const machine::Block& block, uint32_t warp) const;
 
   /// Names the places that ended a phase, as "the arrival at ring.cu:41 and the tcgen05.commit at ring.cu:50"; empty
   /// when none is remembered, or when they are too many to be said.

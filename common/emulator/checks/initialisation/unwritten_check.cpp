@@ -111,9 +111,14 @@ void UnwrittenCheck::check_load(const ClusterRecord& cluster, const State& state
         line_of(cluster, last->pc), name_of(cluster, *barrier));
   } else if (last != nullptr) {
     const std::string came = barrier->phases.describe_bytes(last->phases - 1, cluster.kernel());
+    const std::string ended = barrier->phases.describe_arrivals(last->phases - 1, cluster.kernel());
     if (!came.empty()) {
       finding.likely_cause += fmt::format(" The last wait{} was for {}, to which came {}", line_of(cluster, last->pc),
                                           name_of(cluster, *barrier), came);
+    } else if (!ended.empty()) {
+      finding.likely_cause +=
+          fmt::format(" The last wait{} was for {}, and was let pass by {}: is what is to be read written before that?",
+                      line_of(cluster, last->pc), name_of(cluster, *barrier), ended);
     }
   }
   findings_.add_suspicion(cluster.cluster(), pc, std::move(*identity), std::move(finding));

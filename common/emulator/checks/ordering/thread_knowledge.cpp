@@ -27,15 +27,6 @@ void for_each_clock(const WarpOrder& warp, LaneMask lanes, Visit&& visit) {
   }
 }
 
-/// What both clocks say: one of them, if it says all that the other does.
-SharedClock joined(const SharedClock& one, const SharedClock& other) {
-  if (one == other || other->is_within(*one)) return one;
-  if (one->is_within(*other)) return other;
-  auto both = std::make_shared<VectorClock>(*one);
-  both->join(*other);
-  return both;
-}
-
 }  // namespace
 
 bool WarpOrder::know_the_same(LaneMask lanes) const {
@@ -134,7 +125,7 @@ void ThreadKnowledge::acquire(uint32_t number, LaneMask lanes, const SharedClock
   for_each_clock(warp, lanes, [&](const SharedClock& known, LaneMask same) {
     SharedClock now = learners == nullptr ? nullptr : learners->find(known);
     if (now == nullptr) {
-      now = joined(known, source);
+      now = joined_clocks(known, source);
       if (learners != nullptr) learners->add(known, now);
     }
     if (now != known) warp.learn(same, now);
@@ -147,7 +138,7 @@ void ThreadKnowledge::acquire_at_fence(uint32_t number, LaneMask lanes, const Sh
   WarpOrder& warp = warps_[number];
   for_each_lane(lanes, [&](uint32_t lane) {
     SharedClock& pending = warp.pending.at(lane);
-    pending = pending == nullptr ? source : joined(pending, source);
+    pending = pending == nullptr ? source : joined_clocks(pending, source);
   });
 }
 
@@ -159,7 +150,7 @@ void ThreadKnowledge::learn_executed(uint32_t number, LaneMask lanes, const Shar
     const SharedClock executed = known_executed(number, lane);
     if (executed != before) {
       before = executed;
-      after = joined(executed, source);
+      after = joined_clocks(executed, source);
     }
     if (after == warp.known(lane)) {
       if (warp.executed.is_set()) warp.executed.at(lane) = nullptr;

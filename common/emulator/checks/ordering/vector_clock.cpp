@@ -193,4 +193,12 @@ bool VectorClock::is_within(const VectorClock& other) const {
   return true;
 }
 
+SharedClock joined_clocks(const SharedClock& one, const SharedClock& other) {
+  if (one == other || other->is_within(*one)) return one;
+  if (one->is_within(*other)) return other;
+  auto both = std::make_shared<VectorClock>(*one);
+  both->join(*other);
+  return both;
+}
+
 }  // namespace stagecraft::emulator::checks

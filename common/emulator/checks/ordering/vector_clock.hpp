@@ -75,4 +75,7 @@ class VectorClock {
 /// A clock that many lanes share. It is never changed.
 using SharedClock = std::shared_ptr<const VectorClock>;
 
+/// What both clocks say: one of them, if it says all that the other does.
+SharedClock joined_clocks(const SharedClock& one, const SharedClock& other);
+
 }  // namespace stagecraft::emulator::checks

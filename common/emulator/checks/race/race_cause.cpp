@@ -143,8 +143,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
   }
   if (before.writes() && now.record.writes() && before.pc() == now.record.pc()) {
     return "two warps write the same bytes by one instruction: is each to have a part of its own, which their "
-           "addresses do "
-           "not show; or is a barrier missing between the two?";
+           "addresses do not show; or is a barrier missing between the two?";
   }
   const Time last = now.known->of_warp(before.agent);
   if (const std::string later = waits_.wait_after(side_of(before)); before.writes() && !later.empty()) {
@@ -153,6 +152,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
         "write?",
         later);
   }
+  if (std::string cause = in_arrival_not_waited_for(before, now); !cause.empty()) return cause;
   return last == 0 && order_.warp(now.warp).waits.empty()
              ? "no __syncthreads() or other barrier stands between the two"
              : fmt::format(
@@ -196,8 +196,7 @@ std::string RaceCause::in_rounds(const Operation& copy, const PresentAccess& now
   }
   return fmt::format(
       "the wait{} for {} was for phase {}, and this copy brings the bytes of phase {}: the slot has been given back{} "
-      "and "
-      "filled again before this {} came. Is it another's turn to use it, or is the thread behind?",
+      "and filled again before this {} came. Is it another's turn to use it, or is the thread behind?",
       line(wait->second.pc), name(order_.barrier(copy.barrier)), wait->second.phases - 1, copy.phase, freed, now.what);
 }
 
@@ -209,9 +208,13 @@ std::string RaceCause::between_copies(const Operation& first, const Operation& s
       (first.time == 0 || one.ends < first.time)) {
     return fmt::format(
         "the blocks of rank {} and {} bring the same bytes for the same phase of {} of rank {}: does a multicast mask "
-        "send a "
-        "part to a block that is not to have it, or do two blocks bring one part?",
+        "send a part to a block that is not to have it, or do two blocks bring one part?",
         first.warp / warps, second.warp / warps, name(one), one.rank);
+  }
+  if (first.warp == second.warp && first.pc == second.pc && first.lane != second.lane) {
+    return fmt::format(
+        "lanes {} and {} both issue this copy: let one elected lane do so, or give each lane a part of its own",
+        first.lane, second.lane);
   }
   if (first.barrier != second.barrier) {
     return fmt::format(
@@ -287,13 +290,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
         access, line(wait->pc), barrier_name, wait->phases - 1);
   }
   if (issue_known || (found == warp.waits.end() && !knows_a_phase && !thread.writes())) {
-    const WaitNote* last = nullptr;
-    uint32_t last_barrier = 0;
-    for (const auto& [index, note] : warp.waits) {
-      if (note.time > thread.time || (last != nullptr && note.time < last->time)) continue;
-      last = &note;
-      last_barrier = index;
-    }
+    const auto [last_barrier, last] = waits_.last_wait_of(side_of(thread));
     return fmt::format(
         "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "
         "whoever uses {} must wait for it{}",
@@ -331,6 +328,10 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
     if (known != nullptr && known->at(access.agent * machine::kWarpSize + lane) < note.time) continue;
     const std::string arrival = fmt::format("arrival on {}{}", name(barrier), line(note.pc));
     if (note.time < access.time) {
+      if (std::string other = copy == nullptr ? std::string() : in_waits_for_another(access, *copy, note);
+          !other.empty()) {
+        return other;
+      }
       const std::string sibling = unused_sibling(barrier, other_warp);
       return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,
                          sibling.empty()
@@ -344,6 +345,33 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
           arrival, describe_lanes(note.lanes), describe_lanes(silent));
     }
     break;
+  }
+  return {};
+}
+
+std::string RaceCause::in_waits_for_another(const PastAccess& access, const Operation& copy,
+                                            const ArrivalNote& arrival) const {
+  const auto [barrier, last] = waits_.last_wait_of(side_of(access));
+  const bool is_other = last != nullptr && barrier != copy.barrier && order_.barrier(barrier).is_for_copies;
+  if (!is_other || last->arrivals < arrival.number) return {};
+  return fmt::format(
+      "the last wait before this {0}{1}, was for {2}, and the copy brings bytes for {3}, whose slot was given back "
+      "before that wait, by the arrival on {4}{5}: does this {0} name another slot than the one that was waited for?",
+      access.writes() ? "write" : "read", line(last->pc).empty() ? std::string() : "," + line(last->pc),
+      name(order_.barrier(barrier)), name(order_.barrier(copy.barrier)), name(order_.barrier(arrival.barrier)),
+      line(arrival.pc));
+}
+
+std::string RaceCause::in_arrival_not_waited_for(const PastAccess& before, const PresentAccess& now) const {
+  const SmallMap<WaitNote>& waits = order_.warp(now.warp).waits;
+  for (const ArrivalNote& note : order_.warp(before.agent).arrivals) {
+    if (note.time < before.time || (note.lanes & before.lanes) == 0 || waits.find(note.barrier) != waits.end())
+      continue;
+    return fmt::format(
+        "the {} is followed by the arrival on {}{}, and the thread that {} has never waited there: it must, before "
+        "the {}",
+        before.writes() ? "write" : "read", name(order_.barrier(note.barrier)), line(note.pc),
+        now.record.writes() ? "writes" : "reads", now.record.writes() ? "write" : "read");
   }
   return {};
 }

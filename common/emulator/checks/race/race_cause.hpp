@@ -46,6 +46,11 @@ class RaceCause {
   /// @param since   number of arrivals that do not count, because they came before
   std::string in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
                           const Operation* copy, uint64_t since) const;
+  /// Where the thread gave the copy's slot back in an earlier round, and has waited for another slot since; empty: not.
+  std::string in_waits_for_another(const PastAccess& access, const Operation& copy, const ArrivalNote& arrival) const;
+  /// Where the first thread has arrived, after its access, at a barrier that the second has never waited for; empty:
+  /// not.
+  std::string in_arrival_not_waited_for(const PastAccess& before, const PresentAccess& now) const;
   /// The lanes of the warp that made the access and have arrived at the barrier after it.
   machine::LaneMask arrived_since(const PastAccess& access, uint32_t barrier) const;
   /// A barrier of the same array that no copy completes on and that this warp has never waited for; empty: none.

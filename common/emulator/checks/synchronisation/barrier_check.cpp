@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <string>
 #include <utility>
@@ -20,6 +21,27 @@ namespace {
 /// Where the barrier was initialised: " at ring.cu:41", or nothing.
 std::string line_of_initialisation(const ClusterRecord& cluster, const BarrierOrder& barrier) {
   return line_of(cluster, barrier.initialised.pc());
+}
+
+/// A finding about a barrier, still without its message.
+machine::Diagnostic begin_finding(const ClusterRecord& cluster, const BarrierOrder& barrier, uint32_t warp,
+                                  LaneMask lanes, uint32_t pc) {
+  machine::Diagnostic finding;
+  finding.kind = kBarrierMisuse;
+  finding.subject = variable_of(name_of(cluster, barrier));
+  finding.place = place_of(cluster, warp, lanes, pc);
+  return finding;
+}
+
+/// A finding about a barrier that is initialised once more, still without its message.
+machine::Diagnostic begin_second_initialisation(const ClusterRecord& cluster, const machine::BarrierEvent& event,
+                                                const BarrierOrder& barrier) {
+  machine::Diagnostic finding =
+      begin_finding(cluster, barrier, cluster.order().warp_number(*event.fragment), event.lanes, event.fragment->pc);
+  finding.details.push_back(fmt::format("{} initialised it before{}",
+                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
+                                        line_of_initialisation(cluster, barrier)));
+  return finding;
 }
 
 /// Describes a use of a barrier that a thread does not know to be over; empty if there is none.
@@ -70,17 +92,18 @@ const PhaseNote* arrival_elsewhere(const BarrierOrder& barrier, const machine::F
   return found;
 }
 
-/// Another barrier of the block, for as many arrivals as lanes arrive here, where nobody has arrived; null: there is
-/// none.
-const machine::Mbarrier* unused_barrier(const machine::BarrierEvent& event, uint32_t& offset) {
+/// Another barrier of the block, for as many arrivals as lanes arrive here, where nobody has arrived: one of the same
+/// array, or that of the same number in another; empty: there is none.
+std::string unused_barrier(const ClusterRecord& cluster, const machine::BarrierEvent& event, const std::string& name) {
   const auto lanes = static_cast<uint32_t>(std::popcount(event.fragment->mask));
+  const auto number_of = [](const std::string& full) { return full.substr(std::min(full.find('['), full.size())); };
   for (const auto& [place, barrier] : event.block->mbarriers.live) {
     if (place == event.offset || barrier.phase != 0 || barrier.pending != barrier.expected) continue;
     if (barrier.expected != lanes) continue;
-    offset = place;
-    return &barrier;
+    std::string other = cluster.kernel().name_of_shared(place, machine::kMbarrierBytes);
+    if (variable_of(other) == variable_of(name) || number_of(other) == number_of(name)) return other;
   }
-  return nullptr;
+  return {};
 }
 
 std::string cause_of_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event,
@@ -100,10 +123,9 @@ std::string cause_of_overrun(const ClusterRecord& cluster, const machine::Barrie
       "every active lane arrives by itself: initialise {} for all that arrive in a phase, or let one elected lane "
       "arrive",
       name);
-  uint32_t offset = 0;
-  if (lanes > 1 && unused_barrier(event, offset) != nullptr) {
-    return fmt::format("{}; or is {} meant, which is initialised for {} arrivals and has got none yet?", usual,
-                       cluster.kernel().name_of_shared(offset, machine::kMbarrierBytes), lanes);
+  if (const std::string other = unused_barrier(cluster, event, name); lanes > 1 && !other.empty()) {
+    return fmt::format("{}; or is {} meant, which is initialised for {} arrivals and has got none yet?", usual, other,
+                       lanes);
   }
   return usual;
 }
@@ -169,17 +191,10 @@ void BarrierCheck::check_reinitialised(const ClusterRecord& cluster, const machi
   const std::string use = find_unordered_use(cluster, index, warp, machine::first_lane(event.lanes));
   const auto identity = findings_.claim(use.empty() ? "initialised again" : kBarrierMisuse, event.fragment->pc);
   if (!identity) return;
-  const BarrierOrder& barrier = order.barrier(index);
-  const std::string name = name_of(cluster, barrier);
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name);
-  finding.place = place_of(cluster, warp, event.lanes, event.fragment->pc);
+  const std::string name = name_of(cluster, order.barrier(index));
+  machine::Diagnostic finding = begin_second_initialisation(cluster, event, order.barrier(index));
   finding.message = fmt::format("initialises {} again, which is still live after {} phase{}", name, event.phase,
                                 event.phase == 1 ? "" : "s");
-  finding.details.push_back(fmt::format("{} initialised it before{}",
-                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
-                                        line_of_initialisation(cluster, barrier)));
   finding.likely_cause = fmt::format(
       "end {} with mbarrier.inval when nobody uses it any more, or initialise it once, where the code does not run "
       "again",
@@ -203,17 +218,10 @@ void BarrierCheck::check_reused(const ClusterRecord& cluster, const machine::Bar
   if (index == ClusterOrder::kNoBarrier) return;
   const auto identity = findings_.claim("reused barrier", event.fragment->pc, event.fragment->pc);
   if (!identity) return;
-  const BarrierOrder& barrier = order.barrier(index);
-  const std::string name = name_of(cluster, barrier);
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name);
-  finding.place = place_of(cluster, order.warp_number(*event.fragment), event.lanes, event.fragment->pc);
+  const std::string name = name_of(cluster, order.barrier(index));
+  machine::Diagnostic finding = begin_second_initialisation(cluster, event, order.barrier(index));
   finding.message =
       fmt::format("initialises {}, where a live barrier was, whose memory has been used for other data since", name);
-  finding.details.push_back(fmt::format("{} initialised it before{}",
-                                        spell_thread(cluster, barrier.initialised.agent, barrier.initialised.lanes),
-                                        line_of_initialisation(cluster, barrier)));
   finding.likely_cause = fmt::format("end {} with mbarrier.inval before its memory is used for something else", name);
   finding.tolerated = "mbarrier.init writes the whole word, and nothing has used the barrier meanwhile";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
@@ -313,12 +321,10 @@ void BarrierCheck::report_unused_answer(const Asked& asked) {
   const ClusterRecord& cluster = *asked.cluster;
   const auto identity = findings_.claim("unused answer", asked.pc, asked.pc);
   if (!identity) return;
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name_of(cluster, cluster.order().barrier(asked.barrier)));
-  finding.place = place_of(cluster, asked.warp, asked.lanes, asked.pc);
-  finding.message = fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer",
-                                name_of(cluster, cluster.order().barrier(asked.barrier)));
+  const BarrierOrder& barrier = cluster.order().barrier(asked.barrier);
+  machine::Diagnostic finding = begin_finding(cluster, barrier, asked.warp, asked.lanes, asked.pc);
+  finding.message =
+      fmt::format("asks whether a phase of {} has ended, and nothing looks at the answer", name_of(cluster, barrier));
   finding.details.push_back("this time it had ended; try_wait may answer no at any time, and the thread would go on");
   finding.likely_cause = "ask again until the answer is yes: `while (!try_wait(...)) {}`";
   findings_.add(cluster.cluster(), *identity, std::move(finding));
@@ -359,11 +365,8 @@ void BarrierCheck::report_overrun(const ClusterRecord& cluster, const machine::B
                                   const BarrierOrder& barrier) {
   const auto identity = findings_.claim(kBarrierMisuse, event.fragment->pc);
   if (!identity) return;
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name_of(cluster, barrier));
-  finding.place =
-      place_of(cluster, cluster.order().warp_number(*event.fragment), event.fragment->mask, event.fragment->pc);
+  machine::Diagnostic finding = begin_finding(cluster, barrier, cluster.order().warp_number(*event.fragment),
+                                              event.fragment->mask, event.fragment->pc);
   finding.message =
       fmt::format("more lanes arrive at {} in one instruction than its phase waits for", name_of(cluster, barrier));
   const auto found = event.block->mbarriers.live.find(event.offset);
@@ -381,11 +384,8 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
                                         const BarrierOrder& barrier) {
   const auto identity = findings_.claim(kBarrierMisuse, fragment.pc);
   if (!identity) return;
-  machine::Diagnostic finding;
-  finding.kind = kBarrierMisuse;
-  finding.subject = variable_of(name_of(cluster, barrier));
   const uint32_t warp = cluster.order().warp_number(fragment);
-  finding.place = place_of(cluster, warp, lanes, fragment.pc);
+  machine::Diagnostic finding = begin_finding(cluster, barrier, warp, lanes, fragment.pc);
   finding.message =
       fmt::format("uses {}, and nothing orders its initialisation before that", name_of(cluster, barrier));
   const uint32_t warps = cluster.order().warps_per_block();
@@ -394,7 +394,8 @@ void BarrierCheck::report_uninitialised(const ClusterRecord& cluster, const mach
                                         line_of_initialisation(cluster, barrier)));
   finding.likely_cause =
       barrier.initialised.agent / warps == warp / warps
-          ? "a __syncthreads() is missing between mbarrier.init and the first use by other threads"
+          ? fmt::format("a {} is missing between mbarrier.init and the first use by other threads",
+                        warps == 1 ? "__syncwarp()" : "__syncthreads()")
           : "fence.mbarrier_init and a cluster barrier are missing between mbarrier.init and the first use by other "
             "blocks";
   if (cluster.order().has_met_initialiser(warp, barrier)) {

@@ -159,6 +159,18 @@ void change_transaction(const BarrierReference& reference, int64_t change, const
   barrier.transaction = value;
 }
 
+/// The next barrier of the same array, for as many arrivals, where nothing has happened yet; empty: it is not so.
+std::string unused_sibling(const BarrierReference& reference) {
+  const auto& live = reference.block->mbarriers.live;
+  const auto next = live.find(reference.offset + kMbarrierBytes);
+  if (next == live.end() || next->second.phase != 0 || !is_at_rest(next->second)) return {};
+  if (next->second.expected != reference.barrier->expected) return {};
+  const std::string name = name_of_barrier(*reference.block, reference.offset);
+  std::string sibling = name_of_barrier(*reference.block, next->first);
+  const size_t bracket = name.find('[');
+  return bracket != std::string::npos && sibling.starts_with(name.substr(0, bracket + 1)) ? sibling : std::string();
+}
+
 /// Returns the likely cause of an arrival that the phase has no room for. `has_arrived`: a thread has arrived in this
 /// phase.
 std::string cause_of_surplus(const BarrierReference& reference, const Arrival& arrival, const BarrierActor& actor,
@@ -198,9 +210,11 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
         last.warp, here.warp, name);
   }
   if (barrier.pending == 0 && barrier.transaction > 0) {
+    const std::string unused = unused_sibling(reference);
     return "an arrival for the next phase, while the bytes of this one are still to come: nobody made it wait for the "
            "phase to end, as a producer does by waiting until its slot is free; or the slot was given back by somebody "
-           "who had not waited for the bytes";
+           "who had not waited for the bytes" +
+           (unused.empty() ? std::string() : fmt::format("; or is {} meant, which nobody has used yet?", unused));
   }
   return "more threads arrive in one phase than mbarrier.init announced, or one arrives for the next phase and nobody "
          "made it wait for this one to end";

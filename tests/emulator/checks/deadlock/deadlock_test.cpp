@@ -223,6 +223,9 @@ TEST_F(DeadlockTest, SaysThatTwoSidesMeetAtDifferentNumbers) {
   expect_words(report_of(if_warp(0, "bar.sync 1, 64;\n") + if_warp(1, "bar.sync 2, 64;\n") + "END:\n", 64, {}),
                {"likely cause: barriers ", " both count 64 threads, and those that the one misses wait at the other",
                 "are they meant to meet at one number?"});
+  // __syncthreads() counts as many, though it does not say so.
+  expect_words(report_of(if_warp(0, "bar.sync 0;\n") + if_warp(1, "bar.sync 1, 64;\n") + "END:\n", 64, {}),
+               {"likely cause: barriers ", " both count 64 threads", "are they meant to meet at one number?"});
 }
 
 TEST_F(DeadlockTest, NamesTheLaneThatHasExitedAndIsCounted) {
@@ -244,6 +247,55 @@ TEST_F(DeadlockTest, NamesThePhaseThatTheOtherSideDidNotStayFor) {
   expect_words(report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) + "END:\n", 64, {32, 32}),
                {"likely cause: nobody has ever arrived at bar[1], and bar[0] has completed phase 0, which nobody has "
                 "waited for: does the side"});
+}
+
+TEST_F(DeadlockTest, SaysThatAWaitIsOneTooMany) {
+  // A drain that waits for a slot twice; in the first round, and in a later one.
+  expect_words(report_of(wait(0, 1, "A") + wait(0, 0, "B"), 32, {32}),
+               {"likely cause: all other threads have ended, and warp 0 has arrived at no barrier since its last wait "
+                "for bar[0]",
+                "is this wait one too many"});
+  expect_words(report_of(wait(0, 1, "A") + arrive(0) + wait(0, 0, "B") + wait(0, 1, "C"), 32, {32}),
+               {"warp 0 has arrived at no barrier since its last wait for bar[0]"});
+  // Where it has arrived in between, an answer is missing.
+  const std::string answer_missing = report_of(wait(0, 1, "A") + arrive(1) + wait(0, 0, "B"), 32, {32, 64});
+  expect_words(answer_missing, {"Is an arrival (a release) missing"});
+  EXPECT_EQ(answer_missing.find("one too many"), std::string::npos) << answer_missing;
+}
+
+TEST_F(DeadlockTest, NamesTheSlotThatWasFilledInstead) {
+  expect_words(report_of(if_warp(0, arrive(1)) + wait(0, 0, "A") + "END:\n", 64, {32, 32}),
+               {"likely cause: nobody has ever arrived at bar[0], while bar[1] has completed a phase that nobody has "
+                "waited for: does the wait ask for another slot"});
+}
+
+TEST_F(DeadlockTest, SaysThatNoWarpTakesARole) {
+  // All wait for one that is not there; or one fills what nobody takes, and the others wait for him who would.
+  expect_words(report_of(wait(0, 0, "A"), 64, {32}),
+               {"likely cause: nobody has ever arrived at bar[0], and all threads of the block wait for it",
+                "is there no warp that takes the role which arrives there"});
+  expect_words(
+      report_of(if_warp(0, wait(2, 1, "A") + arrive(1) + wait(2, 0, "B")) + wait(0, 0, "C") + "END:\n", 64, {1, 32, 1}),
+      {"likely cause: nobody has ever arrived at bar[0], while bar[1] has completed phase 0, and nobody has "
+       "ever waited for that: is the role that waits there taken by no warp"});
+}
+
+TEST_F(DeadlockTest, SaysThatPhasesEndedBetweenTwoWaits) {
+  // Warp 0 arrives three times, and warp 1 takes that for one round, because the parity is the same.
+  const std::string text =
+      report_of(if_warp(0, arrive(0) + "bar.sync 0;\n" + arrive(0) + arrive(0) + arrive(0) + "bar.sync 0;\n") +
+                    wait(0, 0, "A") + "bar.sync 0;\nbar.sync 0;\n" + wait(0, 1, "B") + wait(0, 0, "C") + "END:\n",
+                64, {32});
+  expect_words(text,
+               {"likely cause: when a wait of warp 1 for bar[0] passed, 4 of its phases had ended, 3 more than at "
+                "the wait before: nothing makes the side that arrives there wait"});
+}
+
+TEST_F(DeadlockTest, SaysThatEachBlockArrivesAtItsOwnBarrierOnly) {
+  cluster = {2, 1, 1};
+  expect_words(report_of(arrive(0) + wait(0, 0, "A"), 32, {64}),
+               {"likely cause: bar[0] was initialised for 64 arrivals per phase, and 32 came, all of its own block",
+                "while those of block rank 1 arrived at that block's own"});
 }
 
 TEST_F(DeadlockTest, FindsTheAnnouncementThatWentToAnotherBarrier) {

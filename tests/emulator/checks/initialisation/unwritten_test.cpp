@@ -61,6 +61,23 @@ TEST_F(UnwrittenLoadTest, NamesTheWaitThatPassedAtOnce) {
       {line_of(body, "ld.shared"), line_of(body, "try_wait"), "for bar[0] passed at once", "begins with parity 0"});
 }
 
+TEST_F(UnwrittenLoadTest, NamesTheArrivalThatLetTheReaderPass) {
+  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 32;
+    bar.sync 0;
+    setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra WAIT;
+    mbarrier.arrive.shared.b64 _, [bar];
+    bra END;
+    WAIT: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra WAIT;
+    ld.shared.u32 %r1, [%own];
+    END:
+  )";
+  expect_one(run(body), "uninitialised read",
+             {"The last wait at " + line_of(body, "try_wait") + " was for bar[0], and was let pass by the arrival at " +
+              line_of(body, "mbarrier.arrive")});
+}
+
 TEST_F(UnwrittenLoadTest, LeavesToARaceWhatARaceExplains) {
   const std::string body =
       "ld.shared.u32 %r1, [%own];\nxor.b32 %other, %thread, 32;\nmov.u32 %r2, tile;\n"

@@ -397,6 +397,23 @@ TEST_F(RaceTest, SaysThatTwoSlotsOverlap) {
              {"writes tile+0x40", "for different barriers, bar[0] and bar[1]", "two slots overlap"});
 }
 
+TEST_F(RaceTest, SaysThatAReadNamesAnotherSlotThanTheOneWaitedFor) {
+  // A ring of two slots; the reader frees the first, waits for the second and reads at `offset`.
+  const auto read_at = [](uint32_t offset) {
+    return kInit + "@%first mbarrier.init.shared.b64 [bar+16], 1;\nbar.sync 0;\nsetp.eq.u32 %p1, %warp, 1;\n" +
+           "@%p1 bra READ;\n@!%first bra END;\n" + announce(0, 128) + copy_half(0, 0) + announce(1, 128) +
+           copy_half(128, 1) + wait(2, "0", "FREE") + announce(0, 128) + copy_half(0, 0) + "bra END;\nREAD:\n" +
+           wait(0, "0", "ONE") +
+           "setp.eq.u32 %p3, %lane, 0;\n@!%p3 bra NEXT;\nmbarrier.arrive.shared.b64 _, [bar+16];\nNEXT:\n" +
+           "bar.warp.sync 0xffffffff;\n" + wait(1, "0", "OTHER") +
+           fmt::format("ld.shared.u32 %r1, [tile+{}];\n", offset) + wait(0, "1", "LAST") + "END:\n";
+  };
+  expect_silence(run(read_at(128)));
+  expect_one(run(read_at(0)), "race",
+             {"was for bar[1], and the copy brings bytes for bar[0], whose slot was given back before that wait",
+              "does this read name another slot than the one that was waited for?"});
+}
+
 TEST_F(RaceTest, SaysThatTwoTilesOfASlotOverlap) {
   const auto two_tiles = [](uint32_t offset_of_the_second) {
     return kInit + "@!%first bra END;\n" + announce(0, 256) + copy_half(0, 0) + copy_half(offset_of_the_second, 0) +
@@ -405,6 +422,12 @@ TEST_F(RaceTest, SaysThatTwoTilesOfASlotOverlap) {
   expect_silence(run(two_tiles(128)));
   expect_one(run(two_tiles(112)), "race",
              {"writes tile+0x70", "for the same phase of bar[0]", "two tiles of one slot overlap"});
+}
+
+TEST_F(RaceTest, SaysThatLanesIssueOneCopyEach) {
+  const std::string text = text_of(run(kInit + "@%first " + announce(0, 128) + "setp.ge.u32 %p1, %thread, 2;\n" +
+                                       "@%p1 bra END;\n" + copy_half(0, 0) + "END:\n" + wait(0, "0", "W")));
+  EXPECT_NE(text.find("lanes 0 and 1 both issue this copy: let one elected lane do so"), std::string::npos) << text;
 }
 
 TEST_F(RaceTest, AsksForAWaitWhereASlotIsFilledAgain) {

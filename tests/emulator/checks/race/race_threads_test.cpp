@@ -364,5 +364,24 @@ TEST_F(RaceTest, AnnouncesNothingWhereNobodyListens) {
   expect_silence(run(exchange(32, "")));
 }
 
+TEST_F(RaceTest, NamesTheArrivalThatAWriterDoesNotWaitFor) {
+  const std::string body = R"(@%first mbarrier.init.shared.b64 [bar], 32;
+    mov.u32 %r1, tile;
+    mad.lo.u32 %other, %lane, 4, %r1;
+    bar.sync 0;
+    setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra READ;
+    nanosleep.u32 20000;
+    st.shared.u32 [%other], %thread;
+    bra END;
+    READ: ld.shared.u32 %r2, [%other];
+    mbarrier.arrive.shared.b64 _, [bar];
+    END:
+  )";
+  expect_one(run(body), "race",
+             {"the read is followed by the arrival on bar[0] at " + line_of(body, "mbarrier.arrive"),
+              "the thread that writes has never waited there: it must, before the write"});
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::checks

@@ -78,6 +78,25 @@ TEST_F(RaceTest, SaysThatAnnouncingBytesTwiceIsTwoArrivals) {
       {"announcing bytes (arrive.expect_tx) is an arrival as well", "announce the sum of all copies once"});
 }
 
+TEST_F(RaceTest, NamesTheBarrierOfTheNextStageWhereTheFirstIsAnnouncedTwice) {
+  const auto announce_twice = [](const std::string& before) {
+    return "@%first mbarrier.init.shared.b64 [bar], 1;\n@%first mbarrier.init.shared.b64 [bar+8], 1;\n" + before +
+           "mov.u32 %r5, 0;\nL: @%first mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\nadd.u32 %r5, %r5, 1;\n"
+           "setp.lt.u32 %p2, %r5, 2;\n@%p2 bra L;\n";
+  };
+  const std::string meant = "or is bar[1] meant, which nobody has used yet?";
+  expect_one_fault(run(announce_twice("")), "barrier misuse", {"nobody made it wait for the phase to end", meant});
+  const std::string text =
+      text_of(run(announce_twice("@%first mbarrier.arrive.expect_tx.shared.b64 _, [bar+8], 64;\n")));
+  EXPECT_NE(text.find("nobody made it wait for the phase to end"), std::string::npos) << text;
+  EXPECT_EQ(text.find(meant), std::string::npos) << text;
+}
+
+TEST_F(RaceTest, AsksForAWarpBarrierWhereOneWarpInitialisesAndUses) {
+  const std::string use = "@%first mbarrier.init.shared.b64 [bar], 32;\nmbarrier.arrive.shared.b64 _, [bar];\n";
+  expect_one(run(use, Shape{32}), "barrier misuse", {"a __syncwarp() is missing between mbarrier.init and the first"});
+}
+
 TEST_F(RaceTest, NamesTheArrivalThatMakesAPhaseTooFull) {
   const std::string body =
       "@%first mbarrier.init.shared.b64 [bar], 32;\nbar.sync 0;\nsetp.ne.u32 %p1, %warp, 0;\n@%p1 bra END;\n"
@@ -93,6 +112,12 @@ TEST_F(RaceTest, NamesTheBarrierThatManyLanesMayBeMeantFor) {
       "setp.ne.u32 %p1, %warp, 0;\n@%p1 bra END;\nmbarrier.arrive.shared.b64 _, [bar];\nEND:\n";
   expect_one(run(body), "barrier misuse",
              {"more lanes arrive at bar[0]", "or is bar[1] meant, which is initialised for 32 arrivals"});
+  // A barrier of another array is meant only where it has the same number.
+  variables += ".shared .align 8 .b64 other[8];\n";
+  const std::string text = text_of(run(with(body, "[bar+8], 32", "[other+8], 32")));
+  EXPECT_NE(text.find("more lanes arrive at bar[0]"), std::string::npos) << text;
+  EXPECT_EQ(text.find("meant"), std::string::npos) << text;
+  expect_one(run(with(body, "[bar+8], 32", "[other], 32")), "barrier misuse", {"or is other[0] meant"});
 }
 
 TEST_F(RaceTest, ToleratesAWaitOfTheBlocksScopeForAnArrivalOfAnotherBlock) {
