@@ -163,12 +163,12 @@ KINDS = {"+": "added", "-": "removed"}
 
 
 def mark_columns(site):
-    """Gives the lines of consoles that have columns a class: they do not wrap, as the lines of a report do."""
+    """Gives the lines of consoles that have columns or bars a class: they do not wrap, as the lines of a report do."""
     for page in site.glob("*.html"):
         text = page.read_text(encoding="utf-8")
         if '<div class="console">' in text:
             def mark(block):
-                return re.sub(r'<div class="line">(?=[^\n]*[^ \n] {3,}[^ ])', '<div class="line columns">', block[0])
+                return re.sub(r'<div class="line">(?=[^\n]*(?:[^ \n] {3,}[^ ]|[.#=+]{10}))', '<div class="line columns">', block[0])
             page.write_text(re.sub(r'<div class="console">.*?</div><!-- fragment -->', mark, text, flags=re.DOTALL), encoding="utf-8")
 
 

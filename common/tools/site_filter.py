@@ -22,6 +22,9 @@ SOURCES = {**dict.fromkeys((".cu", ".cuh", ".cpp", ".hpp", ".inc", ".js"), "c"),
 # What a page has in place of a run whose program is not built.
 NO_RUN = "(This run is shown after `meson compile -C build` and `./stagecraft docs`.)"
 
+# Doxygen leaves the stars of a bold text that begins with code.
+BOLD_CODE = re.compile(r"\*\*(`[^`]+`(?:[^*`]|`[^`]*`)*?)\*\*")
+
 
 def identifier(page):
     """Returns the name of a page, from which Doxygen derives the name of its HTML file."""
@@ -119,6 +122,7 @@ class Page:
 
     def rewrite_prose(self, text):
         """Rewrites links outside of code spans, and the HTML that Doxygen 1.9.4 does not know."""
+        text = BOLD_CODE.sub(r"<b>\1</b>", text)
         parts, last = [], 0
         spans = [(found.start(), found.end()) for found in CODE.finditer(text)]
         for found in markdown.LINK.finditer(text):

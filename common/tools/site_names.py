@@ -14,8 +14,9 @@ NAMESPACE = "stagecraft"
 OTHERS = {"gemm"}   # in a lesson, a kernel of its own
 # In a lesson's page: what is left alone, and a name as code, with its arguments.
 PIECES = re.compile(r"(<a\b.*?</a>|<h[1-6]\b.*?</h[1-6]>|<div class=\"toc\b.*?</div>)", re.DOTALL)
-# Doxygen's guess at a name that it finds in a page: the function of that name, wherever it is. In text, `release()` is a method.
-GUESS = re.compile(r'<a class="(?P<where>el|code)\b[^"]*" href="namespacestagecraft(?P<emulator>_1_1emulator)?[^"]*"[^>]*>(?P<name>[^<]*)</a>')
+# Doxygen's guess at a name that it finds in a page: the function or header of that name, wherever it is. In text, `release()` is a
+# method, and `wgmma.hpp` the chapter's own.
+GUESS = re.compile(r'<a class="(?P<where>el|code)\b[^"]*" href="(?:namespacestagecraft(?P<emulator>_1_1emulator)?[^"]*|[^"#]*_8hpp\.html)"[^>]*>(?P<name>[^<]*)</a>')
 TIP = re.compile(r'<div class="ttc" id="anamespacestagecraft_1_1emulator.*?</div></div>\n')
 USE = re.compile(r"<code>(?P<name>[A-Za-z_]\w*)(?:&lt;.*?|\(.*?)?</code>")
 
@@ -107,7 +108,7 @@ def add(site, tags):
     types, functions, methods = read(tags)
     known, lessons = known_names(types, functions, methods), {}
     for written in pages.pages():
-        if "emulator" in written.parts:
+        if written.parts[0] in ("common", "tests"):
             continue
         page = site / site_filter.address(written)
         page.write_text(correct_guesses(page.read_text(encoding="utf-8"), functions), encoding="utf-8")

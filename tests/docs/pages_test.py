@@ -203,6 +203,10 @@ class SiteTest(RepositoryTest):
         self.assertEqual([shown[1], shown[3]], ["text", "more"])
         self.assertEqual(self.render("README.md").split("\n")[1:4], ["text", site_filter.NO_RUN, "more"])
 
+    def test_bold_text_may_begin_with_code(self):
+        self.write("README.md", "# A", "**`a` and", "`b`** are **bold**, `**` is not")
+        self.assertEqual(self.render("README.md").split("\n")[1:3], ["<b>`a` and", "`b`</b> are **bold**, `**` is not"])
+
     def test_a_console_keeps_its_lines(self):
         self.write("README.md", "# A", "```console", "$ true", "an `@end` and ```", "```", "text", "```cuda", "f();", "```")
         self.assertEqual(self.render("README.md").split("\n")[1:],
