@@ -236,6 +236,26 @@ std::string Sleepers::phases_missed(const Fragment& waiter, const Mbarrier& barr
       seen, seen + 1, name, waiter.warp->index, one, other);
 }
 
+std::string Sleepers::arrivals_of_itself(const Group& group) const {
+  const Fragment& first = *group.first;
+  const BarrierHistory& history = history_of(first);
+  const std::vector<BarrierHistory::Arriver>& arrivers = history.arrivers;
+  const bool own = arrivers.size() == 1 && arrivers.front().block == &first.block() &&
+                   arrivers.front().warp == first.warp->index && (arrivers.front().lanes & ~first.mask) == 0;
+  const auto waits_elsewhere = [&](const BarrierHistory::Waiter& waiter) {
+    return waiter.block != &first.block() || waiter.warp != first.warp->index;
+  };
+  // The others that wait there are those for whom it arrives.
+  if (!own || history.arrived_by_operation ||
+      std::none_of(history.waiters.begin(), history.waiters.end(), waits_elsewhere)) {
+    return {};
+  }
+  return fmt::format(
+      "warp {} waits for {}, at which only itself has ever arrived, for others that wait there: is it to wait for "
+      "another barrier?",
+      first.warp->index, name_of(first));
+}
+
 Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) const {
   const Fragment& first = *group.first;
   const std::string name = name_of(first);
@@ -254,6 +274,7 @@ Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) 
                         "arrives at {} take fewer rounds?",
                         name, barrier.phase - 1, unseen, name)};
   }
+  if (std::string own = arrivals_of_itself(group); !own.empty()) return {7, std::move(own)};
   if (std::string needless = nothing_given_since(group); !needless.empty()) return {6, std::move(needless)};
   std::string text = fmt::format("{} completed phase {} and nobody has arrived since", name, barrier.phase - 1);
   const auto at_rendezvous = std::find_if(group.needs.begin(), group.needs.end(), [&](size_t index) {

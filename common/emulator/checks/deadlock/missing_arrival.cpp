@@ -5,12 +5,24 @@
 #include <bit>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
+#include "emulator/checks/reporting/place.hpp"
 
 namespace stagecraft::emulator::checks {
 
 using machine::Block;
 using machine::Fragment;
 using machine::WaitKind;
+
+namespace {
+
+/// "barrier 0", "barrier.cluster": where a group waits for others to come.
+std::string name_of_meeting(const Group& group) {
+  const machine::Wait& wait = group.first->wait;
+  return wait.kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
+                                                : fmt::format("barrier {}", wait.address);
+}
+
+}  // namespace
 
 bool Sleepers::never_arrived(const Group& group) const {
   const machine::Mbarrier* barrier = barrier_of(*group.first);
@@ -91,7 +103,7 @@ std::string Sleepers::nothing_given_since(const Group& group) const {
       first.warp->index, name_of(first));
 }
 
-std::string Sleepers::sibling_that_nobody_saw(const Group& group) const {
+std::string Sleepers::sibling_that_nobody_saw(const Group& group, bool by_copies) const {
   const Fragment& first = *group.first;
   const machine::Kernel& kernel = *first.grid().kernel;
   const std::string name = name_of(first);
@@ -102,6 +114,7 @@ std::string Sleepers::sibling_that_nobody_saw(const Group& group) const {
     const auto history = histories_.find({block, offset});
     if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
     if (barrier.expected != barrier_of(first)->expected) continue;  // it stands for something else
+    if (by_copies && !history->second.phases.has(barrier.phase - 1, PhaseNote::Kind::bytes)) continue;
     std::string sibling = name_of_barrier(kernel, offset);
     if (sibling.starts_with(name.substr(0, bracket + 1))) return sibling;
   }
@@ -163,6 +176,18 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                           name, unseen, name)};
     }
     if (std::string needless = nothing_given_since(group); !needless.empty()) return {6, std::move(needless)};
+    for (const Group& other : groups_) {
+      const WaitKind kind = other.first->wait.kind;
+      const bool meets = kind == WaitKind::named_barrier || kind == WaitKind::cluster_barrier;
+      if (!meets || other.is_root || &other.first->block() != &first.block() || !has_arrived(other)) continue;
+      if (other.first->warp == first.warp) continue;
+      return {6, fmt::format(
+                     "nobody has ever arrived at {0}: {1}, which arrived at other barriers before, wait{2} at {3}{4} "
+                     "for the threads that wait for {0}. Does that stand in a branch that not all warps take, or "
+                     "is an arrival (a release) missing on the way there?",
+                     name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other),
+                     at_line(*first.grid().kernel, other.first->pc))};
+    }
     // One that is still at its first wait may be the one that is to arrive here.
     const auto is_first_wait = [&](const Group& other) {
       return other.is_root && other.first->wait.kind == WaitKind::mbarrier && never_arrived(other) &&
@@ -171,23 +196,27 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     const auto at_mbarriers = std::count_if(
         groups_.begin(), groups_.end(), [](const Group& each) { return each.first->wait.kind == WaitKind::mbarrier; });
     const bool late = at_mbarriers == 2 && std::any_of(groups_.begin(), groups_.end(), is_first_wait);
-    return {late ? 3 : 6,
-            fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
-                        "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
-                        "release) missing, or does it go to another barrier?",
-                        name)};
-  }
-  if (const std::string filled = sibling_that_nobody_saw(group); !filled.empty()) {
+    const std::string unseen = phase_that_nobody_waits_for(group);
     return {
-        5, fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
-                       "the wait ask for another slot than the one that was filled?",
-                       name, filled)};
+        late ? 3 : 6,
+        fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
+                    "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
+                    "release) missing, or does it go to another barrier?{}",
+                    name,
+                    unseen.empty() ? std::string() : fmt::format(" {}, and nobody has ever waited for that", unseen))};
   }
   const auto same_barrier = [&](const Group& other) {
     return other.first->wait.kind == WaitKind::mbarrier &&
            ((other.first->wait.address ^ first.wait.address) & machine::kSharedOffsetMask) == 0;
   };
-  if (std::all_of(groups_.begin(), groups_.end(), same_barrier)) {
+  const bool alone = std::all_of(groups_.begin(), groups_.end(), same_barrier);
+  if (const std::string filled = sibling_that_nobody_saw(group, !alone); !filled.empty()) {
+    return {
+        5, fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
+                       "the wait ask for another slot than the one that was filled?",
+                       name, filled)};
+  }
+  if (alone) {
     size_t waiting = 0;
     for (const Fragment* each : group.all) waiting += static_cast<size_t>(std::popcount(each->mask));
     const machine::Extent3& threads = first.grid().request->block;
@@ -243,10 +272,7 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     return {4,
             fmt::format("nobody has ever arrived at {}. {} wait{} at {} for the threads that wait for {}: whoever of "
                         "them is to arrive there must do so before; or does one side take more rounds than the other?",
-                        name, describe_warps(other), other.warps.size() == 1 ? "s" : "",
-                        kind == WaitKind::cluster_barrier ? std::string("barrier.cluster")
-                                                          : fmt::format("barrier {}", other.first->wait.address),
-                        name)};
+                        name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other), name)};
   }
   if (const std::string unseen = phase_that_nobody_waits_for(group); !unseen.empty()) {
     return {5,

@@ -74,7 +74,8 @@ class Sleepers {
   /// there is nothing that anybody could answer; empty: it is not so.
   std::string nothing_given_since(const Group& group) const;
   /// A barrier of the same array that has completed a phase, and that nobody has waited for; empty: there is none.
-  std::string sibling_that_nobody_saw(const Group& group) const;
+  /// @param by_copies  whether only a phase in which copies brought bytes counts
+  std::string sibling_that_nobody_saw(const Group& group, bool by_copies) const;
   /// "full[0] has completed phase 0": a barrier of the group's block that nobody waits for, nor ever has; empty: none.
   std::string phase_that_nobody_waits_for(const Group& group) const;
   Cause cause_without_arrival(const Group& group, const std::string& name) const;
@@ -98,6 +99,8 @@ class Sleepers {
   /// Where the threads that ended a phase are others than those that ended the next: the barrier counts too few.
   std::string phase_of_half_the_arrivals(const machine::Fragment& waiter, const machine::Mbarrier& barrier,
                                          uint64_t phase) const;
+  /// Where the group waits for a barrier at which nobody but itself has arrived, and others wait; empty: it is not so.
+  std::string arrivals_of_itself(const Group& group) const;
   Cause cause_after_phases(const Group& group, const machine::Mbarrier& barrier) const;
   /// Where the multicast of a copy leaves the block out whose barrier lacks bytes; empty: nowhere.
   std::string copy_for_other_blocks(const machine::Fragment& waiter, uint64_t phase) const;

@@ -121,6 +121,7 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
     if (std::string cause = waits_.in_waits_without_lane(side_of(access), other); !cause.empty()) return cause;
     if (std::string cause = waits_.let_pass_by_itself(side_of(access)); !cause.empty()) return cause;
   }
+  if (std::string cause = in_meetings_without_lane(before, now); !cause.empty()) return cause;
   if (std::string cause = waits_.by_relaxed(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   // Was it released by an arrival of this round, that is, since the last wait?
   const auto arrivals_before_last_wait = [&](const PastAccess& access) {
@@ -275,6 +276,15 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
         "does not wait for the copy",
         line(wait->pc), barrier_name, wait->phases - 1);
   }
+  if (wait != nullptr && wait->phases <= copy.phase && !barrier.phases.has(wait->phases - 1, PhaseNote::Kind::bytes)) {
+    const std::string ended = barrier.phases.describe_arrivals(wait->phases - 1, cluster_.kernel());
+    if (!ended.empty()) {
+      return fmt::format(
+          "the wait{} for {} was let pass by {}, in a phase to which no bytes came, and this copy's count for a later "
+          "one: is that arrival one too many, or does it come before the bytes are announced?",
+          line(wait->pc), barrier_name, ended);
+    }
+  }
   if (wait != nullptr && copy_first) {
     if (std::string cause = in_bytes(copy, thread.agent); !cause.empty()) return cause;
   }
@@ -312,89 +322,6 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
       "the thread that issues the copy does not wait until the {}s of the slot are over: it must wait "
       "for a barrier that they arrive on afterwards{}",
       access, thread.writes() ? "; or, where only copies are to write there, do two buffers overlap?" : "");
-}
-
-std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
-                                   const Operation* copy, uint64_t since) const {
-  const char* verb = access.writes() ? "write" : "read";
-  const SmallMap<WaitNote>& waits = order_.warp(other_warp).waits;
-  for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
-    if (note.number <= since) continue;
-    if (copy != nullptr && note.barrier == copy->barrier) continue;  // that announces the copy, and releases nothing
-    const BarrierOrder& barrier = order_.barrier(note.barrier);
-    // Between threads, only an arrival counts that the other side has waited for, and that did not announce a copy.
-    if (copy == nullptr && (barrier.is_for_copies || waits.find(note.barrier) == waits.end())) continue;
-    const uint32_t lane = machine::first_lane(note.lanes);
-    if (known != nullptr && known->at(access.agent * machine::kWarpSize + lane) < note.time) continue;
-    const std::string arrival = fmt::format("arrival on {}{}", name(barrier), line(note.pc));
-    if (note.time < access.time) {
-      if (std::string other = copy == nullptr ? std::string() : in_waits_for_another(access, *copy, note);
-          !other.empty()) {
-        return other;
-      }
-      const std::string sibling = unused_sibling(barrier, other_warp);
-      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,
-                         sibling.empty()
-                             ? std::string()
-                             : fmt::format(", or wait for {} as well before the slot is filled again", sibling));
-    }
-    if (const LaneMask silent = access.lanes & ~arrived_since(access, note.barrier); silent != 0) {
-      return fmt::format(
-          "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
-          "before it",
-          arrival, describe_lanes(note.lanes), describe_lanes(silent));
-    }
-    break;
-  }
-  return {};
-}
-
-std::string RaceCause::in_waits_for_another(const PastAccess& access, const Operation& copy,
-                                            const ArrivalNote& arrival) const {
-  const auto [barrier, last] = waits_.last_wait_of(side_of(access));
-  const bool is_other = last != nullptr && barrier != copy.barrier && order_.barrier(barrier).is_for_copies;
-  if (!is_other || last->arrivals < arrival.number) return {};
-  return fmt::format(
-      "the last wait before this {0}{1}, was for {2}, and the copy brings bytes for {3}, whose slot was given back "
-      "before that wait, by the arrival on {4}{5}: does this {0} name another slot than the one that was waited for?",
-      access.writes() ? "write" : "read", line(last->pc).empty() ? std::string() : "," + line(last->pc),
-      name(order_.barrier(barrier)), name(order_.barrier(copy.barrier)), name(order_.barrier(arrival.barrier)),
-      line(arrival.pc));
-}
-
-std::string RaceCause::in_arrival_not_waited_for(const PastAccess& before, const PresentAccess& now) const {
-  const SmallMap<WaitNote>& waits = order_.warp(now.warp).waits;
-  for (const ArrivalNote& note : order_.warp(before.agent).arrivals) {
-    if (note.time < before.time || (note.lanes & before.lanes) == 0 || waits.find(note.barrier) != waits.end())
-      continue;
-    return fmt::format(
-        "the {} is followed by the arrival on {}{}, and the thread that {} has never waited there: it must, before "
-        "the {}",
-        before.writes() ? "write" : "read", name(order_.barrier(note.barrier)), line(note.pc),
-        now.record.writes() ? "writes" : "reads", now.record.writes() ? "write" : "read");
-  }
-  return {};
-}
-
-LaneMask RaceCause::arrived_since(const PastAccess& access, uint32_t barrier) const {
-  LaneMask lanes = 0;
-  for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
-    if (note.barrier == barrier && note.time >= access.time) lanes |= note.lanes;
-  }
-  return lanes;
-}
-
-std::string RaceCause::unused_sibling(const BarrierOrder& barrier, uint32_t waiting_warp) const {
-  const std::string array = variable_of(name(barrier));
-  const SmallMap<WaitNote>& waits = order_.warp(waiting_warp).waits;
-  for (uint32_t index = 0; index < order_.barrier_count(); ++index) {
-    const BarrierOrder& other = order_.barrier(index);
-    if (&other == &barrier || other.rank != barrier.rank || other.is_for_copies) continue;
-    const std::string sibling = name(other);
-    if (sibling.find('[') != std::string::npos && variable_of(sibling) == array && waits.find(index) == waits.end())
-      return sibling;
-  }
-  return {};
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -51,6 +51,8 @@ class RaceCause {
   /// Where the first thread has arrived, after its access, at a barrier that the second has never waited for; empty:
   /// not.
   std::string in_arrival_not_waited_for(const PastAccess& before, const PresentAccess& now) const;
+  /// Where other lanes of the second's warp have come to a barrier, or wait there, and its own did not; empty: not so.
+  std::string in_meetings_without_lane(const PastAccess& before, const PresentAccess& now) const;
   /// The lanes of the warp that made the access and have arrived at the barrier after it.
   machine::LaneMask arrived_since(const PastAccess& access, uint32_t barrier) const;
   /// A barrier of the same array that no copy completes on and that this warp has never waited for; empty: none.

@@ -298,6 +298,25 @@ TEST_F(DeadlockTest, SaysThatEachBlockArrivesAtItsOwnBarrierOnly) {
                 "while those of block rank 1 arrived at that block's own"});
 }
 
+TEST_F(DeadlockTest, SaysThatAWarpWaitsForItself) {
+  // Warp 1 frees bar[0] for warp 0, and then waits there too.
+  expect_words(report_of(if_warp(0, wait(0, 0, "A") + wait(1, 0, "B")) + arrive(0) + wait(0, 0, "C") + wait(0, 1, "D") +
+                             arrive(1) + "END:\n",
+                         64, {32, 32}),
+               {"likely cause: warp 1 waits for bar[0], at which only itself has ever arrived, for others that wait "
+                "there: is it to wait for another barrier?"});
+}
+
+TEST_F(DeadlockTest, NamesTheMeetingOfTheRoleThatIsToGiveASlotBack) {
+  expect_words(
+      report_of(if_warp(0, wait(1, 1, "A") + wait(0, 0, "B") + wait(1, 0, "C") + "bar.sync 0;\n") + arrive(0) +
+                    "bar.sync 0;\n" + arrive(1) + "END:\n",
+                64, {32, 32}),
+      {"likely cause: nobody has ever arrived at bar[1]: block (0,0,0) warp 1 [all lanes], which arrived at other "
+       "barriers before, waits at barrier 0",
+       " for the threads that wait for bar[1]. Does that stand in a branch that not all warps take"});
+}
+
 TEST_F(DeadlockTest, FindsTheAnnouncementThatWentToAnotherBarrier) {
   expect_words(
       report_of("@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [bar+8], 32;\n"

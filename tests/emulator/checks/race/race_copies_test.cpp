@@ -414,6 +414,28 @@ TEST_F(RaceTest, SaysThatAReadNamesAnotherSlotThanTheOneWaitedFor) {
               "does this read name another slot than the one that was waited for?"});
 }
 
+TEST_F(RaceTest, SaysThatAReaderDoesNotWaitInALaterRound) {
+  // It waits in the first round only: each read comes before the arrival in the code, and after that of the last round.
+  const std::string once =
+      "nanosleep.u32 20000;\nsetp.ne.u32 %p4, %r5, 0;\n@%p4 bra READ;\n" + wait(0, "0", "C") + "READ:\n";
+  const std::string text =
+      text_of(run(slot(wait(1, "%r7", "P"), once + kRead + "bar.warp.sync 0xffffffff;\n" + kFree)));
+  EXPECT_NE(text.find("this read comes a round later than the arrival on bar[1]"), std::string::npos) << text;
+  EXPECT_NE(text.find("no wait for bar[0] stands between the two: wait for it in each round"), std::string::npos)
+      << text;
+}
+
+TEST_F(RaceTest, NamesTheArrivalThatEndsAPhaseWithoutBytes) {
+  const std::string body = kInit + "setp.eq.u32 %p1, %warp, 1;\n@%p1 bra READ;\n@!%first bra END;\n" +
+                           "mbarrier.arrive.shared.b64 _, [bar]; // once more\n" + kCopy + "bra END;\nREAD:\n" +
+                           wait(0, "0", "W") + kRead + "END:\n" + wait(0, "1", "LAST");
+  const std::string text = text_of(run(body));
+  EXPECT_NE(text.find("for bar[0] was let pass by the arrival at " + line_of(body, "// once more") +
+                      ", in a phase to which no bytes came"),
+            std::string::npos)
+      << text;
+}
+
 TEST_F(RaceTest, SaysThatTwoTilesOfASlotOverlap) {
   const auto two_tiles = [](uint32_t offset_of_the_second) {
     return kInit + "@!%first bra END;\n" + announce(0, 256) + copy_half(0, 0) + copy_half(offset_of_the_second, 0) +

@@ -383,5 +383,25 @@ TEST_F(RaceTest, NamesTheArrivalThatAWriterDoesNotWaitFor) {
               "the thread that writes has never waited there: it must, before the write"});
 }
 
+TEST_F(RaceTest, SaysThatOneLaneAloneCameToABarrierOfTheBlock) {
+  // Lane 0 of warp 1 waits for warp 0 at a named barrier; all its lanes read.
+  const std::string body = R"(mov.u32 %r1, tile;
+    mad.lo.u32 %other, %lane, 4, %r1;
+    setp.eq.u32 %p1, %warp, 1;
+    @%p1 bra READ;
+    st.shared.u32 [%other], %thread;
+    barrier.sync 1, 64;
+    bra END;
+    READ: setp.ne.u32 %p2, %lane, 0;
+    @%p2 bra LATE;
+    barrier.sync 1, 64;
+    LATE: ld.shared.u32 %r2, [%other];
+    END:
+  )";
+  const std::string text = text_of(run(body));
+  EXPECT_NE(text.find("lane 0 of this warp came to a barrier after the write, and lane"), std::string::npos) << text;
+  EXPECT_NE(text.find("let every lane come to it, or put a __syncwarp() after it"), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::checks

@@ -1,0 +1,122 @@
+// Whether bytes were given to another side too early, or taken without waiting for that: what arrivals say about a
+// race.
+#include <fmt/format.h>
+
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/race/race_cause.hpp"
+#include "emulator/checks/reporting/report.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::LaneMask;
+
+std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
+                                   const Operation* copy, uint64_t since) const {
+  const char* verb = access.writes() ? "write" : "read";
+  const SmallMap<WaitNote>& waits = order_.warp(other_warp).waits;
+  for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
+    if (note.number <= since) continue;
+    if (copy != nullptr && note.barrier == copy->barrier) continue;  // that announces the copy, and releases nothing
+    const BarrierOrder& barrier = order_.barrier(note.barrier);
+    // Between threads, only an arrival counts that the other side has waited for, and that did not announce a copy.
+    if (copy == nullptr && (barrier.is_for_copies || waits.find(note.barrier) == waits.end())) continue;
+    const uint32_t lane = machine::first_lane(note.lanes);
+    if (known != nullptr && known->at(access.agent * machine::kWarpSize + lane) < note.time) continue;
+    const std::string arrival = fmt::format("arrival on {}{}", name(barrier), line(note.pc));
+    if (note.time < access.time) {
+      if (std::string other = copy == nullptr ? std::string() : in_waits_for_another(access, *copy, note);
+          !other.empty()) {
+        return other;
+      }
+      if (copy != nullptr && !access.is_asynchronous() && access.pc() < note.pc) {
+        return fmt::format(
+            "this {} comes a round later than the arrival on {}{}, which gave the slot back, and no wait for {} stands "
+            "between the two: wait for it in each round",
+            verb, name(barrier), line(note.pc), name(order_.barrier(copy->barrier)));
+      }
+      const std::string sibling = unused_sibling(barrier, other_warp);
+      return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,
+                         sibling.empty()
+                             ? std::string()
+                             : fmt::format(", or wait for {} as well before the slot is filled again", sibling));
+    }
+    if (const LaneMask silent = access.lanes & ~arrived_since(access, note.barrier); silent != 0) {
+      return fmt::format(
+          "the {} by {} speaks for its own accesses only, not for those of {}: put a __syncwarp() "
+          "before it",
+          arrival, describe_lanes(note.lanes), describe_lanes(silent));
+    }
+    break;
+  }
+  return {};
+}
+
+std::string RaceCause::in_waits_for_another(const PastAccess& access, const Operation& copy,
+                                            const ArrivalNote& arrival) const {
+  const auto [barrier, last] = waits_.last_wait_of(side_of(access));
+  const bool is_other = last != nullptr && barrier != copy.barrier && order_.barrier(barrier).is_for_copies;
+  if (!is_other || last->arrivals < arrival.number) return {};
+  return fmt::format(
+      "the last wait before this {0}{1}, was for {2}, and the copy brings bytes for {3}, whose slot was given back "
+      "before that wait, by the arrival on {4}{5}: does this {0} name another slot than the one that was waited for?",
+      access.writes() ? "write" : "read", line(last->pc).empty() ? std::string() : "," + line(last->pc),
+      name(order_.barrier(barrier)), name(order_.barrier(copy.barrier)), name(order_.barrier(arrival.barrier)),
+      line(arrival.pc));
+}
+
+std::string RaceCause::in_arrival_not_waited_for(const PastAccess& before, const PresentAccess& now) const {
+  const SmallMap<WaitNote>& waits = order_.warp(now.warp).waits;
+  for (const ArrivalNote& note : order_.warp(before.agent).arrivals) {
+    if (note.time < before.time || (note.lanes & before.lanes) == 0 || waits.find(note.barrier) != waits.end())
+      continue;
+    return fmt::format(
+        "the {} is followed by the arrival on {}{}, and the thread that {} has never waited there: it must, before "
+        "the {}",
+        before.writes() ? "write" : "read", name(order_.barrier(note.barrier)), line(note.pc),
+        now.record.writes() ? "writes" : "reads", now.record.writes() ? "write" : "read");
+  }
+  return {};
+}
+
+std::string RaceCause::in_meetings_without_lane(const PastAccess& before, const PresentAccess& now) const {
+  const uint32_t warps = order_.warps_per_block();
+  LaneMask meeting = 0;
+  for (const auto& fragment : cluster_.cluster().blocks[now.warp / warps]->warps[now.warp % warps].fragments) {
+    const bool waits =
+        fragment->state == machine::FragmentState::blocked && fragment->wait.kind == machine::WaitKind::named_barrier;
+    if (waits) meeting |= fragment->mask;
+  }
+  machine::for_each_lane(order_.warp(now.warp).existing, [&](uint32_t lane) {
+    if (order_.knows(before, now.warp, 1u << lane, *order_.known(now.warp, lane))) meeting |= 1u << lane;
+  });
+  const LaneMask others = now.record.lanes & ~meeting;
+  if (meeting == 0 || others == 0) return {};
+  return fmt::format(
+      "{} of this warp came to a barrier after the {}, and {} did not: let every lane come to it, or put a "
+      "__syncwarp() "
+      "after it",
+      describe_lanes(meeting), before.writes() ? "write" : "read", describe_lanes(others));
+}
+
+LaneMask RaceCause::arrived_since(const PastAccess& access, uint32_t barrier) const {
+  LaneMask lanes = 0;
+  for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {
+    if (note.barrier == barrier && note.time >= access.time) lanes |= note.lanes;
+  }
+  return lanes;
+}
+
+std::string RaceCause::unused_sibling(const BarrierOrder& barrier, uint32_t waiting_warp) const {
+  const std::string array = variable_of(name(barrier));
+  const SmallMap<WaitNote>& waits = order_.warp(waiting_warp).waits;
+  for (uint32_t index = 0; index < order_.barrier_count(); ++index) {
+    const BarrierOrder& other = order_.barrier(index);
+    if (&other == &barrier || other.rank != barrier.rank || other.is_for_copies) continue;
+    const std::string sibling = name(other);
+    if (sibling.find('[') != std::string::npos && variable_of(sibling) == array && waits.find(index) == waits.end())
+      return sibling;
+  }
+  return {};
+}
+
+}  // namespace stagecraft::emulator::checks
