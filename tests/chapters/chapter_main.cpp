@@ -17,25 +17,59 @@
 
 namespace {
 
-/// Prints every line of the answer's files that has a TODO, by their numbers. Returns how many there are.
+/// Prints every TODO of the answer's files, by their numbers. Returns how many there are.
 size_t list_open_todos() {
-  static const std::regex pattern(R"(TODO (\d+): .*)");
+  static const std::regex pattern(R"(TODO (\d+): .*)"), continuation(R"(\s*//( (?!TODO \d).*))");
   std::multimap<int, std::string> todos;
   std::istringstream files(stagecraft::chapters::kAnswerFiles);
   for (std::string file; files >> file;) {
     std::ifstream text(std::string(stagecraft::chapters::kSourceRoot) + "/" + file);
     if (!text) std::cout << "\n" << file << " is not here, so its TODOs are not known.\n";
     int number = 0;
+    auto todo = todos.end();  // the one whose comment goes on
     for (std::string line; std::getline(text, line);) {
       ++number;
       std::smatch match;
-      if (!std::regex_search(line, match, pattern)) continue;
-      todos.emplace(std::stoi(match[1]), file + ":" + std::to_string(number) + ": " + match.str());
+      if (std::regex_search(line, match, pattern)) {
+        todo = todos.emplace(std::stoi(match[1]), file + ":" + std::to_string(number) + ": " + match.str());
+      } else if (todo != todos.end() && std::regex_match(line, match, continuation)) {
+        todo->second += match[1];
+      } else {
+        todo = todos.end();
+      }
     }
   }
   if (!todos.empty()) std::cout << "\nThis is expected: the exercise is not solved yet. Open is\n";
   for (const auto& [number, todo] : todos) std::cout << "  " << todo << "\n";
   return todos.size();
+}
+
+/// Prints the failure of an assertion in the words of the test. GoogleTest's five lines about two values become one.
+void print_failure(const testing::TestPartResult& result) {
+  static const std::regex equal(
+      R"(Expected equality of these values:\n  (.*)\n(?:    Which is: (.*)\n)?  (.*)(?:\n    Which is: (.*))?)");
+  static const std::regex near(
+      R"(The difference .*, where\n(.*) evaluates to (.*),\n(.*) evaluates to (.*), and\n.* evaluates to (.*)\.)");
+  static const std::regex trace(R"(\n(?:Google Test trace:\n)?\.\./tests/\S+:\d+: )");
+  std::string message = result.message();
+  // An assertion around a helper repeats that one in the helper has failed.
+  if (message.find("doesn't generate new fatal failures") != std::string::npos) return;
+  std::smatch match;
+  const auto first_match = std::regex_constants::match_continuous;
+  if (std::regex_search(message, match, equal, first_match) || std::regex_search(message, match, near, first_match)) {
+    const bool is_near = match.size() > 5;
+    std::string line = match[2].matched ? match.str(1) + " is " + match.str(2) : match.str(1);
+    if (match.str(2).find("nan") != std::string::npos) line += ", which memory holds before anybody writes,";
+    line += " and should be " + match.str(match[4].matched ? 4 : 3);
+    if (is_near) line += ", with an error of " + match.str(5) + " at most";
+    message = line + match.suffix().str();
+  } else if (message.rfind("Failed\n", 0) == 0) {
+    message.erase(0, message.find('\n') + 1);
+  }
+  message = std::regex_replace(message, trace, "\n");
+  std::string file = result.file_name() == nullptr ? "" : result.file_name();
+  if (file.rfind("../", 0) == 0) file.erase(0, 3);  // Meson's path, from the build folder
+  std::cout << file << ":" << result.line_number() << ": " << message << std::endl;
 }
 
 /// Prints as GoogleTest does, less what a learner need not read: the tests after the first failure, which are skipped,
@@ -57,10 +91,8 @@ class ShortPrinter : public testing::EmptyTestEventListener {
     if (has_failed_ && result.skipped()) return;
     static constexpr std::string_view kException = "C++ exception with description \"";
     std::string_view message = result.message();
-    if (!result.failed() || message.substr(0, kException.size()) != kException) {
-      printer_->OnTestPartResult(result);
-      return;
-    }
+    if (!result.failed()) return printer_->OnTestPartResult(result);
+    if (message.substr(0, kException.size()) != kException) return print_failure(result);
     message.remove_prefix(kException.size());
     message = message.substr(0, message.rfind('"'));
     std::cout << message << "\n";

@@ -48,8 +48,11 @@ TEST(Chapter01, Todo4And5TheWarpAddsUpWhatTheCopyEngineBrought) {
     sum.poison();
     launch_sum_row(in.data(), sum.data());
     finish_kernel("sum_row");
-    ASSERT_EQ(sum.to_host()[0], sum_of_row(words, 0))
-        << "was the tile added up before the row had come, or did only a part of it come (sizes are in bytes)?";
+    const uint32_t got = sum.to_host()[0];
+    ASSERT_EQ(got, sum_of_row(words, 0))
+        << (got == 0
+                ? "nothing has come to the tile: was a copy asked for?"
+                : "was the tile added up before the row had come, or did only a part of it come (sizes are in bytes)?");
   }
 }
 

@@ -36,9 +36,9 @@ TEST(Chapter02, Todo1AStepGoesAroundTheRingAndTurnsThePhase) {
       finish_kernel("walk");
       const std::vector<uint32_t> got_indices = indices.to_host(), got_phases = phases.to_host();
       for (int step = 0; step < kSteps; ++step) {
-        ASSERT_EQ(got_indices[step], step % stages) << "index() after " << step << " steps in a ring of " << stages;
+        ASSERT_EQ(got_indices[step], step % stages) << "index() after step " << step << " in a ring of " << stages;
         ASSERT_EQ(got_phases[step], (first_phase + step / stages) % 2)
-            << "phase() after " << step << " steps in a ring of " << stages << ", begun in phase " << first_phase;
+            << "phase() after step " << step << " in a ring of " << stages << ", begun in phase " << first_phase;
       }
     }
   }

@@ -29,6 +29,19 @@ using Element = __nv_bfloat16;
 constexpr int kTileM = 128, kTileN = 128, kTileK = 64;  // of the answer: problem.cuh
 using Chapter10 = stagecraft::chapters::Tcgen05Test;
 
+/// What store_quarter has written in place of row * 1000 + column, where a usual mistake makes just that.
+const char* mistake_in_quarter(float got, int row, int column) {
+  if (got == static_cast<float>(row * 1000 + column % 32)) return ". Here columns 0 to 31 are repeated";
+  if (std::isnan(got))
+    return ". No thread has written there: which row has the first thread of the first storing warp?";
+  for (int quarter = 0; quarter < 4; ++quarter) {
+    if (got == static_cast<float>((quarter * 32 + row % 32) * 1000 + column)) {
+      return ". This is the same lane of another quarter: which 32 rows does each of the four warps have?";
+    }
+  }
+  return "";
+}
+
 TEST_F(Chapter10, Todo1EachWarpStoresTheRowsThatItReaches) {
   for (const auto& [m, n] : {std::pair{128, 128}, {128, 96}, {70, 33}, {1, 1}}) {
     DeviceBuffer<float> c(size_t(m) * n, "C");
@@ -41,9 +54,7 @@ TEST_F(Chapter10, Todo1EachWarpStoresTheRowsThatItReaches) {
         ASSERT_EQ(got[row * n + column], static_cast<float>(row * 1000 + column))
             << "C[" << row << "][" << column << "] of " << m << " x " << n
             << ": row r of the tile is lane r of tensor memory, and column c is column c"
-            << (got[row * n + column] == static_cast<float>(row * 1000 + column % 32)
-                    ? ". Here columns 0 to 31 are repeated"
-                    : "");
+            << mistake_in_quarter(got[row * n + column], row, column);
       }
     }
   }
