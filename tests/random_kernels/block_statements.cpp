@@ -11,7 +11,7 @@ bool Generator::has_whole_warps() const { return kernel_.threads % 32 == 0; }
 /// @param partners  bits of its number in which a lane of the mask may differ from another one
 Statement Generator::among_lanes(uint32_t mask, uint32_t partners) {
   const std::string m = fmt::format("0x{:x}", mask);
-  switch (below(8)) {
+  switch (below(12)) {
     case 0:
       return line(
           fmt::format("shfl.sync.bfly.b32 {}|{}, {}, {}, 31, {}", word(), truth(), word(), below(32) & partners, m));
@@ -28,6 +28,15 @@ Statement Generator::among_lanes(uint32_t mask, uint32_t partners) {
       return line(fmt::format("redux.sync.{}.{} {}, {}, {}", one_of({"add", "min", "max"}), one_of({"u32", "s32"}),
                               word(), word(), m));
     case 6: return line(fmt::format("redux.sync.{}.b32 {}, {}, {}", one_of({"and", "or", "xor"}), word(), word(), m));
+    case 7:
+      return line(fmt::format("and.b32 %t0, {}, 1;\nmatch.all.sync.b32 {}|{}, %t0, {}", word(), word(), truth(), m));
+    case 8: return line(fmt::format("match.any.sync.b64 {}, {}, {}", word(), wide(), m));
+    case 9:
+      return line(fmt::format("redux.sync.{}{}.f32 {}, {}, {}", one_of({"min", "max"}), one_of({"", ".NaN"}), real(),
+                              real(), m));
+    case 10:  // one lane is elected, whichever
+      return line(
+          fmt::format("elect.sync _|%q997, {0};\nvote.sync.ballot.b32 %t0, %q997, {0};\npopc.b32 {1}, %t0", m, word()));
     default: return line("bar.warp.sync " + m);
   }
 }
@@ -59,13 +68,16 @@ Statement Generator::exchange_in_block(const std::function<std::string()>& meet)
   const bool vector = form.count > 1;
   const auto braced = [&](const std::string& list) { return vector ? "{" + list + "}" : list; };
   std::string text = fmt::format("st.shared.{} [%tile], {};\n{}", form.type, braced(from), meet());
-  text += fmt::format(
-      "mad.lo.u32 %t0, %thread, {}, {};\nrem.u32 %t0, %t0, {};\nshl.b32 %t0, %t0, 4;\nmov.u32 %t1, tile;\nadd.u32 "
-      "%t0, "
-      "%t0, %t1;\n",
-      1 + below(8) * 2, below(256), kernel_.threads);
+  text += tile_of_another();
   text += fmt::format("ld.shared.{} {}, [%t0];\n{}", form.type, braced(to), meet());
   return {.before = text};
+}
+
+std::string Generator::tile_of_another() {
+  return fmt::format(
+      "mad.lo.u32 %t0, %thread, {}, {};\nrem.u32 %t0, %t0, {};\nshl.b32 %t0, %t0, 4;\nmov.u32 %t1, tile;\n"
+      "add.u32 %t0, %t0, %t1;\n",
+      1 + below(8) * 2, below(256), kernel_.threads);
 }
 
 std::string Generator::barrier() {
@@ -74,15 +86,21 @@ std::string Generator::barrier() {
   return one_in(4) ? fmt::format("bar.sync {}, {};\n", below(4), (kernel_.threads + 31) / 32 * 32) : "bar.sync 0;\n";
 }
 
-std::string Generator::wait_at(const std::string& mbarrier, const std::string& parity) {
+std::string Generator::wait_at(const std::string& mbarrier, const std::string& parity, const char* scope) {
   const uint32_t id = number();
-  return fmt::format("L{0}_wait:\nmbarrier.try_wait.parity.shared.b64 %q{0}, [{1}], {2};\n@!%q{0} bra L{0}_wait;\n", id,
-                     mbarrier, parity);
+  const std::string order = scope[0] == '\0' ? std::string() : fmt::format(".acquire{}", scope);
+  return fmt::format("L{0}_wait:\nmbarrier.try_wait.parity{3}.shared.b64 %q{0}, [{1}], {2};\n@!%q{0} bra L{0}_wait;\n",
+                     id, mbarrier, parity, order);
 }
 
 /// All threads arrive at the second mbarrier, and wait there.
 std::string Generator::meet_at_mbarrier() {
-  return "mbarrier.arrive.shared.b64 _, [bars+8];\n" + wait_at("bars+8", "%phase1") + "xor.b32 %phase1, %phase1, 1;\n";
+  std::string arrival = "mbarrier.arrive.shared.b64 _, [bars+8];\n";
+  if (has_whole_warps() && one_in(2)) {  // one lane for its warp
+    arrival =
+        "bar.warp.sync 0xffffffff;\nsetp.eq.u32 %q997, %lane, 0;\n@%q997 mbarrier.arrive.shared.b64 _, [bars+8], 32;\n";
+  }
+  return arrival + wait_at("bars+8", "%phase1") + "xor.b32 %phase1, %phase1, 1;\n";
 }
 
 /// One half of the warps passes values to the other, through a buffer that goes back and forth.
@@ -135,10 +153,12 @@ Statement Generator::bulk_store() {
   const uint32_t id = number();
   std::string text = fmt::format("st.shared.u32 [%sink], {};\nfence.proxy.async.shared::cta;\nbar.sync 0;\n", word());
   text += fmt::format("setp.ne.u32 %q{0}, %thread, 0;\n@%q{0} bra L{0}_stored;\n", id);
+  const std::string operation = one_of({"add.u32", "min.s32", "max.u32", "xor.b32"});
+  const bool reduces = one_in(3);
   text += fmt::format(
-      "cp.async.bulk.global.shared::cta.bulk_group [%stored], [sink], "
+      "cp.{}async.bulk.global.shared::cta.bulk_group{} [%stored], [sink], "
       "{};\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n",
-      kernel_.threads * 4);
+      reduces ? "reduce." : "", reduces ? "." + operation : "", kernel_.threads * 4);
   text += fmt::format("L{}_stored:\nbar.sync 0;\n", id);
   return {.before = text};
 }
@@ -154,10 +174,11 @@ Statement Generator::own_copy() {
 }
 
 /// Rounds and conditions that are the same for all threads of the block.
-Statement Generator::together(uint32_t depth) {
+Statement Generator::together(uint32_t depth, bool of_cluster) {
   const uint32_t id = number();
-  const auto inside = [&] { return statement_of_all(depth - 1); };
-  if (one_in(2)) {
+  const bool loops = one_in(2);
+  const auto inside = [&] { return statement_of_all(depth - 1, of_cluster && loops); };
+  if (loops) {
     Statement loop{
         .before = fmt::format("mov.u32 %c{0}, {1};\nL{0}_top:\n", id, 1 + below(4)),
         .after = fmt::format("sub.u32 %c{0}, %c{0}, 1;\nsetp.ne.u32 %q{0}, %c{0}, 0;\n@%q{0} bra L{0}_top;\n", id)};
@@ -174,7 +195,8 @@ Statement Generator::together(uint32_t depth) {
   return branch;
 }
 
-Statement Generator::statement_of_all(uint32_t depth) {
+Statement Generator::statement_of_all(uint32_t depth, bool of_cluster) {
+  if (of_cluster && kernel_.cluster > 1 && one_in(4)) return statement_of_cluster();
   const uint32_t kind = below(24);
   if (kind < 9) return alone();
   if (kind < 13) return diverging(2);
@@ -184,7 +206,7 @@ Statement Generator::statement_of_all(uint32_t depth) {
   if (kind < 20) return bulk_load();
   if (kind < 21 && kernel_.threads * 4 % 16 == 0) return bulk_store();
   if (kind < 22 && kernel_.threads % 64 == 0) return hand_over();
-  if (kind < 23 && depth != 0) return together(depth);
+  if (kind < 23 && depth != 0) return together(depth, of_cluster);
   return own_copy();
 }
 

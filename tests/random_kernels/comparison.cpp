@@ -69,6 +69,8 @@ std::string emulate(machine::Machine& machine, checks::GlobalHistory& history, c
   request.kernel = translated.get();
   request.grid.x = kernel.blocks;
   request.block.x = kernel.threads;
+  request.cluster.x = kernel.cluster;
+  request.explicit_cluster = kernel.cluster > 1;
   request.seed = kernel.seed;  // another order of the warps each time
   request.parameters.resize(translated->parameter_bytes);
   const uint64_t values[] = {in.address(), out.address()};
@@ -94,7 +96,7 @@ std::string Comparison::run(const RandomKernel& kernel) { return run(kernel, ker
 std::string Comparison::run(const RandomKernel& kernel, const std::string& emulated_text) {
   naive::Buffers expected = buffers_of(kernel), emulated = expected;
   try {
-    naive::Kernel(kernel.ptx()).run(kernel.blocks, kernel.threads, expected);
+    naive::Kernel(kernel.ptx()).run({kernel.blocks, kernel.threads, kernel.cluster}, expected);
     const std::string found = emulate(machine_, history_, kernel, emulated_text, emulated);
     if (!found.empty()) return found;
   } catch (const std::exception& error) {

@@ -23,12 +23,13 @@ class Generator {
   explicit Generator(uint64_t seed) : engine_(seed) {
     kernel_.seed = seed;
     kernel_.threads = one_of({32, 32, 64, 64, 96, 128, 256, 40, 72});
-    kernel_.blocks = one_of({1, 1, 2, 3});
+    kernel_.cluster = one_of({1, 1, 2, 2, 3, 4});
+    kernel_.blocks = kernel_.cluster * one_of({1, 1, 2, 3});
   }
 
   RandomKernel make() {
     const uint32_t count = 4 + below(24);
-    for (uint32_t i = 0; i < count; ++i) kernel_.statements.push_back(statement_of_all(2));
+    for (uint32_t i = 0; i < count; ++i) kernel_.statements.push_back(statement_of_all(2, true));
     return std::move(kernel_);
   }
 
@@ -61,6 +62,9 @@ class Generator {
   Statement integer();
   Statement of_64_bits();
   Statement floating();
+  Statement doubles();
+  /// f16 and bf16, one or two in a register.
+  Statement small_floats();
   Statement comparison();
   Statement narrow();
   Statement load_input();
@@ -84,7 +88,10 @@ class Generator {
   /// Each thread writes its own words of shared memory, and reads another thread's.
   Statement exchange_in_block(const std::function<std::string()>& meet);
   std::string barrier();
-  std::string wait_at(const std::string& mbarrier, const std::string& parity);
+  /// %t0: the own words of shared memory of a thread of the block.
+  std::string tile_of_another();
+  /// @param scope  ".cluster" where threads of other blocks have arrived
+  std::string wait_at(const std::string& mbarrier, const std::string& parity, const char* scope = "");
   /// All threads arrive at the second mbarrier, and wait there.
   std::string meet_at_mbarrier();
   /// One half of the warps passes values to the other, through a buffer that goes back and forth.
@@ -96,8 +103,31 @@ class Generator {
   /// Each thread copies a piece of the input to its own words, and reads them after its wait.
   Statement own_copy();
   /// Rounds and conditions that are the same for all threads of the block.
-  Statement together(uint32_t depth);
-  Statement statement_of_all(uint32_t depth);
+  /// @param of_cluster  all blocks of the cluster come here
+  Statement together(uint32_t depth, bool of_cluster);
+  Statement statement_of_all(uint32_t depth, bool of_cluster);
+
+  // What the blocks of a cluster do together (cluster_statements.cpp).
+  std::string cluster_barrier();
+  /// %t0, an address of shared memory, becomes that of the same place in another block of the cluster.
+  std::string in_another_block();
+  /// %t0: the own words of shared memory of another thread of the block, for each thread those of a different one.
+  std::string permuted_tile();
+  /// The threads do something of their own between their arrival and their wait.
+  Statement split_cluster_barrier();
+  /// Each thread reads words of a thread of another block.
+  Statement read_remotely();
+  /// Each thread writes words of a thread of another block.
+  Statement write_remotely();
+  /// The same, handed over by an mbarrier of that block.
+  Statement arrive_remotely();
+  /// The same with st.async, whose bytes the mbarrier counts.
+  Statement store_asynchronously();
+  /// A block copies a piece of the input to several.
+  Statement multicast();
+  /// Each block copies words from its shared memory to that of another.
+  Statement copy_between_blocks();
+  Statement statement_of_cluster();
 
   std::mt19937_64 engine_;
   RandomKernel kernel_;

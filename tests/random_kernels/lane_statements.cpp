@@ -77,6 +77,58 @@ Statement Generator::floating() {
   }
 }
 
+Statement Generator::doubles() {
+  const std::string d = wide(), a = wide(), b = wide();
+  std::string text;
+  switch (below(10)) {
+    case 0:
+    case 1: text = fmt::format("{}{}.rn.f64 {}, {}, {}", guard(), one_of({"add", "sub", "mul"}), d, a, b); break;
+    case 2: text = fmt::format("{}fma.rn.f64 {}, {}, {}, {}", guard(), d, a, b, wide()); break;
+    case 3: text = fmt::format("{}{}.f64 {}, {}, {}", guard(), one_of({"min", "max"}), d, a, b); break;
+    case 4: text = fmt::format("{}div.rn.f64 {}, {}, {}", guard(), d, a, b); break;
+    case 5: text = fmt::format("{}{}.rn.f64 {}, {}", guard(), one_of({"sqrt", "rcp"}), d, a); break;
+    case 6: text = fmt::format("{}cvt.rn.f64.{} {}, {}", guard(), one_of({"u32", "s32"}), d, word()); break;
+    case 7: text = fmt::format("{}cvt.f64.f32 {}, {}", guard(), d, real()); break;
+    case 8: return line(fmt::format("setp.num.f64 %q997, {0}, {0};\n@%q997 cvt.rn.f32.f64 {1}, {0}", a, real()));
+    default:
+      return line(fmt::format("setp.num.f64 %q997, {0}, {0};\n@%q997 cvt.rzi.{1}.f64 {2}, {0}", a,
+                              one_of({"u32", "s32"}), word()));
+  }
+  // PTX does not say which NaN it is.
+  return line(text + fmt::format(";\nsetp.nan.f64 %q997, {0}, {0};\n@%q997 mov.b64 {0}, 0x7ff8000000000000", d));
+}
+
+Statement Generator::small_floats() {
+  const std::string d = word(), a = word(), b = word();
+  const std::string type = one_of({"f16", "bf16"}), packed = type + "x2";
+  const std::string saturates = type == "f16" && one_in(4) ? ".sat" : "";
+  const std::string halves = fmt::format("mov.b32 {{%h0, %h1}}, {};\nmov.b32 {{%h2, %h3}}, {};\n", a, b);
+  switch (below(10)) {
+    case 0:
+    case 1:
+      return line(
+          fmt::format("{}{}.rn{}.{} {}, {}, {}", guard(), one_of({"add", "sub", "mul"}), saturates, packed, d, a, b));
+    case 2: return line(fmt::format("{}fma.rn{}.{} {}, {}, {}, {}", guard(), saturates, packed, d, a, b, word()));
+    case 3:
+      return line(
+          fmt::format("{}{}{}.{} {}, {}, {}", guard(), one_of({"min", "max"}), one_of({"", ".NaN"}), packed, d, a, b));
+    case 4:
+      return line(fmt::format("{}cvt.{}.{}.f32 {}, {}, {}", guard(), one_of({"rn", "rz"}), packed, d, real(), real()));
+    case 5: return line(halves + fmt::format("{}cvt.f32.{} {}, %h{}", guard(), type, real(), below(4)));
+    case 6:
+      return line(halves + fmt::format("setp.{}.{} {}, %h0, %h{}",
+                                       one_of({"eq", "ne", "lt", "le", "gt", "ge", "ltu", "geu", "num", "nan"}), type,
+                                       truth(), 1 + below(3)));
+    case 7:
+      return line(halves + fmt::format("cvt.{}.{}.f32 %h0, {};\nmov.b32 {}, {{%h0, %h3}}", one_of({"rn", "rz"}), type,
+                                       real(), d));
+    case 8:
+      return line(halves + fmt::format("{}.rn.{} %h1, %h2, %h0;\nmov.b32 {}, {{%h1, %h2}}",
+                                       one_of({"add", "sub", "mul"}), type, d));
+    default: return line(halves + fmt::format("fma.rn.{} %h3, %h0, %h1, %h2;\nmov.b32 {}, {{%h3, %h0}}", type, d));
+  }
+}
+
 Statement Generator::comparison() {
   const std::string both = one_in(3) ? fmt::format(".{}", one_of({"and", "or", "xor"})) : "";
   const std::string third = both.empty() ? "" : ", " + truth();
@@ -87,6 +139,10 @@ Statement Generator::comparison() {
   }
   if (one_in(6))
     return line(fmt::format("{}.pred {}, {}, {}", one_of({"and", "or", "xor"}), truth(), truth(), truth()));
+  if (one_in(6)) {
+    const char* const how = one_of({"eq", "ne", "lt", "geu", "num", "nan"});
+    return line(fmt::format("setp.{}{}.f64 {}, {}, {}{}", how, both, truth(), wide(), wide(), third));
+  }
   const char* const how = one_of({"eq", "ne", "lt", "le", "gt", "ge"});
   if (one_in(4))
     return line(
@@ -132,13 +188,16 @@ std::string Generator::different_words(uint32_t count) {
 /// The thread's own words of `out` behind its registers, and its own words of shared memory.
 Statement Generator::own_memory() {
   const uint32_t at = 96 + below(4) * 4;
-  switch (below(5)) {
+  switch (below(6)) {
     case 0: return line(fmt::format("{}st.global.u32 [%own+{}], {}", guard(), at, word()));
     case 1: return line(fmt::format("ld.global.u32 {}, [%own+{}]", word(), at));
     case 2: return line(fmt::format("st.global.v4.u32 [%own+112], {{{}, {}, {}, {}}}", word(), word(), word(), word()));
     case 3:
       return line(fmt::format("{}atom.global.{} {}, [%own+{}], {}", guard(),
                               one_of({"add.u32", "exch.b32", "inc.u32", "dec.u32", "max.u32"}), word(), at, word()));
+    case 4:
+      return line(fmt::format("{}atom.global.add.noftz.{} {}, [%own+{}], {}", guard(), one_of({"f16x2", "bf16x2"}),
+                              word(), at, word()));
     default: return line(fmt::format("atom.global.cas.b32 {}, [%own+{}], {}, {}", word(), at, word(), word()));
   }
 }
@@ -148,20 +207,26 @@ Statement Generator::update() {
   const uint32_t kind = below(8);
   static const char* const kOperations[] = {"add.u32", "min.u32", "max.s32", "and.b32",
                                             "or.b32",  "xor.b32", "add.u32", "max.u32"};
+  if (kernel_.cluster > 1 && one_in(2)) {
+    return line(fmt::format("mov.u32 %t0, cells;\n{}{}red.shared::cluster.{} [%t0+{}], {}", in_another_block(), guard(),
+                            kOperations[kind], kind * 4, word()));
+  }
   if (one_in(2))
     return line(fmt::format("{}red.shared.{} [cells+{}], {}", guard(), kOperations[kind], kind * 4, word()));
   return line(fmt::format("{}red.global.{} [%cells+{}], {}", guard(), kOperations[kind], kind * 4, word()));
 }
 
 Statement Generator::alone() {
-  const uint32_t kind = below(24);
+  const uint32_t kind = below(32);
   if (kind < 9) return integer();
   if (kind < 12) return of_64_bits();
   if (kind < 15) return floating();
-  if (kind < 18) return comparison();
-  if (kind < 19) return narrow();
-  if (kind < 21) return load_input();
-  return kind < 22 ? update() : own_memory();
+  if (kind < 18) return doubles();
+  if (kind < 23) return small_floats();
+  if (kind < 26) return comparison();
+  if (kind < 27) return narrow();
+  if (kind < 29) return load_input();
+  return kind < 30 ? update() : own_memory();
 }
 
 std::vector<Statement> Generator::several(uint32_t most, const std::function<Statement()>& make) {

@@ -204,7 +204,9 @@ bool compute_bits(const Instruction& instruction, const std::vector<uint64_t>& v
 template <typename T>
 uint64_t compute_float(const Instruction& instruction, const std::vector<uint64_t>& values) {
   const auto at = [&](size_t i) { return as<T>(values.at(i)); };
-  const std::string& name = instruction.name;
+  // redux.sync.max.f32 names the operation after its own name
+  const bool reduces = instruction.name == "redux";
+  const std::string& name = reduces ? instruction.suffix.at(1) : instruction.name;
   if (name == "add") return bits<T>(at(0) + at(1));
   if (name == "sub") return bits<T>(at(0) - at(1));
   if (name == "mul") return bits<T>(at(0) * at(1));
@@ -213,6 +215,7 @@ uint64_t compute_float(const Instruction& instruction, const std::vector<uint64_
   if (name == "rcp") return bits<T>(T{1} / at(0));
   if (name == "fma") return bits<T>(std::fma(at(0), at(1), at(2)));
   if (name == "min" || name == "max") {
+    if (instruction.has("NaN") && (std::isnan(at(0)) || std::isnan(at(1)))) return bits<T>(at(0) + at(1));
     if (std::isnan(at(0))) return bits<T>(at(1));
     if (std::isnan(at(1))) return bits<T>(at(0));
     // -0 is less than +0 (PTX ISA, "min").
@@ -229,8 +232,9 @@ uint64_t compute_integer(const Instruction& instruction, const std::vector<uint6
   const auto at = [&](size_t i) { return as<T>(values.at(i)); };
   const auto raw = [&](size_t i) { return as<Unsigned>(values.at(i)); };  // sums and products wrap around
   const std::string& name = instruction.name;
-  const auto is = [&](const char* what) {  // add, atom.global.add, red.shared.add, redux.sync.add
-    return name == what || ((name == "atom" || name == "red" || name == "redux") && instruction.has(what));
+  const auto is = [&](const char* what) {  // add, atom.global.add, red.shared.add, redux.sync.add, cp.reduce...add
+    const bool reduces = name == "atom" || name == "red" || name == "redux" || name == "cp";
+    return name == what || (reduces && instruction.has(what));
   };
   const auto wide = [&](size_t i) { return static_cast<uint64_t>(static_cast<int64_t>(at(i))); };
   const auto upper = [&] {
@@ -278,12 +282,18 @@ bool combine(const Instruction& instruction, bool first, bool second) {
 uint64_t compute(const Instruction& instruction, const std::vector<uint64_t>& values) {
   const std::string& name = instruction.name;
   uint64_t result = 0;
-  if (compute_bits(instruction, values, result)) return result;
+  if (compute_bits(instruction, values, result) || compute_small(instruction, values, result)) return result;
   if (instruction.type() == "pred") {
     return name == "not" ? (values.at(0) != 0 ? 0 : 1) : combine(instruction, values.at(0) != 0, values.at(1) != 0);
   }
   if (name == "cvt") return convert(instruction, values.at(0));
+  if (name == "mov" && instruction.type() == "u16") return values.at(0) & 0xffff;
   if (name == "selp") return values.at(2) != 0 ? values.at(0) : values.at(1);
+  if (name == "setp" && instruction.type().ends_with("f16")) {
+    const bool holds = compare(instruction.suffix[0], as<float>(widened(instruction.type(), values.at(0))),
+                               as<float>(widened(instruction.type(), values.at(1))));
+    return values.size() < 3 ? holds : combine(instruction, holds, values[2] != 0);
+  }
   return with_type(instruction.type(), [&](auto of_type) -> uint64_t {
     using T = decltype(of_type);
     if (name == "setp") {

@@ -14,38 +14,64 @@ constexpr uint32_t kWarp = 32;
 
 uint32_t bytes_of(const std::string& type) {
   if (type == "pred") return 1;
+  if (type.ends_with("x2")) return 4;
   return static_cast<uint32_t>(std::stoul(type.substr(1))) / 8;
 }
 
 bool is_signed(const std::string& type) { return type[0] == 's'; }
 
+// A shared address of another block, as mapa makes it, has the block's rank plus 1 above the offset.
+constexpr uint32_t kRankShift = 24;
+constexpr uint64_t kOffsetMask = (1u << kRankShift) - 1;
+
 }  // namespace
+
+class Block;
+
+/// Blocks that run at once, and their barrier.
+struct Cluster {
+  std::vector<Block> blocks;
+  uint32_t arrived = 0, threads = 0;
+  uint64_t phase = 0;
+
+  void run();
+};
 
 /// A block that runs: its threads, its shared memory and what they wait at.
 class Block {
  public:
-  Block(const Kernel& kernel, uint32_t index, uint32_t threads, Buffers& buffers)
-      : kernel_(kernel), buffers_(buffers), shared_(kernel.shared_bytes_), threads_(threads) {
-    for (uint32_t i = 0; i < threads; ++i) {
+  Block(const Kernel& kernel, Cluster& cluster, uint32_t index, const Shape& shape, Buffers& buffers)
+      : kernel_(kernel),
+        cluster_(cluster),
+        rank_(index % shape.cluster),
+        buffers_(buffers),
+        shared_(kernel.shared_bytes_),
+        threads_(shape.threads) {
+    for (uint32_t i = 0; i < shape.threads; ++i) {
       threads_[i].number = i;
       threads_[i].registers.resize(kernel.registers_.size());
       set_special(threads_[i], "%tid.x", i);
-      set_special(threads_[i], "%ntid.x", threads);
+      set_special(threads_[i], "%ntid.x", shape.threads);
       set_special(threads_[i], "%ctaid.x", index);
+      set_special(threads_[i], "%cluster_ctarank", rank_);
       set_special(threads_[i], "%laneid", i % kWarp);
     }
   }
 
-  void run() {
-    for (bool all_done = false; !all_done;) {
-      all_done = true;
-      bool any_went_on = false;
-      for (Thread& thread : threads_) {
-        while (!thread.done && step(thread)) any_went_on = true;
-        all_done = all_done && thread.done;
-      }
-      if (!all_done && !any_went_on) throw Error("the threads wait for each other at " + place_of_first());
+  /// Runs each thread until it has to wait. Returns whether any went on.
+  bool run() {
+    bool any_went_on = false;
+    for (Thread& thread : threads_) {
+      while (!thread.done && step(thread)) any_went_on = true;
     }
+    return any_went_on;
+  }
+  /// A thread that has not ended: the instruction it waits at; null: all have.
+  const Instruction* unfinished() const {
+    for (const Thread& thread : threads_) {
+      if (!thread.done) return &kernel_.code_[thread.pc];
+    }
+    return nullptr;
   }
 
  private:
@@ -55,6 +81,7 @@ class Block {
     bool done = false;
     bool waits = false;  ///< has come to where it now is, and must not come there twice
     bool carry = false;
+    uint64_t cluster_phase = 0;  ///< of the cluster's barrier, when it arrived there
     std::vector<uint64_t> registers;
   };
   /// Threads that come together: at a barrier of the block, or lanes at an instruction of their warp.
@@ -72,12 +99,6 @@ class Block {
     const auto found = kernel_.registers_.find(name);
     if (found != kernel_.registers_.end()) thread.registers[static_cast<size_t>(found->second)] = value;
   }
-  std::string place_of_first() const {
-    for (const Thread& thread : threads_) {
-      if (!thread.done) return kernel_.code_[thread.pc].text;
-    }
-    return {};
-  }
   static uint64_t value(const Thread& thread, const Operand& operand) {
     return (operand.kind == Operand::Kind::reg ? thread.registers[operand.value] : operand.value) + operand.offset;
   }
@@ -85,10 +106,17 @@ class Block {
     if (operand.kind == Operand::Kind::reg) thread.registers[operand.value] = value;
   }
 
+  /// The block in whose shared memory an address is.
+  Block& owner_of(uint64_t address) {
+    const uint64_t rank = address >> kRankShift;
+    return rank == 0 ? *this : cluster_.blocks.at(rank - 1);
+  }
+  static uint64_t mapped(uint64_t address, uint64_t rank) { return (address & kOffsetMask) | (rank + 1) << kRankShift; }
+
   /// The bytes at an address.
   std::byte* at(bool shared, uint64_t address, uint64_t bytes) {
-    std::byte* begin = shared_.data();
-    uint64_t offset = address, size = shared_.size();
+    std::byte* begin = shared ? owner_of(address).shared_.data() : nullptr;
+    uint64_t offset = address & kOffsetMask, size = shared_.size();
     if (!shared) {
       std::vector<uint32_t>& buffer = address >= kOut ? buffers_.out : buffers_.in;
       begin = reinterpret_cast<std::byte*>(buffer.data());
@@ -137,10 +165,10 @@ class Block {
       return true;
     }
     if (name == "bar" || name == "barrier") return bar(thread, instruction);
-    if (name == "shfl" || name == "vote" || name == "match" || name == "redux") return exchange(thread, instruction);
+    if (is_exchange(instruction)) return meet_lanes(thread, instruction);
     if (name == "mbarrier") return mbarrier(thread, instruction);
     ++thread.pc;
-    const bool shared = instruction.has("shared");
+    const bool shared = instruction.has("shared") || instruction.has("shared::cluster");
     if (name == "ld") {
       const size_t count = operands.size() - 1;  // of a vector
       const uint64_t address = operand(count);
@@ -150,6 +178,9 @@ class Block {
                                     : load(shared, address + i * bytes_of(instruction.type()), instruction.type());
         set(thread, operands[i], loaded);
       }
+    } else if (name == "st" && instruction.has("async")) {
+      store(true, operand(0), instruction.type(), operand(1));
+      complete(operand(2), bytes_of(instruction.type()));
     } else if (name == "st") {
       for (size_t i = 1; i < operands.size(); ++i) {
         store(shared, operand(0) + (i - 1) * bytes_of(instruction.type()), instruction.type(), operand(i));
@@ -165,6 +196,12 @@ class Block {
       copy_async(instruction, operand);
     } else if (name == "fence") {
       // Everything is visible at once here.
+    } else if (name == "mapa") {
+      set(thread, operands[0], mapped(operand(1), operand(2)));
+    } else if (name == "mov" && operands.size() == 3) {  // between a register and its halves
+      const bool packs = instruction.text.ends_with("}");
+      if (packs) set(thread, operands[0], (operand(1) & 0xffff) | operand(2) << 16);
+      for (size_t half = 0; half < 2 && !packs; ++half) set(thread, operands[half], operand(2) >> 16 * half & 0xffff);
     } else {
       std::vector<uint64_t> values;
       for (size_t i = 1; i < operands.size(); ++i) values.push_back(operand(i));
@@ -187,17 +224,36 @@ class Block {
   template <typename Value>
   void copy_async(const Instruction& instruction, Value&& operand) {
     if (instruction.has("commit_group") || instruction.has("wait_group") || instruction.has("wait_all")) return;
+    if (instruction.has("reduce")) return reduce_bulk(instruction, operand(0), operand(1), operand(2));
     const bool to_shared = instruction.suffix[2].starts_with("shared");
-    copy(to_shared, operand(0), !to_shared, operand(1), operand(2));
-    if (instruction.has("mbarrier::complete_tx::bytes")) {
-      Mbarrier& barrier = mbarriers_.at(operand(3));
-      barrier.bytes -= static_cast<int64_t>(operand(2));
-      settle(barrier);
+    const bool from_shared = instruction.suffix[3].starts_with("shared");
+    if (instruction.has("multicast::cluster")) {
+      for (uint64_t rank = 0; rank < cluster_.blocks.size(); ++rank) {
+        if ((operand(4) >> rank & 1) == 0) continue;
+        copy(true, mapped(operand(0), rank), false, operand(1), operand(2));
+        complete(mapped(operand(3), rank), operand(2));
+      }
+      return;
+    }
+    copy(to_shared, operand(0), from_shared, operand(1), operand(2));
+    if (instruction.has("mbarrier::complete_tx::bytes")) complete(operand(3), operand(2));
+  }
+  /// cp.reduce.async.bulk.global.shared::cta: combines words of shared memory with words of global memory.
+  void reduce_bulk(const Instruction& instruction, uint64_t to, uint64_t from, uint64_t bytes) {
+    for (const uint64_t end = to + bytes; to != end; to += 4, from += 4) {
+      store(false, to, "u32", compute(instruction, {load(false, to, "u32"), load(true, from, "u32")}));
     }
   }
 
   // ---- where threads wait
 
+  Mbarrier& mbarrier_at(uint64_t address) { return owner_of(address).mbarriers_.at(address & kOffsetMask); }
+  /// Bytes have come that an mbarrier counts.
+  void complete(uint64_t address, uint64_t bytes) {
+    Mbarrier& barrier = mbarrier_at(address);
+    barrier.bytes -= static_cast<int64_t>(bytes);
+    settle(barrier);
+  }
   static void settle(Mbarrier& barrier) {
     if (barrier.pending != 0 || barrier.bytes != 0) return;
     ++barrier.phase;
@@ -210,14 +266,16 @@ class Block {
       const auto count = static_cast<uint32_t>(operand(1));
       mbarriers_[operand(0)] = {count, count, 0, 0};
     } else if (instruction.has("arrive")) {
-      Mbarrier& barrier = mbarriers_.at(operand(1));
-      if (instruction.has("expect_tx")) barrier.bytes += static_cast<int64_t>(operand(2));
-      if (barrier.pending == 0) throw Error("too many arrivals");
-      --barrier.pending;
+      Mbarrier& barrier = mbarrier_at(operand(1));
+      const bool expects = instruction.has("expect_tx");
+      if (expects) barrier.bytes += static_cast<int64_t>(operand(2));
+      const uint64_t count = instruction.operands.size() > 2 && !expects ? operand(2) : 1;
+      if (barrier.pending < count) throw Error("too many arrivals");
+      barrier.pending -= static_cast<uint32_t>(count);
       settle(barrier);
     } else {  // try_wait.parity
       // It may suspend the thread, and here it does so until the answer is yes.
-      if ((mbarriers_.at(operand(1)).phase & 1) == (operand(2) & 1)) return false;
+      if ((mbarrier_at(operand(1)).phase & 1) == (operand(2) & 1)) return false;
       set(thread, instruction.operands[0], 1);
     }
     ++thread.pc;
@@ -226,7 +284,8 @@ class Block {
 
   /// bar.sync, bar.arrive, bar.red and bar.warp.sync.
   bool bar(Thread& thread, const Instruction& instruction) {
-    if (instruction.has("warp")) return exchange(thread, instruction);
+    if (instruction.has("warp")) return meet_lanes(thread, instruction);
+    if (instruction.has("cluster")) return cluster_barrier(thread, instruction);
     const bool reduces = instruction.has("red");
     const size_t id = reduces ? 1 : 0;
     const auto operand = [&](size_t i) { return value(thread, instruction.operands.at(i)); };
@@ -261,69 +320,52 @@ class Block {
     return true;
   }
 
+  bool cluster_barrier(Thread& thread, const Instruction& instruction) {
+    if (instruction.has("arrive")) {
+      thread.cluster_phase = cluster_.phase;
+      if (++cluster_.arrived == cluster_.threads) {
+        cluster_.arrived = 0;
+        ++cluster_.phase;
+      }
+    } else if (thread.cluster_phase == cluster_.phase) {
+      return false;
+    }
+    ++thread.pc;
+    return true;
+  }
+
   /// Instructions of a warp: the last lane of the mask that comes does it for all.
-  bool exchange(Thread& thread, const Instruction& instruction) {
+  bool meet_lanes(Thread& thread, const Instruction& instruction) {
     const auto mask = static_cast<uint32_t>(value(thread, instruction.operands.back()));
     const uint32_t first = thread.number / kWarp * kWarp;
     Meeting& meeting = meetings_[{first, mask, thread.pc}];
     if (!std::exchange(thread.waits, true)) meeting.come.push_back(&thread);
     if (meeting.come.size() != static_cast<size_t>(std::popcount(mask))) return false;
     const std::vector<Thread*> come = std::exchange(meeting.come, {});
+    const bool exchanges = instruction.name != "bar";
     std::map<uint32_t, uint64_t> values;  // by lane
     for (const Thread* each : come) {
-      if (instruction.name != "bar")
-        values[each->number % kWarp] = value(*each, instruction.operands[source_of(instruction)]);
+      if (exchanges) values[each->number % kWarp] = value(*each, instruction.operands[exchanged_operand(instruction)]);
     }
     for (Thread* each : come) {
-      if (instruction.name != "bar") result_of_exchange(*each, instruction, values);
+      if (exchanges) set_exchanged(*each, instruction, values);
       each->waits = false;
       ++each->pc;
     }
     return true;
   }
-  static size_t source_of(const Instruction& instruction) { return instruction.name == "shfl" ? 2 : 1; }
-
-  static void result_of_exchange(Thread& thread, const Instruction& instruction,
-                                 const std::map<uint32_t, uint64_t>& values) {
-    const uint32_t lane = thread.number % kWarp;
-    const auto operand = [&](size_t i) { return value(thread, instruction.operands.at(i)); };
-    if (instruction.name == "shfl") {  // shfl.sync.idx.b32 %d|%p, %a, %b, %c, mask
-      const uint32_t b = operand(3) & 31, clamp = operand(4) & 31, segment = operand(4) >> 8 & 31;
-      const uint32_t most = (lane & segment) | (clamp & ~segment), least = lane & segment;
-      uint32_t from = instruction.has("up")     ? lane - b
-                      : instruction.has("down") ? lane + b
-                      : instruction.has("bfly") ? lane ^ b
-                                                : least | (b & ~segment);
-      const bool inside =
-          instruction.has("up") ? static_cast<int32_t>(from) >= static_cast<int32_t>(most) : from <= most;
-      if (!inside) from = lane;
-      set(thread, instruction.operands[0], values.at(from));
-      set(thread, instruction.operands[1], inside ? 1 : 0);
-      return;
-    }
-    uint32_t truths = 0, alike = 0;
-    for (const auto& [each, value] : values) {
-      truths |= (value != 0 ? 1u : 0u) << each;
-      alike |= (value == values.at(lane) ? 1u : 0u) << each;
-    }
-    uint64_t result = 0;
-    if (instruction.name == "vote") {
-      const bool all = std::popcount(truths) == static_cast<int>(values.size());
-      result = instruction.has("ballot") ? truths
-               : instruction.has("all")  ? all
-               : instruction.has("any")  ? truths != 0
-                                         : all || truths == 0;
-    } else if (instruction.name == "match") {
-      result = alike;
-    } else {  // redux: from the first lane on
-      for (auto each = values.begin(); each != values.end(); ++each) {
-        result = each == values.begin() ? each->second : compute(instruction, {result, each->second});
-      }
-    }
-    set(thread, instruction.operands[0], result);
+  static void set_exchanged(Thread& thread, const Instruction& instruction,
+                            const std::map<uint32_t, uint64_t>& values) {
+    std::vector<uint64_t> operands;
+    for (const Operand& operand : instruction.operands) operands.push_back(value(thread, operand));
+    const Exchanged got = exchange(instruction, thread.number % kWarp, operands, values);
+    set(thread, instruction.operands[0], got.result);
+    if (exchanged_operand(instruction) == 2) set(thread, instruction.operands[1], got.holds ? 1 : 0);
   }
 
   const Kernel& kernel_;
+  Cluster& cluster_;
+  uint32_t rank_;
   Buffers& buffers_;
   std::vector<std::byte> shared_;
   std::vector<Thread> threads_;
@@ -332,8 +374,26 @@ class Block {
   std::map<uint64_t, Mbarrier> mbarriers_;                              ///< by address
 };
 
-void Kernel::run(uint32_t blocks, uint32_t threads, Buffers& buffers) const {
-  for (uint32_t index = 0; index < blocks; ++index) Block(*this, index, threads, buffers).run();
+void Cluster::run() {
+  for (bool any_went_on = true; any_went_on;) {
+    any_went_on = false;
+    for (Block& block : blocks) any_went_on = block.run() || any_went_on;
+  }
+  for (const Block& block : blocks) {
+    if (const Instruction* waits = block.unfinished()) {
+      throw Error("the threads wait for each other at " + waits->text);
+    }
+  }
+}
+
+void Kernel::run(const Shape& shape, Buffers& buffers) const {
+  for (uint32_t first = 0; first < shape.blocks; first += shape.cluster) {
+    Cluster cluster{.blocks = {}, .threads = shape.cluster * shape.threads};
+    for (uint32_t rank = 0; rank < shape.cluster; ++rank) {
+      cluster.blocks.emplace_back(*this, cluster, first + rank, shape, buffers);
+    }
+    cluster.run();
+  }
 }
 
 }  // namespace stagecraft::naive

@@ -2,7 +2,7 @@
 // time, straight from the text.
 //
 // It is written for clearness, from the PTX ISA, and shares nothing with the emulated GPU. It knows the instructions
-// that random_kernel.hpp makes, in one spelling each. Blocks run one after the other; the threads of a block take
+// that random_kernel.hpp makes, in one spelling each. Clusters run one after the other; the threads of a cluster take
 // turns, each until it has to wait. A copy is over when it is issued.
 #pragma once
 
@@ -51,13 +51,17 @@ struct Buffers {
   std::vector<uint32_t> in, out;
 };
 
+struct Shape {
+  uint32_t blocks = 1, threads = 1;  ///< in all, and of each block
+  uint32_t cluster = 1;              ///< blocks of a cluster
+};
+
 class Kernel {
  public:
   /// @param text  a module with one entry, of two 64-bit parameters
   explicit Kernel(const std::string& text);
-  /// Runs a grid of `blocks` blocks of `threads` threads. Throws Error, also if its threads wait for each other for
-  /// ever.
-  void run(uint32_t blocks, uint32_t threads, Buffers& buffers) const;
+  /// Runs a grid. Throws Error, also if its threads wait for each other for ever.
+  void run(const Shape& shape, Buffers& buffers) const;
 
  private:
   friend class Block;
@@ -75,5 +79,23 @@ class Kernel {
 /// that it does not know.
 /// @param values  of the operands after the result
 uint64_t compute(const Instruction& instruction, const std::vector<uint64_t>& values);
+/// The same for f16 and bf16 (naive_small_floats.cpp). Returns false for other types.
+bool compute_small(const Instruction& instruction, const std::vector<uint64_t>& values, uint64_t& result);
+/// The bits of the f32 with the value of an f16 or a bf16.
+uint32_t widened(const std::string& type, uint64_t bits);
+
+/// What a lane gets from an instruction in which lanes exchange values: its result and, where there is one, its
+/// predicate (naive_exchange.cpp).
+struct Exchanged {
+  uint64_t result = 0;
+  bool holds = false;
+};
+bool is_exchange(const Instruction& instruction);
+/// The number of the operand that the lanes exchange.
+size_t exchanged_operand(const Instruction& instruction);
+/// @param operands  values of the lane's own operands
+/// @param values    what the lanes bring, by lane
+Exchanged exchange(const Instruction& instruction, uint32_t lane, const std::vector<uint64_t>& operands,
+                   const std::map<uint32_t, uint64_t>& values);
 
 }  // namespace stagecraft::naive

@@ -52,18 +52,18 @@ std::string RandomKernel::ptx() const {
       ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry kernel(.param .u64 in, .param .u64 out) {\n";
   text += fmt::format(
       ".shared .align 16 .b8 tile[{}];\n.shared .align 16 .b8 passed[1024];\n.shared .align 128 .b8 stage[{}];\n"
-      ".shared .align 128 .b8 sink[1024];\n.shared .align 8 .b64 bars[4];\n.shared .align 4 .b8 cells[64];\n",
+      ".shared .align 128 .b8 sink[1024];\n.shared .align 8 .b64 bars[6];\n.shared .align 4 .b8 cells[64];\n",
       threads * 16, kStageBytes);
   text += fmt::format(".reg .b32 %r<{}>;\n.reg .b64 %rd<{}>;\n.reg .f32 %f<{}>;\n.reg .pred %p<{}>;\n", kWords,
                       kDoubleWords, kFloats, kPredicates);
   text +=
-      ".reg .b32 %t<2>;\n.reg .b64 %a<2>;\n.reg .b16 %h<1>;\n.reg .b32 %thread, %lane, %block, %tile, %passed, %sink, "
-      "%phase<4>;\n"
+      ".reg .b32 %t<2>;\n.reg .b64 %a<2>;\n.reg .b16 %h<4>;\n.reg .b32 %thread, %lane, %block, %rank, %tile, %passed, "
+      "%sink, %phase<6>;\n"
       ".reg .b64 %in, %out, %own, %cells, %stored;\n.reg .b32 %c<999>;\n.reg .pred %q<999>;\n";
   // Where the thread's own memory is.
   text +=
       "ld.param.u64 %in, [in];\nld.param.u64 %out, [out];\nmov.u32 %thread, %tid.x;\nmov.u32 %lane, %laneid;\nmov.u32 "
-      "%block, %ctaid.x;\n";
+      "%block, %ctaid.x;\nmov.u32 %rank, %cluster_ctarank;\n";
   text += fmt::format("mad.lo.u32 %t0, %block, {}, %thread;\nmul.wide.u32 %own, %t0, {};\nadd.u64 %own, %own, %out;\n",
                       threads, kOwnWords * 4);
   text += fmt::format("add.u64 %cells, %out, {};\n", blocks * threads * kOwnWords * 4);
@@ -74,7 +74,7 @@ std::string RandomKernel::ptx() const {
       "mov.u32 %tile, tile;\nshl.b32 %t1, %thread, 4;\nadd.u32 %tile, %tile, %t1;\nshl.b32 %t1, %thread, 2;\nmov.u32 "
       "%passed, passed;\n"
       "add.u32 %passed, %passed, %t1;\nmov.u32 %sink, sink;\nadd.u32 %sink, %sink, %t1;\n";
-  for (uint32_t i = 0; i < 4; ++i) text += fmt::format("mov.u32 %phase{}, 0;\n", i);
+  for (uint32_t i = 0; i < 6; ++i) text += fmt::format("mov.u32 %phase{}, 0;\n", i);
   // Data that differ from thread to thread.
   for (uint32_t i = 0; i < kWords; ++i)
     text += fmt::format("mad.lo.u32 %r{}, %t0, {}, {};\n", i, 0x9e3779b1u * (i + 1), i * 77);
@@ -88,8 +88,11 @@ std::string RandomKernel::ptx() const {
   text += fmt::format("mbarrier.init.shared.b64 [bars], 1;\nmbarrier.init.shared.b64 [bars+8], {};\n", threads);
   text += fmt::format("mbarrier.init.shared.b64 [bars+16], {0};\nmbarrier.init.shared.b64 [bars+24], {0};\n",
                       std::max(threads / 2, 1u));
+  text += fmt::format("mbarrier.init.shared.b64 [bars+32], {};\nmbarrier.init.shared.b64 [bars+40], 1;\n", threads);
   for (uint32_t i = 0; i < kCells; ++i) text += fmt::format("st.shared.u32 [cells+{}], {};\n", i * 4, i * 1000003u);
   text += "fence.mbarrier_init.release.cluster;\nL_ready:\nbar.sync 0;\n";
+  const std::string met = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n";  // no block ends while others need it
+  if (cluster > 1) text += met;
   text += body;
   // All that can differ is stored.
   uint32_t at = 0;
@@ -98,7 +101,8 @@ std::string RandomKernel::ptx() const {
   for (uint32_t i = 0; i < kFloats; ++i, at += 4) text += fmt::format("st.global.f32 [%own+{}], %f{};\n", at, i);
   for (uint32_t i = 0; i < kPredicates; ++i, at += 4)
     text += fmt::format("selp.u32 %t0, 1, 0, %p{};\nst.global.u32 [%own+{}], %t0;\n", i, at);
-  text += "bar.sync 0;\nsetp.ne.u32 %q998, %thread, 0;\n@%q998 bra L_done;\n";
+  text += cluster > 1 ? met : "bar.sync 0;\n";
+  text += "setp.ne.u32 %q998, %thread, 0;\n@%q998 bra L_done;\n";
   for (uint32_t i = 0; i < 8; ++i)
     text += fmt::format("ld.shared.u32 %t0, [cells+{0}];\nred.global.xor.b32 [%cells+{1}], %t0;\n", i * 4, 32 + i * 4);
   text += "L_done:\nret;\n}\n";

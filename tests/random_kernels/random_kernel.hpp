@@ -22,7 +22,8 @@ struct Statement {
 
 struct RandomKernel {
   uint64_t seed = 0;
-  uint32_t blocks = 1, threads = 32;
+  uint32_t blocks = 1, threads = 32;  ///< in all, and of each block
+  uint32_t cluster = 1;               ///< blocks of a cluster
   std::vector<Statement> statements;
 
   /// The module's text. Its kernel has two parameters: `in`, which it reads, and `out`.

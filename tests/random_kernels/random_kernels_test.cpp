@@ -12,7 +12,7 @@ uint32_t result_of(const std::string& instructions) {
   const naive::Kernel kernel(".visible .entry kernel(.param .u64 in, .param .u64 out) {\nld.param.u64 %out, [out];\n" +
                              instructions + "\nst.global.u32 [%out], %r0;\nret;\n}\n");
   naive::Buffers buffers{{}, {0}};
-  kernel.run(1, 1, buffers);
+  kernel.run({}, buffers);
   return buffers.out[0];
 }
 
@@ -26,6 +26,19 @@ TEST(NaiveInterpreterTest, ComputesWhatPtxSays) {
             0xff558822);
   EXPECT_EQ(result_of("mov.u32 %r1, 0x7fc00000;\nmov.b32 %f1, %r1;\ncvt.rzi.s32.f32 %r0, %f1;"), 0u);
   EXPECT_EQ(result_of("mov.u32 %r1, 0xffffffff;\nadd.cc.u32 %r2, %r1, 1;\naddc.u32 %r0, %r2, 0;"), 1u);
+}
+
+TEST(NaiveInterpreterTest, RoundsSmallFloatsOnce) {
+  // (1 + 2^-10)^2 - (1 + 2^-9) is 2^-20, and 0 where the product is rounded first.
+  EXPECT_EQ(result_of("mov.u32 %r1, 0x3c013c01;\nmov.u32 %r2, 0xbc02bc02;\nfma.rn.f16x2 %r0, %r1, %r1, %r2;"),
+            0x00100010u);
+  // 1.5 * (1 + 2^-7) is between two bf16 in the middle: to the even one, unless 2^-120 less decides.
+  const std::string factors = "mov.u32 %r1, 0x3fc03fc0;\nmov.u32 %r2, 0x3f813f81;\n";
+  EXPECT_EQ(result_of(factors + "mov.u32 %r3, 0x83800000;\nfma.rn.bf16x2 %r0, %r1, %r2, %r3;"), 0x3fc13fc2u);
+  const std::string large = "mov.u32 %r1, 0x477ff000;\nmov.b32 %f1, %r1;\n";  // 65520
+  EXPECT_EQ(result_of(large + "cvt.rn.f16x2.f32 %r0, %f1, %f1;"), 0x7c007c00u);
+  EXPECT_EQ(result_of(large + "cvt.rz.f16x2.f32 %r0, %f1, %f1;"), 0x7bff7bffu);
+  EXPECT_EQ(result_of("mov.u32 %r1, 0x80000000;\nmov.u32 %r2, 0x7e00fe00;\nmin.f16x2 %r0, %r1, %r2;"), 0x80000000u);
 }
 
 TEST(NaiveInterpreterTest, RunsLoopsAndGuards) {
@@ -82,6 +95,18 @@ TEST(ComparisonTest, FindsWhatTheCheckOfGlobalMemoryReports) {
   Comparison comparison;
   const RandomKernel kernel = kernel_of({"red.global.add.u32 [%cells], %r0;"});
   const std::string found = comparison.run(kernel, replaced(kernel.ptx(), "red.global.add.u32", "st.global.u32"));
+  EXPECT_NE(found.find("race"), std::string::npos) << found;
+}
+
+TEST(ComparisonTest, FindsAMissingBarrierOfTheCluster) {
+  const std::string met = "barrier.cluster.arrive;\nbarrier.cluster.wait;\n";
+  RandomKernel kernel = kernel_of({"st.shared.u32 [%tile], %r0;\n" + met +
+                                   "xor.b32 %t1, %rank, 1;\nmapa.shared::cluster.u32 %t0, %tile, %t1;\n"
+                                   "ld.shared::cluster.u32 %r1, [%t0];"});
+  kernel.cluster = 2;
+  Comparison comparison;
+  EXPECT_EQ(comparison.run(kernel), "");
+  const std::string found = comparison.run(kernel, replaced(kernel.ptx(), "%r0;\n" + met, "%r0;\n"));
   EXPECT_NE(found.find("race"), std::string::npos) << found;
 }
 

@@ -59,13 +59,17 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
+std::string describe(const RandomKernel& kernel) {
+  return fmt::format("{} blocks of {} threads, in clusters of {}", kernel.blocks, kernel.threads, kernel.cluster);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const Options options = parse(argc, argv);
   if (options.show) {
     const RandomKernel kernel = make_kernel(*options.show);
-    fmt::print("// {} blocks of {} threads\n{}", kernel.blocks, kernel.threads, kernel.ptx());
+    fmt::print("// {}\n{}", describe(kernel), kernel.ptx());
     return 0;
   }
   for (const int signal : {SIGSEGV, SIGABRT, SIGFPE, SIGILL}) std::signal(signal, say_seed);
@@ -80,8 +84,8 @@ int main(int argc, char** argv) {
     if (difference.empty()) continue;
     const RandomKernel smallest =
         shrink(kernel, [&](const RandomKernel& smaller) { return !comparison.run(smaller).empty(); });
-    fmt::print("the kernel of seed {}, {} blocks of {} threads, shrunk:\n{}\n{}\n", kernel.seed, kernel.blocks,
-               kernel.threads, smallest.ptx(), comparison.run(smallest));
+    fmt::print("the kernel of seed {}, {}, shrunk:\n{}\n{}\n", kernel.seed, describe(kernel), smallest.ptx(),
+               comparison.run(smallest));
     return 1;
   }
   fmt::print("{} random kernels, from seed {} on, in {:.0f} s: no difference, and no check reports anything\n", done,

@@ -244,20 +244,20 @@ Outcome cluster_arrive(Fragment& fragment, const Op& op, LaneMask mask) {
 
 Outcome cluster_wait(Fragment& fragment, const Op&, LaneMask mask) {
   Cluster& cluster = fragment.cluster();
-  bool done = true;
+  LaneMask waiting = 0;  // lanes that went apart before may be here in different rounds
   for_each_lane(mask, [&](uint32_t lane) {
     const uint64_t round = fragment.block().cluster_rounds[thread_of(fragment, lane)];
     if (round == 0) {
       throw Fault(FaultKind::illegal_instruction, "barrier.cluster.wait by a thread that has not arrived",
                   {"each thread executes barrier.cluster.arrive first"}, 1u << lane);
     }
-    done = done && round <= cluster.barrier_generation;
+    waiting |= (round > cluster.barrier_generation ? 1u : 0u) << lane;
   });
-  if (done) {
-    announce_rendezvous({RendezvousKind::pass, &cluster, nullptr, 0, &fragment, mask});
-    return Outcome::next;
+  if (const LaneMask passing = mask & ~waiting; passing != 0) {
+    announce_rendezvous({RendezvousKind::pass, &cluster, nullptr, 0, &fragment, passing});
   }
-  if (const LaneMask others = fragment.mask & ~mask; others != 0) split_off(fragment, others, fragment.pc + 1);
+  if (waiting == 0) return Outcome::next;
+  if (const LaneMask others = fragment.mask & ~waiting; others != 0) split_off(fragment, others, fragment.pc + 1);
   cluster.waiting_for_barrier.push_back(&fragment);
   sleep(fragment, {WaitKind::cluster_barrier, 0, cluster.barrier_generation});
   return Outcome::blocked;

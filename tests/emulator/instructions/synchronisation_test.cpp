@@ -461,6 +461,19 @@ TEST_F(SynchronisationTest, ClusterBarriersWaitForAllBlocksOfTheCluster) {
   for (uint32_t block = 0; block < 8; ++block) EXPECT_EQ(values[block], (block & 1) ^ 1);
 }
 
+TEST_F(SynchronisationTest, LanesInDifferentRoundsOfAClusterBarrierDoNotHoldEachOtherUp) {
+  // Half of each warp comes late, ends the round in which the others wait, and is back before they go on.
+  cluster = {2, 1, 1};
+  Kernel& kernel = compile_body(R"(
+    mov.u32 %r1, %laneid; setp.lt.u32 %p1, %r1, 16; mov.u32 %r2, 0;
+    @%p1 bra ROUND;
+    nanosleep.u32 10000;
+    ROUND: barrier.cluster.arrive; barrier.cluster.wait;
+    add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 4; @%p2 bra ROUND;)");
+  const LaunchResult result = launch(kernel, {2, 1, 1}, {64, 1, 1}, uint64_t{0});
+  EXPECT_FALSE(result.fault) << message_of(result);
+}
+
 TEST_F(SynchronisationTest, AClusterBarrierIsNotEndedByThreadsThatArriveAndExit) {
   // The second warp of each block arrives and exits at once; the first one of block 1 is late.
   cluster = {2, 1, 1};

@@ -21,6 +21,7 @@ GlobalHistory::GlobalHistory() : works_(1), clusters_(1), sites_(1), records_(1)
 
 uint32_t GlobalHistory::begin(WorkStart start, std::string name, bool is_kernel) {
   current_ = std::move(start);
+  first_cluster_ = static_cast<uint32_t>(clusters_.size());
   const auto number = static_cast<uint32_t>(works_.size());
   works_.push_back({std::move(name), number, is_kernel, current_.stream, current_.component, current_.time});
   return number;
@@ -37,6 +38,7 @@ uint32_t GlobalHistory::add_record(const GlobalRecord& record) {
 }
 
 uint32_t GlobalHistory::add_site(SiteNote site) {
+  site.line_number = lines_.try_emplace(site.line, static_cast<uint32_t>(lines_.size())).first->second;
   sites_.push_back(std::move(site));
   return static_cast<uint32_t>(sites_.size()) - 1;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -40,8 +41,9 @@ struct ClusterNote {
 
 /// An instruction that accesses memory, or what stands for it in a copy.
 struct SiteNote {
-  std::string line;         ///< "ring.cu:41"; the instruction where the program has no lines
-  std::string instruction;  ///< "st.global.f32"
+  std::string line;          ///< "ring.cu:41"; the instruction where the program has no lines
+  std::string instruction;   ///< "st.global.f32"
+  uint32_t line_number = 0;  ///< the same for sites of one line
 };
 
 /// Accesses of one warp, or of one operation, that the same instruction makes at the same time of the warp.
@@ -89,6 +91,9 @@ class GlobalHistory {
     return work.is_known_to_asker;
   }
 
+  /// Whether a cluster is one of the work that runs now.
+  bool is_of_current_work(uint32_t cluster) const { return cluster >= first_cluster_; }
+
   uint32_t add_cluster(ClusterNote cluster);
   uint32_t add_record(const GlobalRecord& record);
   uint32_t add_site(SiteNote site);
@@ -125,41 +130,49 @@ class GlobalHistory {
   std::vector<WorkNote> works_;
   std::vector<ClusterNote> clusters_;
   std::vector<SiteNote> sites_;
+  std::unordered_map<std::string, uint32_t> lines_;  ///< numbers of the sites' lines
   std::vector<GlobalRecord> records_;
   GlobalShadow shadow_;
   WorkStart current_;
+  uint32_t first_cluster_ = 0;                       ///< of the current work
   uint32_t work_cluster_ = 0, work_of_cluster_ = 0;  ///< of a work that is no launch
   uint64_t most_bytes_ = GlobalShadow::kMostBytes;
   uint32_t times_forgotten_ = 0;
   std::unordered_set<std::string> told_;  ///< findings of copies and fills
 };
 
-/// Calls `visit(cell, begin, bytes, sector)` for each cell of a range of an allocation, which begins at offset `begin`
-/// and whose part in the range has `bytes` bytes; it splits sectors as needed. A write that covers a sector makes it
-/// one cell again, after the visits.
+/// Calls `visit(cell, begin, bytes, sector)` for each cell of a part of a sector, which begins at offset `begin` of the
+/// allocation and has `bytes` bytes; it splits the sector as needed. A write that covers a sector makes it one cell
+/// again, after the visits.
+/// @param offset  of the part in the allocation
 template <typename Visit>
-void for_each_cell(GlobalShadow& shadow, GlobalAllocation& allocation, uint64_t offset, uint64_t bytes, bool writes,
-                   Visit&& visit) {
-  const uint64_t end = offset + bytes;
-  while (offset < end) {
-    GlobalSector& sector = shadow.sector(allocation, offset);
-    const auto first = static_cast<uint32_t>(offset % kSectorBytes);
-    const auto last = static_cast<uint32_t>(std::min<uint64_t>(kSectorBytes, first + (end - offset)));
-    const bool whole = first == 0 && last == kSectorBytes;
-    if (whole && sector.detail == 0) {
-      visit(sector.cell, offset, kSectorBytes, sector);
-    } else {
-      const uint32_t width = whole || ((first | last) & 3) == 0 ? 4 : 1;
-      SectorDetail& detail = whole ? shadow.existing_detail(sector) : shadow.detail(sector, width);
-      for (uint32_t at = first; at < last; at += detail.cell_bytes) {
-        visit(detail.cells[at / detail.cell_bytes], offset - first + at, detail.cell_bytes, sector);
-      }
-      if (whole && writes) {
-        sector.cell = detail.cells.front();
-        shadow.drop_detail(sector);
-      }
-    }
-    offset += last - first;
+[[gnu::always_inline]] inline void for_each_cell_of_sector(GlobalShadow& shadow, GlobalSector& sector, uint64_t offset,
+                                                           uint32_t bytes, bool writes, Visit&& visit) {
+  const auto first = static_cast<uint32_t>(offset % kSectorBytes);
+  const bool whole = bytes == kSectorBytes;
+  if (whole && sector.parts == 0) return visit(sector.cell, offset, kSectorBytes, sector);
+  const bool are_words = ((first | bytes) & 3) == 0;
+  const SectorParts parts =
+      whole ? shadow.existing_parts(sector)
+            : shadow.parts(sector, are_words ? PartsOfSectors::kWordShift : PartsOfSectors::kByteShift);
+  for (uint32_t at = 0; at < bytes; at += 1u << parts.shift) {
+    visit(parts.cells[(first + at) >> parts.shift], offset + at, 1u << parts.shift, sector);
+  }
+  if (whole && writes) {
+    sector.cell = parts.cells[0];
+    shadow.drop_parts(sector);
+  }
+}
+
+/// The same for a range of an allocation.
+template <typename Visit>
+[[gnu::always_inline]] inline void for_each_cell(GlobalShadow& shadow, GlobalAllocation& allocation, uint64_t offset,
+                                                 uint64_t bytes, bool writes, Visit&& visit) {
+  while (bytes != 0) {
+    const auto here = static_cast<uint32_t>(std::min<uint64_t>(kSectorBytes - offset % kSectorBytes, bytes));
+    for_each_cell_of_sector(shadow, shadow.sector(allocation, offset), offset, here, writes, visit);
+    offset += here;
+    bytes -= here;
   }
 }
 

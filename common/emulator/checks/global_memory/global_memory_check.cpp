@@ -94,7 +94,8 @@ uint32_t GlobalMemoryCheck::record_of(Present& now, LaneMask lanes) {
   const uint32_t hash = now.pc * 0x9e3779b1u + lanes * 0x85ebca6bu;
   CachedRecord& cached = now.state.warps[now.warp].records[hash >> 26];
   if (cached.record == 0 || cached.pc != now.pc || cached.time != now.record.time || cached.lanes != lanes) {
-    now.record.site = site_of(now.cluster.kernel(), now.pc);
+    const bool is_same_site = cached.record != 0 && cached.pc == now.pc;
+    now.record.site = is_same_site ? cached.site : site_of(now.cluster.kernel(), now.pc);
     now.record.lanes = lanes;
     cached = {now.pc, now.record.time, lanes, now.record.site, history_->add_record(now.record)};
   }
@@ -127,18 +128,21 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
   const auto width = static_cast<uint8_t>(std::countr_zero(event.bytes));
   const auto [follows, repeats] = pattern_of(event.global, event.bytes);
   uint32_t row_record = 0;  // of all lanes that follow each other
-  for (LaneMask rest = event.lanes; rest != 0;) {
+  const bool is_scattered = ((follows | repeats) & event.lanes) == 0 && !std::has_single_bit(event.lanes);
+  if (is_scattered) check_scattered(now, event, width);
+  for (LaneMask rest = is_scattered ? 0 : event.lanes; rest != 0;) {
     const uint32_t first = machine::first_lane(rest);
     const uint64_t address = event.global[first];
     if (((repeats & rest) >> first >> 1 & 1) != 0) {
-      const LaneMask together = rest & lanes_at(event.global, address);
+      const LaneMask together = lanes_together(event.global, rest, repeats);
       rest &= ~together;
       now.number = record_of(now, together);
       check_run(now, address, event.bytes, {.record = now.number});
       continue;
     }
-    const auto count = static_cast<uint32_t>(1 + std::countr_one((follows & rest) >> first >> 1));
-    rest &= ~((count == machine::kWarpSize ? ~0u : (1u << count) - 1) << first);
+    const LaneMask row = run_from_first(rest, follows);
+    const auto count = static_cast<uint32_t>(std::popcount(row));
+    rest &= ~row;
     if (row_record == 0) row_record = record_of(now, kAllLanes);
     now.number = row_record;
     now.record.lanes = kAllLanes;
@@ -213,29 +217,120 @@ void GlobalMemoryCheck::group_changed(ClusterRecord& cluster, const machine::Gro
   }
 }
 
+/// Takes note of an access that comes after all that it could race with, as nearly every one does. Returns false, and
+/// has done nothing, where more has to be looked at.
+[[gnu::always_inline]] inline bool GlobalMemoryCheck::pass_cell(Present& now, const GlobalAllocation& allocation,
+                                                                GlobalCell& cell, GlobalSector& sector, uint32_t mask,
+                                                                const GlobalEntry& entry) {
+  // Nobody has written here since the same lanes read it, at the same instruction and the same time of their warp.
+  if (cell.reads[0] == entry) return true;
+  const bool writes = now.record.is(GlobalRecord::kWrites);
+  if (writes && cell.reads[0].record != 0) return false;
+  const bool needs_value = now.event != nullptr ? now.event->kind != AccessKind::write : !writes;
+  if (needs_value && allocation.tracks_writes && (mask & ~sector.written) != 0) return false;
+  const uint32_t past = cell.write.record;
+  if (past != now.passed && past != 0 && (!writes || past != now.number)) {
+    if (!passes(now, past)) return false;
+    now.passed = past;
+  }
+  if (!writes) {
+    note_read(now, cell, entry);
+    return true;
+  }
+  cell.write = entry;
+  cell.reads = {};
+  sector.written |= mask;
+  return true;
+}
+
+/// Whether an access cannot race with a past write, and needs no fence after it.
+inline bool GlobalMemoryCheck::passes(Present& now, uint32_t past) {
+  if (now.record.is(GlobalRecord::kStrong) && are_both_strong(now, history_->record(past))) return true;
+  if (!knows_all(now, past)) return false;
+  return !now.record.is(GlobalRecord::kAsyncProxy) || find_answer(now, past)->is_visible;
+}
+
+[[gnu::always_inline]] inline void GlobalMemoryCheck::note_read(Present& now, GlobalCell& cell,
+                                                                const GlobalEntry& entry) {
+  GlobalEntry& first = cell.reads[0];
+  GlobalEntry& last = cell.reads[1];
+  if (first.record != now.asked && first.record != 0 && first.record != entry.record) {
+    now.asked = first.record;
+    now.is_asked_known = knows_all(now, first.record);
+  }
+  if (first.record == 0 || first.record == entry.record || now.is_asked_known) {
+    first = entry;
+    if (last.record != 0 && knows_all(now, last.record)) last = {};
+  } else {
+    last = entry;
+  }
+}
+
+/// Checks bytes that lie in one sector, or in a part of it.
+[[gnu::always_inline]] inline void GlobalMemoryCheck::check_part(Present& now, const Place& place, uint32_t bytes,
+                                                                 const GlobalEntry& entry) {
+  const auto check = [&](GlobalCell & cell, uint64_t at, uint32_t count, GlobalSector & sector)
+      __attribute__((always_inline)) {
+    const GlobalEntry here = entry.moved(static_cast<uint32_t>(at - place.offset));
+    const uint32_t mask = count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
+    if (pass_cell(now, *place.allocation, cell, sector, mask, here)) return;
+    check_cell(now, *place.allocation, cell, sector, at, count, here);
+  };
+  for_each_cell_of_sector(history_->shadow(), *place.sector, place.offset, bytes, now.record.is(GlobalRecord::kWrites),
+                          check);
+}
+
 void GlobalMemoryCheck::check_run(Present& now, uint64_t address, uint64_t bytes, GlobalEntry entry) {
   const machine::DeviceMemory& memory = *now.cluster.cluster().grid->memory;
   GlobalShadow& shadow = history_->shadow();
-  while (bytes != 0) {
-    GlobalAllocation* const allocation = shadow.find(memory, address);
-    if (allocation == nullptr) return;
-    const uint64_t offset = address - allocation->address;
-    const uint64_t inside = std::min(bytes, allocation->size - offset);
-    for_each_cell(shadow, *allocation, offset, inside, now.record.is(GlobalRecord::kWrites),
-                  [&](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
-                    check_cell(now, *allocation, cell, sector, at, count,
-                               entry.moved(static_cast<uint32_t>(at - offset)));
-                  });
-    entry = entry.moved(static_cast<uint32_t>(inside));
-    address += inside;
-    bytes -= inside;
+  Place place;
+  for (uint32_t here = 0; bytes != 0; address += here, bytes -= here) {
+    if (place.allocation == nullptr || address - place.allocation->address >= place.allocation->size) {
+      place.allocation = shadow.find(memory, address);
+      if (place.allocation == nullptr) return;
+    }
+    place.offset = address - place.allocation->address;
+    place.sector = &shadow.sector(*place.allocation, place.offset);
+    const uint64_t inside = std::min(kSectorBytes - place.offset % kSectorBytes, place.allocation->size - place.offset);
+    here = static_cast<uint32_t>(std::min(inside, bytes));
+    check_part(now, place, here, entry);
+    entry = entry.moved(here);
   }
+}
+
+/// Checks lanes each of which accesses a place of its own. What is remembered of these places is fetched ahead: the
+/// host's memory would be waited for with each lane.
+void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAccess& event, uint8_t width) {
+  const machine::DeviceMemory& memory = *now.cluster.cluster().grid->memory;
+  GlobalShadow& shadow = history_->shadow();
+  now.number = record_of(now, kAllLanes);
+  std::array<Place, machine::kWarpSize> places;
+  GlobalAllocation* allocation = nullptr;
+  for_each_lane(event.lanes, [&](uint32_t lane) {
+    const uint64_t address = event.global[lane];
+    if (allocation == nullptr || address - allocation->address >= allocation->size) {
+      allocation = shadow.find(memory, address);
+      if (allocation == nullptr) return;
+    }
+    const uint64_t offset = address - allocation->address;
+    const bool is_in_sector = offset % kSectorBytes + event.bytes <= kSectorBytes;
+    if (!is_in_sector || event.bytes > allocation->size - offset) return;
+    places[lane] = {allocation, &shadow.sector(*allocation, offset), offset};
+    __builtin_prefetch(places[lane].sector);
+  });
+  for_each_lane(event.lanes, [&](uint32_t lane) {
+    const GlobalSector* const sector = places[lane].sector;
+    if (sector != nullptr) shadow.prefetch_parts(*sector, places[lane].offset);
+  });
+  for_each_lane(event.lanes, [&](uint32_t lane) {
+    const GlobalEntry entry = GlobalEntry{now.number, 0, width, 0}.moved(lane << width);
+    if (places[lane].sector == nullptr) return check_run(now, event.global[lane], event.bytes, entry);
+    check_part(now, places[lane], event.bytes, entry);
+  });
 }
 
 void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
                                    uint64_t offset, uint32_t bytes, const GlobalEntry& entry) {
-  // Nobody has written here since the same lanes read it, at the same instruction and the same time of their warp.
-  if (cell.reads[0] == entry) return;
   hold_against(now, allocation, cell, cell.write, offset, bytes, entry);
   const uint32_t mask = bytes == kSectorBytes ? ~0u : ((1u << bytes) - 1) << offset % kSectorBytes;
   if (now.record.is(GlobalRecord::kWrites)) {
@@ -259,14 +354,7 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
   if (allocation.tracks_writes && (mask & ~sector.written) != 0) {
     check_written(now, allocation, sector, offset, bytes, entry);
   }
-  GlobalEntry& first = cell.reads[0];
-  GlobalEntry& last = cell.reads[1];
-  if (first.record == 0 || first.record == entry.record || knows_all(now, first.record)) {
-    first = entry;
-    if (last.record != 0 && knows_all(now, last.record)) last = {};
-  } else {
-    last = entry;
-  }
+  note_read(now, cell, entry);
 }
 
 void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell,
@@ -298,8 +386,7 @@ void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation,
     });
   }
   if (racing == 0) {
-    const bool needs_fence = now.record.is(GlobalRecord::kAsyncProxy) && !record.is(GlobalRecord::kAsyncProxy) &&
-                             record.is(GlobalRecord::kWrites);
+    const bool needs_fence = now.record.is(GlobalRecord::kAsyncProxy) && needs_proxy_fence(record);
     if (needs_fence) check_proxy(now, allocation, record, past.lanes_of(0, bytes, record.lanes), offset, bytes);
     return;
   }

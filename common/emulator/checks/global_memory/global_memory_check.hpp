@@ -70,7 +70,8 @@ class GlobalMemoryCheck final : public MemoryCheck {
   struct Answer {
     uint32_t record = 0;
     bool is_ordered = false;
-    uint64_t since = 0;  ///< the number of an access: it holds for that one, and as long as the lanes know no more
+    bool is_visible = false;  ///< to the asynchronous proxy, without a fence
+    uint64_t since = 0;       ///< the number of an access: it holds for that one, and as long as the lanes know no more
   };
   struct WarpState {
     std::array<CachedRecord, 64> records{};  ///< by instruction and lanes
@@ -123,14 +124,29 @@ class GlobalMemoryCheck final : public MemoryCheck {
     std::optional<bool> some_written{};                         ///< of those of an operation; none: not known yet
     uint32_t number = 0;                                        ///< of the record
     uint64_t access = 0, knowledge = 0;                         ///< which answers hold (Answer::since)
+    // Cells of an access mostly have the same past: the last that it passed, and the last read that was asked about.
+    uint32_t passed = 0, asked = 0;
+    bool is_asked_known = false;
   };
 
   State& state_of(ClusterRecord& cluster);
   uint32_t site_of(const machine::Kernel& kernel, uint32_t pc);
   uint32_t record_of(Present& now, machine::LaneMask lanes);
+  void check_scattered(Present& now, const machine::MemoryAccess& event, uint8_t width);
   void check_run(Present& now, uint64_t address, uint64_t bytes, GlobalEntry entry);
+  /// Where the bytes of a lane are.
+  struct Place {
+    GlobalAllocation* allocation = nullptr;  ///< null: they are checked in another way, or not at all
+    GlobalSector* sector = nullptr;
+    uint64_t offset = 0;
+  };
+  void check_part(Present& now, const Place& place, uint32_t bytes, const GlobalEntry& entry);
+  bool pass_cell(Present& now, const GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
+                 uint32_t mask, const GlobalEntry& entry);
   void check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector, uint64_t offset,
                   uint32_t bytes, const GlobalEntry& entry);
+  bool passes(Present& now, uint32_t past);
+  void note_read(Present& now, GlobalCell& cell, const GlobalEntry& entry);
   void hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell, const GlobalEntry& past,
                     uint64_t offset, uint32_t bytes, const GlobalEntry& entry);
   bool has_observed(Present& now, const GlobalCell& cell, machine::LaneMask lanes);
@@ -145,7 +161,15 @@ class GlobalMemoryCheck final : public MemoryCheck {
     return holds ? &answer : nullptr;
   }
   /// Whether all of the lanes know all of a record.
-  bool knows_all(Present& now, uint32_t past);
+  bool knows_all(Present& now, uint32_t past) {
+    if (const Answer* const known = find_answer(now, past)) return known->is_ordered;
+    const GlobalRecord& record = history_->record(past);
+    // As long as a cluster has learnt nothing from others, all that they do at the same time is out of order.
+    const bool is_elsewhere = record.cluster != now.state.number && history_->is_of_current_work(record.cluster);
+    return !(is_elsewhere && now.state.notes.is_empty()) && find_out_all(now, past);
+  }
+  bool needs_proxy_fence(const GlobalRecord& past) const;
+  bool find_out_all(Present& now, uint32_t past);
   bool knows(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes, machine::LaneMask lanes);
   bool are_both_strong(const Present& now, const GlobalRecord& past) const;
   void check_proxy(Present& now, GlobalAllocation& allocation, const GlobalRecord& past, machine::LaneMask past_lanes,

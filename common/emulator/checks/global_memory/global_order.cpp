@@ -35,7 +35,7 @@ LaneMask lanes_known(const VectorClock& clock, uint32_t warp, LaneMask lanes, Ti
 bool GlobalMemoryCheck::are_both_strong(const Present& now, const GlobalRecord& past) const {
   if (!past.is(GlobalRecord::kStrong) || !now.record.is(GlobalRecord::kStrong)) return false;
   const MemoryScope least = std::min(past.scope, now.record.scope);
-  if (least >= MemoryScope::device || history_->cluster(past.cluster).work != history_->current_work()) return true;
+  if (least >= MemoryScope::device || !history_->is_of_current_work(past.cluster)) return true;
   if (past.cluster != now.state.number) return false;
   const uint32_t warps = now.order.warps_per_block();
   return least == MemoryScope::cluster || past.agent / warps == now.warp / warps;
@@ -59,14 +59,22 @@ void GlobalMemoryCheck::begin_access(Present& now) {
   now.knowledge = warp.knowledge;
 }
 
-bool GlobalMemoryCheck::knows_all(Present& now, uint32_t past) {
-  if (const Answer* known = find_answer(now, past)) return known->is_ordered;
+/// Whether the asynchronous proxy may not see what an access has written.
+bool GlobalMemoryCheck::needs_proxy_fence(const GlobalRecord& past) const {
+  if (past.is(GlobalRecord::kAsyncProxy) || !past.is(GlobalRecord::kWrites)) return false;
+  if (history_->is_of_current_work(past.cluster)) return true;
+  const uint32_t work = history_->cluster(past.cluster).work;
+  // At the end of a kernel that the launch waits for everything is visible to all.
+  return history_->work(work).is_kernel && !history_->is_before_wait(work);
+}
+
+bool GlobalMemoryCheck::find_out_all(Present& now, uint32_t past) {
   WarpState& warp = now.state.warps[now.warp];
   Answer& answer = warp.answers[past % warp.answers.size()];
   const GlobalRecord& record = history_->record(past);
   // The end of an operation may come to be known without anybody's learning anything.
   const bool is_operation = record.is(GlobalRecord::kAsync) || record.is(GlobalRecord::kBulkStore);
-  answer = {past, false, is_operation ? now.access : now.knowledge};
+  answer = {past, false, !needs_proxy_fence(record), is_operation ? now.access : now.knowledge};
   // Here a lane's own access is no exception, because which lanes are concerned depends on the byte.
   if (record.cluster == now.state.number && record.agent == now.warp && !record.is(GlobalRecord::kAsync)) {
     answer.is_ordered = record.time != GlobalRecord::kNotEnded && now.order.warp(now.warp).know_alike(now.lanes) &&
@@ -91,8 +99,8 @@ bool GlobalMemoryCheck::knows(Present& now, const GlobalRecord& past, LaneMask p
     }
     return true;
   };
-  const uint32_t work = history_->cluster(past.cluster).work;
-  if (work != history_->current_work()) {
+  if (!history_->is_of_current_work(past.cluster)) {
+    const uint32_t work = history_->cluster(past.cluster).work;
     if (history_->is_before_wait(work)) return true;
     if (!history_->is_before(history_->work(work))) return false;
     return each_lane([](const Foreign& known) { return known.dependencies; });
@@ -147,12 +155,12 @@ bool GlobalMemoryCheck::has_observed(Present& now, const GlobalCell& cell, LaneM
 
 bool GlobalMemoryCheck::has_read_before(const Present& now, const GlobalCell& cell, LaneMask lanes) const {
   if (now.record.is(GlobalRecord::kStrong) || now.event == nullptr) return false;
-  const std::string& line = history_->site(now.record.site).line;
+  const uint32_t line = history_->site(now.record.site).line_number;
   return std::any_of(cell.reads.begin(), cell.reads.end(), [&](const GlobalEntry& read) {
     if (read.record == 0) return false;
     const GlobalRecord& record = history_->record(read.record);
     return record.cluster == now.state.number && record.agent == now.warp && !record.is(GlobalRecord::kAsync) &&
-           (read.lanes_of(0, 1, record.lanes) & lanes) != 0 && history_->site(record.site).line == line;
+           (read.lanes_of(0, 1, record.lanes) & lanes) != 0 && history_->site(record.site).line_number == line;
   });
 }
 
@@ -164,7 +172,7 @@ bool GlobalMemoryCheck::is_fenced(Present& now, const GlobalRecord& past, LaneMa
     GlobalRecord stand_in{.cluster = cluster, .agent = fence.warp, .time = fence.time};
     return knows(now, stand_in, fence.lanes & (~fence.lanes + 1), now.lanes);
   };
-  const bool same_work = history_->cluster(past.cluster).work == history_->current_work();
+  const bool same_work = history_->is_of_current_work(past.cluster);
   const auto covered_by = [&](uint32_t cluster, const ProxyFence& fence, LaneMask lanes) -> LaneMask {
     if (!same_work) return fence.foreign != nullptr && fence.foreign->dependencies ? lanes : 0;
     LaneMask covered = 0;

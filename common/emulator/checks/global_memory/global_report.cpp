@@ -92,7 +92,7 @@ std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, La
     return "nothing orders the two: nobody has waited until the copy has written";
   }
   if (past.is(GlobalRecord::kReadBefore) || now.record.is(GlobalRecord::kReadBefore)) {
-    const bool same_line = history_->site(past.site).line == history_->site(now.record.site).line;
+    const bool same_line = history_->site(past.site).line_number == history_->site(now.record.site).line_number;
     if (same_line && !past.is(GlobalRecord::kStrong) && !now.record.is(GlobalRecord::kStrong)) {
       cause =
           "the line reads a value, changes it and writes it back, and several threads do so at once: what one of "
@@ -184,9 +184,6 @@ void GlobalMemoryCheck::check_proxy(Present& now, GlobalAllocation& allocation, 
                                     LaneMask past_lanes, uint64_t offset, uint32_t bytes) {
   const uint32_t work = history_->cluster(past.cluster).work;
   const bool of_this_launch = work == history_->current_work();
-  // At the end of a kernel that the launch waits for everything is visible to all.
-  if (!of_this_launch && history_->is_before_wait(work)) return;
-  if (!of_this_launch && !history_->work(work).is_kernel) return;
   if (reported_.contains(key_of(past.site, now.pc, Told::race))) return;
   if (is_fenced(now, past, past_lanes)) return;
   reported_.insert(key_of(past.site, now.pc, Told::race));

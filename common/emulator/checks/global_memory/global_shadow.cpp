@@ -7,6 +7,8 @@ using machine::AllocationKind;
 
 namespace {
 
+constexpr uint32_t kWholeShift = 5;  ///< log2 of kSectorBytes
+
 bool is_checked(const Allocation& allocation) {
   switch (allocation.kind) {
     case AllocationKind::device: return !allocation.label.starts_with("the workspace");
@@ -22,9 +24,7 @@ bool is_checked(const Allocation& allocation) {
   return false;
 }
 
-constexpr uint64_t bytes_of_detail(uint32_t cell_bytes) {
-  return sizeof(SectorDetail) + kSectorBytes / cell_bytes * sizeof(GlobalCell);
-}
+constexpr uint64_t bytes_of_parts(uint32_t shift) { return (kSectorBytes >> shift) * sizeof(GlobalCell); }
 
 }  // namespace
 
@@ -67,47 +67,32 @@ void GlobalShadow::make_page(GlobalAllocation& allocation, uint64_t number) {
   bytes_ += sizeof(GlobalAllocation::Page);
 }
 
-SectorDetail& GlobalShadow::detail(GlobalSector& sector, uint32_t cell_bytes) {
-  if (sector.detail == 0) {
-    if (spare_details_.empty()) {
-      details_.emplace_back();
-      sector.detail = static_cast<uint32_t>(details_.size());
-    } else {
-      sector.detail = spare_details_.back() + 1;
-      spare_details_.pop_back();
-    }
-    details_[sector.detail - 1].cell_bytes = kSectorBytes;
+void GlobalShadow::split(GlobalSector& sector, uint32_t shift) {
+  const uint32_t before = sector.parts;
+  const SectorParts from = before == 0 ? SectorParts{&sector.cell, kWholeShift} : parts_.of(sector);
+  const SectorParts made = parts_.make(sector, shift);
+  for (uint32_t at = 0; at < kSectorBytes; at += 1u << shift) {
+    const GlobalCell& of = from.cells[at >> from.shift];
+    const uint32_t moved = at & ((1u << from.shift) - 1);
+    made.cells[at >> shift] = {of.write.moved(moved), {of.reads[0].moved(moved), of.reads[1].moved(moved)}};
   }
-  SectorDetail& found = details_[sector.detail - 1];
-  if (found.cell_bytes <= cell_bytes) return found;
-  if (found.cell_bytes != kSectorBytes) bytes_ -= bytes_of_detail(found.cell_bytes);
-  std::vector<GlobalCell> cells(kSectorBytes / cell_bytes);
-  for (uint32_t i = 0; i < cells.size(); ++i) {
-    const uint32_t at = i * cell_bytes;
-    const GlobalCell& from = found.cells.empty() ? sector.cell : found.cells[at / found.cell_bytes];
-    const uint32_t moved = at % found.cell_bytes;
-    cells[i] = {from.write.moved(moved), {from.reads[0].moved(moved), from.reads[1].moved(moved)}};
-  }
-  found.cell_bytes = cell_bytes;
-  found.cells = std::move(cells);
-  bytes_ += bytes_of_detail(cell_bytes);
-  return found;
+  bytes_ += bytes_of_parts(shift);
+  if (before == 0) return;
+  parts_.give_back(before);
+  bytes_ -= bytes_of_parts(from.shift);
 }
 
-void GlobalShadow::drop_detail(GlobalSector& sector) {
-  if (sector.detail == 0) return;
-  SectorDetail& dropped = details_[sector.detail - 1];
-  bytes_ -= bytes_of_detail(dropped.cell_bytes);
-  dropped.cells.clear();
-  dropped.cells.shrink_to_fit();
-  spare_details_.push_back(sector.detail - 1);
-  sector.detail = 0;
+void GlobalShadow::drop_parts(GlobalSector& sector) {
+  if (sector.parts == 0) return;
+  bytes_ -= bytes_of_parts(parts_.of(sector).shift);
+  parts_.give_back(sector.parts);
+  sector.parts = 0;
 }
 
 void GlobalShadow::release(GlobalAllocation& allocation) {
   for (const auto& page : allocation.pages) {
     if (page == nullptr) continue;
-    for (GlobalSector& sector : *page) drop_detail(sector);
+    for (GlobalSector& sector : *page) drop_parts(sector);
     bytes_ -= sizeof(GlobalAllocation::Page);
   }
 }
@@ -117,9 +102,7 @@ void GlobalShadow::forget() {
     for (auto& page : allocation.pages) page.reset();
     allocation.tracks_writes = false;
   }
-  details_.clear();
-  details_.shrink_to_fit();
-  spare_details_.clear();
+  parts_ = {};
   bytes_ = 0;
   has_forgotten_ = true;
 }

@@ -1,6 +1,7 @@
 // How the addresses of a warp's lanes follow each other, found with vector instructions.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -15,47 +16,70 @@ struct LanePattern {
 };
 
 using LaneAddresses [[gnu::vector_size(32)]] = uint64_t;  ///< those of a few lanes
+inline constexpr uint32_t kLanesAtOnce = sizeof(LaneAddresses) / sizeof(uint64_t);
 
-/// The lanes for which `test(here, before, truths)` makes all bits of a truth ones. `before` has the address of the
-/// lane before each, and that of the first lane less one before the first. Vectors are passed by reference, because how
-/// they are returned depends on the processor that is compiled for.
-template <typename Test>
-[[gnu::always_inline]] inline machine::LaneMask lanes_where(const uint64_t* addresses, Test&& test) {
-  constexpr uint32_t kCount = sizeof(LaneAddresses) / sizeof(uint64_t);
-  LaneAddresses bits{1, 2, 4, 8}, lanes{};
-  LaneAddresses before{addresses[0] - 1, addresses[0], addresses[1], addresses[2]};
+/// Calls `visit(addresses, before, bits)` with the addresses of a few lanes after the other, those of the lanes before
+/// each of them, and the bits of their masks. Before the first lane stands its own address. Vectors are passed by
+/// reference, because how they are returned depends on the processor that is compiled for.
+template <typename Visit>
+[[gnu::always_inline]] inline void for_lanes_at_once(const uint64_t* addresses, Visit&& visit) {
+  LaneAddresses here, before, bits{1, 2, 4, 8};
+  std::memcpy(&here, addresses, sizeof here);
+  before = LaneAddresses{addresses[0], addresses[0], addresses[1], addresses[2]};
   for (uint32_t lane = 0;;) {
-    LaneAddresses here, truths;
-    std::memcpy(&here, addresses + lane, sizeof here);
-    test(here, before, truths);
-    lanes |= truths & bits;
-    lane += kCount;
+    visit(here, before, bits);
+    lane += kLanesAtOnce;
     if (lane == machine::kWarpSize) break;
-    bits <<= kCount;
+    bits <<= kLanesAtOnce;
+    std::memcpy(&here, addresses + lane, sizeof here);
     std::memcpy(&before, addresses + lane - 1, sizeof before);
   }
-  return static_cast<machine::LaneMask>(lanes[0] | lanes[1] | lanes[2] | lanes[3]);
+}
+
+/// The lanes whose bits a vector has.
+[[gnu::always_inline]] inline machine::LaneMask mask_of(const LaneAddresses& bits) {
+  return static_cast<machine::LaneMask>(bits[0] | bits[1] | bits[2] | bits[3]);
 }
 
 /// @param addresses  of all lanes of a warp
 /// @param bytes      that each lane accesses
 inline LanePattern pattern_of(const uint64_t* addresses, uint32_t bytes) {
-  const LaneAddresses step{bytes, bytes, bytes, bytes};
-  const auto follows = [&](const LaneAddresses& here, const LaneAddresses& before, LaneAddresses& truths) {
-    truths = (LaneAddresses)(here - before == step);
-  };
-  const auto repeats = [](const LaneAddresses& here, const LaneAddresses& before, LaneAddresses& truths) {
-    truths = (LaneAddresses)(here == before);
-  };
-  return {lanes_where(addresses, follows) & ~1u, lanes_where(addresses, repeats)};
+  LaneAddresses follows{}, repeats{};
+  for_lanes_at_once(addresses, [&](const LaneAddresses& here, const LaneAddresses& before, const LaneAddresses& bits) {
+    follows |= (LaneAddresses)(here - before == bytes) & bits;
+    repeats |= (LaneAddresses)(here == before) & bits;
+  });
+  return {mask_of(follows), mask_of(repeats) & ~1u};
 }
 
 /// The lanes of a warp whose address is this one.
 inline machine::LaneMask lanes_at(const uint64_t* addresses, uint64_t address) {
-  const LaneAddresses wanted{address, address, address, address};
-  return lanes_where(addresses, [&](const LaneAddresses& here, const LaneAddresses&, LaneAddresses& truths) {
-    truths = (LaneAddresses)(here == wanted);
+  LaneAddresses found{};
+  for_lanes_at_once(addresses, [&](const LaneAddresses& here, const LaneAddresses&, const LaneAddresses& bits) {
+    found |= (LaneAddresses)(here == address) & bits;
   });
+  return mask_of(found);
+}
+
+/// The first of some lanes, and those directly after it that are among `joined` too.
+inline machine::LaneMask run_from_first(machine::LaneMask lanes, machine::LaneMask joined) {
+  const uint32_t first = machine::first_lane(lanes);
+  const int further = std::countr_one((joined & lanes) >> first >> 1);
+  return machine::kAllLanes >> (machine::kWarpSize - 1 - further) << first;
+}
+
+/// Those of some lanes that access the place that the first of them accesses.
+/// @param repeats  of the pattern
+inline machine::LaneMask lanes_together(const uint64_t* addresses, machine::LaneMask lanes, machine::LaneMask repeats) {
+  const uint64_t address = addresses[machine::first_lane(lanes)];
+  const machine::LaneMask run = run_from_first(lanes, repeats), others = lanes & ~run;
+  // Each of the others is at the place of one of these.
+  machine::LaneMask places = others & ~(repeats & others << 1);
+  if (std::popcount(places) > 4) return lanes & lanes_at(addresses, address);
+  for (; places != 0; places &= places - 1) {
+    if (addresses[machine::first_lane(places)] == address) return lanes & lanes_at(addresses, address);
+  }
+  return run;
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -64,7 +64,7 @@ void PhaseHistory::add(const machine::BarrierEvent& event) {
   note.amount = event.amount;
   note.relaxed = event.semantics.relaxed;
   if (!notes_.empty()) {
-    PhaseNote& last = notes_[(oldest_ + notes_.size() - 1) % notes_.size()];
+    PhaseNote& last = oldest_ == 0 ? notes_.back() : notes_[oldest_ - 1];
     if (continues(note, last)) {
       last.lanes |= note.lanes;
       last.amount += note.amount;

@@ -55,12 +55,21 @@ void UnwrittenCheck::memory_accessed(ClusterRecord& cluster, const RecordedAcces
   State& state = states_[cluster];
   if (access.kind != AccessKind::write) check_load(cluster, state, access);
   if (access.kind == AccessKind::read) return;
+  // Lanes mostly write a row, which is added at once.
+  uint32_t begin = 0, bytes = 0;
+  const auto add = [&] {
+    const uint32_t rank = begin >> machine::kSharedRankShift;
+    if (rank < state.blocks.size()) state.blocks[rank].add(begin & machine::kSharedOffsetMask, bytes);
+  };
   machine::for_each_lane(access.lanes, [&](uint32_t lane) {
-    const uint32_t rank = access.shared[lane] >> machine::kSharedRankShift;
-    if (rank < state.blocks.size()) {
-      state.blocks[rank].add(access.shared[lane] & machine::kSharedOffsetMask, access.bytes);
+    if (access.shared[lane] != begin + bytes) {
+      add();
+      begin = access.shared[lane];
+      bytes = 0;
     }
+    bytes += access.bytes;
   });
+  add();
 }
 
 /// A barrier's word is written by what happens at it.

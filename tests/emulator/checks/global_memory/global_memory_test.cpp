@@ -172,6 +172,22 @@ TEST(GlobalEntryTest, KnowsWhichLanesAccessedAByte) {
   EXPECT_EQ(together.moved(6).lanes_of(0, 4, 0xf0), 0xf0u);
 }
 
+TEST(GlobalShadowTest, KeepsWhatIsKnownOfASectorWhenItIsSplit) {
+  GlobalShadow shadow;
+  GlobalSector sector;
+  sector.cell.write = {.record = 1, .lane = 4, .width = 2};
+  const uint64_t empty = shadow.bytes();
+  EXPECT_EQ(shadow.parts(sector, PartsOfSectors::kWordShift).cells[3].write, (GlobalEntry{1, 7, 2, 0}));
+  const SectorParts bytes = shadow.parts(sector, PartsOfSectors::kByteShift);
+  EXPECT_EQ(bytes.shift, 0u);
+  EXPECT_EQ(bytes.cells[13].write, (GlobalEntry{1, 7, 2, 1}));
+  // Bytes stay bytes, and parts that were given back are taken again.
+  EXPECT_EQ(shadow.parts(sector, PartsOfSectors::kWordShift).cells, bytes.cells);
+  shadow.drop_parts(sector);
+  EXPECT_EQ(shadow.bytes(), empty);
+  EXPECT_EQ(shadow.parts(sector, PartsOfSectors::kByteShift).cells, bytes.cells);
+}
+
 TEST(GlobalShadowTest, SplitsASectorAndJoinsItAgain) {
   GlobalShadow shadow;
   GlobalAllocation allocation;
@@ -188,9 +204,9 @@ TEST(GlobalShadowTest, SplitsASectorAndJoinsItAgain) {
   EXPECT_EQ(cells, 5u);  // of 4 bytes
   for_each_cell(shadow, allocation, 41, 2, true, count);
   EXPECT_EQ(cells, 7u);  // of 1 byte
-  EXPECT_NE(shadow.sector(allocation, 32).detail, 0u);
+  EXPECT_NE(shadow.sector(allocation, 32).parts, 0u);
   for_each_cell(shadow, allocation, 32, 32, true, count);
-  EXPECT_EQ(shadow.sector(allocation, 32).detail, 0u);
+  EXPECT_EQ(shadow.sector(allocation, 32).parts, 0u);
   EXPECT_EQ(shadow.sector(allocation, 32).cell.write.record, 7u);
 }
 

@@ -28,6 +28,8 @@ TEST(LanePatternTest, IsWhatALoopOverTheLanesFinds) {
     ASSERT_EQ(found.follows, follows);
     ASSERT_EQ(found.repeats, repeats);
     ASSERT_EQ(lanes_at(addresses.data(), addresses[5]), at_fifth);
+    const machine::LaneMask lanes = (static_cast<machine::LaneMask>(engine()) & machine::kAllLanes << 5) | 1u << 5;
+    ASSERT_EQ(lanes_together(addresses.data(), lanes, repeats), lanes & at_fifth);
   }
 }
 

@@ -1,0 +1,116 @@
+// What is remembered of the accesses of a sector, and of its parts where they were accessed apart.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "emulator/state/lanes.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// An access of the bytes of a cell: the number of a record (GlobalHistory), and which lanes accessed which byte.
+struct GlobalEntry {
+  static constexpr uint8_t kTogether = 0xff;
+
+  uint32_t record = 0;        ///< 0: none
+  uint8_t lane = 0;           ///< the one that accessed the first byte of the cell
+  uint8_t width = kTogether;  ///< log2 of the bytes of each lane, which follow each other; or all lanes of the record
+  uint16_t first_byte = 0;    ///< of that lane's bytes, the number of the first one in the cell
+
+  bool operator==(const GlobalEntry& other) const {
+    return std::bit_cast<uint64_t>(*this) == std::bit_cast<uint64_t>(other);
+  }
+  /// The same access, as the cell that begins so many bytes later sees it. It is made in one register: a cell's copy of
+  /// what was just stored in pieces would wait for them.
+  GlobalEntry moved(uint32_t bytes) const {
+    if (width == kTogether || record == 0) return *this;
+    const uint32_t at = first_byte + bytes;
+    const uint64_t first = (lane + (at >> width)) & 0xff, byte = at & ((1u << width) - 1);
+    return std::bit_cast<GlobalEntry>(record | first << 32 | uint64_t{width} << 40 | byte << 48);
+  }
+  /// The lanes that accessed some bytes of the cell.
+  /// @param all  those of the record
+  machine::LaneMask lanes_of(uint32_t begin, uint32_t bytes, machine::LaneMask all) const {
+    if (width == kTogether) return all;
+    const uint32_t first = lane + ((first_byte + begin) >> width);
+    const uint32_t last = lane + ((first_byte + begin + bytes - 1) >> width);
+    return (machine::kAllLanes << first) & (machine::kAllLanes >> (machine::kWarpSize - 1 - last));
+  }
+};
+
+/// What is remembered of the accesses of a cell.
+struct GlobalCell {
+  GlobalEntry write;
+  std::array<GlobalEntry, 2> reads;  ///< since then: the first one, and the last that was not ordered after it
+};
+
+inline constexpr uint32_t kSectorBytes = 32;
+
+struct GlobalSector {
+  GlobalCell cell;       ///< of all of it, unless there are parts
+  uint32_t written = 0;  ///< bit i: something has written byte i
+  uint32_t parts = 0;    ///< where its parts are (PartsOfSectors); 0: it has none
+};
+
+/// The cells of a sector that was accessed in parts.
+struct SectorParts {
+  GlobalCell* cells;
+  uint32_t shift;  ///< log2 of the bytes of each
+};
+
+/// Arrays of cells that sectors take and give back. They stay where they are.
+template <size_t kCells>
+class CellArrays {
+ public:
+  uint32_t take() {
+    if (spare_.empty()) {
+      if (count_ % kPerChunk == 0) chunks_.push_back(std::make_unique<Chunk>());
+      return count_++;
+    }
+    const uint32_t number = spare_.back();
+    spare_.pop_back();
+    return number;
+  }
+  void give_back(uint32_t number) { spare_.push_back(number); }
+  GlobalCell* operator[](uint32_t number) { return (*chunks_[number / kPerChunk])[number % kPerChunk].data(); }
+
+ private:
+  static constexpr uint32_t kPerChunk = 64;
+  using Chunk = std::array<std::array<GlobalCell, kCells>, kPerChunk>;
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<uint32_t> spare_;
+  uint32_t count_ = 0;
+};
+
+/// The parts of all sectors that have some: words or bytes.
+class PartsOfSectors {
+ public:
+  static constexpr uint32_t kWordShift = 2, kByteShift = 0;
+
+  [[gnu::always_inline]] SectorParts of(const GlobalSector& sector) {
+    const uint32_t number = (sector.parts >> 1) - 1;
+    return (sector.parts & 1) != 0 ? SectorParts{bytes_[number], kByteShift} : SectorParts{words_[number], kWordShift};
+  }
+  /// Makes parts; those that the sector has are not given back.
+  SectorParts make(GlobalSector& sector, uint32_t shift) {
+    sector.parts = shift == kByteShift ? (bytes_.take() + 1) << 1 | 1 : (words_.take() + 1) << 1;
+    return of(sector);
+  }
+  /// @param parts  of a sector
+  void give_back(uint32_t parts) {
+    const uint32_t number = (parts >> 1) - 1;
+    return (parts & 1) != 0 ? bytes_.give_back(number) : words_.give_back(number);
+  }
+
+ private:
+  static constexpr uint32_t kWords = kSectorBytes >> kWordShift;
+
+  CellArrays<kWords> words_;
+  CellArrays<kSectorBytes> bytes_;
+};
+
+}  // namespace stagecraft::emulator::checks
