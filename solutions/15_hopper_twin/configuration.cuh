@@ -48,6 +48,7 @@ struct TwinDefaults {
   static constexpr Freeing frees = Freeing::stored;          ///< how other blocks learn that a stage is free
   static constexpr bool by_copy_engine = true;               ///< C is stored by it; else by the threads
   static constexpr bool overlaps = true;  ///< a tile is stored while the next is multiplied, if the registers suffice
+  static constexpr bool in_turn = false;  ///< else the halves of a warpgroup's rows leave in turn, during two stages
   static constexpr auto a_hint = ptx::CacheHint::evict_normal;  ///< how long L2 keeps tiles of A
   static constexpr auto b_hint = ptx::CacheHint::evict_normal;  ///< of B
   static constexpr auto c_hint = ptx::CacheHint::evict_normal;  ///< and of C
@@ -72,13 +73,22 @@ struct Twin {
   using ASlice = Tile<Element, Config::tile_m / Config::cluster_n, kTileK>;
   using BSlice = Tile<Element, Config::tile_n / Config::cluster_m, kTileK>;
   // Columns of a tile that a warp stores at once, with its 16 rows: as many as divide the tile. In memory, the columns
-  // of what is computed transposed are rows.
-  static constexpr int kSlabColumns = Config::tile_n % 64 == 0 ? 64 : Config::tile_n % 32 == 0 ? 32 : 16;
+  // of what is computed transposed are rows. An odd multiple of 8 columns leaves at once, and needs no swizzle: rows of
+  // an odd number of 16 bytes start in different banks.
+  static constexpr bool kIsOdd = Config::tile_n % 16 != 0;
+  static constexpr int kSlabColumns = kIsOdd                     ? Config::tile_n
+                                      : Config::tile_n % 64 == 0 ? 64
+                                      : Config::tile_n % 32 == 0 ? 32
+                                                                 : 16;
   static constexpr Swizzle kSlabSwizzle = Config::swapped || kSlabColumns == 16 ? Swizzle::bytes_32
                                           : kSlabColumns == 32                  ? Swizzle::bytes_64
                                                                                 : Swizzle::bytes_128;
-  using Slab =
-      Tile<__nv_bfloat16, Config::swapped ? kSlabColumns : 16, Config::swapped ? 16 : kSlabColumns, kSlabSwizzle>;
+  template <bool IsPlain, int Rows, int Columns>
+  struct SlabOf : std::type_identity<Tile<__nv_bfloat16, Rows, Columns, kSlabSwizzle>> {};
+  template <int Rows, int Columns>
+  struct SlabOf<true, Rows, Columns> : std::type_identity<PlainTile<__nv_bfloat16, Rows, Columns>> {};
+  using Slab = typename SlabOf<kIsOdd && !Config::swapped, Config::swapped ? kSlabColumns : 16,
+                               Config::swapped ? 16 : kSlabColumns>::type;
   using Payload = StandardTilePayload<ATile, BTile, Config::stages * Config::k_group>;
   static constexpr bool kStores = kSharing > 1 && Config::frees == Freeing::stored;
   static constexpr bool kOrders = kSharing > 1 && Config::frees == Freeing::ordered;
@@ -91,8 +101,8 @@ struct Twin {
   using HalfSums = WarpgroupSums<Element, kHalves ? kRowsPerWarpgroup / Config::cluster_n : kRowsPerWarpgroup,
                                  kHalves ? Config::tile_n / Config::cluster_m : Config::tile_n>;
 
-  static constexpr int kBands = Sums::rows / 64;                        // of 64 rows, each one wgmma's
-  static constexpr int kParts = kBands * Sums::columns / kSlabColumns;  // slabs of a warp in a tile
+  static constexpr int kBands = Config::in_turn ? 1 : Sums::rows / 64;  // of 64 rows, that leave together
+  static constexpr int kParts = kBands * Sums::columns / kSlabColumns;  // slabs of a warp in them
   // A rounded tile takes half the registers of its sums, so that it can leave while the next is multiplied.
   static constexpr bool kOverlaps = Config::overlaps && Sums::rows * Sums::columns <= 64 * 256;
 
@@ -105,7 +115,10 @@ struct Twin {
     typename Input::BarrierArray barriers;
     uint32_t freed[kStores ? Config::stages : 1][kConsumers][kBlocks];  // where the other blocks store
   };
-  static_assert(Config::tile_n % 16 == 0, "Twin: tile_n must be a multiple of 16, the columns of the narrowest slab");
+  static_assert(Config::tile_n % 8 == 0, "Twin: tile_n must be a multiple of 8, as the tensor core needs it");
+  static_assert(!Config::in_turn || (Sums::rows == 128 && (!kHalves || HalfSums::rows == 64) && !kOverlaps &&
+                                     !kSplits && Config::in_flight == 0 && Config::k_group == 1),
+                "Twin: only the two halves of whole tiles of 128 rows for each warpgroup leave in turn");
   static_assert((kSlabColumns == 64 && !Config::swapped) || Config::by_copy_engine,
                 "Twin: threads store rows of 64 columns only");
   static_assert(Config::last_round != LastRound::cut || Sums::rows * Sums::columns <= 64 * 256,

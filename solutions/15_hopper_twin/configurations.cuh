@@ -17,6 +17,7 @@ struct TwinLarge : TwinHalved {
   static constexpr int slabs = 3;
   static constexpr int cluster_m = 1;
   static constexpr int cluster_n = 2;
+  static constexpr bool in_turn = true;
 };
 
 /// Tiles of 256 x `Columns`, pairs share a tile of A.
@@ -30,6 +31,7 @@ struct TwinTall : TwinLarge {
 struct TwinTall144 : TwinTall<144, 4, 6> {};
 struct TwinTall160 : TwinTall<160, 4, 2> {};
 struct TwinTall176 : TwinTall<176, 4, 2> {};
+struct TwinTall200 : TwinTall<200, 3, 1> {};
 
 struct TwinThin : TwinDefaults {
   static constexpr int tile_n = 128;
@@ -184,6 +186,26 @@ struct TwinSwapped16 : TwinSwapped<64, 16, 10> {
 
 struct TwinSwapped32 : TwinSwapped<64, 32, 8> {
   static constexpr int k_group = 2;
+};
+
+/// Narrow ones, pairs share a tile of B.
+struct TwinSwapped56 : TwinSwapped<64, 56, 12> {
+  static constexpr int cluster_n = 2;
+};
+
+/// Pairs share a tile of B: two of them hold up to 144, 208 or 272 rows.
+template <int Rows, int Stages>
+struct TwinSwappedTwice : TwinSwapped<128, Rows, Stages> {
+  static constexpr int cluster_n = 2;
+};
+
+struct TwinSwapped72 : TwinSwappedTwice<72, 7> {};
+struct TwinSwapped104 : TwinSwappedTwice<104, 6> {};
+struct TwinSwapped136 : TwinSwappedTwice<136, 5> {};
+
+/// By clusters of four, which share a tile of A.
+struct TwinSwapped128 : TwinSwapped<64, 128, 9> {
+  static constexpr int cluster_m = 4;
 };
 
 struct TwinSwapped96 : TwinSwapped<128, 96, 7> {

@@ -37,6 +37,13 @@ __device__ __forceinline__ const Slice& slice_of(const T& tile) {
   return reinterpret_cast<const Slice&>(tile);
 }
 
+/// The sums of 64 of a warpgroup's 128 rows.
+template <typename Element, int N>
+__device__ __forceinline__ auto half_of(const WarpgroupSums<Element, 128, N>& sums, int half) -> const
+    float (&)[1][N / 2] {
+  return reinterpret_cast<const float(&)[1][N / 2]>(sums.of[half]);
+}
+
 /// What a copy brings of an operand, and how.
 template <typename Slice>
 struct Operand {
@@ -263,9 +270,51 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
         return int2{corner.x + first_row + warp % 4 * 16, corner.y};
       };
 
+      // Multiplies a tile whose halves leave in turn: the second half of the tile before during the first stage of this
+      // one, the first half of this one during its last stage. The second half is only taken. (Written in one loop, the
+      // stages make ptxas finish each product before the next.)
+      const auto multiply_in_turn = [&](auto& sums, const TwinTile<Config>& tile) __attribute__((always_inline)) {
+        using Product = ptx::Wgmma<typename T::Element, Config::tile_n>;
+        const int turns = tile.num_k_groups();
+        const auto free = [&](uint32_t stage) __attribute__((always_inline)) {
+          if (frees) freeing.template free<false>(stage, input.consumer_mbar(stage));
+        };
+        int2 at;
+        {
+          auto stage = input.consumer().acquire();
+          multiply_tiles<0, 1>(sums, stage.tile(0).a, first_row, stage.tile(0).b, /*accumulate=*/false);
+          leaving.store_rest(0);
+          multiply_tiles<1, 1>(sums, stage.tile(0).a, first_row, stage.tile(0).b, /*accumulate=*/false);
+          at = tile.corner();
+          at.x += first_row + warp % 4 * 16;
+          ptx::wgmma_wait_group<0>();
+          free(stage.stage());
+        }
+        for (int turn = 1; turn < turns - 1; ++turn) {
+          auto stage = input.consumer().acquire();
+          multiply_tiles(sums, stage.tile(0).a, first_row, stage.tile(0).b, /*accumulate=*/true);
+          ptx::wgmma_wait_group<0>();
+          free(stage.stage());
+        }
+        {
+          auto stage = input.consumer().acquire();
+          multiply_tiles<0, 1>(sums, stage.tile(0).a, first_row, stage.tile(0).b, /*accumulate=*/true);
+          multiply_tiles<1, 1>(sums, stage.tile(0).a, first_row, stage.tile(0).b, /*accumulate=*/true);
+          Product::template wait<1>(sums.of[0]);
+          leaving.store_at_once(twin::half_of(sums, 0), at.x, at.y);
+          Product::template wait<0>(sums.of[1]);
+          free(stage.stage());
+        }
+        leaving.take(twin::half_of(sums, 1), at.x + 64, at.y);
+      };
+
       TwinTile tile{problem, place};
       for (; tile.exists() && !tile.is_half(); tile.next()) {
         typename T::Sums sums;
+        if constexpr (Config::in_turn) {
+          multiply_in_turn(sums, tile);
+          continue;
+        }
         const int2 at = multiply(
             sums, tile, [](const auto& tiles) -> const typename T::BTile& { return tiles.b; },
             /*is_half=*/std::false_type{});
@@ -286,6 +335,7 @@ __global__ void __launch_bounds__(Twin<Config>::kThreads, 1)
         }
         if constexpr (!T::kOverlaps) leaving.store_rest(0);
       }
+      if constexpr (Config::in_turn) leaving.store_rest(0);  // not in a loop, where ptxas would spill
       if constexpr (T::kHalves) {
         for (; tile.exists(); tile.next()) {
           typename T::HalfSums sums;

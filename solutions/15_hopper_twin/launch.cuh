@@ -71,6 +71,7 @@ class TwinLaunch {
                  .whole_tiles = 0,
                  .pieces = 1,
                  .halved_tiles = 0,
+                 .idle = 0,
                  .partial = nullptr,
                  .delivered = nullptr},
         dependent_launch_(options.dependent_launch) {
@@ -94,7 +95,7 @@ class TwinLaunch {
       const auto half_rounds = [clusters](int whole, int halved) {
         const int idle = (clusters - whole % clusters) % clusters;
         return 2 * TwinProblem<Config>::ceil_div(whole, clusters) +
-               TwinProblem<Config>::ceil_div(std::max(0, halved - idle), clusters);
+               TwinProblem<Config>::ceil_div(std::max(0, halved - 2 * idle), clusters);
       };
       problem_.halved_tiles = odd;
       if (half_rounds(tiles - last_round, odd + T::kBlocks * last_round) < half_rounds(tiles, odd)) {
@@ -102,7 +103,9 @@ class TwinLaunch {
         problem_.halved_tiles += T::kBlocks * last_round;
       }
       if (problem_.halved_tiles > 0) {
-        blocks_ = std::min(clusters, problem_.whole_tiles + problem_.halved_tiles) * T::kBlocks;
+        const int used = std::min(clusters, problem_.whole_tiles + problem_.halved_tiles);
+        problem_.idle = (used - problem_.whole_tiles % used) % used;
+        blocks_ = used * T::kBlocks;
         return;
       }
     }

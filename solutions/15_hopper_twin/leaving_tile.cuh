@@ -59,16 +59,31 @@ class LeavingTile {
   /// @param row, column  of the warp's first element in C.
   template <typename Sums>
   __device__ __forceinline__ void take(const Sums& sums, int row, int column) {
+    take(sums.of, row, column);
+  }
+
+  /// The same for some bands of 64 rows.
+  template <int Bands, int Count>
+  __device__ __forceinline__ void take(const float (&bands)[Bands][Count], int row, int column) {
     row_ = row;
     column_ = column;
-    parts_ = Sums::rows / 64 * (Sums::columns / T::kSlabColumns);
+    parts_ = Bands * (2 * Count / T::kSlabColumns);
 #pragma unroll
-    for (int band = 0; band < Sums::rows / 64; ++band) {
+    for (int band = 0; band < Bands; ++band) {
 #pragma unroll
-      for (int word = 0; word < Sums::columns / 4; ++word) {
-        words_[band][word] = twin::rounded(sums.of[band][2 * word], sums.of[band][2 * word + 1]);
+      for (int word = 0; word < Count / 2; ++word) {
+        words_[band][word] = twin::rounded(bands[band][2 * word], bands[band][2 * word + 1]);
       }
     }
+  }
+
+  /// Stores bands while there are no registers to keep them rounded: each part is rounded when it is stored.
+  template <int Count>
+  __device__ __forceinline__ void store_at_once(const float (&bands)[T::kBands][Count], int row, int column) {
+    take(bands, row, column);
+#pragma unroll
+    for (int i = 0; i < T::kParts; ++i) store(i);
+    parts_ = 0;
   }
 
   /// Stores part number `part` of the tile, if there is one. It waits only for a slab that is on its way out.
@@ -116,6 +131,16 @@ class LeavingTile {
       } else {
         ptx::store_matrices(slab.shared_address() + slab.offset_of(lane % 16, pair * 16 + lane / 16 * 8), words[0],
                             words[1], words[2], words[3]);
+      }
+    }
+    if constexpr (T::kIsOdd) {  // and the last 8 columns
+      constexpr int kLast = T::kSlabColumns - 8;
+      const uint32_t* words = words_[band] + column / 4 + kLast / 4;
+      if constexpr (Config::swapped) {
+        ptx::store_two_matrices_transposed(slab.shared_address() + slab.offset_of(kLast + lane % 8, lane / 8 % 2 * 8),
+                                           words[0], words[1]);
+      } else {
+        ptx::store_two_matrices(slab.shared_address() + slab.offset_of(lane % 16, kLast), words[0], words[1]);
       }
     }
     if constexpr (Config::by_copy_engine) {

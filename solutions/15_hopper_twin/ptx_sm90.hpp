@@ -103,15 +103,31 @@ STAGECRAFT_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")  // K-major only
 #define STAGECRAFT_SUMS_104(i) STAGECRAFT_SUMS_96(i), STAGECRAFT_SUMS_8(i + 96)
 #define STAGECRAFT_REGISTERS_112 STAGECRAFT_REGISTERS_104 ", %104, %105, %106, %107, %108, %109, %110, %111"
 #define STAGECRAFT_SUMS_112(i) STAGECRAFT_SUMS_104(i), STAGECRAFT_SUMS_8(i + 104)
+#define STAGECRAFT_SUMS_4(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])
+#define STAGECRAFT_REGISTERS_28 STAGECRAFT_REGISTERS_16 ", %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27"
+#define STAGECRAFT_SUMS_28(i) STAGECRAFT_SUMS_16(i), STAGECRAFT_SUMS_8(i + 16), STAGECRAFT_SUMS_4(i + 24)
+#define STAGECRAFT_REGISTERS_36 STAGECRAFT_REGISTERS_32 ", %32, %33, %34, %35"
+#define STAGECRAFT_SUMS_36(i) STAGECRAFT_SUMS_32(i), STAGECRAFT_SUMS_4(i + 32)
+#define STAGECRAFT_REGISTERS_52 STAGECRAFT_REGISTERS_48 ", %48, %49, %50, %51"
+#define STAGECRAFT_SUMS_52(i) STAGECRAFT_SUMS_48(i), STAGECRAFT_SUMS_4(i + 48)
+#define STAGECRAFT_REGISTERS_68 STAGECRAFT_REGISTERS_64 ", %64, %65, %66, %67"
+#define STAGECRAFT_SUMS_68(i) STAGECRAFT_SUMS_64(i), STAGECRAFT_SUMS_4(i + 64)
+#define STAGECRAFT_REGISTERS_100 STAGECRAFT_REGISTERS_96 ", %96, %97, %98, %99"
+#define STAGECRAFT_SUMS_100(i) STAGECRAFT_SUMS_96(i), STAGECRAFT_SUMS_4(i + 96)
 #define STAGECRAFT_NARROW_WGMMA_OF(ELEMENT, TYPES, TRANSPOSED)                   \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 16, 8, "%8", "%9", "%10")         \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 32, 16, "%16", "%17", "%18")      \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 56, 28, "%28", "%29", "%30")      \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 72, 36, "%36", "%37", "%38")      \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 80, 40, "%40", "%41", "%42")      \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 96, 48, "%48", "%49", "%50")      \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 104, 52, "%52", "%53", "%54")     \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 112, 56, "%56", "%57", "%58")     \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 136, 68, "%68", "%69", "%70")     \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 144, 72, "%72", "%73", "%74")     \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 160, 80, "%80", "%81", "%82")     \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 176, 88, "%88", "%89", "%90")     \
+  STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 200, 100, "%100", "%101", "%102") \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 208, 104, "%104", "%105", "%106") \
   STAGECRAFT_WGMMA(ELEMENT, TYPES, TRANSPOSED, 224, 112, "%112", "%113", "%114")
 STAGECRAFT_NARROW_WGMMA_OF(__nv_bfloat16, "k16.f32.bf16.bf16", ", 0, 0")
@@ -119,6 +135,7 @@ STAGECRAFT_NARROW_WGMMA_OF(__nv_fp8_e4m3, "k32.f32.e4m3.e4m3", "")
 #undef STAGECRAFT_NARROW_WGMMA_OF
 #undef STAGECRAFT_WGMMA_OF
 #undef STAGECRAFT_WGMMA
+#undef STAGECRAFT_SUMS_4
 #undef STAGECRAFT_SUMS_8
 #undef STAGECRAFT_SUMS_32
 #undef STAGECRAFT_SUMS_64
@@ -179,6 +196,14 @@ __device__ __forceinline__ void store_matrices(uint32_t row, uint32_t matrix0, u
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};"
                :
                : "r"(row), "r"(matrix0), "r"(matrix1), "r"(matrix2), "r"(matrix3)
+               : "memory");
+}
+
+/// Stores the first two matrices only: of `store_matrices`, rows of lanes 0 to 15. Source: PTX ISA, "stmatrix" (`.x2`).
+__device__ __forceinline__ void store_two_matrices(uint32_t row, uint32_t matrix0, uint32_t matrix1) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.shared.b16 [%0], {%1, %2};"
+               :
+               : "r"(row), "r"(matrix0), "r"(matrix1)
                : "memory");
 }
 
@@ -283,6 +308,14 @@ __device__ __forceinline__ void store_matrices_transposed(uint32_t row, uint32_t
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};"
                :
                : "r"(row), "r"(matrix0), "r"(matrix1), "r"(matrix2), "r"(matrix3)
+               : "memory");
+}
+
+/// The same for the first two.
+__device__ __forceinline__ void store_two_matrices_transposed(uint32_t row, uint32_t matrix0, uint32_t matrix1) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x2.trans.shared.b16 [%0], {%1, %2};"
+               :
+               : "r"(row), "r"(matrix0), "r"(matrix1)
                : "memory");
 }
 

@@ -25,6 +25,7 @@ struct TwinProblem {
   int whole_tiles;      ///< of clusters: the others, in the last round, are cut or halved
   int pieces;           ///< of a tile that is cut; 1: none is
   int halved_tiles;     ///< of blocks
+  int idle;             ///< clusters without a whole tile in a last round where others have one: two halves for each
   float4* partial;      ///< sums of such pieces, one place for each block
   uint32_t* delivered;  ///< for each multiplying warp of each block: 1 while its sums wait to be collected
 
@@ -33,7 +34,11 @@ struct TwinProblem {
   __host__ __device__ int cluster_rows() const { return clusters_along(m, Config::tile_m, Config::cluster_m); }
   __host__ __device__ int cluster_columns() const { return clusters_along(n, Config::tile_n, Config::cluster_n); }
   __host__ __device__ int tiles() const { return cluster_rows() * cluster_columns(); }
-  __host__ __device__ int k_groups() const { return ceil_div(k, Twin<Config>::kTileK * Config::k_group); }
+  /// Along K. Halves leave during the first stage and the last, so there they are two at least: what is beyond is zero.
+  __host__ __device__ int k_groups() const {
+    const int groups = ceil_div(k, Twin<Config>::kTileK * Config::k_group);
+    return Config::in_turn && groups < 2 ? 2 : groups;
+  }
   /// Rows that copies bring of `slices` slices of `rows` rows each of an operand of `size` rows, from row `first` on:
   /// all of a slice that is whole, and of each other, at the edge or beyond it, as many as the last one has.
   __host__ __device__ static int copied_rows(int size, int first, int rows, int slices = 1) {
@@ -101,7 +106,8 @@ struct TwinPlace {
 /// Where the tiles of the last round are cut along K, neighbouring clusters compute the pieces of one, and the cluster
 /// with the last piece collects the sums of the others. Where they are halved, each cluster computes one tile of a
 /// block: its blocks share it along the side along which they otherwise have tiles of their own, so that each needs
-/// only the slice of the other operand that it brings anyway.
+/// only the slice of the other operand that it brings anyway. Clusters that have no whole tile in the last round begin
+/// with two halves instead.
 template <typename Config>
 class TwinTile {
  public:
@@ -116,7 +122,17 @@ class TwinTile {
 
   __device__ bool exists() const { return number_ < end_; }
   __device__ void next() {
-    number_ += gridDim.x / Twin<Config>::kBlocks;
+    const int clusters = gridDim.x / Twin<Config>::kBlocks;
+    int step = clusters;
+    if constexpr (Twin<Config>::kHalves) {  // two halves of tiles take as long as a whole one
+      const int half = number_ - problem_.whole_tiles;
+      if (half >= 0 && half < problem_.idle) {
+        step = problem_.idle;  // the second of two, while others have their last whole tile
+      } else if (half < 0 && half + clusters >= problem_.idle) {
+        step += problem_.idle;  // this was that tile: those halves are not for here
+      }
+    }
+    number_ += step;
     backwards_ = !backwards_;
     cut();
   }

@@ -24,7 +24,8 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     };
   }
   const bool is_tall = choice.kind == TwinKind::large || choice.kind == TwinKind::tall_144 ||
-                       choice.kind == TwinKind::tall_160 || choice.kind == TwinKind::tall_176;
+                       choice.kind == TwinKind::tall_160 || choice.kind == TwinKind::tall_176 ||
+                       choice.kind == TwinKind::tall_200;
   // The start of a kernel overlaps with the end of the one before. That is worth it where both are a large part, and
   // with tiles of 256 rows always.
   const double operations = 2. * static_cast<double>(product.m) * static_cast<double>(product.n) * product.k;
@@ -44,6 +45,7 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::tall_144: return prepare<TwinTall144>(product, options);
     case TwinKind::tall_160: return prepare<TwinTall160>(product, options);
     case TwinKind::tall_176: return prepare<TwinTall176>(product, options);
+    case TwinKind::tall_200: return prepare<TwinTall200>(product, options);
     case TwinKind::thin: return prepare<TwinThin>(product, options);
     case TwinKind::thin_rows: return prepare<TwinThinRows>(product, streaming);
     case TwinKind::thin_112: return prepare<TwinThin112>(product, options);
@@ -72,6 +74,11 @@ Launch prepare_twin(const TwinChoice& choice, const MatrixProduct& product) {
     case TwinKind::split_high_96: return prepare<TwinSplitHigh96>(product, options);
     case TwinKind::swapped_16: return prepare<TwinSwapped16>(product, streaming);
     case TwinKind::swapped_32: return prepare<TwinSwapped32>(product, streaming);
+    case TwinKind::swapped_56: return prepare<TwinSwapped56>(product, options);
+    case TwinKind::swapped_72: return prepare<TwinSwapped72>(product, options);
+    case TwinKind::swapped_104: return prepare<TwinSwapped104>(product, options);
+    case TwinKind::swapped_136: return prepare<TwinSwapped136>(product, options);
+    case TwinKind::swapped_128: return prepare<TwinSwapped128>(product, options);
     case TwinKind::swapped_96: return prepare<TwinSwapped96>(product, streaming);
     case TwinKind::swapped_112: return prepare<TwinSwapped112>(product, options);
     case TwinKind::swapped_112_narrow: return prepare<TwinSwapped112Narrow>(product, options);

@@ -19,6 +19,7 @@ enum class TwinKind {
   tall_144,   ///< tiles of 256 x 144, in the same way as those of 256 x 192
   tall_160,   ///< tiles of 256 x 160
   tall_176,   ///< tiles of 256 x 176
+  tall_200,   ///< tiles of 256 x 200
   thin,       ///< tiles of 128 x 128, pairs share a tile of A; cut along K where there are few, as all that follow
   thin_rows,  ///< the same, but pairs share a tile of B
   thin_112,   ///< tiles of 128 x 112, pairs share a tile of A
@@ -47,6 +48,11 @@ enum class TwinKind {
   split_high_96,  ///< tiles of 256 x 96
   swapped_16,     ///< C transposed, by tiles of 16 rows and 64 columns of C: for fewer rows than a tile of A has
   swapped_32,     ///< 32 rows and 64 columns
+  swapped_56,     ///< 56 rows and 64 columns, pairs share a tile of B
+  swapped_72,     ///< 72 rows and 128 columns, pairs share a tile of B, as in the next two
+  swapped_104,    ///< 104 rows and 128 columns
+  swapped_136,    ///< 136 rows and 128 columns
+  swapped_128,    ///< 128 rows and 64 columns, four blocks share a tile of A
   swapped_96,     ///< 96 rows and 128 columns, pairs share a tile of A
   swapped_112,    ///< 112 rows and 128 columns, four blocks share two tiles of A and two of B
   swapped_112_narrow,  ///< 112 rows and 64 columns, four blocks share two tiles of A and two of B

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "harness/cuda_error.hpp"
 #include "twin.hpp"
@@ -51,6 +52,7 @@ const char* name_of(TwinKind kind) {
     case TwinKind::tall_144: return "tall_144";
     case TwinKind::tall_160: return "tall_160";
     case TwinKind::tall_176: return "tall_176";
+    case TwinKind::tall_200: return "tall_200";
     case TwinKind::thin: return "thin";
     case TwinKind::thin_rows: return "thin_rows";
     case TwinKind::thin_112: return "thin_112";
@@ -79,6 +81,11 @@ const char* name_of(TwinKind kind) {
     case TwinKind::split_high_96: return "split_high_96";
     case TwinKind::swapped_16: return "swapped_16";
     case TwinKind::swapped_32: return "swapped_32";
+    case TwinKind::swapped_56: return "swapped_56";
+    case TwinKind::swapped_72: return "swapped_72";
+    case TwinKind::swapped_104: return "swapped_104";
+    case TwinKind::swapped_136: return "swapped_136";
+    case TwinKind::swapped_128: return "swapped_128";
     case TwinKind::swapped_96: return "swapped_96";
     case TwinKind::swapped_112: return "swapped_112";
     case TwinKind::swapped_112_narrow: return "swapped_112_narrow";
@@ -111,11 +118,23 @@ std::optional<TwinKind> choose_for_few_rows(int64_t m, int64_t n, int multiproce
            : one_round(64, 128, clusters) ? TwinKind::split
                                           : TwinKind::low_alone;
   }
+  if (m <= 128 && one_round(128, 64, clusters / 4)) return TwinKind::low_64;
   if (m <= 128 && one_round(128, 64, clusters)) return TwinKind::split_tall_64;
   if (m <= 128 && one_round(128, 80, clusters)) return TwinKind::split_tall_80;
   if (m <= 96) return one_round(128, 64, multiprocessors) ? TwinKind::flat : TwinKind::swapped_96;
   if (m <= 128) {
     return one_round(128, 128, clusters) ? TwinKind::low : TwinKind::thin;
+  }
+  if (m > 256 || m <= 160 || !one_round(256, 80, clusters)) {
+    // Where two or more of these tiles hold the rows with less waste than tiles of 128 rows do.
+    constexpr std::pair<TwinKind, int64_t> kPairs[] = {
+        {TwinKind::swapped_72, 144}, {TwinKind::swapped_104, 208}, {TwinKind::swapped_136, 272}};
+    for (const auto& [kind, rows] : kPairs) {
+      const int64_t padded = ceil_div(m, rows) * rows;
+      if (m <= 640 && m * 100 >= padded * 93 && padded < ceil_div(m, 128) * 128 && one_round(rows, 128, clusters)) {
+        return kind;
+      }
+    }
   }
   if (m <= 160) return TwinKind::swapped_160;
   if (m <= 256 && !one_round(256, 64, clusters)) {
@@ -125,7 +144,8 @@ std::optional<TwinKind> choose_for_few_rows(int64_t m, int64_t n, int multiproce
   if (m <= 384 && (m <= 192 || m > 256) && one_round(192, 64, multiprocessors)) return TwinKind::swapped_192;
   if (m <= 320 && (m <= 160 || m > 256) && one_round(160, 128, multiprocessors)) return TwinKind::swapped_160;
   if (m <= 256 && one_round(128, 128, clusters)) return TwinKind::low;
-  if (m <= 512 && one_round(256, 128, clusters)) return TwinKind::thin_rows;
+  if (m <= 512 && one_round(256, 128, clusters) && !one_round(256, 128, clusters / 2)) return TwinKind::thin_rows;
+  if (m <= 512 && one_round(128, 64, clusters)) return TwinKind::split_tall_64;
   return std::nullopt;
 }
 
@@ -177,7 +197,8 @@ TwinKind choose_twin(int64_t m, int64_t n, int64_t k_tiles, int multiprocessors)
     int64_t columns;
     double time;  // for the same work, in units of that of standard tiles
   };
-  constexpr Tall kTall[] = {{TwinKind::large, 192, 0.975},
+  constexpr Tall kTall[] = {{TwinKind::tall_200, 200, 0.981},
+                            {TwinKind::large, 192, 0.975},
                             {TwinKind::tall_176, 176, 0.98},
                             {TwinKind::tall_160, 160, 0.985},
                             {TwinKind::tall_144, 144, 0.99}};

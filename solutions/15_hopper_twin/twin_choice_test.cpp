@@ -46,7 +46,14 @@ TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
   EXPECT_EQ(choose_twin(96, 5120, 80, 132), TwinKind::split_tall_80);
   EXPECT_EQ(choose_twin(96, 8192, 128, 132), TwinKind::flat);
   EXPECT_EQ(choose_twin(128, 8192, 128, 132), TwinKind::low);
+  EXPECT_EQ(choose_twin(128, 1024, 128, 132), TwinKind::low_64);
+  EXPECT_EQ(choose_twin(136, 4096, 64, 132), TwinKind::swapped_72);
   EXPECT_EQ(choose_twin(192, 4096, 64, 132), TwinKind::swapped_192);
+  EXPECT_EQ(choose_twin(200, 5120, 80, 132), TwinKind::split_high_80);
+  EXPECT_EQ(choose_twin(200, 8192, 128, 132), TwinKind::swapped_104);
+  EXPECT_EQ(choose_twin(520, 4096, 64, 132), TwinKind::swapped_136);
+  EXPECT_EQ(choose_twin(512, 1024, 64, 132), TwinKind::split_tall_64);
+  EXPECT_EQ(choose_twin(512, 2048, 32, 132), TwinKind::flat);
   EXPECT_EQ(choose_twin(256, 5120, 80, 132), TwinKind::split_high_80);
   EXPECT_EQ(choose_twin(512, 4096, 64, 132), TwinKind::thin_rows);
   EXPECT_EQ(choose_twin(1024, 1024, 16, 132), TwinKind::flat);
@@ -59,7 +66,7 @@ TEST(TwinChoiceTest, OtherProductsGetWhatIsExpectedToBeTheFastest) {
   EXPECT_EQ(choose_twin(384, 7168, 32, 132), TwinKind::wide_176);
   EXPECT_EQ(choose_twin(5120, 5120, 80, 132), TwinKind::tall_144);
   EXPECT_EQ(choose_twin(4096, 4096, 64, 132), TwinKind::standard);
-  EXPECT_EQ(choose_twin(16384, 16384, 256, 132), TwinKind::large);
+  EXPECT_EQ(choose_twin(16384, 16384, 256, 132), TwinKind::tall_200);
 }
 
 }  // namespace

@@ -7,6 +7,11 @@ namespace stagecraft {
 
 template Launch prepare<TwinSwapped16>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped32>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped56>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped72>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped104>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped128>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinSwapped136>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped96>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped112Narrow>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinSwapped160>(const MatrixProduct&, const TwinLaunchOptions&);

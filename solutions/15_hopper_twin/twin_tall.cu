@@ -8,5 +8,6 @@ namespace stagecraft {
 template Launch prepare<TwinTall144>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinTall160>(const MatrixProduct&, const TwinLaunchOptions&);
 template Launch prepare<TwinTall176>(const MatrixProduct&, const TwinLaunchOptions&);
+template Launch prepare<TwinTall200>(const MatrixProduct&, const TwinLaunchOptions&);
 
 }  // namespace stagecraft

@@ -152,6 +152,8 @@ TEST(HopperTwinTest, TallTiles) {
   expect_product<TwinTall144>({600, 304, 392}, 4, 58, 2);
   expect_product<TwinTall160>({600, 344, 392}, 4, 59);
   expect_product<TwinTall176>({600, 360, 200}, 2, 60);
+  expect_product<TwinTall200>({1300, 808, 392}, 6, 68, 2);  // clusters without a whole tile compute two halves
+  expect_product<TwinTall200>({600, 408, 40}, 4, 69);       // K is less than one k-tile
 }
 TEST(HopperTwinTest, WideTiles) {
   expect_product<TwinWide176>({300, 520, 392}, 4, 66);
@@ -178,6 +180,11 @@ TEST(HopperTwinTest, FewerRowsThanATile) {
 TEST(HopperTwinTest, ComputedTransposed) {
   expect_product<TwinSwapped16>({13, 264, 1096}, 4, 43, 2);
   expect_product<TwinSwapped32>({50, 200, 456}, 2, 44);
+  expect_product<TwinSwapped56>({112, 200, 1096}, 4, 70);
+  expect_product<TwinSwapped72>({140, 264, 456}, 4, 71);
+  expect_product<TwinSwapped104>({200, 264, 456}, 4, 72, 2);
+  expect_product<TwinSwapped136>({260, 264, 456}, 4, 73);
+  expect_product<TwinSwapped128>({250, 264, 1096}, 4, 74);
   expect_product<TwinSwapped96>({100, 520, 200}, 4, 45);
   expect_product<TwinSwapped160>({170, 520, 200}, 4, 46);
   expect_product<TwinSwapped192>({200, 136, 1096}, 4, 47, 2);

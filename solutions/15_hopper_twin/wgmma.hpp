@@ -18,7 +18,7 @@ inline constexpr int kWarpgroupSize = 128;
 template <typename Element, int M, int N>
 struct WarpgroupSums {
   static_assert(M % 64 == 0 && M >= 64, "WarpgroupSums: M must be a multiple of 64, the rows of one wgmma");
-  static_assert(M / 64 * (N / 2) <= 192, "WarpgroupSums: M * N must be at most 64 * 384, or the registers run out");
+  static_assert(M / 64 * (N / 2) <= 200, "WarpgroupSums: M * N must be at most 64 * 400, or the registers run out");
 
   static constexpr int rows = M;     ///< along M
   static constexpr int columns = N;  ///< along N
@@ -46,8 +46,9 @@ __device__ __forceinline__ uint64_t describe_wgmma_tile(uint32_t address) {
 /// their K, and makes a group of them.
 ///
 /// Called by all four warps of a warpgroup. Neither the tiles nor the sums may be touched before a wait for the group.
-/// @param accumulate  false: the sums are overwritten, whatever they held.
-template <typename Element, int M, int N, SharedTile ATile, SharedTile BTile>
+/// @tparam FirstBand, Bands  only these bands of 64 rows, where `Bands` is not 0.
+/// @param accumulate         false: the sums are overwritten, whatever they held.
+template <int FirstBand = 0, int Bands = 0, typename Element, int M, int N, SharedTile ATile, SharedTile BTile>
 __device__ __forceinline__ void multiply_tiles(WarpgroupSums<Element, M, N>& sums, const ATile& a, int first_row,
                                                const BTile& b, bool accumulate) {
   static_assert(BTile::rows == N && ATile::columns == BTile::columns,
@@ -66,7 +67,7 @@ __device__ __forceinline__ void multiply_tiles(WarpgroupSums<Element, M, N>& sum
 #pragma unroll
   for (int slice = 0; slice < ATile::columns / kSliceElements; ++slice) {
 #pragma unroll
-    for (int i = 0; i < M / 64; ++i) {
+    for (int i = FirstBand; i < (Bands > 0 ? FirstBand + Bands : M / 64); ++i) {
       ptx::Wgmma<Element, N>::issue(
           sums.of[i], a_rows + ((ATile::linear_offset_of(0, slice * kSliceElements) + i * 64 * 128) >> 4),
           b_rows + (BTile::linear_offset_of(0, slice * kSliceElements) >> 4), accumulate || slice > 0);
