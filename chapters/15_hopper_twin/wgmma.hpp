@@ -17,7 +17,7 @@ inline constexpr int kWarpgroupSize = 128;
 template <typename Element, int M, int N>
 struct WarpgroupSums {
   static_assert(M % 64 == 0 && M >= 64, "WarpgroupSums: M must be a multiple of 64, the rows of one wgmma");
-  static_assert(M / 64 * (N / 2) <= 192, "WarpgroupSums: M * N must be at most 64 * 384, or the registers run out");
+  static_assert(M / 64 * (N / 2) <= 200, "WarpgroupSums: M * N must be at most 64 * 400, or the registers run out");
 
   static constexpr int rows = M;     ///< along M
   static constexpr int columns = N;  ///< along N
