@@ -65,22 +65,27 @@ int main(int argc, char** argv) {
   emulated("naive product, all cores", "runs", multiply_naively, {.checks = "none", .threads = cores.c_str()});
   emulated("naive product, no checks", "runs", multiply_naively, {.checks = "none"});
   emulated("naive product, all checks", "runs", multiply_naively, {.checks = "all"});
+  emulated("naive product, global memory too", "runs", multiply_naively, {.checks = "global"});
   emulated("tiled product, no checks", "runs", multiply_in_tiles, {.checks = "none"});
   emulated("tiled product, all checks", "runs", multiply_in_tiles, {.checks = "all"});
   emulated("barriers only, no checks", "runs", turn_barriers, {.checks = "none"});
   emulated("barriers only, all checks", "runs", turn_barriers, {.checks = "all"});
   emulated("gemm, no checks", "runs", run_gemm, {.checks = "none"});
   emulated("gemm, all checks", "runs", run_gemm, {.checks = "all"});
+  emulated("gemm, global memory too", "runs", run_gemm, {.checks = "global"});
   emulated("naive product, all checks, all cores", "runs", multiply_naively,
            {.checks = "all", .threads = cores.c_str()});
   emulated("gemm, all checks, all cores", "runs", run_gemm, {.checks = "all", .threads = cores.c_str()});
   return run_side_by_side(
       argc, argv,
       {{"naive product, times as long with all checks", "naive product, no checks", "naive product, all checks"},
+       {"naive product, times as long with global memory too", "naive product, no checks",
+        "naive product, global memory too"},
        {"naive product, times as fast on " + cores + " cores", "naive product, all cores", "naive product, no checks"},
        {"tiled product, times as long with all checks", "tiled product, no checks", "tiled product, all checks"},
        {"barriers only, times as long with all checks", "barriers only, no checks", "barriers only, all checks"},
        {"gemm of chapter 10, times as long with all checks", "gemm, no checks", "gemm, all checks"},
+       {"gemm of chapter 10, times as long with global memory too", "gemm, no checks", "gemm, global memory too"},
        {"naive product with all checks, times as fast on " + cores + " cores", "naive product, all checks, all cores",
         "naive product, all checks"},
        {"gemm with all checks, times as fast on " + cores + " cores", "gemm, all checks, all cores",

@@ -266,7 +266,7 @@ inline bool GlobalMemoryCheck::passes(Present& now, uint32_t past) {
   }
 }
 
-/// Checks bytes that lie in one sector, or in a part of it.
+/// Checks bytes of one sector, or of a part of it.
 [[gnu::always_inline]] inline void GlobalMemoryCheck::check_part(Present& now, const Place& place, uint32_t bytes,
                                                                  const GlobalEntry& entry) {
   const auto check = [&](GlobalCell & cell, uint64_t at, uint32_t count, GlobalSector & sector)

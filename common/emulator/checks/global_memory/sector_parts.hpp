@@ -61,7 +61,7 @@ struct SectorParts {
   uint32_t shift;  ///< log2 of the bytes of each
 };
 
-/// Arrays of cells that sectors take and give back. They stay where they are.
+/// Arrays of cells that sectors take and release. They stay where they are.
 template <size_t kCells>
 class CellArrays {
  public:
@@ -95,7 +95,7 @@ class PartsOfSectors {
     const uint32_t number = (sector.parts >> 1) - 1;
     return (sector.parts & 1) != 0 ? SectorParts{bytes_[number], kByteShift} : SectorParts{words_[number], kWordShift};
   }
-  /// Makes parts; those that the sector has are not given back.
+  /// Makes parts; those that the sector has are not released.
   SectorParts make(GlobalSector& sector, uint32_t shift) {
     sector.parts = shift == kByteShift ? (bytes_.take() + 1) << 1 | 1 : (words_.take() + 1) << 1;
     return of(sector);

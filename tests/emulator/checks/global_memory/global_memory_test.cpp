@@ -181,7 +181,7 @@ TEST(GlobalShadowTest, KeepsWhatIsKnownOfASectorWhenItIsSplit) {
   const SectorParts bytes = shadow.parts(sector, PartsOfSectors::kByteShift);
   EXPECT_EQ(bytes.shift, 0u);
   EXPECT_EQ(bytes.cells[13].write, (GlobalEntry{1, 7, 2, 1}));
-  // Bytes stay bytes, and parts that were given back are taken again.
+  // Bytes stay bytes, and parts that were released are taken again.
   EXPECT_EQ(shadow.parts(sector, PartsOfSectors::kWordShift).cells, bytes.cells);
   shadow.drop_parts(sector);
   EXPECT_EQ(shadow.bytes(), empty);
