@@ -221,11 +221,12 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     for (const Fragment* each : group.all) waiting += static_cast<size_t>(std::popcount(each->mask));
     const machine::Extent3& threads = first.grid().request->block;
     if (waiting == size_t{threads.x} * threads.y * threads.z) {
-      return {3,
-              fmt::format("nobody has ever arrived at {}, and all threads of the block wait for it: does the arrival "
-                          "come after the wait, or is there no warp that takes the role which arrives there, as where "
-                          "too few threads are launched?",
-                          name)};
+      return {
+          3, fmt::format(
+                 "nobody has ever arrived at {}, and all threads of the block wait for it: is an arrival missing, does "
+                 "it go to another barrier or come after the wait, or does no warp take the role that arrives "
+                 "there, as where too few threads are launched?",
+                 name)};
     }
     std::string text = fmt::format(
         "nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or does it go to "

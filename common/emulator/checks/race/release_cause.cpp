@@ -30,9 +30,10 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
       }
       if (copy != nullptr && !access.is_asynchronous() && access.pc() < note.pc) {
         return fmt::format(
-            "this {} comes a round later than the arrival on {}{}, which gave the slot back, and no wait for {} stands "
-            "between the two: wait for it in each round",
-            verb, name(barrier), line(note.pc), name(order_.barrier(copy->barrier)));
+            "the slot is given back before this {}, by the {}, in an earlier turn of a loop: arrive after the last "
+            "use; "
+            "or, where each turn is a round of its own, wait for {} in each",
+            verb, arrival, name(order_.barrier(copy->barrier)));
       }
       const std::string sibling = unused_sibling(barrier, other_warp);
       return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,

@@ -92,18 +92,20 @@ const PhaseNote* arrival_elsewhere(const BarrierOrder& barrier, const machine::F
   return found;
 }
 
-/// Another barrier of the block, for as many arrivals as lanes arrive here, where nobody has arrived: one of the same
-/// array, or that of the same number in another; empty: there is none.
+/// Another barrier of the block, for as many arrivals as lanes arrive here, where nobody has arrived: that of the same
+/// number in another array, or else one of the same array; empty: there is none.
 std::string unused_barrier(const ClusterRecord& cluster, const machine::BarrierEvent& event, const std::string& name) {
   const auto lanes = static_cast<uint32_t>(std::popcount(event.fragment->mask));
   const auto number_of = [](const std::string& full) { return full.substr(std::min(full.find('['), full.size())); };
+  std::string sibling;
   for (const auto& [place, barrier] : event.block->mbarriers.live) {
     if (place == event.offset || barrier.phase != 0 || barrier.pending != barrier.expected) continue;
     if (barrier.expected != lanes) continue;
     std::string other = cluster.kernel().name_of_shared(place, machine::kMbarrierBytes);
-    if (variable_of(other) == variable_of(name) || number_of(other) == number_of(name)) return other;
+    if (number_of(other) == number_of(name)) return other;
+    if (sibling.empty() && variable_of(other) == variable_of(name)) sibling = std::move(other);
   }
-  return {};
+  return sibling;
 }
 
 std::string cause_of_overrun(const ClusterRecord& cluster, const machine::BarrierEvent& event,

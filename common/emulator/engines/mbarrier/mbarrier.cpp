@@ -210,7 +210,10 @@ std::string cause_of_surplus(const BarrierReference& reference, const Arrival& a
         last.warp, here.warp, name);
   }
   if (barrier.pending == 0 && barrier.transaction > 0) {
-    const std::string unused = unused_sibling(reference);
+    // One thread in a loop: does it go on to the next stage? In a cluster it may be the same thread of another block.
+    const bool again = has_arrived && is_same_thread(here, last) && here.pc == last.pc;
+    const bool is_alone = reference.block->cluster->blocks.size() == 1;
+    const std::string unused = again && is_alone ? unused_sibling(reference) : std::string();
     return "an arrival for the next phase, while the bytes of this one are still to come: nobody made it wait for the "
            "phase to end, as a producer does by waiting until its slot is free; or the slot was given back by somebody "
            "who had not waited for the bytes" +

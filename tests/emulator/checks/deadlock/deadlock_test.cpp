@@ -271,9 +271,10 @@ TEST_F(DeadlockTest, NamesTheSlotThatWasFilledInstead) {
 
 TEST_F(DeadlockTest, SaysThatNoWarpTakesARole) {
   // All wait for one that is not there; or one fills what nobody takes, and the others wait for him who would.
-  expect_words(report_of(wait(0, 0, "A"), 64, {32}),
-               {"likely cause: nobody has ever arrived at bar[0], and all threads of the block wait for it",
-                "is there no warp that takes the role which arrives there"});
+  expect_words(
+      report_of(wait(0, 0, "A"), 64, {32}),
+      {"likely cause: nobody has ever arrived at bar[0], and all threads of the block wait for it",
+       "is an arrival missing, does it go to another barrier or come after the wait, or does no warp take the role"});
   expect_words(
       report_of(if_warp(0, wait(2, 1, "A") + arrive(1) + wait(2, 0, "B")) + wait(0, 0, "C") + "END:\n", 64, {1, 32, 1}),
       {"likely cause: nobody has ever arrived at bar[0], while bar[1] has completed phase 0, and nobody has "
