@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "emulator/checks/causes/asked_once.hpp"
@@ -23,6 +24,24 @@ std::string arrival_for_others(const ClusterRecord& cluster, uint32_t warp, uint
     others_wait = others_wait || (note.kind == PhaseNote::Kind::wait && !same);
   });
   return own == nullptr || !others_wait ? std::string() : line_of(cluster, own->pc);
+}
+
+/// " at ring.cu:41": the arrival of a warp in the first phase of a barrier, if all who have arrived there wait there as
+/// well, like this warp, so that the phase is one for others; empty: it is not so.
+std::string arrival_by_itself(const ClusterRecord& cluster, uint32_t warp, const BarrierOrder& barrier) {
+  const ClusterOrder& order = cluster.order();
+  const PhaseNote* own = nullptr;
+  bool others_arrive = false;
+  barrier.phases.for_each(0, [&](const PhaseNote& note) {
+    if (note.kind == PhaseNote::Kind::wait || note.block == nullptr) return;
+    const uint32_t number = note.block->rank * order.warps_per_block() + note.warp;
+    const auto& waits = order.warp(number).waits;
+    const bool waits_there = std::any_of(waits.begin(), waits.end(),
+                                         [&](const auto& each) { return &order.barrier(each.first) == &barrier; });
+    if (number == warp) own = &note;
+    others_arrive = others_arrive || !waits_there;
+  });
+  return own == nullptr || others_arrive ? std::string() : line_of(cluster, own->pc);
 }
 
 }  // namespace
@@ -52,7 +71,8 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
         "the question is asked once only. In an earlier round the answer was no, and the thread went on: it is a round "
         "behind since. Ask again until the answer is yes: `while (!try_wait(...)) {{}}`");
   }
-  const std::string own = note.phases == 0 ? "" : arrival_for_others(cluster, warp, note.phases - 1, barrier);
+  const std::string own = note.phases == 0 ? arrival_by_itself(cluster, warp, barrier)
+                                           : arrival_for_others(cluster, warp, note.phases - 1, barrier);
   if (!own.empty()) {
     finding.likely_cause = fmt::format(
         "others wait for the phases of {}, and this warp ends them itself{}: is it to wait for the barrier at which "

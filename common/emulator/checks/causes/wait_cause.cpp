@@ -218,6 +218,15 @@ std::string WaitCause::let_pass_by_others(const ConflictSide& first, const Confl
       line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
 }
 
+std::string WaitCause::last_wait_let_pass(const ConflictSide& side) const {
+  const auto [index, last] = last_wait_of(side);
+  if (last == nullptr || last->phases == 0) return {};
+  const BarrierOrder& barrier = order_.barrier(index);
+  const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
+  if (barrier.is_for_copies || by.empty()) return {};
+  return fmt::format("the wait{} for {} was let pass by {}", line(last->pc), name(index), by);
+}
+
 std::string WaitCause::let_pass_by_itself(const ConflictSide& side) const {
   const auto [index, last] = last_wait_of(side);
   if (last == nullptr || last->phases == 0) return {};

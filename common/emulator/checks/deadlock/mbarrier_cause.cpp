@@ -73,7 +73,8 @@ Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barri
   }
   const std::string came = history_of(first).phases.describe_bytes(barrier.phase, *first.grid().kernel);
   if (came.empty() && barrier.transaction == barrier.announced) {
-    return {worth,
+    // Whoever is to ask for the copy may still wait elsewhere, and know more than this wait.
+    return {std::min(worth, 7),
             fmt::format("{}: they were announced{}, and no copy has signalled this phase. Is the copy missing, or does "
                         "nothing have to come where it is announced?",
                         announced, announced_at(history_of(first), barrier.phase))};
@@ -145,6 +146,34 @@ std::string Sleepers::arrivals_at_home(const Fragment& waiter, const Mbarrier& b
         "{} arrived at that block's own: are the threads of each block to arrive at the barriers of all?",
         name_of(waiter), at_line(*waiter.grid().kernel, barrier.initialised.pc), barrier.expected,
         barrier.expected - barrier.pending, at_line(*waiter.grid().kernel, here->pc), block->rank);
+  }
+  return {};
+}
+
+std::string Sleepers::arrivals_at_another_block(const Group& group) const {
+  const Fragment& first = *group.first;
+  const Kernel& kernel = *first.grid().kernel;
+  const machine::Block& own = *cluster_.block_of(first.wait.address);
+  const uint32_t offset = first.wait.address & kOffsetMask;
+  for (const auto& block : cluster_.blocks) {
+    const auto other = block->mbarriers.live.find(offset);
+    if (block.get() == &own || other == block->mbarriers.live.end()) continue;
+    const Mbarrier& barrier = other->second;
+    const bool is_waited_for = std::any_of(groups_.begin(), groups_.end(), [&](const Group& each) {
+      return each.first->wait.kind == WaitKind::mbarrier && (each.first->wait.address & kOffsetMask) == offset &&
+             cluster_.block_of(each.first->wait.address) == block.get();
+    });
+    if (is_waited_for || barrier.pending == 0 || barrier.pending == barrier.expected) continue;
+    const auto history = histories_.find({block.get(), offset});
+    const std::string by =
+        history == histories_.end() ? std::string() : history->second.phases.describe_arrivals(barrier.phase, kernel);
+    const Mbarrier& mine = own.mbarriers.live.at(offset);
+    return fmt::format(
+        "{} of the block of rank {} waits for {} arrivals per phase, and {} came; {} came to that of rank {}, for "
+        "which "
+        "nobody waits{}: are all to arrive at the barrier of rank {}?",
+        name_of(first), own.rank, mine.expected, mine.expected - mine.pending, barrier.expected - barrier.pending,
+        block->rank, by.empty() ? by : fmt::format(", by {}", by), own.rank);
   }
   return {};
 }
@@ -262,11 +291,12 @@ Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) 
   const BarrierHistory& history = history_of(first);
   if (const std::string missed = phases_missed(first, barrier); !missed.empty()) return {6, missed};
   if (barrier.phase == 1 && !history.was_waited_for) {
+    const std::string by = history.phases.describe_arrivals(0, *first.grid().kernel);
     return {6, fmt::format(
-                   "{} completed phase 0 before anybody waited for it, and the first wait is for phase 1. A consumer "
+                   "{} completed phase 0{} before anybody waited for it, and the first wait is for phase 1. A consumer "
                    "begins with parity 0, that of the first phase; one that begins with parity 1, or does not wait at "
                    "all, gives its slot back before it is filled",
-                   name)};
+                   name, by.empty() ? by : fmt::format(", by {},", by))};
   }
   if (const std::string unseen = phase_that_nobody_saw(group); !unseen.empty()) {
     return {6,
@@ -319,6 +349,7 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
   }
   if (barrier.pending > 0 && barrier.pending < barrier.expected) {
     if (const std::string missing = lanes_missing(first, barrier); !missing.empty()) return {9, missing};
+    if (const std::string elsewhere = arrivals_at_another_block(group); !elsewhere.empty()) return {9, elsewhere};
     if (const std::string home = arrivals_at_home(first, barrier); !home.empty()) return {8, home};
     std::string places = at_line(kernel, barrier.initialised.pc);
     if (!places.empty()) {

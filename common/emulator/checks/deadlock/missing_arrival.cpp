@@ -22,6 +22,12 @@ std::string name_of_meeting(const Group& group) {
                                                 : fmt::format("barrier {}", wait.address);
 }
 
+bool is_one_of(const BarrierHistory::Arriver& arriver, const Group& group) {
+  return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
+    return arriver.block == &each->block() && arriver.warp == each->warp->index && (arriver.lanes & each->mask) != 0;
+  });
+}
+
 }  // namespace
 
 bool Sleepers::never_arrived(const Group& group) const {
@@ -32,12 +38,24 @@ bool Sleepers::never_arrived(const Group& group) const {
 
 bool Sleepers::has_arrived(const Group& group) const {
   return std::any_of(histories_.begin(), histories_.end(), [&](const auto& known) {
-    return std::any_of(known.second.arrivers.begin(), known.second.arrivers.end(), [&](const auto& arriver) {
-      return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
-        return arriver.block == &each->block() && arriver.warp == each->warp->index &&
-               (arriver.lanes & each->mask) != 0;
-      });
-    });
+    return std::any_of(known.second.arrivers.begin(), known.second.arrivers.end(),
+                       [&](const BarrierHistory::Arriver& arriver) { return is_one_of(arriver, group); });
+  });
+}
+
+bool Sleepers::has_not_begun(const Group& group) const {
+  return group.first->wait.kind == WaitKind::mbarrier && never_arrived(group) && !has_arrived(group) &&
+         !history_of(*group.first).passed_before_first;
+}
+
+bool Sleepers::is_waited_for(const Group& group) const {
+  return std::any_of(groups_.begin(), groups_.end(), [&](const Group& other) {
+    const Fragment& first = *other.first;
+    if (&other == &group || first.wait.kind != WaitKind::mbarrier) return false;
+    const BarrierHistory& history = history_of(first);
+    return !history.passed_before_first &&
+           std::any_of(history.arrivers.begin(), history.arrivers.end(),
+                       [&](const BarrierHistory::Arriver& arriver) { return is_one_of(arriver, group); });
   });
 }
 
@@ -138,11 +156,13 @@ std::string Sleepers::phase_that_nobody_waits_for(const Group& group) const {
 
 std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
   const Fragment& first = *group.first;
+  const auto waits_here = [&](const Group& each) {
+    return each.first->wait.kind == WaitKind::mbarrier && each.first->wait.address == first.wait.address;
+  };
   const auto other = std::find_if(groups_.begin(), groups_.end(), [&](const Group& each) {
-    return each.first->wait.kind == WaitKind::mbarrier && each.first->wait.address == first.wait.address &&
-           each.first->warp != first.warp && each.first->pc != first.pc;
+    return waits_here(each) && each.first->warp != first.warp && each.first->pc != first.pc;
   });
-  if (other == groups_.end()) return {};
+  if (other == groups_.end() || std::count_if(groups_.begin(), groups_.end(), waits_here) > 2) return {};
   const Block* block = cluster_.block_of(first.wait.address);
   for (const auto& [offset, barrier] : block->mbarriers.live) {
     const auto history = histories_.find({block, offset});
@@ -188,28 +208,21 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                      name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other),
                      at_line(*first.grid().kernel, other.first->pc))};
     }
-    // One that is still at its first wait may be the one that is to arrive here.
-    const auto is_first_wait = [&](const Group& other) {
-      return other.is_root && other.first->wait.kind == WaitKind::mbarrier && never_arrived(other) &&
-             !has_arrived(other) && !history_of(*other.first).passed_before_first;
-    };
-    const auto at_mbarriers = std::count_if(
-        groups_.begin(), groups_.end(), [](const Group& each) { return each.first->wait.kind == WaitKind::mbarrier; });
-    const bool late = at_mbarriers == 2 && std::any_of(groups_.begin(), groups_.end(), is_first_wait);
     const std::string unseen = phase_that_nobody_waits_for(group);
     return {
-        late ? 3 : 6,
-        fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
-                    "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
-                    "release) missing, or does it go to another barrier?{}",
-                    name,
-                    unseen.empty() ? std::string() : fmt::format(" {}, and nobody has ever waited for that", unseen))};
+        6, fmt::format(
+               "nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
+               "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
+               "release) missing, or does it go to another barrier?{}",
+               name, unseen.empty() ? std::string() : fmt::format(" {}, and nobody has ever waited for that", unseen))};
   }
   const auto same_barrier = [&](const Group& other) {
     return other.first->wait.kind == WaitKind::mbarrier &&
            ((other.first->wait.address ^ first.wait.address) & machine::kSharedOffsetMask) == 0;
   };
-  const bool alone = std::all_of(groups_.begin(), groups_.end(), same_barrier);
+  const bool alone = std::all_of(groups_.begin(), groups_.end(), [&](const Group& other) {
+    return same_barrier(other) || other.first->wait.kind == WaitKind::warp_sync;
+  });
   if (const std::string filled = sibling_that_nobody_saw(group, !alone); !filled.empty()) {
     return {
         5, fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
@@ -232,7 +245,12 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
         "nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or does it go to "
         "another barrier?",
         name);
-    if (groups_.size() > 1 && groups_[1].first->warp != groups_[0].first->warp) {
+    const auto sides = std::count_if(groups_.begin(), groups_.end(), [&](const Group& other) {
+      return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
+    });
+    if (sides > 2) {
+      text += " Or is one of those who wait to arrive first, or to ask for what arrives?";
+    } else if (sides == 2 && groups_[1].first->warp != groups_[0].first->warp) {
       text += " Or does one side wait here for the barrier of the other?";
     } else if (has_arrived(group) && name.find('[') != std::string::npos) {
       text +=
@@ -281,6 +299,15 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                         "that waits there taken by no warp, as where too few threads are launched, or has it not come "
                         "so far?",
                         name, unseen)};
+  }
+  for (const Group& other : groups_) {
+    const bool needs_this =
+        std::any_of(other.needs.begin(), other.needs.end(), [&](size_t index) { return &groups_[index] == &group; });
+    if (!needs_this || !never_arrived(other) || !history_of(*other.first).passed_before_first) continue;
+    return {4, fmt::format(
+                   "nobody has ever arrived at {}, and {}, whose first wait passed at once, now wait{} for {}: is an "
+                   "arrival at {} missing on the way there?",
+                   name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of(*other.first), name)};
   }
   return {
       4, fmt::format("nobody has ever arrived at {}. If this wait is meant to pass at once, as a producer's first wait "

@@ -177,7 +177,10 @@ void Sleepers::find_needs(Group& group) {
       const BarrierHistory& history = history_of(first);
       if (barrier == nullptr || barrier->pending == 0 || history.overrun_lanes != 0) return;
       if (!phases_missed(first, *barrier).empty()) return;  // that is itself a mistake
-      if (history.arrivers.empty()) return need_arrivers_of_siblings(group);
+      if (history.arrivers.empty()) {
+        need_arrivers_of_siblings(group);
+        return need_those_who_have_not_begun(group);
+      }
       return need(group, [&](const Fragment& other) {
         return std::any_of(history.arrivers.begin(), history.arrivers.end(),
                            [&](const BarrierHistory::Arriver& arriver) {
@@ -230,6 +233,15 @@ void Sleepers::need_arrivers_of_siblings(Group& group) {
                (arriver.lanes & other.mask) != 0;
       });
     });
+  }
+}
+
+/// For a producer whose first wait passed at once, and whose slot nobody has given back: those who are still at their
+/// first wait are to do that, unless somebody waits for the producer and so has come further.
+void Sleepers::need_those_who_have_not_begun(Group& group) {
+  if (!history_of(*group.first).passed_before_first || is_waited_for(group)) return;
+  for (size_t index = 0; index < groups_.size(); ++index) {
+    if (&groups_[index] != &group && has_not_begun(groups_[index])) group.needs.push_back(index);
   }
 }
 

@@ -53,6 +53,7 @@ class Sleepers {
   void collect();
   void find_needs(Group& group);
   void need_arrivers_of_siblings(Group& group);
+  void need_those_who_have_not_begun(Group& group);
   void find_roots();
   template <typename Wanted>
   void need(Group& group, const Wanted& wanted);
@@ -61,6 +62,10 @@ class Sleepers {
   static std::string name_of(const machine::Fragment& fragment);
   // Where nobody has ever arrived (missing_arrival.cpp):
   bool never_arrived(const Group& group) const;
+  /// Whether it is at its first wait, one that nobody has ended: it has come to no arrival of its own yet.
+  bool has_not_begun(const Group& group) const;
+  /// Whether another group waits for a phase that the group is to end, as a consumer does.
+  bool is_waited_for(const Group& group) const;
   /// Whether one of its fragments has arrived at any mbarrier.
   bool has_arrived(const Group& group) const;
   /// A block other than the one whose mbarrier the group waits for, where the mbarrier at the same offset has completed
@@ -88,6 +93,8 @@ class Sleepers {
   // Where something has happened at an mbarrier (mbarrier_cause.cpp):
   Cause cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const;
   Cause cause_of_missing_bytes(const Group& group, const machine::Mbarrier& barrier) const;
+  /// Where arrivals that a phase misses have come to the barrier of another block, for which nobody waits; else empty.
+  std::string arrivals_at_another_block(const Group& group) const;
   /// " at ring.cu:41": where bytes were announced in a phase; empty: nowhere.
   std::string announced_at(const BarrierHistory& history, uint64_t phase) const;
   std::string cause_of_surplus_bytes(const Group& group, const machine::Mbarrier& barrier) const;

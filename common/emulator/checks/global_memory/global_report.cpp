@@ -133,9 +133,7 @@ std::string GlobalMemoryCheck::reason(Present& now, const GlobalRecord& past, La
   const auto& pending = now.state.warps[now.warp].pending;
   const Pending& mine = pending[machine::first_lane(lane)];
   if (mine.released != nullptr && mine.released->find(past.cluster) != nullptr) {
-    if (cause.empty()) {
-      cause = "follow the relaxed (volatile) read by a __threadfence(), or read with .acquire, before what it guards";
-    }
+    cause = "follow the relaxed (volatile) read by a __threadfence(), or read with .acquire, before what it guards";
     return fmt::format("nothing orders the two: the flag was read{} without acquire, and no fence has followed",
                        line_of(now.cluster, mine.pc));
   }

@@ -52,9 +52,18 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
     case AsyncCompletion::copy_group:
       return "cp.async has ended for its own thread after its cp.async.wait_group, and for others after a barrier "
              "that follows it";
-    case AsyncCompletion::warpgroup:
+    case AsyncCompletion::warpgroup: {
+      const std::string passed = waits_.last_wait_let_pass(side_of(now.record));
+      if (!passed.empty() && first.warp != now.warp) {
+        return fmt::format(
+            "{}, which does not come after the end of this wgmma.mma_async: a warp of the same warpgroup must commit "
+            "it, wait with wgmma.wait_group until its group has ended, and then arrive; or does an arrival for other "
+            "bytes come here?",
+            passed);
+      }
       return "the tensor core may still read its operands: a warp of the warpgroup must commit the wgmma.mma_async, "
              "wait with wgmma.wait_group until its group has ended, and then tell whoever uses the bytes again";
+    }
     default: {
       if (std::string cause = waits_.issued_too_early(side_of(before)); !cause.empty()) return cause;
       if (std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;

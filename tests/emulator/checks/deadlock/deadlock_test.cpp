@@ -132,6 +132,69 @@ TEST_F(DeadlockTest, NamesAnInstructionThatEndsManyPhasesAtOnce) {
                 "because each takes 2 arrivals"});
 }
 
+TEST_F(DeadlockTest, BlamesTheWaitOfWhoHasNotBegunAndNotTheProducersBeforeIt) {
+  // Warp 0 fills bar[0]'s slot and waits for it to be given back at bar[1]. Warp 1 is to do that, but first waits for
+  // warp 2 at bar[2], and that for warp 1 at bar[3].
+  const std::string text = report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) +
+                                         if_warp(1, wait(2, 0, "C") + wait(0, 0, "D") + arrive(1) + arrive(3)) +
+                                         wait(3, 0, "E") + arrive(2) + "END:\n",
+                                     96, {32, 32, 32, 32});
+  expect_words(text, {"warp 1 [all lanes] mbarrier.try_wait", "nobody has ever arrived at bar[2] or bar[3]",
+                      "it must ask for parity 1"});
+}
+
+TEST_F(DeadlockTest, NamesWhoWentPastTheArrivalThatTheOtherSideWaitsFor) {
+  // Warp 0 forgets to arrive at bar[0] before it waits for its slot at bar[1] again.
+  const std::string text =
+      report_of(if_warp(0, wait(1, 1, "A") + wait(1, 0, "B")) + wait(0, 0, "C") + arrive(1) + "END:\n", 64, {32, 32});
+  expect_words(text,
+               {"warp 1 [all lanes] mbarrier.try_wait",
+                "nobody has ever arrived at bar[0], and block (0,0,0) warp 0 [all lanes], whose first wait passed "
+                "at once, now waits for bar[1]: is an arrival at bar[0] missing on the way there?"});
+}
+
+TEST_F(DeadlockTest, KeepsToTheProducerWhereSomebodyHasWaitedForIt) {
+  // Warp 1 takes what warp 0 brings, and never gives it back; warp 2 waits for what warp 1 would bring in the end.
+  const std::string text =
+      report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B") + arrive(0)) +
+                    if_warp(1, wait(0, 0, "C") + wait(0, 1, "D") + arrive(2)) + wait(2, 0, "E") + "END:\n",
+                96, {32, 32, 32});
+  expect_words(text,
+               {"warp 0 [all lanes] mbarrier.try_wait", "nobody has ever arrived at bar[1]: the first wait for it"});
+}
+
+TEST_F(DeadlockTest, DoesNotCallTwoOfManyWaitsCrossed) {
+  // All wait at bar[0], also warp 0, which has arrived at bar[1] and is to arrive here.
+  const std::string text = report_of(
+      if_warp(0, arrive(1) + wait(0, 0, "A") + arrive(0)) + if_warp(1, wait(0, 0, "B")) + wait(0, 0, "C") + "END:\n",
+      96, {64, 32});
+  expect_words(text, {"nobody has ever arrived at bar[0]", "is one of those who wait to arrive first"});
+  EXPECT_EQ(text.find("two sides"), std::string::npos) << text;
+}
+
+TEST_F(DeadlockTest, FindsTheArrivalsThatCameToAnotherBlock) {
+  cluster = {2, 1, 1};
+  // Both blocks are to arrive in the first, which waits; each arrives in its own.
+  const std::string text =
+      report_of(arrive(0) + "mov.u32 %r3, %cluster_ctarank;\nsetp.ne.u32 %p3, %r3, 0;\n@%p3 bra END;\n" +
+                    wait(0, 0, "A") + "END: barrier.cluster.arrive; barrier.cluster.wait;\n",
+                32, {64});
+  expect_words(text,
+               {"bar[0] of the block of rank 0 waits for 64 arrivals per phase, and 32 came; 32 came to that of rank 1",
+                "for which nobody waits, by the arrival: are all to arrive at the barrier of rank 0?"});
+}
+
+TEST_F(DeadlockTest, PrefersTheArrivalsThatAreMissingToTheCopyThatWaitsForThem) {
+  // Warp 1 waits for a copy that warp 0 would ask for; and warp 0 for one more arrival than come.
+  const std::string text =
+      report_of(if_warp(0, wait(1, 0, "A")) + "@%p0 bra B;\n" + arrive(1) +
+                    "setp.eq.u32 %p3, %r1, 32; @%p3 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 64;\n" +
+                    wait(0, 0, "B") + "END:\n",
+                64, {1, 33});
+  expect_words(
+      text, {"warp 0 [all lanes] mbarrier.try_wait", "bar[1] was initialised for 33 arrivals per phase, and 32 came"});
+}
+
 TEST_F(DeadlockTest, AsksForParityOneWhereBothSidesWaitForTheFirstArrival) {
   const std::string text =
       report_of(if_warp(0, wait(1, 0, "A") + arrive(0)) + wait(0, 0, "B") + arrive(1) + "END:\n", 64, {32, 32});
@@ -172,7 +235,7 @@ TEST_F(DeadlockTest, SaysThatAPhaseEndedBeforeAnybodyWaitedForIt) {
   // Warp 0 releases a slot that was never filled; warp 1 has yet to take it for the first time, with parity 1.
   expect_words(
       report_of(if_warp(0, arrive(0) + "bar.sync 0;\n") + "bar.sync 0;\n" + wait(0, 1, "A") + "END:\n", 64, {32}),
-      {"waits for bar[0] to complete phase 1", "bar[0] completed phase 0 before anybody waited for it",
+      {"waits for bar[0] to complete phase 1", "bar[0] completed phase 0, by the arrival, before anybody waited for it",
        "A consumer begins with parity 0"});
 }
 
