@@ -294,11 +294,10 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                         name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other), name)};
   }
   if (const std::string unseen = phase_that_nobody_waits_for(group); !unseen.empty()) {
-    return {5,
-            fmt::format("nobody has ever arrived at {}, while {}, and nobody has ever waited for that: is the role "
-                        "that waits there taken by no warp, as where too few threads are launched, or has it not come "
-                        "so far?",
-                        name, unseen)};
+    return {5, fmt::format(
+                   "nobody has ever arrived at {}, while {}, and nobody has ever waited for that: is the role "
+                   "that waits there taken by no warp, as where too few threads are launched, or is it yet to come?",
+                   name, unseen)};
   }
   for (const Group& other : groups_) {
     const bool needs_this =

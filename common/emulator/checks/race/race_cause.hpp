@@ -46,7 +46,7 @@ class RaceCause {
   /// @param since   number of arrivals that do not count, because they came before
   std::string in_arrivals(const PastAccess& access, uint32_t other_warp, const VectorClock* known,
                           const Operation* copy, uint64_t since) const;
-  /// Where the thread gave the copy's slot back in an earlier round, and has waited for another slot since; empty: not.
+  /// Where the thread released the slot of the copy in an earlier round, and has waited for another since; empty: not.
   std::string in_waits_for_another(const PastAccess& access, const Operation& copy, const ArrivalNote& arrival) const;
   /// Where the first thread has arrived, after its access, at a barrier that the second has never waited for; empty:
   /// not.
