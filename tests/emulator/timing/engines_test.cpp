@@ -200,7 +200,7 @@ TEST(MemorySystemTest, TheOtherHalfOfL2IsFurtherThanTheOwn) {
   read_all(0, 0, nullptr);
   read_all(1e6, 8, &first);
   read_all(2e6, 8, &second);
-  // Of another half, each line that belongs to the first is there after 80 cycles more, and then in both.
+  // A line of the first half takes 80 cycles more for the other, and is then in both.
   EXPECT_EQ(memory.dram_bytes_moved(), 64 * 128);
   EXPECT_NEAR(*std::max_element(first.begin(), first.end()), chip.l2_far_latency - chip.l2_latency, 5);
   EXPECT_LT(*std::min_element(first.begin(), first.end()), 5);
