@@ -1,10 +1,9 @@
 // Kernels that the model of the chip was not made with: what it says of them is compared with what they take here
-// (docs/timing.md). With PLAIN_KERNELS_ONCE=1 each is launched once and not timed, which is how the emulated GPU runs
-// them.
+// (docs/timing.md).
 #include <cuda_bf16.h>
 #include <mma.h>
 
-#include "silicon.hpp"
+#include "kernel_timing.hpp"
 
 using namespace silicon;
 
@@ -187,54 +186,6 @@ __global__ void __launch_bounds__(256) count_in_global(const uint32_t* in, uint3
 
 // ---- Timing
 // ----------------------------------------------------------------------------------------------------------
-
-bool once() { return std::getenv("PLAIN_KERNELS_ONCE") != nullptr; }
-
-/// Events around a graph of 24 launches, over 24; launches take sets of operands in turn, so that none is in L2.
-void time(const std::string& name, int sets, const std::function<void(cudaStream_t, int)>& launch) {
-  constexpr int kLaunches = 24;
-  cudaStream_t stream;
-  check(cudaStreamCreate(&stream), "cudaStreamCreate");
-  if (once()) std::printf("== %s\n", name.c_str()), std::fflush(stdout);
-  if (!once()) launch(stream, 0);
-  check(cudaGetLastError(), name.c_str());
-  check(cudaStreamSynchronize(stream), name.c_str());
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  for (int i = 0; i < (once() ? 1 : kLaunches); ++i) launch(stream, i % sets);
-  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  if (once()) {
-    check(cudaGraphLaunch(executable, stream), name.c_str());
-    return check(cudaStreamSynchronize(stream), name.c_str());
-  }
-  cudaEvent_t start, stop;
-  check(cudaEventCreate(&start), "cudaEventCreate");
-  check(cudaEventCreate(&stop), "cudaEventCreate");
-  std::vector<double> microseconds;
-  for (int repeat = -2; repeat < 11; ++repeat) {
-    check(cudaEventRecord(start, stream), "cudaEventRecord");
-    check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
-    check(cudaEventRecord(stop, stream), "cudaEventRecord");
-    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
-    float milliseconds = 0;
-    check(cudaEventElapsedTime(&milliseconds, start, stop), "cudaEventElapsedTime");
-    if (repeat >= 0) microseconds.push_back(milliseconds * 1e3 / kLaunches);
-  }
-  report(name, microseconds, "us", "a graph of 24 launches in a chain, that take several sets of operands in turn");
-}
-
-int sets_of(size_t bytes) {
-  return once() ? 1 : static_cast<int>(std::min<size_t>(24, (size_t{256} << 20) / bytes + 2));
-}
-
-template <typename T>
-std::vector<DeviceArray<T>> arrays(int sets, size_t count) {
-  std::vector<DeviceArray<T>> all;
-  for (int i = 0; i < sets; ++i) all.emplace_back(count);
-  return all;
-}
 
 constexpr int kN = 2048, kCount = kN * kN;
 

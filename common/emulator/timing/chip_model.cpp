@@ -31,7 +31,8 @@ void set_instruction_costs(ChipModel& chip) {
   // Not measured alone: a loop of the benchmarks takes about ten cycles a turn with its counter and comparison.
   set(InstructionClass::control, {1, Pipe::issue, 2, 6});
   set(InstructionClass::memory, {1, Pipe::memory, 4, 0});
-  set(InstructionClass::barrier, {1, Pipe::memory, 4, 8});
+  // Barriers are not on the way of loads and stores: other-kernels-ncu, `sm__inst_executed_pipe_lsu` of block_scan.
+  set(InstructionClass::barrier, {1, Pipe::barrier, 4, 8});
   set(InstructionClass::fence, {1, Pipe::memory, 4, 9});
   set(InstructionClass::fewer_registers, {1, Pipe::issue, 1, 4, 59});  // `setmaxnreg.dec 24, at the same time`
   set(InstructionClass::more_registers, {1, Pipe::issue, 1, 4, 225});  // `setmaxnreg.inc 240, at the same time`
@@ -67,9 +68,13 @@ ChipModel make_h200() {
   chip.l2_latency = 281;
   chip.dram_latency = 659;
   chip.l1_bytes_capacity = 192 << 10;  // `load latency, L1, 192 KiB` is the first that is longer
-  chip.l2_bytes_capacity = 30 << 20;   // `load latency, ring of 32 MiB`: what one half holds; each keeps what it reads
+  chip.l2_half_capacity = 30 << 20;    // `load latency, ring of 28 MiB` is the last that one half holds
+  chip.l2_far_latency = 361;  // `load latency, ring of 48 MiB`: 510, of which half comes from there, and half from DRAM
   // That L2 does not slow down with the multiprocessors is an assumption; it was measured at 1.98 GHz.
-  chip.l2_rate = 8640;        // `tile of 64 rows of 128 bytes, rate, whole chip, L2`
+  // memory-load: `load latency under load, L2, 48 warps`, 512 bytes, rate: 36.58. Copies get 8640 at most (`tile of 64
+  // rows of 128 bytes, rate, whole chip, L2`), but L2 did 9060 while a kernel ran (14-steps-8192-ncu of chapter 15:
+  // one_warpgroup<4> at 4096).
+  chip.l2_rate = 9560;
   chip.l2_write_rate = 4640;  // `store rate, whole chip`
   chip.dram_rate = 4720;      // memory-load: `load latency under load, DRAM, 64 warps`, 512 bytes, rate: 18.07
   // memory-load: `loads from L2 of 4 bytes a lane, lanes 128 bytes apart, 132 SMs`: 46.8 cycles for 32 lines.
@@ -84,6 +89,7 @@ ChipModel make_h200() {
   chip.load_bytes = 113;  // memory-load: `loads from L2 of 4 bytes a lane, lanes 32 bytes apart, 1 SM`
   // nvidia-h200-2026-11-23-boxes-and-clocks: `atom.global.add.u32 rate, a sector for each thread`, and `one word for
   // all threads` of this and of f32. Contiguous words are faster by a sector's worth, 45.8.
+  chip.atomic_slices = 64;  // scattered: 4096 words 128 bytes apart, 87 to 92, over what one word gives
   chip.atomic_sector_rate = 72;
   chip.atomic_same_rate = 1.345;
   chip.atomic_same_float_rate = 0.5607;
@@ -119,7 +125,7 @@ ChipModel make_h200() {
 /// Sources: SemiAnalysisAI/microbench-blackwell for tcgen05.mma (umma_latency/lat_results_full.csv,
 /// umma_throughput/tput_results_full.csv), whether copies and products share a port (cutlass_gemm_mainloop/results.csv:
 /// 128 x 128 x 64 from 7 stages on takes 405 cycles at 1.965 GHz, and 512 would be needed at 128 bytes a cycle), the
-/// rate of DRAM (compare_mem_throughput/ldgsts_tput.csv) and that of L2
+/// rate of DRAM (compare_mem_throughput/ldgsts_tput.csv) and that of L2, for which no other figure was found
 /// (tma2dmcast_throughput/tma2dmcast_sweep_results.csv: where 4 and 8 blocks of different clusters read the same tiles,
 /// `lts_sectors_tex_read` over the time is 14.2 TB/s, with DRAM at 68 and 49% of its rate). Everything else is
 /// Hopper's, because nothing was found.
@@ -129,13 +135,24 @@ ChipModel make_b200() {
   chip.multiprocessors = 148;
   // An assumption: the clock at which NVIDIA's 2.25 PFLOP/s hold. Nothing was found about the clock under load.
   chip.burst_clock = chip.sustained_clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
-  chip.l2_rate = 14200;
-  const double more = 14200. / 8640;  // an assumption: what else L2 does is as much faster as its reads
+  // An assumption: what else L2 does is as much faster as its reads.
+  const double more = 14200. / chip.l2_rate;
+  chip.l2_rate *= more;
   chip.l2_write_rate *= more;
   chip.l2_line_rate *= more;
   chip.atomic_sector_rate *= more;
-  chip.l2_bytes_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
-  chip.dram_rate = 6690;              // ldgsts_tput.csv, at most
+  chip.atomic_slices = static_cast<uint32_t>(chip.atomic_slices * more);
+  chip.l2_half_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
+  // compare_mem_latency/ldgsts_lat_results.csv, cp.async of one warp with 8 bytes a lane from DRAM: a median of 1171
+  // cycles, where an H200 takes 765; and at least 376 of four warps, where an H200 takes 327 from L2.
+  constexpr double more_of_l2 = 376 - 327, more_of_dram = 1171 - 765;
+  chip.l2_latency += more_of_l2;
+  chip.l2_far_latency += more_of_l2;
+  chip.dram_latency += more_of_dram;
+  chip.copy_latency_l2 += more_of_l2;
+  chip.copy_latency_dram += more_of_dram;
+  chip.thread_copy_latency_l2 += more_of_l2;
+  chip.dram_rate = 6690;  // ldgsts_tput.csv, at most
   chip.products_read_through_port = false;
   chip.product_latency = 136;       // 264 cycles for N = 256
   chip.product_latency_pair = 165;  // 298 cycles for M = 256, N = 256

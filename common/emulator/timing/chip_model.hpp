@@ -12,7 +12,7 @@
 namespace stagecraft::emulator::timing {
 
 /// Units of a sub-partition, which all its warps share.
-enum class Pipe : uint8_t { issue, alu, fma, fp64, special, memory, matrix, count };
+enum class Pipe : uint8_t { issue, alu, fma, fp64, special, memory, barrier, matrix, count };
 inline constexpr size_t kPipes = static_cast<size_t>(Pipe::count);
 
 struct InstructionCost {
@@ -52,14 +52,16 @@ struct ChipModel {
 
   // Global memory.
   double l1_latency = 0, l2_latency = 0, dram_latency = 0;
-  double l1_bytes_capacity = 0, l2_bytes_capacity = 0;
+  double l2_far_latency = 0;  ///< of what the other half of L2 has
+  double l1_bytes_capacity = 0, l2_half_capacity = 0;
   double l2_rate = 0, l2_write_rate = 0, dram_rate = 0;  ///< GB/s of the whole chip, at any clock
   double l2_line_rate = 0;                               ///< 10^9 lines a second, however little of each is read
   double dram_bank = 0;                                  ///< ns for which a line keeps its bank of DRAM busy
   double dram_write_cost = 1;                            ///< of a byte that is written, relative to one that is read
   double dram_turns = 0;  ///< by how much DRAM takes longer where it reads and writes as much
   double load_bytes = 0;  ///< a cycle, that one multiprocessor gets from L2
-  /// 10^9 a second of the whole chip: sectors with atomic operations; lanes that meet at one word.
+  /// 10^9 a second: sectors with atomic operations, of the whole chip; passes over a sector, of a slice.
+  uint32_t atomic_slices = 1;
   double atomic_sector_rate = 0, atomic_same_rate = 0, atomic_same_float_rate = 0;
   double shared_float_atomic = 0;       ///< latency of a loop of compare and swap, which ptxas makes of it
   double shared_float_atomic_more = 0;  ///< for each lane that meets another at its word

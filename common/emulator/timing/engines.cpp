@@ -166,7 +166,7 @@ double Engines::access(double now, Multiprocessor& place, const ClusterTrace& tr
   }
   const double dram_latency = chip_.dram_latency - chip_.l2_latency;
   if (access.atomic) {
-    return std::max(port, memory_.update(now, lines, access.same, access.floating, dram_latency)) + chip_.l2_latency;
+    return std::max(port, memory_.update(now, lines, access, dram_latency)) + chip_.l2_latency;
   }
   lines_.clear();
   arriving_.clear();

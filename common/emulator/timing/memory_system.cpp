@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace stagecraft::emulator::timing {
 
@@ -22,7 +23,7 @@ CacheLines::Way& CacheLines::find(uint32_t line) {
     }
     if (way->used < oldest->used) oldest = way;
   }
-  *oldest = {line, clock_, 0, 0, 0, 0};
+  *oldest = {line, clock_, 0, 0, 0};
   return *oldest;
 }
 
@@ -30,7 +31,7 @@ CacheLines::Read CacheLines::read(LineRequest request) {
   Way& way = find(line_of(request));
   const uint32_t missing = sectors_of(request) & ~way.there;
   way.there = static_cast<uint8_t>(way.there | missing);
-  return {missing, way.arrives, way.served};
+  return {missing, way.arrives};
 }
 
 uint32_t CacheLines::write(LineRequest request) {
@@ -41,7 +42,11 @@ uint32_t CacheLines::write(LineRequest request) {
   return static_cast<uint32_t>(std::popcount(more));
 }
 
-MemorySystem::MemorySystem(const ChipModel& chip, double megahertz)
+void CacheLines::settle() {
+  for (Way& way : ways_) way.arrives = 0;
+}
+
+MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Contents* before)
     : chip_(chip),
       l2_bytes_(chip.l2_rate * 1e3 / megahertz),
       l2_write_bytes_(chip.l2_write_rate * 1e3 / megahertz),
@@ -51,62 +56,92 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz)
       atomic_sector_cycles_(megahertz * 1e-3 / chip.atomic_sector_rate),
       atomic_same_cycles_(megahertz * 1e-3 / chip.atomic_same_rate),
       atomic_same_float_cycles_(megahertz * 1e-3 / chip.atomic_same_float_rate),
-      l2_lines_(chip.l2_bytes_capacity),
+      halves_(before != nullptr ? *before
+                                : L2Contents{CacheLines(chip.l2_half_capacity), CacheLines(chip.l2_half_capacity)}),
+      slices_(chip.atomic_slices),
       banks_(static_cast<size_t>(dram_bytes_ * bank_cycles_ / kLineBytes)),
       requests_(chip.multiprocessors / 2 + 1) {}
 
-bool MemorySystem::joins(double now, uint32_t multiprocessor, LineRequest line) {
-  std::vector<Request>& requests = requests_[multiprocessor / 2];
-  if (requests.empty()) requests.resize(kRequests);
-  Request& request = requests[line * 0x9e3779b1u >> 20];
-  if (request.line == line && request.multiprocessor != multiprocessor && request.multiprocessor != ~0u &&
-      now < request.until) {
-    request.multiprocessor = ~0u;
-    return true;
-  }
-  request = {line, multiprocessor, std::max(now, l2_.free_at()) + chip_.l2_latency};
-  return false;
+L2Contents MemorySystem::take_contents() {
+  for (CacheLines& half : halves_) half.settle();
+  return std::move(halves_);
 }
 
-double MemorySystem::fetch(double now, LineRequest line, double dram_latency) {
-  const CacheLines::Read read = l2_lines_.read(line);
-  if (read.missing != 0) {
-    const double begins = use_bank(now, line_of(line), static_cast<uint32_t>(std::popcount(read.missing)), false);
-    read.arrives = std::max(read.arrives, begins + dram_latency);
-  }
-  return read.arrives;
+MemorySystem::Request& MemorySystem::request_at(uint32_t multiprocessor, LineRequest line) {
+  std::vector<Request>& requests = requests_[multiprocessor / 2];
+  if (requests.empty()) requests.resize(kRequests);
+  return requests[line * 0x9e3779b1u >> 17];
+}
+
+MemorySystem::Found MemorySystem::look_up(uint32_t half, LineRequest line) {
+  const CacheLines::Read own = halves_[half].read(line);
+  if (own.missing == 0 || home_of(line) == half) return {&own.arrives, nullptr, 0, own.missing};
+  const CacheLines::Read home = halves_[half ^ 1].read(request_of(line_of(line), own.missing));
+  return {&own.arrives, &home.arrives, own.missing, home.missing};
 }
 
 double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const LineRequest> lines,
                           double dram_latency) {
-  double cycles = 0;
+  const uint32_t half = half_of(multiprocessor);
+  double cycles = 0, joined = now;
+  asked_.clear();
   for (const LineRequest line : lines) {
-    if (joins(now, multiprocessor, line)) continue;
-    const double bytes = std::popcount(sectors_of(line)) * double{kSectorBytes};
-    l2_moved_ += bytes;
-    cycles += std::max(bytes / l2_bytes_, l2_line_cycles_);
+    Request& request = request_at(multiprocessor, line);
+    if (request.line == line && request.multiprocessor != multiprocessor && request.multiprocessor != ~0u &&
+        now < request.until) {
+      request.multiprocessor = ~0u;
+      joined = std::max(joined, request.arrives);
+      continue;
+    }
+    request = {line, multiprocessor, 0, 0};
+    const Found found = look_up(half, line);
+    asked_.push_back({&request, line_of(line), found});
+    for (const uint32_t sectors : {sectors_of(line), found.far}) {
+      if (sectors == 0) continue;
+      const double bytes = std::popcount(sectors) * double{kSectorBytes};
+      l2_moved_ += bytes;
+      cycles += std::max(bytes / l2_bytes_, l2_line_cycles_);
+    }
   }
   const double at = cycles == 0 ? now : l2_.serve(now, cycles);
-  double all = at;
-  for (const LineRequest line : lines) all = std::max(all, fetch(at, line, dram_latency));
+  double all = std::max(joined, at);
+  for (const auto& [request, line, found] : asked_) {
+    double arrives = std::max(at, *found.own);
+    if (found.home != nullptr && found.dram == 0) {
+      arrives = std::max(at, *found.home) + chip_.l2_far_latency - chip_.l2_latency;
+    }
+    if (found.dram != 0) {
+      const auto sectors = static_cast<uint32_t>(std::popcount(found.dram));
+      arrives = std::max(arrives, use_bank(at, line, sectors, false) + dram_latency);
+      if (found.home != nullptr) *found.home = arrives;
+    }
+    *found.own = arrives;
+    *request = {request->line, request->multiprocessor, arrives, arrives + chip_.l2_latency};
+    all = std::max(all, arrives);
+  }
   return all;
 }
 
-double MemorySystem::update(double now, std::span<const LineRequest> lines, uint32_t same, bool floating,
-                            double dram_latency) {
+double MemorySystem::update(double now, std::span<const LineRequest> lines, const Access& access, double dram_latency) {
   double cycles = 0;
   for (const LineRequest line : lines) {
     const auto sectors = static_cast<double>(std::popcount(sectors_of(line)));
     l2_moved_ += sectors * kSectorBytes;
     cycles += sectors * atomic_sector_cycles_;
   }
-  const double at = l2_.serve(now, cycles), alone = same * (floating ? atomic_same_float_cycles_ : atomic_same_cycles_);
+  const double at = l2_.serve(now, cycles);
+  // Floats take longer only where lanes meet.
+  const double pass = access.floating && access.same > 1 ? atomic_same_float_cycles_ : atomic_same_cycles_;
   double all = at;
   for (const LineRequest line : lines) {
-    const double there = std::max(at, fetch(at, line, dram_latency));
-    double& served = l2_lines_.read(line).served;
-    served = std::max(served, there) + alone;
-    all = std::max(all, served);
+    const CacheLines::Read read = halves_[home_of(line)].read(line);
+    if (read.missing != 0) {
+      const auto missing = static_cast<uint32_t>(std::popcount(read.missing));
+      read.arrives = std::max(read.arrives, use_bank(at, line_of(line), missing, false) + dram_latency);
+    }
+    Server& slice = slices_[(uint64_t{line_of(line) / 2 * 0x9e3779b1u} * slices_.size()) >> 32];
+    const double passes = access.passes / static_cast<double>(lines.size());
+    all = std::max(all, slice.serve(std::max(at, read.arrives), passes * pass));
   }
   return all;
 }
@@ -135,7 +170,7 @@ double MemorySystem::write(double now, std::span<const LineRequest> lines, size_
   // its 67 MB.
   double sectors = static_cast<double>(partial_lines);  // for the masks
   for (const LineRequest line : lines) {
-    if (const uint32_t more = l2_lines_.write(line); more != 0) use_bank(now, line_of(line), more, true);
+    if (const uint32_t more = halves_[home_of(line)].write(line); more != 0) use_bank(now, line_of(line), more, true);
     sectors += std::popcount(sectors_of(line));
   }
   l2_moved_ += (sectors - static_cast<double>(partial_lines)) * kSectorBytes;

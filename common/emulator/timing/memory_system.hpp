@@ -1,6 +1,7 @@
 // What all multiprocessors share: L2 and DRAM.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -19,19 +20,20 @@ class CacheLines {
   struct Read {
     uint32_t missing;  ///< sectors that must be fetched
     double& arrives;   ///< the latest time at which something of the line arrives; set by the fetch
-    double& served;    ///< when the latest atomic operation on the line is over
   };
   Read read(LineRequest request);
   /// Returns how many of these sectors were not written since the line came: those that go to the memory behind in
   /// addition, once the line is replaced.
   uint32_t write(LineRequest request);
+  /// All that is on its way is there now: a new launch begins.
+  void settle();
 
  private:
   static constexpr uint32_t kWays = 16;
   struct Way {
     uint32_t line = 0, used = 0;     ///< used 0: empty
     uint8_t there = 0, written = 0;  ///< sectors, a bit each
-    double arrives = 0, served = 0;
+    double arrives = 0;
   };
   /// The way of a line, which is empty if it was not there.
   Way& find(uint32_t line);
@@ -39,10 +41,16 @@ class CacheLines {
   uint32_t sets_ = 1, clock_ = 0;
 };
 
+/// What the halves of L2 keep from one launch to the next.
+using L2Contents = std::array<CacheLines, 2>;
+
 class MemorySystem {
  public:
   /// @param megahertz  of the multiprocessors, whose cycles all times count.
-  MemorySystem(const ChipModel& chip, double megahertz);
+  /// @param before  what the launch before has left in L2; null for nothing.
+  MemorySystem(const ChipModel& chip, double megahertz, const L2Contents* before = nullptr);
+  /// What this launch leaves.
+  L2Contents take_contents();
 
   /// Reads lines for a multiprocessor. Returns when L2 has them, without its latency.
   /// @param dram_latency  of what comes from DRAM, in addition to the latency of L2.
@@ -51,8 +59,7 @@ class MemorySystem {
   /// written: each takes as long as a sector more, for the mask that says which bytes.
   double write(double now, std::span<const LineRequest> lines, size_t partial_lines = 0);
   /// Does a warp's atomic operations on lines. Returns when L2 has done them, without its latency.
-  /// @param same  lanes that meet at one word: they are served one after the other, and after earlier ones of its line.
-  double update(double now, std::span<const LineRequest> lines, uint32_t same, bool floating, double dram_latency);
+  double update(double now, std::span<const LineRequest> lines, const Access& access, double dram_latency);
   /// When L2 will have done what it has been asked for.
   double l2_free_at() const { return l2_.free_at(); }
 
@@ -63,20 +70,40 @@ class MemorySystem {
   double dram_bytes_moved() const { return dram_moved_; }
 
  private:
-  /// The two multiprocessors of a pair (a TPC) join requests for the same line: L2 serves them once. Source:
-  /// tests/silicon/results, contention, `copies of 16 KiB, clusters of 2, the same bytes for each 2 blocks` gives twice
-  /// the rate, and more blocks give no more. For how long a request can be joined was not measured; here it is as long
-  /// as it waits for L2 and is under way.
-  bool joins(double now, uint32_t multiprocessor, LineRequest line);
-  /// Brings a line's sectors that are missing from DRAM, not before `now`. Returns when all are there.
-  double fetch(double now, LineRequest line, double dram_latency);
-
   struct Request {
     LineRequest line = 0;
     uint32_t multiprocessor = ~0u;
-    double until = 0;  ///< it can be joined
+    double arrives = 0;  ///< in L2, for those who join it
+    double until = 0;    ///< it can be joined
   };
-  static constexpr uint32_t kRequests = 4096;  // of a pair, that are remembered
+  /// The latest request of a pair of multiprocessors (a TPC) for a line that falls into the same place. The two join
+  /// requests for the same line: L2 serves them once, for both at the same time. Source: tests/silicon/results,
+  /// contention, `copies of 16 KiB, clusters of 2, the same bytes for each 2 blocks` gives twice the rate, and more
+  /// blocks give no more. For how long a request can be joined was not measured; here it is as long as it waits and is
+  /// under way.
+  Request& request_at(uint32_t multiprocessor, LineRequest line);
+
+  /// L2 is two halves, each with one half of the memory behind. A multiprocessor asks its half, which keeps what it has
+  /// asked for; what it lacks comes from the half that the line belongs to, and that keeps it too. Source:
+  /// tests/silicon/results, `load latency, ring of ...`: 280 cycles up to the size of a half, 510 from 40 MiB on, where
+  /// half of the lines come from the other half, and 659 from twice that size on.
+  struct Found {
+    double* own = nullptr;   ///< when the latest of the line arrives in the half that was asked
+    double* home = nullptr;  ///< the same in the other half, where that was asked, too
+    uint32_t far = 0;        ///< sectors that come from the other half
+    uint32_t dram = 0;       ///< sectors that come from DRAM
+  };
+  Found look_up(uint32_t half, LineRequest line);
+  struct Asked {
+    Request* request;
+    uint32_t line;
+    Found found;
+  };
+  /// Which half a line belongs to is not known; here it is as if at random.
+  static uint32_t home_of(LineRequest line) { return line_of(line) * 0x85ebca6bu >> 31; }
+  /// Four of the eight groups of multiprocessors are near to each half, an assumption (Replay::order_places).
+  static uint32_t half_of(uint32_t multiprocessor) { return multiprocessor / 2 % 8 / 4; }
+  static constexpr uint32_t kRequests = 1 << 15;  // of a pair, that are remembered
 
   /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it.
   double use_bank(double now, uint32_t line, uint32_t sectors, bool write);
@@ -86,12 +113,15 @@ class MemorySystem {
   double l2_line_cycles_;                          ///< of a line, however little of it is read
   double bank_cycles_;                             ///< of a line in a bank of DRAM
   double atomic_sector_cycles_, atomic_same_cycles_, atomic_same_float_cycles_;
-  CacheLines l2_lines_;
+  L2Contents halves_;
   Server l2_;
+  /// Parts of L2 that do atomic operations, one pass over a sector after the other; two neighbouring lines are in one.
+  std::vector<Server> slices_;
   std::vector<double> banks_;  ///< of DRAM, when each is free
   double write_share_ = 0;     ///< of what DRAM did of late
   double l2_moved_ = 0, dram_moved_ = 0;
   std::vector<std::vector<Request>> requests_;  ///< by pair
+  std::vector<Asked> asked_;                    ///< lines that the read under way has not joined
 };
 
 }  // namespace stagecraft::emulator::timing

@@ -35,10 +35,10 @@ constexpr double kQueueOfStores = 500;
 
 class Replay {
  public:
-  Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz)
+  Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz, const L2Contents* before)
       : trace_(trace),
         chip_(chip),
-        memory_(chip, megahertz),
+        memory_(chip, megahertz, before),
         engines_(chip, memory_),
         schedule_(*trace.code, chip),
         fitting_blocks_(trace.blocks_per_multiprocessor) {
@@ -79,6 +79,7 @@ class Replay {
     finish();
     return std::move(result_);
   }
+  L2Contents take_l2() { return memory_.take_contents(); }
 
  private:
   void plan(double at, EventKind kind, uint32_t index, uint64_t value = 0) {
@@ -504,32 +505,53 @@ double clock_under(const Result& result, const ClockCurve& curve) {
   return clock_of(curve, result.tensor_share(), result.l2_busy / std::max(result.cycles, 1.));
 }
 
+/// A launch on one clock.
+struct Replayed {
+  Result result;
+  L2Contents l2;
+};
+
 /// Replays at the clock that a curve has under the launch's own load. How much of the chip is busy decides its clock,
 /// and the clock how many cycles L2 and DRAM take: once more where the first guess was wrong.
-Result replay_at(const LaunchTrace& trace, const ChipModel& chip, const ClockCurve& curve, double guess) {
+Replayed replay_at(const LaunchTrace& trace, const ChipModel& chip, const ClockCurve& curve, double guess,
+                   const std::optional<L2Contents>& before) {
   constexpr double kNearEnough = 0.01;
-  Result result = Replay(trace, chip, guess).run();
-  result.megahertz = clock_under(result, curve);
-  if (!result.not_modelled.empty() || std::abs(result.megahertz / guess - 1) <= kNearEnough) return result;
-  const double better = result.megahertz;
-  result = Replay(trace, chip, better).run();
-  result.megahertz = clock_under(result, curve);
-  return result;
+  const auto replayed = [&](double megahertz) {
+    Replay replay(trace, chip, megahertz, before ? &*before : nullptr);
+    Replayed done{replay.run(), replay.take_l2()};
+    done.result.megahertz = clock_under(done.result, curve);
+    return done;
+  };
+  Replayed first = replayed(guess);
+  const double better = first.result.megahertz;
+  if (!first.result.not_modelled.empty() || std::abs(better / guess - 1) <= kNearEnough) return first;
+  return replayed(better);
 }
 
 }  // namespace
 
-Result replay(const LaunchTrace& trace, const ChipModel& chip) {
-  Result result = replay_at(trace, chip, chip.burst_clock, clock_of(chip.burst_clock, 0, 0));
-  if (!result.not_modelled.empty()) return result;
+Result replay(const LaunchTrace& trace, const ChipModel& chip, std::optional<L2Contents>& l2) {
+  Replayed burst = replay_at(trace, chip, chip.burst_clock, clock_of(chip.burst_clock, 0, 0), l2);
+  Result& result = burst.result;
   constexpr double kWorthSaying = 0.02, kBurst = 12'000;  // us, the longest burst that was measured
   const double sustained = clock_under(result, chip.sustained_clock);
-  if (std::abs(sustained / result.megahertz - 1) <= kWorthSaying) return result;
-  Result goes_on = replay_at(trace, chip, chip.sustained_clock, sustained);
-  if (result.microseconds() > kBurst) return goes_on;
-  result.sustained_microseconds = goes_on.microseconds();
-  result.sustained_megahertz = goes_on.megahertz;
-  return result;
+  const bool differs = std::abs(sustained / result.megahertz - 1) > kWorthSaying;
+  if (result.not_modelled.empty() && differs) {
+    Result goes_on = replay_at(trace, chip, chip.sustained_clock, sustained, l2).result;
+    if (result.microseconds() > kBurst) {
+      result = std::move(goes_on);
+    } else {
+      result.sustained_microseconds = goes_on.microseconds();
+      result.sustained_megahertz = goes_on.megahertz;
+    }
+  }
+  l2 = std::move(burst.l2);
+  return std::move(result);
+}
+
+Result replay(const LaunchTrace& trace, const ChipModel& chip) {
+  std::optional<L2Contents> none;
+  return replay(trace, chip, none);
 }
 
 }  // namespace stagecraft::emulator::timing

@@ -146,11 +146,12 @@ struct Operation {
   bool operator==(const Operation&) const = default;
 };
 
-/// The loads or stores of one instruction of a warp.
+/// The loads or stores of one instruction of a warp. An atomic operation on global memory passes over a sector as often
+/// as lanes meet at one of its words, where most do, and over one sector after the other.
 struct Access {
   bool shared = false;
   bool store = false, atomic = false, remote = false;
-  uint32_t passes = 0;                 ///< shared memory: over its banks
+  uint32_t passes = 0;                 ///< shared memory: over its banks; atomic: over sectors of global memory
   uint32_t sectors = 0;                ///< global memory: of kSectorBytes
   uint32_t same = 0;                   ///< of an atomic operation: lanes at one word, where most meet
   bool floating = false;               ///< of an atomic operation: on floats

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <string_view>
+#include <utility>
 
 #include "emulator/state/warpgroup.hpp"
 #include "emulator/trace/bank_conflicts.hpp"
@@ -72,6 +73,22 @@ uint32_t most_at_one_word(const uint64_t* addresses, machine::LaneMask lanes) {
     most = std::max(most, same);
   }
   return most;
+}
+
+/// The passes of an atomic operation over the sectors that it changes: for each, how many lanes meet at one word.
+uint32_t passes_over_sectors(const uint64_t* addresses, machine::LaneMask lanes) {
+  std::array<uint64_t, machine::kWarpSize> sorted;
+  uint32_t count = 0, sum = 0;
+  machine::for_each_lane(lanes, [&](uint32_t lane) { sorted[count++] = addresses[lane]; });
+  std::sort(sorted.begin(), sorted.begin() + count);
+  for (uint32_t i = 0, same = 0, most = 0; i < count; ++i) {
+    const bool new_sector = i == 0 || sorted[i] / timing::kSectorBytes != sorted[i - 1] / timing::kSectorBytes;
+    if (new_sector) sum += std::exchange(most, 0);
+    same = i > 0 && sorted[i] == sorted[i - 1] ? same + 1 : 1;
+    most = std::max(most, same);
+    if (i + 1 == count) sum += most;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -221,6 +238,7 @@ void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::Execut
   } else {
     if (sectors_.empty()) return;  // local memory
     describe_lines(cluster.trace, access);
+    if (access.atomic) access.passes = passes_over_sectors(event.addresses, event.lanes);
   }
   const auto index = static_cast<uint32_t>(cluster.shape.accesses.size());
   cluster.shape.accesses.push_back(access);

@@ -28,7 +28,8 @@ class LaunchRecording {
 
   /// Called by each recorder when its part of the grid starts.
   void begin(const machine::Grid& grid);
-  /// Whether a cluster is to be recorded. The first ones of a large launch are, as many as fill the chip kRounds times.
+  /// Whether a cluster is to be recorded. The first ones of a large launch are, as many as fill the chip kRounds times,
+  /// or kMostRounds times where they do little.
   bool wants(uint64_t number) const;
   /// What may be recorded of a cluster: steps, and lines of memory, four of which count as one.
   uint64_t most_of_cluster() const { return most_of_cluster_; }
@@ -42,16 +43,21 @@ class LaunchRecording {
   const timing::Code& code() const { return *trace_.code; }
 
  private:
-  static constexpr uint64_t kRounds = 4;
-  static constexpr uint64_t kMost = 32 << 20;  ///< of all that is on the chip at once: some 1 GB, and some 30 seconds
+  static constexpr uint64_t kRounds = 4, kMostRounds = 16;
+  static constexpr uint64_t kLittle = 4 << 20;  ///< of all rounds
+  static constexpr uint64_t kMost = 32 << 20;   ///< of all that is on the chip at once: some 1 GB, and some 30 seconds
 
   void choose_extrapolation();
+  uint64_t rounds() const {
+    return first_round_.load(std::memory_order_relaxed) * kMostRounds > kLittle ? kRounds : kMostRounds;
+  }
 
   const uint64_t resident_;  ///< blocks; 0: all are recorded
   uint64_t most_of_cluster_ = ~uint64_t{0};
   uint64_t blocks_ = 0;                       ///< of the launch
   uint64_t clusters_ = 0, instructions_ = 0;  ///< that have ended, also those that were not recorded
   std::atomic<bool> cut_ = false;             ///< a cluster was too long
+  std::atomic<uint64_t> first_round_ = 0;     ///< what was recorded of the clusters of the first round
   std::mutex mutex_;
   const machine::Kernel* kernel_ = nullptr;
   timing::LaunchTrace trace_;

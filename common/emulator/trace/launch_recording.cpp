@@ -44,7 +44,7 @@ bool LaunchRecording::wants(uint64_t number) const {
   // A few clusters more than kRounds are not worth a guess. Where one was cut, the first round is enough.
   if (resident_ == 0 || number < resident_) return true;
   if (cut_.load(std::memory_order_relaxed)) return false;
-  return blocks_ <= (kRounds + 2) * resident_ || number < kRounds * resident_;
+  return blocks_ <= (kRounds + 2) * resident_ || number < rounds() * resident_;
 }
 
 void LaunchRecording::count(uint64_t instructions) {
@@ -60,6 +60,11 @@ void LaunchRecording::add(uint64_t number, timing::ClusterShape shape, timing::C
   ++clusters_;
   instructions_ += trace.instructions;
   if (trace.described != trace.instructions) cut_ = true;
+  if (number < resident_) {
+    uint64_t recorded = trace.lines.size() / 4;
+    for (const auto& steps : shape.warps) recorded += steps.size();
+    first_round_ += recorded;
+  }
   const auto [first, last] = shapes_.equal_range(hash);
   const auto same = std::find_if(first, last, [&](const auto& each) { return *each.second == shape; });
   if (same != last) {
@@ -71,12 +76,15 @@ void LaunchRecording::add(uint64_t number, timing::ClusterShape shape, timing::C
 }
 
 /// What is replayed does not depend on which parts of the grid ran at the same time: the first round where a cluster of
-/// it was cut, else all that were recorded.
+/// it was cut, else as many as rounds() says now that all of the first are known.
 void LaunchRecording::choose_extrapolation() {
   trace_.blocks = blocks_;
   const auto is_cut = [](const timing::ClusterTrace& each) { return each.described != each.instructions; };
   const bool cut = std::any_of(trace_.clusters.begin(), trace_.clusters.end(), is_cut);
-  if (cut) std::erase_if(trace_.clusters, [&](const auto& each) { return each.number >= resident_; });
+  uint64_t wanted = blocks_;
+  if (resident_ != 0 && blocks_ > (kRounds + 2) * resident_) wanted = rounds() * resident_;
+  if (cut) wanted = resident_;
+  std::erase_if(trace_.clusters, [&](const auto& each) { return each.number >= wanted; });
   double described = 0, instructions = 0;
   for (const timing::ClusterTrace& each : trace_.clusters) {
     described += static_cast<double>(each.described);

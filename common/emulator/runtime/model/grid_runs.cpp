@@ -143,7 +143,7 @@ Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder 
   if (choices != nullptr) tell_unreached(state.reporter, *state.settings().schedule, *choices);
   if (history != nullptr) tell_forgotten(state, forgotten);
   recording.tell(state.reporter, state.launches++, report);
-  if (!result.stopped) recording.tell_time(state.reporter, state.architecture(), residency.blocks);
+  if (!result.stopped) recording.tell_time(state.reporter, state.architecture(), residency.blocks, state.l2);
   // Also where the kernel ended before it noticed the signal.
   InterruptibleKernel::end_process();
   if (result.fault && (result.stopped || state.settings().findings_are_errors))

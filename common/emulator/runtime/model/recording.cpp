@@ -27,14 +27,15 @@ void Recording::join_part(std::vector<std::unique_ptr<machine::Observer>>& obser
   if (settings_.timing) observers.push_back(std::make_unique<trace::LaunchRecorder>(launch_));
 }
 
-void Recording::tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks) {
+void Recording::tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks,
+                          std::optional<timing::L2Contents>& l2) {
   if (!settings_.timing || launch_.kernel() == nullptr) return;
   const machine::Kernel& kernel = *launch_.kernel();
   const timing::ChipModel* chip = timing::find_chip_model(architecture.major < 10 ? "H200" : "B200");
   timing::LaunchTrace trace = launch_.take();
   trace.order = order_;
   trace.blocks_per_multiprocessor = std::max(blocks, 1u);
-  const timing::Result result = timing::replay(trace, *chip);
+  const timing::Result result = timing::replay(trace, *chip, l2);
   const auto source = [&](uint32_t pc) { return kernel.describe_source(pc); };
   reporter.tell(timing::text_of(result, *chip, kernel.display_name, source),
                 timing::json_of(result, *chip, kernel.display_name, source));

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "emulator/runtime/model/reporting.hpp"
 #include "emulator/runtime/model/settings.hpp"
+#include "emulator/timing/memory_system.hpp"
 #include "emulator/trace/bank_conflicts.hpp"
 #include "emulator/trace/launch_recorder.hpp"
 #include "emulator/trace/timeline.hpp"
@@ -29,7 +31,9 @@ class Recording {
   /// Times the launch, if the settings ask for it, and reports the result. Called once, after a launch that ran to its
   /// end.
   /// @param blocks  that fit on a multiprocessor.
-  void tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks);
+  /// @param l2  what the launches before have left in L2.
+  void tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks,
+                 std::optional<timing::L2Contents>& l2);
   /// Writes the recordings after the launch: counters and a text timeline with the reports, a timeline with a file name
   /// to that file. `launch` counts from 0.
   /// @param report  the text of what was found about the launch, for a timeline that shows it.

@@ -22,6 +22,7 @@
 #include "emulator/runtime/model/reporting.hpp"
 #include "emulator/runtime/model/settings.hpp"
 #include "emulator/runtime/model/streams.hpp"
+#include "emulator/timing/memory_system.hpp"
 
 namespace stagecraft::emulator::runtime {
 
@@ -70,6 +71,7 @@ class State {
   Reporter reporter;
   exploration::Exploration exploration;
   checks::GlobalHistory global_history;  ///< used where global memory is checked
+  std::optional<timing::L2Contents> l2;  ///< of the model of the chip's speed, after the latest launch
   Limits limits;
   Contexts contexts;
   Streams streams;
