@@ -73,7 +73,7 @@ Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barri
   }
   const std::string came = history_of(first).phases.describe_bytes(barrier.phase, *first.grid().kernel);
   if (came.empty() && barrier.transaction == barrier.announced) {
-    // Whoever is to ask for the copy may still wait elsewhere, and know more than this wait.
+    // The thread that is to ask for the copy may still wait elsewhere, and know more than this wait.
     return {std::min(worth, 7),
             fmt::format("{}: they were announced{}, and no copy has signalled this phase. Is the copy missing, or does "
                         "nothing have to come where it is announced?",
@@ -142,8 +142,7 @@ std::string Sleepers::arrivals_at_home(const Fragment& waiter, const Mbarrier& b
     if (there == nullptr || there->pc != here->pc) continue;
     return fmt::format(
         "{} was initialised{} for {} arrivals per phase, and {} came, all of its own block{}, while those of block "
-        "rank "
-        "{} arrived at that block's own: are the threads of each block to arrive at the barriers of all?",
+        "rank {} arrived at that block's own: are the threads of each block to arrive at the barriers of all?",
         name_of(waiter), at_line(*waiter.grid().kernel, barrier.initialised.pc), barrier.expected,
         barrier.expected - barrier.pending, at_line(*waiter.grid().kernel, here->pc), block->rank);
   }

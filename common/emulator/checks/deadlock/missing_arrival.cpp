@@ -116,8 +116,7 @@ std::string Sleepers::nothing_given_since(const Group& group) const {
   return fmt::format(
       "all other threads have ended, and warp {0} has arrived at no barrier since its last wait for {1}, so that "
       "nobody has anything to answer there: is this wait one too many, as where a drain waits for a slot twice, or for "
-      "one "
-      "that was not filled again?",
+      "one that was not filled again?",
       first.warp->index, name_of(first));
 }
 
@@ -137,6 +136,15 @@ std::string Sleepers::sibling_that_nobody_saw(const Group& group, bool by_copies
     if (sibling.starts_with(name.substr(0, bracket + 1))) return sibling;
   }
   return {};
+}
+
+Cause Sleepers::cause_in_another_slot(const Group& group, bool by_copies) const {
+  const std::string filled = sibling_that_nobody_saw(group, by_copies);
+  if (filled.empty()) return {};
+  return {5,
+          fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
+                      "the wait ask for another slot than the one that was filled?",
+                      name_of(*group.first), filled)};
 }
 
 std::string Sleepers::phase_that_nobody_waits_for(const Group& group) const {
@@ -223,12 +231,7 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
   const bool alone = std::all_of(groups_.begin(), groups_.end(), [&](const Group& other) {
     return same_barrier(other) || other.first->wait.kind == WaitKind::warp_sync;
   });
-  if (const std::string filled = sibling_that_nobody_saw(group, !alone); !filled.empty()) {
-    return {
-        5, fmt::format("nobody has ever arrived at {}, while {} has completed a phase that nobody has waited for: does "
-                       "the wait ask for another slot than the one that was filled?",
-                       name, filled)};
-  }
+  if (Cause other_slot = cause_in_another_slot(group, !alone); !other_slot.text.empty()) return other_slot;
   if (alone) {
     size_t waiting = 0;
     for (const Fragment* each : group.all) waiting += static_cast<size_t>(std::popcount(each->mask));
@@ -266,8 +269,9 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     // for.
     const bool gone_on = has_arrived(group), other_gone_on = has_arrived(other);
     if (gone_on != other_gone_on) {
-      const Group& late = gone_on ? group : other;
-      const std::string missing = gone_on ? name_of(*other.first) : name;
+      const Group &late = gone_on ? group : other, &early = gone_on ? other : group;
+      if (Cause other_slot = cause_in_another_slot(early, false); !other_slot.text.empty()) return other_slot;
+      const std::string missing = name_of(*early.first);
       return {4, fmt::format(
                      "nobody has ever arrived at {}, and {}, which arrived at other barriers before, now wait{} for "
                      "{}: is an arrival at {} missing on the way there?",

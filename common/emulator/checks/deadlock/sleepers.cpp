@@ -236,7 +236,7 @@ void Sleepers::need_arrivers_of_siblings(Group& group) {
   }
 }
 
-/// For a producer whose first wait passed at once, and whose slot nobody has given back: those who are still at their
+/// For a producer whose first wait passed at once, and whose slot nobody has released: those who are still at their
 /// first wait are to do that, unless somebody waits for the producer and so has come further.
 void Sleepers::need_those_who_have_not_begun(Group& group) {
   if (!history_of(*group.first).passed_before_first || is_waited_for(group)) return;

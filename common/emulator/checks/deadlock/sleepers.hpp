@@ -81,6 +81,8 @@ class Sleepers {
   /// A barrier of the same array that has completed a phase, and that nobody has waited for; empty: there is none.
   /// @param by_copies  whether only a phase in which copies brought bytes counts
   std::string sibling_that_nobody_saw(const Group& group, bool by_copies) const;
+  /// The cause that such a barrier suggests; empty: there is none.
+  Cause cause_in_another_slot(const Group& group, bool by_copies) const;
   /// "full[0] has completed phase 0": a barrier of the group's block that nobody waits for, nor ever has; empty: none.
   std::string phase_that_nobody_waits_for(const Group& group) const;
   Cause cause_without_arrival(const Group& group, const std::string& name) const;

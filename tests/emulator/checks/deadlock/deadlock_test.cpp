@@ -133,7 +133,7 @@ TEST_F(DeadlockTest, NamesAnInstructionThatEndsManyPhasesAtOnce) {
 }
 
 TEST_F(DeadlockTest, BlamesTheWaitOfWhoHasNotBegunAndNotTheProducersBeforeIt) {
-  // Warp 0 fills bar[0]'s slot and waits for it to be given back at bar[1]. Warp 1 is to do that, but first waits for
+  // Warp 0 fills bar[0]'s slot and waits for its release at bar[1]. Warp 1 is to do that, but first waits for
   // warp 2 at bar[2], and that for warp 1 at bar[3].
   const std::string text = report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B")) +
                                          if_warp(1, wait(2, 0, "C") + wait(0, 0, "D") + arrive(1) + arrive(3)) +
@@ -154,7 +154,7 @@ TEST_F(DeadlockTest, NamesWhoWentPastTheArrivalThatTheOtherSideWaitsFor) {
 }
 
 TEST_F(DeadlockTest, KeepsToTheProducerWhereSomebodyHasWaitedForIt) {
-  // Warp 1 takes what warp 0 brings, and never gives it back; warp 2 waits for what warp 1 would bring in the end.
+  // Warp 1 takes what warp 0 brings, and never releases it; warp 2 waits for what warp 1 would bring in the end.
   const std::string text =
       report_of(if_warp(0, wait(1, 1, "A") + arrive(0) + wait(1, 0, "B") + arrive(0)) +
                     if_warp(1, wait(0, 0, "C") + wait(0, 1, "D") + arrive(2)) + wait(2, 0, "E") + "END:\n",
