@@ -153,8 +153,8 @@ std::string Sleepers::phase_that_nobody_waits_for(const Group& group) const {
   for (const auto& [offset, barrier] : block->mbarriers.live) {
     const auto history = histories_.find({block, offset});
     if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
-    if (std::any_of(groups_.begin(), groups_.end(),
-                    [&](const Group& each) { return barrier_of(*each.first) == &barrier; })) {
+    const auto waits_there = [here = &barrier, this](const Group& each) { return barrier_of(*each.first) == here; };
+    if (std::any_of(groups_.begin(), groups_.end(), waits_there)) {
       continue;
     }
     return fmt::format("{} has completed phase {}", name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1);
