@@ -285,7 +285,7 @@ TEST_F(LaunchRecorderTest, OfALargeLaunchTheFirstBlocksAreRecorded) {
   const timing::LaunchTrace all = run(body, 60), some = run(body, 60, 0, 2), few = run(body, 12, 0, 2);
   EXPECT_EQ(all.clusters.size(), 60u);
   EXPECT_EQ(all.extrapolation, 1);
-  EXPECT_EQ(few.clusters.size(), 12u);  // six rounds are still recorded
+  EXPECT_EQ(few.clusters.size(), 12u);   // six rounds are still recorded
   ASSERT_EQ(some.clusters.size(), 32u);  // blocks that do little fill the chip sixteen times
   EXPECT_EQ(some.clusters.back().number, 31u);
   EXPECT_NEAR(some.extrapolation, 60 / 32., 1e-9);

@@ -270,12 +270,15 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
     const bool gone_on = has_arrived(group), other_gone_on = has_arrived(other);
     if (gone_on != other_gone_on) {
       const Group &late = gone_on ? group : other, &early = gone_on ? other : group;
-      if (Cause other_slot = cause_in_another_slot(early, false); !other_slot.text.empty()) return other_slot;
-      const std::string missing = name_of(*early.first);
+      const std::string missing = name_of(*early.first), awaited = name_of(*late.first);
+      // Where one array holds what both sides wait for, its barriers are no slots of one ring.
+      const bool are_slots = missing.substr(0, missing.find('[')) != awaited.substr(0, awaited.find('['));
+      Cause other_slot = are_slots ? cause_in_another_slot(early, /*by_copies=*/false) : Cause{};
+      if (!other_slot.text.empty()) return other_slot;
       return {4, fmt::format(
                      "nobody has ever arrived at {}, and {}, which arrived at other barriers before, now wait{} for "
                      "{}: is an arrival at {} missing on the way there?",
-                     missing, describe_warps(late), late.warps.size() == 1 ? "s" : "", name_of(*late.first), missing)};
+                     missing, describe_warps(late), late.warps.size() == 1 ? "s" : "", awaited, missing)};
     }
     if (gone_on) {
       return {4, fmt::format("nobody has ever arrived at {} or {}, and each side waits for the other: is an arrival at "
