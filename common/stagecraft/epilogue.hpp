@@ -7,8 +7,8 @@
 // registers of the calling thread and a RowPlace. It may have three more members, all called by whole converged warps:
 //
 //     static constexpr int columns_per_result = 2;   // it makes one result of two values: values[0 .. Count / 2 - 1]
-//     auto slice(const SlicePlace&);                 // returns what is called for the values of this slice in its
-//     place void end_tile();                               // after the last value of a tile
+//     auto slice(const SlicePlace&);                 // returns what is called in its place for the values of a slice
+//     void end_tile();                               // after the last value of a tile
 //
 // What `slice()` returns may have a member `store()`, called by one thread when the slice is complete: for what it has
 // in shared memory, to be stored with the group of the writer's own stores.
