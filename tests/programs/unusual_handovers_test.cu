@@ -11,7 +11,7 @@
 #include <numeric>
 #include <vector>
 
-#include "device_arrays.hpp"
+#include "rows_test.hpp"
 #include "stagecraft/bulk_copy.hpp"
 #include "stagecraft/cluster.hpp"
 #include "stagecraft/mbarrier.hpp"
@@ -20,17 +20,6 @@
 namespace {
 
 using namespace stagecraft;
-
-constexpr int kRow = 64;
-constexpr uint32_t kAll = 0xffffffff;
-
-__device__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-__device__ uint32_t sum_of_row(const uint32_t* row) {
-  return __reduce_add_sync(kAll, row[lane_index()] + row[lane_index() + kWarpSize]);
-}
 
 // ---- One warp, one barrier ------------------------------------------------------------------------------------------
 
@@ -349,26 +338,7 @@ __global__ void loader_that_stores(const uint32_t* in, uint32_t* out, int rows) 
 
 // ---- Tests ----------------------------------------------------------------------------------------------------------
 
-class UnusualHandoversTest : public DeviceArrays {
- protected:
-  static constexpr int kRows = 9;
-  std::vector<uint32_t> numbers = [] {
-    std::vector<uint32_t> values(kRows * kRow);
-    std::iota(values.begin(), values.end(), 1u);
-    return values;
-  }();
-  uint32_t* in = upload(numbers);
-  uint32_t* out = upload(std::vector<uint32_t>(1024, 0));
-
-  uint32_t row_sum(int row) const {
-    return std::accumulate(numbers.begin() + row * kRow, numbers.begin() + (row + 1) * kRow, 0u);
-  }
-  void expect_row_sums(uint32_t factor = 1) {
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    const auto got = download(out, kRows);
-    for (int i = 0; i < kRows; ++i) EXPECT_EQ(got[i], factor * row_sum(i)) << i;
-  }
-};
+class UnusualHandoversTest : public RowsTest {};
 
 TEST_F(UnusualHandoversTest, AWarpThatCopiesForItself) {
   copies_for_itself<<<1, 32>>>(in, out, kRows);
@@ -404,7 +374,7 @@ TEST_F(UnusualHandoversTest, Clusters) {
   expect_row_sums();
   ASSERT_EQ(cudaMemset(out, 0, kRows * sizeof(uint32_t)), cudaSuccess);
   masks_that_change<<<3, 32>>>(in, out, kRows);
-  expect_row_sums(2);
+  expect_row_sums(1, /*factor=*/2);
 }
 
 TEST_F(UnusualHandoversTest, ReductionsByTheCopyEngine) {
@@ -422,9 +392,7 @@ TEST_F(UnusualHandoversTest, ReductionsByTheCopyEngine) {
 TEST_F(UnusualHandoversTest, ALoaderThatStores) {
   uint32_t* const tripled = upload(std::vector<uint32_t>(kRows * kRow, 0));
   loader_that_stores<<<1, 64>>>(in, tripled, kRows);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  const auto got = download(tripled, kRows * kRow);
-  for (int i = 0; i < kRows * kRow; ++i) EXPECT_EQ(got[i], 3 * numbers[i]) << i;
+  expect_tripled(tripled);
 }
 
 }  // namespace

@@ -7,10 +7,9 @@
 #include <cuda/atomic>
 #include <cuda/barrier>
 #include <cuda/ptx>
-#include <numeric>
 #include <vector>
 
-#include "device_arrays.hpp"
+#include "rows_test.hpp"
 #include "stagecraft/bulk_copy.hpp"
 #include "stagecraft/cluster.hpp"
 #include "stagecraft/mbarrier.hpp"
@@ -19,17 +18,6 @@
 namespace {
 
 using namespace stagecraft;
-
-constexpr int kRow = 64;
-constexpr uint32_t kAll = 0xffffffff;
-
-__device__ uint32_t shared_address(const void* pointer) {
-  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
-}
-
-__device__ uint32_t sum_of_row(const uint32_t* row) {
-  return __reduce_add_sync(kAll, row[lane_index()] + row[lane_index() + kWarpSize]);
-}
 
 // ---- Rings ----------------------------------------------------------------------------------------------------------
 
@@ -313,26 +301,7 @@ __global__ void staged_stores(const uint32_t* in, uint32_t* out, int rows) {
 
 // ---- Tests ----------------------------------------------------------------------------------------------------------
 
-class UnusualKernelsTest : public DeviceArrays {
- protected:
-  static constexpr int kRows = 9;
-  std::vector<uint32_t> numbers = [] {
-    std::vector<uint32_t> values(kRows * kRow);
-    std::iota(values.begin(), values.end(), 1u);
-    return values;
-  }();
-  uint32_t* in = upload(numbers);
-  uint32_t* out = upload(std::vector<uint32_t>(1024, 0));
-
-  uint32_t row_sum(int row) const {
-    return std::accumulate(numbers.begin() + row * kRow, numbers.begin() + (row + 1) * kRow, 0u);
-  }
-  void expect_row_sums(int copies = 1) {
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-    const auto got = download(out, copies * kRows);
-    for (int i = 0; i < copies * kRows; ++i) EXPECT_EQ(got[i], row_sum(i % kRows)) << i;
-  }
-};
+class UnusualKernelsTest : public RowsTest {};
 
 TEST_F(UnusualKernelsTest, RingsOfAnyDepthWithElectedWaits) {
   for (auto* kernel : {ring_of_elected_waits<1>, ring_of_elected_waits<2>, ring_of_elected_waits<3>,
@@ -406,9 +375,7 @@ TEST_F(UnusualKernelsTest, Grids) {
 TEST_F(UnusualKernelsTest, StagedStores) {
   uint32_t* const tripled = upload(std::vector<uint32_t>(kRows * kRow, 0));
   staged_stores<<<1, 32>>>(in, tripled, kRows);
-  ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
-  const auto got = download(tripled, kRows * kRow);
-  for (int i = 0; i < kRows * kRow; ++i) EXPECT_EQ(got[i], 3 * numbers[i]) << i;
+  expect_tripled(tripled);
 }
 
 }  // namespace
