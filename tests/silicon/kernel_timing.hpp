@@ -5,27 +5,41 @@
 
 namespace silicon {
 
-inline bool once() { return std::getenv("PLAIN_KERNELS_ONCE") != nullptr; }
+inline bool once() {
+  const char* const value = std::getenv("PLAIN_KERNELS_ONCE");
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+using Launch = std::function<void(cudaStream_t, int)>;  ///< on a stream, with one of several sets of operands
+
+/// Returns a graph of so many launches, which take the sets in turn, after one launch with each of the first `warm`
+/// sets. Where each kernel is to run once, runs it, and returns null.
+inline cudaGraphExec_t graph_of(cudaStream_t stream, const std::string& name, int launches, int sets, int warm,
+                                const Launch& launch) {
+  if (!once()) launch(stream, 0);
+  check(cudaGetLastError(), name.c_str());
+  check(cudaStreamSynchronize(stream), name.c_str());
+  for (int set = 1; !once() && set < warm; ++set) launch(stream, set);
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  for (int i = 0; i < (once() ? 1 : launches); ++i) launch(stream, i % sets);
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  if (!once()) return executable;
+  check(cudaGraphLaunch(executable, stream), name.c_str());
+  check(cudaStreamSynchronize(stream), name.c_str());
+  return nullptr;
+}
 
 /// Events around a graph of 24 launches, over 24; launches take sets of operands in turn, so that none is in L2.
-inline void time(const std::string& name, int sets, const std::function<void(cudaStream_t, int)>& launch) {
+inline void time(const std::string& name, int sets, const Launch& launch) {
   constexpr int kLaunches = 24;
   cudaStream_t stream;
   check(cudaStreamCreate(&stream), "cudaStreamCreate");
   if (once()) std::printf("== %s\n", name.c_str()), std::fflush(stdout);
-  if (!once()) launch(stream, 0);
-  check(cudaGetLastError(), name.c_str());
-  check(cudaStreamSynchronize(stream), name.c_str());
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  for (int i = 0; i < (once() ? 1 : kLaunches); ++i) launch(stream, i % sets);
-  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  if (once()) {
-    check(cudaGraphLaunch(executable, stream), name.c_str());
-    return check(cudaStreamSynchronize(stream), name.c_str());
-  }
+  const cudaGraphExec_t executable = graph_of(stream, name, kLaunches, sets, /*warm=*/1, launch);
+  if (executable == nullptr) return;
   cudaEvent_t start, stop;
   check(cudaEventCreate(&start), "cudaEventCreate");
   check(cudaEventCreate(&stop), "cudaEventCreate");

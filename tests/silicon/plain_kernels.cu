@@ -5,7 +5,7 @@
 // runs it, which has no clock of its own.
 #include <random>
 
-#include "silicon.hpp"
+#include "kernel_timing.hpp"
 
 using namespace silicon;
 
@@ -131,38 +131,20 @@ __global__ void spin(uint64_t duration, uint64_t* result) {
   result[1] = nanoseconds() - start;
 }
 
-bool once() {
-  const char* const value = std::getenv("PLAIN_KERNELS_ONCE");
-  return value != nullptr && std::strcmp(value, "1") == 0;
-}
-
 constexpr int kLaunches = 48;  // in a graph
 
-/// One of several sets of operands: launches take them in turn, so that those of the next launch are not in L2.
-int sets_of(size_t bytes) {
+/// How many sets of operands: launches take them in turn, so that those of the next launch are not in L2.
+int sets_for(size_t bytes) {
   constexpr size_t kMoreThanL2 = size_t{256} << 20;
   return once() ? 1 : static_cast<int>(std::clamp<size_t>(kMoreThanL2 / bytes + 1, 2, kLaunches));
 }
 
 /// Times `launch(stream, set)`. `amount` is what a launch does, for the rate: bytes, or floating-point operations.
-void time(const std::string& name, int sets, double amount, const char* unit,
-          const std::function<void(cudaStream_t, int)>& launch) {
+void time(const std::string& name, int sets, double amount, const char* unit, const Launch& launch) {
   cudaStream_t stream;
   check(cudaStreamCreate(&stream), "cudaStreamCreate");
-  if (!once()) launch(stream, 0);
-  check(cudaGetLastError(), name.c_str());
-  check(cudaStreamSynchronize(stream), name.c_str());
-  for (int set = 1; !once() && set < sets; ++set) launch(stream, set);
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
-  for (int i = 0; i < (once() ? 1 : kLaunches); ++i) launch(stream, i % sets);
-  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
-  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
-  if (once()) {
-    check(cudaGraphLaunch(executable, stream), name.c_str());
-    return check(cudaStreamSynchronize(stream), name.c_str());
-  }
+  const cudaGraphExec_t executable = graph_of(stream, name, kLaunches, sets, /*warm=*/sets, launch);
+  if (executable == nullptr) return;
   cudaEvent_t start, stop;
   check(cudaEventCreate(&start), "cudaEventCreate");
   check(cudaEventCreate(&stop), "cudaEventCreate");
@@ -240,7 +222,7 @@ void time_copy(Buffers& buffers, const char* type) {
 }
 
 BENCHMARK(copies) {
-  Buffers buffers(sets_of(size_t{kFloats} * 2 * sizeof(float)));
+  Buffers buffers(sets_for(size_t{kFloats} * 2 * sizeof(float)));
   time_copy<float4>(buffers, "float4");
   time_copy<float>(buffers, "float");
 }
@@ -262,7 +244,7 @@ void time_reduction(Buffers& buffers, const char* type) {
 }
 
 BENCHMARK(reductions) {
-  Buffers buffers(sets_of(size_t{kFloats} * sizeof(float)));
+  Buffers buffers(sets_for(size_t{kFloats} * sizeof(float)));
   time_reduction<float4>(buffers, "float4");
   time_reduction<float>(buffers, "float");
 }
@@ -270,7 +252,7 @@ BENCHMARK(reductions) {
 BENCHMARK(transpositions) {
   constexpr int kN = 4096;
   static_assert(kN * kN == kFloats);
-  Buffers buffers(sets_of(size_t{kFloats} * 2 * sizeof(float)));
+  Buffers buffers(sets_for(size_t{kFloats} * 2 * sizeof(float)));
   std::vector<float> expected(kFloats);
   for (int y = 0; y < kN; ++y)
     for (int x = 0; x < kN; ++x) expected[size_t(x) * kN + y] = buffers.numbers[size_t(y) * kN + x];
@@ -305,7 +287,7 @@ bool is_product(const std::vector<float>& a, const std::vector<float>& b, const 
 
 void time_sgemm(int n) {
   const size_t count = size_t(n) * n;
-  const int sets = sets_of(count * 3 * sizeof(float));
+  const int sets = sets_for(count * 3 * sizeof(float));
   const auto a = random_numbers(count, 1), b = random_numbers(count, 2);
   std::vector<DeviceArray<float>> on_device;
   for (int i = 0; i < sets; ++i) {
