@@ -22,6 +22,11 @@ struct BarrierHistory {
     uint64_t phase = 0;  ///< the phase that it arrived in last
     /// When it did; the latest time there is for an operation, which may have been issued long before.
     machine::Cycle clock = 0;
+
+    /// Whether some of its threads are in a fragment.
+    bool is_in(const machine::Fragment& fragment) const {
+      return block == &fragment.block() && warp == fragment.warp->index && (lanes & fragment.mask) != 0;
+    }
   };
   std::vector<Arriver> arrivers;
   bool arrived_by_operation = false;  ///< tcgen05.commit or its kind has arrived

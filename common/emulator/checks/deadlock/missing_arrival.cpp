@@ -23,9 +23,7 @@ std::string name_of_meeting(const Group& group) {
 }
 
 bool is_one_of(const BarrierHistory::Arriver& arriver, const Group& group) {
-  return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
-    return arriver.block == &each->block() && arriver.warp == each->warp->index && (arriver.lanes & each->mask) != 0;
-  });
+  return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) { return arriver.is_in(*each); });
 }
 
 }  // namespace
@@ -120,20 +118,26 @@ std::string Sleepers::nothing_given_since(const Group& group) const {
       first.warp->index, name_of(first));
 }
 
-std::string Sleepers::sibling_that_nobody_saw(const Group& group, bool by_copies) const {
-  const Fragment& first = *group.first;
-  const machine::Kernel& kernel = *first.grid().kernel;
-  const std::string name = name_of(first);
-  const size_t bracket = name.find('[');
-  if (bracket == std::string::npos) return {};
-  const Block* block = cluster_.block_of(first.wait.address);
+std::vector<Sleepers::Unseen> Sleepers::never_waited_for(const Fragment& waiter) const {
+  const Block* block = cluster_.block_of(waiter.wait.address);
+  std::vector<Unseen> found;
   for (const auto& [offset, barrier] : block->mbarriers.live) {
     const auto history = histories_.find({block, offset});
     if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
-    if (barrier.expected != barrier_of(first)->expected) continue;  // it stands for something else
-    if (by_copies && !history->second.phases.has(barrier.phase - 1, PhaseNote::Kind::bytes)) continue;
-    std::string sibling = name_of_barrier(kernel, offset);
-    if (sibling.starts_with(name.substr(0, bracket + 1))) return sibling;
+    found.push_back({name_of_barrier(*waiter.grid().kernel, offset), &barrier, &history->second});
+  }
+  return found;
+}
+
+std::string Sleepers::sibling_that_nobody_saw(const Group& group, bool by_copies) const {
+  const Fragment& first = *group.first;
+  const std::string name = name_of(first);
+  const size_t bracket = name.find('[');
+  if (bracket == std::string::npos) return {};
+  for (const Unseen& each : never_waited_for(first)) {
+    if (each.barrier->expected != barrier_of(first)->expected) continue;  // it stands for something else
+    if (by_copies && !each.history->phases.has(each.barrier->phase - 1, PhaseNote::Kind::bytes)) continue;
+    if (each.name.starts_with(name.substr(0, bracket + 1))) return each.name;
   }
   return {};
 }
@@ -148,16 +152,10 @@ Cause Sleepers::cause_in_another_slot(const Group& group, bool by_copies) const 
 }
 
 std::string Sleepers::phase_that_nobody_waits_for(const Group& group) const {
-  const Fragment& first = *group.first;
-  const Block* block = cluster_.block_of(first.wait.address);
-  for (const auto& [offset, barrier] : block->mbarriers.live) {
-    const auto history = histories_.find({block, offset});
-    if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
-    const auto waits_there = [here = &barrier, this](const Group& each) { return barrier_of(*each.first) == here; };
-    if (std::any_of(groups_.begin(), groups_.end(), waits_there)) {
-      continue;
-    }
-    return fmt::format("{} has completed phase {}", name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1);
+  for (const Unseen& unseen : never_waited_for(*group.first)) {
+    const auto waits_there = [&](const Group& each) { return barrier_of(*each.first) == unseen.barrier; };
+    if (std::any_of(groups_.begin(), groups_.end(), waits_there)) continue;
+    return fmt::format("{} has completed phase {}", unseen.name, unseen.barrier->phase - 1);
   }
   return {};
 }
@@ -171,18 +169,14 @@ std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
     return waits_here(each) && each.first->warp != first.warp && each.first->pc != first.pc;
   });
   if (other == groups_.end() || std::count_if(groups_.begin(), groups_.end(), waits_here) > 2) return {};
-  const Block* block = cluster_.block_of(first.wait.address);
-  for (const auto& [offset, barrier] : block->mbarriers.live) {
-    const auto history = histories_.find({block, offset});
-    if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
-    const machine::Kernel& kernel = *first.grid().kernel;
-    return fmt::format(
-        "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} "
-        "meanwhile, and nobody has waited for that: is one of the two waits meant for {3}?",
-        name_of(first), describe_warps(group), describe_warps(*other), name_of_barrier(kernel, offset),
-        barrier.phase - 1);
-  }
-  return {};
+  const std::vector<Unseen> unseen = never_waited_for(first);
+  if (unseen.empty()) return {};
+  return fmt::format(
+      "nobody has ever arrived at {0}, and two sides wait for it, {1} and {2}; {3} has completed phase {4} meanwhile, "
+      "and "
+      "nobody has waited for that: is one of the two waits meant for {3}?",
+      name_of(first), describe_warps(group), describe_warps(*other), unseen.front().name,
+      unseen.front().barrier->phase - 1);
 }
 
 Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {

@@ -184,8 +184,7 @@ void Sleepers::find_needs(Group& group) {
       return need(group, [&](const Fragment& other) {
         return std::any_of(history.arrivers.begin(), history.arrivers.end(),
                            [&](const BarrierHistory::Arriver& arriver) {
-                             return arriver.block == &other.block() && arriver.warp == other.warp->index &&
-                                    (arriver.lanes & other.mask) != 0 && arriver.phase < barrier->phase;
+                             return arriver.is_in(other) && arriver.phase < barrier->phase;
                            });
       });
     }
@@ -228,10 +227,8 @@ void Sleepers::need_arrivers_of_siblings(Group& group) {
     need(group, [&, &arrivers = history.arrivers](const Fragment& other) {
       // One that waits for an arrival which has never come either may wait for this very group.
       const bool also_first = other.wait.kind == WaitKind::mbarrier && history_of(other).arrivers.empty();
-      return !also_first && std::any_of(arrivers.begin(), arrivers.end(), [&](const BarrierHistory::Arriver& arriver) {
-        return arriver.block == &other.block() && arriver.warp == other.warp->index &&
-               (arriver.lanes & other.mask) != 0;
-      });
+      return !also_first && std::any_of(arrivers.begin(), arrivers.end(),
+                                        [&](const BarrierHistory::Arriver& arriver) { return arriver.is_in(other); });
     });
   }
 }

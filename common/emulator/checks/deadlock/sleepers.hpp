@@ -78,6 +78,14 @@ class Sleepers {
   /// Where all others have ended, and the group has arrived nowhere since its last wait for the same barrier: that
   /// there is nothing that anybody could answer; empty: it is not so.
   std::string nothing_given_since(const Group& group) const;
+  /// A barrier that has completed a phase, and for which nobody has ever waited.
+  struct Unseen {
+    std::string name;
+    const machine::Mbarrier* barrier = nullptr;
+    const BarrierHistory* history = nullptr;
+  };
+  /// Those of the block whose barrier a fragment waits for.
+  std::vector<Unseen> never_waited_for(const machine::Fragment& waiter) const;
   /// A barrier of the same array that has completed a phase, and that nobody has waited for; empty: there is none.
   /// @param by_copies  whether only a phase in which copies brought bytes counts
   std::string sibling_that_nobody_saw(const Group& group, bool by_copies) const;
