@@ -272,6 +272,12 @@ class CommandTest(TemporaryFolderTest):
             self.assertRegex(done.stderr, r"(?m)^modelled: [0-9.]+ us, [0-9]+ GB/s at 1.85 GHz$")
         self.assertNotIn("modelled", stagecraft("run", "--timing=off", program, **self.settings).stderr)
 
+    def test_time_of_a_part_runs_a_small_launch_whole(self):
+        self.skip_unless_set_up_by_the_command()
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "hello"
+        whole, part = stagecraft("time", program, **self.settings), stagecraft("time", "--part", program, **self.settings)
+        self.assertEqual((part.returncode, part.stdout, part.stderr), (0, whole.stdout, whole.stderr))
+
     def test_run_tells_of_a_race_and_lets_the_program_go_on(self):
         self.skip_unless_set_up_by_the_command()
         program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "05_scopes_wrong_reads_after_the_scope"

@@ -121,6 +121,7 @@ class Parts {
     }
     grid.next_region = part;
     grid.region_step = parts;
+    if (!grid.kernel->clusters_interact) grid.needs = divided_.needs;
     const uint32_t chip = grid_.architecture->multiprocessors;
     const uint32_t first = first_multiprocessor(part, parts, chip);
     grid.sms.resize(first_multiprocessor(part + 1, parts, chip) - first);

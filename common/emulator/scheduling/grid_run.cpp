@@ -92,7 +92,11 @@ void GridRun::run_in_time() {
   const bool is_chosen = grid_.request->choices != nullptr;
   const auto turn_of = [](const Cluster& cluster) { return std::max(cluster.now, cluster.next_turn); };
   const Cycle slice = is_chosen && grid_.kernel->clusters_interact ? kShortClusterSlice : kClusterSlice;
-  while (!grid_.resident.empty() || grid_.has_next_cluster()) {
+  const auto has_work = [this] {
+    leave_out_what_is_not_needed(grid_);
+    return !grid_.resident.empty() || grid_.has_next_cluster();
+  };
+  while (has_work()) {
     // The cluster that is furthest behind is next; one that could start counts from when its place became free.
     current_ = nullptr;
     for (const auto& cluster : grid_.resident) {

@@ -69,6 +69,16 @@ Extent3 shape_of_next_cluster(const Grid& grid) {
                                                                           : grid.request->cluster;
 }
 
+void leave_out_what_is_not_needed(Grid& grid) {
+  if (!grid.needs || !grid.has_next_cluster()) return;
+  const LaunchRequest& request = *grid.request;
+  const Extent3 first = grid.left_of_region.empty() ? first_block_of(grid.next_region, request.grid, request.region())
+                                                    : grid.left_of_region.front();
+  if (grid.needs((uint64_t{first.z} * request.grid.y + first.y) * request.grid.x + first.x)) return;
+  grid.left_of_region.clear();
+  grid.next_region = grid.region_count;
+}
+
 ClusterPlace take_next_cluster(Grid& grid) {
   const Extent3 shape = shape_of_next_cluster(grid);
   return {*take_cluster_of_shape(grid, shape), shape};

@@ -280,6 +280,7 @@ struct Grid : GridConstants {
   uint64_t region_step = 1;  ///< from one region to the next: more than 1 in a part of a grid (grid_parts.hpp)
   uint64_t region_count = 0;
   std::deque<Extent3> left_of_region;  ///< first blocks of the regular clusters left of a region that was divided
+  std::function<bool(uint64_t)> needs;  ///< see Division; empty: all clusters run
 
   /// Whether a cluster is still to start.
   bool has_next_cluster() const { return !left_of_region.empty() || next_region < region_count; }
@@ -289,6 +290,8 @@ struct Grid : GridConstants {
 Extent3 position(uint64_t number, const Extent3& size);
 /// Returns the shape of the next cluster to start. There must be one.
 Extent3 shape_of_next_cluster(const Grid& grid);
+/// Removes all clusters that are still to start if the next of them need not run.
+void leave_out_what_is_not_needed(Grid& grid);
 /// Removes the next cluster from those that are still to start: the caller starts it. There must be one.
 ClusterPlace take_next_cluster(Grid& grid);
 /// Removes a cluster of this shape, the grid's regular or preferred one, from those that are still to start: the caller

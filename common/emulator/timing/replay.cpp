@@ -459,6 +459,7 @@ class Replay {
 
   /// The rest of the launch goes on as what was replayed.
   void extrapolate() {
+    result_.incomplete = trace_.left_out;
     const double times = trace_.extrapolation;
     if (times == 1) return;
     size_t blocks = 0;

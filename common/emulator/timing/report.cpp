@@ -120,6 +120,7 @@ std::string text_of(const Result& result, const ChipModel& chip, const std::stri
     text += fmt::format("  {:3.0f}% of the warps' time at {}\n", 100 * share, line);
   }
   if (!result.extrapolated.empty()) text += fmt::format("  extrapolated from {}\n", result.extrapolated);
+  if (result.incomplete) text += "  the other blocks did not run: WHAT THIS LAUNCH COMPUTES IS INCOMPLETE\n";
   if (result.sustained_microseconds != 0) {
     text += fmt::format("  when such launches go on for long: {}, at {:.2f} GHz\n",
                         time_text(result.sustained_microseconds), result.sustained_megahertz / 1000);
@@ -160,6 +161,7 @@ nlohmann::json json_of(const Result& result, const ChipModel& chip, const std::s
           {"units", units},
           {"stalls", lines},
           {"extrapolated_from", result.extrapolated},
+          {"incomplete", result.incomplete},
           {"text", last_line(result)}};
 }
 

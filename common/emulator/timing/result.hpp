@@ -37,6 +37,7 @@ struct Result {
   std::string not_modelled;  ///< why there is no time, and the rest means nothing; else empty
   double cycles = 0;         ///< from the launch to its end
   std::string extrapolated;  ///< from what, when not all was replayed: "1056 of 16384 blocks"; else empty
+  bool incomplete = false;   ///< the other blocks did not run
   double megahertz = 0;      ///< in a burst of some milliseconds, after a rest
   double sustained_microseconds = 0, sustained_megahertz = 0;  ///< when such launches go on; 0: as in a burst
   double operations = 0;  ///< of the matrix products: two for each multiplication with its addition

@@ -199,6 +199,7 @@ struct LaunchTrace {
   uint64_t blocks = 0;        ///< of the whole launch
   double described_part = 1;  ///< of what the clusters here do
   double extrapolation = 1;   ///< how many times as long the launch takes as what is described
+  bool left_out = false;      ///< blocks that are not described did not run
 };
 
 }  // namespace stagecraft::emulator::timing

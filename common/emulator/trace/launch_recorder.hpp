@@ -31,6 +31,9 @@ class LaunchRecording {
   /// Whether a cluster is to be recorded. The first ones of a large launch are, as many as fill the chip kRounds times,
   /// or kMostRounds times where they do little.
   bool wants(uint64_t number) const;
+  /// Whether a cluster need run where only what is recorded matters. One that need not is taken to do as much as those
+  /// that are recorded.
+  bool needs(uint64_t number);
   /// What may be recorded of a cluster: steps, and lines of memory, four of which count as one.
   uint64_t most_of_cluster() const { return most_of_cluster_; }
   void add(uint64_t number, timing::ClusterShape shape, timing::ClusterTrace trace);
@@ -57,6 +60,7 @@ class LaunchRecording {
   uint64_t blocks_ = 0;                       ///< of the launch
   uint64_t clusters_ = 0, instructions_ = 0;  ///< that have ended, also those that were not recorded
   std::atomic<bool> cut_ = false;             ///< a cluster was too long
+  std::atomic<bool> left_out_ = false;        ///< clusters that were not needed
   std::atomic<uint64_t> first_round_ = 0;     ///< what was recorded of the clusters of the first round
   std::mutex mutex_;
   const machine::Kernel* kernel_ = nullptr;

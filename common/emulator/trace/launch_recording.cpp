@@ -47,6 +47,12 @@ bool LaunchRecording::wants(uint64_t number) const {
   return blocks_ <= (kRounds + 2) * resident_ || number < rounds() * resident_;
 }
 
+bool LaunchRecording::needs(uint64_t number) {
+  if (wants(number)) return true;
+  left_out_ = true;
+  return false;
+}
+
 void LaunchRecording::count(uint64_t instructions) {
   const std::lock_guard lock(mutex_);
   ++clusters_;
@@ -85,14 +91,18 @@ void LaunchRecording::choose_extrapolation() {
   if (resident_ != 0 && blocks_ > (kRounds + 2) * resident_) wanted = rounds() * resident_;
   if (cut) wanted = resident_;
   std::erase_if(trace_.clusters, [&](const auto& each) { return each.number >= wanted; });
-  double described = 0, instructions = 0;
+  double described = 0, instructions = 0, blocks = 0;
   for (const timing::ClusterTrace& each : trace_.clusters) {
     described += static_cast<double>(each.described);
     instructions += static_cast<double>(each.instructions);
+    blocks += each.shape->blocks;
   }
-  if (described == 0 || described == static_cast<double>(instructions_)) return;
+  trace_.left_out = left_out_;
+  const double all =
+      trace_.left_out ? instructions / blocks * static_cast<double>(blocks_) : static_cast<double>(instructions_);
+  if (described == 0 || described == all) return;
   trace_.described_part = described / instructions;
-  const double rounds = static_cast<double>(instructions_) / instructions;
+  const double rounds = all / instructions;
   // After a cut nothing is known of how rounds overlap: each begins when the one before has ended.
   trace_.extrapolation = cut ? std::ceil(rounds - 1e-9) / trace_.described_part : rounds;
 }

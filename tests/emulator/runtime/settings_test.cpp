@@ -111,7 +111,10 @@ TEST(SettingsTest, ChooseWhatIsRecorded) {
   EXPECT_FALSE(settings_of({{"STAGECRAFT_TIMING", "off"}}).observes_memory());
   EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).timing);
   EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "on"}}).observes_memory());
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on or off", error_of({{"STAGECRAFT_TIMING", "yes"}}));
+  EXPECT_FALSE(settings_of({{"STAGECRAFT_TIMING", "on"}}).timed_part);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "part"}}).timed_part);
+  EXPECT_TRUE(settings_of({{"STAGECRAFT_TIMING", "part"}}).timing);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "on, off, or part", error_of({{"STAGECRAFT_TIMING", "yes"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "all, none, or bank_conflicts",
                       error_of({{"STAGECRAFT_COUNTERS", "registers"}}));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "ends in .html, .json, .svg or .txt",

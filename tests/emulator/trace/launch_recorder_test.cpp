@@ -1,6 +1,8 @@
 #include "emulator/trace/launch_recorder.hpp"
 
 #include <algorithm>
+#include <memory>
+#include <vector>
 
 #include "emulator/timing/replay.hpp"
 #include "fixtures/kernel_fixture.hpp"
@@ -19,7 +21,9 @@ class LaunchRecorderTest : public machine::KernelTest {
     machine.announce_instructions(true);
   }
 
-  timing::LaunchTrace run(const std::string& body, uint32_t blocks = 1, uint64_t seed = 0, uint64_t resident = 0) {
+  /// @param part  only the clusters that the recording needs run.
+  timing::LaunchTrace run(const std::string& body, uint32_t blocks = 1, uint64_t seed = 0, uint64_t resident = 0,
+                          bool part = false) {
     machine::Kernel& kernel =
         compile_body(body, ".shared .align 128 .b8 tile[8192];\n.shared .align 8 .b64 full[4];\n");
     machine::LaunchRequest request;
@@ -31,11 +35,20 @@ class LaunchRecorderTest : public machine::KernelTest {
     const uint64_t out = allocate<uint32_t>(4096);
     std::memcpy(request.parameters.data(), &out, sizeof out);
     LaunchRecording recording(resident);
-    LaunchRecorder recorder(recording);
-    const machine::LaunchResult result = machine.launch(request, {&recorder}, [](std::string_view) {});
+    machine::Division divided;
+    divided.observers = [&recording] {
+      std::vector<std::unique_ptr<machine::Observer>> own;
+      own.push_back(std::make_unique<LaunchRecorder>(recording));
+      return own;
+    };
+    if (part) divided.needs = [&recording](uint64_t number) { return recording.needs(number); };
+    const machine::LaunchResult result = machine.launch(
+        request, {}, [](std::string_view) {}, divided);
     EXPECT_FALSE(result.fault.has_value());
+    thread_instructions = result.thread_instructions;
     return recording.take();
   }
+  uint64_t thread_instructions = 0;  ///< of the latest run
   static size_t count(const std::vector<timing::Step>& steps, StepKind kind) {
     return static_cast<size_t>(
         std::count_if(steps.begin(), steps.end(), [&](const timing::Step& step) { return step.kind == kind; }));
@@ -290,6 +303,33 @@ TEST_F(LaunchRecorderTest, OfALargeLaunchTheFirstBlocksAreRecorded) {
   EXPECT_EQ(some.clusters.back().number, 31u);
   EXPECT_NEAR(some.extrapolation, 60 / 32., 1e-9);
   EXPECT_EQ(some.described_part, 1);
+}
+
+TEST_F(LaunchRecorderTest, APartOfALargeLaunchIsTimedAsTheWhole) {
+  const std::string body = "mov.u32 %r0, %tid.x;\nst.global.u32 [%out], %r0;";
+  const timing::LaunchTrace whole = run(body, 60, 0, 2);
+  const uint64_t instructions = thread_instructions;
+  const timing::LaunchTrace part = run(body, 60, 0, 2, true);
+  // The machine divides the grid, so a part of it may run one cluster more than the first 32.
+  EXPECT_LT(thread_instructions, instructions);
+  EXPECT_TRUE(part.left_out);
+  EXPECT_FALSE(whole.left_out);
+  EXPECT_EQ(part.clusters.size(), whole.clusters.size());
+  EXPECT_NEAR(part.extrapolation, whole.extrapolation, 1e-9);
+  const timing::ChipModel& chip = *timing::find_chip_model("H200");
+  EXPECT_EQ(timing::replay(part, chip).cycles, timing::replay(whole, chip).cycles);
+  EXPECT_TRUE(timing::replay(part, chip).incomplete);
+}
+
+TEST_F(LaunchRecorderTest, AllOfASmallLaunchRunsWhereAPartWouldDo) {
+  const std::string body = "mov.u32 %r0, %tid.x;\nst.global.u32 [%out], %r0;";
+  EXPECT_FALSE(run(body, 12, 0, 2, true).left_out);
+}
+
+TEST_F(LaunchRecorderTest, AllOfALaunchRunsWhereClustersMayInteract) {
+  const timing::LaunchTrace part = run("atom.global.add.u32 %r0, [%out], 1;", 60, 0, 2, true);
+  EXPECT_FALSE(part.left_out);
+  EXPECT_EQ(part.extrapolation, 60 / 32.);
 }
 
 TEST_F(LaunchRecorderTest, EverySeedsRunCanBeReplayed) {

@@ -123,6 +123,7 @@ Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder 
   const machine::Division divided{.observers = make_observers,
                                   .threads = state.settings().threads,
                                   .in_one_part = history != nullptr,
+                                  .needs = recording.needed_clusters(history != nullptr),
                                   .interrupted = &InterruptibleKernel::interrupted(),
                                   .limit = state.settings().limit_cycles,
                                   .watcher = state.settings().progress ? &progress : nullptr};

@@ -27,6 +27,11 @@ void Recording::join_part(std::vector<std::unique_ptr<machine::Observer>>& obser
   if (settings_.timing) observers.push_back(std::make_unique<trace::LaunchRecorder>(launch_));
 }
 
+std::function<bool(uint64_t)> Recording::needed_clusters(bool checks_memory) {
+  if (!settings_.timed_part || checks_memory) return {};
+  return [this](uint64_t number) { return launch_.needs(number); };
+}
+
 void Recording::tell_time(Reporter& reporter, const machine::Architecture& architecture, uint32_t blocks,
                           std::optional<timing::L2Contents>& l2) {
   if (!settings_.timing || launch_.kernel() == nullptr) return;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -28,6 +29,8 @@ class Recording {
   void join(std::vector<machine::Observer*>& observers);
   /// Adds the observers of a part of a grid that runs on its own.
   void join_part(std::vector<std::unique_ptr<machine::Observer>>& observers);
+  /// Says which clusters of a large launch need run; empty where all must, or where what they write is checked.
+  std::function<bool(uint64_t)> needed_clusters(bool checks_memory);
   /// Times the launch, if the settings ask for it, and reports the result. Called once, after a launch that ran to its
   /// end.
   /// @param blocks  that fit on a multiprocessor.

@@ -142,7 +142,7 @@ const std::vector<EnvironmentVariable>& environment_variables() {
       {"STAGECRAFT_CHECKS", "all, none, or a list of: deadlock, race, global"},
       {"STAGECRAFT_COUNTERS", "all, none, or bank_conflicts"},
       {"STAGECRAFT_TIMELINE", "text, or the name of a file that ends in .html, .json, .svg or .txt"},
-      {"STAGECRAFT_TIMING", "on or off"},
+      {"STAGECRAFT_TIMING", "on, off, or part"},
       {"STAGECRAFT_REPORT", "text or json"},
       {"STAGECRAFT_REPORT_FILE", "the name of a file in a folder that exists"},
       {"STAGECRAFT_FINDINGS", "error or report"},
@@ -207,8 +207,9 @@ Settings read_settings(const char* (*get_variable)(const char* name)) {
   }
 
   const std::string_view timing = variable("STAGECRAFT_TIMING");
-  if (!timing.empty() && timing != "on" && timing != "off") illegal("STAGECRAFT_TIMING", timing);
-  settings.timing = timing == "on";
+  if (!timing.empty() && timing != "on" && timing != "off" && timing != "part") illegal("STAGECRAFT_TIMING", timing);
+  settings.timed_part = timing == "part";
+  settings.timing = timing == "on" || settings.timed_part;
 
   const std::string_view format = variable("STAGECRAFT_REPORT");
   if (format == "json") {

@@ -62,8 +62,9 @@ struct Settings {
   uint64_t host_memory = 0;                         ///< bytes that the process may use, at most; 0 for any
   Checks checks;
   Counters counters;
-  bool timing = false;   ///< launches are timed by the model of the chip
-  std::string timeline;  ///< "text" (with the reports), or the name of a file; empty for none
+  bool timing = false;      ///< launches are timed by the model of the chip
+  bool timed_part = false;  ///< and of a large launch, only the blocks that the model replays run
+  std::string timeline;     ///< "text" (with the reports), or the name of a file; empty for none
   /// A program that would exit with 0 exits with 1 after a kernel was diagnosed (STAGECRAFT_EXIT_STATUS).
   bool strict_exit_status = true;
   /// The launch of a kernel that ran to its end returns an error when a race or a missing fence was found
