@@ -45,13 +45,13 @@ ChipModel make_h200() {
   ChipModel chip;
   chip.name = "H200";
   chip.multiprocessors = 132;
-  // boxes-and-clocks: `SM clock, bursts of 2 ms, 20 ms apart`. With reads at 0.335 and without at 0.81 was not
-  // measured.
-  chip.burst_clock = {
-      {0.0, 1980, 1980}, {0.05, 1914, 1914}, {0.335, 1804, 1804}, {0.81, 1792, 1792}, {1.0, 1782, 1729}};
-  // contention: `SM clock, pause of ...`, with 0 and 4 copies under way, after 150 ms of the same work.
-  chip.sustained_clock = {{0.0, 1980, 1980},  {0.05, 1890, 1899}, {0.18, 1755, 1736}, {0.335, 1776, 1762},
-                          {0.55, 1774, 1750}, {0.81, 1706, 1583}, {1.0, 1617, 1490}};
+  // clock: `SM clock, bursts of 2 ms, 20 ms apart, normal data`, without copies and with 4 under way; 0.05 from
+  // boxes-and-clocks.
+  chip.burst_clock = {{0.0, 1980, 1979},  {0.05, 1914, 1914}, {0.12, 1819, 1813},  {0.33, 1783, 1779},
+                      {0.54, 1788, 1779}, {0.79, 1780, 1708}, {0.875, 1764, 1659}, {1.0, 1698, 1599}};
+  // clock: the same, `bursts of 2 ms without rest, 150 to 240 ms`; 0.05 from contention.
+  chip.sustained_clock = {{0.0, 1980, 1980},  {0.05, 1890, 1899}, {0.12, 1809, 1817},  {0.33, 1788, 1789},
+                          {0.54, 1800, 1602}, {0.79, 1688, 1481}, {0.875, 1658, 1435}, {1.0, 1603, 1363}};
   set_instruction_costs(chip);
 
   // `gap between kernels`: 1664 and 704 ns in stream order, 544 and 416 ns with programmatic dependent launch.
@@ -71,10 +71,19 @@ ChipModel make_h200() {
   chip.l2_half_capacity = 30 << 20;    // `load latency, ring of 28 MiB` is the last that one half holds
   chip.l2_far_latency = 361;  // `load latency, ring of 48 MiB`: 510, of which half comes from there, and half from DRAM
   // That L2 does not slow down with the multiprocessors is an assumption; it was measured at 1.98 GHz.
-  // memory-load: `load latency under load, L2, 48 warps`, 512 bytes, rate: 36.58. Copies get 8640 at most (`tile of 64
-  // rows of 128 bytes, rate, whole chip, L2`), but L2 did 9060 while a kernel ran (14-steps-8192-ncu of chapter 15:
-  // one_warpgroup<4> at 4096).
-  chip.l2_rate = 9560;
+  // 14-steps-8192-ncu of chapter 15, one_warpgroup<4> at 4096: 2.91 GB in 321.5 us were 75.6% of `lts__throughput`.
+  chip.l2_rate = 11970;
+  // joined-requests: `two GPCs`, where the larger one is the limit, 16 multiprocessors with 39.5 bytes a cycle each;
+  // and `each alone`, of 16 KiB, where those of 18 get 35.0.
+  chip.groups = 8;
+  chip.group_rate = 632 * 1.98;
+  // joined-requests-counters: of pairs in a GPC, alone, with a skew of 50, 100 and 150 cycles, 80%, 3% and 0% are
+  // joined; groups of 8 and 16, and all at once, read a quarter of what they ask for.
+  chip.join_window = 70;
+  // joined-requests: `groups of 2, a TPC` that fill the path begin to share when they start 500 cycles apart, and do
+  // not when they start 1000 apart; the rest of the time copies wait in the engine, where nothing is joined.
+  chip.join_while_waits = 680;
+  chip.join_most = 4;
   chip.l2_write_rate = 4640;  // `store rate, whole chip`
   chip.dram_rate = 4720;      // memory-load: `load latency under load, DRAM, 64 warps`, 512 bytes, rate: 18.07
   // memory-load: `loads from L2 of 4 bytes a lane, lanes 128 bytes apart, 132 SMs`: 46.8 cycles for 32 lines.
@@ -136,7 +145,8 @@ ChipModel make_b200() {
   // An assumption: the clock at which NVIDIA's 2.25 PFLOP/s hold. Nothing was found about the clock under load.
   chip.burst_clock = chip.sustained_clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
   // An assumption: what else L2 does is as much faster as its reads.
-  const double more = 14200. / chip.l2_rate;
+  const double more = 14200. / (chip.group_rate * chip.groups);
+  chip.group_rate *= more;
   chip.l2_rate *= more;
   chip.l2_write_rate *= more;
   chip.l2_line_rate *= more;

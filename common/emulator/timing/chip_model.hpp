@@ -55,11 +55,16 @@ struct ChipModel {
   double l2_far_latency = 0;  ///< of what the other half of L2 has
   double l1_bytes_capacity = 0, l2_half_capacity = 0;
   double l2_rate = 0, l2_write_rate = 0, dram_rate = 0;  ///< GB/s of the whole chip, at any clock
-  double l2_line_rate = 0;                               ///< 10^9 lines a second, however little of each is read
-  double dram_bank = 0;                                  ///< ns for which a line keeps its bank of DRAM busy
-  double dram_write_cost = 1;                            ///< of a byte that is written, relative to one that is read
-  double dram_turns = 0;  ///< by how much DRAM takes longer where it reads and writes as much
-  double load_bytes = 0;  ///< a cycle, that one multiprocessor gets from L2
+  uint32_t groups = 1;                                   ///< of multiprocessors (GPCs), each with a path to L2
+  double group_rate = 0;                                 ///< GB/s that L2 gives to one of them
+  double join_window = 0;       ///< cycles for which others of a group can join a request that does not wait
+  double join_while_waits = 0;  ///< cycles more, at most, while it waits for the path
+  uint32_t join_most = 1;       ///< multiprocessors that share one
+  double l2_line_rate = 0;      ///< 10^9 lines a second, however little of each is read
+  double dram_bank = 0;         ///< ns for which a line keeps its bank of DRAM busy
+  double dram_write_cost = 1;   ///< of a byte that is written, relative to one that is read
+  double dram_turns = 0;        ///< by how much DRAM takes longer where it reads and writes as much
+  double load_bytes = 0;        ///< a cycle, that one multiprocessor gets from L2
   /// 10^9 a second: sectors with atomic operations, of the whole chip; passes over a sector, of a slice.
   uint32_t atomic_slices = 1;
   double atomic_sector_rate = 0, atomic_same_rate = 0, atomic_same_float_rate = 0;

@@ -55,7 +55,8 @@ OperationTimes Engines::copy_in(double now, RunningCluster& cluster, const Opera
     latency = 0;
   }
   const auto& lines = lines_of(*cluster.trace, operation);
-  double end = memory_.read(start, issuer.index, lines, chip_.copy_latency_dram - chip_.copy_latency_l2);
+  double end = memory_.read(start, issuer.index, lines, chip_.copy_latency_dram - chip_.copy_latency_l2,
+                            operation.targets.size() == 1);
   bytes_ += bytes;
   const double row_cycles =
       operation.engine == Engine::copy_in ? static_cast<double>(lines.size()) * chip_.copy_row : 0;

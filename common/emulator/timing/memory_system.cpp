@@ -50,6 +50,7 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
     : chip_(chip),
       l2_bytes_(chip.l2_rate * 1e3 / megahertz),
       l2_write_bytes_(chip.l2_write_rate * 1e3 / megahertz),
+      path_bytes_(chip.group_rate * 1e3 / megahertz),
       dram_bytes_(chip.dram_rate * 1e3 / megahertz),
       l2_line_cycles_(megahertz * 1e-3 / chip.l2_line_rate),
       bank_cycles_(chip.dram_bank * megahertz * 1e-3),
@@ -58,19 +59,26 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
       atomic_same_float_cycles_(megahertz * 1e-3 / chip.atomic_same_float_rate),
       halves_(before != nullptr ? *before
                                 : L2Contents{CacheLines(chip.l2_half_capacity), CacheLines(chip.l2_half_capacity)}),
+      paths_(chip.groups),
       slices_(chip.atomic_slices),
       banks_(static_cast<size_t>(dram_bytes_ * bank_cycles_ / kLineBytes)),
-      requests_(chip.multiprocessors / 2 + 1) {}
+      requests_(chip.groups) {}
 
 L2Contents MemorySystem::take_contents() {
   for (CacheLines& half : halves_) half.settle();
   return std::move(halves_);
 }
 
-MemorySystem::Request& MemorySystem::request_at(uint32_t multiprocessor, LineRequest line) {
-  std::vector<Request>& requests = requests_[multiprocessor / 2];
+double MemorySystem::paths_busy() const {
+  double all = 0;
+  for (const Server& path : paths_) all += path.busy();
+  return all / static_cast<double>(paths_.size());
+}
+
+MemorySystem::Request& MemorySystem::request_at(uint32_t group, LineRequest line) {
+  std::vector<Request>& requests = requests_[group];
   if (requests.empty()) requests.resize(kRequests);
-  return requests[line * 0x9e3779b1u >> 17];
+  return requests[line * 0x9e3779b1u >> 16];
 }
 
 MemorySystem::Found MemorySystem::look_up(uint32_t half, LineRequest line) {
@@ -80,20 +88,21 @@ MemorySystem::Found MemorySystem::look_up(uint32_t half, LineRequest line) {
   return {&own.arrives, &home.arrives, own.missing, home.missing};
 }
 
-double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const LineRequest> lines,
-                          double dram_latency) {
-  const uint32_t half = half_of(multiprocessor);
-  double cycles = 0, joined = now;
+double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const LineRequest> lines, double dram_latency,
+                          bool shared) {
+  const uint32_t half = half_of(multiprocessor), group = group_of(multiprocessor);
+  double cycles = 0, bytes_sent = 0, joined = now;
   asked_.clear();
   for (const LineRequest line : lines) {
-    Request& request = request_at(multiprocessor, line);
-    if (request.line == line && request.multiprocessor != multiprocessor && request.multiprocessor != ~0u &&
+    Request& request = request_at(group, line);
+    if (shared && request.line == line && request.multiprocessor != multiprocessor && request.more > 0 &&
         now < request.until) {
-      request.multiprocessor = ~0u;
+      --request.more;
       joined = std::max(joined, request.arrives);
       continue;
     }
-    request = {line, multiprocessor, 0, 0};
+    request = {line, multiprocessor, shared ? chip_.join_most - 1 : 0, 0, 0};
+    bytes_sent += std::popcount(sectors_of(line)) * double{kSectorBytes};
     const Found found = look_up(half, line);
     asked_.push_back({&request, line_of(line), found});
     for (const uint32_t sectors : {sectors_of(line), found.far}) {
@@ -103,7 +112,12 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
       cycles += std::max(bytes / l2_bytes_, l2_line_cycles_);
     }
   }
-  const double at = cycles == 0 ? now : l2_.serve(now, cycles);
+  double at = now, leaves = now;
+  if (cycles != 0) {
+    const double path_cycles = bytes_sent / path_bytes_, path = paths_[group].serve(now, path_cycles);
+    at = std::max(l2_.serve(now, cycles), path);
+    leaves = std::max(l2_.free_at() - cycles, path - path_cycles);
+  }
   double all = std::max(joined, at);
   for (const auto& [request, line, found] : asked_) {
     double arrives = std::max(at, *found.own);
@@ -116,7 +130,8 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
       if (found.home != nullptr) *found.home = arrives;
     }
     *found.own = arrives;
-    *request = {request->line, request->multiprocessor, arrives, arrives + chip_.l2_latency};
+    *request = {request->line, request->multiprocessor, request->more, arrives,
+                std::min(leaves, now + chip_.join_while_waits) + chip_.join_window};
     all = std::max(all, arrives);
   }
   return all;

@@ -54,7 +54,9 @@ class MemorySystem {
 
   /// Reads lines for a multiprocessor. Returns when L2 has them, without its latency.
   /// @param dram_latency  of what comes from DRAM, in addition to the latency of L2.
-  double read(double now, uint32_t multiprocessor, std::span<const LineRequest> lines, double dram_latency);
+  /// @param shared  whether others can share the request; those of multicast copies they cannot.
+  double read(double now, uint32_t multiprocessor, std::span<const LineRequest> lines, double dram_latency,
+              bool shared = true);
   /// Writes to lines. Returns when L2 has them. @param partial_lines  those with a sector of which only a part is
   /// written: each takes as long as a sector more, for the mask that says which bytes.
   double write(double now, std::span<const LineRequest> lines, size_t partial_lines = 0);
@@ -64,6 +66,8 @@ class MemorySystem {
   double l2_free_at() const { return l2_.free_at(); }
 
   double l2_busy() const { return l2_.busy(); }
+  /// Cycles that the paths from L2 to the groups of multiprocessors were busy, in the mean.
+  double paths_busy() const;
   /// Cycles that DRAM would take for what it did at its full rate.
   double dram_busy() const { return dram_moved_ / dram_bytes_; }
   double l2_bytes_moved() const { return l2_moved_; }
@@ -73,15 +77,17 @@ class MemorySystem {
   struct Request {
     LineRequest line = 0;
     uint32_t multiprocessor = ~0u;
+    uint32_t more = 0;   ///< multiprocessors that may still join it
     double arrives = 0;  ///< in L2, for those who join it
     double until = 0;    ///< it can be joined
   };
-  /// The latest request of a pair of multiprocessors (a TPC) for a line that falls into the same place. The two join
-  /// requests for the same line: L2 serves them once, for both at the same time. Source: tests/silicon/results,
-  /// contention, `copies of 16 KiB, clusters of 2, the same bytes for each 2 blocks` gives twice the rate, and more
-  /// blocks give no more. For how long a request can be joined was not measured; here it is as long as it waits and is
-  /// under way.
-  Request& request_at(uint32_t multiprocessor, LineRequest line);
+  /// The latest request of a group of multiprocessors (a GPC) for a line that falls into the same place. On its way
+  /// from the group to L2, others of the group join it: L2 serves them once, for all at the same time. That is so while
+  /// it waits for the path, and for some cycles more (ChipModel::join_window). Source: tests/silicon/results,
+  /// joined-requests-counters: reads are joined within a GPC only, as well in a TPC as between two; and those of
+  /// multicast copies are not (`multicast to 2, all the same`).
+  Request& request_at(uint32_t group, LineRequest line);
+  uint32_t group_of(uint32_t multiprocessor) const { return multiprocessor / 2 % chip_.groups; }
 
   /// L2 is two halves, each with one half of the memory behind. A multiprocessor asks its half, which keeps what it has
   /// asked for; what it lacks comes from the half that the line belongs to, and that keeps it too. Source:
@@ -102,25 +108,26 @@ class MemorySystem {
   /// Which half a line belongs to is not known; here it is as if at random.
   static uint32_t home_of(LineRequest line) { return line_of(line) * 0x85ebca6bu >> 31; }
   /// Four of the eight groups of multiprocessors are near to each half, an assumption (Replay::order_places).
-  static uint32_t half_of(uint32_t multiprocessor) { return multiprocessor / 2 % 8 / 4; }
-  static constexpr uint32_t kRequests = 1 << 15;  // of a pair, that are remembered
+  uint32_t half_of(uint32_t multiprocessor) const { return group_of(multiprocessor) * 2 / chip_.groups; }
+  static constexpr uint32_t kRequests = 1 << 16;  // of a group, that are remembered
 
   /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it.
   double use_bank(double now, uint32_t line, uint32_t sectors, bool write);
 
   const ChipModel& chip_;
-  double l2_bytes_, l2_write_bytes_, dram_bytes_;  ///< a cycle
-  double l2_line_cycles_;                          ///< of a line, however little of it is read
-  double bank_cycles_;                             ///< of a line in a bank of DRAM
+  double l2_bytes_, l2_write_bytes_, path_bytes_, dram_bytes_;  ///< a cycle
+  double l2_line_cycles_;                                       ///< of a line, however little of it is read
+  double bank_cycles_;                                          ///< of a line in a bank of DRAM
   double atomic_sector_cycles_, atomic_same_cycles_, atomic_same_float_cycles_;
   L2Contents halves_;
   Server l2_;
+  std::vector<Server> paths_;  ///< from L2 to each group of multiprocessors
   /// Parts of L2 that do atomic operations, one pass over a sector after the other; two neighbouring lines are in one.
   std::vector<Server> slices_;
   std::vector<double> banks_;  ///< of DRAM, when each is free
   double write_share_ = 0;     ///< of what DRAM did of late
   double l2_moved_ = 0, dram_moved_ = 0;
-  std::vector<std::vector<Request>> requests_;  ///< by pair
+  std::vector<std::vector<Request>> requests_;  ///< by group
   std::vector<Asked> asked_;                    ///< lines that the read under way has not joined
 };
 

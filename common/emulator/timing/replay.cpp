@@ -103,11 +103,11 @@ class Replay {
   /// share is found by groups of 12 blocks (66% of them would have their neighbour in the group), hardly by 11 (27%),
   /// and not by 6.
   void order_places() {
-    constexpr uint32_t kGroups = 8;
+    const uint32_t groups = chip_.groups;
     const auto pairs = static_cast<uint32_t>(places_.size()) / 2;
-    for (uint32_t first = 0; first < pairs; first += kGroups) {
+    for (uint32_t first = 0; first < pairs; first += groups) {
       for (const uint32_t half : {0u, 1u}) {
-        for (uint32_t pair = first; pair < std::min(first + kGroups, pairs); ++pair)
+        for (uint32_t pair = first; pair < std::min(first + groups, pairs); ++pair)
           in_order_.push_back(2 * pair + half);
       }
     }
@@ -449,6 +449,7 @@ class Replay {
       for (const SubPartition& part : place.parts) result_.issue_busy += part.issued() / kSubPartitions;
     }
     result_.l2_busy = memory_.l2_busy();
+    result_.paths_busy = memory_.paths_busy();
     result_.dram_busy = memory_.dram_busy();
     result_.l2_bytes = memory_.l2_bytes_moved();
     result_.dram_bytes = memory_.dram_bytes_moved();
@@ -474,9 +475,10 @@ class Replay {
       // The beginning and the end of the launch come once; the middle goes on.
       result_.cycles += (times - 1) * 2 * (three_quarters_at_ - quarter_at_);
     }
-    for (double* const each : {&result_.tensor_busy, &result_.shared_busy, &result_.copy_in_busy,
-                               &result_.copy_out_busy, &result_.issue_busy, &result_.l2_busy, &result_.dram_busy,
-                               &result_.l2_bytes, &result_.dram_bytes, &result_.operations, &result_.bytes}) {
+    for (double* const each :
+         {&result_.tensor_busy, &result_.shared_busy, &result_.copy_in_busy, &result_.copy_out_busy,
+          &result_.issue_busy, &result_.l2_busy, &result_.paths_busy, &result_.dram_busy, &result_.l2_bytes,
+          &result_.dram_bytes, &result_.operations, &result_.bytes}) {
       *each *= times;
     }
   }
@@ -503,7 +505,7 @@ class Replay {
 
 /// The clock on a curve under the load that a replay has found.
 double clock_under(const Result& result, const ClockCurve& curve) {
-  return clock_of(curve, result.tensor_share(), result.l2_busy / std::max(result.cycles, 1.));
+  return clock_of(curve, result.tensor_share(), result.paths_busy / std::max(result.cycles, 1.));
 }
 
 /// A launch on one clock.

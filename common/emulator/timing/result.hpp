@@ -44,7 +44,7 @@ struct Result {
   double bytes = 0;       ///< read from and written to global memory by the warps and the copy engines
   // Sums over the chip, in cycles of one multiprocessor, where nothing else is said.
   double tensor_busy = 0, shared_busy = 0, copy_in_busy = 0, copy_out_busy = 0, issue_busy = 0;
-  double l2_busy = 0, dram_busy = 0;  ///< cycles of the chip
+  double l2_busy = 0, paths_busy = 0, dram_busy = 0;  ///< cycles of the chip
   double l2_bytes = 0, dram_bytes = 0;
   uint32_t multiprocessors = 0;
   std::vector<WarpTime> warps;        ///< by number in the block
