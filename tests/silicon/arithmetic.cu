@@ -39,6 +39,27 @@ OPERATION(Rcp, float, "f", "rcp.approx.ftz.f32 %0, %0; add.ftz.f32 %0, %0, %1;")
 OPERATION(Rsqrt, float, "f", "rsqrt.approx.ftz.f32 %0, %0;")
 OPERATION(Sin, float, "f", "sin.approx.ftz.f32 %0, %0;")
 OPERATION(Tanh, float, "f", "tanh.approx.f32 %0, %0;")
+OPERATION(DivU32, uint32_t, "r", "div.u32 %0, %1, %0;")
+OPERATION(RemU32, uint32_t, "r", "rem.u32 %0, %1, %0;")
+OPERATION(DivS32, int32_t, "r", "div.s32 %0, %1, %0;")
+OPERATION(DivU64, uint64_t, "l", "div.u64 %0, %1, %0;")
+OPERATION(DivS64, int64_t, "l", "div.s64 %0, %1, %0;")
+OPERATION(DivF32, float, "f", "div.rn.f32 %0, %2, %0;")
+OPERATION(DivFullF32, float, "f", "div.full.f32 %0, %2, %0;")
+OPERATION(RcpRnF32, float, "f", "rcp.rn.f32 %0, %0;")
+OPERATION(SqrtRnF32, float, "f", "sqrt.rn.f32 %0, %0;")
+OPERATION(Ex2Full, float, "f", "ex2.approx.f32 %0, %0;")
+OPERATION(DivF64, double, "d", "div.rn.f64 %0, %2, %0;")
+OPERATION(SqrtF64, double, "d", "sqrt.rn.f64 %0, %0;")
+OPERATION(ToS32, float, "f", "{.reg .s32 i; cvt.rni.s32.f32 i, %0; mov.b32 %0, i;}")
+OPERATION(FromS32, uint32_t, "r", "{.reg .f32 f; cvt.rn.f32.s32 f, %0; mov.b32 %0, f;}")
+OPERATION(FromU32, uint32_t, "r", "{.reg .f32 f; cvt.rn.f32.u32 f, %0; mov.b32 %0, f;}")
+OPERATION(ToF64, double, "d", "{.reg .f32 f; cvt.rn.f32.f64 f, %0; cvt.f64.f32 %0, f;}")
+OPERATION(MulLo64, uint64_t, "l", "mul.lo.u64 %0, %0, %1;")
+OPERATION(MulHi32, uint32_t, "r", "mul.hi.u32 %0, %0, %1;")
+OPERATION(MulWide, uint64_t, "l", "{.reg .u32 a; cvt.u32.u64 a, %0; mad.wide.u32 %0, a, a, %1;}")
+OPERATION(MatchSame, uint32_t, "r", "and.b32 %0, %0, 0; match.any.sync.b32 %0, %0, -1;")
+OPERATION(MatchEight, uint32_t, "r", "and.b32 %0, %2, 7; match.any.sync.b32 %0, %0, -1;")
 OPERATION(CvtF32S32, float, "f", "{.reg .s32 i; cvt.rni.s32.f32 i, %0; cvt.rn.f32.s32 %0, i;}")
 OPERATION(CvtF16F32, float, "f", "{.reg .b16 h; cvt.rn.f16.f32 h, %0; cvt.f32.f16 %0, h;}")
 OPERATION(PackBf16, float, "f", "{.reg .b32 h; cvt.rn.bf16x2.f32 h, %0, %1; mov.b32 %0, h;}")
@@ -184,6 +205,33 @@ BENCHMARK(halves) {
   measure<FmaF16x2>("fma.f16x2", "x = x * c + y", 128);
   measure<AddF16x2>("add.f16x2", "x += y", 128);
   measure<FmaBf16x2>("fma.bf16x2", "x = x * c + y", 128);
+}
+BENCHMARK(divisions) {
+  measure<DivU32>("div.u32", "x = y / x", 0);
+  measure<RemU32>("rem.u32", "x = y % x", 0);
+  measure<DivS32>("div.s32", "x = y / x", 0);
+  measure<DivU64>("div.u64", "x = y / x", 0);
+  measure<DivS64>("div.s64", "x = y / x", 0);
+  measure<DivF32>("div.rn.f32", "x = c / x", 0);
+  measure<DivFullF32>("div.full.f32", "x = c / x", 0);
+  measure<RcpRnF32, true>("rcp.rn.f32", "x = 1 / x", 0);
+  measure<SqrtRnF32, true>("sqrt.rn.f32", "x = sqrt(x)", 0);
+  measure<Ex2Full, true>("ex2.approx.f32", "without .ftz", 0);
+  measure<DivF64>("div.rn.f64", "x = c / x", 0);
+  measure<SqrtF64, true>("sqrt.rn.f64", "x = sqrt(x)", 0);
+}
+BENCHMARK(single_conversions) {
+  measure<ToS32, true>("cvt.rni.s32.f32", "x = int of x", 0);
+  measure<FromS32, true>("cvt.rn.f32.s32", "x = float of x", 0);
+  measure<FromU32, true>("cvt.rn.f32.u32", "x = float of x", 0);
+  measure<ToF64, true>("cvt f64 to f32 and back", "two conversions", 0);
+  measure<MulLo64>("mul.lo.u64", "x *= y", 0);
+  measure<MulHi32>("mul.hi.u32", "x = high half of x y", 0);
+  measure<MulWide>("mad.wide.u32", "x = low half of x squared + y", 0);
+}
+BENCHMARK(matches) {
+  measure<MatchSame, true>("and, match.any, all the same", "two instructions", 0);
+  measure<MatchEight, true>("and, match.any, eight values at first", "two instructions", 0);
 }
 BENCHMARK(special_functions) {
   measure<Ex2, true>("ex2.approx.ftz", "x = ex2(x)", 16);
@@ -383,6 +431,54 @@ struct MmaSync {
     return bits;
   }
 };
+
+/// Other shapes and types; lanes have at most four words of each operand.
+#define PRODUCT(NAME, TEXT)                                                                    \
+  template <int Chains>                                                                        \
+  struct NAME {                                                                                \
+    uint32_t d[Chains][4] = {}, a[4], b[4];                                                    \
+    __device__ NAME(uint32_t seed, uint8_t*) {                                                 \
+      for (int i = 0; i < 4; ++i) a[i] = 0x3c003c00 + seed * lane(), b[i] = 0x3c003c00 + seed; \
+    }                                                                                          \
+    __device__ void step(int i) {                                                              \
+      uint32_t(&c)[4] = d[i % Chains];                                                         \
+      asm volatile(TEXT                                                                        \
+                   : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])                            \
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));        \
+    }                                                                                          \
+    __device__ uint32_t result() {                                                             \
+      uint32_t bits = 0;                                                                       \
+      for (int i = 0; i < Chains * 4; ++i) bits += d[i / 4][i % 4];                            \
+      return bits;                                                                             \
+    }                                                                                          \
+  };
+#define FOUR "{%0, %1, %2, %3}, "
+PRODUCT(MmaTf32K8,
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 " FOUR "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};")
+PRODUCT(MmaTf32K4, "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 " FOUR "{%4, %5}, {%8}, {%0, %1, %2, %3};")
+PRODUCT(MmaBf16K8, "mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 " FOUR "{%4, %5}, {%8}, {%0, %1, %2, %3};")
+PRODUCT(MmaF16K16, "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1};")
+PRODUCT(MmaS8K32,
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 " FOUR "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};")
+PRODUCT(MmaS8K16, "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 " FOUR "{%4, %5}, {%8}, {%0, %1, %2, %3};")
+PRODUCT(MmaE4m3K32,
+        "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 " FOUR "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};")
+
+template <template <int> typename Product>
+void measure_product(const char* name) {
+  report(std::string(name) + " latency", cycles_per_step<Product<1>>(32), "cycles", "accumulated");
+  report(std::string(name) + " issue, 4 warps a sub-partition", scaled(sm_cycles_per_step<Product<4>>(512), 4),
+         "cycles per warp instruction and sub-partition", "4 accumulators");
+}
+BENCHMARK(mma_shapes) {
+  measure_product<MmaTf32K8>("mma.sync m16n8k8 tf32");
+  measure_product<MmaTf32K4>("mma.sync m16n8k4 tf32");
+  measure_product<MmaBf16K8>("mma.sync m16n8k8 bf16");
+  measure_product<MmaF16K16>("mma.sync m16n8k16 f16 to f16");
+  measure_product<MmaS8K32>("mma.sync m16n8k32 s8");
+  measure_product<MmaS8K16>("mma.sync m16n8k16 s8");
+  measure_product<MmaE4m3K32>("mma.sync m16n8k32 e4m3");
+}
 BENCHMARK(mma_sync) {
   const char* how = "mma.sync m16n8k16 bf16 to f32";
   report("mma.sync m16n8k16 latency", cycles_per_step<MmaSync<1>>(32), "cycles", std::string(how) + ", accumulated");

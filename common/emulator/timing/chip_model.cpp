@@ -7,6 +7,33 @@ namespace {
 
 constexpr size_t index_of(InstructionClass kind) { return static_cast<size_t>(kind); }
 
+/// What ptxas 13.0 makes of divisions for sm_90a, on the path of ordinary numbers: its instructions, the cycles of each
+/// pipe and the longest chain of results, with the costs that were measured for each machine instruction.
+template <typename Set>
+void set_divisions(const Set& set) {
+  const auto several = [&](InstructionClass kind, double slots, double latency, double special, double alu, double fma,
+                           double fp64) {
+    set(kind, {.slots = slots,
+               .pipe = Pipe::special,
+               .interval = special,
+               .latency = latency,
+               .alu = alu,
+               .fma = fma,
+               .fp64 = fp64});
+  };
+  several(InstructionClass::divide, 18, 96, 24, 8, 16, 0);
+  several(InstructionClass::divide_signed, 24, 104, 24, 18, 18, 0);
+  several(InstructionClass::divide_wide, 72, 220, 24, 28, 94, 0);
+  several(InstructionClass::divide_wide_signed, 88, 245, 24, 48, 108, 0);
+  several(InstructionClass::divide_float, 8, 40, 8, 2, 5, 0);
+  several(InstructionClass::divide_full, 8, 33, 8, 4, 5, 0);
+  several(InstructionClass::reciprocal_float, 9, 43, 8, 4, 3, 0);
+  several(InstructionClass::root_float, 9, 30, 8, 2, 4, 0);
+  several(InstructionClass::divide_double, 16, 97, 8, 4, 7, 16);
+  several(InstructionClass::reciprocal_double, 11, 59, 8, 4, 0, 10);
+  several(InstructionClass::root_double, 16, 78, 8, 2, 6, 16);
+}
+
 /// Source of all but what is said otherwise: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, `issue, 4 warps a
 /// sub-partition` and `latency`. PTX shows neither how ptxas shares additions between two pipes nor which instructions
 /// it saves.
@@ -22,12 +49,20 @@ void set_instruction_costs(ChipModel& chip) {
   set(InstructionClass::float64, {1, Pipe::fp64, 2, 8});
   set(InstructionClass::half, {1, Pipe::fma, 1.6, 8});
   set(InstructionClass::special, {1, Pipe::special, 8, 17});
-  set(InstructionClass::convert, {1, Pipe::special, 8, 12});
+  set(InstructionClass::special_product, {.slots = 2, .pipe = Pipe::special, .interval = 8, .latency = 23, .fma = 1});
+  set(InstructionClass::special_scaled,
+      {.slots = 4, .pipe = Pipe::special, .interval = 8, .latency = 29, .alu = 2, .fma = 2});
+  // `cvt f32 to s32 and back`: 23 together, at the rate of one of 8 cycles: the machine code is F2I and I2FP, and only
+  // the first is on that pipe.
+  set(InstructionClass::convert, {1, Pipe::special, 8, 18});
+  set(InstructionClass::convert_to_float, {1, Pipe::alu, 2, 5});
   set(InstructionClass::convert_half, {1, Pipe::alu, 2, 4});
   set(InstructionClass::shuffle, {1, Pipe::memory, 4, 24});
   set(InstructionClass::vote, {1, Pipe::alu, 2, 13});
   set(InstructionClass::reduce, {1, Pipe::memory, 8, 44});
-  set(InstructionClass::warp_matrix, {1, Pipe::matrix, 6, 18});
+  // One unit of a multiprocessor, 62 cycles where all lanes differ: here each sub-partition has a quarter of it.
+  set(InstructionClass::match, {1, Pipe::match, 252, 369});
+  set(InstructionClass::warp_matrix, {1, Pipe::matrix, 6, 24});
   // Not measured alone: a loop of the benchmarks takes about ten cycles a turn with its counter and comparison.
   set(InstructionClass::control, {1, Pipe::issue, 2, 6});
   set(InstructionClass::memory, {1, Pipe::memory, 4, 0});
@@ -37,6 +72,7 @@ void set_instruction_costs(ChipModel& chip) {
   set(InstructionClass::fewer_registers, {1, Pipe::issue, 1, 4, 59});  // `setmaxnreg.dec 24, at the same time`
   set(InstructionClass::more_registers, {1, Pipe::issue, 1, 4, 225});  // `setmaxnreg.inc 240, at the same time`
   set(InstructionClass::other, {1, Pipe::issue, 1, 4});
+  set_divisions(set);
 }
 
 /// Sources: in tests/silicon/results, nvidia-h200-2026-11-22.jsonl and, where "contention" is said, the file that ends

@@ -12,15 +12,16 @@
 namespace stagecraft::emulator::timing {
 
 /// Units of a sub-partition, which all its warps share.
-enum class Pipe : uint8_t { issue, alu, fma, fp64, special, memory, barrier, matrix, count };
+enum class Pipe : uint8_t { issue, alu, fma, fp64, special, memory, barrier, matrix, match, count };
 inline constexpr size_t kPipes = static_cast<size_t>(Pipe::count);
 
 struct InstructionCost {
   double slots = 1;  ///< cycles of the scheduler
   Pipe pipe = Pipe::issue;
-  double interval = 1;  ///< cycles of the pipe
-  double latency = 4;   ///< until an instruction that needs the result can be issued
-  double stall = 0;     ///< cycles for which the warp issues nothing more
+  double interval = 1;                ///< cycles of the pipe
+  double latency = 4;                 ///< until an instruction that needs the result can be issued
+  double stall = 0;                   ///< cycles for which the warp issues nothing more
+  double alu = 0, fma = 0, fp64 = 0;  ///< cycles of these pipes too, where it is several machine instructions
 };
 
 /// The clock while the tensor cores are busy for a part of the time.

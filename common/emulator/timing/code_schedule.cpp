@@ -98,6 +98,9 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) cons
       ++part.instructions;
       part.pipes[static_cast<size_t>(Pipe::issue)] += slots;
       if (cost.pipe != Pipe::issue) part.pipes[static_cast<size_t>(cost.pipe)] += interval;
+      part.pipes[static_cast<size_t>(Pipe::alu)] += cost.alu * instruction.times;
+      part.pipes[static_cast<size_t>(Pipe::fma)] += cost.fma * instruction.times;
+      part.pipes[static_cast<size_t>(Pipe::fp64)] += cost.fp64 * instruction.times;
     }
   }
   parts.back().cycles = now - end_of_earlier;

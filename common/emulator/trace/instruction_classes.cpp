@@ -38,7 +38,41 @@ InstructionClass class_of_conversion(const ptx::Instruction& instruction) {
   if (has(instruction, {"e4m3x2", "e5m2x2"})) return InstructionClass::convert;
   const bool half = is_half(instruction), floats = is_float(instruction) || is_f64(instruction);
   if (half) return InstructionClass::convert_half;
+  const bool to_float = instruction.modifiers.size() > 1 && instruction.modifiers.back() != "f32" &&
+                        instruction.modifiers.back() != "f64" && !is_wide(instruction) && !is_f64(instruction);
+  if (floats && to_float) return InstructionClass::convert_to_float;
   return floats ? InstructionClass::convert : InstructionClass::free;  // between integers: a part of what uses them
+}
+
+/// Quotients and remainders. By a constant that is no register's they are a product and shifts.
+InstructionClass class_of_division(const ptx::Instruction& instruction) {
+  if (is_f64(instruction)) return InstructionClass::divide_double;
+  if (is_float(instruction)) {
+    if (has(instruction, {"rn", "rz", "rm", "rp"})) return InstructionClass::divide_float;
+    if (has(instruction, {"full"})) return InstructionClass::divide_full;
+    return InstructionClass::special_product;
+  }
+  if (instruction.operands.back().kind == ptx::OperandKind::integer) {
+    const uint64_t divisor = instruction.operands.back().bits;
+    return (divisor & (divisor - 1)) == 0 ? InstructionClass::logic : InstructionClass::multiply_wide;
+  }
+  const bool is_signed = has(instruction, {"s16", "s32", "s64"});
+  if (is_wide(instruction)) return is_signed ? InstructionClass::divide_wide_signed : InstructionClass::divide_wide;
+  return is_signed ? InstructionClass::divide_signed : InstructionClass::divide;
+}
+
+/// Roots, reciprocals, exponentials, logarithms and sines.
+InstructionClass class_of_function(const ptx::Instruction& instruction) {
+  const std::string_view name = instruction.opcode;
+  const bool exact = has(instruction, {"rn", "rz", "rm", "rp"});
+  if (is_f64(instruction)) {
+    if (name == "rcp") return exact ? InstructionClass::reciprocal_double : InstructionClass::special;
+    return InstructionClass::root_double;
+  }
+  if (exact) return name == "rcp" ? InstructionClass::reciprocal_float : InstructionClass::root_float;
+  if (is_one_of(name, {"sin", "cos"})) return InstructionClass::special_product;
+  const bool scales = is_one_of(name, {"ex2", "lg2", "rcp", "sqrt", "rsqrt"}) && is_float(instruction);
+  return scales && !has(instruction, {"ftz"}) ? InstructionClass::special_scaled : InstructionClass::special;
 }
 
 bool is_shared(const ptx::Instruction& instruction) {
@@ -100,13 +134,15 @@ InstructionClass class_of(const ptx::Instruction& instruction) {
                  "set", "selp", "slct", "min", "max",  "abs", "copysign", "bmsk", "szext", "dp4a", "dp2a", "sad"})) {
     return is_f64(instruction) ? InstructionClass::float64 : InstructionClass::logic;
   }
-  if (is_one_of(name, {"ex2", "lg2", "rcp", "sqrt", "rsqrt", "sin", "cos", "tanh", "popc", "clz", "bfind", "brev",
-                       "fns", "div", "rem"})) {
-    return InstructionClass::special;
+  if (is_one_of(name, {"div", "rem"})) return class_of_division(instruction);
+  if (is_one_of(name, {"ex2", "lg2", "rcp", "sqrt", "rsqrt", "sin", "cos", "tanh"})) {
+    return class_of_function(instruction);
   }
+  if (is_one_of(name, {"popc", "clz", "bfind", "brev", "fns"})) return InstructionClass::special;
   if (name == "cvt") return class_of_conversion(instruction);
   if (name == "shfl") return InstructionClass::shuffle;
-  if (is_one_of(name, {"vote", "elect", "match", "activemask"})) return InstructionClass::vote;
+  if (is_one_of(name, {"vote", "elect", "activemask"})) return InstructionClass::vote;
+  if (name == "match") return InstructionClass::match;
   if (name == "redux") return InstructionClass::reduce;
   if (is_one_of(name, {"mma", "wmma"})) return InstructionClass::warp_matrix;
   if (is_one_of(name, {"bra", "brx", "call", "ret", "exit"})) return InstructionClass::control;

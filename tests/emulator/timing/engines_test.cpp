@@ -280,6 +280,24 @@ TEST(CodeScheduleTest, FollowsDependencesAndThePipes) {
   EXPECT_NEAR(schedule.parts(8, 11).front().cycles, 8, 1.01);  // the pipe takes one in two cycles
 }
 
+// What ptxas makes of div.u32: 18 instructions, of which three take the pipe of special functions 8 cycles each.
+TEST(CodeScheduleTest, ADivisionIsSomeTensOfInstructions) {
+  const Code code{{InstructionClass::divide, {1}, {2}}, {InstructionClass::add, {2}, {3}}};
+  CodeSchedule schedule(code, *find_chip_model("H200"));
+  const CodePart part = schedule.parts(0, 0).front();
+  EXPECT_EQ(part.pipes[static_cast<size_t>(Pipe::issue)], 18);
+  EXPECT_EQ(part.pipes[static_cast<size_t>(Pipe::special)], 24);
+  EXPECT_EQ(part.pipes[static_cast<size_t>(Pipe::fma)], 16);
+  EXPECT_GT(schedule.parts(0, 1).front().cycles, 96);  // the sum waits for the quotient
+}
+
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, "mma.sync m16n8k16 latency".
+TEST(CodeScheduleTest, ProductsOfAWarpOnOneSumWaitForEachOther) {
+  const Code code(5, {InstructionClass::warp_matrix, {1}, {1}});
+  CodeSchedule schedule(code, *find_chip_model("H200"));
+  EXPECT_NEAR(schedule.parts(0, 4).front().cycles, 5 * 24, 0.01);
+}
+
 // Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, "setmaxnreg".
 TEST(CodeScheduleTest, AChangeOfRegistersStopsItsWarp) {
   const Code code{{InstructionClass::fewer_registers, {}, {}}, {InstructionClass::more_registers, {}, {}}};
