@@ -58,8 +58,6 @@ OPERATION(ToF64, double, "d", "{.reg .f32 f; cvt.rn.f32.f64 f, %0; cvt.f64.f32 %
 OPERATION(MulLo64, uint64_t, "l", "mul.lo.u64 %0, %0, %1;")
 OPERATION(MulHi32, uint32_t, "r", "mul.hi.u32 %0, %0, %1;")
 OPERATION(MulWide, uint64_t, "l", "{.reg .u32 a; cvt.u32.u64 a, %0; mad.wide.u32 %0, a, a, %1;}")
-OPERATION(MatchSame, uint32_t, "r", "and.b32 %0, %0, 0; match.any.sync.b32 %0, %0, -1;")
-OPERATION(MatchEight, uint32_t, "r", "and.b32 %0, %2, 7; match.any.sync.b32 %0, %0, -1;")
 OPERATION(CvtF32S32, float, "f", "{.reg .s32 i; cvt.rni.s32.f32 i, %0; cvt.rn.f32.s32 %0, i;}")
 OPERATION(CvtF16F32, float, "f", "{.reg .b16 h; cvt.rn.f16.f32 h, %0; cvt.f32.f16 %0, h;}")
 OPERATION(PackBf16, float, "f", "{.reg .b32 h; cvt.rn.bf16x2.f32 h, %0, %1; mov.b32 %0, h;}")
@@ -228,10 +226,6 @@ BENCHMARK(single_conversions) {
   measure<MulLo64>("mul.lo.u64", "x *= y", 0);
   measure<MulHi32>("mul.hi.u32", "x = high half of x y", 0);
   measure<MulWide>("mad.wide.u32", "x = low half of x squared + y", 0);
-}
-BENCHMARK(matches) {
-  measure<MatchSame, true>("and, match.any, all the same", "two instructions", 0);
-  measure<MatchEight, true>("and, match.any, eight values at first", "two instructions", 0);
 }
 BENCHMARK(special_functions) {
   measure<Ex2, true>("ex2.approx.ftz", "x = ex2(x)", 16);
