@@ -8,7 +8,8 @@ namespace {
 constexpr size_t index_of(InstructionClass kind) { return static_cast<size_t>(kind); }
 
 /// What ptxas 13.0 makes of divisions for sm_90a, on the path of ordinary numbers: its instructions, the cycles of each
-/// pipe and the longest chain of results, with the costs that were measured for each machine instruction.
+/// pipe; how long they take and how often they can start was measured (nvidia-h200-2026-11-23-divisions.jsonl),
+/// except for reciprocal_double.
 template <typename Set>
 void set_divisions(const Set& set) {
   const auto several = [&](InstructionClass kind, double slots, double latency, double special, double alu, double fma,
@@ -21,17 +22,17 @@ void set_divisions(const Set& set) {
                .fma = fma,
                .fp64 = fp64});
   };
-  several(InstructionClass::divide, 18, 96, 24, 8, 16, 0);
-  several(InstructionClass::divide_signed, 24, 104, 24, 18, 18, 0);
-  several(InstructionClass::divide_wide, 72, 220, 24, 28, 94, 0);
-  several(InstructionClass::divide_wide_signed, 88, 245, 24, 48, 108, 0);
-  several(InstructionClass::divide_float, 8, 40, 8, 2, 5, 0);
-  several(InstructionClass::divide_full, 8, 33, 8, 4, 5, 0);
-  several(InstructionClass::reciprocal_float, 9, 43, 8, 4, 3, 0);
-  several(InstructionClass::root_float, 9, 30, 8, 2, 4, 0);
-  several(InstructionClass::divide_double, 16, 97, 8, 4, 7, 16);
+  several(InstructionClass::divide, 18, 75, 27.9, 8, 16, 0);
+  several(InstructionClass::divide_signed, 24, 78, 30.8, 18, 18, 0);
+  several(InstructionClass::divide_wide, 72, 305, 152, 28, 94, 0);
+  several(InstructionClass::divide_wide_signed, 88, 322, 168, 48, 108, 0);
+  several(InstructionClass::divide_float, 8, 57, 17.1, 2, 5, 0);
+  several(InstructionClass::divide_full, 8, 23, 8.7, 4, 5, 0);
+  several(InstructionClass::reciprocal_float, 9, 77, 20.5, 4, 3, 0);
+  several(InstructionClass::root_float, 9, 55, 16.3, 2, 4, 0);
+  several(InstructionClass::divide_double, 16, 126, 35.1, 4, 7, 16);
   several(InstructionClass::reciprocal_double, 11, 59, 8, 4, 0, 10);
-  several(InstructionClass::root_double, 16, 78, 8, 2, 6, 16);
+  several(InstructionClass::root_double, 16, 93, 29.9, 2, 6, 16);
 }
 
 /// Source of all but what is said otherwise: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, `issue, 4 warps a
@@ -52,10 +53,9 @@ void set_instruction_costs(ChipModel& chip) {
   set(InstructionClass::special_product, {.slots = 2, .pipe = Pipe::special, .interval = 8, .latency = 23, .fma = 1});
   set(InstructionClass::special_scaled,
       {.slots = 4, .pipe = Pipe::special, .interval = 8, .latency = 29, .alu = 2, .fma = 2});
-  // `cvt f32 to s32 and back`: 23 together, at the rate of one of 8 cycles: the machine code is F2I and I2FP, and only
-  // the first is on that pipe.
-  set(InstructionClass::convert, {1, Pipe::special, 8, 18});
-  set(InstructionClass::convert_to_float, {1, Pipe::alu, 2, 5});
+  // nvidia-h200-2026-11-23-divisions.jsonl, `cvt.rni.s32.f32`, `cvt.rn.f32.s32`.
+  set(InstructionClass::convert, {1, Pipe::special, 8, 17});
+  set(InstructionClass::convert_to_float, {1, Pipe::alu, 2, 4});
   set(InstructionClass::convert_half, {1, Pipe::alu, 2, 4});
   set(InstructionClass::shuffle, {1, Pipe::memory, 4, 24});
   set(InstructionClass::vote, {1, Pipe::alu, 2, 13});

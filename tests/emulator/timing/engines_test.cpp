@@ -280,15 +280,16 @@ TEST(CodeScheduleTest, FollowsDependencesAndThePipes) {
   EXPECT_NEAR(schedule.parts(8, 11).front().cycles, 8, 1.01);  // the pipe takes one in two cycles
 }
 
-// What ptxas makes of div.u32: 18 instructions, of which three take the pipe of special functions 8 cycles each.
+// What ptxas makes of div.u32 is 18 instructions. Measured on an H200: nvidia-h200-2026-11-23-divisions.jsonl,
+// `div.u32`.
 TEST(CodeScheduleTest, ADivisionIsSomeTensOfInstructions) {
   const Code code{{InstructionClass::divide, {1}, {2}}, {InstructionClass::add, {2}, {3}}};
   CodeSchedule schedule(code, *find_chip_model("H200"));
   const CodePart part = schedule.parts(0, 0).front();
   EXPECT_EQ(part.pipes[static_cast<size_t>(Pipe::issue)], 18);
-  EXPECT_EQ(part.pipes[static_cast<size_t>(Pipe::special)], 24);
+  EXPECT_EQ(part.pipes[static_cast<size_t>(Pipe::special)], 27.9);
   EXPECT_EQ(part.pipes[static_cast<size_t>(Pipe::fma)], 16);
-  EXPECT_GT(schedule.parts(0, 1).front().cycles, 96);  // the sum waits for the quotient
+  EXPECT_GT(schedule.parts(0, 1).front().cycles, 75);  // the sum waits for the quotient
 }
 
 // Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, "mma.sync m16n8k16 latency".
