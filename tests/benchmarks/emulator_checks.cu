@@ -6,6 +6,7 @@
 #include "barrier_rings.cuh"
 #include "emulator_counters.hpp"
 #include "gemm.hpp"
+#include "global_accesses.cuh"
 #include "harness/device_buffer.hpp"
 #include "harness/random.hpp"
 #include "kernel_time.hpp"
@@ -48,6 +49,51 @@ Work turn_barriers() {
           })};
 }
 
+/// Work of one kernel that reads a buffer and writes another one, of kSide x kSide elements.
+constexpr int kSide = 512;
+template <typename Element, typename Launch>
+Work pass_over(const char* what, Launch launch) {
+  const harness::DeviceBuffer<Element> in(std::vector<Element>(kSide * kSide, Element{1}), "the input");
+  harness::DeviceBuffer<Element> out(std::vector<Element>(kSide * kSide), "the output");
+  return {1, seconds_in_kernels(what, [&] { launch(in.data(), out.data()); })};
+}
+constexpr dim3 kTiles{kSide / 32, kSide / 32};
+
+Work transpose() {
+  return pass_over<float>("the transposition", [](const float* in, float* out) {
+    transpose_naively<<<kTiles, dim3(32, 8)>>>(in, out, kSide);
+  });
+}
+
+Work apply_stencil() {
+  return pass_over<float>("the stencil", [](const float* in, float* out) {
+    smooth<<<dim3(kSide / 32, kSide / 8), dim3(32, 8)>>>(in, out, kSide);
+  });
+}
+
+Work load_from_anywhere() {
+  return pass_over<unsigned>("the random loads", [](const unsigned* in, unsigned* out) {
+    load_at_random<<<kSide * kSide / 256 / 4, 256>>>(in, out, kSide * kSide);
+  });
+}
+
+Work copy_all() {
+  return pass_over<float>("the copy", [](const float* in, float* out) {
+    copy_rows<<<kSide * kSide / 4 / 256, 256>>>(reinterpret_cast<const float4*>(in), reinterpret_cast<float4*>(out));
+  });
+}
+
+Work scale_all() {
+  return pass_over<float>("the scaling",
+                          [](const float*, float* out) { scale_in_place<<<kSide * kSide / 256, 256>>>(out, 2.0f); });
+}
+
+Work count_all() {
+  return pass_over<unsigned>("the histogram", [](const unsigned* in, unsigned* out) {
+    count_values<<<kSide * kSide / 256, 256>>>(in, out, 4096u);
+  });
+}
+
 Work run_gemm() {
   constexpr int kSize = 512;
   using Element = __nv_bfloat16;
@@ -76,18 +122,27 @@ int main(int argc, char** argv) {
   emulated("naive product, all checks, all cores", "runs", multiply_naively,
            {.checks = "all", .threads = cores.c_str()});
   emulated("gemm, all checks, all cores", "runs", run_gemm, {.checks = "all", .threads = cores.c_str()});
-  return run_side_by_side(
-      argc, argv,
-      {{"naive product, times as long with all checks", "naive product, no checks", "naive product, all checks"},
-       {"naive product, times as long with global memory too", "naive product, no checks",
-        "naive product, global memory too"},
-       {"naive product, times as fast on " + cores + " cores", "naive product, all cores", "naive product, no checks"},
-       {"tiled product, times as long with all checks", "tiled product, no checks", "tiled product, all checks"},
-       {"barriers only, times as long with all checks", "barriers only, no checks", "barriers only, all checks"},
-       {"gemm of chapter 10, times as long with all checks", "gemm, no checks", "gemm, all checks"},
-       {"gemm of chapter 10, times as long with global memory too", "gemm, no checks", "gemm, global memory too"},
-       {"naive product with all checks, times as fast on " + cores + " cores", "naive product, all checks, all cores",
-        "naive product, all checks"},
-       {"gemm with all checks, times as fast on " + cores + " cores", "gemm, all checks, all cores",
-        "gemm, all checks"}});
+  std::vector<Ratio> ratios{
+      {"naive product, times as long with all checks", "naive product, no checks", "naive product, all checks"},
+      {"naive product, times as long with global memory too", "naive product, no checks",
+       "naive product, global memory too"},
+      {"naive product, times as fast on " + cores + " cores", "naive product, all cores", "naive product, no checks"},
+      {"tiled product, times as long with all checks", "tiled product, no checks", "tiled product, all checks"},
+      {"barriers only, times as long with all checks", "barriers only, no checks", "barriers only, all checks"},
+      {"gemm of chapter 10, times as long with all checks", "gemm, no checks", "gemm, all checks"},
+      {"gemm of chapter 10, times as long with global memory too", "gemm, no checks", "gemm, global memory too"},
+      {"naive product with all checks, times as fast on " + cores + " cores", "naive product, all checks, all cores",
+       "naive product, all checks"},
+      {"gemm with all checks, times as fast on " + cores + " cores", "gemm, all checks, all cores",
+       "gemm, all checks"}};
+  const std::pair<const char*, Work (*)()> patterns[] = {
+      {"naive transposition", transpose}, {"stencil", apply_stencil},      {"random loads", load_from_anywhere},
+      {"copy by float4", copy_all},       {"scaling in place", scale_all}, {"histogram", count_all}};
+  for (const auto& [name, work] : patterns) {
+    const std::string kernel = name, without = kernel + ", no checks", with = kernel + ", global memory too";
+    emulated(without, "runs", work, {.checks = "none"});
+    emulated(with, "runs", work, {.checks = "global"});
+    ratios.push_back({kernel + ", times as long with global memory too", without, with});
+  }
+  return run_side_by_side(argc, argv, ratios);
 }

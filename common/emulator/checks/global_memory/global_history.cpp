@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "emulator/checks/reporting/report.hpp"
@@ -15,15 +16,23 @@ namespace {
 /// The limit is kept after each piece of a copy or a fill.
 constexpr uint64_t kPieceBytes = uint64_t{16} << 20;
 
+/// Logs of reads may take this part of all memory.
+constexpr uint64_t kLogShare = 8;
+
 }  // namespace
 
 GlobalHistory::GlobalHistory() : works_(1), clusters_(1), sites_(1), records_(1) {}
 
 uint32_t GlobalHistory::begin(WorkStart start, std::string name, bool is_kernel) {
+  end_log();
   current_ = std::move(start);
   first_cluster_ = static_cast<uint32_t>(clusters_.size());
   const auto number = static_cast<uint32_t>(works_.size());
   works_.push_back({std::move(name), number, is_kernel, current_.stream, current_.component, current_.time});
+  drop_known_logs();
+  const bool all_known = std::all_of(ended_logs_.begin(), ended_logs_.end(),
+                                     [&](const EndedLog& ended) { return is_before_wait(ended.work); });
+  if (!all_known) settle_all_logs();
   return number;
 }
 
@@ -44,8 +53,13 @@ uint32_t GlobalHistory::add_site(SiteNote site) {
 }
 
 bool GlobalHistory::keep_to_limit() {
-  if (shadow_.bytes() + records_.size() * sizeof(GlobalRecord) <= most_bytes_) return false;
+  const uint64_t log_bytes = logged_bytes();
+  if (log_bytes > most_bytes_ / kLogShare) settle_all_logs();
+  if (shadow_.bytes() + records_.size() * sizeof(GlobalRecord) + log_bytes <= most_bytes_) return false;
   shadow_.forget();
+  end_log();
+  ended_logs_.clear();
+  ended_bytes_ = 0;
   records_.resize(1);
   records_.shrink_to_fit();
   work_of_cluster_ = 0;
@@ -109,6 +123,7 @@ std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine
 void GlobalHistory::written(const machine::DeviceMemory& memory, uint64_t address, uint64_t bytes) {
   GlobalAllocation* const allocation = shadow_.find(memory, address);
   if (allocation == nullptr) return;
+  settle_all_logs();  // the cells will not tell when this was
   const uint64_t offset = address - allocation->address;
   bytes = std::min(bytes, allocation->size - offset);
   for (uint64_t done = 0; done < bytes; done += kPieceBytes) {

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "emulator/checks/global_memory/global_shadow.hpp"
+#include "emulator/checks/global_memory/read_log.hpp"
 #include "emulator/checks/global_memory/work_order.hpp"
+#include "emulator/checks/ordering/thread_knowledge.hpp"
 #include "emulator/checks/ordering/vector_clock.hpp"
 #include "emulator/state/grid.hpp"
 #include "emulator/state/observer.hpp"
@@ -71,6 +73,15 @@ struct GlobalRecord {
   bool is(Flags flag) const { return (flags & flag) != 0; }
 };
 
+/// Whether a clock says that some lanes of a warp are past a time.
+inline bool knows_lanes(const VectorClock& clock, uint32_t warp, machine::LaneMask lanes, Time time) {
+  if (clock.of_warp(warp) >= time) return true;
+  for (machine::LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
+    if (clock.at(ThreadKnowledge::component_of(warp, machine::first_lane(rest))) < time) return false;
+  }
+  return lanes != 0;
+}
+
 class GlobalHistory {
  public:
   GlobalHistory();
@@ -81,12 +92,12 @@ class GlobalHistory {
   uint32_t current_work() const { return static_cast<uint32_t>(works_.size()) - 1; }
   /// Whether the work that runs now may count on a work, a kernel's threads before griddepcontrol.wait and after it.
   bool is_before(const WorkNote& work) const { return current_.known.at(work.component) >= work.time; }
+  const WorkClock& known_at_start() const { return current_.may_overlap ? current_.known_before_wait : current_.known; }
   bool is_before_wait(uint32_t number) {
     WorkNote& work = works_[number];
     if (work.asked_by != current_work()) {
-      const WorkClock& known = current_.may_overlap ? current_.known_before_wait : current_.known;
       work.asked_by = current_work();
-      work.is_known_to_asker = known.at(work.component) >= work.time;
+      work.is_known_to_asker = known_at_start().at(work.component) >= work.time;
     }
     return work.is_known_to_asker;
   }
@@ -103,6 +114,25 @@ class GlobalHistory {
   const SiteNote& site(uint32_t number) const { return sites_[number]; }
 
   GlobalShadow& shadow() { return shadow_; }
+  // ---- Reads that the cells do not know of yet ----
+  /// How the work that runs now may read a page.
+  enum class PageUse : uint32_t {
+    logged = 2,  ///< its reads go to the log: all of it was written, and only before this work
+    noted = 3,   ///< its cells are to learn of each read
+  };
+  /// The value of GlobalAllocation::uses.
+  uint32_t mark_of(PageUse use) const { return current_work() * 2 + static_cast<uint32_t>(use); }
+  /// Whether nothing that may be under way now writes a page, and all of it was written.
+  bool is_at_rest(const GlobalAllocation& allocation, uint64_t page);
+  /// The log of the work that runs now.
+  ReadLog& log() { return log_; }
+  /// Another one for each new log, never 0: the numbers of readers in others mean nothing.
+  uint32_t log_number() const { return log_number_; }
+  /// What all logs take.
+  uint64_t logged_bytes() const { return log_.bytes() + ended_bytes_; }
+  /// Lets the cells learn of what this work has read.
+  void settle_log();
+
   /// Keeps to the limit of memory. Called between accesses; returns whether everything was forgotten.
   bool keep_to_limit();
   /// How often everything was forgotten: numbers of records from before mean nothing.
@@ -127,6 +157,20 @@ class GlobalHistory {
   std::string spell_work(uint32_t work) const;
 
  private:
+  /// The reads of a work that has ended. All works since then have known that: else the cells would have learnt of
+  /// them. So what a cell has learnt since then replaces them.
+  struct EndedLog {
+    ReadLog log;
+    uint32_t work = 0;
+    uint32_t end_cluster = 0;  ///< the first of the works since then
+    WorkClock known;           ///< to the work when it began
+  };
+  class Settling;
+
+  void end_log();
+  void drop_known_logs();
+  void settle_all_logs();
+
   std::vector<WorkNote> works_;
   std::vector<ClusterNote> clusters_;
   std::vector<SiteNote> sites_;
@@ -138,6 +182,10 @@ class GlobalHistory {
   uint32_t work_cluster_ = 0, work_of_cluster_ = 0;  ///< of a work that is no launch
   uint64_t most_bytes_ = GlobalShadow::kMostBytes;
   uint32_t times_forgotten_ = 0;
+  ReadLog log_;
+  uint32_t log_number_ = 1;
+  std::vector<EndedLog> ended_logs_;  ///< in the order of their works
+  uint64_t ended_bytes_ = 0;
   std::unordered_set<std::string> told_;  ///< findings of copies and fills
 };
 

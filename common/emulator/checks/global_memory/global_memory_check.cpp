@@ -80,13 +80,14 @@ void GlobalMemoryCheck::cluster_finished(ClusterRecord& cluster) {
 }
 
 uint32_t GlobalMemoryCheck::site_of(const machine::Kernel& kernel, uint32_t pc) {
-  const auto [found, fresh] = sites_.try_emplace(pc, 0);
-  if (fresh) {
+  if (pc >= sites_.size()) sites_.resize(pc + 1);
+  uint32_t& site = sites_[pc];
+  if (site == 0) {
     std::string instruction = kernel.describe_instruction(pc), line = kernel.describe_source(pc);
     if (line.empty()) line = instruction;
-    found->second = history_->add_site({std::move(line), std::move(instruction)});
+    site = history_->add_site({std::move(line), std::move(instruction)});
   }
-  return found->second;
+  return site;
 }
 
 uint32_t GlobalMemoryCheck::record_of(Present& now, LaneMask lanes) {
@@ -108,6 +109,7 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
   const machine::MemoryAccess& event = recorded.event;
   if (event.global == nullptr) return;
   State& state = state_of(cluster);
+  if (event.kind == AccessKind::read && event.order == AccessOrder::weak && log_read(cluster, state, recorded)) return;
   Present now{.cluster = cluster,
               .state = state,
               .order = cluster.order(),
@@ -126,27 +128,25 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
 
   // Lanes that follow each other, or that access one place, are checked together.
   const auto width = static_cast<uint8_t>(std::countr_zero(event.bytes));
-  const auto [follows, repeats] = pattern_of(event.global, event.bytes);
+  const LanePattern pattern = pattern_of(event.global, event.bytes);
   uint32_t row_record = 0;  // of all lanes that follow each other
-  const bool is_scattered = ((follows | repeats) & event.lanes) == 0 && !std::has_single_bit(event.lanes);
-  if (is_scattered) check_scattered(now, event, width);
-  for (LaneMask rest = is_scattered ? 0 : event.lanes; rest != 0;) {
-    const uint32_t first = machine::first_lane(rest);
-    const uint64_t address = event.global[first];
-    if (((repeats & rest) >> first >> 1 & 1) != 0) {
-      const LaneMask together = lanes_together(event.global, rest, repeats);
-      rest &= ~together;
-      now.number = record_of(now, together);
-      check_run(now, address, event.bytes, {.record = now.number});
-      continue;
-    }
-    const LaneMask row = run_from_first(rest, follows);
-    const auto count = static_cast<uint32_t>(std::popcount(row));
-    rest &= ~row;
-    if (row_record == 0) row_record = record_of(now, kAllLanes);
-    now.number = row_record;
-    now.record.lanes = kAllLanes;
-    check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width, 0});
+  const bool is_scattered =
+      ((pattern.follows | pattern.repeats) & event.lanes) == 0 && !std::has_single_bit(event.lanes);
+  if (is_scattered) {
+    check_scattered(now, event, width);
+  } else {
+    for_each_group(
+        event.global, event.lanes, pattern,
+        [&](LaneMask lanes, uint64_t address) {
+          now.number = record_of(now, lanes);
+          check_run(now, address, event.bytes, {.record = now.number});
+        },
+        [&](uint32_t first, uint32_t count, uint64_t address) {
+          if (row_record == 0) row_record = record_of(now, kAllLanes);
+          now.number = row_record;
+          now.record.lanes = kAllLanes;
+          check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width, 0});
+        });
   }
   if (event.order != AccessOrder::weak) synchronise(now);
 }
@@ -290,7 +290,7 @@ void GlobalMemoryCheck::check_run(Present& now, uint64_t address, uint64_t bytes
       if (place.allocation == nullptr) return;
     }
     place.offset = address - place.allocation->address;
-    place.sector = &shadow.sector(*place.allocation, place.offset);
+    place.sector = &sector_of(*place.allocation, place.offset);
     const uint64_t inside = std::min(kSectorBytes - place.offset % kSectorBytes, place.allocation->size - place.offset);
     here = static_cast<uint32_t>(std::min(inside, bytes));
     check_part(now, place, here, entry);
@@ -315,7 +315,7 @@ void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAcces
     const uint64_t offset = address - allocation->address;
     const bool is_in_sector = offset % kSectorBytes + event.bytes <= kSectorBytes;
     if (!is_in_sector || event.bytes > allocation->size - offset) return;
-    places[lane] = {allocation, &shadow.sector(*allocation, offset), offset};
+    places[lane] = {allocation, &sector_of(*allocation, offset), offset};
     __builtin_prefetch(places[lane].sector);
   });
   for_each_lane(event.lanes, [&](uint32_t lane) {

@@ -73,6 +73,13 @@ class GlobalMemoryCheck final : public MemoryCheck {
     bool is_visible = false;  ///< to the asynchronous proxy, without a fence
     uint64_t since = 0;       ///< the number of an access: it holds for that one, and as long as the lanes know no more
   };
+  /// Which reader of a log the warp is.
+  struct LogEntry {
+    uint32_t log = 0;  ///< GlobalHistory::log_number; 0: of none
+    uint32_t reader = 0;
+    Time time = 0;
+    const VectorClock* known = nullptr;  ///< the log keeps it
+  };
   struct WarpState {
     std::array<CachedRecord, 64> records{};  ///< by instruction and lanes
     std::array<Answer, 32> answers{};        ///< by record
@@ -83,6 +90,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
     uint64_t version = 0;  ///< ClusterNotes::version
     ByLane<Fenced> fenced;
     ByLane<Pending> pending;
+    LogEntry logged;
   };
   /// Bulk stores of one thread that it has not waited for, by the numbers of their records.
   struct BulkStores {
@@ -132,6 +140,17 @@ class GlobalMemoryCheck final : public MemoryCheck {
   State& state_of(ClusterRecord& cluster);
   uint32_t site_of(const machine::Kernel& kernel, uint32_t pc);
   uint32_t record_of(Present& now, machine::LaneMask lanes);
+  /// Logs a read, if that is all that it needs (read_log.hpp); returns whether it was.
+  bool log_read(ClusterRecord& cluster, State& state, const RecordedAccess& recorded);
+  bool may_log(GlobalAllocation& allocation, uint64_t page);
+  uint32_t reader_of(State& state, const WarpOrder& order, const RecordedAccess& recorded);
+  /// A sector whose cells are looked at.
+  GlobalSector& sector_of(GlobalAllocation& allocation, uint64_t offset) {
+    const uint64_t page = offset / GlobalAllocation::kPageBytes;
+    if (allocation.uses[page] != history_->mark_of(GlobalHistory::PageUse::noted)) look_at_page(allocation, page);
+    return history_->shadow().sector(allocation, offset);
+  }
+  void look_at_page(GlobalAllocation& allocation, uint64_t page);
   void check_scattered(Present& now, const machine::MemoryAccess& event, uint8_t width);
   void check_run(Present& now, uint64_t address, uint64_t bytes, GlobalEntry entry);
   /// Where the bytes of a lane are.
@@ -192,7 +211,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
 
   GlobalHistory* history_ = nullptr;
   PerCluster<State> states_;
-  std::unordered_map<uint32_t, uint32_t> sites_;  ///< by pc
+  std::vector<uint32_t> sites_;  ///< by pc; 0: not known yet
   std::unordered_map<uint64_t, GlobalLocation> locations_;
   std::unordered_map<uint32_t, ClusterRecord*> running_;    ///< by number of the cluster
   std::unordered_map<uint32_t, ProxyFences> proxy_fences_;  ///< by number of the cluster

@@ -12,14 +12,6 @@ using machine::MemoryScope;
 
 namespace {
 
-bool knows_lanes(const VectorClock& clock, uint32_t warp, LaneMask lanes, Time time) {
-  if (clock.of_warp(warp) >= time) return true;
-  for (LaneMask rest = lanes; rest != 0; rest &= rest - 1) {
-    if (clock.at(ThreadKnowledge::component_of(warp, machine::first_lane(rest))) < time) return false;
-  }
-  return lanes != 0;
-}
-
 /// Those of the lanes that a clock knows up to this time.
 LaneMask lanes_known(const VectorClock& clock, uint32_t warp, LaneMask lanes, Time time) {
   if (clock.of_warp(warp) >= time) return lanes;

@@ -31,12 +31,8 @@ constexpr uint64_t bytes_of_parts(uint32_t shift) { return (kSectorBytes >> shif
 GlobalAllocation* GlobalShadow::look_up(const machine::DeviceMemory& memory, uint64_t address) {
   if (generation_ != machine::DeviceMemory::generation()) drop_freed(memory);
   GlobalAllocation*& latest = latest_[next_latest_++ % latest_.size()];
-  latest = nullptr;
-  auto after = allocations_.upper_bound(address);
-  if (after != allocations_.begin()) {
-    GlobalAllocation& known = std::prev(after)->second;
-    if (address - known.address < known.size) return latest = &known;
-  }
+  latest = find_known(address);
+  if (latest != nullptr) return latest;
   const Allocation* const found = memory.find(address);
   if (found == nullptr || !is_checked(*found)) return nullptr;
   GlobalAllocation& made = allocations_[found->address];
@@ -45,9 +41,17 @@ GlobalAllocation* GlobalShadow::look_up(const machine::DeviceMemory& memory, uin
   made.label = found->label;
   made.kind = found->kind;
   made.tracks_writes = found->kind == AllocationKind::device && !has_forgotten_;
-  constexpr uint64_t kPageBytes = GlobalAllocation::kSectorsPerPage * kSectorBytes;
-  made.pages.resize((found->size + kPageBytes - 1) / kPageBytes);
+  made.pages.resize((found->size + GlobalAllocation::kPageBytes - 1) / GlobalAllocation::kPageBytes);
+  made.uses.resize(made.pages.size());
+  made.serial = next_serial_++;
   return latest = &made;
+}
+
+GlobalAllocation* GlobalShadow::find_known(uint64_t address) {
+  const auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return nullptr;
+  GlobalAllocation& known = std::prev(after)->second;
+  return address - known.address < known.size ? &known : nullptr;
 }
 
 void GlobalShadow::drop_freed(const machine::DeviceMemory& memory) {

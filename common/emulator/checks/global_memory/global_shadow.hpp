@@ -22,7 +22,7 @@ namespace stagecraft::emulator::checks {
 /// What is remembered of an allocation.
 class GlobalAllocation {
  public:
-  static constexpr uint64_t kSectorsPerPage = 128;
+  static constexpr uint64_t kSectorsPerPage = 128, kPageBytes = kSectorsPerPage * kSectorBytes;
   using Page = std::array<GlobalSector, kSectorsPerPage>;
 
   uint64_t address = 0, size = 0;
@@ -31,6 +31,10 @@ class GlobalAllocation {
   /// Whether all of its writes are seen, so that a byte that nothing wrote is known as such.
   bool tracks_writes = false;
   std::vector<std::unique_ptr<Page>> pages;
+  /// For each page, how the work that runs now may read it (GlobalHistory::PageUse); anything else: not asked yet.
+  std::vector<uint32_t> uses;
+  uint32_t conflicts = 0, conflicting_work = 0;  ///< logged reads of one work that had to be settled
+  uint32_t serial = 0;                           ///< among all allocations that the record ever had
 };
 
 class GlobalShadow {
@@ -48,6 +52,8 @@ class GlobalShadow {
     }
     return look_up(memory, address);
   }
+  /// The record of an allocation that has one already.
+  GlobalAllocation* find_known(uint64_t address);
   /// The sector of an allocation that holds the byte at this offset.
   GlobalSector& sector(GlobalAllocation& allocation, uint64_t offset) {
     const uint64_t number = offset / kSectorBytes;
@@ -68,6 +74,18 @@ class GlobalShadow {
     const SectorParts parts = parts_.of(sector);
     __builtin_prefetch(&parts.cells[offset % kSectorBytes >> parts.shift]);
   }
+  /// Calls `visit(cell)` for each cell of a page.
+  template <typename Visit>
+  void for_each_cell_of_page(const GlobalAllocation::Page& page, Visit&& visit) {
+    for (const GlobalSector& sector : page) {
+      if (sector.parts == 0) {
+        visit(sector.cell);
+        continue;
+      }
+      const SectorParts parts = parts_.of(sector);
+      for (uint32_t i = 0; i < kSectorBytes >> parts.shift; ++i) visit(parts.cells[i]);
+    }
+  }
   /// From now on one cell describes the sector.
   void drop_parts(GlobalSector& sector);
 
@@ -87,6 +105,7 @@ class GlobalShadow {
   std::array<GlobalAllocation*, 4> latest_{};         ///< found last; kernels go from one to the other
   uint32_t next_latest_ = 0;
   uint64_t generation_ = 0;
+  uint32_t next_serial_ = 1;
   PartsOfSectors parts_;
   uint64_t bytes_ = 0;
   bool has_forgotten_ = false;

@@ -1,6 +1,7 @@
 // How the addresses of a warp's lanes follow each other, found with vector instructions.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -80,6 +81,49 @@ inline machine::LaneMask lanes_together(const uint64_t* addresses, machine::Lane
     if (addresses[machine::first_lane(places)] == address) return lanes & lanes_at(addresses, address);
   }
   return run;
+}
+
+/// Divides the lanes that access memory into groups: calls `together(lanes, address)` for those that access one place,
+/// and `row(first, count, address)` for those that follow each other, as a lane alone does.
+/// @param pattern  of their addresses
+template <typename Together, typename Row>
+[[gnu::always_inline]] inline void for_each_group(const uint64_t* addresses, machine::LaneMask lanes,
+                                                  const LanePattern& pattern, Together&& together, Row&& row) {
+  for (machine::LaneMask rest = lanes; rest != 0;) {
+    const uint32_t first = machine::first_lane(rest);
+    const uint64_t address = addresses[first];
+    if (((pattern.repeats & rest) >> first >> 1 & 1) != 0) {
+      const machine::LaneMask group = lanes_together(addresses, rest, pattern.repeats);
+      rest &= ~group;
+      together(group, address);
+      continue;
+    }
+    const machine::LaneMask group = run_from_first(rest, pattern.follows);
+    rest &= ~group;
+    row(first, static_cast<uint32_t>(std::popcount(group)), address);
+  }
+}
+
+/// The least and the greatest of some lanes' addresses.
+struct AddressSpan {
+  uint64_t least, greatest;
+};
+
+/// @param addresses  of all lanes of a warp
+inline AddressSpan span_of(const uint64_t* addresses) {
+  LaneAddresses least, greatest;
+  std::memcpy(&least, addresses, sizeof least);
+  greatest = least;
+  for_lanes_at_once(addresses, [&](const LaneAddresses& here, const LaneAddresses&, const LaneAddresses&) {
+    least = here < least ? here : least;
+    greatest = here > greatest ? here : greatest;
+  });
+  AddressSpan span{least[0], greatest[0]};
+  for (uint32_t i = 1; i < kLanesAtOnce; ++i) {
+    span.least = std::min<uint64_t>(span.least, least[i]);
+    span.greatest = std::max<uint64_t>(span.greatest, greatest[i]);
+  }
+  return span;
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -36,6 +36,7 @@ struct WorkStart {
   uint32_t component = 0;
   WorkTime time = 0;
   WorkClock known;
+  WorkClock known_to_host;  ///< and so to all works that begin later
   /// It may begin before the kernel before it in its stream has ended (programmatic stream serialisation). Until it
   /// executes griddepcontrol.wait only these works have ended.
   bool may_overlap = false;

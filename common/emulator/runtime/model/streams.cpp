@@ -206,6 +206,7 @@ checks::WorkStart Streams::begin(Stream& stream, bool is_kernel, bool may_overla
   start.component = order.component;
   start.time = ++order.time;
   start.known = order_at(stream);
+  start.known_to_host = host_order_;
   start.stream = &stream == &legacy_         ? "the legacy default stream"
                  : stream.id == kPerThreadId ? "the default stream of a thread"
                                              : fmt::format("stream {}", stream.id);
