@@ -65,11 +65,11 @@ bool GlobalMemoryCheck::log_read(ClusterRecord& cluster, State& state, const Rec
     }
     addresses = filled.data();
   }
-  const AddressSpan span = span_of(addresses);
-  GlobalAllocation* const allocation = history_->shadow().find(*cluster.cluster().grid->memory, span.least);
+  const LaneLayout layout = layout_of(addresses, event.bytes);
+  GlobalAllocation* const allocation = history_->shadow().find(*cluster.cluster().grid->memory, layout.least);
   if (allocation == nullptr) return false;
-  const uint64_t first = span.least - allocation->address;
-  const uint64_t last = span.greatest - allocation->address + event.bytes - 1;
+  const uint64_t first = layout.least - allocation->address;
+  const uint64_t last = layout.greatest - allocation->address + event.bytes - 1;
   if (last >= allocation->size || last - first > ~uint32_t{0}) return false;
   constexpr uint64_t kPageBytes = GlobalAllocation::kPageBytes;
   const uint64_t first_page = first / kPageBytes, last_page = last / kPageBytes;
@@ -86,7 +86,7 @@ bool GlobalMemoryCheck::log_read(ClusterRecord& cluster, State& state, const Rec
                        .lanes = event.lanes,
                        .bytes = event.bytes,
                        .allocation = allocation->serial},
-                      addresses, span.least);
+                      addresses, layout);
   return true;
 }
 

@@ -104,26 +104,34 @@ template <typename Together, typename Row>
   }
 }
 
-/// The least and the greatest of some lanes' addresses.
-struct AddressSpan {
+/// Where the addresses of a warp's lanes are, and how they follow each other.
+struct LaneLayout {
+  LanePattern pattern;
   uint64_t least, greatest;
 };
 
-/// @param addresses  of all lanes of a warp
-inline AddressSpan span_of(const uint64_t* addresses) {
-  LaneAddresses least, greatest;
+/// @param addresses  of all lanes of a warp, all of which count, and have the highest bit clear
+/// @param bytes      that each lane accesses
+inline LaneLayout layout_of(const uint64_t* addresses, uint32_t bytes) {
+  using Signed [[gnu::vector_size(32)]] = int64_t;  // processors compare those
+  LaneAddresses follows{}, repeats{};
+  Signed least, greatest;
   std::memcpy(&least, addresses, sizeof least);
   greatest = least;
-  for_lanes_at_once(addresses, [&](const LaneAddresses& here, const LaneAddresses&, const LaneAddresses&) {
-    least = here < least ? here : least;
-    greatest = here > greatest ? here : greatest;
+  for_lanes_at_once(addresses, [&](const LaneAddresses& here, const LaneAddresses& before, const LaneAddresses& bits) {
+    follows |= (LaneAddresses)(here - before == bytes) & bits;
+    repeats |= (LaneAddresses)(here == before) & bits;
+    const auto places = (Signed)here;
+    least = places < least ? places : least;
+    greatest = places > greatest ? places : greatest;
   });
-  AddressSpan span{least[0], greatest[0]};
+  LaneLayout layout{
+      {mask_of(follows), mask_of(repeats) & ~1u}, static_cast<uint64_t>(least[0]), static_cast<uint64_t>(greatest[0])};
   for (uint32_t i = 1; i < kLanesAtOnce; ++i) {
-    span.least = std::min<uint64_t>(span.least, least[i]);
-    span.greatest = std::max<uint64_t>(span.greatest, greatest[i]);
+    layout.least = std::min(layout.least, static_cast<uint64_t>(least[i]));
+    layout.greatest = std::max(layout.greatest, static_cast<uint64_t>(greatest[i]));
   }
-  return span;
+  return layout;
 }
 
 }  // namespace stagecraft::emulator::checks

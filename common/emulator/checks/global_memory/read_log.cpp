@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <utility>
 
-#include "emulator/checks/global_memory/lane_pattern.hpp"
-
 namespace stagecraft::emulator::checks {
 
 using machine::kAllLanes;
@@ -33,17 +31,17 @@ uint32_t ReadLog::add_reader(Reader reader) {
   return static_cast<uint32_t>(readers_.size()) - 1;
 }
 
-void ReadLog::add(const LoggedRead& read, const uint64_t* addresses, uint64_t least) {
+void ReadLog::add(const LoggedRead& read, const uint64_t* addresses, const LaneLayout& layout) {
   if (chunks_.empty() || used_ + kHeaderWords + kWarpSize > kChunkWords) {
     if (!chunks_.empty()) ends_.push_back(used_);
     chunks_.push_back(std::unique_ptr<uint32_t[]>(new uint32_t[kChunkWords]));
     used_ = 0;
   }
   uint32_t* at = chunks_.back().get() + used_;
-  const LanePattern pattern = pattern_of(addresses, read.bytes);
-  LaneMask given = ~(pattern.follows | pattern.repeats) | 1u;
+  const uint64_t least = layout.least;
+  LaneMask given = ~(layout.pattern.follows | layout.pattern.repeats) | 1u;
   if (std::popcount(given) >= kManyGiven) given = kAllLanes;
-  const Header header{read, given, pattern.repeats, least};
+  const Header header{read, given, layout.pattern.repeats, least};
   std::memcpy(at, &header, sizeof header);
   at += kHeaderWords;
   if (given == kAllLanes) {

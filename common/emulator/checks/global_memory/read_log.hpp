@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "emulator/checks/global_memory/lane_pattern.hpp"
 #include "emulator/checks/ordering/vector_clock.hpp"
 #include "emulator/state/lanes.hpp"
 
@@ -38,8 +39,7 @@ class ReadLog {
   const Reader& reader(uint32_t number) const { return readers_[number]; }
 
   /// @param addresses  of all lanes of a warp, those that do not read among them, within 4 GiB of each other
-  /// @param least      the least of them
-  void add(const LoggedRead& read, const uint64_t* addresses, uint64_t least);
+  void add(const LoggedRead& read, const uint64_t* addresses, const LaneLayout& layout);
 
   bool is_empty() const { return chunks_.empty(); }
   /// What it takes, clocks included that others share.

@@ -27,6 +27,7 @@ class GlobalMemoryTest : public RaceTest {
     start.stream = fmt::format("stream {}", stream);
     history.begin(start, "kernel k", true);
     prepare = [&](uint64_t out) {
+      words = out;
       if (is_initialised) history.written(machine.memory(), out, 4096 * sizeof(uint32_t));
     };
     // A grid with a clock runs as one part.
@@ -38,6 +39,7 @@ class GlobalMemoryTest : public RaceTest {
 
   mutable GlobalHistory history;
   std::map<uint32_t, WorkTime> times;
+  uint64_t words = 0;           ///< `out` of the last launch
   bool is_initialised = false;  ///< something has written `out` before
 };
 
@@ -148,6 +150,85 @@ TEST_F(GlobalMemoryTest, ForgetsWhenItsLimitIsReached) {
   const uint32_t before = history.times_forgotten();
   expect_silence(run_alone(body + body + kOwnWord + "st.global.u32 [%rd1], 1;\n", {.threads = 32}));
   EXPECT_GT(history.times_forgotten(), before);
+}
+
+/// What the log of reads must not change.
+class LoggedReadTest : public GlobalMemoryTest {
+ protected:
+  LoggedReadTest() { is_initialised = true; }
+
+  /// A kernel in stream 1 reads the first 32 words.
+  void read_words() {
+    expect_silence(run_alone(kOwnWord + "ld.global.u32 %r1, [%rd1];\n", {.threads = 32}));
+    EXPECT_NE(history.logged_bytes(), 0u);
+  }
+  std::optional<machine::Diagnostic> access(uint32_t stream, const WorkClock& known, uint64_t address, bool writes,
+                                            const WorkClock& known_to_host = {}) {
+    WorkStart start;
+    start.component = stream;
+    start.time = ++times[stream];
+    start.known = known;
+    start.known_to_host = known_to_host;
+    history.begin(start, writes ? "cudaMemsetAsync" : "cudaMemcpyAsync", false);
+    return history.accessed_by_work(machine.memory(), address, 16, writes);
+  }
+  WorkClock after_kernel() const {
+    WorkClock clock;
+    clock.raise(1, 1);
+    return clock;
+  }
+};
+
+TEST_F(LoggedReadTest, AreFoundByAWriteOfTheSameLaunch) {
+  const std::string body =
+      "ld.global.u32 %r1, [%out+4];\n" + kBlock + "setp.ne.u32 %p1, %r5, 0;\n@%p1 st.global.u32 [%out+4], %r5;\n";
+  expect_one(run_alone(body), "race",
+             {"writes bytes 4 to 7", "block (0,0,0) warp 0 [all lanes] reads it at " + line_of(body, "ld.global")});
+}
+
+TEST_F(LoggedReadTest, AreOrderedByWhatTheirThreadsKnewThen) {
+  const std::string body = kOwnWord +
+                           "ld.global.u32 %r1, [%rd1];\nbar.sync 0;\nxor.b32 %r2, %thread, 32;\n"
+                           "mad.wide.u32 %rd2, %r2, 4, %out;\nld.global.u32 %r3, [%rd2];\nbar.sync 0;\n"
+                           "st.global.u32 [%rd1], 1;\n";
+  expect_silence(run_alone(body, {.threads = 64}));
+  const std::string without_last = body.substr(0, body.rfind("bar.sync 0;\n")) + body.substr(body.rfind("st.global"));
+  const machine::LaunchResult result = run_alone(without_last, {.threads = 64});
+  ASSERT_FALSE(result.diagnostics.empty());
+  EXPECT_EQ(result.diagnostics[0].kind, "race");
+  EXPECT_NE(text_of(result).find("reads it at f.cu:6"), std::string::npos) << text_of(result);
+}
+
+TEST_F(LoggedReadTest, AreFoundByALaterWorkThatDoesNotWait) {
+  read_words();
+  const auto finding = access(2, {}, words, true);
+  ASSERT_TRUE(finding.has_value());
+  EXPECT_NE(checks::render_text(*finding).find("block (0,0,0) warp 0 [lane 0] reads it at f.cu:2"), std::string::npos)
+      << checks::render_text(*finding);
+}
+
+TEST_F(LoggedReadTest, AreRememberedAfterAWorkThatWaits) {
+  read_words();
+  EXPECT_FALSE(access(2, after_kernel(), words + 64, false).has_value());
+  EXPECT_NE(history.logged_bytes(), 0u);
+  const auto finding = access(3, {}, words + 64, true);
+  ASSERT_TRUE(finding.has_value());
+  EXPECT_NE(checks::render_text(*finding).find("[lane 16] reads it at f.cu:2"), std::string::npos)
+      << checks::render_text(*finding);
+}
+
+TEST_F(LoggedReadTest, AreReplacedByAWriteThatWaits) {
+  read_words();
+  EXPECT_FALSE(access(2, after_kernel(), words, true).has_value());
+  const auto finding = access(3, {}, words, true);
+  ASSERT_TRUE(finding.has_value());
+  EXPECT_EQ(checks::render_text(*finding).find("reads it"), std::string::npos) << checks::render_text(*finding);
+}
+
+TEST_F(LoggedReadTest, AreDroppedWhenTheHostHasWaited) {
+  read_words();
+  EXPECT_FALSE(access(2, after_kernel(), words + 64, false, after_kernel()).has_value());
+  EXPECT_EQ(history.logged_bytes(), 0u);
 }
 
 TEST(WorkClockTest, JoinsComponents) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <random>
 
@@ -30,6 +31,13 @@ TEST(LanePatternTest, IsWhatALoopOverTheLanesFinds) {
     ASSERT_EQ(lanes_at(addresses.data(), addresses[5]), at_fifth);
     const machine::LaneMask lanes = (static_cast<machine::LaneMask>(engine()) & machine::kAllLanes << 5) | 1u << 5;
     ASSERT_EQ(lanes_together(addresses.data(), lanes, repeats), lanes & at_fifth);
+    for (uint64_t& address : addresses) address += uint64_t{1} << 40;
+    addresses.back() = engine() % 4 != 0 ? addresses.back() : uint64_t{1} << 60;
+    const LaneLayout layout = layout_of(addresses.data(), bytes);
+    ASSERT_EQ(layout.pattern.follows, pattern_of(addresses.data(), bytes).follows);
+    ASSERT_EQ(layout.pattern.repeats, pattern_of(addresses.data(), bytes).repeats);
+    ASSERT_EQ(layout.least, *std::min_element(addresses.begin(), addresses.end()));
+    ASSERT_EQ(layout.greatest, *std::max_element(addresses.begin(), addresses.end()));
   }
 }
 
