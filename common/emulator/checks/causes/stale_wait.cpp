@@ -17,6 +17,8 @@ std::string arrival_for_others(const ClusterRecord& cluster, uint32_t warp, uint
                                const BarrierOrder& barrier) {
   const uint32_t warps = cluster.order().warps_per_block();
   const machine::Block& block = *cluster.cluster().blocks[warp / warps];
+  // Who announces bytes and asks for them ends no phase alone, and may well be among those who wait.
+  if (barrier.is_for_copies) return {};
   const PhaseNote* own = barrier.phases.sole_arrival(phase, block, warp % warps);
   bool others_wait = false;
   barrier.phases.for_each(phase, [&](const PhaseNote& note) {

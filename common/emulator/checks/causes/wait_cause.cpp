@@ -133,8 +133,8 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
   if (wait.phases == 0 && !fills) {
     return fmt::format(
         "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits for the {} "
-        "begins with parity 0",
-        line(wait.pc), barrier, first.what);
+        "begins with parity 0{}",
+        line(wait.pc), barrier, first.what, passed_before(second, wait));
   }
   return {};
 }
@@ -346,15 +346,18 @@ std::string WaitCause::in_commits_of_others(const ConflictSide& first) const {
 }
 
 std::string WaitCause::issued_too_early(const ConflictSide& operation) {
+  // The first one of several has put the others out of step.
+  const WaitNote* stale = nullptr;
+  uint32_t barrier = 0;
   for (const auto& [index, note] : order_.warp(operation.warp).waits) {
     if (!note.repeated || note.time > operation.time || (note.lanes & operation.lanes) == 0) continue;
-    report_stale_wait(findings_, cluster_, operation.warp, note, order_.barrier(index));
-    return fmt::format(
-        "the wait{} for {}, before the {}, passed at once, for {}, which it had already seen: its parity was not "
-        "flipped",
-        line(note.pc), name(index), operation.what, spell_phase_seen(note));
+    if (stale == nullptr || note.time < stale->time) stale = &note, barrier = index;
   }
-  return {};
+  if (stale == nullptr) return {};
+  report_stale_wait(findings_, cluster_, operation.warp, *stale, order_.barrier(barrier));
+  return fmt::format(
+      "the wait{} for {}, before the {}, passed at once, for {}, which it had already seen: its parity was not flipped",
+      line(stale->pc), name(barrier), operation.what, spell_phase_seen(*stale));
 }
 
 std::string WaitCause::before_end_of(const ConflictSide& first, const ConflictSide& second) {

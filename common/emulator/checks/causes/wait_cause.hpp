@@ -43,6 +43,9 @@ class WaitCause {
   /// Where no thread has seen the phase end that shows the end of an operation: which, and who waited for another
   /// barrier of the same array. Empty where some thread has.
   std::string phase_that_nobody_saw(const ConflictSide& first) const;
+  /// Where the last wait of the second's thread was let pass by threads of which none had waited, then, for the barrier
+  /// that shows the end of the first, an operation; empty where one of them may have known.
+  std::string let_pass_by_unaware(const ConflictSide& first, const ConflictSide& second) const;
   /// Why the second of two accesses, an operation, was issued before its thread knew that the first, by threads, was
   /// over; or why these were too early.
   std::string before_end_of_threads(const ConflictSide& first, const ConflictSide& second);
@@ -85,12 +88,15 @@ class WaitCause {
     machine::LaneMask lanes = 0;  ///< of an arrival by threads
   };
   std::vector<Signal> signals_of(const ConflictSide& side) const;
+  const Signal& signal_for(const std::vector<Signal>& signals, const std::vector<uint32_t>& warps) const;
   std::string in_wait(const ConflictSide& first, const ConflictSide& second, const Signal& signal,
                       const WaitNote& wait);
   std::string in_commits_of_others(const ConflictSide& first) const;
   /// Where other lanes of the side's warp wait for a barrier, and its own do not.
   std::string in_waits_of_other_lanes(const ConflictSide& side, uint32_t barrier) const;
   const WaitNote* wait_of(const ConflictSide& side, uint32_t barrier) const;
+  /// "; or is it a round ahead, ...": another wait of the side's threads, before this one, that passed at once.
+  std::string passed_before(const ConflictSide& side, const WaitNote& wait) const;
   std::string spell_signal(const Signal& signal) const;
   std::string spell_relaxed(uint32_t barrier, uint32_t arrival_pc, const WaitNote& wait) const;
   std::string name(uint32_t barrier) const;

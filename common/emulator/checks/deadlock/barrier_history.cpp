@@ -25,8 +25,9 @@ void note_waiter(BarrierHistory& history, const machine::BarrierEvent& event) {
   const machine::Warp& warp = *event.fragment->warp;
   BarrierHistory::Waiter* same = find_warp(history.waiters, history.next_waiter, warp.block, warp.index);
   if (same == nullptr) {
-    history.waiters.push_back({warp.block, warp.index, event.phase, warp.clock});
+    history.waiters.push_back({warp.block, warp.index, event.phase, warp.clock, 0, 0, event.fragment->pc});
   } else {
+    same->pc = event.fragment->pc;
     if (same->skipped_to == 0 && event.phase > same->phases + 1) {
       same->skipped_from = same->phases;
       same->skipped_to = event.phase;

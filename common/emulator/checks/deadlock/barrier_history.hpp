@@ -39,6 +39,7 @@ struct BarrierHistory {
     machine::Cycle clock = 0;  ///< of the warp, at that time
     /// The first phases that it did not see: a wait passed when so many had ended, though it had seen fewer before.
     uint64_t skipped_from = 0, skipped_to = 0;
+    uint32_t pc = 0;  ///< of its last wait
   };
   std::vector<Waiter> waiters;
   /// An initialisation: where, and for how many arrivals. More than one where nothing came between them.

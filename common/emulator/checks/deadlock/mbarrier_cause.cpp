@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
@@ -22,7 +24,7 @@ constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
 
 }  // namespace
 
-std::string Sleepers::copy_for_other_blocks(const Fragment& waiter, uint64_t phase) const {
+std::string Sleepers::copy_for_other_blocks(const Fragment& waiter, uint64_t phase, uint64_t missing) const {
   const machine::Block* own = cluster_.block_of(waiter.wait.address);
   const uint32_t offset = waiter.wait.address & kOffsetMask;
   const auto brings = [&](const machine::Block* to, uint32_t pc, const machine::Block* from) {
@@ -35,19 +37,26 @@ std::string Sleepers::copy_for_other_blocks(const Fragment& waiter, uint64_t pha
     return any;
   };
   std::string text;
+  std::map<std::pair<const machine::Block*, uint32_t>, uint64_t> left_out;  // bytes, by who issued the copy and where
   for (const auto& block : cluster_.blocks) {
     const auto found = histories_.find({block.get(), offset});
     if (block.get() == own || found == histories_.end()) continue;
     found->second.phases.for_each(phase, [&](const PhaseNote& note) {
-      if (!text.empty() || note.kind != PhaseNote::Kind::bytes || note.block == nullptr) return;
+      if (note.kind != PhaseNote::Kind::bytes || note.block == nullptr) return;
       if (brings(own, note.pc, note.block)) return;
+      uint64_t& bytes = left_out[{note.block, note.pc}];
+      bytes = std::max(bytes, note.amount);
+      if (!text.empty()) return;
       text = fmt::format(
           "the copy that block rank {} issued{} brought its bytes to the barrier of rank {}, and none to that of rank "
           "{}: does its multicast mask, or its target, leave rank {} out?",
           note.block->rank, at_line(*waiter.grid().kernel, note.pc), block->rank, own->rank, own->rank);
     });
   }
-  return text;
+  // Where they could not make up for what is missing, they are what other blocks need, and not this one.
+  uint64_t bytes = 0;
+  for (const auto& [copy, brought] : left_out) bytes += brought;
+  return bytes < missing ? std::string() : text;
 }
 
 Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barrier) const {
@@ -68,7 +77,9 @@ Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barri
                                             barrier.announced, name, barrier.transaction);
   // Where the announced bytes came in an earlier phase, the thread that brings the rest may wait elsewhere.
   const int worth = barrier.phase == 0 ? 9 : 4;
-  if (const std::string left_out = copy_for_other_blocks(first, barrier.phase); !left_out.empty()) {
+  if (const std::string left_out =
+          copy_for_other_blocks(first, barrier.phase, static_cast<uint64_t>(barrier.transaction));
+      !left_out.empty()) {
     return {worth, announced + ": " + left_out};
   }
   const std::string came = history_of(first).phases.describe_bytes(barrier.phase, *first.grid().kernel);
@@ -79,8 +90,17 @@ Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barri
                         "nothing have to come where it is announced?",
                         announced, announced_at(history_of(first), barrier.phase))};
   }
-  return {worth, fmt::format("{}: do the copies that signal it bring fewer bytes than were announced?{}", announced,
-                             came.empty() ? std::string() : fmt::format(" They brought {}", came))};
+  const int64_t brought = barrier.announced - barrier.transaction;
+  const auto blocks = static_cast<int64_t>(cluster_.blocks.size());
+  const bool is_of_all = blocks > 1 && brought * blocks == barrier.announced;
+  return {worth, fmt::format(
+                     "{}: do the copies that signal it bring fewer bytes than were announced{}?{}{}", announced,
+                     announced_at(history_of(first), barrier.phase),
+                     came.empty() ? std::string() : fmt::format(" They brought {}", came),
+                     is_of_all ? fmt::format(". That is {} times as much, and there are {} blocks: each barrier counts "
+                                             "only what comes to its own block",
+                                             blocks, blocks)
+                               : std::string())};
 }
 
 std::string Sleepers::announced_at(const BarrierHistory& history, uint64_t phase) const {

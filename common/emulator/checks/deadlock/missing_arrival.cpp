@@ -96,10 +96,18 @@ std::string Sleepers::nothing_given_since(const Group& group) const {
   const auto is_of_warp = [&](const auto& each) {
     return each.block == &first.block() && each.warp == first.warp->index;
   };
-  if (!std::all_of(groups_.begin(), groups_.end(),
-                   [&](const Group& other) { return other.first->warp == first.warp; })) {
-    return {};
+  // Others have ended, or are done and wait for all at the end, or are the same role of another block.
+  bool at_end = false;
+  for (const Group& other : groups_) {
+    const machine::Wait &there = other.first->wait, &here = first.wait;
+    if (other.first->warp == first.warp || there.kind == WaitKind::warp_sync) continue;
+    const bool meets = there.kind == WaitKind::cluster_barrier;
+    const bool is_same_role = there.kind == here.kind && other.first->pc == first.pc &&
+                              ((there.address ^ here.address) & machine::kSharedOffsetMask) == 0;
+    if (!meets && !is_same_role) return {};
+    at_end = at_end || meets;
   }
+  if (groups_.size() > 1 && !has_arrived(group)) return {};
   // One that begins with parity 1 waits for an answer. Others may wait for news, and answer nothing.
   if (!history_of(first).passed_before_first) return {};
   const std::vector<BarrierHistory::Waiter>& waiters = history_of(first).waiters;
@@ -112,10 +120,13 @@ std::string Sleepers::nothing_given_since(const Group& group) const {
     if (std::any_of(history.arrivers.begin(), history.arrivers.end(), later)) return {};
   }
   return fmt::format(
-      "all other threads have ended, and warp {0} has arrived at no barrier since its last wait for {1}, so that "
-      "nobody has anything to answer there: is this wait one too many, as where a drain waits for a slot twice, or for "
-      "one that was not filled again?",
-      first.warp->index, name_of(first));
+      "all other {2}, and warp {0} has arrived at no barrier since its last wait for {1}, so that nobody has anything "
+      "to "
+      "answer there: is this wait one too many, as where a drain waits for a slot twice, or for one that was not "
+      "filled "
+      "again?",
+      first.warp->index, name_of(first),
+      at_end ? "roles have come to the barrier of the cluster" : "threads have ended");
 }
 
 std::vector<Sleepers::Unseen> Sleepers::never_waited_for(const Fragment& waiter) const {
@@ -124,7 +135,7 @@ std::vector<Sleepers::Unseen> Sleepers::never_waited_for(const Fragment& waiter)
   for (const auto& [offset, barrier] : block->mbarriers.live) {
     const auto history = histories_.find({block, offset});
     if (barrier.phase == 0 || history == histories_.end() || history->second.was_waited_for) continue;
-    found.push_back({name_of_barrier(*waiter.grid().kernel, offset), &barrier, &history->second});
+    found.push_back({name_of_barrier(*waiter.grid().kernel, offset), &barrier, &history->second, offset});
   }
   return found;
 }
@@ -210,13 +221,12 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                      name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other),
                      at_line(*first.grid().kernel, other.first->pc))};
     }
-    const std::string unseen = phase_that_nobody_waits_for(group);
-    return {
-        6, fmt::format(
-               "nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
-               "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
-               "release) missing, or does it go to another barrier?{}",
-               name, unseen.empty() ? std::string() : fmt::format(" {}, and nobody has ever waited for that", unseen))};
+    const std::string unseen = unseen_and_by_whom(group);
+    return {6,
+            fmt::format("nobody has ever arrived at {}: the first wait for it passed at once, as a producer's first "
+                        "wait for an empty slot does, but the slot has never been given back since. Is an arrival (a "
+                        "release) missing, or does it go to another barrier?{}",
+                        name, unseen)};
   }
   const auto same_barrier = [&](const Group& other) {
     return other.first->wait.kind == WaitKind::mbarrier &&
@@ -259,6 +269,12 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
   for (const Group& other : groups_) {
     if (same_barrier(other) || !other.is_root || !never_arrived(other)) continue;
     if (history_of(*other.first).passed_before_first) continue;
+    for (const Group* late : {&group, &other}) {
+      const std::string filler = filler_that_has_ended(*late);
+      if (filler.empty()) continue;
+      return {6, fmt::format("nobody has ever arrived at {}, for which {} wait{}: {}. Does it take fewer rounds?",
+                             name_of(*late->first), describe_warps(*late), late->warps.size() == 1 ? "s" : "", filler)};
+    }
     // A side that has arrived somewhere is not at its first wait: it has gone past the arrival that the other waits
     // for.
     const bool gone_on = has_arrived(group), other_gone_on = has_arrived(other);
@@ -294,6 +310,8 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                         "them is to arrive there must do so before; or does one side take more rounds than the other?",
                         name, describe_warps(other), other.warps.size() == 1 ? "s" : "", name_of_meeting(other), name)};
   }
+  if (std::string filled = sibling_seen_by_nobody(group); !filled.empty()) return {5, std::move(filled)};
+  if (std::string array = array_without_arrivals(group); !array.empty()) return {5, std::move(array)};
   if (const std::string unseen = phase_that_nobody_waits_for(group); !unseen.empty()) {
     return {5, fmt::format(
                    "nobody has ever arrived at {}, while {}, and nobody has ever waited for that: is the role "

@@ -83,6 +83,7 @@ class Sleepers {
     std::string name;
     const machine::Mbarrier* barrier = nullptr;
     const BarrierHistory* history = nullptr;
+    uint32_t offset = 0;
   };
   /// Those of the block whose barrier a fragment waits for.
   std::vector<Unseen> never_waited_for(const machine::Fragment& waiter) const;
@@ -94,6 +95,26 @@ class Sleepers {
   /// "full[0] has completed phase 0": a barrier of the group's block that nobody waits for, nor ever has; empty: none.
   std::string phase_that_nobody_waits_for(const Group& group) const;
   Cause cause_without_arrival(const Group& group, const std::string& name) const;
+  // What the other barriers of an array say (siblings.cpp):
+  /// A barrier of the same array and count as another.
+  struct Sibling {
+    uint32_t offset = 0;
+    std::string name;
+    const machine::Mbarrier* barrier = nullptr;
+    const BarrierHistory* history = nullptr;
+  };
+  /// Those of the barrier at an offset in the block whose barrier the group waits for, the nearest first.
+  std::vector<Sibling> siblings_of(const Group& group, uint32_t offset) const;
+  /// Who else waits, or has waited, for such a sibling: the side that the barrier is for; empty: nobody.
+  std::string user_of_siblings(const Group& group, uint32_t offset) const;
+  /// " full[0] has completed phase 0, and nobody has ever waited for that: ...", with who was to; empty: there is none.
+  std::string unseen_and_by_whom(const Group& group) const;
+  /// A warp that has ended and was to arrive at the group's barrier, as siblings show; empty: none.
+  std::string filler_that_has_ended(const Group& group) const;
+  /// The cause where no barrier of the array has ever been arrived at, though another side has passed one at once.
+  std::string array_without_arrivals(const Group& group) const;
+  /// The cause where a sibling was filled and nobody has waited for that.
+  std::string sibling_seen_by_nobody(const Group& group) const;
   Cause cause_of(const Group& group) const;
   std::string lanes_that_came_alone(const Group& group) const;
   /// Where the threads that a named barrier misses wait at one of another number; empty: they do not.
@@ -120,7 +141,8 @@ class Sleepers {
   std::string arrivals_of_itself(const Group& group) const;
   Cause cause_after_phases(const Group& group, const machine::Mbarrier& barrier) const;
   /// Where the multicast of a copy leaves the block out whose barrier lacks bytes; empty: nowhere.
-  std::string copy_for_other_blocks(const machine::Fragment& waiter, uint64_t phase) const;
+  /// @param missing  bytes that it lacks
+  std::string copy_for_other_blocks(const machine::Fragment& waiter, uint64_t phase, uint64_t missing) const;
   /// Phases of the barrier that ended before the waiter saw the one that it waits for, and by what; empty: none.
   std::string phases_missed(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
 

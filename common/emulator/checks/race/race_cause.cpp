@@ -69,10 +69,12 @@ std::string RaceCause::after_operation(const PastAccess& before, const Operation
       if (std::string cause = in_commits(first, now.warp); !cause.empty()) return cause;
       if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
       if (std::string cause = waits_.in_phases(side_of(before), side_of(now.record)); !cause.empty()) return cause;
+      if (std::string cause = read_before_copy(first, now); !cause.empty()) return cause;
       return fmt::format(
           "the tensor core may still read its operands: whoever uses the bytes again must wait for an mbarrier that "
-          "a tcgen05.commit after the {} arrives on{}",
-          first.what, waits_.barrier_not_waited_for(side_of(before), side_of(now.record)));
+          "a tcgen05.commit after the {} arrives on{}{}",
+          first.what, waits_.barrier_not_waited_for(side_of(before), side_of(now.record)),
+          freed_by_threads(first, now));
     }
   }
 }
@@ -85,6 +87,7 @@ std::string RaceCause::after_copy(const PastAccess& before, const Operation& fir
   }
   if (std::string cause = in_bytes(first, now.warp); !cause.empty()) return cause;
   if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
+  if (std::string cause = issued_by_stale_wait(now); !cause.empty()) return cause;
   if (std::string cause = in_rounds(first, now); !cause.empty()) return cause;
   if (std::string cause = waits_.let_pass_by_others(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   const BarrierOrder& barrier = order_.barrier(first.barrier);
@@ -235,6 +238,13 @@ std::string RaceCause::between_copies(const Operation& first, const Operation& s
   }
   const bool same_phase = first.time == 0 || one.ends < first.time;
   if (!same_phase) return {};
+  if (first.warp == second.warp && line(first.pc) == line(second.pc)) {
+    return fmt::format(
+        "one line brings the same bytes twice for the same phase of {}: the second copy comes a round too "
+        "early, because its thread does not wait until the slot is free; or, where it is in a loop over parts of a "
+        "slot, its address does not move on",
+        name(one));
+  }
   return fmt::format(
       "the two copies bring the same bytes for the same phase of {}: two tiles of one slot overlap, so look at how "
       "their addresses are computed; or the second comes a round too early, because its thread does not wait until "
@@ -325,6 +335,7 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
   if (!copy_first) {
     const ConflictSide second{copy.warp, 1u << copy.lane, copy.issued, &copy, copy.what};
     if (cause = waits_.by_relaxed(side_of(thread), second); !cause.empty()) return cause;
+    if (cause = in_arrival_not_heard(thread, copy); !cause.empty()) return cause;
     if (cause = waits_.let_pass_by_others(side_of(thread), second); !cause.empty()) return cause;
   }
   return fmt::format(

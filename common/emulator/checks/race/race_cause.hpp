@@ -51,6 +51,17 @@ class RaceCause {
   /// Where the first thread has arrived, after its access, at a barrier that the second has never waited for; empty:
   /// not.
   std::string in_arrival_not_waited_for(const PastAccess& before, const PresentAccess& now) const;
+  /// Where the thread of an access has arrived after it, in the block of the copy's thread, which has never waited
+  /// there; empty: not.
+  std::string in_arrival_not_heard(const PastAccess& thread, const Operation& copy) const;
+  /// For a copy into what the tensor core reads already, where the thread that made it read has never waited for any
+  /// copy; empty where it has.
+  std::string read_before_copy(const Operation& read, const PresentAccess& now) const;
+  /// "; the wait at ... was let pass by the arrival at ...": for bytes that the tensor core still reads, where the
+  /// thread that made it read them gave them back by an arrival of its own; empty where it did not.
+  std::string freed_by_threads(const Operation& read, const PresentAccess& now) const;
+  /// The stale wait that let an operation be issued too early, of any warp that took part in it; empty: there is none.
+  std::string issued_by_stale_wait(const PresentAccess& now);
   /// Where other lanes of the second's warp have come to a barrier, or wait there, and its own did not; empty: not so.
   std::string in_meetings_without_lane(const PastAccess& before, const PresentAccess& now) const;
   /// The lanes of the warp that made the access and have arrived at the barrier after it.

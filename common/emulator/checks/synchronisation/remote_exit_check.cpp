@@ -9,11 +9,11 @@ namespace stagecraft::emulator::checks {
 using machine::for_each_lane;
 using machine::LaneMask;
 
-RemoteExitCheck::Remote& RemoteExitCheck::latest(const ClusterRecord& cluster, uint32_t rank, uint32_t warp) {
+RemoteExitCheck::Remote& RemoteExitCheck::latest(std::vector<Remote>& all, const ClusterRecord& cluster, uint32_t rank,
+                                                 uint32_t warp) {
   const size_t blocks = cluster.memory.size(), warps = blocks * cluster.order().warps_per_block();
-  State& state = states_[cluster];
-  if (state.latest.empty()) state.latest.resize(blocks * warps);
-  return state.latest[rank * warps + warp];
+  if (all.empty()) all.resize(blocks * warps);
+  return all[rank * warps + warp];
 }
 
 void RemoteExitCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
@@ -38,12 +38,13 @@ void RemoteExitCheck::memory_accessed(ClusterRecord& cluster, const RecordedAcce
     remote.pc = event.pc;
     remote.verb = event.kind == machine::AccessKind::read ? "reads" : "writes";
     remote.cluster_arrived = recorded.warp->cluster_arrived;
-    latest(cluster, rank, remote.warp) = remote;
+    latest(states_[cluster].latest, cluster, rank, remote.warp) = remote;
   }
 }
 
 void RemoteExitCheck::barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) {
-  if (event.kind != machine::BarrierEventKind::arrive || event.fragment == nullptr) return;
+  if (event.kind != machine::BarrierEventKind::arrive || cluster.has_one_block()) return;
+  if (event.fragment == nullptr) return commit_arrived(cluster, event);
   if (&event.fragment->block() == event.block) return;
   const ClusterOrder& order = cluster.order();
   Remote remote;
@@ -56,7 +57,27 @@ void RemoteExitCheck::barrier_changed(ClusterRecord& cluster, const machine::Bar
   remote.arrives = true;
   remote.offset = event.offset;
   remote.phase = event.phase;
-  latest(cluster, event.block->rank, remote.warp) = remote;
+  latest(states_[cluster].latest, cluster, event.block->rank, remote.warp) = remote;
+}
+
+void RemoteExitCheck::commit_arrived(const ClusterRecord& cluster, const machine::BarrierEvent& event) {
+  const ClusterOrder& order = cluster.order();
+  const uint32_t barrier = order.find_barrier(event.block->rank, event.offset);
+  if (barrier == ClusterOrder::kNoBarrier || order.barrier(barrier).commits.empty()) return;
+  const CommitNote& note = order.barrier(barrier).commits.back();
+  const Operation& commit = order.operation(note.operation);
+  if (note.phase != event.phase || commit.warp / order.warps_per_block() == event.block->rank) return;
+  Remote remote;
+  remote.warp = commit.warp;
+  remote.lanes = 1u << commit.lane;
+  remote.pc = commit.pc;
+  remote.verb = "arrives, when the tensor core is done, at an mbarrier in";
+  remote.cluster_arrived = order.warp(commit.warp).cluster_arrived;
+  remote.is_commit = true;
+  remote.offset = event.offset;
+  remote.component = commit.component;
+  remote.end = commit.time;
+  latest(states_[cluster].commits, cluster, event.block->rank, remote.warp) = remote;
 }
 
 bool RemoteExitCheck::is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote) {
@@ -72,6 +93,10 @@ bool RemoteExitCheck::is_known(const ClusterOrder& order, uint32_t rank, const R
     for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
       if ((of_target.existing >> lane & 1) == 0) continue;
       const VectorClock& known = *order.known_executed(warp, lane);
+      if (remote.is_commit) {
+        if (known.at(remote.component) >= remote.end) return true;
+        continue;
+      }
       bool all = true;
       for_each_lane(remote.lanes, [&](uint32_t of_remote) {
         all = all && known.at(ThreadKnowledge::component_of(remote.warp, of_remote)) >= remote.time;
@@ -85,11 +110,13 @@ bool RemoteExitCheck::is_known(const ClusterOrder& order, uint32_t rank, const R
 void RemoteExitCheck::block_finished(ClusterRecord& cluster, const machine::Block& block) {
   if (cluster.has_one_block()) return;
   State& state = states_[cluster];
-  if (state.latest.empty()) return;
   const ClusterOrder& order = cluster.order();
-  for (uint32_t warp = 0; warp < cluster.memory.size() * order.warps_per_block(); ++warp) {
-    const Remote& remote = latest(cluster, block.rank, warp);
-    if (remote.lanes != 0 && !is_known(order, block.rank, remote)) state.unordered.emplace_back(block.rank, remote);
+  for (std::vector<Remote>* all : {&state.latest, &state.commits}) {
+    if (all->empty()) continue;
+    for (uint32_t warp = 0; warp < cluster.memory.size() * order.warps_per_block(); ++warp) {
+      const Remote& remote = latest(*all, cluster, block.rank, warp);
+      if (remote.lanes != 0 && !is_known(order, block.rank, remote)) state.unordered.emplace_back(block.rank, remote);
+    }
   }
 }
 
@@ -109,6 +136,15 @@ void RemoteExitCheck::cluster_finished(ClusterRecord& cluster) {
     finding.likely_cause =
         "the block must not end before: let all blocks of the cluster meet at its end (barrier.cluster.arrive and "
         ".wait, cluster.sync()), or let it wait for an mbarrier on which the other block arrives last";
+    const uint32_t barrier =
+        remote.is_commit ? cluster.order().find_barrier(rank, remote.offset) : ClusterOrder::kNoBarrier;
+    if (barrier != ClusterOrder::kNoBarrier) {
+      finding.likely_cause = fmt::format(
+          "the block must not end before: let a thread of it wait for {}, at which the commit arrives, as a drain "
+          "does; "
+          "or let all blocks of the cluster meet at its end, after the last commit has been waited for",
+          name_of(cluster, cluster.order().barrier(barrier)));
+    }
     findings_.add(cluster.cluster(), *identity, std::move(finding));
   }
 }

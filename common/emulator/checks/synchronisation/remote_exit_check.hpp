@@ -5,6 +5,9 @@
 // after the exit in this run stops the kernel. This check finds one that came before it by chance: none of the block's
 // threads knew of it when it exited. An arrival at a barrier of the cluster counts even if it is relaxed, and so does
 // an arrival at an mbarrier whose phase the block has seen end.
+//
+// The arrival of a tcgen05.commit of another block counts as well. It is known once a thread of the block knows that
+// what it speaks for has ended, if only through a later commit of the same thread: the tensor core keeps their order.
 #pragma once
 
 #include <cstdint>
@@ -37,14 +40,19 @@ class RemoteExitCheck final : public MemoryCheck {
     bool arrives = false;          ///< at an mbarrier of the other block
     uint32_t offset = 0;           ///< of that mbarrier
     uint64_t phase = 0;            ///< phases that had ended there
+    bool is_commit = false;        ///< by the tensor core, and known by this time of this component:
+    uint32_t component = 0;
+    Time end = 0;
   };
   struct State {
+    std::vector<Remote> commits;                         ///< as `latest`, for arrivals of the tensor core
     std::vector<Remote> latest;                          ///< by rank of the target and warp; empty before the first
     std::vector<std::pair<uint32_t, Remote>> unordered;  ///< by rank of a target that has ended
   };
 
   /// The last access of a warp to the block of rank `rank`. Without lanes: none so far.
-  Remote& latest(const ClusterRecord& cluster, uint32_t rank, uint32_t warp);
+  static Remote& latest(std::vector<Remote>& all, const ClusterRecord& cluster, uint32_t rank, uint32_t warp);
+  void commit_arrived(const ClusterRecord& cluster, const machine::BarrierEvent& event);
   static bool is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote);
 
   PerCluster<State> states_;

@@ -113,7 +113,9 @@ Diagnostic describe(const ClusterRecord& cluster, const TensorConflict& conflict
 std::string early_arrival(const ClusterRecord& cluster, const TensorAccess& user, const VectorClock& known) {
   const WarpOrder& warp = cluster.order().warp(user.warp);
   uint64_t waited = 0;
-  for (const auto& [index, note] : warp.waits) waited = std::max(waited, note.arrivals);
+  for (const auto& [index, note] : warp.waits) {
+    if (note.time <= user.time) waited = std::max(waited, note.arrivals);
+  }
   for (auto note = warp.arrivals.rbegin(); note != warp.arrivals.rend(); ++note) {
     if (known.at(user.warp * kWarpSize + machine::first_lane(note->lanes)) < note->time) continue;
     if (note->time >= user.time || note->number <= waited) return {};
@@ -175,6 +177,9 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
     if (before.kind == TensorAccessKind::operation) {
       const std::string unseen = WaitCause(findings, cluster).phase_that_nobody_saw(side_of(cluster, before));
       if (!unseen.empty()) return unseen;
+      const std::string unaware =
+          WaitCause(findings, cluster).let_pass_by_unaware(side_of(cluster, before), side_of(cluster, now));
+      if (!unaware.empty()) return unaware;
     }
     return "tensor memory is freed before its last use is over: wait for the last commit and for the last loads, and "
            "let all warps meet at a barrier before tcgen05.dealloc";

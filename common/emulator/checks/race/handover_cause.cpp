@@ -1,0 +1,71 @@
+// How bytes were handed over between a thread, the tensor core and a copy where one of them did not listen to the
+// other.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/race/race_cause.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::AsyncCompletion;
+
+std::string RaceCause::read_before_copy(const Operation& read, const PresentAccess& now) const {
+  if (!now.record.is_asynchronous() || !now.record.writes()) return {};
+  const Operation& copy = order_.operation(now.record.operation());
+  if (copy.completion != AsyncCompletion::mbarrier) return {};
+  const auto& waits = order_.warp(read.warp).waits;
+  const bool waits_for_copies = std::any_of(waits.begin(), waits.end(),
+                                            [&](const auto& each) { return order_.barrier(each.first).is_for_copies; });
+  if (waits_for_copies) return {};
+  return fmt::format(
+      "the {} reads what this copy is to bring, and was issued before: {} has never waited for {}, nor for another "
+      "barrier of copies",
+      read.what, spell_thread(cluster_, read.warp, 1u << read.lane), name(order_.barrier(copy.barrier)));
+}
+
+std::string RaceCause::freed_by_threads(const Operation& read, const PresentAccess& now) const {
+  const ConflictSide side = side_of(now.record);
+  const auto [index, last] = waits_.last_wait_of(side);
+  if (last == nullptr || last->phases == 0 || order_.commit_of(index, last->phases - 1) != nullptr) return {};
+  const std::string passed = waits_.last_wait_let_pass(side);
+  bool by_issuer = false;
+  order_.barrier(index).phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
+    if (note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
+    by_issuer = by_issuer || note.block->rank * order_.warps_per_block() + note.warp == read.warp;
+  });
+  if (passed.empty() || !by_issuer) return {};
+  return fmt::format("; {}, by which a thread says that its {} has been issued, and not that it is over", passed,
+                     read.what);
+}
+
+std::string RaceCause::issued_by_stale_wait(const PresentAccess& now) {
+  const Operation& operation = order_.operation(now.record.operation());
+  if (operation.completion != AsyncCompletion::warpgroup) return waits_.issued_too_early(side_of(now.record));
+  // One warp may have arrived for all four, so that only it shows that a round has passed between two waits.
+  constexpr uint32_t kWarps = 4;
+  for (uint32_t i = 0; i < kWarps; ++i) {
+    const uint32_t warp = now.warp / kWarps * kWarps + i;
+    const ConflictSide side{warp, machine::kAllLanes, order_.warp(warp).time, nullptr, operation.what};
+    if (std::string cause = waits_.issued_too_early(side); !cause.empty()) return cause;
+  }
+  return {};
+}
+
+std::string RaceCause::in_arrival_not_heard(const PastAccess& thread, const Operation& copy) const {
+  const SmallMap<WaitNote>& waits = order_.warp(copy.warp).waits;
+  for (const ArrivalNote& note : order_.warp(thread.agent).arrivals) {
+    if (note.time < thread.time || (note.lanes & thread.lanes) == 0 || note.barrier == copy.barrier) continue;
+    const BarrierOrder& barrier = order_.barrier(note.barrier);
+    if (barrier.is_for_copies || barrier.rank != copy.warp / order_.warps_per_block()) continue;
+    if (waits.find(note.barrier) != waits.end()) return {};
+    return fmt::format(
+        "the {} is followed by the arrival on {}{}, and the thread that issues the {} has never waited there: it must, "
+        "before it issues that",
+        thread.writes() ? "write" : "read", name(barrier), line(note.pc), copy.what);
+  }
+  return {};
+}
+
+}  // namespace stagecraft::emulator::checks
