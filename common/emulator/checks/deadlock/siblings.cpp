@@ -121,8 +121,8 @@ std::string Sleepers::array_without_arrivals(const Group& group) const {
   for (const Sibling& sibling : siblings) {
     if (!sibling.history->arrivers.empty() || sibling.barrier->phase > 0) return {};
     for (const BarrierHistory::Waiter& each : sibling.history->waiters) {
-      if (!waiter.empty() || each.phases != 0) continue;
-      waiter = fmt::format("{}, whose wait for {}{} passed at once, has gone on", spell_warp(*each.block, each.warp),
+      if (!waiter.empty() || each.phases != 0 || each.block->warps[each.warp].live != 0) continue;
+      waiter = fmt::format("{}, whose wait for {}{} passed at once, has ended", spell_warp(*each.block, each.warp),
                            sibling.name, at_line(kernel, each.pc));
     }
   }

@@ -111,7 +111,7 @@ class Sleepers {
   std::string unseen_and_by_whom(const Group& group) const;
   /// A warp that has ended and was to arrive at the group's barrier, as siblings show; empty: none.
   std::string filler_that_has_ended(const Group& group) const;
-  /// The cause where no barrier of the array has ever been arrived at, though another side has passed one at once.
+  /// The cause where no barrier of the array has ever been arrived at, though another side has passed one at once and ended.
   std::string array_without_arrivals(const Group& group) const;
   /// The cause where a sibling was filled and nobody has waited for that.
   std::string sibling_seen_by_nobody(const Group& group) const;
