@@ -93,14 +93,15 @@ Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barri
   const int64_t brought = barrier.announced - barrier.transaction;
   const auto blocks = static_cast<int64_t>(cluster_.blocks.size());
   const bool is_of_all = blocks > 1 && brought * blocks == barrier.announced;
-  return {worth, fmt::format(
-                     "{}: do the copies that signal it bring fewer bytes than were announced{}?{}{}", announced,
-                     announced_at(history_of(first), barrier.phase),
-                     came.empty() ? std::string() : fmt::format(" They brought {}", came),
-                     is_of_all ? fmt::format(". That is {} times as much, and there are {} blocks: each barrier counts "
-                                             "only what comes to its own block",
-                                             blocks, blocks)
-                               : std::string())};
+  return {worth,
+          fmt::format("{}: do the copies that signal it bring fewer bytes than were announced{}?{}{}", announced,
+                      announced_at(history_of(first), barrier.phase),
+                      came.empty() ? std::string() : fmt::format(" They brought {}", came),
+                      is_of_all
+                          ? fmt::format(". The announced bytes are {} times those that came, and there are {} blocks: "
+                                        "each barrier counts only what comes to its own block",
+                                        blocks, blocks)
+                          : std::string())};
 }
 
 std::string Sleepers::announced_at(const BarrierHistory& history, uint64_t phase) const {
