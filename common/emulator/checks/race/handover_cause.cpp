@@ -20,8 +20,8 @@ std::string RaceCause::read_before_copy(const Operation& read, const PresentAcce
                                             [&](const auto& each) { return order_.barrier(each.first).is_for_copies; });
   if (waits_for_copies) return {};
   return fmt::format(
-      "the {} reads what this copy is to bring, and was issued before: {} has never waited for {}, nor for another "
-      "barrier of copies",
+      "the {} was issued before this copy, and {} has never waited for {}, nor for another barrier of copies: is it to "
+      "read what the copy brings?",
       read.what, spell_thread(cluster_, read.warp, 1u << read.lane), name(order_.barrier(copy.barrier)));
 }
 

@@ -107,6 +107,24 @@ TEST_F(OperandTest, AreNotFreedByAnArrivalOfTheThreadThatMultiplies) {
       with(multiply_copied(refill), commit(1), "mbarrier.arrive.shared.b64 _, [bar+8];\n") + "nanosleep.u32 10000;\n";
   const std::string text = text_of(run(wrong, kTwoWarps));
   EXPECT_NE(text.find("the tensor core may still read its operands"), std::string::npos) << text;
+  EXPECT_NE(text.find("by which a thread says that its tcgen05.mma has been issued, and not that it is over"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(OperandTest, MustNotBeReadByAThreadThatWaitsForNoCopy) {
+  // Thread 32 copies, late; thread 0 has A multiplied at once.
+  const std::string copy =
+      "setp.eq.u32 %p3, %thread, 32;\n@%p3 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 4096;\n"
+      "@%p3 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [a], [%out], 4096, [bar];\n";
+  const std::string body = start(1, 1) + "@%first bra MULTIPLY;\nsetp.lt.u32 %p3, %thread, 32;\n@%p3 bra WAIT;\n" +
+                           "nanosleep.u32 10000;\n" + copy + "bra WAIT;\nMULTIPLY:\n" + descriptors() + multiply() +
+                           commit(1) + "WAIT:\n" + wait(1, 0, "LAST") + wait(0, 0, "FILLED") + kFree;
+  const std::string text = text_of(run(body, kTwoWarps));
+  EXPECT_NE(text.find("the tcgen05.mma was issued before this copy, and block (0,0,0) warp 0 [lane 0] has never waited "
+                      "for bar[0]"),
+            std::string::npos)
+      << text;
 }
 
 TEST_F(OperandTest, AreNotFreedByACommitThatComesBeforeTheLastMultiplication) {
