@@ -376,6 +376,15 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
       const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
       places = fmt::format(" It was initialised{}{}", places, by.empty() ? std::string() : ", and they came by " + by);
     }
+    size_t waiting = 0;
+    for (const Fragment* each : group.all) waiting += static_cast<size_t>(std::popcount(each->mask));
+    const bool waiters_arrived = std::any_of(history.arrivers.begin(), history.arrivers.end(), [&](const auto& each) {
+      return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* other) { return each.is_in(*other); });
+    });
+    if (waiting == static_cast<size_t>(barrier.pending) && !waiters_arrived) {
+      places += fmt::format("{} As many wait here as are missing, and have not arrived: do they count as well?",
+                            places.empty() || places.ends_with('?') ? "" : ".");
+    }
     return {
         8, fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all of "
                        "them were counted, or the other way round?{}",

@@ -85,8 +85,10 @@ std::string Sleepers::phase_that_nobody_saw(const Group& group) const {
     };
     const auto& arrivers = history->second.arrivers;
     if (seen >= barrier.phase || std::none_of(arrivers.begin(), arrivers.end(), arrives)) continue;
-    return fmt::format("{} has completed phase {}, which nobody has waited for",
-                       name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1);
+    const std::string user = user_of_siblings(group, offset);
+    return fmt::format("{} has completed phase {}, which nobody has waited for{}",
+                       name_of_barrier(*first.grid().kernel, offset), barrier.phase - 1,
+                       user.empty() ? user : fmt::format(" (is it for {}?)", user));
   }
   return {};
 }

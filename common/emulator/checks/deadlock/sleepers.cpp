@@ -181,6 +181,7 @@ void Sleepers::find_needs(Group& group) {
         need_arrivers_of_siblings(group);
         return need_those_who_have_not_begun(group);
       }
+      need_as_many_as_are_missing(group, *barrier);
       return need(group, [&](const Fragment& other) {
         return std::any_of(history.arrivers.begin(), history.arrivers.end(),
                            [&](const BarrierHistory::Arriver& arriver) {
@@ -240,6 +241,19 @@ void Sleepers::need_those_who_have_not_begun(Group& group) {
   for (size_t index = 0; index < groups_.size(); ++index) {
     if (&groups_[index] != &group && has_not_begun(groups_[index])) group.needs.push_back(index);
   }
+}
+
+void Sleepers::need_as_many_as_are_missing(Group& group, const machine::Mbarrier& barrier) {
+  if (barrier.phase != 0 || barrier.pending == 0 || barrier.pending == barrier.expected) return;
+  std::vector<size_t> idle;
+  size_t threads = 0;
+  for (size_t index = 0; index < groups_.size(); ++index) {
+    const Group& other = groups_[index];
+    if (&other == &group || &other.first->block() != &group.first->block() || !has_not_begun(other)) continue;
+    idle.push_back(index);
+    for (const Fragment* each : other.all) threads += static_cast<size_t>(std::popcount(each->mask));
+  }
+  if (threads == static_cast<size_t>(barrier.pending)) group.needs.insert(group.needs.end(), idle.begin(), idle.end());
 }
 
 /// A root is a group that is needed in turn by every group that it needs, directly or not. So it needs no group that

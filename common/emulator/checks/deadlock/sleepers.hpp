@@ -54,6 +54,9 @@ class Sleepers {
   void find_needs(Group& group);
   void need_arrivers_of_siblings(Group& group);
   void need_those_who_have_not_begun(Group& group);
+  /// For a barrier at which some have arrived in its first phase: those who have not begun, if they are as many as
+  /// miss.
+  void need_as_many_as_are_missing(Group& group, const machine::Mbarrier& barrier);
   void find_roots();
   template <typename Wanted>
   void need(Group& group, const Wanted& wanted);
@@ -111,7 +114,8 @@ class Sleepers {
   std::string unseen_and_by_whom(const Group& group) const;
   /// A warp that has ended and was to arrive at the group's barrier, as siblings show; empty: none.
   std::string filler_that_has_ended(const Group& group) const;
-  /// The cause where no barrier of the array has ever been arrived at, though another side has passed one at once and ended.
+  /// The cause where no barrier of the array has ever been arrived at, though another side has passed one at once and
+  /// ended.
   std::string array_without_arrivals(const Group& group) const;
   /// The cause where a sibling was filled and nobody has waited for that.
   std::string sibling_seen_by_nobody(const Group& group) const;
