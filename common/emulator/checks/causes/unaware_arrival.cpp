@@ -9,8 +9,8 @@
 
 namespace stagecraft::emulator::checks {
 
-/// Of several signals, the one that is meant for threads which let the wait pass: they have waited for another barrier
-/// of its array; or else one for whose array nobody has waited yet.
+/// The signal that is meant for threads which let the wait pass: they have waited for another barrier of its array. If
+/// there is none, one for whose array nobody has waited yet.
 const WaitCause::Signal& WaitCause::signal_for(const std::vector<Signal>& signals,
                                                const std::vector<uint32_t>& warps) const {
   const auto waited_for_array_of = [&](const Signal& signal, uint32_t warp) {

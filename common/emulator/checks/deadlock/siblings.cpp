@@ -16,7 +16,7 @@ using machine::WaitKind;
 
 namespace {
 
-/// "full[": what the names of an array's barriers begin with; empty where a barrier stands alone.
+/// "full[": what the names of an array's barriers begin with; empty where there is no array.
 std::string array_of(const std::string& name) {
   const size_t bracket = name.find('[');
   return bracket == std::string::npos ? std::string() : name.substr(0, bracket + 1);

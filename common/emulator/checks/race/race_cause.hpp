@@ -58,7 +58,7 @@ class RaceCause {
   /// copy; empty where it has.
   std::string read_before_copy(const Operation& read, const PresentAccess& now) const;
   /// "; the wait at ... was let pass by the arrival at ...": for bytes that the tensor core still reads, where the
-  /// thread that made it read them gave them back by an arrival of its own; empty where it did not.
+  /// thread that made it read them released them by an arrival of its own; empty where it did not.
   std::string freed_by_threads(const Operation& read, const PresentAccess& now) const;
   /// The stale wait that let an operation be issued too early, of any warp that took part in it; empty: there is none.
   std::string issued_by_stale_wait(const PresentAccess& now);
