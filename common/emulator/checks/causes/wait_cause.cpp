@@ -155,9 +155,27 @@ std::string WaitCause::by_relaxed(const ConflictSide& first, const ConflictSide&
   return {};
 }
 
+std::string WaitCause::passed_before_first(const ConflictSide& side) const {
+  const auto [barrier, last] = last_wait_of(side);
+  if (last == nullptr || last->phases != 0) return {};
+  return fmt::format(
+      "the wait{} for {}, before the {}, passed at once: it was for parity 1, and the phase before the first counts as "
+      "complete with parity 1. What waits for the first phase begins with parity 0",
+      line(last->pc), name(barrier), side.what);
+}
+
 std::pair<uint32_t, const WaitNote*> WaitCause::last_wait_of(const ConflictSide& side) const {
+  return last_wait(side, /*for_copies=*/false);
+}
+
+std::pair<uint32_t, const WaitNote*> WaitCause::last_wait_for_copies(const ConflictSide& side) const {
+  return last_wait(side, /*for_copies=*/true);
+}
+
+std::pair<uint32_t, const WaitNote*> WaitCause::last_wait(const ConflictSide& side, bool for_copies) const {
   std::pair<uint32_t, const WaitNote*> last{0, nullptr};
   for (const auto& [index, note] : order_.warp(side.warp).waits) {
+    if (for_copies && !order_.barrier(index).is_for_copies) continue;
     if (note.time > side.time || (note.lanes & side.lanes) == 0) continue;
     if (last.second == nullptr || note.time >= last.second->time) last = {index, &note};
   }

@@ -76,8 +76,13 @@ class WaitCause {
 
   /// The last wait of the side's threads before its access, and for which barrier; null: there is none.
   std::pair<uint32_t, const WaitNote*> last_wait_of(const ConflictSide& side) const;
+  /// The same, among the waits for barriers on which copies complete.
+  std::pair<uint32_t, const WaitNote*> last_wait_for_copies(const ConflictSide& side) const;
+  /// That the last wait before the access was for the phase before the first, and passed; empty: it was not.
+  std::string passed_before_first(const ConflictSide& side) const;
 
  private:
+  std::pair<uint32_t, const WaitNote*> last_wait(const ConflictSide& side, bool for_copies) const;
   /// What tells threads that an access is over: an arrival, or bytes.
   struct Signal {
     uint32_t barrier = 0;  ///< index

@@ -371,6 +371,7 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
     if (const std::string missing = lanes_missing(first, barrier); !missing.empty()) return {9, missing};
     if (const std::string elsewhere = arrivals_at_another_block(group); !elsewhere.empty()) return {9, elsewhere};
     if (const std::string home = arrivals_at_home(first, barrier); !home.empty()) return {8, home};
+    if (const std::string silent = companion_that_never_arrived(group, barrier); !silent.empty()) return {9, silent};
     std::string places = at_line(kernel, barrier.initialised.pc);
     if (!places.empty()) {
       const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);

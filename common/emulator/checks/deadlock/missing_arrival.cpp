@@ -204,6 +204,7 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
   }
   if (const std::string crossed = barrier_that_nobody_waits_for(group); !crossed.empty()) return {7, crossed};
   if (history_of(first).passed_before_first) {
+    if (std::string other_side = wait_of_the_other_side(group); !other_side.empty()) return {7, std::move(other_side)};
     if (const std::string unseen = phase_that_nobody_saw(group); !unseen.empty()) {
       return {6,
               fmt::format("nobody has ever arrived at {}, and {}: does the side that waits for it and then arrives at "
@@ -247,8 +248,8 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
           3, fmt::format(
                  "nobody has ever arrived at {}, and all threads of the block wait for it: is an arrival missing, does "
                  "it go to another barrier or come after the wait, or does no warp take the role that arrives "
-                 "there, as where too few threads are launched?",
-                 name)};
+                 "there, as where too few threads are launched?{}",
+                 name, latest_phase_unseen(group))};
     }
     std::string text = fmt::format(
         "nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or does it go to "

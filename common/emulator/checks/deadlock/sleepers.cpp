@@ -356,6 +356,7 @@ Cause Sleepers::cause_of(const Group& group) const {
     }
     case WaitKind::named_barrier:
       if (const std::string other = threads_at_another_number(group); !other.empty()) return {6, other};
+      if (const std::string ended = warps_that_have_exited(group); !ended.empty()) return {6, ended};
       return {3,
               fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "
                           "that some warps do not take?",

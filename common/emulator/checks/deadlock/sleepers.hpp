@@ -123,6 +123,16 @@ class Sleepers {
   std::string lanes_that_came_alone(const Group& group) const;
   /// Where the threads that a named barrier misses wait at one of another number; empty: they do not.
   std::string threads_at_another_number(const Group& group) const;
+  /// Where a named barrier counts more threads than are left, who has exited (named_barrier_cause.cpp); else empty.
+  static std::string warps_that_have_exited(const Group& group);
+  // Who waits at the wrong barrier, or does not arrive at the right one (wrong_side.cpp):
+  /// Where others began with a wait for the group's barrier that passed at once, as those do who are to fill a slot,
+  /// and it waits there now while another barrier has never been waited for; empty: it is not so.
+  std::string wait_of_the_other_side(const Group& group) const;
+  /// " done[0] has completed phase 1, by ..., and nobody has waited for that": empty: there is none.
+  std::string latest_phase_unseen(const Group& group) const;
+  /// A warp that waits where those who arrived in this phase wait, and has never arrived as they did; empty: none.
+  std::string companion_that_never_arrived(const Group& group, const machine::Mbarrier& barrier) const;
   /// Where two fragments came to one line by different calls; empty: they did not, or nothing is known of them.
   static std::string calls_that_differ(const machine::Fragment& one, const machine::Fragment& other);
   // Where something has happened at an mbarrier (mbarrier_cause.cpp):

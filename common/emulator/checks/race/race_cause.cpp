@@ -132,6 +132,9 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
     const uint32_t other = first ? now.warp : before.agent;
     if (std::string cause = waits_.in_waits_without_lane(side_of(access), other); !cause.empty()) return cause;
     if (std::string cause = waits_.let_pass_by_itself(side_of(access)); !cause.empty()) return cause;
+    if (std::string cause = waits_.passed_before_first(side_of(access)); !access.writes() && !cause.empty()) {
+      return cause;
+    }
   }
   if (std::string cause = in_meetings_without_lane(before, now); !cause.empty()) return cause;
   if (std::string cause = waits_.by_relaxed(side_of(before), side_of(now.record)); !cause.empty()) return cause;
@@ -320,13 +323,21 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
   }
   if (issue_known || (found == warp.waits.end() && !knows_a_phase && !thread.writes())) {
     const auto [last_barrier, last] = waits_.last_wait_of(side_of(thread));
+    const auto [last_copy_barrier, last_copy] = waits_.last_wait_for_copies(side_of(thread));
+    std::string before;
+    if (last_copy != nullptr && last_copy != last) {
+      before = fmt::format(
+          "; the last wait for copied bytes before,{}, was for {}: does this {} name another slot, or an index run "
+          "past "
+          "the end of the one that was waited for?",
+          line(last_copy->pc), name(order_.barrier(last_copy_barrier)), access);
+    } else if (last != nullptr) {
+      before = fmt::format("; the last wait before,{}, was for {}", line(last->pc), name(order_.barrier(last_barrier)));
+    }
     return fmt::format(
         "nothing makes the {} wait for the copy: {} completes a phase when its bytes have come, and "
         "whoever uses {} must wait for it{}",
-        access, barrier_name, thread.writes() ? "the memory again" : "them",
-        last == nullptr
-            ? std::string()
-            : fmt::format("; the last wait before,{}, was for {}", line(last->pc), name(order_.barrier(last_barrier))));
+        access, barrier_name, thread.writes() ? "the memory again" : "them", before);
   }
   // Was the slot released by an arrival, after the wait, that the copy's thread has learnt of?
   std::string cause = in_arrivals(thread, copy.warp, copy_first ? nullptr : &known, &copy,

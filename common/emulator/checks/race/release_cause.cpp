@@ -35,6 +35,12 @@ std::string RaceCause::in_arrivals(const PastAccess& access, uint32_t other_warp
             "or, where each turn is a round of its own, wait for {} in each",
             verb, arrival, name(order_.barrier(copy->barrier)));
       }
+      if (copy == nullptr && access.writes()) {
+        return fmt::format(
+            "the {} comes before this write, and so signals bytes that are not written yet: arrive after the last "
+            "write",
+            arrival);
+      }
       const std::string sibling = unused_sibling(barrier, other_warp);
       return fmt::format("the slot is given back before this {}, by the {}: arrive after the last use{}", verb, arrival,
                          sibling.empty()

@@ -299,10 +299,22 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
       // The address may follow an array of barriers that is too short, or that is not completely initialised.
       const auto above = block.mbarriers.live.lower_bound(offset);
       if (above != block.mbarriers.live.begin() && std::prev(above)->first + kMbarrierBytes == offset) {
-        cause = fmt::format(
-            "this is the place behind {}: does an index run past its array, or are more barriers used than "
-            "initialised? Otherwise, {}",
-            block.cluster->grid->kernel->name_of_shared(std::prev(above)->first, kMbarrierBytes), cause);
+        const std::string own = name_of_barrier(block, offset);
+        const std::string before = block.cluster->grid->kernel->name_of_shared(std::prev(above)->first, kMbarrierBytes);
+        // A variable of its own that merely lies behind an array is more likely one that nobody has initialised.
+        const bool is_other =
+            !own.starts_with("shared memory") && own.substr(0, own.find('[')) != before.substr(0, before.find('['));
+        cause =
+            is_other
+                ? fmt::format(
+                      "others of the block's barriers are initialised, and not {}: is its mbarrier.init "
+                      "missing, or does it come later? Or, since it lies behind {}, does an index run "
+                      "past that array? Otherwise, {}",
+                      own, before, cause)
+                : fmt::format(
+                      "this is the place behind {}: does an index run past its array, or are more barriers used than "
+                      "initialised? Otherwise, {}",
+                      before, cause);
       }
     }
     if (block.mbarriers.live.empty()) {
