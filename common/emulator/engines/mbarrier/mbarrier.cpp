@@ -301,14 +301,14 @@ BarrierReference find_barrier(Block& block, uint32_t offset, const char* what) {
       if (above != block.mbarriers.live.begin() && std::prev(above)->first + kMbarrierBytes == offset) {
         const std::string own = name_of_barrier(block, offset);
         const std::string before = block.cluster->grid->kernel->name_of_shared(std::prev(above)->first, kMbarrierBytes);
-        // A variable of its own that merely lies behind an array is more likely one that nobody has initialised.
+        // A variable of its own that is merely placed behind an array is more likely one that nobody has initialised.
         const bool is_other =
             !own.starts_with("shared memory") && own.substr(0, own.find('[')) != before.substr(0, before.find('['));
         cause =
             is_other
                 ? fmt::format(
                       "others of the block's barriers are initialised, and not {}: is its mbarrier.init "
-                      "missing, or does it come later? Or, since it lies behind {}, does an index run "
+                      "missing, or does it come later? Or, since it is the one behind {}, does an index run "
                       "past that array? Otherwise, {}",
                       own, before, cause)
                 : fmt::format(
