@@ -10,6 +10,7 @@ import json
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -202,6 +203,7 @@ def settings(options, output):
 
 
 def main():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=pathlib.Path)
     parser.add_argument("--doxygen", default=shutil.which("doxygen"))

@@ -11,6 +11,7 @@ import dataclasses
 import json
 import pathlib
 import re
+import signal
 import sys
 
 END = re.compile(r"^\[\s*(OK|FAILED|SKIPPED)\s*\]", re.MULTILINE)
@@ -61,6 +62,7 @@ class Count:
 
 
 def main() -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     log = pathlib.Path(sys.argv[1])
     count = Count()
     if log.exists():

@@ -7,6 +7,7 @@ usage: explain.py            lists the reports
 
 import difflib
 import re
+import signal
 import sys
 
 sys.dont_write_bytecode = True  # leave no cache folder among the sources
@@ -37,6 +38,7 @@ def summary(name: str) -> str:
 
 
 def main() -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     if len(sys.argv) == 1:
         width = max(map(len, names()))
         print("\n".join(f"{name:{width}}  {summary(name)}" for name in names()))

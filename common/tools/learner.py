@@ -85,7 +85,7 @@ class Course:
     """All chapters, in order, and what Git knows about them."""
 
     def __init__(self, root: pathlib.Path, build: pathlib.Path):
-        self.root = root
+        self.root, self.build = root, build
         table = (root / "chapters/README.md").read_text(encoding="utf-8")
         self.chapters = [Chapter(root, build, row) for row in ROW.finditer(table)]
         # An archive that was unpacked inside of another repository is no part of that one.
@@ -133,6 +133,11 @@ class Course:
         begun = [chapter for chapter, state in states if state in ("failing", "unknown")]
         left = [chapter for chapter, state in states if state != "done"]
         return (begun or left or [None])[0]
+
+    def after(self, chapter: Chapter):
+        """The chapter to go on with after this one: the next that is not done, else the first that was left out."""
+        left = [other for other in self.chapters if other is not chapter and self.state(other) != "done"]
+        return ([other for other in left if other.number > chapter.number] or left or [None])[0]
 
     def find(self, number: str) -> Chapter:
         if not re.fullmatch(r"\d{1,2}", number):
@@ -240,17 +245,16 @@ def run_test(course: Course, options) -> int:
     program = subprocess.Popen([options.program], env={**os.environ, "GTEST_OUTPUT": f"json:{listing}"})
     signal.signal(signal.SIGTERM, lambda number, _: (signals.append(number), program.send_signal(number)))
     status = program.wait()
-    if not signals:
+    if not signals and status != -signal.SIGPIPE:   # the latter: nobody reads what it prints, which is no failure
         chapter.write_record(digest=digest, failed=first_failure(listing) if status else "")
     listing.unlink(missing_ok=True)
     if status == 0:
         print(f"\nChapter {chapter.number} is done. You have learned: {chapter.teaches}.")
-        following = [other for other in course.chapters if other.number > chapter.number]
-        if following:
-            print(f"Next is {following[0].number}, {following[0].title()} ({following[0].time}): {following[0].builds}. "
-                  f"The lesson is {following[0].lesson}.")
+        if following := course.after(chapter):
+            print(f"Next is {following.number}, {following.title()} ({following.time}): {following.builds}. "
+                  f"The lesson is {following.lesson}.")
         else:
-            print("That was the last chapter.")
+            print("All chapters are done.")
     return status if status >= 0 else 128 - status
 
 
@@ -280,7 +284,16 @@ def watch(course: Course, options) -> int:
                 except KeyboardInterrupt:   # is for the test as well, which reports where it is
                     test.wait()
                     raise
-                print(f"\nwatching chapters/{chapter.name}: save a file to test again, Ctrl-C ends", flush=True)
+                if options.chapter is None and chapter.result() == "":
+                    course = Course(course.root, course.build)   # what Git knows has changed since
+                    finished, chapter = chapter, course.after(course.find(chapter.number))
+                    if chapter is None:
+                        return 0
+                    # What was begun is tested at once. What was not would only push the success off the screen.
+                    tested = chapter.digest() if course.is_untouched(chapter) else None
+                    print(f"./stagecraft watch {finished.number} stays at chapter {finished.number}.")
+                print(f"\nwatching chapters/{chapter.name}: save a file to test {'again' if tested == digest else 'it'}, Ctrl-C ends",
+                      flush=True)
             time.sleep(LOOK_AGAIN)
     except KeyboardInterrupt:
         print()
@@ -316,6 +329,7 @@ def reset(course: Course, options) -> int:
 
 
 def main() -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     build = pathlib.Path(sys.argv.pop(1))
     parser = argparse.ArgumentParser(prog="./stagecraft", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -335,7 +349,8 @@ def main() -> int:
     test = add("run-test", run_test, "Runs the test of a chapter.")
     test.add_argument("name")
     test.add_argument("program")
-    watching = add("watch", watch, "Tests a chapter whenever one of its files is saved, until Ctrl-C.")
+    watching = add("watch", watch, "Tests a chapter whenever one of its files is saved, until Ctrl-C. Without a number, goes on to "
+                                "the next one when a chapter is done.")
     watching.add_argument("chapter", nargs="?", help="a number, such as 03; default: the chapter that you are at")
     resetting = add("reset", reset, "Restores the files of an exercise as they came. Asks first, and keeps yours in build/answers/.")
     resetting.add_argument("chapter", help="a number, such as 03")

@@ -16,6 +16,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,7 @@ def show(build, options):
 
 
 def main():
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     build = pathlib.Path(sys.argv.pop(1)).resolve()
     parser = argparse.ArgumentParser(prog="./stagecraft timeline", allow_abbrev=False, description="Runs your answer to a chapter, and "
                                      "writes a page for each launch: who ran and who waited when, and the state of every barrier.")

@@ -13,6 +13,7 @@ Source: OASIS, Static Analysis Results Interchange Format (SARIF) 2.1.0.
 import json
 import pathlib
 import re
+import signal
 import sys
 import urllib.parse
 
@@ -110,6 +111,7 @@ def read_reports(path: pathlib.Path) -> list[dict]:
 
 
 def main() -> int:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)   # `| head` ends this without a word, as it ends any command
     text = json.dumps(sarif_of(read_reports(pathlib.Path(sys.argv[1]))), indent=2) + "\n"
     if len(sys.argv) > 2:
         pathlib.Path(sys.argv[2]).write_text(text, encoding="utf-8")

@@ -159,6 +159,46 @@ class SuccessTest(LearnerTest):
         self.assertEqual((done.returncode, done.stdout), (1, "1 passed, 1 failed\n"))
 
 
+    def test_after_a_chapter_comes_the_next_that_is_not_done_or_was_left_out(self):
+        sys.path.insert(0, str(ROOT / "common/tools"))
+        import learner  # noqa: E402
+        course = learner.Course(self.clone, self.build)
+        first, second = course.chapters
+        self.assertIs(course.after(second), first)
+        second.write_record(digest=second.digest(), failed="")
+        self.assertIsNone(course.after(first))
+
+
+class PipeTest(LearnerTest):
+    """A reader such as `head` that goes away."""
+
+    def to_nobody(self, *command) -> subprocess.CompletedProcess:
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            return subprocess.run(list(map(str, command)), stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60,
+                                  env={**os.environ, **GIT, "STAGECRAFT_BUILD": str(self.build)})
+        finally:
+            os.close(writer)
+
+    def test_commands_end_without_a_word(self):
+        shutil.copytree(ROOT / "docs/reports", self.clone / "docs/reports")
+        for tool in ("explain.py", "pages.py", "timelines.py", "doctor.sh", "find_nvcc"):
+            shutil.copy2(ROOT / "common/tools" / tool, self.clone / "common/tools")
+        for command in ([], ["help"], ["progress"], ["hint"], ["explain"], ["explain", "deadlock"], ["progress", "--help"],
+                        ["run", "--help"], ["doctor"]):
+            done = self.to_nobody(self.clone / "stagecraft", *command)
+            self.assertEqual(done.stderr, "", command)
+            self.assertIn(done.returncode, (-signal.SIGPIPE, 128 + signal.SIGPIPE), command)
+
+    def test_a_test_that_nobody_reads_has_not_failed(self):
+        program = self.clone / "program"
+        program.write_text("#!/bin/sh\nwhile echo ok; do :; done\n", encoding="utf-8")
+        program.chmod(0o755)
+        self.to_nobody(sys.executable, self.clone / "common/tools/learner.py", self.build, "run-test", "00_first", program)
+        self.assertEqual(list(self.build.glob("progress/*.json")), [])
+
+
 class SignalTest(LearnerTest):
     """A program that runs until a signal, and then takes its time to report where it is."""
 
@@ -308,6 +348,30 @@ class WatchTest(LearnerTest):
             watching.send_signal(signal.SIGINT)
             watching.communicate(timeout=60)
         self.assertEqual(watching.returncode, 0)
+
+
+    def test_without_a_number_it_goes_on_to_the_next_chapter(self):
+        self.stand_in_for_builds()
+        self.edit("int main() {}\n")
+        environment = {**os.environ, **GIT, "STAGECRAFT_BUILD": str(self.build)}
+        for number, then in (([], "01_second"), (["0"], "00_first")):
+            watching = subprocess.Popen([self.clone / "stagecraft", "watch", *number], env=environment, stdout=subprocess.PIPE,
+                                        text=True)
+            shown = ""
+            while "watching" not in shown:
+                shown += (line := watching.stdout.readline())
+                self.assertNotEqual(line, "", f"it ended: {shown}")
+            watching.send_signal(signal.SIGINT)
+            watching.communicate(timeout=60)
+            self.assertIn("You have learned: to read.\nNext is 01, The second one (1 h): a ring.", shown)
+            self.assertIn(f"watching chapters/{then}: ", shown)
+        self.assertEqual((self.clone / "tested").read_text(encoding="utf-8"), "test 00\ntest 00\n")
+
+    def test_it_ends_when_all_chapters_are_done(self):
+        self.stand_in_for_builds()
+        (self.clone / "chapters/README.md").write_text(TABLE.rsplit("\n", 2)[0] + "\n", encoding="utf-8")
+        self.edit("int main() {}\n")
+        self.assertTrue(self.stagecraft("watch", timeout=60).stdout.endswith("All chapters are done.\n"))
 
 
 class ResetTest(LearnerTest):
