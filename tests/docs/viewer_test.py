@@ -70,6 +70,11 @@ class ViewerTest(unittest.TestCase):
             self.assertIn(lane, labels)
         self.assertNotIn("hangs", self.browser.text("header"))
 
+    def test_it_says_which_clock_it_shows(self):
+        self.open(RIGHT)
+        self.assertIn("cycles of virtual time, which is not the chip's", self.browser.text("#summary"))
+        self.assertIn("Time is virtual, also with --timing", self.browser.evaluate("document.getElementById('help').textContent"))
+
     def test_a_click_beside_the_drawing_changes_nothing(self):
         self.open(RIGHT, "#event=5")
         x, y = self.browser.middle("svg .label")

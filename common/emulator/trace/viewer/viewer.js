@@ -17,7 +17,7 @@ class Viewer {
     const {model} = this, open = model.openWaits.length;
     this.get("title").textContent = model.kernel;
     const which = model.blocks > 1 ? `the first cluster, ${model.blocks} blocks` : "the first block";
-    this.get("summary").replaceChildren(`${model.source ? model.source + ", " : ""}${which}, ${model.cycles.toLocaleString("en")} cycles of virtual time. `,
+    this.get("summary").replaceChildren(`${model.source ? model.source + ", " : ""}${which}, ${model.cycles.toLocaleString("en")} cycles of virtual time, which is not the chip's. `,
       make("strong", "hang", open > 0 ? `It hangs: ${open === 1 ? "one warp waits" : open + " warps wait"} to the end.` : ""));
     if (model.report) {
       this.get("report").hidden = false;
