@@ -43,8 +43,8 @@ struct Division {
   std::function<std::vector<std::unique_ptr<Observer>>()> observers;
   uint32_t threads = 1;      ///< of the host, at most
   bool in_one_part = false;  ///< whether the observers must see the whole grid
-  /// Whether a cluster need run, by the number of its first block; where one need not, those after it do not run either.
-  /// It is not asked where clusters may interact. Without it all clusters run.
+  /// Whether a cluster need run, by the number of its first block; where one need not, those after it do not run
+  /// either. It is not asked where clusters may interact. Without it all clusters run.
   std::function<bool(uint64_t)> needs{};
   /// Where it becomes true, the grid stops, with a report of how far it has come. Null: never.
   const std::atomic<bool>* interrupted = nullptr;

@@ -279,7 +279,7 @@ struct Grid : GridConstants {
   uint64_t next_region = 0;  ///< number of the next region of which nothing has started, in launch order
   uint64_t region_step = 1;  ///< from one region to the next: more than 1 in a part of a grid (grid_parts.hpp)
   uint64_t region_count = 0;
-  std::deque<Extent3> left_of_region;  ///< first blocks of the regular clusters left of a region that was divided
+  std::deque<Extent3> left_of_region;   ///< first blocks of the regular clusters left of a region that was divided
   std::function<bool(uint64_t)> needs;  ///< see Division; empty: all clusters run
 
   /// Whether a cluster is still to start.
