@@ -275,7 +275,7 @@ class CommandTest(TemporaryFolderTest):
     def test_time_of_a_part_runs_a_small_launch_whole(self):
         self.skip_unless_set_up_by_the_command()
         program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "hello"
-        whole, part = stagecraft("time", program, **self.settings), stagecraft("time", "--part", program, **self.settings)
+        whole, part = stagecraft("time", program, **self.settings), stagecraft("time", "--timing=part", program, **self.settings)
         self.assertEqual((part.returncode, part.stdout, part.stderr), (0, whole.stdout, whole.stderr))
 
     def test_run_tells_of_a_race_and_lets_the_program_go_on(self):
