@@ -17,8 +17,6 @@ std::string arrival_for_others(const ClusterRecord& cluster, uint32_t warp, uint
                                const BarrierOrder& barrier) {
   const uint32_t warps = cluster.order().warps_per_block();
   const machine::Block& block = *cluster.cluster().blocks[warp / warps];
-  // Who announces bytes and asks for them ends no phase alone, and may well be among those who wait.
-  if (barrier.is_for_copies) return {};
   const PhaseNote* own = barrier.phases.sole_arrival(phase, block, warp % warps);
   bool others_wait = false;
   barrier.phases.for_each(phase, [&](const PhaseNote& note) {
@@ -75,7 +73,13 @@ void report_stale_wait(FindingLog& findings, const ClusterRecord& cluster, uint3
   }
   const std::string own = note.phases == 0 ? arrival_by_itself(cluster, warp, barrier)
                                            : arrival_for_others(cluster, warp, note.phases - 1, barrier);
-  if (!own.empty()) {
+  // Who announces bytes does not end the phase alone, and may well be among those who wait for them.
+  if (!own.empty() && note.phases != 0 && barrier.is_for_copies) {
+    finding.likely_cause += fmt::format(
+        " Or, since others wait for {} and this warp announces what comes there{}: is this wait for the barrier at "
+        "which they arrive?",
+        name, own);
+  } else if (!own.empty()) {
     finding.likely_cause = fmt::format(
         "others wait for the phases of {}, and this warp ends them itself{}: is it to wait for the barrier at which "
         "the others arrive? Otherwise the parity must flip once from each wait to the next",
