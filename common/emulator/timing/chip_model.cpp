@@ -181,7 +181,7 @@ ChipModel make_b200() {
   // An assumption: the clock at which NVIDIA's 2.25 PFLOP/s hold. Nothing was found about the clock under load.
   chip.burst_clock = chip.sustained_clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
   // An assumption: what else L2 does is as much faster as its reads.
-  const double more = 14200. / (chip.group_rate * chip.groups);
+  const double more = 14200. / chip.l2_rate;
   chip.group_rate *= more;
   chip.l2_rate *= more;
   chip.l2_write_rate *= more;
@@ -189,6 +189,8 @@ ChipModel make_b200() {
   chip.atomic_sector_rate *= more;
   chip.atomic_slices = static_cast<uint32_t>(chip.atomic_slices * more);
   chip.l2_half_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
+  // An assumption: with four, as on an H200, the fourth of the kernels in docs/timing.md would be 26% too fast.
+  chip.join_most = 3;
   // compare_mem_latency/ldgsts_lat_results.csv, cp.async of one warp with 8 bytes a lane from DRAM: a median of 1171
   // cycles, where an H200 takes 765; and at least 376 of four warps, where an H200 takes 327 from L2.
   constexpr double more_of_l2 = 376 - 327, more_of_dram = 1171 - 765;
