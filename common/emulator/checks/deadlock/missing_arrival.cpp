@@ -123,10 +123,8 @@ std::string Sleepers::nothing_given_since(const Group& group) const {
   }
   return fmt::format(
       "all other {2}, and warp {0} has arrived at no barrier since its last wait for {1}, so that nobody has anything "
-      "to "
-      "answer there: is this wait one too many, as where a drain waits for a slot twice, or for one that was not "
-      "filled "
-      "again?",
+      "to answer there: is this wait one too many, as where a drain waits for a slot twice, or for one that was not "
+      "filled again?",
       first.warp->index, name_of(first),
       at_end ? "roles have come to the barrier of the cluster" : "threads have ended");
 }
