@@ -414,6 +414,18 @@ BENCHMARK(tile_rate) {
   report_load_rate("tile of 64 rows of 64 bytes,", narrow, Reach::kOneSm, 8 << 20, "L2");
 }
 
+/// How many bytes an SM's copy engine has under way at most: its rate times the latency, where it waits for DRAM.
+BENCHMARK(far_rate_of_one) {
+  for (const uint32_t bytes : {8192, 16384, 32768, 65536}) {
+    auto far = bytes_of(size_t{2} << 30, bytes);
+    report_load_rate("cp.async.bulk of " + std::to_string(bytes) + " bytes,", far, Reach::kOneSm, 64 << 20, "DRAM");
+  }
+  for (const int rows : {64, 128, 256}) {
+    auto far = tiles_of(size_t{2} << 30, 32768, 64, rows, CU_TENSOR_MAP_SWIZZLE_128B);
+    report_load_rate("tile of " + std::to_string(rows) + " rows of 128 bytes,", far, Reach::kOneSm, 64 << 20, "DRAM");
+  }
+}
+
 /// Boxes of rows that are shorter than 128 bytes, as operands without a swizzle have them.
 BENCHMARK(narrow_tiles) {
   for (const int width : {8, 16, 32, 64}) {
