@@ -81,6 +81,16 @@ ChipModel make_h200() {
   ChipModel chip;
   chip.name = "H200";
   chip.multiprocessors = 132;
+  // joined-requests-counters, `together in clusters` and `multiprocessors 0 and ...`; the halves are those that
+  // `correlation of L2 latencies by line` tells apart. Other H200 may lack other multiprocessors.
+  chip.groups = {{0, {0, 8, 16, 24, 62, 63, 64, 65}}};
+  for (uint32_t i = 1; i < 8; ++i)
+    chip.groups.push_back({i == 1 || i == 2 || i == 6 ? 0u : 1u, {i, 8 + i, 16 + i, 24 + i}});
+  for (uint32_t i = 1; i < 8; ++i)
+    for (const uint32_t first : {31u, 38u, 45u, 52u}) chip.groups[i].pairs.push_back(first + i);
+  chip.groups[6].pairs.push_back(60);
+  chip.groups[7].pairs.push_back(61);
+  chip.lone_pairs = {62, 63, 64, 65};
   // clock: `SM clock, bursts of 2 ms, 20 ms apart, normal data`, without copies and with 4 under way; 0.05 from
   // boxes-and-clocks.
   chip.burst_clock = {{0.0, 1980, 1979},  {0.05, 1914, 1914}, {0.12, 1819, 1813},  {0.33, 1783, 1779},
@@ -96,6 +106,7 @@ ChipModel make_h200() {
   chip.overlapping = 1077;
   chip.overlapping_in_graph = 824;
   chip.next_block = 346;
+  chip.block_gap = 0.96;  // `start skew of 132 blocks`: 64 ns
 
   chip.shared_latency = 23;
   chip.remote_latency = 190;
@@ -106,18 +117,20 @@ ChipModel make_h200() {
   chip.l1_bytes_capacity = 192 << 10;  // `load latency, L1, 192 KiB` is the first that is longer
   chip.l2_half_capacity = 30 << 20;    // `load latency, ring of 28 MiB` is the last that one half holds
   chip.l2_far_latency = 361;  // `load latency, ring of 48 MiB`: 510, of which half comes from there, and half from DRAM
+  // distances: `load latency, L2, by SM`, the pairs of a group less the mean of all, in the mean of the groups.
+  chip.l2_distance = {1.6, 4, 9.2, -3.5, -1, 3.5, -8.5, -6, 2.6};
   // That L2 does not slow down with the multiprocessors is an assumption; it was measured at 1.98 GHz.
   // 14-steps-8192-ncu of chapter 15, one_warpgroup<4> at 4096: 2.91 GB in 321.5 us were 75.6% of `lts__throughput`.
   chip.l2_rate = 11970;
   // joined-requests: `two GPCs`, where the larger one is the limit, 16 multiprocessors with 39.5 bytes a cycle each;
   // and `each alone`, of 16 KiB, where those of 18 get 35.0.
-  chip.groups = 8;
   chip.group_rate = 632 * 1.98;
-  // joined-requests-counters: of pairs in a GPC, alone, with a skew of 50, 100 and 150 cycles, 80%, 3% and 0% are
-  // joined; groups of 8 and 16, and all at once, read a quarter of what they ask for.
+  // joined-requests-counters: of pairs in a GPC with a skew of 50, 100 and 150 cycles, 80%, 3% and 0% are joined, also
+  // while others load the path (`pairs of two TPCs of a GPC, the others load L2`: nothing is joined from 100 on).
+  // Groups of 8 and 16, and all at once, read a quarter of what they ask for.
   chip.join_window = 70;
-  // joined-requests: `groups of 2, a TPC` that fill the path begin to share when they start 500 cycles apart, and do
-  // not when they start 1000 apart; the rest of the time copies wait in the engine, where nothing is joined.
+  // joined-requests: where two of a TPC fill the path, they share nearly all with a skew of 500 cycles and nothing with
+  // 1000 (`groups of 2, a TPC`); those of two TPCs share nothing from 200 on (`groups of 2, first of each TPC`).
   chip.join_while_waits = 680;
   chip.join_most = 4;
   chip.l2_write_rate = 4640;  // `store rate, whole chip`
@@ -144,7 +157,10 @@ ChipModel make_h200() {
   chip.copy_gap = 63;            // `tile of 64 rows, issue gap`
   chip.copy_latency_l2 = 305;    // `cp.async.bulk of 128 bytes, latency, L2`, `tile of 1 rows`
   chip.copy_latency_dram = 740;  // the same from DRAM
-  chip.copy_bytes = 107;         // `tile of 256 rows, rate, one SM, L2`
+  // distances: `apart after 256 steps` less that after 64, over 192 steps: 25 to 50 cycles from the 10th to the 90th of
+  // 100 multiprocessors, whatever they copy; which are ahead differs from launch to launch.
+  chip.copy_drift = 25;
+  chip.copy_bytes = 107;  // `tile of 256 rows, rate, one SM, L2`
   // boxes-and-clocks: `tile of 256 rows of 16 bytes, no swizzle, rate, one SM`: 257.5 cycles, as with 32 and 64 bytes.
   chip.copy_row = 1;
   chip.store_bytes = 32;
@@ -178,6 +194,13 @@ ChipModel make_b200() {
   ChipModel chip = make_h200();
   chip.name = "B200";
   chip.multiprocessors = 148;
+  // An assumption: eight groups as equal as can be.
+  chip.groups.assign(8, {});
+  for (uint32_t pair = 0; pair < chip.multiprocessors / 2; ++pair) {
+    chip.groups[pair % 8].half = pair % 8 / 4;
+    chip.groups[pair % 8].pairs.push_back(pair);
+  }
+  chip.lone_pairs.clear();
   // An assumption: the clock at which NVIDIA's 2.25 PFLOP/s hold. Nothing was found about the clock under load.
   chip.burst_clock = chip.sustained_clock = {{0.0, 1850, 1850}, {1.0, 1850, 1850}};
   // An assumption: what else L2 does is as much faster as its reads.
@@ -189,8 +212,6 @@ ChipModel make_b200() {
   chip.atomic_sector_rate *= more;
   chip.atomic_slices = static_cast<uint32_t>(chip.atomic_slices * more);
   chip.l2_half_capacity = 63 << 20;  // half of 126 MiB, as on Hopper
-  // An assumption: with four, as on an H200, the fourth of the kernels in docs/timing.md would be 26% too fast.
-  chip.join_most = 3;
   // compare_mem_latency/ldgsts_lat_results.csv, cp.async of one warp with 8 bytes a lane from DRAM: a median of 1171
   // cycles, where an H200 takes 765; and at least 376 of four warps, where an H200 takes 327 from L2.
   constexpr double more_of_l2 = 376 - 327, more_of_dram = 1171 - 765;

@@ -1,6 +1,7 @@
 // The constants of the model, each with its source. All times are in cycles of the multiprocessor's clock.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -30,11 +31,20 @@ struct ClockPoint {
 };
 using ClockCurve = std::vector<ClockPoint>;  ///< by rising `tensor_busy`
 
+/// A GPC: it has a path to L2 and shares reads of it.
+struct MultiprocessorGroup {
+  uint32_t half = 0;  ///< of L2 that is near
+  /// Its pairs of multiprocessors (TPC): pair n is of 2n and 2n + 1. Their order is that of ChipModel::l2_distance.
+  std::vector<uint32_t> pairs;
+};
+
 struct ChipModel {
   std::string_view name;  ///< "H200"
   uint32_t multiprocessors = 0;
-  ClockCurve burst_clock;      ///< in the first milliseconds of such work, after a rest
-  ClockCurve sustained_clock;  ///< when it goes on
+  std::vector<MultiprocessorGroup> groups;
+  std::vector<uint32_t> lone_pairs;  ///< they take no cluster of more than two blocks, and get blocks before others
+  ClockCurve burst_clock;            ///< in the first milliseconds of such work, after a rest
+  ClockCurve sustained_clock;        ///< when it goes on
 
   std::array<InstructionCost, static_cast<size_t>(InstructionClass::count)> costs{};
 
@@ -44,6 +54,7 @@ struct ChipModel {
   double overlapping = 0;      ///< of a launch that may overlap with the one before: until griddepcontrol.wait passes
   double overlapping_in_graph = 0;
   double next_block = 0;  ///< from a block's end to the start of the next in its place
+  double block_gap = 0;   ///< between the starts of two blocks of a launch
 
   // Shared memory.
   double shared_bytes = 128;               ///< a cycle
@@ -53,13 +64,13 @@ struct ChipModel {
 
   // Global memory.
   double l1_latency = 0, l2_latency = 0, dram_latency = 0;
-  double l2_far_latency = 0;  ///< of what the other half of L2 has
+  double l2_far_latency = 0;        ///< of what the other half of L2 has
+  std::vector<double> l2_distance;  ///< cycles more for the first, second, ... pair of a group; the last for the rest
   double l1_bytes_capacity = 0, l2_half_capacity = 0;
   double l2_rate = 0, l2_write_rate = 0, dram_rate = 0;  ///< GB/s of the whole chip, at any clock
-  uint32_t groups = 1;                                   ///< of multiprocessors (GPCs), each with a path to L2
-  double group_rate = 0;                                 ///< GB/s that L2 gives to one of them
-  double join_window = 0;       ///< cycles for which others of a group can join a request that does not wait
-  double join_while_waits = 0;  ///< cycles more, at most, while it waits for the path
+  double group_rate = 0;                                 ///< GB/s that L2 gives to a group
+  double join_window = 0;                                ///< cycles for which others of a group can join a request
+  double join_while_waits = 0;  ///< cycles more, at most, for the other of its pair, while it waits for the path
   uint32_t join_most = 1;       ///< multiprocessors that share one
   double l2_line_rate = 0;      ///< 10^9 lines a second, however little of each is read
   double dram_bank = 0;         ///< ns for which a line keeps its bank of DRAM busy
@@ -76,9 +87,10 @@ struct ChipModel {
   double copy_gap = 0;         ///< cycles between two copies
   double copy_latency_l2 = 0;  ///< of a small copy, until its gate is open
   double copy_latency_dram = 0;
-  double copy_bytes = 0;                          ///< a cycle, into shared memory
-  double copy_row = 0;                            ///< cycles for a line of which a tile has a row, however short
-  double store_bytes = 0;                         ///< a cycle, out of shared memory
+  double copy_drift = 0;   ///< by which those of a block take longer or less long, at most: so equal blocks drift apart
+  double copy_bytes = 0;   ///< a cycle, into shared memory
+  double copy_row = 0;     ///< cycles for a line of which a tile has a row, however short
+  double store_bytes = 0;  ///< a cycle, out of shared memory
   double store_latency = 0;                       ///< until the source of a small copy is read
   double between_latency = 0, between_bytes = 0;  ///< from shared memory to another block's
   double thread_copy_latency_l2 = 0;              ///< of cp.async
@@ -96,6 +108,10 @@ struct ChipModel {
   double product_latency = 0;  ///< in addition to the cycles of the first product, until its gate is open
   double product_latency_pair = 0;
   double tensor_load_columns = 1, tensor_load_latency = 0;  ///< tcgen05.ld: columns of 32 lanes a cycle
+
+  bool is_lone(uint32_t pair) const {
+    return std::find(lone_pairs.begin(), lone_pairs.end(), pair) != lone_pairs.end();
+  }
 };
 
 /// The model of a chip, "H200" or "B200"; null for another name.

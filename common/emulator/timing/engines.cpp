@@ -12,6 +12,9 @@ constexpr double kRowBytes = 32;  // along K, of each row of A or B, in any type
 /// Passes over shared memory for each of an atomic addition of floats: `atom.shared.add.f32 rate`.
 constexpr double kFloatAtomicPasses = 5.9;
 
+/// Lines that a copy engine asks for before those of others come: small, beside what arrives within a latency.
+constexpr size_t kLinesAtOnce = 16;
+
 }  // namespace
 
 /// Sources: wgmma in tests/silicon/results; tcgen05.mma as in chip_model.cpp: one multiprocessor takes max(N/2,
@@ -46,27 +49,47 @@ const std::vector<LineRequest>& Engines::lines_of(const ClusterTrace& trace, con
   return lines_;
 }
 
-OperationTimes Engines::copy_in(double now, RunningCluster& cluster, const Operation& operation) {
-  Multiprocessor& issuer = *cluster.places[operation.block];
+CopyUnderWay Engines::begin_copy(double now, const RunningCluster& cluster, const Operation& operation) {
+  CopyUnderWay copy;
+  copy.cluster = cluster.id;
+  copy.operation = &operation;
+  for (const uint32_t target : operation.targets) copy.targets.push_back(cluster.places[target]);
+  copy.lines = lines_of(*cluster.trace, operation);
+  copy.start = cluster.places[operation.block]->copy_engine.serve(now, chip_.copy_gap) - chip_.copy_gap;
+  // As if at random, and always the same for a block.
+  const uint32_t mixed =
+      ((cluster.id + 1) * 0x9e3779b1u ^ cluster.places[operation.block]->index * 0x85ebca6bu) * 0xc2b2ae35u;
+  copy.drift = chip_.copy_drift * (mixed / 2147483648. - 1);
+  bytes_ += static_cast<double>(operation.bytes);
+  return copy;
+}
+
+double Engines::ask_for_lines(double now, Multiprocessor& issuer, CopyUnderWay& copy) {
+  const size_t count = std::min(kLinesAtOnce, copy.lines.size() - copy.asked);
+  const double part = copy.lines.empty() ? 1 : static_cast<double>(count) / static_cast<double>(copy.lines.size());
+  const double bytes = part * static_cast<double>(copy.operation->bytes);
+  const double cycles = std::max(bytes / chip_.copy_bytes, static_cast<double>(count) * chip_.copy_row);
+  double end = memory_.read(now, issuer.index, std::span(copy.lines).subspan(copy.asked, count),
+                            chip_.copy_latency_dram - chip_.copy_latency_l2, copy.targets.size() == 1);
+  for (Multiprocessor* place : copy.targets) {
+    end = std::max(end, place->copy_in.serve(now, cycles));
+    end = std::max(end, place->port.serve(now, bytes / chip_.shared_bytes));
+  }
+  copy.asked += count;
+  copy.arrives = std::max(copy.arrives, end + chip_.copy_latency_l2 - chip_.poll + copy.drift);
+  return now + cycles;
+}
+
+OperationTimes Engines::copy_by_threads(double now, RunningCluster& cluster, const Operation& operation) {
+  Multiprocessor& place = *cluster.places[operation.block];
   const auto bytes = static_cast<double>(operation.bytes);
-  double start = now, latency = chip_.thread_copy_latency_l2 - chip_.copy_latency_l2;
-  if (operation.engine == Engine::copy_in) {
-    start = issuer.copy_engine.serve(now, chip_.copy_gap) - chip_.copy_gap;
-    latency = 0;
-  }
-  const auto& lines = lines_of(*cluster.trace, operation);
-  double end = memory_.read(start, issuer.index, lines, chip_.copy_latency_dram - chip_.copy_latency_l2,
-                            operation.targets.size() == 1);
+  double end = memory_.read(now, place.index, lines_of(*cluster.trace, operation),
+                            chip_.copy_latency_dram - chip_.copy_latency_l2, true);
   bytes_ += bytes;
-  const double row_cycles =
-      operation.engine == Engine::copy_in ? static_cast<double>(lines.size()) * chip_.copy_row : 0;
-  for (const uint32_t target : operation.targets) {
-    Multiprocessor& place = *cluster.places[target];
-    end = std::max(end, place.copy_in.serve(start, std::max(bytes / chip_.copy_bytes, row_cycles)));
-    end = std::max(end, place.port.serve(start, bytes / chip_.shared_bytes));
-  }
-  latency += chip_.copy_latency_l2 - chip_.poll;
-  return {end + latency, end + latency};
+  end = std::max(
+      {end, place.copy_in.serve(now, bytes / chip_.copy_bytes), place.port.serve(now, bytes / chip_.shared_bytes)});
+  end += chip_.thread_copy_latency_l2 - chip_.poll;
+  return {end, end};
 }
 
 OperationTimes Engines::copy_out(double now, RunningCluster& cluster, const Operation& operation) {
@@ -105,8 +128,8 @@ OperationTimes Engines::start(double now, RunningCluster& cluster, const Operati
   const auto bytes = static_cast<double>(operation.bytes);
   double done = now;
   switch (operation.engine) {
-    case Engine::copy_in:
-    case Engine::thread_copy: return copy_in(now, cluster, operation);
+    case Engine::copy_in: break;  // see begin_copy
+    case Engine::thread_copy: return copy_by_threads(now, cluster, operation);
     case Engine::copy_out: return copy_out(now, cluster, operation);
     case Engine::product: return multiply(now, cluster, operation);
     case Engine::copy_between: {

@@ -24,7 +24,11 @@ class Engines {
  public:
   Engines(const ChipModel& chip, MemorySystem& memory) : chip_(chip), memory_(memory) {}
 
-  /// Does an operation of a cluster that a warp of this number issues.
+  /// A copy of the copy engine, to be asked for.
+  CopyUnderWay begin_copy(double now, const RunningCluster& cluster, const Operation& operation);
+  /// Asks for the next lines of a copy. Returns when the engine can ask for more, of this or of the next.
+  double ask_for_lines(double now, Multiprocessor& issuer, CopyUnderWay& copy);
+  /// Does any other operation of a cluster that a warp of this number issues.
   OperationTimes start(double now, RunningCluster& cluster, const Operation& operation, uint32_t warp);
   /// Does a warp's loads or stores. Returns when their data are in its registers.
   double access(double now, Multiprocessor& place, const ClusterTrace& trace, const Access& access);
@@ -33,7 +37,7 @@ class Engines {
   double bytes() const { return bytes_; }
 
  private:
-  OperationTimes copy_in(double now, RunningCluster& cluster, const Operation& operation);
+  OperationTimes copy_by_threads(double now, RunningCluster& cluster, const Operation& operation);
   OperationTimes copy_out(double now, RunningCluster& cluster, const Operation& operation);
   OperationTimes multiply(double now, RunningCluster& cluster, const Operation& operation);
   const std::vector<LineRequest>& lines_of(const ClusterTrace& trace, const Operation& operation);

@@ -48,6 +48,7 @@ void CacheLines::settle() {
 
 MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Contents* before)
     : chip_(chip),
+      places_(chip.multiprocessors),
       l2_bytes_(chip.l2_rate * 1e3 / megahertz),
       l2_write_bytes_(chip.l2_write_rate * 1e3 / megahertz),
       path_bytes_(chip.group_rate * 1e3 / megahertz),
@@ -59,10 +60,19 @@ MemorySystem::MemorySystem(const ChipModel& chip, double megahertz, const L2Cont
       atomic_same_float_cycles_(megahertz * 1e-3 / chip.atomic_same_float_rate),
       halves_(before != nullptr ? *before
                                 : L2Contents{CacheLines(chip.l2_half_capacity), CacheLines(chip.l2_half_capacity)}),
-      paths_(chip.groups),
+      paths_(chip.groups.size()),
       slices_(chip.atomic_slices),
       banks_(static_cast<size_t>(dram_bytes_ * bank_cycles_ / kLineBytes)),
-      requests_(chip.groups) {}
+      requests_(chip.groups.size()) {
+  for (uint32_t group = 0; group < chip.groups.size(); ++group) {
+    const MultiprocessorGroup& each = chip.groups[group];
+    for (size_t rank = 0; rank < each.pairs.size(); ++rank) {
+      const double distance = chip.l2_distance[std::min(rank, chip.l2_distance.size() - 1)];
+      for (const uint32_t i : {2 * each.pairs[rank], 2 * each.pairs[rank] + 1})
+        places_[i] = {group, each.half, distance};
+    }
+  }
+}
 
 L2Contents MemorySystem::take_contents() {
   for (CacheLines& half : halves_) half.settle();
@@ -90,18 +100,19 @@ MemorySystem::Found MemorySystem::look_up(uint32_t half, LineRequest line) {
 
 double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const LineRequest> lines, double dram_latency,
                           bool shared) {
-  const uint32_t half = half_of(multiprocessor), group = group_of(multiprocessor);
+  const auto [group, half, distance] = places_[multiprocessor];
   double cycles = 0, bytes_sent = 0, joined = now;
   asked_.clear();
   for (const LineRequest line : lines) {
     Request& request = request_at(group, line);
+    const bool of_pair = request.multiprocessor / 2 == multiprocessor / 2;
     if (shared && request.line == line && request.multiprocessor != multiprocessor && request.more > 0 &&
-        now < request.until) {
+        now < (of_pair ? request.until_for_pair : request.until)) {
       --request.more;
       joined = std::max(joined, request.arrives);
       continue;
     }
-    request = {line, multiprocessor, shared ? chip_.join_most - 1 : 0, 0, 0};
+    request = {line, multiprocessor, shared ? chip_.join_most - 1 : 0, 0, now + chip_.join_window, 0};
     bytes_sent += std::popcount(sectors_of(line)) * double{kSectorBytes};
     const Found found = look_up(half, line);
     asked_.push_back({&request, line_of(line), found});
@@ -130,11 +141,11 @@ double MemorySystem::read(double now, uint32_t multiprocessor, std::span<const L
       if (found.home != nullptr) *found.home = arrives;
     }
     *found.own = arrives;
-    *request = {request->line, request->multiprocessor, request->more, arrives,
-                std::min(leaves, now + chip_.join_while_waits) + chip_.join_window};
+    request->arrives = arrives;
+    request->until_for_pair = std::min(leaves, now + chip_.join_while_waits) + chip_.join_window;
     all = std::max(all, arrives);
   }
-  return all;
+  return all + distance;
 }
 
 double MemorySystem::update(double now, std::span<const LineRequest> lines, const Access& access, double dram_latency) {

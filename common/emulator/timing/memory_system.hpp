@@ -79,16 +79,14 @@ class MemorySystem {
     uint32_t multiprocessor = ~0u;
     uint32_t more = 0;   ///< multiprocessors that may still join it
     double arrives = 0;  ///< in L2, for those who join it
-    double until = 0;    ///< it can be joined
+    double until = 0;    ///< others of the group can join it
+    double until_for_pair = 0;
   };
-  /// The latest request of a group of multiprocessors (a GPC) for a line that falls into the same place. On its way
-  /// from the group to L2, others of the group join it: L2 serves them once, for all at the same time. That is so while
-  /// it waits for the path, and for some cycles more (ChipModel::join_window). Source: tests/silicon/results,
-  /// joined-requests-counters: reads are joined within a GPC only, as well in a TPC as between two; and those of
-  /// multicast copies are not (`multicast to 2, all the same`).
+  /// The latest request of a group of multiprocessors (a GPC) for a line that falls into the same place. Others of the
+  /// group that ask for it soon after join it, and the other of its pair (TPC) also while it waits for the path: L2
+  /// serves them once, for all at the same time. Source: tests/silicon/results, joined-requests (see chip_model.cpp):
+  /// reads are joined within a GPC only; and those of multicast copies are not (`multicast to 2, all the same`).
   Request& request_at(uint32_t group, LineRequest line);
-  uint32_t group_of(uint32_t multiprocessor) const { return multiprocessor / 2 % chip_.groups; }
-
   /// L2 is two halves, each with one half of the memory behind. A multiprocessor asks its half, which keeps what it has
   /// asked for; what it lacks comes from the half that the line belongs to, and that keeps it too. Source:
   /// tests/silicon/results, `load latency, ring of ...`: 280 cycles up to the size of a half, 510 from 40 MiB on, where
@@ -107,14 +105,19 @@ class MemorySystem {
   };
   /// Which half a line belongs to is not known; here it is as if at random.
   static uint32_t home_of(LineRequest line) { return line_of(line) * 0x85ebca6bu >> 31; }
-  /// Four of the eight groups of multiprocessors are near to each half, an assumption (Replay::order_places).
-  uint32_t half_of(uint32_t multiprocessor) const { return group_of(multiprocessor) * 2 / chip_.groups; }
   static constexpr uint32_t kRequests = 1 << 16;  // of a group, that are remembered
 
   /// Moves bytes of a line between DRAM and L2. Returns when its bank begins with it.
   double use_bank(double now, uint32_t line, uint32_t sectors, bool write);
 
+  /// Where a multiprocessor is. Those that ask for the same at the same time drift apart by their distances from L2.
+  struct Place {
+    uint32_t group = 0, half = 0;
+    double distance = 0;  ///< cycles
+  };
+
   const ChipModel& chip_;
+  std::vector<Place> places_;                                   ///< by multiprocessor
   double l2_bytes_, l2_write_bytes_, path_bytes_, dram_bytes_;  ///< a cycle
   double l2_line_cycles_;                                       ///< of a line, however little of it is read
   double bank_cycles_;                                          ///< of a line in a bank of DRAM

@@ -7,6 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "emulator/timing/block_places.hpp"
 #include "emulator/timing/code_schedule.hpp"
 #include "emulator/timing/engines.hpp"
 #include "emulator/timing/replay_state.hpp"
@@ -41,20 +42,13 @@ class Replay {
         memory_(chip, megahertz, before),
         engines_(chip, memory_),
         schedule_(*trace.code, chip),
-        fitting_blocks_(trace.blocks_per_multiprocessor) {
-    for (uint32_t i = 0; i < chip.multiprocessors; ++i) {
-      places_.emplace_back(chip.l1_bytes_capacity);
-      places_.back().index = i;
-    }
-    order_places();
+        places_(chip.multiprocessors, Multiprocessor(chip.l1_bytes_capacity)),
+        block_places_(chip, places_, fitting_blocks(trace)) {
+    for (uint32_t i = 0; i < chip.multiprocessors; ++i) places_[i].index = i;
     if (trace.order.overlaps) {
       launch_ = trace.order.in_graph ? chip.overlapping_in_graph : chip.overlapping;
     } else {
       launch_ = trace.order.in_graph ? chip.launch_in_graph : chip.launch;
-    }
-    for (const ClusterTrace& each : trace.clusters) {
-      if (each.shape->tensor_columns == 0) continue;
-      fitting_blocks_ = std::min(fitting_blocks_, std::max(kTensorColumns / each.shape->tensor_columns, 1u));
     }
     result_.warps.resize(trace.warps_per_block);
   }
@@ -73,6 +67,7 @@ class Replay {
           // A store may end after the warps of its cluster.
           if (clusters_[event.index]) arrive(*clusters_[event.index], static_cast<uint32_t>(event.value));
           break;
+        case EventKind::copy: ask_for_lines(places_[event.index]); break;
         case EventKind::start_cluster: start_clusters(now_); break;
       }
     }
@@ -86,55 +81,27 @@ class Replay {
     events_.push({std::max(at, now_), ++order_, kind, index, value});
   }
 
+  /// The blocks of a multiprocessor at once.
+  static uint32_t fitting_blocks(const LaunchTrace& trace) {
+    uint32_t fitting = trace.blocks_per_multiprocessor;
+    for (const ClusterTrace& each : trace.clusters) {
+      if (each.shape->tensor_columns == 0) continue;
+      fitting = std::min(fitting, std::max(kTensorColumns / each.shape->tensor_columns, 1u));
+    }
+    return fitting;
+  }
+
   // ---- Clusters ------------------------------------------------------------------------------------------------
 
   void start_clusters(double at) {
     while (next_cluster_ < trace_.clusters.size()) {
       const ClusterTrace& next = trace_.clusters[next_cluster_];
-      std::vector<Multiprocessor*> places = find_places(next.shape->blocks);
+      std::vector<Multiprocessor*> places = block_places_.take(next.shape->blocks);
       if (places.empty()) return;
       start_cluster(next, std::move(places), at);
+      at += chip_.block_gap * next.shape->blocks;
       ++next_cluster_;
     }
-  }
-
-  /// Blocks go to one multiprocessor of each of eight groups (GPCs) in turn; the next eight to their neighbours.
-  /// Source: tests/silicon/results, contention, `clusters of 1, the same bytes for each N blocks`: what neighbours
-  /// share is found by groups of 12 blocks (66% of them would have their neighbour in the group), hardly by 11 (27%),
-  /// and not by 6.
-  void order_places() {
-    const uint32_t groups = chip_.groups;
-    const auto pairs = static_cast<uint32_t>(places_.size()) / 2;
-    for (uint32_t first = 0; first < pairs; first += groups) {
-      for (const uint32_t half : {0u, 1u}) {
-        for (uint32_t pair = first; pair < std::min(first + groups, pairs); ++pair)
-          in_order_.push_back(2 * pair + half);
-      }
-    }
-  }
-
-  /// The multiprocessors with the fewest blocks; two neighbours for two blocks of a cluster.
-  std::vector<Multiprocessor*> find_places(uint32_t blocks) {
-    const uint32_t together = blocks % 2 == 0 ? 2 : 1;
-    std::vector<Multiprocessor*> chosen;
-    for (uint32_t rank = 0; rank < blocks; rank += together) {
-      Multiprocessor* best = nullptr;
-      for (const uint32_t first : in_order_) {
-        if (first % together != 0) continue;
-        Multiprocessor& place = places_[first];
-        if (std::max(place.blocks, places_[first + together - 1].blocks) >= fitting_blocks_) continue;
-        if (best == nullptr || place.blocks < best->blocks) best = &place;
-      }
-      if (best == nullptr) {
-        for (Multiprocessor* place : chosen) --place->blocks;
-        return {};
-      }
-      for (uint32_t i = 0; i < together; ++i) {
-        ++best[i].blocks;
-        chosen.push_back(best + i);
-      }
-    }
-    return chosen;
   }
 
   void start_cluster(const ClusterTrace& trace, std::vector<Multiprocessor*> places, double at) {
@@ -332,6 +299,12 @@ class Replay {
       case StepKind::issue: {
         const Operation& operation = shape.operations[step.value];
         if (++cluster.parts_issued[step.value] < operation.parts) break;
+        if (operation.engine == Engine::copy_in) {
+          Multiprocessor& place = *cluster.places[operation.block];
+          place.copies.push_back(engines_.begin_copy(now_, cluster, operation));
+          if (place.copies.size() == 1) plan(place.copies.front().start, EventKind::copy, place.index);
+          break;
+        }
         const OperationTimes times = engines_.start(now_, cluster, operation, warp.number);
         for (const Signal& signal : operation.signals) {
           plan(signal.stage == Stage::done ? times.done : times.source_read, EventKind::arrival, cluster.id,
@@ -347,6 +320,20 @@ class Replay {
       case StepKind::access: return access(warp, step, shape.accesses[step.value]);
     }
     return true;
+  }
+
+  /// Of the copy that is the engine's first.
+  void ask_for_lines(Multiprocessor& place) {
+    CopyUnderWay& copy = place.copies.front();
+    double next = engines_.ask_for_lines(now_, place, copy);
+    if (copy.asked == copy.lines.size()) {
+      for (const Signal& signal : copy.operation->signals)
+        plan(copy.arrives, EventKind::arrival, copy.cluster, signal.gate);
+      place.copies.pop_front();
+      if (place.copies.empty()) return;
+      next = std::max(next, place.copies.front().start);
+    }
+    plan(next, EventKind::copy, place.index);
   }
 
   bool access(ReplayedWarp& warp, const Step& step, const Access& access) {
@@ -489,10 +476,9 @@ class Replay {
   Engines engines_;
   CodeSchedule schedule_;
   std::vector<Multiprocessor> places_;
-  std::vector<uint32_t> in_order_;  ///< numbers of the multiprocessors, in the order in which blocks go to them
+  BlockPlaces block_places_;
   std::vector<std::unique_ptr<RunningCluster>> clusters_;  ///< null when they have ended, as are their warps
   std::vector<ReplayedWarp*> warps_;
-  uint32_t fitting_blocks_;  ///< on a multiprocessor, at once
   size_t next_cluster_ = 0, ended_ = 0;
   double quarter_at_ = 0, three_quarters_at_ = 0;  ///< when so many clusters had ended
   ReplayEvents events_;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <queue>
 #include <utility>
@@ -17,6 +18,21 @@ namespace stagecraft::emulator::timing {
 
 inline constexpr uint32_t kSubPartitions = 4;
 
+struct Multiprocessor;
+
+/// A copy whose lines the engine is asking for, some at a time: so the engines of several multiprocessors share the way
+/// to L2 as they do on the chip, and none waits for all of another's copy.
+struct CopyUnderWay {
+  uint32_t cluster = 0;  ///< its number
+  const Operation* operation = nullptr;
+  std::vector<Multiprocessor*> targets;
+  std::vector<LineRequest> lines;
+  size_t asked = 0;    ///< lines
+  double start = 0;    ///< not before
+  double drift = 0;    ///< by how much it takes longer than others of its kind
+  double arrives = 0;  ///< the latest of what was asked for
+};
+
 struct Multiprocessor {
   uint32_t index = 0;
   uint32_t blocks = 0;
@@ -24,6 +40,7 @@ struct Multiprocessor {
   std::array<Server, kSubPartitions> tensor_loads;
   Server port;                                     ///< shared memory
   Server copy_engine, copy_in, copy_out, between;  ///< its issue and its paths
+  std::deque<CopyUnderWay> copies;                 ///< of the copy engine, in the order of their issue
   Server loads;                                    ///< what comes from L2 for threads
   Server tensor;
   CacheLines l1;
@@ -65,13 +82,13 @@ struct RunningCluster {
   std::vector<double> products_end;    ///< by rank: of the last product that was issued
 };
 
-enum class EventKind : uint8_t { warp, part_end, arrival, start_cluster };
+enum class EventKind : uint8_t { warp, part_end, arrival, copy, start_cluster };
 
 struct ReplayEvent {
   double at;
   uint64_t order;  ///< among equals, what was planned first comes first
   EventKind kind;
-  uint32_t index;  ///< the warp's or sub-partition's number, or the cluster's
+  uint32_t index;  ///< the warp's, the sub-partition's, the multiprocessor's or the cluster's number
   uint64_t value;  ///< the sub-partition's version, or the gate
   bool operator>(const ReplayEvent& other) const { return at != other.at ? at > other.at : order > other.order; }
 };

@@ -80,7 +80,8 @@ std::vector<UnitUse> unit_uses(const Result& result, const ChipModel& chip) {
   add("copies into shared memory", result.copy_in_busy / all, chip.copy_bytes * places);
   add("copies out of shared memory", result.copy_out_busy / all, chip.store_bytes * places);
   add("L2", result.l2_busy / result.cycles, chip.l2_rate / giga);
-  add("L2 to the GPCs", result.paths_busy / result.cycles, chip.group_rate * chip.groups / giga);
+  add("L2 to the GPCs", result.paths_busy / result.cycles,
+      chip.group_rate * static_cast<double>(chip.groups.size()) / giga);
   add("DRAM", result.dram_busy / result.cycles, chip.dram_rate / giga);
   if (const double share = result.issue_busy / all; share > 0) {
     units.push_back({"schedulers", share, 4 * share, 4, "instructions a cycle"});

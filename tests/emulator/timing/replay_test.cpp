@@ -14,7 +14,12 @@ class ReplayTest : public testing::Test {
  protected:
   ClusterShape shape;
   Code code;
-  const ChipModel& chip = *find_chip_model("H200");
+  ChipModel chip = *find_chip_model("H200");
+
+  ReplayTest() {  // all multiprocessors are alike
+    chip.block_gap = chip.copy_drift = 0;
+    chip.l2_distance = {0};
+  }
 
   void step(uint32_t warp, StepKind kind, uint32_t value, uint32_t pc = 0) {
     if (shape.warps.size() <= warp) shape.warps.resize(warp + 1);
@@ -33,13 +38,15 @@ class ReplayTest : public testing::Test {
     shape.operations.push_back(made);
     return static_cast<uint32_t>(shape.operations.size()) - 1;
   }
-  Result run(uint32_t clusters = 1, uint32_t blocks_per_multiprocessor = 1) {
+  /// @param apart  by how much a cluster's first address is after that of the one before; the second is the same for
+  /// all
+  Result run(uint32_t clusters = 1, uint32_t blocks_per_multiprocessor = 1, uint64_t apart = 0) {
     LaunchTrace trace;
     trace.code = std::make_shared<const Code>(code);
     trace.warps_per_block = static_cast<uint32_t>(shape.warps.size());
     trace.blocks_per_multiprocessor = blocks_per_multiprocessor;
     const auto shared = std::make_shared<const ClusterShape>(shape);
-    for (uint32_t i = 0; i < clusters; ++i) trace.clusters.push_back({i, shared, {}, {}});
+    for (uint32_t i = 0; i < clusters; ++i) trace.clusters.push_back({i, shared, {i * apart, uint64_t{1} << 30}, {}});
     return replay(trace, chip);
   }
   static double time_of(const Result& result, uint32_t warp, Spent on) {
@@ -60,6 +67,39 @@ TEST_F(ReplayTest, AWarpWaitsForTheCopyThatFillsItsStage) {
 
 // Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-23-boxes-and-clocks.jsonl, "tile of 256 rows of 16
 // bytes ..., rate, one SM": 257.5 cycles each.
+TEST_F(ReplayTest, CopiesOfOneGroupShareTheWayAndNoneWaitsForAllOfAnothers) {
+  const uint32_t full = gate(GateKind::mbarrier, 1);
+  step(0, StepKind::issue, operation(Engine::copy_in, 65536, {{full, Stage::done}}));
+  shape.operations[0].rows = 512;
+  shape.operations[0].row_bytes = shape.operations[0].pitch = 128;
+  step(1, StepKind::wait, full);
+  // The first eight blocks go to one group. All of their copies, of other bytes each, end with the last one.
+  const Result alone = run(1), together = run(8, 1, 65536);
+  const double path_cycles = 65536 / (chip.group_rate * 1e3 / together.megahertz);
+  EXPECT_GT(time_of(together, 1, Spent::mbarrier) / 8, time_of(alone, 1, Spent::mbarrier));
+  EXPECT_GT(time_of(together, 1, Spent::mbarrier) / 8, 7.5 * path_cycles);
+}
+
+TEST_F(ReplayTest, MultiprocessorsOfAGroupShareReadsThatTheyMakeTogether) {
+  const uint32_t full = gate(GateKind::mbarrier, 1);
+  step(0, StepKind::issue, operation(Engine::copy_in, 65536, {{full, Stage::done}}));
+  shape.operations[0].rows = 512;
+  shape.operations[0].row_bytes = shape.operations[0].pitch = 128;
+  step(1, StepKind::wait, full);
+  const double own = run(8, 1, 65536).paths_busy, same = run(8).paths_busy;
+  EXPECT_NEAR(same, own / chip.join_most, 0.01 * own);
+  chip.block_gap = 100;  // beyond the window
+  EXPECT_NEAR(run(8).paths_busy, own, 0.01 * own);
+  // The two of a pair share what waits for the path: a second copy of the same bytes, behind one that has filled it.
+  shape.operations[0].bytes = 4 * 65536;
+  shape.operations[0].rows = 4 * 512;
+  step(0, StepKind::issue, operation(Engine::copy_in, 65536, {}));
+  shape.operations[1].rows = 512;
+  shape.operations[1].row_bytes = shape.operations[1].pitch = 128;
+  shape.operations[1].address = 1;
+  EXPECT_NEAR(run(8, 1, 4 * 65536).paths_busy, 4.5 * own, 0.1 * own);
+}
+
 TEST_F(ReplayTest, AShortRowTakesTheCopyEngineACycle) {
   const auto time = [&](uint32_t planes) {
     shape = {};
