@@ -106,7 +106,6 @@ ChipModel make_h200() {
   chip.overlapping = 1077;
   chip.overlapping_in_graph = 824;
   chip.next_block = 346;
-  chip.block_gap = 0.96;  // `start skew of 132 blocks`: 64 ns
 
   chip.shared_latency = 23;
   chip.remote_latency = 190;

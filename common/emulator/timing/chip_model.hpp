@@ -54,7 +54,6 @@ struct ChipModel {
   double overlapping = 0;      ///< of a launch that may overlap with the one before: until griddepcontrol.wait passes
   double overlapping_in_graph = 0;
   double next_block = 0;  ///< from a block's end to the start of the next in its place
-  double block_gap = 0;   ///< between the starts of two blocks of a launch
 
   // Shared memory.
   double shared_bytes = 128;               ///< a cycle

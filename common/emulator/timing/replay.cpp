@@ -99,7 +99,6 @@ class Replay {
       std::vector<Multiprocessor*> places = block_places_.take(next.shape->blocks);
       if (places.empty()) return;
       start_cluster(next, std::move(places), at);
-      at += chip_.block_gap * next.shape->blocks;
       ++next_cluster_;
     }
   }
