@@ -20,9 +20,24 @@ std::string RaceCause::read_before_copy(const Operation& read, const PresentAcce
                                             [&](const auto& each) { return order_.barrier(each.first).is_for_copies; });
   if (waits_for_copies) return {};
   return fmt::format(
-      "the {} was issued before this copy, and {} has never waited for {}, nor for another barrier of copies: is it to "
-      "read what the copy brings?",
-      read.what, spell_thread(cluster_, read.warp, 1u << read.lane), name(order_.barrier(copy.barrier)));
+      "the {}{} was issued before this copy, and {} has never waited for {}, nor for another barrier of copies: if it "
+      "is to read what the copy brings, wait for {} before the {}",
+      read.what, line(read.pc), spell_thread(cluster_, read.warp, 1u << read.lane), name(order_.barrier(copy.barrier)),
+      name(order_.barrier(copy.barrier)), read.what);
+}
+
+std::string RaceCause::read_without_wait(const Operation& copy, const PresentAccess& now) const {
+  const BarrierOrder& barrier = order_.barrier(copy.barrier);
+  if (now.record.writes() || barrier.rank != now.warp / order_.warps_per_block()) return {};
+  const auto warps = static_cast<uint32_t>(cluster_.memory.size()) * order_.warps_per_block();
+  for (uint32_t warp = 0; warp < warps; ++warp) {
+    const auto& waits = order_.warp(warp).waits;
+    if (const auto found = waits.find(copy.barrier); found != waits.end() && found->second.phases > 0) return {};
+  }
+  return fmt::format(
+      "this {} reads what the {} brings, and no thread has waited for {} yet, which says that it has come: the issuing "
+      "thread must wait for {}, or for a barrier that is arrived on after such a wait",
+      now.what, copy.what, name(barrier), name(barrier));
 }
 
 std::string RaceCause::freed_by_threads(const Operation& read, const PresentAccess& now) const {

@@ -89,6 +89,7 @@ std::string RaceCause::after_copy(const PastAccess& before, const Operation& fir
   if (std::string cause = waits_.before_end_of(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   if (std::string cause = issued_by_stale_wait(now); !cause.empty()) return cause;
   if (std::string cause = in_rounds(first, now); !cause.empty()) return cause;
+  if (std::string cause = read_without_wait(first, now); !cause.empty()) return cause;
   if (std::string cause = waits_.let_pass_by_others(side_of(before), side_of(now.record)); !cause.empty()) return cause;
   const BarrierOrder& barrier = order_.barrier(first.barrier);
   if (barrier.rank != now.warp / order_.warps_per_block()) {

@@ -39,6 +39,9 @@ class RaceCause {
   /// For a copy into what the tensor core reads: how a commit that came before the read let the copy's thread continue;
   /// empty when none did.
   std::string in_commits(const Operation& read, uint32_t waiting_warp) const;
+  /// For an operation that reads what a copy brings, where no thread at all had waited for the copy's barrier; empty:
+  /// one had, and may have told the thread that issues it.
+  std::string read_without_wait(const Operation& copy, const PresentAccess& now) const;
   /// For a thread that releases the bytes too early, or for itself alone; empty when nothing shows that.
   /// @param access  the access of that thread
   /// @param known   what the other side had learnt when it took the bytes; null when that is not known any more

@@ -121,10 +121,27 @@ TEST_F(OperandTest, MustNotBeReadByAThreadThatWaitsForNoCopy) {
                            "nanosleep.u32 10000;\n" + copy + "bra WAIT;\nMULTIPLY:\n" + descriptors() + multiply() +
                            commit(1) + "WAIT:\n" + wait(1, 0, "LAST") + wait(0, 0, "FILLED") + kFree;
   const std::string text = text_of(run(body, kTwoWarps));
-  EXPECT_NE(text.find("the tcgen05.mma was issued before this copy, and block (0,0,0) warp 0 [lane 0] has never waited "
-                      "for bar[0]"),
+  EXPECT_NE(text.find("the tcgen05.mma at " + line_of(body, "tcgen05.mma") +
+                      " was issued before this copy, and block (0,0,0) warp 0 [lane 0] has never waited for bar[0]"),
             std::string::npos)
       << text;
+}
+
+TEST_F(OperandTest, MustBeWaitedForOnTheBarrierOfTheirCopyAndNotOnAnother) {
+  // Warp 1 arrives on barrier 1, for which the thread waits that copies and multiplies; it says nothing about the copy.
+  const auto multiply_after = [](const std::string& before_arrival, const std::string& before_multiplication) {
+    return start(1, 2) + "setp.ne.u32 %p3, %thread, 32;\n@%first bra COPY;\n@%p3 bra WAIT;\n" + before_arrival +
+           "mbarrier.arrive.shared.b64 _, [bar+8];\nbra WAIT;\nCOPY:\n" + kCopy +
+           "mbarrier.arrive.shared.b64 _, [bar+8];\n" + wait(1, 0, "READY") + before_multiplication + descriptors() +
+           multiply() + commit(0) + "WAIT:\n" + wait(0, 1, "LAST") + kFree;
+  };
+  const std::string own = wait(0, 0, "FULL");
+  expect_silence(run(multiply_after("", own), kTwoWarps));
+  expect_silence(run(multiply_after(own, ""), kTwoWarps));
+  const std::string wrong = multiply_after("", "");
+  const std::string text = text_of(run(wrong, kTwoWarps));
+  EXPECT_NE(text.find("no thread has waited for bar[0] yet, which says that it has come"), std::string::npos) << text;
+  EXPECT_NE(text.find(line_of(wrong, "tcgen05.mma")), std::string::npos) << text;
 }
 
 TEST_F(OperandTest, AreNotFreedByACommitThatComesBeforeTheLastMultiplication) {
