@@ -1,6 +1,6 @@
 // What the page shows about each kernel: its controls, and the questions to try. The names and the default values of the
 // controls are those of settings.hpp; host.cpp refuses what is not legal. The tests run every question and compare
-// `outcome` with what the emulated GPU says.
+// `outcome` with what the emulated GPU says: the kinds of its reports, and of those that it says follow from one.
 "use strict";
 
 /** The names of 0 and 1 in a control that is a question. */
@@ -39,12 +39,12 @@ const kernels = {
        question: "The reader waits for the parity of the round before: in round 0, for parity 1. Does it wait?",
        answer: "No. The phase before phase 0 counts as complete, so the wait passes at once, and the table is read while it is "
          + "written. Chapter 02 makes use of just that, for a writer that waits for an empty buffer.",
-       outcome: {results: "none", reports: ["race", "deadlock"]}},
+       outcome: {results: "none", reports: ["race"], follow: ["deadlock"]}},
       {name: "Always parity 0", settings: {parity: 1},
        question: "The reader always waits for parity 0. Round 0 is right. What happens in round 1?",
        answer: "Phase 0 is still the last phase that ended, so the wait for it passes at once, and round 1 reads what round 0 "
          + "wrote, or half of each. Waiting consumes nothing: the waiter must remember which phase comes next.",
-       outcome: {results: "wrong", reports: ["barrier misuse", "race"]}},
+       outcome: {results: "wrong", reports: ["barrier misuse"], follow: ["race"]}},
       {name: "Two phases behind", settings: {block_barrier: 0},
        question: "Without the __syncthreads(), nothing holds the writer back. Can the reader miss a phase?",
        answer: "Yes. The writer goes through all rounds while the reader still waits for the first. Parity cannot distinguish phase "
@@ -86,7 +86,7 @@ const kernels = {
        question: "One consumer warp, so one arrival releases a stage: the empty barriers count 1. All lanes run the line that arrives.",
        answer: "Each lane arrives on its own: 32 arrivals, which end 32 phases at once. An even number of phases later the parity "
          + "is what it was, so the producer sees nothing. Count 32, or let one lane arrive.",
-       outcome: {results: "none", reports: ["barrier misuse", "deadlock"]}},
+       outcome: {results: "none", reports: ["barrier misuse"], follow: ["deadlock"]}},
       {name: "One lane releases", settings: {empty_count: 1, released: 1},
        question: "Now the count is 1, and lane 0 alone arrives, right after the sum. All 32 lanes took part in it. Is that enough?",
        answer: "No. The shuffles exchange values and order nothing in memory: lane 0 speaks for its own reads only, and the next copy "
@@ -106,7 +106,7 @@ const kernels = {
        question: "The consumer keeps parity 0 in every lap. The first lap is right. Which line does the report name in the second?",
        answer: "The wait for full: its phase 0 ended in the first lap, so the wait passes at once, before the copy has come. The race and the "
          + "misuse that follow are results of that.",
-       outcome: {results: "none", reports: ["barrier misuse", "race", "barrier misuse"]}},
+       outcome: {results: "none", reports: ["barrier misuse"], follow: ["race", "barrier misuse"]}},
       {name: "No waiting producer", settings: {producer_waits: 0},
        question: "The producer does not wait for empty stages. With eight rows and two stages, what breaks first: the data, or a barrier?",
        answer: "A barrier: in the third row the producer arrives at full[0] again, while the bytes of the first row are still to come. With as many "
@@ -147,7 +147,7 @@ const kernels = {
        question: "The storing warps wait for parity 1 of done, which has never been used. Do they store too early, or never?",
        answer: "Too early: the phase before phase 0 counts as complete, so the wait passes at once, and the sums are loaded while the "
          + "tensor core still writes them. Then tensor memory is deallocated and the block ends, with an MMA on its way.",
-       outcome: {results: "none", reports: ["race", "tensor memory leak", "illegal address"]}},
+       outcome: {results: "none", reports: ["race"], follow: ["tensor memory leak", "illegal address"]}},
       {name: "No fence", settings: {fence: 0},
        question: "The wait for done is there, and no fence follows it. Right results, on this machine and seemingly on the chip. Is it a mistake?",
        answer: "By PTX it is: the wait orders what the thread does next, but the instructions of tcgen05 are ordered only by a "
@@ -175,9 +175,10 @@ const kernels = {
        outcome: {results: "none", reports: ["missing commit", "deadlock"]}},
       {name: "A tile that has not come", settings: {tile_awaited: 0},
        question: "Warp 5 does not wait for full. It asks for all MMAs at once, and the tensor core reads tiles that are still being copied. What is reported?",
-       answer: "First the race of a copy and an MMA over the same tile. Then the commits, which follow MMAs that were far too early, "
-         + "free stages whose bytes are still to come: the producer announces the next tile for a phase that has not ended.",
-       outcome: {results: "none", reports: ["race", "barrier misuse"]}},
+       answer: "The race of a copy and an MMA over the same tile. Its likely cause names the MMA, and the barrier that the thread has never "
+         + "waited for. The last line is what follows: commits after MMAs that were far too early free stages whose bytes are still to "
+         + "come, so the producer announces the next tile for a phase that has not ended.",
+       outcome: {results: "none", reports: ["race"], follow: ["barrier misuse"]}},
       {name: "Lost columns", settings: {deallocated: 0},
        question: "Tensor memory is not deallocated. The block ends anyway. Does that not free it?",
        answer: "No: PTX requires that a kernel deallocates all that it has allocated. A later block that allocates on the same multiprocessor "

@@ -200,10 +200,13 @@ function linked(text, file) {
   });
 }
 
+/** Marks the lines that a report names, and shows the first that its likely cause names; if that names none, the first of all. */
 function markLines(report, file) {
   document.querySelectorAll("#source .line").forEach(line => { line.className = "line"; });
-  for (const match of report.matchAll(new RegExp(`\\b${file.replace(".", "\\.")}:(\\d+)`, "g"))) at("line-" + match[1])?.classList.add("named");
-  const first = document.querySelector("#source .named");
+  const named = text => [...text.matchAll(new RegExp(`\\b${file.replace(".", "\\.")}:(\\d+)`, "g"))].map(match => at("line-" + match[1])).filter(Boolean);
+  const all = named(report);
+  all.forEach(line => line.classList.add("named"));
+  const first = named(report.match(/^  likely cause: .*/m)?.[0] ?? "")[0] ?? all[0];
   if (first) at("source").scrollTop = first.offsetTop - 60;   // not scrollIntoView: the page stays where it is
 }
 

@@ -54,6 +54,9 @@ class QuestionTest(unittest.TestCase):
                 result, outcome = run["result"], run["outcome"]
                 text = result["output"] + "\n" + result["report"]
                 self.assertEqual(re.findall(r"(?m)^stagecraft: (.+?) in kernel ", result["report"]), outcome["reports"], text)
+                following = re.findall(r"(?m)^  \d+ more reports? follows? from this one: (.+)$", result["report"])
+                self.assertEqual([re.sub(" at .*", "", each) for line in following for each in line.split(", ")],
+                                 outcome.get("follow", []), text)
                 results = "right" if re.match(r"All \d+ results are right\.$", result["output"]) else \
                     "wrong" if "results are wrong" in result["output"] else "none"
                 self.assertEqual(results, outcome["results"], text)
@@ -192,6 +195,42 @@ class PageTest(unittest.TestCase):
         self.assertIn("nobody has ever arrived at done", self.browser.text("#report"))
         marked = self.browser.evaluate("[...document.querySelectorAll('#source .named')].map(line => line.textContent)")
         self.assertTrue(any("wait(&done, settings.done_parity);" in line for line in marked), marked)
+
+    def test_a_tile_that_is_not_awaited_leads_to_the_product_that_reads_it(self):
+        self.open_and_run("#product/8", height=400)
+        self.assertIn("has never waited for full[0]", self.browser.text("#report"))
+        shown = self.browser.evaluate("""(() => { const source = document.getElementById('source');
+            const line = [...source.querySelectorAll('.named')].find(line => line.textContent.includes('multiply_tiles('));
+            return line !== undefined && line.offsetTop - source.scrollTop; })()""")
+        self.assertEqual(shown, 60)   # pixels from the top: what the report's cause names, not the copy above it
+        cause = "[...document.querySelectorAll('#report a')].map(link => link.textContent)"
+        number = 1 + next(i for i, line in enumerate((self.folder / "product.cu").read_text().splitlines()) if "multiply_tiles(" in line)
+        self.assertIn(f"product.cu:{number}", self.browser.evaluate(cause))
+
+    def test_every_control_can_be_changed_and_its_run_is_shown(self):
+        for kernel in build_playground.KERNELS:
+            self.browser.open(self.address, f"#{kernel}")
+            self.wait_for("document.querySelectorAll('#source .line').length > 10")
+            names = self.browser.evaluate("[...document.querySelectorAll('#fields input, #fields select')].map(field => field.id)")
+            self.assertEqual(names[-3:], ["seed", "checks", "form"])
+            for name in names:
+                with self.subTest(kernel=kernel, control=name):
+                    self.browser.evaluate("[...document.querySelectorAll('#questions button')][0].click()")
+                    self.browser.evaluate(f"""(() => {{ const field = document.getElementById('{name}');
+                        if (field.options) field.selectedIndex = (field.selectedIndex + 1) % field.options.length;
+                        else field.stepUp(field.value === field.max ? -1 : 1);
+                        field.dispatchEvent(new Event('input')); document.getElementById('controls').requestSubmit(); }})()""")
+                    if name.startswith("setting-"):
+                        self.assertTrue(self.browser.evaluate(f"document.getElementById('{name}').parentElement.classList.contains('changed')"))
+                    self.wait_for("document.getElementById('state').textContent.endsWith(' ms')")
+                    status, report = self.browser.text("#verdict"), self.browser.evaluate("document.getElementById('report').textContent")
+                    self.assertRegex(status, "^(Right, and nothing|Wrong, and nothing|Found: |The results are right, and yet: )")
+                    self.assertEqual("nothing" in status, report == "", report)
+                    text = self.browser.evaluate("document.getElementById('timeline').textContent")
+                    if self.browser.evaluate("document.getElementById('form').value") == "txt":
+                        self.assertIn(f"timeline of kernel {kernel}", text)
+                    else:
+                        self.wait_for("document.getElementById('frame').contentDocument?.querySelector('#lanes svg') != null")
 
     def test_a_changed_number_changes_the_run(self):
         self.open_and_run("#barrier/0")
