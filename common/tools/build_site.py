@@ -6,7 +6,6 @@ build_site.py OUTPUT --only-descriptions                 writes no site; fails w
 """
 
 import argparse
-import json
 import pathlib
 import re
 import shutil
@@ -23,6 +22,7 @@ import site_glossary  # noqa: E402
 import site_names  # noqa: E402
 import site_playground  # noqa: E402
 import site_rail  # noqa: E402
+import site_search  # noqa: E402
 import site_source  # noqa: E402
 import timelines  # noqa: E402
 
@@ -35,19 +35,6 @@ EXTENSIONS = {"doxygen-awesome-darkmode-toggle.js": "DoxygenAwesomeDarkModeToggl
               "doxygen-awesome-fragment-copy-button.js": "DoxygenAwesomeFragmentCopyButton",
               "doxygen-awesome-paragraph-link.js": "DoxygenAwesomeParagraphLink",
               "doxygen-awesome-interactive-toc.js": "DoxygenAwesomeInteractiveToc"}
-# A page of the site alone; docs/search.js fills it.
-SEARCH_PAGE = """\
-# Search the words {#page_search}
-
-Finds names of the library, and words of the lessons and of the other pages. Enter in the box at the top leads here.
-
-\\htmlonly
-<p><input id="words" type="search" size="40" aria-label="words" placeholder="persistent, parity ..."> <span id="count"></span></p>
-<ol id="found"></ol>
-<script src="words.js"></script>
-<script src="search.js"></script>
-\\endhtmlonly
-"""
 
 
 def quoted(paths):
@@ -103,7 +90,7 @@ def render(output, runs):
         copy = output / "filtered" / path
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(site_filter.filtered(path, runs=runs), encoding="utf-8")
-    (output / "search.markdown").write_text(SEARCH_PAGE, encoding="utf-8")
+    (output / "search.markdown").write_text(site_search.PAGE, encoding="utf-8")
 
 
 def look_folder():
@@ -121,33 +108,6 @@ def write_header(doxygen, output):
         f'<script>{calls}</script>\n<script src="$relpath^terms.js"></script>\n' \
         '<script src="$relpath^find.js"></script>\n</head>'
     header.write_text(header.read_text(encoding="utf-8").replace("</head>", scripts), encoding="utf-8")
-
-
-def list_words(names):
-    """Returns the library's names and the sections of all pages with their words, for the page that searches them."""
-    sections = []
-    for page in dict.fromkeys([*pages.lessons(), *pages.pages()]):   # the lessons first
-        text = site_filter.read_page(page)
-        title = pages.title(text).replace("`", "")
-        heading, address, words = title, site_filter.address(page), []
-
-        def end_section():
-            found = dict.fromkeys(word.lower() for line in words for word in re.findall(r"\w+", line))
-            sections.append({"page": title, "heading": heading, "address": address, "words": " ".join(found)})
-
-        for kind, _, item in pages.walk(text):
-            match = pages.HEADING.match(item) if kind == "prose" else None
-            if match and match["level"] != "#":
-                end_section()
-                plain = pages.LINK.sub(lambda link: link["text"], match["text"])
-                anchor = match["label"] or site_filter.anchor(page, pages.slug(match["text"]))
-                heading, address, words = plain.replace("`", ""), f"{site_filter.address(page)}#{anchor}", []
-            elif kind == "prose":
-                words.append(item)
-            elif kind == "block":
-                words += item.lines
-        end_section()
-    return [*sections, *({"page": "the library", "heading": name, "address": address, "words": ""} for name, address in sorted(names.items()))]
 
 
 def mark_differences(site):
@@ -169,8 +129,21 @@ def mark_columns(site):
         text = page.read_text(encoding="utf-8")
         if '<div class="console">' in text:
             def mark(block):
-                return re.sub(r'<div class="line">(?=[^\n]*(?:[^ \n] {3,}[^ ]|[.#=+]{10}))', '<div class="line columns">', block[0])
+                return re.sub(r'<div class="line">(?=[^\n]*(?:[^ \n] {3,}[^ ]|[.#=+]{10}|\.{4}\w+\.{4}))', '<div class="line columns">', block[0])
             page.write_text(re.sub(r'<div class="console">.*?</div><!-- fragment -->', mark, text, flags=re.DOTALL), encoding="utf-8")
+
+
+def mark_sentences(site):
+    """Gives the cells of tables that hold a sentence a class: on a phone they are wide enough to be read, and the table scrolls."""
+    for page in site.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        if 'class="markdownTable"' in text:
+            def mark(cell):
+                return f'{cell[1]} sentence{cell[2]}' if len(re.sub("<[^>]*>", "", cell[3])) > SENTENCE else cell[0]
+            page.write_text(re.sub(r'(<td class="markdownTableBody\w*)("[^>]*>(?=(.*?)</td>))', mark, text, flags=re.DOTALL), encoding="utf-8")
+
+
+SENTENCE = 24   # letters
 
 
 def settings(options, output):
@@ -257,11 +230,11 @@ def main():
         site_playground.add(options.programs / "playground" / "html", output / "html")
     mark_differences(output / "html")
     mark_columns(output / "html")
+    mark_sentences(output / "html")
     names = site_names.add(output / "html", output / "names.tag")
     site_glossary.add(output / "html")
     site_rail.add(output / "html")
-    words = json.dumps(list_words(names), ensure_ascii=False, separators=(",", ":"))
-    (output / "html" / "words.js").write_text(f"const sections = {words};\n", encoding="utf-8")
+    site_search.add(output / "html", names)
     print(f"the site: {output / 'html' / 'index.html'}")
     return 0
 

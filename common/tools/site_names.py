@@ -104,7 +104,7 @@ def describe(site, address, words):
 
 
 def add(site, tags):
-    """Writes all of it into the site, and returns the names with their addresses."""
+    """Writes all of it into the site, and returns the types and functions of the library with their addresses."""
     types, functions, methods = read(tags)
     known, lessons = known_names(types, functions, methods), {}
     for written in pages.pages():
@@ -120,4 +120,4 @@ def add(site, tags):
             lessons.setdefault(name, []).append((page.name, pages.title(markdown).replace("`", ""), count))
     for name, used in sorted(lessons.items()):
         describe(site, known[name], sentence(used))
-    return known
+    return {**functions, **types}
