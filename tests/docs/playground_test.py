@@ -196,6 +196,12 @@ class PageTest(unittest.TestCase):
         marked = self.browser.evaluate("[...document.querySelectorAll('#source .named')].map(line => line.textContent)")
         self.assertTrue(any("wait(&done, settings.done_parity);" in line for line in marked), marked)
 
+    def test_the_kernel_beside_the_controls_does_not_cover_the_timeline(self):
+        self.open_and_run("#ring/1", width=1280, height=900)
+        self.browser.evaluate("document.getElementById('drawn').scrollIntoView({block: 'center'})")
+        below = "document.getElementById('drawn').getBoundingClientRect().top - document.getElementById('source').getBoundingClientRect().bottom"
+        self.assertGreaterEqual(self.browser.evaluate(below), 0)
+
     def test_a_tile_that_is_not_awaited_leads_to_the_product_that_reads_it(self):
         self.open_and_run("#product/8", height=400)
         self.assertIn("has never waited for full[0]", self.browser.text("#report"))
