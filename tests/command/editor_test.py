@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Tests of the editor's configuration: what its problem matchers find in what the programs print."""
 
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
 import shutil
 import signal
@@ -62,11 +64,54 @@ class EditorTest(unittest.TestCase):
             self.assertEqual(found(matcher, lines), [{"code": "deadlock", "file": "chapters/02_ring_of_stages/ring.cu", "line": "61",
                                                       "message": "waits for empty[0]"}])
 
-    def test_an_error_of_nvcc_becomes_a_problem(self):
-        line = '../chapters/02_ring_of_stages/ring.cu(57): error: identifier "stat" is undefined'
-        for matcher in matchers("nvcc"):
-            self.assertEqual(found(matcher, [line]), [{"file": "../chapters/02_ring_of_stages/ring.cu", "line": "57", "severity": "error",
-                                                       "code": None, "message": 'identifier "stat" is undefined'}])
+    def test_an_error_of_a_compiler_becomes_a_problem(self):
+        nvcc = '../chapters/02_ring_of_stages/ring.cu(57): error: identifier "stat" is undefined'
+        host = "../chapters/02_ring_of_stages/pipeline_state.hpp:12:3: error: expected ';' before '}' token"
+        tasks_that_build = 2   # test and watch
+        self.assertEqual([found(matcher, [nvcc]) for matcher in matchers("nvcc")],
+                         tasks_that_build * [[{"file": "../chapters/02_ring_of_stages/ring.cu", "line": "57", "severity": "error", "code": None,
+                                               "message": 'identifier "stat" is undefined'}]])
+        self.assertEqual([found(matcher, [host]) for matcher in matchers("host compiler")],
+                         tasks_that_build * [[{"file": "../chapters/02_ring_of_stages/pipeline_state.hpp", "line": "12", "column": "3",
+                                               "severity": "error", "message": "expected ';' before '}' token"}]])
+
+    def test_a_handle_that_is_dropped_becomes_one_problem(self):
+        """What the build prints of the wrong answers of lesson 04, as the lesson shows it."""
+        page = next(page for page in pages.lessons() if page.parent.name.startswith("04_"))
+        lines = [line for block in pages.blocks((ROOT / page).read_text(encoding="utf-8")) for line in block.text().split("\n")
+                 if block.language == "console"]
+        expected = [line for line in lines if re.match(r"build/wrong/04_.*: error: this \w+Stage ", line)]
+        self.assertGreater(len(expected), 1)
+        for matcher in matchers("linear handles"):
+            problems = found(matcher, lines)
+            self.assertEqual([f"{problem['file']}:{problem['line']}: error: {problem['message']}" for problem in problems], expected)
+        for line in expected:
+            self.assertEqual([task["label"] for task in tasks() for matcher in task["problemMatcher"] if found(matcher, [line])],
+                             ["Stagecraft: test the open chapter", "Stagecraft: watch the open chapter"])
+
+    def test_what_a_wrong_answer_prints_in_a_terminal_becomes_a_problem_at_its_line(self):
+        """A wrong answer as it runs here, in a terminal, as an editor's task does."""
+        program = pathlib.Path(os.environ["STAGECRAFT_BUILD"]) / "chapters" / "02_ring_of_stages_wrong_one_lane_frees"
+        if not program.exists():
+            self.skipTest(f"{program.name} is not built")
+        ours, theirs = pty.openpty()
+        with subprocess.Popen([program], stdin=theirs, stdout=theirs, stderr=theirs, cwd=ROOT, env={**os.environ, "STAGECRAFT_CHECKS": "all"}) as process:
+            os.close(theirs)
+            printed = b""
+            with contextlib.suppress(OSError):   # a terminal that nobody holds any more
+                while piece := os.read(ours, 1 << 16):
+                    printed += piece
+        os.close(ours)
+        self.assertNotEqual(process.returncode, 0)
+        text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", printed.decode("utf-8", "replace"))   # colours, which an editor removes, too
+        lines = [line.rpartition("\r")[2] for line in text.replace("\r\n", "\n").split("\n")]
+        for matcher in matchers("stagecraft"):
+            problems = found(matcher, lines)
+            self.assertEqual([problem["code"] for problem in problems], ["deadlock"], text)
+            self.assertTrue(problems[0]["file"].endswith("02_ring_of_stages/one_lane_frees/ring.cu"), text)
+            source = (ROOT / problems[0]["file"]).read_text(encoding="utf-8").splitlines()
+            self.assertIn("wait", source[int(problems[0]["line"]) - 1])
+            self.assertIn("waits for empty[0]", problems[0]["message"])
 
     def test_a_task_has_the_form_that_an_editor_reads(self):
         """As Visual Studio Code describes it: code.visualstudio.com/docs/reference/tasks-appendix."""
@@ -100,7 +145,8 @@ class EditorTest(unittest.TestCase):
             self.skipTest("Node is not installed")
         report = ["stagecraft: deadlock in kernel sum_rows<2> (chapters/02_ring_of_stages/ring.cu)",
                   "  block (0,0,0) warp 0 [lane 0] mbarrier.try_wait.parity.shared::cta.b64 at ring.cu:61 (mbarrier.hpp:53): waits for empty[0]",
-                  "  chapters/02_ring_of_stages/ring.cu:37: TODO 2: wait", '../chapters/02_ring_of_stages/ring.cu(57): error: no "stat"']
+                  "  chapters/02_ring_of_stages/ring.cu:37: TODO 2: wait", "../a.hpp:1:2: fatal error: no b.hpp", "a.cu:3: error: this is dropped",
+                  '../chapters/02_ring_of_stages/ring.cu(57): error: no "stat"']
         patterns = [pattern["regexp"] for task in tasks() for matcher in task["problemMatcher"]
                     for pattern in (matcher["pattern"] if isinstance(matcher["pattern"], list) else [matcher["pattern"]])]
         script = ("const [patterns, lines] = JSON.parse(process.argv[1]); console.log(JSON.stringify(patterns.map(pattern =>"
