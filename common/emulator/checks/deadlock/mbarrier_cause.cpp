@@ -140,89 +140,6 @@ std::string Sleepers::cause_of_surplus_bytes(const Group& group, const Mbarrier&
   return text;
 }
 
-std::string Sleepers::arrivals_at_home(const Fragment& waiter, const Mbarrier& barrier) const {
-  const machine::Block* own = cluster_.block_of(waiter.wait.address);
-  const uint32_t offset = waiter.wait.address & kOffsetMask;
-  // The instruction by which a block's threads, and nobody else, have arrived at its barrier in this phase.
-  const auto own_arrival = [&](const machine::Block* block) {
-    const PhaseNote* arrival = nullptr;
-    bool alone = true;
-    const auto found = histories_.find({block, offset});
-    if (found == histories_.end()) return arrival;
-    found->second.phases.for_each(barrier.phase, [&](const PhaseNote& note) {
-      if (note.kind != PhaseNote::Kind::arrival) return;
-      arrival = &note;
-      alone = alone && note.block == block;
-    });
-    return alone ? arrival : nullptr;
-  };
-  const PhaseNote* here = own_arrival(own);
-  if (here == nullptr) return {};
-  for (const auto& block : cluster_.blocks) {
-    const PhaseNote* there = block.get() == own ? nullptr : own_arrival(block.get());
-    if (there == nullptr || there->pc != here->pc) continue;
-    return fmt::format(
-        "{} was initialised{} for {} arrivals per phase, and {} came, all of its own block{}, while those of block "
-        "rank {} arrived at that block's own: are the threads of each block to arrive at the barriers of all?",
-        name_of(waiter), at_line(*waiter.grid().kernel, barrier.initialised.pc), barrier.expected,
-        barrier.expected - barrier.pending, at_line(*waiter.grid().kernel, here->pc), block->rank);
-  }
-  return {};
-}
-
-std::string Sleepers::arrivals_at_another_block(const Group& group) const {
-  const Fragment& first = *group.first;
-  const Kernel& kernel = *first.grid().kernel;
-  const machine::Block& own = *cluster_.block_of(first.wait.address);
-  const uint32_t offset = first.wait.address & kOffsetMask;
-  for (const auto& block : cluster_.blocks) {
-    const auto other = block->mbarriers.live.find(offset);
-    if (block.get() == &own || other == block->mbarriers.live.end()) continue;
-    const Mbarrier& barrier = other->second;
-    const bool is_waited_for = std::any_of(groups_.begin(), groups_.end(), [&](const Group& each) {
-      return each.first->wait.kind == WaitKind::mbarrier && (each.first->wait.address & kOffsetMask) == offset &&
-             cluster_.block_of(each.first->wait.address) == block.get();
-    });
-    if (is_waited_for || barrier.pending == 0 || barrier.pending == barrier.expected) continue;
-    const auto history = histories_.find({block.get(), offset});
-    const std::string by =
-        history == histories_.end() ? std::string() : history->second.phases.describe_arrivals(barrier.phase, kernel);
-    const Mbarrier& mine = own.mbarriers.live.at(offset);
-    return fmt::format(
-        "{} of the block of rank {} waits for {} arrivals per phase, and {} came; {} came to that of rank {}, for "
-        "which "
-        "nobody waits{}: are all to arrive at the barrier of rank {}?",
-        name_of(first), own.rank, mine.expected, mine.expected - mine.pending, barrier.expected - barrier.pending,
-        block->rank, by.empty() ? by : fmt::format(", by {}", by), own.rank);
-  }
-  return {};
-}
-
-std::string Sleepers::lanes_missing(const Fragment& waiter, const Mbarrier& barrier) const {
-  if (barrier.phase == 0) return {};
-  const PhaseHistory& phases = history_of(waiter).phases;
-  const auto lanes_in = [&](uint64_t phase, const PhaseNote& of) {
-    machine::LaneMask lanes = 0;
-    phases.for_each(phase, [&](const PhaseNote& note) {
-      const bool same = note.kind == of.kind && note.block == of.block && note.warp == of.warp;
-      lanes |= same ? note.lanes : 0;
-    });
-    return lanes;
-  };
-  std::string text;
-  phases.for_each(barrier.phase - 1, [&](const PhaseNote& note) {
-    if (!text.empty() || note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
-    const machine::LaneMask missing = lanes_in(barrier.phase - 1, note) & ~lanes_in(barrier.phase, note);
-    const machine::LaneMask exited = missing & ~note.block->warps[note.warp].live;
-    if (exited == 0 || note.block->exited) return;
-    text = fmt::format(
-        "{} of warp {} arrived at {} in the phase before, and {} since: whoever the barrier counts must arrive in each "
-        "phase, also after its own work is done",
-        describe_lanes(exited), note.warp, name_of(waiter), std::has_single_bit(exited) ? "has exited" : "have exited");
-  });
-  return text;
-}
-
 std::string Sleepers::phase_of_half_the_arrivals(const Fragment& waiter, const Mbarrier& barrier,
                                                  uint64_t phase) const {
   const PhaseHistory& phases = history_of(waiter).phases;
@@ -310,6 +227,7 @@ Cause Sleepers::cause_after_phases(const Group& group, const Mbarrier& barrier) 
   const std::string name = name_of(first);
   const BarrierHistory& history = history_of(first);
   if (const std::string missed = phases_missed(first, barrier); !missed.empty()) return {6, missed};
+  if (std::string own_side = arrival_where_its_side_waits(group); !own_side.empty()) return {9, std::move(own_side)};
   if (barrier.phase == 1 && !history.was_waited_for) {
     const std::string by = history.phases.describe_arrivals(0, *first.grid().kernel);
     return {6, fmt::format(
@@ -367,30 +285,7 @@ Cause Sleepers::cause_at_mbarrier(const Group& group, const Mbarrier& barrier) c
                    std::popcount(history.overrun_lanes), name, at_line(kernel, history.overrun_pc),
                    history.overrun_phases, barrier.expected, barrier.expected == 1 ? "" : "s")};
   }
-  if (barrier.pending > 0 && barrier.pending < barrier.expected) {
-    if (const std::string missing = lanes_missing(first, barrier); !missing.empty()) return {9, missing};
-    if (const std::string elsewhere = arrivals_at_another_block(group); !elsewhere.empty()) return {9, elsewhere};
-    if (const std::string home = arrivals_at_home(first, barrier); !home.empty()) return {8, home};
-    if (const std::string silent = companion_that_never_arrived(group, barrier); !silent.empty()) return {9, silent};
-    std::string places = at_line(kernel, barrier.initialised.pc);
-    if (!places.empty()) {
-      const std::string by = history.phases.describe_arrivals(barrier.phase, kernel);
-      places = fmt::format(" It was initialised{}{}", places, by.empty() ? std::string() : ", and they came by " + by);
-    }
-    size_t waiting = 0;
-    for (const Fragment* each : group.all) waiting += static_cast<size_t>(std::popcount(each->mask));
-    const bool waiters_arrived = std::any_of(history.arrivers.begin(), history.arrivers.end(), [&](const auto& each) {
-      return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* other) { return each.is_in(*other); });
-    });
-    if (waiting == static_cast<size_t>(barrier.pending) && !waiters_arrived) {
-      places += fmt::format("{} As many wait here as are missing, and have not arrived: do they count as well?",
-                            places.empty() || places.ends_with('?') ? "" : ".");
-    }
-    return {
-        8, fmt::format("{} was initialised for {} arrivals per phase, and {} came: does one thread arrive where all of "
-                       "them were counted, or the other way round?{}",
-                       name, barrier.expected, barrier.expected - barrier.pending, places)};
-  }
+  if (barrier.pending > 0 && barrier.pending < barrier.expected) return cause_of_missing_arrivals(group, barrier);
   return barrier.phase > 0 ? cause_after_phases(group, barrier) : cause_without_arrival(group, name);
 }
 

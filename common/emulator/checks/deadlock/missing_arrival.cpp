@@ -192,13 +192,18 @@ std::string Sleepers::barrier_that_nobody_waits_for(const Group& group) const {
 
 Cause Sleepers::cause_without_arrival(const Group& group, const std::string& name) const {
   const Fragment& first = *group.first;
+  if (std::string own_side = arrival_where_its_side_waits(group); !own_side.empty()) return {9, std::move(own_side)};
   if (const Block* other = block_with_arrivals(group)) {
     const Block& own = *cluster_.block_of(first.wait.address);
+    const uint32_t offset = first.wait.address & machine::kSharedOffsetMask;
+    const std::string by =
+        histories_.at({other, offset})
+            .phases.describe_arrivals(other->mbarriers.live.at(offset).phase - 1, *first.grid().kernel);
     return {9,
             fmt::format("nobody has ever arrived at {0} of the block of rank {1}, while that of rank {2} has completed "
-                        "a phase: is only that block to wait for it, or must the arrivals and copies signal the "
+                        "a phase{3}: is only that block to wait for it, or must the arrivals and copies signal the "
                         "barrier of rank {1} as well?",
-                        name, own.rank, other->rank)};
+                        name, own.rank, other->rank, by.empty() ? by : fmt::format(", by {}", by))};
   }
   if (const std::string crossed = barrier_that_nobody_waits_for(group); !crossed.empty()) return {7, crossed};
   if (history_of(first).passed_before_first) {

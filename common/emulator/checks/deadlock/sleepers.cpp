@@ -175,7 +175,8 @@ void Sleepers::find_needs(Group& group) {
       // A warp that has arrived here before may do so again; nothing is known about others.
       const machine::Mbarrier* barrier = barrier_of(first);
       const BarrierHistory& history = history_of(first);
-      if (barrier == nullptr || barrier->pending == 0 || history.overrun_lanes != 0) return;
+      if (barrier == nullptr || history.overrun_lanes != 0) return;
+      if (barrier->pending == 0) return need_those_who_brought_bytes(group, *barrier);
       if (!phases_missed(first, *barrier).empty()) return;  // that is itself a mistake
       if (history.arrivers.empty()) {
         need_arrivers_of_siblings(group);
@@ -254,6 +255,23 @@ void Sleepers::need_as_many_as_are_missing(Group& group, const machine::Mbarrier
     for (const Fragment* each : other.all) threads += static_cast<size_t>(std::popcount(each->mask));
   }
   if (threads == static_cast<size_t>(barrier.pending)) group.needs.insert(group.needs.end(), idle.begin(), idle.end());
+}
+
+void Sleepers::need_those_who_brought_bytes(Group& group, const machine::Mbarrier& barrier) {
+  if (barrier.phase == 0) return;
+  const PhaseHistory& phases = history_of(*group.first).phases;
+  const auto brought_in = [&](uint64_t phase, const Fragment& other) {
+    bool any = false;
+    phases.for_each(phase, [&](const PhaseNote& note) {
+      const bool same =
+          note.block == &other.block() && note.warp == other.warp->index && (note.lanes & other.mask) != 0;
+      any = any || (same && note.kind == PhaseNote::Kind::bytes);
+    });
+    return any;
+  };
+  need(group, [&](const Fragment& other) {
+    return brought_in(barrier.phase - 1, other) && !brought_in(barrier.phase, other);
+  });
 }
 
 /// A root is a group that is needed in turn by every group that it needs, directly or not. So it needs no group that

@@ -57,6 +57,8 @@ class Sleepers {
   /// For a barrier at which some have arrived in its first phase: those who have not begun, if they are as many as
   /// miss.
   void need_as_many_as_are_missing(Group& group, const machine::Mbarrier& barrier);
+  /// For a barrier that lacks bytes only: those whose copies brought some in the phase before, and none in this one.
+  void need_those_who_brought_bytes(Group& group, const machine::Mbarrier& barrier);
   void find_roots();
   template <typename Wanted>
   void need(Group& group, const Wanted& wanted);
@@ -131,6 +133,9 @@ class Sleepers {
   std::string wait_of_the_other_side(const Group& group) const;
   /// " done[0] has completed phase 1, by ..., and nobody has waited for that": empty: there is none.
   std::string latest_phase_unseen(const Group& group) const;
+  /// Where an arrival went to the barrier that its own side waits for, and which the group signals: with its line;
+  /// empty: there is none.
+  std::string arrival_where_its_side_waits(const Group& group) const;
   /// A warp that waits where those who arrived in this phase wait, and has never arrived as they did; empty: none.
   std::string companion_that_never_arrived(const Group& group, const machine::Mbarrier& barrier) const;
   /// Where two fragments came to one line by different calls; empty: they did not, or nothing is known of them.
@@ -138,16 +143,25 @@ class Sleepers {
   // Where something has happened at an mbarrier (mbarrier_cause.cpp):
   Cause cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const;
   Cause cause_of_missing_bytes(const Group& group, const machine::Mbarrier& barrier) const;
-  /// Where arrivals that a phase misses have come to the barrier of another block, for which nobody waits; else empty.
-  std::string arrivals_at_another_block(const Group& group) const;
   /// " at ring.cu:41": where bytes were announced in a phase; empty: nowhere.
   std::string announced_at(const BarrierHistory& history, uint64_t phase) const;
   std::string cause_of_surplus_bytes(const Group& group, const machine::Mbarrier& barrier) const;
+  // Where some of a phase's arrivals have come (partial_phase.cpp):
+  Cause cause_of_missing_arrivals(const Group& group, const machine::Mbarrier& barrier) const;
+  /// Where just those lanes are missing that belong to warps of which others arrived, each for itself; else empty.
+  std::string lanes_left_out(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
+  /// Where an arrival is missing of a side that waits for the group in turn, and has gone ahead of it; else empty.
+  std::string sides_that_wait_for_each_other(const Group& group, const machine::Mbarrier& barrier) const;
+  /// "warp 0 is ahead: phase 1 of permits[2], ended by ...": one that nobody has waited for; empty: there is none.
+  std::string phase_ahead_of_all(const Group& group) const;
+  /// Where arrivals that a phase misses have come to the barrier of another block, for which nobody waits; else empty.
+  std::string arrivals_at_another_block(const Group& group) const;
   /// Where all who arrived are of the barrier's own block, and those of another arrived at its own; empty: it is not
   /// so.
   std::string arrivals_at_home(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
   /// Lanes that arrived in the phase before and have exited, so that this one does not end; empty: there are none.
   std::string lanes_missing(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
+  // Where phases have ended (mbarrier_cause.cpp):
   /// Where the threads that ended a phase are others than those that ended the next: the barrier counts too few.
   std::string phase_of_half_the_arrivals(const machine::Fragment& waiter, const machine::Mbarrier& barrier,
                                          uint64_t phase) const;

@@ -11,6 +11,7 @@
 namespace stagecraft::emulator::checks {
 
 using machine::Fragment;
+using machine::Kernel;
 using machine::Mbarrier;
 using machine::WaitKind;
 
@@ -39,6 +40,56 @@ std::string Sleepers::wait_of_the_other_side(const Group& group) const {
         name_of(first), waiters.front().warp, first.warp->index, unseen.name, unseen.barrier->phase - 1);
   }
   return {};
+}
+
+std::string Sleepers::arrival_where_its_side_waits(const Group& group) const {
+  const Fragment& first = *group.first;
+  const Kernel& kernel = *first.grid().kernel;
+  const auto is_of_group = [&](const PhaseNote& note) {
+    return std::any_of(group.all.begin(), group.all.end(), [&](const Fragment* each) {
+      return note.block == &each->block() && note.warp == each->warp->index && (note.lanes & each->mask) != 0;
+    });
+  };
+  std::string text;
+  const auto judge = [&](const std::string& other, const BarrierHistory& history, const PhaseNote& note) {
+    const auto is_own = [&](const auto& each) { return each.block == note.block && each.warp == note.warp; };
+    const auto waiter = std::find_if(history.waiters.begin(), history.waiters.end(), is_own);
+    if (waiter == history.waiters.end() || waiter->phases == 0 || waiter->phases > note.phase) return;
+    bool own_before = false, group_before = false, group_now = false;
+    history.phases.for_each(waiter->phases - 1, [&](const PhaseNote& before) {
+      if (before.kind == PhaseNote::Kind::wait) return;
+      own_before = own_before || is_own(before);
+      group_before = group_before || is_of_group(before);
+    });
+    history.phases.for_each(note.phase, [&](const PhaseNote& now) {
+      group_now = group_now || (now.kind != PhaseNote::Kind::wait && is_of_group(now));
+    });
+    if (own_before || !group_before || group_now) return;
+    const Mbarrier& barrier = *barrier_of(first);
+    text = fmt::format(
+        "nobody has {}arrived at {}{}, and {} arrives at {}, for which its own warp {} waits{}: is it meant for {}?",
+        barrier.phase == 0 ? "ever " : "", name_of(first),
+        barrier.phase == 0 ? std::string() : fmt::format(" since its phase {}", barrier.phase - 1),
+        describe_arrival(note, kernel), other, note.warp, at_line(kernel, waiter->pc), name_of(first));
+  };
+  for (const auto& block : cluster_.blocks) {
+    for (const auto& [offset, barrier] : block->mbarriers.live) {
+      const auto found = histories_.find({block.get(), offset});
+      if (found == histories_.end() || &barrier == barrier_of(first)) continue;
+      const auto& waiters = found->second.waiters;
+      for (uint64_t phase = barrier.phase == 0 ? 0 : barrier.phase - 1; phase <= barrier.phase; ++phase) {
+        if (std::any_of(waiters.begin(), waiters.end(), [&](const auto& each) { return each.phases > phase; }))
+          continue;
+        found->second.phases.for_each(phase, [&](const PhaseNote& note) {
+          const bool arrives = note.kind == PhaseNote::Kind::arrival || note.kind == PhaseNote::Kind::commit;
+          if (text.empty() && arrives && note.block != nullptr && !is_of_group(note)) {
+            judge(name_of_barrier(kernel, offset), found->second, note);
+          }
+        });
+      }
+    }
+  }
+  return text;
 }
 
 std::string Sleepers::latest_phase_unseen(const Group& group) const {

@@ -30,6 +30,12 @@ std::string join(const std::vector<std::string>& parts) {
 
 }  // namespace
 
+std::string describe_arrival(const PhaseNote& note, const machine::Kernel& kernel) {
+  std::string what = note.kind == Kind::arrival ? "arrival" : kernel.describe_instruction(note.pc);
+  if (note.kind == Kind::commit) what = what.substr(0, what.find('.', what.find('.') + 1));  // "tcgen05.commit"
+  return fmt::format("the {}{}", what, at_line(kernel, note.pc));
+}
+
 void PhaseHistory::add(const machine::BarrierEvent& event) {
   using machine::BarrierEventKind;
   PhaseNote note;
@@ -100,9 +106,7 @@ std::string PhaseHistory::describe_arrivals(uint64_t phase, const machine::Kerne
   std::vector<std::string> places;
   for_each(phase, [&](const PhaseNote& note) {
     if (note.kind != Kind::arrival && note.kind != Kind::commit) return;
-    std::string what = note.kind == Kind::arrival ? "arrival" : kernel.describe_instruction(note.pc);
-    if (note.kind == Kind::commit) what = what.substr(0, what.find('.', what.find('.') + 1));  // "tcgen05.commit"
-    std::string place = fmt::format("the {}{}", what, at_line(kernel, note.pc));
+    std::string place = describe_arrival(note, kernel);
     if (std::find(places.begin(), places.end(), place) == places.end()) places.push_back(std::move(place));
   });
   return places.size() > kMostPlaces ? std::string() : join(places);

@@ -32,6 +32,9 @@ struct PhaseNote {
   bool relaxed = false;
 };
 
+/// "the arrival at ring.cu:41", "the tcgen05.commit at ring.cu:50": an arrival in words.
+std::string describe_arrival(const PhaseNote& note, const machine::Kernel& kernel);
+
 class PhaseHistory {
  public:
   /// Takes note of an event of this barrier. A wait for the phase before the first is no wait for a phase.
