@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "emulator/checks/causes/control_flow.hpp"
+
 namespace stagecraft::emulator::checks {
 
 namespace {
@@ -16,13 +18,6 @@ bool may_be_between_questions(const Instruction& instruction) {
   constexpr std::string_view kOther[] = {"ld",    "st",      "atom",     "red",  "cp",    "bar", "barrier", "call",
                                          "wgmma", "tcgen05", "mbarrier", "shfl", "redux", "ret", "exit",    "brx"};
   return std::find(std::begin(kOther), std::end(kOther), instruction.opcode) == std::end(kOther);
-}
-
-const ptx::Operand* target_of(const Instruction& instruction) {
-  for (const ptx::Operand& operand : instruction.operands) {
-    if (operand.kind == ptx::OperandKind::label) return &operand;
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -43,12 +38,10 @@ bool is_asked_once(const machine::Kernel& kernel, uint32_t pc) {
     if (at >= body.size() || !seen.insert(at).second) continue;
     const Instruction& instruction = body[at];
     if (!may_be_between_questions(instruction)) continue;
-    if (const ptx::Operand* target = target_of(instruction); target != nullptr && instruction.opcode == "bra") {
-      open.push_back(target->label);
-      branches = branches || instruction.guarded;
-      if (!instruction.guarded) continue;
-    }
-    open.push_back(at + 1);
+    const auto next = successors(body, at);
+    if (!next) continue;
+    branches = branches || (instruction.opcode == "bra" && instruction.guarded);
+    open.insert(open.end(), next->begin(), next->end());
   }
   return branches;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "emulator/checks/causes/control_flow.hpp"
 #include "emulator/checks/deadlock/sleepers.hpp"
 #include "emulator/checks/reporting/place.hpp"
 
@@ -254,10 +255,16 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
                  "there, as where too few threads are launched?{}",
                  name, latest_phase_unseen(group))};
     }
-    std::string text = fmt::format(
-        "nobody has ever arrived at {}, and all other threads have ended: is an arrival missing, or does it go to "
-        "another barrier?",
-        name);
+    const std::string filler = filler_that_has_ended(group);
+    std::string text = filler.empty()
+                           ? fmt::format(
+                                 "nobody has ever arrived at {}, and all other threads have ended: is an arrival "
+                                 "missing, or does it go to another barrier?",
+                                 name)
+                           : fmt::format(
+                                 "nobody has ever arrived at {}: {}, and so have all other threads. Is its arrival "
+                                 "missing on one of its ways, or does it go to another barrier?",
+                                 name, filler);
     const auto sides = std::count_if(groups_.begin(), groups_.end(), [&](const Group& other) {
       return other.first->wait.kind == WaitKind::mbarrier && other.first->wait.address == first.wait.address;
     });
@@ -319,6 +326,15 @@ Cause Sleepers::cause_without_arrival(const Group& group, const std::string& nam
   if (std::string filled = sibling_seen_by_nobody(group); !filled.empty()) return {5, std::move(filled)};
   if (std::string array = array_without_arrivals(group); !array.empty()) return {5, std::move(array)};
   if (const std::string unseen = phase_that_nobody_waits_for(group); !unseen.empty()) {
+    // They may yet come to the wait for that phase.
+    if (has_not_begun(group) && has_later_wait(*first.grid().kernel, first.pc)) {
+      return {5, fmt::format(
+                     "nobody has ever arrived at {}, for which {} wait{} first of all, with parity {}. Is this wait to "
+                     "pass at once, as the first for an empty slot, or for one's own turn, is? Then it must ask for "
+                     "parity 1, that of the phase before the first. Otherwise, is the role that arrives there taken by "
+                     "no warp? Meanwhile {}, and nobody has waited for that yet",
+                     name, describe_warps(group), group.warps.size() == 1 ? "s" : "", first.wait.value & 1, unseen)};
+    }
     return {5, fmt::format(
                    "nobody has ever arrived at {}, while {}, and nobody has ever waited for that: is the role "
                    "that waits there taken by no warp, as where too few threads are launched, or is it yet to come?",

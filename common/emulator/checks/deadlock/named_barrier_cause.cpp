@@ -1,7 +1,9 @@
-// Which warps a barrier of the block counts although they have exited.
+// Which threads a barrier of the block counts that do not come to it: they wait at another, or have exited.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <numeric>
 
 #include "emulator/checks/deadlock/sleepers.hpp"
 
@@ -9,7 +11,45 @@ namespace stagecraft::emulator::checks {
 
 using machine::Block;
 using machine::Fragment;
+using machine::WaitKind;
 using machine::Warp;
+
+namespace {
+
+/// Threads that a barrier waits for; __syncthreads() counts all that have not exited.
+uint32_t threads_counted(const Block& block, const machine::NamedBarrier& barrier) {
+  if (barrier.expected != 0) return barrier.expected;
+  return std::accumulate(block.warps.begin(), block.warps.end(), 0u, [](uint32_t threads, const Warp& warp) {
+    return threads + static_cast<uint32_t>(std::popcount(warp.live));
+  });
+}
+
+}  // namespace
+
+uint32_t Sleepers::threads_missing_at(const Fragment& waiter) {
+  const machine::NamedBarrier& barrier = waiter.block().named_barriers[waiter.wait.address];
+  return threads_counted(waiter.block(), barrier) - std::min(threads_counted(waiter.block(), barrier), barrier.arrived);
+}
+
+std::string Sleepers::threads_at_another_number(const Group& group) const {
+  const Fragment& first = *group.first;
+  const Block& block = first.block();
+  const machine::NamedBarrier& own = block.named_barriers[first.wait.address];
+  for (const Group& other : groups_) {
+    const Fragment& there = *other.first;
+    if (there.wait.kind != WaitKind::named_barrier || &there.block() != &block) continue;
+    if (there.wait.address == first.wait.address) continue;
+    const machine::NamedBarrier& barrier = block.named_barriers[there.wait.address];
+    if (threads_counted(block, barrier) != threads_counted(block, own) ||
+        barrier.arrived + own.arrived != threads_counted(block, own))
+      continue;
+    return fmt::format(
+        "barriers {} and {} both count {} threads, and those that the one misses wait at the other, {}: are they meant "
+        "to meet at one number?",
+        first.wait.address, there.wait.address, threads_counted(block, own), describe_warps(other));
+  }
+  return {};
+}
 
 std::string Sleepers::warps_that_have_exited(const Group& group) {
   const Fragment& first = *group.first;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 
 #include "emulator/checks/deadlock/register_demand.hpp"
 #include "emulator/checks/reporting/place.hpp"
@@ -298,61 +297,6 @@ void Sleepers::find_roots() {
   }
 }
 
-/// Names the operation of the whole warp that the fewest lanes have come to, where those of a warp wait for each other
-/// at two places.
-std::string Sleepers::lanes_that_came_alone(const Group& group) const {
-  if (group.needs.size() != 1) return {};
-  const Fragment &one = *group.first, &other = *groups_[group.needs.front()].first;
-  if (other.wait.kind != WaitKind::warp_sync || other.warp != one.warp) return {};
-  const int lanes = std::popcount(one.mask), other_lanes = std::popcount(other.mask);
-  if (lanes == other_lanes) return {};
-  const Fragment& fewer = lanes < other_lanes ? one : other;
-  const Kernel& kernel = *fewer.grid().kernel;
-  return fmt::format(
-      ": only {} came to {}{}, which needs {}; a branch that only some lanes take, such as one of "
-      "elect_one(), must not hold it{}",
-      describe_lanes(fewer.mask), kernel.describe_instruction(fewer.pc), at_line(kernel, fewer.pc),
-      fewer.wait.value == machine::kAllLanes ? "all 32 lanes" : "all lanes of its mask",
-      calls_that_differ(fewer, &fewer == &one ? other : one));
-}
-
-std::string Sleepers::calls_that_differ(const Fragment& one, const Fragment& other) {
-  const Kernel& kernel = *one.grid().kernel;
-  if (kernel.describe_source(one.pc) != kernel.describe_source(other.pc)) return {};
-  const std::vector<std::string> calls = kernel.describe_calls(one.pc), others = kernel.describe_calls(other.pc);
-  for (size_t i = 0; i < std::min(calls.size(), others.size()); ++i) {
-    if (calls[i] == others[i]) continue;
-    return fmt::format("; {} came there through {}, and {} through {}", describe_lanes(one.mask), calls[i],
-                       describe_lanes(other.mask), others[i]);
-  }
-  return {};
-}
-
-std::string Sleepers::threads_at_another_number(const Group& group) const {
-  const Fragment& first = *group.first;
-  const Block& block = first.block();
-  // __syncthreads() counts all threads that have not exited.
-  const auto counted = [&](const machine::NamedBarrier& barrier) {
-    if (barrier.expected != 0) return barrier.expected;
-    return std::accumulate(block.warps.begin(), block.warps.end(), 0u, [](uint32_t threads, const Warp& warp) {
-      return threads + static_cast<uint32_t>(std::popcount(warp.live));
-    });
-  };
-  const machine::NamedBarrier& own = block.named_barriers[first.wait.address];
-  for (const Group& other : groups_) {
-    const Fragment& there = *other.first;
-    if (there.wait.kind != WaitKind::named_barrier || &there.block() != &block) continue;
-    if (there.wait.address == first.wait.address) continue;
-    const machine::NamedBarrier& barrier = block.named_barriers[there.wait.address];
-    if (counted(barrier) != counted(own) || barrier.arrived + own.arrived != counted(own)) continue;
-    return fmt::format(
-        "barriers {} and {} both count {} threads, and those that the one misses wait at the other, {}: are they meant "
-        "to meet at one number?",
-        first.wait.address, there.wait.address, counted(own), describe_warps(other));
-  }
-  return {};
-}
-
 Cause Sleepers::cause_of(const Group& group) const {
   const Wait& wait = group.first->wait;
   switch (wait.kind) {
@@ -375,6 +319,7 @@ Cause Sleepers::cause_of(const Group& group) const {
     case WaitKind::named_barrier:
       if (const std::string other = threads_at_another_number(group); !other.empty()) return {6, other};
       if (const std::string ended = warps_that_have_exited(group); !ended.empty()) return {6, ended};
+      if (Cause apart = cause_at_barrier_of_lanes(group); !apart.text.empty()) return apart;
       return {3,
               fmt::format("not every thread that barrier {} counts comes to it: is a __syncthreads() inside a branch "
                           "that some warps do not take?",
@@ -383,16 +328,7 @@ Cause Sleepers::cause_of(const Group& group) const {
     case WaitKind::warpgroup_mma:
       return {4, "a wgmma.mma_async begins when all four warps of the warpgroup have issued it: does each come to it?"};
     case WaitKind::cluster_barrier: return {2, "a thread of the cluster never arrives at barrier.cluster"};
-    case WaitKind::warp_sync: {
-      // It is itself the mistake, unless one of the lanes waits for something else.
-      const bool among_themselves =
-          !group.needs.empty() && std::all_of(group.needs.begin(), group.needs.end(), [&](size_t index) {
-            return groups_[index].first->wait.kind == WaitKind::warp_sync;
-          });
-      return {among_themselves ? 7 : 1,
-              "lanes of one warp took different ways, and an operation of the whole warp stands in one of them" +
-                  lanes_that_came_alone(group)};
-    }
+    case WaitKind::warp_sync: return cause_at_warp_operation(group);
     default: return {};
   }
 }

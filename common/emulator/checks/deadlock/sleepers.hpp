@@ -122,11 +122,26 @@ class Sleepers {
   /// The cause where a sibling was filled and nobody has waited for that.
   std::string sibling_seen_by_nobody(const Group& group) const;
   Cause cause_of(const Group& group) const;
-  std::string lanes_that_came_alone(const Group& group) const;
+  // At a barrier of the block (named_barrier_cause.cpp):
+  /// How many threads have not come to the barrier of the block where one waits.
+  static uint32_t threads_missing_at(const machine::Fragment& waiter);
   /// Where the threads that a named barrier misses wait at one of another number; empty: they do not.
   std::string threads_at_another_number(const Group& group) const;
-  /// Where a named barrier counts more threads than are left, who has exited (named_barrier_cause.cpp); else empty.
+  /// Where a named barrier counts more threads than are left, who has exited; else empty.
   static std::string warps_that_have_exited(const Group& group);
+  // Where lanes of one warp wait for each other (lanes_apart.cpp):
+  /// Two fragments of one warp, of which the first came to an instruction that the other went past.
+  struct Apart {
+    const machine::Fragment* alone = nullptr;
+    const machine::Fragment* other = nullptr;
+  };
+  /// What keeps a fragment and other lanes of its warp apart; null: nothing, or it is not sure which is the first.
+  Apart find_apart(const machine::Fragment& fragment) const;
+  Cause cause_at_warp_operation(const Group& group) const;
+  /// For a barrier of the block to which some lanes of a warp have come, and others wait at a warp's operation.
+  Cause cause_at_barrier_of_lanes(const Group& group) const;
+  /// Where two fragments came to one line by different calls; empty: they did not, or nothing is known of them.
+  static std::string calls_that_differ(const machine::Fragment& one, const machine::Fragment& other);
   // Who waits at the wrong barrier, or does not arrive at the right one (wrong_side.cpp):
   /// Where others began with a wait for the group's barrier that passed at once, as those do who are to fill a slot,
   /// and it waits there now while another barrier has never been waited for; empty: it is not so.
@@ -138,8 +153,6 @@ class Sleepers {
   std::string arrival_where_its_side_waits(const Group& group) const;
   /// A warp that waits where those who arrived in this phase wait, and has never arrived as they did; empty: none.
   std::string companion_that_never_arrived(const Group& group, const machine::Mbarrier& barrier) const;
-  /// Where two fragments came to one line by different calls; empty: they did not, or nothing is known of them.
-  static std::string calls_that_differ(const machine::Fragment& one, const machine::Fragment& other);
   // Where something has happened at an mbarrier (mbarrier_cause.cpp):
   Cause cause_at_mbarrier(const Group& group, const machine::Mbarrier& barrier) const;
   Cause cause_of_missing_bytes(const Group& group, const machine::Mbarrier& barrier) const;

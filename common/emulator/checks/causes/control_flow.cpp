@@ -1,0 +1,86 @@
+#include "emulator/checks/causes/control_flow.hpp"
+
+#include <algorithm>
+
+namespace stagecraft::emulator::checks {
+
+namespace {
+
+using Instruction = ptx::Instruction;
+
+const std::vector<Instruction>* body_of(const machine::Kernel& kernel, uint32_t pc) {
+  if (pc >= kernel.places.size() || kernel.places[pc].function == nullptr) return nullptr;
+  const std::vector<Instruction>& body = kernel.places[pc].function->body;
+  return kernel.places[pc].instruction < body.size() ? &body : nullptr;
+}
+
+constexpr uint32_t kNone = 0xffffffffu;
+
+/// Which instructions of the function can be executed after one, without passing another. Nothing where that is not
+/// understood.
+std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uint32_t pc, uint32_t avoided = kNone) {
+  const std::vector<Instruction>* body = body_of(kernel, pc);
+  if (body == nullptr) return std::nullopt;
+  std::vector<bool> reached(body->size(), false);
+  std::vector<uint32_t> open{kernel.places[pc].instruction};
+  while (!open.empty()) {
+    const uint32_t at = open.back();
+    open.pop_back();
+    const auto next = successors(*body, at);
+    if (!next) return std::nullopt;
+    for (const uint32_t each : *next) {
+      if (each >= body->size() || reached[each]) continue;
+      reached[each] = true;
+      if (each != avoided) open.push_back(each);
+    }
+  }
+  return reached;
+}
+
+bool is_wait(const Instruction& instruction) {
+  return instruction.opcode == "mbarrier" && !instruction.modifiers.empty() &&
+         (instruction.modifiers.front() == "try_wait" || instruction.modifiers.front() == "test_wait");
+}
+
+}  // namespace
+
+std::optional<std::vector<uint32_t>> successors(const std::vector<Instruction>& body, uint32_t at) {
+  const Instruction& instruction = body[at];
+  if (instruction.opcode == "brx") return std::nullopt;
+  std::vector<uint32_t> next;
+  if (instruction.opcode == "bra") {
+    const auto target = std::find_if(instruction.operands.begin(), instruction.operands.end(),
+                                     [](const auto& operand) { return operand.kind == ptx::OperandKind::label; });
+    if (target == instruction.operands.end()) return std::nullopt;
+    next.push_back(target->label);
+  }
+  const bool leaves = instruction.opcode == "bra" || instruction.opcode == "ret" || instruction.opcode == "exit" ||
+                      instruction.opcode == "trap";
+  if (!leaves || instruction.guarded) next.push_back(at + 1);
+  return next;
+}
+
+bool is_passed_by(const machine::Kernel& kernel, uint32_t pc, uint32_t other_pc) {
+  if (body_of(kernel, pc) == nullptr || body_of(kernel, pc) != body_of(kernel, other_pc)) return false;
+  const uint32_t one = kernel.places[pc].instruction, other = kernel.places[other_pc].instruction;
+  const auto leads = [&](uint32_t from_pc, uint32_t from, uint32_t to) {
+    const auto after = reached_from(kernel, from_pc), again = reached_from(kernel, from_pc, to);
+    return after && again && (*after)[to] && !(*again)[from];
+  };
+  return leads(pc, one, other) && !leads(other_pc, other, one);
+}
+
+bool has_later_wait(const machine::Kernel& kernel, uint32_t pc) {
+  const auto after = reached_from(kernel, pc);
+  if (!after) return false;
+  const std::string own = kernel.describe_source(pc);
+  for (uint32_t other = 0; other < kernel.places.size(); ++other) {
+    const std::vector<Instruction>* body = body_of(kernel, other);
+    if (body == nullptr || body != body_of(kernel, pc)) continue;
+    const uint32_t instruction = kernel.places[other].instruction;
+    if ((*after)[instruction] && is_wait((*body)[instruction]) && kernel.describe_source(other) != own) return true;
+  }
+  return false;
+}
+
+}  // namespace stagecraft::emulator::checks

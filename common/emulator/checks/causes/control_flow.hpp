@@ -1,0 +1,26 @@
+// Where threads can come to from an instruction, as the PTX of their function says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "emulator/state/kernel.hpp"
+
+namespace stagecraft::emulator::checks {
+
+/// The instructions that can follow one, as indices in the body of its function; none after a return. Nothing where
+/// that is not understood, as for an indirect branch.
+std::optional<std::vector<uint32_t>> successors(const std::vector<ptx::Instruction>& body, uint32_t at);
+
+/// Whether threads which have come to one of two places where all must meet have passed the other by: the way from that
+/// leads on to theirs before it comes round again, and theirs need not lead through it. False where the code is not
+/// understood, or both may be so.
+/// @param pc  the place that they have passed by
+bool is_passed_by(const machine::Kernel& kernel, uint32_t pc, uint32_t other_pc);
+
+/// Whether a thread that waits for an mbarrier can come to such a wait on another line next. False where the code is
+/// not understood.
+bool has_later_wait(const machine::Kernel& kernel, uint32_t pc);
+
+}  // namespace stagecraft::emulator::checks
