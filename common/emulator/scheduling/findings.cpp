@@ -92,22 +92,31 @@ bool follows(const Diagnostic& later, const Diagnostic& first) {
 }  // namespace
 
 void fold_consequences(std::vector<Diagnostic>& reports) {
-  std::vector<Diagnostic> kept;
+  struct Kept {
+    Diagnostic report;
+    std::vector<Diagnostic> folded;  ///< what follows from it; what follows from that follows from it, too
+  };
+  std::vector<Kept> kept;
   std::stable_sort(reports.begin(), reports.end(),
                    [](const Diagnostic& one, const Diagnostic& other) { return rank(one) < rank(other); });
   for (Diagnostic& report : reports) {
-    const auto first =
-        std::find_if(kept.begin(), kept.end(), [&](const Diagnostic& each) { return follows(report, each); });
+    const auto first = std::find_if(kept.begin(), kept.end(), [&](const Kept& each) {
+      return follows(report, each.report) ||
+             std::any_of(each.folded.begin(), each.folded.end(),
+                         [&](const Diagnostic& other) { return follows(report, other); });
+    });
     if (first == kept.end()) {
-      kept.push_back(std::move(report));
+      kept.push_back({std::move(report), {}});
       continue;
     }
     const std::string line = own_line(report);
     const std::string text = line.empty() ? report.kind : fmt::format("{} at {}", report.kind, line);
-    std::vector<std::string>& named = first->consequences;
+    std::vector<std::string>& named = first->report.consequences;
     if (std::find(named.begin(), named.end(), text) == named.end()) named.push_back(text);
+    first->folded.push_back(std::move(report));
   }
-  reports = std::move(kept);
+  reports.clear();
+  for (Kept& each : kept) reports.push_back(std::move(each.report));
 }
 
 }  // namespace stagecraft::emulator::machine

@@ -121,6 +121,13 @@ TEST(ConsequencesTest, AreWhatIsAboutTheSameVariableOrTheSameLine) {
             (Messages{"race []", "race []"}));
 }
 
+TEST(ConsequencesTest, AreWhatFollowsFromAConsequence) {
+  EXPECT_EQ(folded({about("barrier misuse", "full", "ring.cu:10", "a"),
+                    about("race", "tensor memory", "ring.cu:20", "the wait at ring.cu:10 passed at once"),
+                    about("missing tcgen05 fence", "tensor memory", "ring.cu:30", "put a fence")}),
+            (Messages{"barrier misuse [race at ring.cu:20, missing tcgen05 fence at ring.cu:30]"}));
+}
+
 TEST(ConsequencesTest, AreOperationsThatAStoppedKernelLeavesBehind) {
   Diagnostic leak = about("tensor memory leak", "", "", "nobody has waited");
   leak.message = "2 tcgen05 operations were still in flight when the block ended";

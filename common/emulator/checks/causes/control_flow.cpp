@@ -14,11 +14,11 @@ const std::vector<Instruction>* body_of(const machine::Kernel& kernel, uint32_t 
   return kernel.places[pc].instruction < body.size() ? &body : nullptr;
 }
 
-constexpr uint32_t kNone = 0xffffffffu;
-
-/// Which instructions of the function can be executed after one, without passing another. Nothing where that is not
-/// understood.
-std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uint32_t pc, uint32_t avoided = kNone) {
+/// Which instructions of the function can be executed after one, without passing any for which `stops` is true. Nothing
+/// where that is not understood.
+/// @param stops  of the index of an instruction; one that stops is reached itself
+template <typename Stops>
+std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uint32_t pc, const Stops& stops) {
   const std::vector<Instruction>* body = body_of(kernel, pc);
   if (body == nullptr) return std::nullopt;
   std::vector<bool> reached(body->size(), false);
@@ -31,10 +31,18 @@ std::optional<std::vector<bool>> reached_from(const machine::Kernel& kernel, uin
     for (const uint32_t each : *next) {
       if (each >= body->size() || reached[each]) continue;
       reached[each] = true;
-      if (each != avoided) open.push_back(each);
+      if (!stops(each)) open.push_back(each);
     }
   }
   return reached;
+}
+
+bool nowhere(uint32_t) { return false; }
+
+bool is_block_barrier(const Instruction& instruction) {
+  if (instruction.opcode != "bar" && instruction.opcode != "barrier") return false;
+  return instruction.modifiers.empty() ||
+         (instruction.modifiers.front() != "warp" && instruction.modifiers.front() != "cluster");
 }
 
 bool is_wait(const Instruction& instruction) {
@@ -64,14 +72,15 @@ bool is_passed_by(const machine::Kernel& kernel, uint32_t pc, uint32_t other_pc)
   if (body_of(kernel, pc) == nullptr || body_of(kernel, pc) != body_of(kernel, other_pc)) return false;
   const uint32_t one = kernel.places[pc].instruction, other = kernel.places[other_pc].instruction;
   const auto leads = [&](uint32_t from_pc, uint32_t from, uint32_t to) {
-    const auto after = reached_from(kernel, from_pc), again = reached_from(kernel, from_pc, to);
+    const auto after = reached_from(kernel, from_pc, nowhere);
+    const auto again = reached_from(kernel, from_pc, [&](uint32_t each) { return each == to; });
     return after && again && (*after)[to] && !(*again)[from];
   };
   return leads(pc, one, other) && !leads(other_pc, other, one);
 }
 
 bool has_later_wait(const machine::Kernel& kernel, uint32_t pc) {
-  const auto after = reached_from(kernel, pc);
+  const auto after = reached_from(kernel, pc, nowhere);
   if (!after) return false;
   const std::string own = kernel.describe_source(pc);
   for (uint32_t other = 0; other < kernel.places.size(); ++other) {
@@ -81,6 +90,20 @@ bool has_later_wait(const machine::Kernel& kernel, uint32_t pc) {
     if ((*after)[instruction] && is_wait((*body)[instruction]) && kernel.describe_source(other) != own) return true;
   }
   return false;
+}
+
+std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& kernel, uint32_t pc) {
+  const std::vector<Instruction>* body = body_of(kernel, pc);
+  if (body == nullptr) return std::nullopt;
+  const auto after = reached_from(kernel, pc, [&](uint32_t each) { return is_block_barrier((*body)[each]); });
+  if (!after) return std::nullopt;
+  std::vector<uint32_t> barriers;
+  for (uint32_t other = 0; other < kernel.places.size(); ++other) {
+    if (body_of(kernel, other) != body) continue;
+    const uint32_t instruction = kernel.places[other].instruction;
+    if ((*after)[instruction] && is_block_barrier((*body)[instruction])) barriers.push_back(other);
+  }
+  return barriers;
 }
 
 }  // namespace stagecraft::emulator::checks

@@ -23,4 +23,8 @@ bool is_passed_by(const machine::Kernel& kernel, uint32_t pc, uint32_t other_pc)
 /// not understood.
 bool has_later_wait(const machine::Kernel& kernel, uint32_t pc);
 
+/// The barriers of the block (bar.sync and its kind) that a thread can come to next, as pcs; no barrier of a warp or a
+/// cluster. Nothing where the code is not understood.
+std::optional<std::vector<uint32_t>> next_block_barriers(const machine::Kernel& kernel, uint32_t pc);
+
 }  // namespace stagecraft::emulator::checks

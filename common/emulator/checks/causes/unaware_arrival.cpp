@@ -1,7 +1,9 @@
-// Whether a thread was let pass by others who did not know themselves what they were to tell it.
+// Who let the last wait of a thread pass, where that was too early: others who did not know themselves what they were
+// to tell it, or its own warp.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include "emulator/checks/causes/wait_cause.hpp"
@@ -72,14 +74,101 @@ std::string WaitCause::let_pass_by_unaware(const ConflictSide& first, const Conf
       line(last->pc), name(index), line(arrival), signalled, spell_signal(signal), first.what, elsewhere);
 }
 
-std::string WaitCause::passed_before(const ConflictSide& side, const WaitNote& wait) const {
+std::string WaitCause::let_pass_by_others(const ConflictSide& first, const ConflictSide& second) const {
+  const auto [index, last] = last_wait_of(second);
+  if (last == nullptr || last->phases == 0) return {};
+  const BarrierOrder& barrier = order_.barrier(index);
+  if (barrier.is_for_copies) return {};
+  std::set<uint32_t> ranks;
+  uint64_t arrivals = 0;
+  const PhaseNote* relaxed = nullptr;
+  barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
+    if (note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
+    if (note.relaxed) relaxed = &note;
+    ranks.insert(note.block->rank);
+    arrivals += note.amount;
+  });
+  const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
+  if (by.empty() || arrivals == 0) return {};
+  if (relaxed != nullptr || last->relaxed) return spell_relaxed(index, relaxed == nullptr ? 0 : relaxed->pc, *last);
+  std::string of;
+  if (cluster_.memory.size() > 1) {
+    for (const uint32_t rank : ranks) of += fmt::format("{} {}", of.empty() ? " of block rank" : " and", rank);
+  }
+  return fmt::format(
+      "the wait{} for {} was let pass by {}{}, {} in all, none of which comes after the end of the first {}: do "
+      "others, which know of it, arrive at another block's barrier, or is {} initialised{} for fewer arrivals than one "
+      "round brings?",
+      line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
+}
+
+std::string WaitCause::last_wait_let_pass(const ConflictSide& side) const {
+  const auto [index, last] = last_wait_of(side);
+  if (last == nullptr || last->phases == 0) return {};
+  const BarrierOrder& barrier = order_.barrier(index);
+  const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
+  if (barrier.is_for_copies || by.empty()) return {};
+  return fmt::format("the wait{} for {} was let pass by {}", line(last->pc), name(index), by);
+}
+
+std::string WaitCause::let_pass_by_itself(const ConflictSide& side) const {
+  const auto [index, last] = last_wait_of(side);
+  if (last == nullptr || last->phases == 0) return {};
+  const BarrierOrder& barrier = order_.barrier(index);
+  if (barrier.is_for_copies) return {};
+  const uint32_t warps = order_.warps_per_block();
+  const machine::Block& block = *cluster_.cluster().blocks[side.warp / warps];
+  if (barrier.phases.sole_arrival(last->phases - 1, block, side.warp % warps) == nullptr) return {};
+  return fmt::format(
+      "the wait{} for {} was let pass by {}, which is of the same warp: those who wait there must not be among those "
+      "who arrive, or the barrier must count both",
+      line(last->pc), name(index), barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel()));
+}
+
+std::pair<uint32_t, const WaitNote*> WaitCause::wait_passed_before(const ConflictSide& side,
+                                                                   const WaitNote& wait) const {
   for (const auto& [index, note] : order_.warp(side.warp).waits) {
     const bool at_once = note.phases == 0 && note.time <= wait.time && &note != &wait;
-    if (!at_once || order_.barrier(index).is_for_copies || (note.lanes & side.lanes) == 0) continue;
-    return fmt::format("; or is it a round ahead, because its wait{} for {} before passed at once as well?",
-                       line(note.pc), name(index));
+    if (at_once && !order_.barrier(index).is_for_copies && (note.lanes & side.lanes) != 0) return {index, &note};
   }
-  return {};
+  return {0, nullptr};
+}
+
+std::string WaitCause::passed_before(const ConflictSide& side, const WaitNote& wait) const {
+  const auto [index, note] = wait_passed_before(side, wait);
+  return note == nullptr
+             ? std::string()
+             : fmt::format("; or is it a round ahead, because its wait{} for {} before passed at once as well?",
+                           line(note->pc), name(index));
+}
+
+std::string WaitCause::ahead_of_others(const ConflictSide& side, const WaitNote& wait,
+                                       const std::string& barrier) const {
+  const auto [index, before] = wait_passed_before(side, wait);
+  if (before == nullptr) return {};
+  bool others_wait = false;
+  const uint32_t warps = order_.warps_per_block();
+  for (const auto& block : cluster_.cluster().blocks) {
+    for (const machine::Warp& warp : block->warps) {
+      const uint32_t number = block->rank * warps + warp.index;
+      if (number == side.warp) continue;
+      for (const auto& [waited, note] : order_.warp(number).waits) {
+        others_wait = others_wait || (note.pc == wait.pc && note.phases == 1);
+      }
+      for (const auto& fragment : warp.fragments) {
+        others_wait =
+            others_wait || (fragment->state == machine::FragmentState::blocked && fragment->pc == wait.pc &&
+                            fragment->wait.kind == machine::WaitKind::mbarrier && fragment->wait.value % 2 == 0);
+      }
+    }
+  }
+  if (!others_wait) return {};
+  return fmt::format(
+      "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended, and then, a round ahead "
+      "of "
+      "others, who wait there for the first phase, so did that{} for {}: is the first of these two to wait for others, "
+      "and so to begin with parity 0?",
+      line(before->pc), name(index), line(wait.pc), barrier);
 }
 
 }  // namespace stagecraft::emulator::checks

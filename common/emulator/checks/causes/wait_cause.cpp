@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "emulator/checks/causes/stale_wait.hpp"
 #include "emulator/checks/ordering/wording.hpp"
@@ -67,13 +66,22 @@ std::vector<WaitCause::Signal> WaitCause::signals_of(const ConflictSide& side) c
   return signals;
 }
 
+bool WaitCause::has_arrived(uint32_t warp, uint32_t barrier) const {
+  const auto& arrivals = order_.warp(warp).arrivals;
+  return std::any_of(arrivals.begin(), arrivals.end(),
+                     [&](const ArrivalNote& arrival) { return arrival.barrier == barrier; });
+}
+
+bool WaitCause::has_signalled(uint32_t warp, uint32_t barrier) const {
+  const auto& commits = order_.barrier(barrier).commits;
+  return has_arrived(warp, barrier) || std::any_of(commits.begin(), commits.end(), [&](const CommitNote& note) {
+           return order_.operation(note.operation).warp == warp;
+         });
+}
+
 std::string WaitCause::stale(uint32_t warp, uint32_t other) {
   for (const auto& [index, note] : order_.warp(warp).waits) {
-    const auto& arrivals = order_.warp(other).arrivals;
-    const bool from_other =
-        std::any_of(arrivals.begin(), arrivals.end(),
-                    [waited_for = index](const ArrivalNote& arrival) { return arrival.barrier == waited_for; });
-    if (!note.repeated && !(note.repeated_after_meeting && from_other)) continue;
+    if (!note.repeated && !(note.repeated_after_meeting && has_signalled(other, index))) continue;
     report_stale_wait(findings_, cluster_, warp, note, order_.barrier(index));
     return fmt::format(
         "the wait{} for {} passed at once, for {}, which it had already seen: its parity was not flipped",
@@ -131,6 +139,7 @@ std::string WaitCause::in_wait(const ConflictSide& first, const ConflictSide& se
   // A copy may be one of the first round, which waits for nothing.
   const bool fills = second.operation != nullptr && second.operation->completion == AsyncCompletion::mbarrier;
   if (wait.phases == 0 && !fills) {
+    if (std::string ahead = ahead_of_others(second, wait, barrier); !ahead.empty()) return ahead;
     return fmt::format(
         "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits for the {} "
         "begins with parity 0{}",
@@ -208,57 +217,6 @@ std::string WaitCause::in_phases(const ConflictSide& first, const ConflictSide& 
   return first.operation->completion == AsyncCompletion::tensor_pipe ? in_commits_of_others(first) : std::string();
 }
 
-std::string WaitCause::let_pass_by_others(const ConflictSide& first, const ConflictSide& second) const {
-  const auto [index, last] = last_wait_of(second);
-  if (last == nullptr || last->phases == 0) return {};
-  const BarrierOrder& barrier = order_.barrier(index);
-  if (barrier.is_for_copies) return {};
-  std::set<uint32_t> ranks;
-  uint64_t arrivals = 0;
-  const PhaseNote* relaxed = nullptr;
-  barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
-    if (note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
-    if (note.relaxed) relaxed = &note;
-    ranks.insert(note.block->rank);
-    arrivals += note.amount;
-  });
-  const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
-  if (by.empty() || arrivals == 0) return {};
-  if (relaxed != nullptr || last->relaxed) return spell_relaxed(index, relaxed == nullptr ? 0 : relaxed->pc, *last);
-  std::string of;
-  if (cluster_.memory.size() > 1) {
-    for (const uint32_t rank : ranks) of += fmt::format("{} {}", of.empty() ? " of block rank" : " and", rank);
-  }
-  return fmt::format(
-      "the wait{} for {} was let pass by {}{}, {} in all, none of which comes after the end of the first {}: do "
-      "others, which know of it, arrive at another block's barrier, or is {} initialised{} for fewer arrivals than one "
-      "round brings?",
-      line(last->pc), name(index), by, of, arrivals, first.what, name(index), line(barrier.initialised.pc()));
-}
-
-std::string WaitCause::last_wait_let_pass(const ConflictSide& side) const {
-  const auto [index, last] = last_wait_of(side);
-  if (last == nullptr || last->phases == 0) return {};
-  const BarrierOrder& barrier = order_.barrier(index);
-  const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
-  if (barrier.is_for_copies || by.empty()) return {};
-  return fmt::format("the wait{} for {} was let pass by {}", line(last->pc), name(index), by);
-}
-
-std::string WaitCause::let_pass_by_itself(const ConflictSide& side) const {
-  const auto [index, last] = last_wait_of(side);
-  if (last == nullptr || last->phases == 0) return {};
-  const BarrierOrder& barrier = order_.barrier(index);
-  if (barrier.is_for_copies) return {};
-  const uint32_t warps = order_.warps_per_block();
-  const machine::Block& block = *cluster_.cluster().blocks[side.warp / warps];
-  if (barrier.phases.sole_arrival(last->phases - 1, block, side.warp % warps) == nullptr) return {};
-  return fmt::format(
-      "the wait{} for {} was let pass by {}, which is of the same warp: those who wait there must not be among those "
-      "who arrive, or the barrier must count both",
-      line(last->pc), name(index), barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel()));
-}
-
 std::string WaitCause::wait_after(const ConflictSide& side) const {
   const uint32_t warps = order_.warps_per_block(), rank = side.warp / warps;
   const auto& blocks = cluster_.cluster().blocks;
@@ -287,10 +245,7 @@ std::string WaitCause::in_waits_without_lane(const ConflictSide& side, uint32_t 
     }
   }
   for (const auto& [index, note] : order_.warp(side.warp).waits) {
-    const auto& arrivals = order_.warp(other).arrivals;
-    const bool from_other =
-        std::any_of(arrivals.begin(), arrivals.end(),
-                    [waited_for = index](const ArrivalNote& each) { return each.barrier == waited_for; });
+    const bool from_other = has_arrived(other, index);
     const Time known = order_.known(side.warp, machine::first_lane(side.lanes))->at(order_.barrier(index).component);
     if (!from_other || note.time > side.time || (note.lanes & side.lanes) != 0 || known >= note.phases) continue;
     if (std::string cause = in_waits_of_other_lanes(side, index); !cause.empty()) return cause;

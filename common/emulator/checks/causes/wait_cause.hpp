@@ -92,6 +92,10 @@ class WaitCause {
     bool relaxed = false;
     machine::LaneMask lanes = 0;  ///< of an arrival by threads
   };
+  /// Whether a thread of a warp has arrived at a barrier lately.
+  bool has_arrived(uint32_t warp, uint32_t barrier) const;
+  /// The same, or whether one of its commits has.
+  bool has_signalled(uint32_t warp, uint32_t barrier) const;
   std::vector<Signal> signals_of(const ConflictSide& side) const;
   const Signal& signal_for(const std::vector<Signal>& signals, const std::vector<uint32_t>& warps) const;
   std::string in_wait(const ConflictSide& first, const ConflictSide& second, const Signal& signal,
@@ -102,6 +106,9 @@ class WaitCause {
   const WaitNote* wait_of(const ConflictSide& side, uint32_t barrier) const;
   /// "; or is it a round ahead, ...": another wait of the side's threads, before this one, that passed at once.
   std::string passed_before(const ConflictSide& side, const WaitNote& wait) const;
+  /// The same as the cause, where other warps wait for the first phase by the very instruction of this wait.
+  std::string ahead_of_others(const ConflictSide& side, const WaitNote& wait, const std::string& barrier) const;
+  std::pair<uint32_t, const WaitNote*> wait_passed_before(const ConflictSide& side, const WaitNote& wait) const;
   std::string spell_signal(const Signal& signal) const;
   std::string spell_relaxed(uint32_t barrier, uint32_t arrival_pc, const WaitNote& wait) const;
   std::string name(uint32_t barrier) const;

@@ -16,6 +16,30 @@ using machine::AccessKind;
 
 namespace {
 
+/// Where the variable that holds some bytes has barriers of its own, as a ring in a struct does, and a warp has waited
+/// for none of them; empty: it is not so.
+std::string barriers_beside(const ClusterRecord& cluster, uint32_t address, uint32_t warp) {
+  const uint32_t rank = address >> machine::kSharedRankShift;
+  const auto& blocks = cluster.cluster().blocks;
+  if (rank >= blocks.size()) return {};
+  const std::string variable = variable_of(cluster.kernel().name_of_shared_byte(address & machine::kSharedOffsetMask));
+  const ClusterOrder& order = cluster.order();
+  const auto& waits = order.warp(warp).waits;
+  std::string first, last;
+  for (const auto& [offset, barrier] : blocks[rank]->mbarriers.live) {
+    const std::string name = cluster.kernel().name_of_shared(offset, machine::kMbarrierBytes);
+    if (variable_of(name) != variable) continue;
+    if (const uint32_t index = order.find_barrier(rank, offset); waits.find(index) != waits.end()) return {};
+    if (first.empty()) first = name;
+    last = name;
+  }
+  if (first.empty() || first == last || variable.empty()) return {};
+  return fmt::format(
+      "{} has barriers of its own, {} to {}, and this warp has waited for none of them: is the wait "
+      "before this read missing?",
+      variable, first, last);
+}
+
 constexpr const char* kUndefined = "what shared memory holds when a block starts is not defined, and not zero";
 
 }  // namespace
@@ -98,10 +122,12 @@ void UnwrittenCheck::check_load(const ClusterRecord& cluster, const State& state
     last = &note;
     barrier = &order.barrier(index);
   }
-  const bool passed_at_once = last != nullptr && last->phases == 0;
+  const uint32_t first = access.shared[machine::first_lane(access.lanes)];
+  const std::string neighbours = barriers_beside(cluster, first, warp);
+  const bool passed_at_once = last != nullptr && last->phases == 0 && neighbours.empty();
   auto identity = findings_.claim(passed_at_once ? "unwritten after a wait" : "unwritten", pc, pc);
   if (!identity) return;
-  const uint32_t offset = access.shared[machine::first_lane(access.lanes)] & machine::kSharedOffsetMask;
+  const uint32_t offset = first & machine::kSharedOffsetMask;
   const std::string what = cluster.kernel().name_of_shared_byte(offset);
   machine::Diagnostic finding;
   finding.kind = "uninitialised read";
@@ -118,6 +144,12 @@ void UnwrittenCheck::check_load(const ClusterRecord& cluster, const State& state
         "the wait{} for {} passed at once, because it was for parity 1 and no phase had ended: what waits "
         "for data begins with parity 0",
         line_of(cluster, last->pc), name_of(cluster, *barrier));
+  } else if (!neighbours.empty()) {
+    finding.likely_cause = neighbours;
+    if (last != nullptr) {
+      finding.likely_cause +=
+          fmt::format(" The last wait{} was for {}", line_of(cluster, last->pc), name_of(cluster, *barrier));
+    }
   } else if (last != nullptr) {
     const std::string came = barrier->phases.describe_bytes(last->phases - 1, cluster.kernel());
     const std::string ended = barrier->phases.describe_arrivals(last->phases - 1, cluster.kernel());

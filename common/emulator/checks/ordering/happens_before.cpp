@@ -184,6 +184,10 @@ void ClusterOrder::threads_met(const machine::Rendezvous& event) {
       ++warp.meeting_count;
       threads_.release(number, event.lanes, meeting.open);
       threads_.release_executed(number, event.lanes, false, meeting.open_executed);
+      if (!of_cluster) {
+        warp.meetings[warp.next_meeting++ % warp.meetings.size()] = {event.number, event.fragment->pc, meeting.phases,
+                                                                     warp.time - 1};
+      }
       break;
     case RendezvousKind::arrive_relaxed:
       if (of_cluster) warp.cluster_arrived = meeting.phases + 1;

@@ -73,6 +73,14 @@ struct ExchangeNote {
   machine::LaneMask lanes = 0;
 };
 
+/// An arrival of a warp at a barrier of its block (bar.sync and its kind).
+struct MeetingNote {
+  uint32_t number = 0;  ///< of the barrier
+  uint32_t pc = 0;
+  uint64_t phase = 0;  ///< phases that the barrier had completed
+  Time time = 0;       ///< what the warp had done up to this time came before; 0: there is no such arrival
+};
+
 /// The last wait of a warp for a barrier that passed.
 struct WaitNote {
   uint64_t phases = 0;  ///< phases the barrier had ended; 0: the wait was for the phase before the first, and passed
@@ -123,6 +131,8 @@ struct WarpOrder {
   LatestFew<ArrivalNote, 32> arrivals;
   LatestFew<ExchangeNote, 32> exchanges;
   uint64_t arrival_count = 0, meeting_count = 0;
+  std::array<MeetingNote, 4> meetings{};  ///< the latest few, `next_meeting` being the oldest
+  uint32_t next_meeting = 0;
   SmallMap<WaitNote> waits;                          ///< by barrier
   uint64_t cluster_arrived = 0, cluster_passed = 0;  ///< the last phase of the cluster's barrier, from 1 on
 

@@ -170,12 +170,15 @@ std::string RaceCause::between_threads(const PastAccess& before, const PresentAc
         later);
   }
   if (std::string cause = in_arrival_not_waited_for(before, now); !cause.empty()) return cause;
-  return last == 0 && order_.warp(now.warp).waits.empty()
-             ? "no __syncthreads() or other barrier stands between the two"
-             : fmt::format(
-                   "the last barrier that the two threads shared stands before the {}, not between the two: a "
-                   "__syncthreads() or an mbarrier is missing",
-                   before.writes() ? "write" : "read");
+  const std::string text =
+      last == 0 && order_.warp(now.warp).waits.empty()
+          ? "no __syncthreads() or other barrier stands between the two"
+          : fmt::format(
+                "the last barrier that the two threads shared stands before the {}, not between the two: a "
+                "__syncthreads() or an mbarrier is missing",
+                before.writes() ? "write" : "read");
+  if (const std::string left_out = barrier_left_out(before, now); !left_out.empty()) return text + left_out;
+  return text + met_at_two_lines(side_of(before), side_of(now.record));
 }
 
 ConflictSide RaceCause::side_of(const PastAccess& access) const {
@@ -352,8 +355,9 @@ std::string RaceCause::with_copy(const PastAccess& thread, const Operation& copy
   }
   return fmt::format(
       "the thread that issues the copy does not wait until the {}s of the slot are over: it must wait "
-      "for a barrier that they arrive on afterwards{}",
-      access, thread.writes() ? "; or, where only copies are to write there, do two buffers overlap?" : "");
+      "for a barrier that they arrive on afterwards{}{}",
+      access, thread.writes() ? "; or, where only copies are to write there, do two buffers overlap?" : "",
+      met_at_two_lines({copy.warp, 1u << copy.lane, copy.issued, &copy, copy.what}, side_of(thread)));
 }
 
 }  // namespace stagecraft::emulator::checks

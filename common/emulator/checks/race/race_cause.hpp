@@ -67,6 +67,12 @@ class RaceCause {
   std::string issued_by_stale_wait(const PresentAccess& now);
   /// Where other lanes of the second's warp have come to a barrier, or wait there, and its own did not; empty: not so.
   std::string in_meetings_without_lane(const PastAccess& before, const PresentAccess& now) const;
+  /// "; the two met last at barrier 0, warp 0 at ring.cu:41 and warp 1 at ring.cu:60: ...": where warps of one block
+  /// came to it by different calls; empty: they did not.
+  std::string met_at_two_lines(const ConflictSide& one, const ConflictSide& other) const;
+  /// "; warp 0 comes to bar.sync at ring.cu:41 after the write, and ...": for a read by a thread that comes to no
+  /// barrier of the block any more; empty: that is not so, or not known.
+  std::string barrier_left_out(const PastAccess& before, const PresentAccess& now) const;
   /// The lanes of the warp that made the access and have arrived at the barrier after it.
   machine::LaneMask arrived_since(const PastAccess& access, uint32_t barrier) const;
   /// A barrier of the same array that no copy completes on and that this warp has never waited for; empty: none.

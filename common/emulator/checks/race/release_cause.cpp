@@ -85,26 +85,6 @@ std::string RaceCause::in_arrival_not_waited_for(const PastAccess& before, const
   return {};
 }
 
-std::string RaceCause::in_meetings_without_lane(const PastAccess& before, const PresentAccess& now) const {
-  const uint32_t warps = order_.warps_per_block();
-  LaneMask meeting = 0;
-  for (const auto& fragment : cluster_.cluster().blocks[now.warp / warps]->warps[now.warp % warps].fragments) {
-    const bool waits =
-        fragment->state == machine::FragmentState::blocked && fragment->wait.kind == machine::WaitKind::named_barrier;
-    if (waits) meeting |= fragment->mask;
-  }
-  machine::for_each_lane(order_.warp(now.warp).existing, [&](uint32_t lane) {
-    if (order_.knows(before, now.warp, 1u << lane, *order_.known(now.warp, lane))) meeting |= 1u << lane;
-  });
-  const LaneMask others = now.record.lanes & ~meeting;
-  if (meeting == 0 || others == 0) return {};
-  return fmt::format(
-      "{} of this warp came to a barrier after the {}, and {} did not: let every lane come to it, or put a "
-      "__syncwarp() "
-      "after it",
-      describe_lanes(meeting), before.writes() ? "write" : "read", describe_lanes(others));
-}
-
 LaneMask RaceCause::arrived_since(const PastAccess& access, uint32_t barrier) const {
   LaneMask lanes = 0;
   for (const ArrivalNote& note : order_.warp(access.agent).arrivals) {

@@ -383,6 +383,23 @@ TEST_F(TensorOrderTest, NamesAWaitWhoseParityDidNotTurn) {
   EXPECT_EQ(text.find("18446744073709551615"), std::string::npos) << text;
 }
 
+TEST_F(TensorOrderTest, NamesAStaleWaitWhereOnlyABarrierOfTheBlockCameInBetween) {
+  const std::string load = kAfter + kLoad + kWaitLoad;
+  const auto round = [&](const std::string& label, const std::string& before) {
+    return "@!%first bra " + label + ";\n" + before + descriptors() + multiply() + commit(0) + label + ":\n";
+  };
+  const std::string met = "tcgen05.fence::before_thread_sync;\nbar.sync 0;\n" + kAfter;
+  const std::string right = start(1, 1) + round("ONE", "") + wait(0, 0, "FIRST") + load + met +
+                            round("TWO", "nanosleep.u32 5000;\n") + wait(0, 1, "SECOND") + load + kFree;
+  expect_silence(run(right, kTwoWarps));
+  // The second wait sees the first phase again, and lets the load come before the second product.
+  const std::string wrong =
+      with(with(right, wait(0, 1, "SECOND"), wait(0, 0, "SECOND")), kFree, wait(0, 1, "LAST") + kFree);
+  const std::string text = text_of(run(wrong, kTwoWarps));
+  EXPECT_NE(text.find("stale parity: waits for phase 0 of bar[0], which it has already seen end"), std::string::npos)
+      << text;
+}
+
 TEST_F(TensorOrderTest, NamesTheBarrierThatWasNotWaitedFor) {
   const std::string wrong = start(1, 1) + "@!%first bra LOAD;\nmbarrier.arrive.shared.b64 _, [bar+8];\n" +
                             descriptors() + multiply() + commit(0) + "LOAD:\n" + wait(1, 0, "OTHER") + kLoad +

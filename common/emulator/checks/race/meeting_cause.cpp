@@ -1,0 +1,81 @@
+// Where the two sides of a race met last at a barrier of the block, or should have met.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emulator/checks/causes/control_flow.hpp"
+#include "emulator/checks/ordering/wording.hpp"
+#include "emulator/checks/race/race_cause.hpp"
+#include "emulator/checks/reporting/report.hpp"
+
+namespace stagecraft::emulator::checks {
+
+using machine::LaneMask;
+
+std::string RaceCause::in_meetings_without_lane(const PastAccess& before, const PresentAccess& now) const {
+  const uint32_t warps = order_.warps_per_block();
+  LaneMask meeting = 0;
+  for (const auto& fragment : cluster_.cluster().blocks[now.warp / warps]->warps[now.warp % warps].fragments) {
+    const bool waits =
+        fragment->state == machine::FragmentState::blocked && fragment->wait.kind == machine::WaitKind::named_barrier;
+    if (waits) meeting |= fragment->mask;
+  }
+  machine::for_each_lane(order_.warp(now.warp).existing, [&](uint32_t lane) {
+    if (order_.knows(before, now.warp, 1u << lane, *order_.known(now.warp, lane))) meeting |= 1u << lane;
+  });
+  const LaneMask others = now.record.lanes & ~meeting;
+  if (meeting == 0 || others == 0) return {};
+  return fmt::format(
+      "{} of this warp came to a barrier after the {}, and {} did not: let every lane come to it, or put a "
+      "__syncwarp() "
+      "after it",
+      describe_lanes(meeting), before.writes() ? "write" : "read", describe_lanes(others));
+}
+
+std::string RaceCause::met_at_two_lines(const ConflictSide& one, const ConflictSide& other) const {
+  const uint32_t warps = order_.warps_per_block();
+  if (one.warp / warps != other.warp / warps) return {};
+  const auto last_meeting = [&](const ConflictSide& side) {
+    const MeetingNote* last = nullptr;
+    for (const MeetingNote& note : order_.warp(side.warp).meetings) {
+      if (note.time == 0 || note.time >= side.time) continue;
+      if (last == nullptr || note.time >= last->time) last = &note;
+    }
+    return last;
+  };
+  const MeetingNote *first = last_meeting(one), *second = last_meeting(other);
+  if (first == nullptr || second == nullptr || first->number != second->number || first->phase != second->phase ||
+      line(first->pc) == line(second->pc)) {
+    return {};
+  }
+  // Two roles may well meet by calls of their own. A warp that comes to the call of the other, too, has met it with
+  // another call than the one that both make.
+  const auto comes_to = [&](uint32_t warp, uint32_t pc) {
+    const auto& meetings = order_.warp(warp).meetings;
+    return std::any_of(meetings.begin(), meetings.end(),
+                       [&](const MeetingNote& note) { return note.time != 0 && line(note.pc) == line(pc); });
+  };
+  if (!comes_to(other.warp, first->pc) && !comes_to(one.warp, second->pc)) return {};
+  return fmt::format(
+      "; the two met last at barrier {}, warp {}{} and warp {}{}: is one of these two calls one too many, or in a "
+      "branch that the other warp does not take?",
+      first->number, one.warp % warps, line(first->pc), other.warp % warps, line(second->pc));
+}
+
+std::string RaceCause::barrier_left_out(const PastAccess& before, const PresentAccess& now) const {
+  if (!before.writes() || before.is_asynchronous() || now.record.writes() || now.record.is_asynchronous()) return {};
+  const machine::Kernel& kernel = cluster_.kernel();
+  const auto after_write = next_block_barriers(kernel, before.pc());
+  const auto after_read = next_block_barriers(kernel, now.record.pc());
+  if (!after_write || !after_read || after_write->empty() || !after_read->empty()) return {};
+  const uint32_t barrier = after_write->front(), warps = order_.warps_per_block();
+  const bool is_one_line =
+      std::all_of(after_write->begin(), after_write->end(), [&](uint32_t pc) { return line(pc) == line(barrier); });
+  if (!is_one_line || line(barrier).empty()) return {};
+  return fmt::format(
+      "; warp {} comes to {}{} after the write, and warp {} to no barrier after the read: is there one "
+      "that it leaves out before?",
+      before.agent % warps, kernel.describe_instruction(barrier), line(barrier), now.warp % warps);
+}
+
+}  // namespace stagecraft::emulator::checks
