@@ -189,7 +189,8 @@ std::string Sleepers::phase_ahead_of_all(const Group& group) const {
   const Fragment& first = *group.first;
   const Kernel& kernel = *first.grid().kernel;
   const machine::Block* block = cluster_.block_of(first.wait.address);
-  for (const auto& [offset, barrier] : block->mbarriers.live) {
+  for (const auto& [offset, live] : block->mbarriers.live) {
+    const Mbarrier& barrier = live;
     const auto found = histories_.find({block, offset});
     if (barrier.phase == 0 || found == histories_.end()) continue;
     const PhaseNote* by = found->second.phases.sole_arrival(barrier.phase - 1, first.block(), first.warp->index);

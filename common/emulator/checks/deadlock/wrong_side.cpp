@@ -77,13 +77,15 @@ std::string Sleepers::arrival_where_its_side_waits(const Group& group) const {
       const auto found = histories_.find({block.get(), offset});
       if (found == histories_.end() || &barrier == barrier_of(first)) continue;
       const auto& waiters = found->second.waiters;
+      const std::string other = name_of_barrier(kernel, offset);
+      const BarrierHistory& history = found->second;
       for (uint64_t phase = barrier.phase == 0 ? 0 : barrier.phase - 1; phase <= barrier.phase; ++phase) {
         if (std::any_of(waiters.begin(), waiters.end(), [&](const auto& each) { return each.phases > phase; }))
           continue;
-        found->second.phases.for_each(phase, [&](const PhaseNote& note) {
+        history.phases.for_each(phase, [&](const PhaseNote& note) {
           const bool arrives = note.kind == PhaseNote::Kind::arrival || note.kind == PhaseNote::Kind::commit;
           if (text.empty() && arrives && note.block != nullptr && !is_of_group(note)) {
-            judge(name_of_barrier(kernel, offset), found->second, note);
+            judge(other, history, note);
           }
         });
       }
