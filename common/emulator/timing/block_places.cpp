@@ -1,6 +1,7 @@
 #include "emulator/timing/block_places.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace stagecraft::emulator::timing {
 
@@ -39,29 +40,42 @@ std::vector<Multiprocessor*> BlockPlaces::take(uint32_t blocks) {
 }
 
 std::vector<Multiprocessor*> BlockPlaces::take_in_group(uint32_t blocks) {
-  std::vector<Multiprocessor*> chosen;
-  uint32_t fewest = fitting_blocks_;
+  std::vector<uint32_t> chosen;
   size_t group_taken = 0;
   for (size_t i = 0; i < chip_.groups.size(); ++i) {
     const size_t group = (next_group_ + i) % chip_.groups.size();
-    std::vector<uint32_t> candidates;
-    for (const uint32_t pair : chip_.groups[group].pairs)
-      if (!chip_.is_lone(pair)) candidates.insert(candidates.end(), {2 * pair, 2 * pair + 1});
-    if (candidates.size() < blocks) continue;
-    // Pairs stay together: both have as many blocks, except where the number of blocks is odd.
-    std::stable_sort(candidates.begin(), candidates.end(),
-                     [&](uint32_t a, uint32_t b) { return blocks_of_pair(a / 2) < blocks_of_pair(b / 2); });
-    candidates.resize(blocks);
-    uint32_t most = 0;
-    for (const uint32_t each : candidates) most = std::max(most, places_[each].blocks);
-    if (most >= fewest) continue;
-    fewest = most;
+    std::vector<uint32_t> free = emptiest(chip_.groups[group].pairs, blocks);
+    if (free.empty() || (!chosen.empty() && most_blocks(free) >= most_blocks(chosen))) continue;
+    chosen = std::move(free);
     group_taken = group;
-    chosen.clear();
-    for (const uint32_t each : candidates) chosen.push_back(&places_[each]);
   }
-  if (!chosen.empty()) next_group_ = group_taken + 1;
-  return chosen;
+  if (!chosen.empty()) {
+    next_group_ = group_taken + 1;
+  } else if (!chip_.groups_are_known) {
+    chosen = emptiest(pairs_in_turn_, blocks);
+  }
+  std::vector<Multiprocessor*> taken;
+  for (const uint32_t each : chosen) taken.push_back(&places_[each]);
+  return taken;
+}
+
+std::vector<uint32_t> BlockPlaces::emptiest(const std::vector<uint32_t>& pairs, uint32_t blocks) const {
+  std::vector<uint32_t> candidates;
+  for (const uint32_t pair : pairs)
+    if (!chip_.is_lone(pair)) candidates.insert(candidates.end(), {2 * pair, 2 * pair + 1});
+  if (candidates.size() < blocks) return {};
+  // Pairs stay together: both have as many blocks, except where the number of blocks is odd.
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](uint32_t a, uint32_t b) { return blocks_of_pair(a / 2) < blocks_of_pair(b / 2); });
+  candidates.resize(blocks);
+  if (most_blocks(candidates) >= fitting_blocks_) return {};
+  return candidates;
+}
+
+uint32_t BlockPlaces::most_blocks(const std::vector<uint32_t>& multiprocessors) const {
+  uint32_t most = 0;
+  for (const uint32_t each : multiprocessors) most = std::max(most, places_[each].blocks);
+  return most;
 }
 
 }  // namespace stagecraft::emulator::timing

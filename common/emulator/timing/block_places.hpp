@@ -27,6 +27,9 @@ class BlockPlaces {
   bool has_room(uint32_t multiprocessor) const { return places_[multiprocessor].blocks < fitting_blocks_; }
   uint32_t blocks_of_pair(uint32_t pair) const;
   std::vector<Multiprocessor*> take_in_group(uint32_t blocks);
+  /// So many multiprocessors of these pairs with the fewest blocks; none when there is no room.
+  std::vector<uint32_t> emptiest(const std::vector<uint32_t>& pairs, uint32_t blocks) const;
+  uint32_t most_blocks(const std::vector<uint32_t>& multiprocessors) const;
 
   const ChipModel& chip_;
   std::vector<Multiprocessor>& places_;

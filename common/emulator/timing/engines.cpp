@@ -12,7 +12,7 @@ constexpr double kRowBytes = 32;  // along K, of each row of A or B, in any type
 /// Passes over shared memory for each of an atomic addition of floats: `atom.shared.add.f32 rate`.
 constexpr double kFloatAtomicPasses = 5.9;
 
-/// Lines that a copy engine asks for before those of others come: small, beside what arrives within a latency.
+/// Lines that a copy engine asks for before those of others come: much less than what arrives within a latency.
 constexpr size_t kLinesAtOnce = 16;
 
 }  // namespace

@@ -321,7 +321,7 @@ class Replay {
     return true;
   }
 
-  /// Of the copy that is the engine's first.
+  /// Asks for the next lines of the engine's first copy.
   void ask_for_lines(Multiprocessor& place) {
     CopyUnderWay& copy = place.copies.front();
     double next = engines_.ask_for_lines(now_, place, copy);

@@ -90,5 +90,14 @@ TEST_F(BlockPlacesOfB200Test, EachMultiprocessorTakesABlock) {
   EXPECT_TRUE(all.take(1).empty());
 }
 
+// The emulated GPU runs 37 clusters of four at once. What cannot be placed with its group must not wait for others.
+TEST_F(BlockPlacesOfB200Test, ClustersWithoutAGroupGoToSeveral) {
+  BlockPlaces all(chip, places, 1);
+  std::set<uint32_t> taken;
+  for (uint32_t i = 0; i < chip.multiprocessors / 4; ++i)
+    for (const uint32_t place : take(all, 4)) taken.insert(place);
+  EXPECT_EQ(taken.size(), 148u);
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::timing

@@ -124,7 +124,8 @@ TEST(MemorySystemTest, WhatIsOnItsWayFromDramIsWaitedForByOthers) {
   const std::vector<LineRequest> line{whole(5)};
   const double first = memory.read(0, 0, line, kFromDram);
   EXPECT_GT(first, kFromDram);
-  EXPECT_NEAR(memory.read(100, 20, line, kFromDram), first, 1e-6);  // by another pair
+  // By another pair, which is further from L2.
+  EXPECT_NEAR(memory.read(100, 20, line, kFromDram), first, 15);
   EXPECT_LT(memory.read(5000, 20, line, kFromDram), 5010);
   EXPECT_EQ(memory.dram_bytes_moved(), 128);
 }
