@@ -18,15 +18,9 @@ using machine::Kernel;
 using machine::Mbarrier;
 using machine::WaitKind;
 
-namespace {
-
-constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
-
-}  // namespace
-
 std::string Sleepers::copy_for_other_blocks(const Fragment& waiter, uint64_t phase, uint64_t missing) const {
   const machine::Block* own = cluster_.block_of(waiter.wait.address);
-  const uint32_t offset = waiter.wait.address & kOffsetMask;
+  const uint32_t offset = waiter.wait.address & machine::kSharedOffsetMask;
   const auto brings = [&](const machine::Block* to, uint32_t pc, const machine::Block* from) {
     const auto found = histories_.find({to, offset});
     bool any = false;

@@ -20,8 +20,6 @@ using machine::WaitKind;
 
 namespace {
 
-constexpr uint32_t kOffsetMask = machine::kSharedOffsetMask;
-
 /// The lanes of a warp that the launch has.
 LaneMask lanes_of(const machine::Grid& grid, uint32_t warp) {
   const machine::Extent3& block = grid.request->block;
@@ -56,7 +54,7 @@ std::map<std::pair<const machine::Block*, uint32_t>, Arrivals> arrivals_of(const
 
 std::string Sleepers::arrivals_at_home(const Fragment& waiter, const Mbarrier& barrier) const {
   const machine::Block* own = cluster_.block_of(waiter.wait.address);
-  const uint32_t offset = waiter.wait.address & kOffsetMask;
+  const uint32_t offset = waiter.wait.address & machine::kSharedOffsetMask;
   // The instruction by which a block's threads, and nobody else, have arrived at its barrier in this phase.
   const auto own_arrival = [&](const machine::Block* block) {
     const PhaseNote* arrival = nullptr;
@@ -88,13 +86,14 @@ std::string Sleepers::arrivals_at_another_block(const Group& group) const {
   const Fragment& first = *group.first;
   const Kernel& kernel = *first.grid().kernel;
   const machine::Block& own = *cluster_.block_of(first.wait.address);
-  const uint32_t offset = first.wait.address & kOffsetMask;
+  const uint32_t offset = first.wait.address & machine::kSharedOffsetMask;
   for (const auto& block : cluster_.blocks) {
     const auto other = block->mbarriers.live.find(offset);
     if (block.get() == &own || other == block->mbarriers.live.end()) continue;
     const Mbarrier& barrier = other->second;
     const bool is_waited_for = std::any_of(groups_.begin(), groups_.end(), [&](const Group& each) {
-      return each.first->wait.kind == WaitKind::mbarrier && (each.first->wait.address & kOffsetMask) == offset &&
+      return each.first->wait.kind == WaitKind::mbarrier &&
+             (each.first->wait.address & machine::kSharedOffsetMask) == offset &&
              cluster_.block_of(each.first->wait.address) == block.get();
     });
     if (is_waited_for || barrier.pending == 0 || barrier.pending == barrier.expected) continue;
