@@ -167,8 +167,10 @@ class Page:
                 if heading:
                     flush()
                     label = identifier(self.page) if first else anchor(self.page, markdown.slug(heading["text"]))
-                    first = False
                     words = markdown.LINK.sub(lambda link: link["text"], heading["text"])
+                    if first:   # Doxygen writes the tags of code into the sidebar and the window's title
+                        words = words.replace("`", "")
+                    first = False
                     out.append(f"{heading['level']} {words} {{#{heading['label'] or label}}}")
                 elif wants_contents and not first and not item.strip():
                     wants_contents = False

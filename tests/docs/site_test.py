@@ -28,6 +28,7 @@ sys.path.insert(0, str(TOOLS))
 import build_site  # noqa: E402
 import pages  # noqa: E402
 import site_filter  # noqa: E402
+import site_look  # noqa: E402
 import timelines  # noqa: E402
 from browser import Browser, find_chromium  # noqa: E402
 
@@ -37,7 +38,7 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         """Says nothing about requests."""
 
 
-class SiteTest(unittest.TestCase):
+class SiteTest(site_look.LookTests, unittest.TestCase):
     build: subprocess.CompletedProcess
     site: pathlib.Path
 
@@ -124,32 +125,6 @@ class SiteTest(unittest.TestCase):
             self.assertRegex((self.site / file).read_text(encoding="utf-8"), f'(id|name)="{re.escape(anchor)}"' if anchor else "html")
         for word in ("producerconsumerpipeline", "persistent", "parity"):
             self.assertTrue(any(word in re.sub("=[0-9]+", "", section["words"]).split() for section in sections), word)
-
-    # What a reader who looks for a word finds first: the lesson that teaches it, the name itself, or what its report means.
-    FIRST = {"TMA store": "page_chapters_13_", "tma store": "page_chapters_13_", "parity": "page_chapters_01_", "persistent": "page_chapters_12_",
-             "ProducerConsumerPipeline": "classstagecraft_1_1ProducerConsumerPipeline.html", "deadlock": "page_docs_reports_deadlock.html",
-             "cluster": "page_chapters_05_", "swizzle": "page_chapters_07_", "elect_one": "namespacestagecraft.html#",
-             "elect_one()": "namespacestagecraft.html#", "commit": "page_chapters_06_", "tcgen05.ld": "page_chapters_08_",
-             "multicast": "page_chapters_05_", "expect_bytes": "namespacestagecraft.html#", "ring": "page_chapters_02_",
-             "hang": "page_chapters_00_", "epilogue": "page_chapters_13_", "tensor memory": "page_chapters_08_",
-             "swizzle-mismatch": "page_docs_reports_swizzle_mismatch.html", "Cluster launch control": "page_chapters_12_"}
-
-    def test_the_best_answer_is_found_first(self):
-        self.need_chromium()
-        browser = Browser()
-        self.addCleanup(browser.close)
-        browser.open(self.site / "page_search.html")
-        for question, expected in self.FIRST.items():
-            found = browser.evaluate(f"findSections(sections, {json.dumps(question)}).map(section => [section.address, section.kind])")
-            with self.subTest(question=question, found=found[:3]):
-                self.assertTrue(found[0][0].startswith(expected))
-                kinds = [kind for _, kind in found]
-                lessons = [place for place, kind in enumerate(kinds) if kind == "lesson"]
-                if "gallery" in kinds and lessons:
-                    self.assertLess(lessons[0], kinds.index("gallery"))
-        browser.evaluate("document.getElementById('words').value = 'tma STORE'; document.getElementById('words').dispatchEvent(new Event('input'))")
-        self.assertRegex(browser.text("#found li"), r"^Step 3: .+ \(13: ")
-        self.assertEqual(browser.console, [])
 
     def in_chromium(self, address: str) -> tuple:
         """What a page is after its scripts ran, and what they said on the console."""
@@ -290,94 +265,6 @@ class SiteTest(unittest.TestCase):
             self.assertEqual(browser.evaluate("document.querySelector('.line:target').textContent.trimEnd()"), lines[11])
             self.assertLessEqual(browser.evaluate("document.documentElement.scrollWidth"), 390)
             self.assertEqual(browser.console, [])
-
-    def test_a_phone_has_the_lessons_behind_a_button(self):
-        self.need_chromium()
-        browser = Browser()
-        self.addCleanup(browser.close)
-        lessons = pages.lessons()
-        browser.open(self.site / site_filter.address(lessons[2]), width=1200)
-        self.assertEqual(browser.evaluate("getComputedStyle(document.querySelector('.rail')).display"), "none")
-        browser.open(self.site / site_filter.address(lessons[2]), width=390, height=844)
-        self.assertEqual(browser.evaluate("document.querySelector('.rail').open"), False)
-        browser.click(".rail summary")
-        entries = browser.evaluate("[...document.querySelectorAll('.rail a')].filter(a => a.checkVisibility()).map(a => a.getAttribute('href'))")
-        self.assertEqual(entries[:17], ["index.html", *map(site_filter.address, lessons)])
-        self.assertEqual(browser.text(".rail [aria-current]"), pages.title(site_filter.read_page(lessons[2])))
-        browser.click(f".rail a[href='{site_filter.address(lessons[3])}']")
-        title = pages.title(site_filter.read_page(lessons[3]))
-        shown = ""
-        for _ in range(50):   # between two pages there is none
-            shown = browser.evaluate("document.querySelector('.headertitle .title')?.innerText")
-            if shown == title:
-                break
-            time.sleep(0.1)
-        self.assertEqual(shown, title)
-
-    # The contents of a page scroll in an element of their own, so the width of the document does not say whether they fit.
-    OVER = ("(() => { const contents = document.getElementById('doc-content');"
-            " return Math.max(contents.scrollWidth - contents.clientWidth, document.documentElement.scrollWidth - innerWidth); })()")
-
-    def of_headers(self) -> list:
-        """The pages that Doxygen makes of headers; those of the repository have another test."""
-        written = {site_filter.address(page) for page in pages.pages()}
-        return [page for page in sorted(self.site.glob("*.html")) if page.name not in written]
-
-    def test_a_phone_shows_every_page_without_an_error_and_without_scrolling_sideways(self):
-        self.need_chromium()
-        self.need_the_look()
-        browser = Browser()
-        self.addCleanup(browser.close)
-        for number, page in enumerate([*(self.site / site_filter.address(page) for page in pages.pages()), *self.of_headers()[::40]]):
-            browser.open(page, width=390, height=844, dark=number % 2 == 0)
-            self.assertLessEqual(browser.evaluate(self.OVER), 0, page.name)
-            self.assertTrue(browser.evaluate("document.querySelector('.rail summary').checkVisibility()"), page.name)
-            self.assertEqual(browser.console, [], page.name)
-
-    def test_what_is_made_of_a_header_fits_a_phone(self):
-        """All of these pages have the same scripts, so one is loaded, and gets the contents of one after the other."""
-        self.need_chromium()
-        self.need_the_look()
-        browser = Browser()
-        self.addCleanup(browser.close)
-        of_headers = self.of_headers()
-        self.assertGreater(len(of_headers), 2000)
-        browser.open(of_headers[0], width=390, height=844)
-        contents = re.compile(r'<div id="doc-content">.*<!-- doc-content -->', re.DOTALL)
-        for page in of_headers:
-            found = contents.search(page.read_text(encoding="utf-8"))
-            self.assertIsNotNone(found, page.name)
-            width = browser.evaluate(f"document.getElementById('doc-content').outerHTML = {json.dumps(found[0])};"
-                                     + self.OVER)
-            self.assertLessEqual(width, 0, page.name)
-        self.assertEqual(browser.console, [])
-
-    def test_a_narrow_window_beside_the_rail_fits_too(self):
-        self.need_chromium()
-        self.need_the_look()
-        browser = Browser()
-        self.addCleanup(browser.close)
-        for page in [*(self.site / site_filter.address(page) for page in pages.pages()), *self.of_headers()[::40]]:
-            browser.open(page, width=768, height=1024)
-            self.assertLessEqual(browser.evaluate(self.OVER), 0, page.name)
-            self.assertEqual(browser.evaluate("(() => { const box = document.querySelector('#MSearchBox').getBoundingClientRect(), list ="
-                                              " document.querySelector('#side-nav').getBoundingClientRect(); return box.bottom <= list.top; })()"),
-                             True, page.name)
-
-    def test_a_table_that_is_too_wide_shows_that_there_is_more(self):
-        """The shadow is in the background, and the cells do not cover it."""
-        self.need_chromium()
-        self.need_the_look()
-        browser = Browser()
-        self.addCleanup(browser.close)
-        browser.open(self.site / site_filter.address(pathlib.Path("docs/timing.md")), width=390, height=844)
-        boxes = browser.evaluate("""[...document.querySelectorAll('.markdownTable tbody, div.fragment, div.image')].filter(box =>
-            box.scrollWidth > box.clientWidth).map(box => { const style = getComputedStyle(box); return [style.overflowX,
-            style.backgroundAttachment, [...box.querySelectorAll('td, .line')].every(cell =>
-                getComputedStyle(cell).backgroundColor === 'rgba(0, 0, 0, 0)')]; })""")
-        self.assertGreater(len(boxes), 5)
-        for box in boxes:
-            self.assertEqual(box, ["auto", "local, local, scroll, scroll, scroll", True])
 
     def test_a_type_and_its_lessons_lead_to_each_other(self):
         lesson, described = self.html_of(pages.lessons()[3]), "classstagecraft_1_1ProducerConsumerPipeline.html"
