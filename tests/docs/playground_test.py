@@ -208,6 +208,8 @@ class PageTest(unittest.TestCase):
         shown = self.browser.evaluate("""(() => { const source = document.getElementById('source');
             const line = [...source.querySelectorAll('.named')].find(line => line.textContent.includes('multiply_tiles('));
             return line !== undefined && line.offsetTop - source.scrollTop; })()""")
+        self.wait_for("document.getElementById('frame').contentDocument?.querySelector('#summary .hang') != null")
+        self.assertIn("It was stopped while", self.browser.evaluate("document.getElementById('frame').contentDocument.querySelector('#summary').textContent"))
         self.assertEqual(shown, 60)   # pixels from the top: what the report's cause names, not the copy above it
         cause = "[...document.querySelectorAll('#report a')].map(link => link.textContent)"
         number = 1 + next(i for i, line in enumerate((self.folder / "product.cu").read_text().splitlines()) if "multiply_tiles(" in line)

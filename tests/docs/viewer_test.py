@@ -159,6 +159,12 @@ class ViewerTest(unittest.TestCase):
         self.browser.mouse("mouseMoved", *self.browser.middle("rect.copy"))
         self.assertRegex(self.browser.text("#tip"), r"cp\.async\.bulk.*\n1024 bytes to tile\+0x0\nissued by produce")
 
+    def test_a_run_that_a_race_stopped_is_not_said_to_hang(self):
+        self.open(WRONG)
+        self.browser.evaluate("viewer.model.report = 'stagecraft: race in kernel sum_rows<2>'; viewer.describeRun()")
+        self.assertIn("It was stopped while one warp waited.", self.browser.text("header"))
+        self.assertNotIn("hangs", self.browser.text("header"))
+
     def test_a_run_that_hangs_shows_the_wait_to_the_end_and_the_report(self):
         self.open(WRONG)
         self.assertIn("It hangs: one warp waits to the end.", self.browser.text("header"))

@@ -18,12 +18,19 @@ class Viewer {
     this.get("title").textContent = model.kernel;
     const which = model.blocks > 1 ? `the first cluster, ${model.blocks} blocks` : "the first block";
     this.get("summary").replaceChildren(`${model.source ? model.source + ", " : ""}${which}, ${model.cycles.toLocaleString("en")} cycles of virtual time, which is not the chip's. `,
-      make("strong", "hang", open > 0 ? `It hangs: ${open === 1 ? "one warp waits" : open + " warps wait"} to the end.` : ""));
+      make("strong", "hang", open > 0 ? this.describeEnd(open) : ""));
     if (model.report) {
       this.get("report").hidden = false;
       this.get("report").open = true;
       this.get("report").querySelector("pre").textContent = model.report;
     }
+  }
+
+  /** How a run ended in which warps still wait: by a hang, or because what was found stopped it. */
+  describeEnd(open) {
+    const hangs = !this.model.report || /deadlock|endless loop/.test(this.model.report);
+    if (hangs) return `It hangs: ${open === 1 ? "one warp waits" : open + " warps wait"} to the end.`;
+    return `It was stopped while ${open === 1 ? "one warp" : open + " warps"} waited.`;
   }
 
   /** The address can name a moment: #event=12, #wait=3, #theme=dark. Otherwise a run that hangs is shown where it hangs. */
