@@ -9,9 +9,14 @@ BlockPlaces::BlockPlaces(const ChipModel& chip, std::vector<Multiprocessor>& pla
     : chip_(chip), places_(places), fitting_blocks_(fitting_blocks) {
   const auto add = [&](uint32_t pair) { group_by_group_.insert(group_by_group_.end(), {2 * pair, 2 * pair + 1}); };
   for (const uint32_t pair : chip.lone_pairs) add(pair);
-  for (const MultiprocessorGroup& group : chip.groups)
-    for (const uint32_t pair : group.pairs)
-      if (!chip.is_lone(pair)) add(pair);
+  for (const MultiprocessorGroup& group : chip.groups) {
+    in_clusters_.emplace_back();
+    for (const uint32_t pair : group.pairs) {
+      if (chip.is_lone(pair)) continue;
+      add(pair);
+      in_clusters_.back().push_back(pair);
+    }
+  }
 
   pairs_in_turn_ = chip.lone_pairs;
   for (uint32_t pair = 0; pair < chip.multiprocessors / 2; ++pair)
@@ -44,14 +49,14 @@ std::vector<Multiprocessor*> BlockPlaces::take_in_group(uint32_t blocks) {
   size_t group_taken = 0;
   for (size_t i = 0; i < chip_.groups.size(); ++i) {
     const size_t group = (next_group_ + i) % chip_.groups.size();
-    std::vector<uint32_t> free = emptiest(chip_.groups[group].pairs, blocks);
+    std::vector<uint32_t> free = emptiest(in_clusters_[group], blocks);
     if (free.empty() || (!chosen.empty() && most_blocks(free) >= most_blocks(chosen))) continue;
     chosen = std::move(free);
     group_taken = group;
   }
   if (!chosen.empty()) {
     next_group_ = group_taken + 1;
-  } else if (!chip_.groups_are_known) {
+  } else {
     chosen = emptiest(pairs_in_turn_, blocks);
   }
   std::vector<Multiprocessor*> taken;
@@ -61,8 +66,7 @@ std::vector<Multiprocessor*> BlockPlaces::take_in_group(uint32_t blocks) {
 
 std::vector<uint32_t> BlockPlaces::emptiest(const std::vector<uint32_t>& pairs, uint32_t blocks) const {
   std::vector<uint32_t> candidates;
-  for (const uint32_t pair : pairs)
-    if (!chip_.is_lone(pair)) candidates.insert(candidates.end(), {2 * pair, 2 * pair + 1});
+  for (const uint32_t pair : pairs) candidates.insert(candidates.end(), {2 * pair, 2 * pair + 1});
   if (candidates.size() < blocks) return {};
   // Pairs stay together: both have as many blocks, except where the number of blocks is odd.
   std::stable_sort(candidates.begin(), candidates.end(),

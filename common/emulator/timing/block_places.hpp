@@ -14,7 +14,8 @@ namespace stagecraft::emulator::timing {
 /// * a block without a cluster goes to the next multiprocessor of the group (GPC) that is being filled;
 /// * two blocks go to the next pair (TPC), and pairs are of all groups in turn;
 /// * more blocks go to pairs of one group, and groups take clusters in turn.
-/// The pairs that are outside of all larger clusters come first.
+/// The pairs that are outside of all larger clusters come first. A cluster that no group has room for goes to several,
+/// where a chip would let it wait: the emulated GPU, which has no groups, ran it together with the others.
 class BlockPlaces {
  public:
   /// @param fitting_blocks  at most on a multiprocessor
@@ -36,7 +37,8 @@ class BlockPlaces {
   uint32_t fitting_blocks_;
   std::vector<uint32_t> group_by_group_;  ///< multiprocessors
   std::vector<uint32_t> pairs_in_turn_;
-  size_t next_group_ = 0;  ///< for a cluster of more than two blocks
+  std::vector<std::vector<uint32_t>> in_clusters_;  ///< by group: its pairs that take clusters of more than two
+  size_t next_group_ = 0;                           ///< for a cluster of more than two blocks
 };
 
 }  // namespace stagecraft::emulator::timing

@@ -193,9 +193,7 @@ ChipModel make_b200() {
   ChipModel chip = make_h200();
   chip.name = "B200";
   chip.multiprocessors = 148;
-  // An assumption: eight groups as equal as can be. Real ones may have room for as many clusters as the emulated GPU
-  // runs at once.
-  chip.groups_are_known = false;
+  // An assumption: eight groups as equal as can be.
   chip.groups.assign(8, {});
   for (uint32_t pair = 0; pair < chip.multiprocessors / 2; ++pair) {
     chip.groups[pair % 8].half = pair % 8 / 4;

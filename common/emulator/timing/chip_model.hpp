@@ -42,7 +42,6 @@ struct ChipModel {
   std::string_view name;  ///< "H200"
   uint32_t multiprocessors = 0;
   std::vector<MultiprocessorGroup> groups;
-  bool groups_are_known = true;      ///< else a cluster that no group has room for goes to several
   std::vector<uint32_t> lone_pairs;  ///< they take no cluster of more than two blocks, and get blocks before others
   ClockCurve burst_clock;            ///< in the first milliseconds of such work, after a rest
   ClockCurve sustained_clock;        ///< when it goes on
