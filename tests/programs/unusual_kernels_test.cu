@@ -258,10 +258,10 @@ __global__ void last_block_adds(const uint32_t* in, uint32_t* parts, uint32_t* d
     parts[blockIdx.x] = sum;
     __threadfence();
     is_last = atomicAdd(done, 1) == gridDim.x - 1;
+    __threadfence();  // this thread has read the count; the barrier hands on to others what it acquires so
   }
   __syncthreads();
   if (!is_last) return;
-  __threadfence();
   const uint32_t part = threadIdx.x < gridDim.x ? parts[threadIdx.x] : 0;
   const uint32_t all = __reduce_add_sync(kAll, part);
   if (threadIdx.x == 0) *out = all;
