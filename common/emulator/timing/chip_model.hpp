@@ -57,6 +57,8 @@ struct ChipModel {
 
   // Shared memory.
   double shared_bytes = 128;               ///< a cycle
+  double predicate_to_branch = 0;          ///< from a comparison's result to the branch that it guards
+  double branch_back = 0;                  ///< from a branch's issue to that of the instruction that it goes to
   double shared_latency = 0;               ///< of a load with one pass
   double remote_latency = 0;               ///< of a load from another block of the cluster
   bool products_read_through_port = true;  ///< whether copies wait for the operands that products read

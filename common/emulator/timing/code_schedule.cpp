@@ -45,22 +45,25 @@ void CodeSchedule::find_earliest() {
   }
 }
 
-const std::vector<CodePart>& CodeSchedule::parts(uint32_t first, uint32_t last) {
-  const uint64_t key = uint64_t{first} << 32 | last;
+const std::vector<CodePart>& CodeSchedule::parts(uint32_t first, uint32_t last, RunEnd end) {
+  const uint64_t key = uint64_t{static_cast<uint8_t>(end)} << 62 | uint64_t{first} << 31 | last;
   const auto found = parts_.find(key);
   if (found != parts_.end()) return found->second;
-  return parts_.emplace(key, schedule(first, last)).first->second;
+  return parts_.emplace(key, schedule(first, last, end)).first->second;
 }
 
-std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) const {
+std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last, RunEnd end) const {
   std::vector<CodePart> parts(1);
   parts.back().pc = first;
   std::unordered_map<uint32_t, double> ready;
+  std::unordered_map<uint32_t, double> known;  // when a value could be there if only what it needs came before it
   std::array<double, kPipes> free_at{};
   double now = 0, end_of_earlier = 0;
   // Twice, and the second time counts: where the code is a loop, its first instructions need the last ones' results.
   for (const bool counts : {false, true}) {
     end_of_earlier = now;
+    const double begin = now;
+    known.clear();
     for (uint32_t pc = first; pc <= last && pc < code_.size(); ++pc) {
       const Instruction& instruction = code_[pc];
       const InstructionCost& cost = chip_.costs[static_cast<size_t>(instruction.kind)];
@@ -83,16 +86,23 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last) cons
           }
         }
       }
-      double at = now;
+      double at = now, needed = begin;
       for (const uint32_t read : instruction.reads) {
         if (const auto found = ready.find(read); found != ready.end()) at = std::max(at, found->second);
+        if (const auto found = known.find(read); found != known.end()) needed = std::max(needed, found->second);
       }
+      const bool jumps = instruction.kind == InstructionClass::control && pc == last && end != RunEnd::other;
+      // ptxas computes what a loop's branch needs as early as it can.
+      if (jumps && end == RunEnd::turn) at = std::max(now, needed + chip_.predicate_to_branch);
       double& pipe = free_at[static_cast<size_t>(cost.pipe)];
       if (cost.slots != 0) at = std::max(at, pipe);
       const double slots = cost.slots * instruction.times, interval = cost.interval * instruction.times;
       pipe = std::max(pipe, at + interval);
-      for (const uint32_t written : instruction.writes) ready[written] = at + cost.latency;
-      now = std::max(now, at + slots + cost.stall);
+      for (const uint32_t written : instruction.writes) {
+        ready[written] = at + cost.latency;
+        known[written] = needed + cost.latency;
+      }
+      now = std::max(now, at + slots + cost.stall + (jumps ? chip_.branch_back : 0));
       if (!counts) continue;
       CodePart& part = parts.back();
       ++part.instructions;

@@ -24,7 +24,7 @@ class CodeSchedule {
  public:
   CodeSchedule(const Code& code, const ChipModel& chip);
   /// The parts of the instructions `first` to `last`. Instructions issue in order, each when its operands are there.
-  const std::vector<CodePart>& parts(uint32_t first, uint32_t last);
+  const std::vector<CodePart>& parts(uint32_t first, uint32_t last, RunEnd end = RunEnd::other);
   /// The first place in its piece of straight code to which ptxas may move an instruction with those that compute what
   /// it needs: no other load's result is needed between, and for a load there lie no stores to its memory and no
   /// barriers between. Stores and atomic operations stay where they are.
@@ -33,7 +33,7 @@ class CodeSchedule {
   uint32_t piece(uint32_t pc) const { return piece_[pc]; }
 
  private:
-  std::vector<CodePart> schedule(uint32_t first, uint32_t last) const;
+  std::vector<CodePart> schedule(uint32_t first, uint32_t last, RunEnd end) const;
   void find_earliest();
 
   const Code& code_;

@@ -177,7 +177,7 @@ class Replay {
       if (warp.step == warp.steps->size()) return end_warp(warp);
       const Step& step = (*warp.steps)[warp.step];
       if (step.kind == StepKind::run) {
-        warp.parts = &schedule_.parts(step.pc, step.value);
+        warp.parts = &schedule_.parts(step.pc, step.value, step.end);
         warp.part = 0;
         continue;
       }

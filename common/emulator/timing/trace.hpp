@@ -34,7 +34,7 @@ constexpr uint32_t sectors_between(uint64_t first, uint64_t last) {
 
 /// What an instruction costs is a matter of its class (ChipModel::costs).
 enum class InstructionClass : uint8_t {
-  free,           ///< needs no machine instruction: moves between registers, parameters, conversions of addresses
+  free,           ///< needs no machine instruction: moves between registers, conversions of addresses
   add,            ///< 32-bit integer additions
   add_wide,       ///< 64-bit ones
   logic,          ///< logic, shifts, comparisons, selections, minima
@@ -101,12 +101,20 @@ enum class StepKind : uint8_t {
   access,  ///< the loads or stores `value`, that the instruction `pc` makes
 };
 
+/// What a run of instructions ends with.
+enum class RunEnd : uint8_t {
+  other,  ///< also a branch that is not taken, or goes forward
+  back,   ///< a branch back
+  turn,   ///< a branch back to the run's first instruction: the run is a whole turn of a loop
+};
+
 struct Step {
   StepKind kind = StepKind::run;
   bool remote = false;  ///< signal: the gate is in the shared memory of another block
   bool fence = false;   ///< signal: it releases to the cluster, and so waits for the warp's earlier accesses
   uint32_t value = 0;
   uint32_t pc = 0;
+  RunEnd end = RunEnd::other;
   bool operator==(const Step&) const = default;
 };
 

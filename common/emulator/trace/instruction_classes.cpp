@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "emulator/trace/joined_loads.hpp"
+#include "emulator/trace/merged_instructions.hpp"
 
 namespace stagecraft::emulator::trace {
 namespace {
@@ -118,10 +119,13 @@ bool has_result(const ptx::Instruction& instruction) {
 
 InstructionClass class_of(const ptx::Instruction& instruction) {
   const std::string_view name = instruction.opcode;
-  if (is_one_of(name, {"mov", "cvta", "mapa", "isspacep"})) return InstructionClass::free;
+  if (is_one_of(name, {"mov", "cvta", "mapa", "isspacep"})) {
+    const bool is_special = instruction.operands.back().kind == ptx::OperandKind::special;
+    return is_special ? InstructionClass::other : InstructionClass::free;
+  }
   if (is_one_of(name, {"ld", "ldu", "st", "atom", "red", "ldmatrix", "stmatrix", "tex", "suld", "sust"})) {
-    return has(instruction, {"param", "param::entry", "param::func"}) ? InstructionClass::free
-                                                                      : InstructionClass::memory;
+    if (!has(instruction, {"param", "param::entry", "param::func"})) return InstructionClass::memory;
+    return name == "ld" ? InstructionClass::other : InstructionClass::free;
   }
   if (is_one_of(name, {"add", "sub", "neg", "addc", "subc"})) {
     return class_of_arithmetic(instruction, InstructionClass::add, InstructionClass::add_wide);
@@ -160,6 +164,7 @@ timing::Code describe_code(const machine::Kernel& kernel) {
   timing::Code code(kernel.code.size());
   const std::vector<PlaceInCode> straight = places_in_code(kernel);
   std::unordered_map<const ptx::Function*, uint32_t> first_register;
+  std::unordered_map<const ptx::Function*, std::vector<bool>> merged;
   uint32_t registers = 0;
   for (size_t pc = 0; pc < code.size(); ++pc) {
     timing::Instruction& described = code[pc];
@@ -168,11 +173,15 @@ timing::Code describe_code(const machine::Kernel& kernel) {
     described.first = straight[pc].first;
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
     const auto [base, is_new] = first_register.emplace(place.function, registers);
-    if (is_new) registers += static_cast<uint32_t>(place.function->registers.size());
+    if (is_new) {
+      registers += static_cast<uint32_t>(place.function->registers.size());
+      merged.emplace(place.function, merged_instructions(*place.function));
+    }
     const bool repeated = pc > 0 && kernel.places[pc - 1].function == place.function &&
                           kernel.places[pc - 1].instruction == place.instruction;
     const ptx::Instruction& instruction = place.function->body[place.instruction];
-    if (!repeated && !straight[pc].predicated) described.kind = class_of(instruction);
+    const bool is_own = !repeated && !straight[pc].predicated && !merged.at(place.function)[place.instruction];
+    if (is_own) described.kind = class_of(instruction);
     if (instruction.opcode == "wmma") {
       // A product of 16 x 16 is two machine instructions of 16 x 8. A fragment's words are loaded and stored one by
       // one.

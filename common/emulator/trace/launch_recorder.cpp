@@ -144,7 +144,8 @@ void LaunchRecorder::cut_if_long(ClusterRecord& cluster) {
 
 void LaunchRecorder::close_run(ClusterRecord& cluster, size_t warp) {
   OpenRun& run = cluster.warps[warp].run;
-  if (run.first != kNone) cluster.shape.warps[warp].push_back({StepKind::run, false, false, run.last, run.first});
+  if (run.first != kNone)
+    cluster.shape.warps[warp].push_back({StepKind::run, false, false, run.last, run.first, run.end});
   run = {};
 }
 
@@ -191,6 +192,9 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
   if (goes_on) {
     run.last = event.pc;
   } else {
+    if (run.fragment == fragment.sequence && run.last != kNone && jumps_[run.last] && event.pc <= run.last) {
+      run.end = event.pc == run.first ? timing::RunEnd::turn : timing::RunEnd::back;
+    }
     close_run(cluster, number);
     run = {event.pc, event.pc, fragment.sequence};
   }

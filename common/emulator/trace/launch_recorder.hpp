@@ -93,6 +93,7 @@ class LaunchRecorder : public machine::Observer {
   struct OpenRun {
     uint32_t first = kNone, last = kNone;
     uint64_t fragment = 0;  ///< its sequence number
+    timing::RunEnd end = timing::RunEnd::other;
   };
   /// A poll that failed: what its loop does until it succeeds is waiting.
   struct FailedPoll {

@@ -101,6 +101,27 @@ TEST_F(ReplayTest, AShortRowTakesTheCopyEngineACycle) {
   EXPECT_NEAR(time(17) - time(9), 8 * 256, 10);
 }
 
+// Measured on an H200: tests/silicon/results/nvidia-h200-2026-11-24-branches.jsonl, "loop over ... FFMA, 1 warps".
+TEST_F(ReplayTest, ATurnOfALoopWaitsForItsBranch) {
+  const auto turn = [&](uint32_t products) {
+    code = {{InstructionClass::add, {1}, {1}}};  // where ptxas puts it
+    for (uint32_t i = 0; i < products; ++i) code.push_back({InstructionClass::float32, {10 + i % 8}, {10 + i % 8}});
+    code.push_back({InstructionClass::logic, {1}, {2}});
+    code.push_back({InstructionClass::control, {2}, {}});
+    const auto cycles = [&](uint32_t turns, RunEnd end) {
+      shape = {};
+      for (uint32_t i = 0; i < turns; ++i) step(0, StepKind::run, products + 2), shape.warps[0].back().end = end;
+      return run().cycles;
+    };
+    EXPECT_LT(cycles(9, RunEnd::other), cycles(9, RunEnd::back));
+    return cycles(9, RunEnd::turn) - cycles(8, RunEnd::turn);
+  };
+  EXPECT_NEAR(turn(2), 28, kNear);
+  EXPECT_NEAR(turn(8), 28, 1);  // 27 on the chip
+  EXPECT_NEAR(turn(16), 28, kNear);
+  EXPECT_NEAR(turn(32), 44, kNear);
+}
+
 TEST_F(ReplayTest, TensorMemoryLimitsTheBlocksOfAMultiprocessor) {
   code.push_back({InstructionClass::float64, {0}, {0}});
   for (uint32_t i = 0; i < 100; ++i) step(0, StepKind::run, 0);

@@ -100,6 +100,21 @@ TEST_F(LaunchRecorderTest, FailedPollsAreOneWait) {
   EXPECT_LE(count(steps, StepKind::run), 4u);
 }
 
+TEST_F(LaunchRecorderTest, ARunKnowsWhetherItIsATurnOfALoop) {
+  const auto ends = [&](const std::string& work) {
+    const timing::LaunchTrace trace =
+        run("mov.u32 %r0, 0;\nLOOP:\n" + work + "add.u32 %r0, %r0, 1;\nsetp.lt.u32 %p0, %r0, 3;\n@%p0 bra LOOP;\n");
+    std::vector<timing::RunEnd> found;
+    for (const timing::Step& step : trace.clusters[0].shape->warps[0]) {
+      if (step.kind == StepKind::run && step.end != timing::RunEnd::other) found.push_back(step.end);
+    }
+    return found;
+  };
+  // The first turn's run began before the loop, and the last turn does not go back.
+  EXPECT_EQ(ends(""), (std::vector{timing::RunEnd::back, timing::RunEnd::turn}));
+  EXPECT_EQ(ends("ld.shared.u32 %r1, [tile];\n"), (std::vector{timing::RunEnd::back, timing::RunEnd::back}));
+}
+
 TEST_F(LaunchRecorderTest, ABarrierOfTheBlockIsAGateOfAllWarps) {
   const timing::LaunchTrace trace = run("bar.sync 0;\nbar.sync 0;");
   const timing::ClusterShape& shape = *trace.clusters[0].shape;
