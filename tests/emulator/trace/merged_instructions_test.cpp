@@ -38,7 +38,7 @@ TEST_F(MergedInstructionsTest, LogicOfThreeOperandsIsOneInstruction) {
   // Of five operands, it is two.
   EXPECT_EQ(merged("xor.b32 %r5, %r0, %r1; and.b32 %r6, %r5, %r2; or.b32 %r7, %r6, %r3; or.b32 %r8, %r7, %r4;"),
             (Numbers{0, 2}));
-  // One number has room in it, two have not.
+  // It takes one number, not two.
   EXPECT_EQ(merged("and.b32 %r3, %r0, 15; or.b32 %r4, %r3, 32;"), Numbers{});
 }
 
