@@ -35,7 +35,7 @@ TEST_F(MergedInstructionsTest, HalvesOfARegisterPairCostNothing) {
 
 TEST_F(MergedInstructionsTest, LogicOfThreeOperandsIsOneInstruction) {
   EXPECT_EQ(merged("xor.b32 %r3, %r0, %r1; xor.b32 %r4, %r3, %r2; st.global.b32 [%rd0], %r4;"), Numbers{0});
-  // Of five operands, it is two.
+  // It takes two for five operands.
   EXPECT_EQ(merged("xor.b32 %r5, %r0, %r1; and.b32 %r6, %r5, %r2; or.b32 %r7, %r6, %r3; or.b32 %r8, %r7, %r4;"),
             (Numbers{0, 2}));
   // It takes one number, not two.
