@@ -9,15 +9,19 @@ constexpr size_t index_of(InstructionClass kind) { return static_cast<size_t>(ki
 
 /// What ptxas 13.0 makes of divisions for sm_90a, on the path of ordinary numbers: its instructions, the cycles of each
 /// pipe; how long they take and how often they can start was measured (nvidia-h200-2026-11-23-divisions.jsonl),
-/// except for reciprocal_double.
+/// except for reciprocal_double. All but the first and divide_full have a branch to a function for other numbers, which
+/// ends straight code: a warp's next division then issues when the one before has ended (`issue, 1 warp`).
 template <typename Set>
 void set_divisions(const Set& set) {
   const auto several = [&](InstructionClass kind, double slots, double latency, double special, double alu, double fma,
                            double fp64) {
+    const bool branches = kind != InstructionClass::divide && kind != InstructionClass::divide_signed &&
+                          kind != InstructionClass::divide_full;
     set(kind, {.slots = slots,
                .pipe = Pipe::special,
                .interval = special,
                .latency = latency,
+               .stall = branches ? latency - slots : 0,
                .alu = alu,
                .fma = fma,
                .fp64 = fp64});

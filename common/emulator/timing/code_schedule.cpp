@@ -52,68 +52,192 @@ const std::vector<CodePart>& CodeSchedule::parts(uint32_t first, uint32_t last, 
   return parts_.emplace(key, schedule(first, last, end)).first->second;
 }
 
-std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last, RunEnd end) const {
-  std::vector<CodePart> parts(1);
-  parts.back().pc = first;
-  std::unordered_map<uint32_t, double> ready;
-  std::unordered_map<uint32_t, double> known;  // when a value could be there if only what it needs came before it
-  std::array<double, kPipes> free_at{};
-  double now = 0, end_of_earlier = 0;
-  // Twice, and the second time counts: where the code is a loop, its first instructions need the last ones' results.
-  for (const bool counts : {false, true}) {
-    end_of_earlier = now;
-    const double begin = now;
-    known.clear();
-    for (uint32_t pc = first; pc <= last && pc < code_.size(); ++pc) {
-      const Instruction& instruction = code_[pc];
-      const InstructionCost& cost = chip_.costs[static_cast<size_t>(instruction.kind)];
-      if (counts) {
-        std::vector<uint32_t> needs;
-        for (const uint32_t read : instruction.reads) {
-          if (read < loaded_.size() && loaded_[read]) needs.push_back(read);
-        }
-        if (!needs.empty()) {
-          if (parts.back().instructions != 0) {
-            parts.back().cycles = now - end_of_earlier;
-            end_of_earlier = now;
-            parts.emplace_back();
-            parts.back().pc = pc;
-          }
-          for (const uint32_t need : needs) {
-            if (std::find(parts.back().needs.begin(), parts.back().needs.end(), need) == parts.back().needs.end()) {
-              parts.back().needs.push_back(need);
-            }
-          }
-        }
-      }
-      double at = now, needed = begin;
+namespace {
+
+/// Machine instructions among which ptxas finds one that can issue. Source: the code of n_body
+/// (tests/silicon/fresh_kernels.cu), where the first instructions of the third body come before the sixth of the first.
+constexpr size_t kWindow = 32;
+
+bool is_in_order(const Instruction& instruction, const InstructionCost& cost) {
+  return instruction.kind == InstructionClass::control || instruction.kind == InstructionClass::barrier ||
+         instruction.kind == InstructionClass::fence || cost.stall > 0;
+}
+
+}  // namespace
+
+CodeSchedule::PieceTimes CodeSchedule::issue_times(uint32_t piece, uint32_t behind) const {
+  constexpr uint32_t kNone = 0xffffffffu;
+  const uint32_t count = behind - piece;
+  // Which instruction gives an operand: the latest before, or else one of the turn before, where the code is a loop.
+  std::vector<std::vector<uint32_t>> sources(count), of_turn_before(count);
+  std::unordered_map<uint32_t, uint32_t> writer;
+  for (const bool second : {false, true}) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const Instruction& instruction = code_[piece + i];
       for (const uint32_t read : instruction.reads) {
-        if (const auto found = ready.find(read); found != ready.end()) at = std::max(at, found->second);
-        if (const auto found = known.find(read); found != known.end()) needed = std::max(needed, found->second);
+        const auto found = writer.find(read);
+        if (found == writer.end()) continue;
+        if (!second) {
+          sources[i].push_back(found->second);
+        } else if (found->second >= i) {
+          of_turn_before[i].push_back(found->second);
+        }
       }
-      const bool jumps = instruction.kind == InstructionClass::control && pc == last && end != RunEnd::other;
-      // ptxas computes what a loop's branch needs as early as it can.
-      if (jumps && end == RunEnd::turn) at = std::max(now, needed + chip_.predicate_to_branch);
-      double& pipe = free_at[static_cast<size_t>(cost.pipe)];
-      if (cost.slots != 0) at = std::max(at, pipe);
-      const double slots = cost.slots * instruction.times, interval = cost.interval * instruction.times;
-      pipe = std::max(pipe, at + interval);
-      for (const uint32_t written : instruction.writes) {
-        ready[written] = at + cost.latency;
-        known[written] = needed + cost.latency;
-      }
-      now = std::max(now, at + slots + cost.stall + (jumps ? chip_.branch_back : 0));
-      if (!counts) continue;
-      CodePart& part = parts.back();
-      ++part.instructions;
-      part.pipes[static_cast<size_t>(Pipe::issue)] += slots;
-      if (cost.pipe != Pipe::issue) part.pipes[static_cast<size_t>(cost.pipe)] += interval;
-      part.pipes[static_cast<size_t>(Pipe::alu)] += cost.alu * instruction.times;
-      part.pipes[static_cast<size_t>(Pipe::fma)] += cost.fma * instruction.times;
-      part.pipes[static_cast<size_t>(Pipe::fp64)] += cost.fp64 * instruction.times;
+      for (const uint32_t written : instruction.writes) writer[written] = i;
     }
   }
-  parts.back().cycles = now - end_of_earlier;
+  const auto cost_of = [&](uint32_t i) -> const InstructionCost& {
+    return chip_.costs[static_cast<size_t>(code_[piece + i].kind)];
+  };
+  PieceTimes times;
+  std::array<double, kPipes> free_at{};
+  std::vector<double> ready_before;  // results of the turn before, from the beginning of this one
+  // Twice, and the second time counts: where the code is a loop, its first instructions need the last ones' results.
+  for (const bool counts : {false, true}) {
+    times = {};
+    times.begin.assign(count, 0);
+    times.end.assign(count, 0);
+    times.known.assign(count, 0);
+    std::vector<double> ready(count, 0);
+    std::vector<uint32_t> next(count + 1);  // a list of those that have not issued
+    for (uint32_t i = 0; i <= count; ++i) next[i] = i + 1;
+    std::vector<bool> issued(count);
+    uint32_t head = 0;
+    double now = 0;
+    while (head < count) {
+      double soonest = -1;
+      uint32_t chosen = kNone, before_chosen = kNone, before = kNone;
+      size_t seen = 0;
+      for (uint32_t i = head; i < count && seen < kWindow; before = i, i = next[i]) {
+        const InstructionCost& cost = cost_of(i);
+        if (cost.slots != 0) ++seen;
+        const bool in_order = is_in_order(code_[piece + i], cost);
+        if (in_order && i != head) break;
+        double at = now;
+        bool known = true;
+        for (const uint32_t source : sources[i]) {
+          if (!issued[source]) known = false;
+          at = std::max(at, ready[source]);
+        }
+        if (counts) {
+          for (const uint32_t source : of_turn_before[i]) at = std::max(at, ready_before[source]);
+        }
+        if (known && cost.slots != 0) at = std::max(at, free_at[static_cast<size_t>(cost.pipe)]);
+        if (known && (soonest < 0 || at < soonest)) {
+          soonest = at;
+          chosen = i;
+          before_chosen = before;
+          if (at <= now) break;
+        }
+        if (in_order) break;
+      }
+      const uint32_t i = chosen;
+      if (before_chosen == kNone) {
+        head = next[i];
+      } else {
+        next[before_chosen] = next[i];
+      }
+      const Instruction& instruction = code_[piece + i];
+      const InstructionCost& cost = cost_of(i);
+      const double slots = cost.slots * instruction.times, interval = cost.interval * instruction.times;
+      double& pipe = free_at[static_cast<size_t>(cost.pipe)];
+      pipe = std::max(pipe, soonest + interval);
+      issued[i] = true;
+      ready[i] = soonest + cost.latency;
+      times.begin[i] = soonest;
+      times.end[i] = now = std::max(now, soonest + slots + cost.stall);
+      for (const uint32_t source : sources[i]) {
+        times.known[i] = std::max(times.known[i], times.known[source] + cost_of(source).latency);
+      }
+    }
+    ready_before = ready;
+    for (double& each : ready_before) each -= now;
+    for (double& each : free_at) each -= now;
+  }
+  std::vector<uint32_t> order(count);
+  for (uint32_t i = 0; i < count; ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return times.end[a] < times.end[b]; });
+  Pipes used{};
+  for (const uint32_t i : order) {
+    const Instruction& instruction = code_[piece + i];
+    const InstructionCost& cost = cost_of(i);
+    used[static_cast<size_t>(Pipe::issue)] += cost.slots * instruction.times;
+    if (cost.pipe != Pipe::issue) used[static_cast<size_t>(cost.pipe)] += cost.interval * instruction.times;
+    used[static_cast<size_t>(Pipe::alu)] += cost.alu * instruction.times;
+    used[static_cast<size_t>(Pipe::fma)] += cost.fma * instruction.times;
+    used[static_cast<size_t>(Pipe::fp64)] += cost.fp64 * instruction.times;
+    times.used.emplace_back(times.end[i], used);
+  }
+  double through = 0;
+  for (uint32_t i = 0; i < count; ++i) times.through.push_back(through = std::max(through, times.end[i]));
+  return times;
+}
+
+const CodeSchedule::PieceTimes& CodeSchedule::times_of(uint32_t piece) {
+  const auto found = times_.find(piece);
+  if (found != times_.end()) return found->second;
+  uint32_t behind = piece + 1;
+  while (behind < code_.size() && piece_[behind] == piece) ++behind;
+  return times_.emplace(piece, issue_times(piece, behind)).first->second;
+}
+
+std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last, RunEnd end) {
+  std::vector<CodePart> parts;
+  last = std::min<uint32_t>(last, static_cast<uint32_t>(code_.size()) - 1);
+  /// What the pipes have done until a time.
+  const auto used_until = [](const PieceTimes& times, double at) {
+    const auto behind = std::upper_bound(times.used.begin(), times.used.end(), at,
+                                         [](double value, const auto& each) { return value < each.first; });
+    return behind == times.used.begin() ? Pipes{} : std::prev(behind)->second;
+  };
+  const auto close = [&](uint32_t begin, uint32_t behind) {  // instructions of one piece
+    const uint32_t piece = piece_[begin];
+    const PieceTimes& times = times_of(piece);
+    const double from = begin == piece ? 0 : times.through[begin - piece - 1], to = times.through[behind - piece - 1];
+    Pipes used = used_until(times, to);
+    if (begin != piece) {
+      const Pipes before = used_until(times, from);
+      for (size_t pipe = 0; pipe < kPipes; ++pipe) used[pipe] -= before[pipe];
+    }
+    CodePart& part = parts.back();
+    part.cycles += to - from;
+    for (size_t pipe = 0; pipe < kPipes; ++pipe) part.pipes[pipe] += used[pipe];
+  };
+  uint32_t begin = first;
+  for (uint32_t pc = first; pc <= last; ++pc) {
+    std::vector<uint32_t> needs;
+    for (const uint32_t read : code_[pc].reads) {
+      if (read < loaded_.size() && loaded_[read]) needs.push_back(read);
+    }
+    if (pc > begin && piece_[pc] != piece_[begin]) {
+      close(begin, pc);
+      begin = pc;
+    }
+    if (parts.empty() || (!needs.empty() && parts.back().instructions != 0)) {
+      if (pc > begin) close(begin, pc);
+      begin = pc;
+      parts.emplace_back();
+      parts.back().pc = pc;
+    }
+    CodePart& part = parts.back();
+    for (const uint32_t need : needs) {
+      if (std::find(part.needs.begin(), part.needs.end(), need) == part.needs.end()) part.needs.push_back(need);
+    }
+    ++part.instructions;
+  }
+  close(begin, last + 1);
+  if (code_[last].kind == InstructionClass::control && end != RunEnd::other) {
+    CodePart& part = parts.back();
+    part.cycles += chip_.branch_back;
+    // ptxas computes what a loop's branch needs as early as it can.
+    if (end == RunEnd::turn && piece_[first] == piece_[last]) {
+      const PieceTimes& times = times_of(piece_[first]);
+      const uint32_t branch = last - piece_[first];
+      const double all_else = branch == 0 ? 0 : times.through[branch - 1];
+      const double at = std::max(all_else, times.known[branch] + chip_.predicate_to_branch);
+      part.cycles += at - times.begin[branch];
+    }
+  }
   for (CodePart& part : parts) {
     for (const double cycles : part.pipes) part.cycles = std::max(part.cycles, cycles);
   }

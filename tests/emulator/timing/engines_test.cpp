@@ -275,10 +275,43 @@ TEST(CodeScheduleTest, FollowsDependencesAndThePipes) {
   for (uint32_t i = 0; i < 4; ++i) code.push_back({InstructionClass::float32, {100 + i}, {i}});
   for (uint32_t i = 0; i < 4; ++i) code.push_back({InstructionClass::float32, {10 + i}, {11 + i}});
   for (uint32_t i = 0; i < 4; ++i) code.push_back({InstructionClass::logic, {100 + i}, {20 + i}});
+  code[4].first = code[8].first = true;
   CodeSchedule schedule(code, chip);
   EXPECT_NEAR(schedule.parts(0, 3).front().cycles, 4, 0.01);
   EXPECT_NEAR(schedule.parts(4, 7).front().cycles, 13, 0.01);
   EXPECT_NEAR(schedule.parts(8, 11).front().cycles, 8, 1.01);  // the pipe takes one in two cycles
+}
+
+TEST(CodeScheduleTest, ChainsOfStraightCodeInterleave) {
+  const auto chains = [](uint32_t count, bool apart) {
+    Code code;
+    for (uint32_t chain = 0; chain < count; ++chain) {
+      for (uint32_t i = 0; i < 8; ++i) code.push_back({InstructionClass::float32, {10 * chain}, {10 * chain}});
+      code[8 * chain].first = apart;
+    }
+    CodeSchedule schedule(code, *find_chip_model("H200"));
+    double cycles = 0;
+    for (uint32_t chain = 0; chain < count; ++chain) {  // runs that end at loads, say
+      for (const CodePart& part : schedule.parts(8 * chain, 8 * chain + 7)) cycles += part.cycles;
+    }
+    return cycles;
+  };
+  EXPECT_NEAR(chains(1, false), 32, 4);
+  EXPECT_NEAR(chains(4, true), 4 * chains(1, false), 0.01);
+  EXPECT_NEAR(chains(4, false), chains(1, false), 4);
+  EXPECT_NEAR(chains(8, false), 64, 4);  // ptxas does not look further
+}
+
+// Measured on an H200: nvidia-h200-2026-11-23-divisions.jsonl, `div.rn.f32 issue, 1 warp` and `div.full.f32 ...`.
+TEST(CodeScheduleTest, ADivisionWithABranchEndsBeforeTheNextBegins) {
+  const auto cycles_each = [](InstructionClass kind) {
+    Code code;
+    for (uint32_t i = 0; i < 8; ++i) code.push_back({kind, {10 + i}, {10 + i}});
+    CodeSchedule schedule(code, *find_chip_model("H200"));
+    return schedule.parts(0, 7).front().cycles / 8;
+  };
+  EXPECT_NEAR(cycles_each(InstructionClass::divide_float), 57.25, 1);
+  EXPECT_NEAR(cycles_each(InstructionClass::divide_full), 10, 1.5);
 }
 
 // What ptxas makes of div.u32 is 18 instructions. Measured on an H200: nvidia-h200-2026-11-23-divisions.jsonl,
