@@ -48,6 +48,16 @@ OPERATION(DivF32, float, "f", "div.rn.f32 %0, %2, %0;")
 OPERATION(DivFullF32, float, "f", "div.full.f32 %0, %2, %0;")
 OPERATION(RcpRnF32, float, "f", "rcp.rn.f32 %0, %0;")
 OPERATION(SqrtRnF32, float, "f", "sqrt.rn.f32 %0, %0;")
+// Quotients and reciprocals below the least normal number, and roots of such numbers: ptxas calls a function for them.
+OPERATION(DivTiny, uint32_t, "r",
+          "{.reg .f32 q, d; .reg .b32 t; or.b32 t, %2, 0x400000; mov.b32 d, %0; add.f32 d, d, 0f42000000;"
+          " mov.b32 q, t; div.rn.f32 q, q, d; mov.b32 %0, q;}")
+OPERATION(RcpTiny, uint32_t, "r",
+          "{.reg .f32 q; and.b32 %0, %0, 0x007fffff; or.b32 %0, %0, 0x7e800000; mov.b32 q, %0;"
+          " rcp.rn.f32 q, q; mov.b32 %0, q;}")
+OPERATION(SqrtTiny, uint32_t, "r",
+          "{.reg .f32 q; and.b32 %0, %0, 0x003fffff; or.b32 %0, %0, 0x00400000; mov.b32 q, %0;"
+          " sqrt.rn.f32 q, q; mov.b32 %0, q;}")
 OPERATION(Ex2Full, float, "f", "ex2.approx.f32 %0, %0;")
 OPERATION(DivF64, double, "d", "div.rn.f64 %0, %2, %0;")
 OPERATION(SqrtF64, double, "d", "sqrt.rn.f64 %0, %0;")
@@ -217,6 +227,11 @@ BENCHMARK(divisions) {
   measure<Ex2Full, true>("ex2.approx.f32", "without .ftz", 0);
   measure<DivF64>("div.rn.f64", "x = c / x", 0);
   measure<SqrtF64, true>("sqrt.rn.f64", "x = sqrt(x)", 0);
+}
+BENCHMARK(tiny_divisions) {
+  measure<DivTiny, true>("div.rn.f32 of a tiny number", "x = c / (x + 32), with a logic operation", 0);
+  measure<RcpTiny, true>("rcp.rn.f32 with a tiny result", "x = 1 / x, with a logic operation", 0);
+  measure<SqrtTiny, true>("sqrt.rn.f32 of a tiny number", "x = sqrt(x), with a logic operation", 0);
 }
 BENCHMARK(single_conversions) {
   measure<ToS32, true>("cvt.rni.s32.f32", "x = int of x", 0);

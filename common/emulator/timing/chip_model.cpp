@@ -39,6 +39,18 @@ void set_divisions(const Set& set) {
   several(InstructionClass::root_double, 16, 93, 29.9, 2, 6, 16);
 }
 
+/// The functions that are called for other numbers, beyond what the above takes: nvidia-h200-2026-11-24-tiny-divisions,
+/// `latency`, and `issue, 4 warps a sub-partition`, each without the two instructions beside the division.
+void set_functions(ChipModel& chip) {
+  const auto function = [&](InstructionClass kind, double slots, double cycles) {
+    chip.costs[index_of(kind)].function_slots = slots;
+    chip.costs[index_of(kind)].function = cycles;
+  };
+  function(InstructionClass::divide_float, 177, 464);
+  function(InstructionClass::reciprocal_float, 142, 160);
+  function(InstructionClass::root_float, 42, 139);
+}
+
 /// Source of all but what is said otherwise: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, `issue, 4 warps a
 /// sub-partition` and `latency`. PTX shows neither how ptxas shares additions between two pipes nor which instructions
 /// it saves.
@@ -77,6 +89,7 @@ void set_instruction_costs(ChipModel& chip) {
   set(InstructionClass::more_registers, {1, Pipe::issue, 1, 4, 225});  // `setmaxnreg.inc 240, at the same time`
   set(InstructionClass::other, {1, Pipe::issue, 1, 4});
   set_divisions(set);
+  set_functions(chip);
 }
 
 /// Sources: in tests/silicon/results, nvidia-h200-2026-11-22.jsonl and, where "contention" is said, the file that ends

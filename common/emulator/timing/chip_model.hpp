@@ -19,10 +19,11 @@ inline constexpr size_t kPipes = static_cast<size_t>(Pipe::count);
 struct InstructionCost {
   double slots = 1;  ///< cycles of the scheduler
   Pipe pipe = Pipe::issue;
-  double interval = 1;                ///< cycles of the pipe
-  double latency = 4;                 ///< until an instruction that needs the result can be issued
-  double stall = 0;                   ///< cycles for which the warp issues nothing more
-  double alu = 0, fma = 0, fp64 = 0;  ///< cycles of these pipes too, where it is several machine instructions
+  double interval = 1;                      ///< cycles of the pipe
+  double latency = 4;                       ///< until an instruction that needs the result can be issued
+  double stall = 0;                         ///< cycles for which the warp issues nothing more
+  double alu = 0, fma = 0, fp64 = 0;        ///< cycles of these pipes too, where it is several machine instructions
+  double function_slots = 0, function = 0;  ///< machine instructions and cycles more where it calls a function
 };
 
 /// The clock while the tensor cores are busy for a part of the time.

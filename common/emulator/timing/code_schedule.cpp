@@ -238,6 +238,11 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last, RunE
       part.cycles += at - times.begin[branch];
     }
   }
+  if (end == RunEnd::function) {
+    const InstructionCost& cost = chip_.costs[static_cast<size_t>(code_[last].kind)];
+    parts.back().cycles += cost.function;
+    parts.back().pipes[static_cast<size_t>(Pipe::issue)] += cost.function_slots;
+  }
   for (CodePart& part : parts) {
     for (const double cycles : part.pipes) part.cycles = std::max(part.cycles, cycles);
   }

@@ -103,9 +103,10 @@ enum class StepKind : uint8_t {
 
 /// What a run of instructions ends with.
 enum class RunEnd : uint8_t {
-  other,  ///< also a branch that is not taken, or goes forward
-  back,   ///< a branch back
-  turn,   ///< a branch back to the run's first instruction: the run is a whole turn of a loop
+  other,     ///< also a branch that is not taken, or goes forward
+  back,      ///< a branch back
+  turn,      ///< a branch back to the run's first instruction: the run is a whole turn of a loop
+  function,  ///< a division or root whose numbers need the function that ptxas calls for what is not ordinary
 };
 
 struct Step {

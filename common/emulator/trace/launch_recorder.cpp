@@ -23,6 +23,10 @@ using timing::StepKind;
 /// Instructions that a guard skips one after the other, at most: what is further ahead was reached otherwise.
 constexpr uint32_t kMostSkipped = 64;
 
+/// Bits of 1 over the least normal number, and of the root of 2^-101: ptxas's code of rcp.rn.f32 and sqrt.rn.f32 calls
+/// its function for smaller operands.
+constexpr uint32_t kReciprocalOfLeast = 0x7e800000, kLeastRoot = 0x263504f3;
+
 uint32_t rank_of(uint32_t shared_address) { return shared_address >> machine::kSharedRankShift; }
 
 /// Keys of gates. Bit 63 sets apart barriers that are not in memory.
@@ -198,8 +202,37 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
     close_run(cluster, number);
     run = {event.pc, event.pc, fragment.sequence};
   }
+  if (calls_function(event)) {
+    run.end = timing::RunEnd::function;
+    close_run(cluster, number);
+  }
   if ((*code_)[event.pc].depends) append(cluster, fragment, StepKind::depend, 0);
   if (event.addresses != nullptr && !(*code_)[event.pc].absorbed) record_access(cluster, event);
+}
+
+bool LaunchRecorder::calls_function(const machine::ExecutedInstruction& event) const {
+  using timing::InstructionClass;
+  const InstructionClass kind = (*code_)[event.pc].kind;
+  const bool divides = kind == InstructionClass::divide_float, inverts = kind == InstructionClass::reciprocal_float;
+  if (!divides && !inverts && kind != InstructionClass::root_float) return false;
+  const machine::Op& op = grid_->kernel->code[event.pc];
+  const auto magnitude = [&](machine::RegisterOffset offset, uint32_t lane) {
+    return machine::lanes_at<uint32_t>(event.fragment->registers, offset)[lane] & 0x7fffffffu;
+  };
+  const auto is_normal = [](uint32_t bits) { return bits >= 0x00800000u && bits < 0x7f800000u; };
+  bool calls = false;
+  machine::for_each_lane(event.lanes, [&](uint32_t lane) {
+    const uint32_t result = magnitude(op.destination, lane);
+    calls = calls || !is_normal(result);
+    // What computes a result may be gone, so of reciprocals and roots it tells alone. An operand of a quotient may be
+    // too, but then the next one is seen.
+    if (inverts) calls = calls || result > kReciprocalOfLeast;
+    if (kind == InstructionClass::root_float) calls = calls || result < kLeastRoot;
+    for (const machine::RegisterOffset operand : {op.a, op.b}) {
+      if (divides && operand != op.destination) calls = calls || !is_normal(magnitude(operand, lane));
+    }
+  });
+  return calls;
 }
 
 void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event) {
