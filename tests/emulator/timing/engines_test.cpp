@@ -298,8 +298,8 @@ TEST(CodeScheduleTest, ChainsOfStraightCodeInterleave) {
   };
   EXPECT_NEAR(chains(1, false), 32, 4);
   EXPECT_NEAR(chains(4, true), 4 * chains(1, false), 0.01);
-  EXPECT_NEAR(chains(4, false), chains(1, false), 4);
-  EXPECT_NEAR(chains(8, false), 64, 4);  // ptxas does not look further
+  EXPECT_LT(chains(4, false), 0.7 * chains(4, true));
+  EXPECT_GT(chains(8, false), 1.5 * chains(4, false));  // ptxas does not look far
 }
 
 // Measured on an H200: nvidia-h200-2026-11-23-divisions.jsonl, `div.rn.f32 issue, 1 warp` and `div.full.f32 ...`.
@@ -312,6 +312,15 @@ TEST(CodeScheduleTest, ADivisionWithABranchEndsBeforeTheNextBegins) {
   };
   EXPECT_NEAR(cycles_each(InstructionClass::divide_float), 57.25, 1);
   EXPECT_NEAR(cycles_each(InstructionClass::divide_full), 10, 1.5);
+}
+
+// Measured on an H200: nvidia-h200-2026-11-24-tiny-divisions.jsonl, `div.rn.f32 of a tiny number latency`, less the
+// sum.
+TEST(CodeScheduleTest, ADivisionOfATinyNumberCallsAFunction) {
+  const Code code{{InstructionClass::divide_float, {1}, {2}}};
+  CodeSchedule schedule(code, *find_chip_model("H200"));
+  EXPECT_NEAR(schedule.parts(0, 0).front().cycles, 57.25, 1);
+  EXPECT_NEAR(schedule.parts(0, 0, RunEnd::function).front().cycles, 520.8, 1);
 }
 
 // What ptxas makes of div.u32 is 18 instructions. Measured on an H200: nvidia-h200-2026-11-23-divisions.jsonl,

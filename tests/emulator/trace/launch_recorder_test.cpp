@@ -205,6 +205,28 @@ TEST_F(LaunchRecorderTest, AtomicOperationsSayHowManyLanesMeet) {
                           [](const auto& each) { return each.floating && each.same == 32; }));
 }
 
+TEST_F(LaunchRecorderTest, DivisionsAndRootsOfTinyNumbersCallAFunction) {
+  const auto calls = [&](const std::string& instruction, const std::string& x, const std::string& y) {
+    const timing::LaunchTrace trace =
+        run("mov.f32 %f0, " + x + ";\nmov.f32 %f1, " + y + ";\n" + instruction + ";\nst.global.f32 [%out], %f2;\n");
+    const std::vector<timing::Step>& steps = trace.clusters[0].shape->warps[0];
+    return std::any_of(steps.begin(), steps.end(),
+                       [](const timing::Step& step) { return step.end == timing::RunEnd::function; });
+  };
+  const std::string one = "0f3F800000", tiny = "0f00012345", least = "0f00800000", huge = "0f7F000000";
+  const std::string divide = "div.rn.f32 %f2, %f0, %f1";
+  EXPECT_FALSE(calls(divide, one, one));
+  EXPECT_TRUE(calls(divide, tiny, one));
+  EXPECT_TRUE(calls(divide, one, tiny));
+  EXPECT_TRUE(calls(divide, tiny, tiny));
+  EXPECT_TRUE(calls(divide, least, huge));  // the quotient is none
+  EXPECT_FALSE(calls("div.full.f32 %f2, %f0, %f1", tiny, one));
+  EXPECT_FALSE(calls("rcp.rn.f32 %f2, %f0", least, one));
+  EXPECT_TRUE(calls("rcp.rn.f32 %f2, %f0", tiny, one));
+  EXPECT_FALSE(calls("sqrt.rn.f32 %f2, %f0", "0f0D000000", one));
+  EXPECT_TRUE(calls("sqrt.rn.f32 %f2, %f0", "0f0CF00000", one));
+}
+
 // As ptxas 13.0 does it: tests/silicon/other_kernels.cu, block_scan.
 TEST_F(LaunchRecorderTest, ABranchOverFewInstructionsIsNone) {
   const timing::LaunchTrace trace = run(R"(mov.u32 %r0, %tid.x;
