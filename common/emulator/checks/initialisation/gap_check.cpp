@@ -36,9 +36,7 @@ bool GapCheck::is_in_gap(uint32_t offset) const {
                      [&](const auto& gap) { return offset >= gap.first && offset < gap.second; });
 }
 
-void GapCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
-  const machine::MemoryAccess& access = recorded.event;
-  if (gaps_.empty() || access.shared == nullptr) return;
+void GapCheck::check_access(const ClusterRecord& cluster, const machine::MemoryAccess& access) {
   machine::LaneMask outside = 0;
   machine::for_each_lane(access.lanes, [&](uint32_t lane) {
     const uint32_t offset = access.shared[lane] & kSharedOffsetMask;

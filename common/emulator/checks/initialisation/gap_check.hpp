@@ -15,12 +15,15 @@ class GapCheck final : public MemoryCheck {
   using MemoryCheck::MemoryCheck;
 
   void cluster_started(ClusterRecord& cluster) override;
-  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
+    if (!gaps_.empty() && recorded.event.shared != nullptr) check_access(cluster, recorded.event);
+  }
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
   void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
 
  private:
   bool is_in_gap(uint32_t offset) const;
+  void check_access(const ClusterRecord& cluster, const machine::MemoryAccess& access);
   void report(const ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes, uint32_t offset,
               const char* verb);
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "emulator/checks/ordering/wording.hpp"
-#include "emulator/state/device_memory.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -56,7 +55,7 @@ void UnwrittenCheck::WrittenBytes::add(uint32_t offset, uint32_t bytes) {
   }
 }
 
-bool UnwrittenCheck::WrittenBytes::has_any(uint32_t offset, uint32_t bytes) const {
+bool UnwrittenCheck::WrittenBytes::has_any_in_words(uint32_t offset, uint32_t bytes) const {
   if (offset >= kBytes || bytes > kBytes - offset) return true;
   while (bytes != 0 && offset / 64 < words_.size()) {
     const uint32_t bit = offset % 64, count = std::min(bytes, 64 - bit);
@@ -73,12 +72,7 @@ void UnwrittenCheck::cluster_started(ClusterRecord& cluster) {
   states_[cluster].blocks.resize(cluster.memory.size());
 }
 
-void UnwrittenCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
-  const machine::MemoryAccess& access = recorded.event;
-  if (access.shared == nullptr) return;
-  State& state = states_[cluster];
-  if (access.kind != AccessKind::write) check_load(cluster, state, access);
-  if (access.kind == AccessKind::read) return;
+void UnwrittenCheck::note_write(State& state, const machine::MemoryAccess& access) {
   // Lanes mostly write a row, which is added at once.
   uint32_t begin = 0, bytes = 0;
   const auto add = [&] {
@@ -102,15 +96,7 @@ void UnwrittenCheck::barrier_changed(ClusterRecord& cluster, const machine::Barr
   states_[cluster].blocks[event.block->rank].add(event.offset, machine::kMbarrierBytes);
 }
 
-void UnwrittenCheck::check_load(const ClusterRecord& cluster, const State& state, const machine::MemoryAccess& access) {
-  machine::LaneMask unseen = access.lanes;
-  while (unseen != 0) {  // mostly the first lane's bytes are written
-    const uint32_t lane = machine::first_lane(unseen), rank = access.shared[lane] >> machine::kSharedRankShift;
-    const uint32_t offset = access.shared[lane] & machine::kSharedOffsetMask;
-    if (offset < machine::kSharedReservedBytes || rank >= state.blocks.size()) return;
-    if (state.blocks[rank].has_any(offset, access.bytes)) return;
-    unseen &= unseen - 1;
-  }
+void UnwrittenCheck::report_load(const ClusterRecord& cluster, const machine::MemoryAccess& access) {
   const uint32_t pc = access.pc;
   const ClusterOrder& order = cluster.order();
   const uint32_t warp = order.warp_number(*access.fragment);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emulator/checks/ordering/memory_check.hpp"
+#include "emulator/state/device_memory.hpp"
 
 namespace stagecraft::emulator::checks {
 
@@ -19,7 +20,13 @@ class UnwrittenCheck final : public MemoryCheck {
   using MemoryCheck::MemoryCheck;
 
   void cluster_started(ClusterRecord& cluster) override;
-  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
+    const machine::MemoryAccess& access = recorded.event;
+    if (access.shared == nullptr) return;
+    State& state = states_[cluster];
+    if (access.kind != machine::AccessKind::write && !reads_written(state, access)) report_load(cluster, access);
+    if (access.kind != machine::AccessKind::read) note_write(state, access);
+  }
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
   void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
 
@@ -28,9 +35,16 @@ class UnwrittenCheck final : public MemoryCheck {
   class WrittenBytes {
    public:
     void add(uint32_t offset, uint32_t bytes);
-    bool has_any(uint32_t offset, uint32_t bytes) const;
+    bool has_any(uint32_t offset, uint32_t bytes) const {
+      const uint32_t word = offset / 64, bit = offset % 64;
+      const bool in_one_word = bit + bytes < 64 && word < words_.size();
+      if (in_one_word && (words_[word] >> bit & ((uint64_t{1} << bytes) - 1)) != 0) return true;
+      return has_any_in_words(offset, bytes);
+    }
 
    private:
+    bool has_any_in_words(uint32_t offset, uint32_t bytes) const;
+
     static constexpr uint32_t kBytes = 256 * 1024;  // a block has less
     std::vector<uint64_t> words_;                   ///< a bit for each byte; grows with what is written
   };
@@ -38,7 +52,19 @@ class UnwrittenCheck final : public MemoryCheck {
     std::vector<WrittenBytes> blocks;  ///< by rank
   };
 
-  void check_load(const ClusterRecord& cluster, const State& state, const machine::MemoryAccess& access);
+  /// Whether something has written what a load reads, or it is not known.
+  static bool reads_written(const State& state, const machine::MemoryAccess& access) {
+    // Mostly the first lane's bytes are written.
+    for (machine::LaneMask unseen = access.lanes; unseen != 0; unseen &= unseen - 1) {
+      const uint32_t address = access.shared[machine::first_lane(unseen)];
+      const uint32_t rank = address >> machine::kSharedRankShift, offset = address & machine::kSharedOffsetMask;
+      if (offset < machine::kSharedReservedBytes || rank >= state.blocks.size()) return true;
+      if (state.blocks[rank].has_any(offset, access.bytes)) return true;
+    }
+    return false;
+  }
+  static void note_write(State& state, const machine::MemoryAccess& access);
+  void report_load(const ClusterRecord& cluster, const machine::MemoryAccess& access);
   void check_source(const ClusterRecord& cluster, const State& state, const IssuedOperation& issued);
   void check_operand(const ClusterRecord& cluster, const State& state, const IssuedOperation& issued, size_t matrix);
 

@@ -17,24 +17,27 @@ inline bool are_neighbours(machine::LaneMask lanes) {
   return (run & (run + 1)) == 0;
 }
 
-struct WarpAddresses {
+class WarpAddresses {
+ public:
   [[gnu::always_inline]] WarpAddresses(const uint32_t* addresses_, machine::LaneMask lanes_, uint32_t bytes_)
       : addresses(addresses_),
         lanes(lanes_),
         bytes(bytes_),
         first(machine::first_lane(lanes_)),
-        begin(addresses_[first]) {
-    if (lanes == machine::kAllLanes) {
-      compare<true>();
-    } else {
-      compare<false>();
-    }
+        begin(addresses_[first]),
+        lowest(begin),
+        highest(begin),
+        bits(begin) {
+    const bool is_regular = lanes == machine::kAllLanes ? compare<true>() : compare<false>();
+    if (!is_regular) [[unlikely]] scan();
   }
 
-  bool is_one_place() const { return elsewhere == 0; }
-  bool is_row() const { return off_row == 0 && elsewhere != 0 && are_neighbours(lanes) && std::has_single_bit(bytes); }
+  bool is_one_place() const { return shape_ == Shape::one_place; }
+  bool is_row() const { return shape_ == Shape::row; }
+  /// Whether all of them are in the memory of one block.
+  bool are_in_one_block() const { return (lowest ^ highest) >> machine::kSharedRankShift == 0; }
   /// Bytes of a row that are not the first lane's.
-  uint32_t bytes_after_first() const { return static_cast<uint32_t>(std::popcount(lanes) - 1) * bytes; }
+  uint32_t bytes_after_first() const { return highest - lowest; }
   void make_row(PastAccess& access) const {
     access.lanes = (begin & machine::kSharedOffsetMask) - first * bytes;
     const auto width = static_cast<uint32_t>(std::countr_zero(bytes));
@@ -43,30 +46,42 @@ struct WarpAddresses {
 
   const uint32_t* addresses;  ///< with rank; undefined for lanes that do not take part
   machine::LaneMask lanes;
-  uint32_t bytes;                       ///< of each lane
-  uint32_t first, begin;                ///< the first lane, and its address
-  uint32_t elsewhere = 0, off_row = 0;  ///< bits in which an address differs from the first one, and from a row
-  uint32_t lowest = 0, highest = 0;
+  uint32_t bytes;            ///< of each lane
+  uint32_t first, begin;     ///< the first lane, and its address
+  uint32_t lowest, highest;  ///< of the addresses
+  uint32_t bits;             ///< that are set in some address
 
  private:
+  enum class Shape : uint8_t { one_place, row, scattered };
+
+  /// Finds one place or a row. The first two lanes say which of them it can be, so that all are compared only once.
   template <bool kAll>
-  [[gnu::always_inline]] void compare() {
-    const uint32_t row = begin - first * bytes;
-    uint32_t differ = 0, off = 0, least = begin, most = begin;
-    // All lanes at once; those that do not take part are masked out.
+  [[gnu::always_inline]] bool compare() {
+    const machine::LaneMask others = lanes & (lanes - 1);
+    const uint32_t step = others == 0 ? 0 : addresses[machine::first_lane(others)] - begin;
+    if (step != 0 && (step != bytes || !std::has_single_bit(bytes) || !are_neighbours(lanes))) return false;
+    const uint32_t origin = begin - first * step;
+    uint32_t irregular = 0;
     for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
       const uint32_t counts = kAll ? ~0u : 0u - (lanes >> lane & 1);
-      const uint32_t address = kAll ? addresses[lane] : begin ^ ((addresses[lane] ^ begin) & counts);
-      differ |= address ^ begin;
-      off |= (address - row - lane * bytes) & counts;
-      least = std::min(least, address);
-      most = std::max(most, address);
+      irregular |= (addresses[lane] - origin - lane * step) & counts;
     }
-    elsewhere = differ;
-    off_row = off;
-    lowest = least;
-    highest = most;
+    if (irregular != 0) return false;
+    shape_ = step == 0 ? Shape::one_place : Shape::row;
+    highest = begin + static_cast<uint32_t>(std::popcount(lanes) - 1) * step;
+    bits |= step;
+    return true;
   }
+  [[gnu::noinline]] void scan() {
+    for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
+      const uint32_t address = (lanes >> lane & 1) != 0 ? addresses[lane] : begin;
+      lowest = std::min(lowest, address);
+      highest = std::max(highest, address);
+      bits |= address;
+    }
+  }
+
+  Shape shape_ = Shape::scattered;
 };
 
 }  // namespace stagecraft::emulator::checks

@@ -92,11 +92,10 @@ void ProxyCheck::fence_executed(ClusterRecord& cluster, const machine::Fragment&
   state.missing.erase(late);
 }
 
-void ProxyCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
-  if (!cluster.kernel().takes_over_clusters || recorded.warp == nullptr) return;
+void ProxyCheck::note_read(const ClusterRecord& cluster, const RecordedAccess& recorded) {
   const machine::MemoryAccess& access = recorded.event;
   auto& read_since = states_[cluster].read_since;
-  if (access.kind != machine::AccessKind::read || read_since.empty()) return;
+  if (read_since.empty()) return;
   LaneMask rest = access.lanes;
   while (rest != 0) {
     const uint32_t address = access.shared[machine::first_lane(rest)];

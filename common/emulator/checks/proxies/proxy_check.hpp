@@ -21,7 +21,10 @@ class ProxyCheck final : public MemoryCheck {
   void cluster_started(ClusterRecord& cluster) override;
   void fence_executed(ClusterRecord& cluster, const machine::Fragment& fragment, machine::LaneMask lanes,
                       machine::FenceKind kind) override;
-  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
+    if (recorded.warp == nullptr || recorded.event.kind != machine::AccessKind::read) return;
+    if (cluster.kernel().takes_over_clusters) note_read(cluster, recorded);
+  }
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
 
  private:
@@ -33,6 +36,7 @@ class ProxyCheck final : public MemoryCheck {
     std::map<uint32_t, std::vector<PastAccess>> read_since;
   };
 
+  void note_read(const ClusterRecord& cluster, const RecordedAccess& recorded);
   /// Compares what an operation accesses with the last writes there.
   /// @param matrix  what the range is part of, if its layout is to be compared as well; else null
   void check_range(const ClusterRecord& cluster, const machine::AsyncOperation& operation,

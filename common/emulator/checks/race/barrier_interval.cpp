@@ -5,7 +5,7 @@
 
 namespace stagecraft::emulator::checks {
 
-BarrierInterval::BarrierInterval() : pages_(kPages) { reset(); }
+BarrierInterval::BarrierInterval() { reset(); }
 
 void BarrierInterval::reset() {
   clocks_.assign(1, std::make_shared<VectorClock>());
@@ -57,7 +57,7 @@ bool BarrierInterval::note_in_ledger(uint32_t number, const WarpAddresses& addre
                                      const SharedClock* known) {
   Page& page = pages_[number];
   const auto alignment =
-      static_cast<uint8_t>(std::countr_zero(addresses.begin | addresses.elsewhere | addresses.bytes | kLargestUnit));
+      static_cast<uint8_t>(std::countr_zero(addresses.bits | addresses.bytes | kLargestUnit));
   const bool weak_write = access.writes() && !access.strong();
   if (page.deferred != number_) {
     page.deferred = number_;

@@ -123,7 +123,7 @@ class BarrierInterval {
   };
   std::vector<Latest> latest_clocks_;   ///< by warp
   uint32_t count_ = 0, scattered_ = 0;  ///< of deferred accesses, and of scattered ones among them
-  std::vector<Page> pages_;
+  std::array<Page, kPages> pages_;
   std::vector<DeferredAccess> deferred_;
   std::vector<Offsets> offsets_;
   std::vector<Table> tables_;  ///< deferred accesses that were compacted
@@ -156,18 +156,18 @@ class BarrierInterval {
     if (!can_defer(page, addresses, access, known)) return false;
     in_ledger |= pages_[page].in_ledger;
   }
-  if (count_ == deferred_.size()) deferred_.resize(std::max<size_t>(64, 2 * count_));
-  DeferredAccess& deferred = deferred_[count_++];
-  deferred = {access, addresses.begin, addresses.bytes, addresses.lanes,
-              in_ledger ? number_of(access.agent, *known) : 0};
+  PastAccess kept = access;
   if (addresses.is_row()) {
-    addresses.make_row(deferred.access);
+    addresses.make_row(kept);
   } else if (!addresses.is_one_place()) {
     if (scattered_ == offsets_.size()) offsets_.resize(std::max<size_t>(64, 2 * offsets_.size()));
-    deferred.access.pc_and_flags |= PastAccess::kScattered;
-    deferred.access.lanes = scattered_;
+    kept.pc_and_flags |= PastAccess::kScattered;
+    kept.lanes = scattered_;
     std::copy_n(addresses.addresses, machine::kWarpSize, offsets_[scattered_++].begin());
   }
+  if (count_ == deferred_.size()) deferred_.resize(std::max<size_t>(64, 2 * count_));
+  deferred_[count_++] = {kept, addresses.begin, addresses.bytes, addresses.lanes,
+                         in_ledger ? number_of(access.agent, *known) : 0};
   return true;
 }
 

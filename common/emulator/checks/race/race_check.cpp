@@ -85,18 +85,31 @@ void RaceCheck::threads_met(ClusterRecord& cluster, const machine::Rendezvous& e
                                        [&](const PastAccess& write) { return order.knows_of_all(write, *known); });
 }
 
+/// Defers the check of an access until others come that may race with it; returns false if it must be checked now.
+[[gnu::always_inline]] inline bool RaceCheck::defer(State& state, const RecordedAccess& recorded,
+                                                    const PastAccess& record) {
+  if (record.writes() ? !state.defers_writes : !state.defers_reads) return false;
+  if (state.interval.is_full() && !state.interval.compact()) catch_up(state);
+  const machine::MemoryAccess& access = recorded.event;
+  const WarpOrder& warp = *recorded.warp;
+  const SharedClock* known = warp.know_alike(access.lanes) ? &warp.known(machine::first_lane(access.lanes)) : nullptr;
+  return state.interval.defer({access.shared, access.lanes, access.bytes}, record, known);
+}
+
 void RaceCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
   if (recorded.warp == nullptr) return;
   State& state = states_[cluster];
   const machine::MemoryAccess& access = recorded.event;
   if (access.values != nullptr) return check_overlapping_writes(state, recorded);
+  const PastAccess record{recorded.warp_number, access.lanes, recorded.warp->time, access.pc | flags_of(access)};
+  if (!defer(state, recorded, record)) check_now(state, recorded, record);
+}
 
-  const uint32_t number = recorded.warp_number;
+/// Checks an access that is not deferred.
+void RaceCheck::check_now(State& state, const RecordedAccess& recorded, const PastAccess& record) {
+  const machine::MemoryAccess& access = recorded.event;
   const WarpOrder& warp = *recorded.warp;
-  const uint32_t flags = flags_of(access);
-  const PastAccess record{number, access.lanes, warp.time, access.pc | flags};
-  if (defer(state, recorded, record)) return;
-  PresentAccess now{record, number, 0, nullptr};
+  PresentAccess now{record, recorded.warp_number, 0, nullptr};
   if (access.before != nullptr) now.written = &access;
   for (LaneMask rest = access.lanes; rest != 0;) {
     // Lanes that know the same are checked together.
@@ -108,19 +121,9 @@ void RaceCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& re
       });
     }
     now.known = warp.known(first).get();
-    now.record.pc_and_flags = access.pc | flags;
+    now.record.pc_and_flags = record.pc_and_flags;
     rest &= ~check_lanes(state, access, together, now);
   }
-}
-
-/// Defers the check of an access until others come that may race with it; returns false if it must be checked now.
-bool RaceCheck::defer(State& state, const RecordedAccess& recorded, const PastAccess& record) {
-  if (record.writes() ? !state.defers_writes : !state.defers_reads) return false;
-  if (state.interval.is_full() && !state.interval.compact()) catch_up(state);
-  const machine::MemoryAccess& access = recorded.event;
-  const WarpOrder& warp = *recorded.warp;
-  const SharedClock* known = warp.know_alike(access.lanes) ? &warp.known(machine::first_lane(access.lanes)) : nullptr;
-  return state.interval.defer({access.shared, access.lanes, access.bytes}, record, known);
 }
 
 /// Checks what was deferred.
@@ -141,7 +144,7 @@ void RaceCheck::catch_up(State& state) {
 LaneMask RaceCheck::check_lanes(State& state, const machine::MemoryAccess& access, LaneMask lanes, PresentAccess& now) {
   const WarpAddresses addresses(access.shared, lanes, access.bytes);
   const uint32_t rank = addresses.begin >> machine::kSharedRankShift;
-  if (addresses.elsewhere >> machine::kSharedRankShift != 0) {
+  if (!addresses.are_in_one_block()) {
     LaneMask here = lanes;
     for_each_lane(lanes, [&](uint32_t lane) {
       if (access.shared[lane] >> machine::kSharedRankShift != rank) here &= ~(1u << lane);

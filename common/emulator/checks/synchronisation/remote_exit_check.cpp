@@ -16,8 +16,7 @@ RemoteExitCheck::Remote& RemoteExitCheck::latest(std::vector<Remote>& all, const
   return all[rank * warps + warp];
 }
 
-void RemoteExitCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
-  if (cluster.has_one_block() || recorded.warp == nullptr) return;
+void RemoteExitCheck::note_access(const ClusterRecord& cluster, const RecordedAccess& recorded) {
   const machine::MemoryAccess& event = recorded.event;
   const uint32_t own = recorded.warp_number / cluster.order().warps_per_block();
   LaneMask away = 0;

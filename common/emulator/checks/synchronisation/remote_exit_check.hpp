@@ -25,7 +25,9 @@ class RemoteExitCheck final : public MemoryCheck {
   void cluster_started(ClusterRecord& cluster) override { states_.start(cluster); }
   void cluster_finished(ClusterRecord& cluster) override;
   void block_finished(ClusterRecord& cluster, const machine::Block& block) override;
-  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
+    if (!cluster.has_one_block() && recorded.warp != nullptr) note_access(cluster, recorded);
+  }
   void barrier_changed(ClusterRecord& cluster, const machine::BarrierEvent& event) override;
 
  private:
@@ -50,6 +52,7 @@ class RemoteExitCheck final : public MemoryCheck {
     std::vector<std::pair<uint32_t, Remote>> unordered;  ///< by rank of a target that has ended
   };
 
+  void note_access(const ClusterRecord& cluster, const RecordedAccess& recorded);
   /// The last access of a warp to the block of rank `rank`. Without lanes: none so far.
   static Remote& latest(std::vector<Remote>& all, const ClusterRecord& cluster, uint32_t rank, uint32_t warp);
   void commit_arrived(const ClusterRecord& cluster, const machine::BarrierEvent& event);
