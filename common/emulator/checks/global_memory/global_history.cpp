@@ -83,9 +83,9 @@ std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine
   if (writes) mine.flags = GlobalRecord::kWrites;
   GlobalEntry entry{add_record(mine)};
   std::optional<machine::Diagnostic> finding;
-  const auto check = [&](const GlobalEntry& past, uint64_t at) {
-    if (past.record == 0 || finding) return;
-    const GlobalRecord& before = records_[past.record];
+  const auto check = [&](GlobalEntry past, uint64_t at) {
+    if (past.record() == 0 || finding) return;
+    const GlobalRecord& before = records_[past.record()];
     const WorkNote& other = works_[clusters_[before.cluster].work];
     if (other.number == works_[work].number || is_before(other)) return;
     if (!told_.insert(fmt::format("{}/{}/{}", works_[work].name, other.name, sites_[before.site].line)).second) return;
@@ -106,15 +106,15 @@ std::optional<machine::Diagnostic> GlobalHistory::accessed_by_work(const machine
   const auto visit = [&](GlobalCell& cell, uint64_t at, uint32_t count, GlobalSector& sector) {
     check(cell.write, at);
     if (!writes) {
-      cell.reads[cell.reads[0].record == 0 ? 0 : 1] = entry;
+      cell.reads[cell.reads[0].record() == 0 ? 0 : 1] = entry;
       return;
     }
-    for (const GlobalEntry& read : cell.reads) check(read, at);
+    for (const GlobalEntry read : cell.reads) check(read, at);
     cell = {entry, {}};
     sector.written |= count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
   };
   for (uint64_t done = 0; done < bytes; done += kPieceBytes) {
-    if (done != 0 && keep_to_limit()) entry.record = add_record(mine);
+    if (done != 0 && keep_to_limit()) entry = GlobalEntry{add_record(mine)};
     for_each_cell(shadow_, *allocation, offset + done, std::min(kPieceBytes, bytes - done), writes, visit);
   }
   return finding;

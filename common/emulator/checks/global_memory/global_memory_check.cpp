@@ -24,17 +24,12 @@ namespace {
 struct LanePart {
   uint32_t begin, bytes;
 };
-LanePart part_of(const GlobalEntry& entry, uint32_t lane, uint32_t cell_bytes) {
-  if (entry.width == GlobalEntry::kTogether) return {0, cell_bytes};
-  const int64_t first = (int64_t{lane} - entry.lane) * (int64_t{1} << entry.width) - entry.first_byte;
+LanePart part_of(GlobalEntry entry, uint32_t lane, uint32_t cell_bytes) {
+  if (entry.width() == GlobalEntry::kTogether) return {0, cell_bytes};
+  const int64_t first = (int64_t{lane} - entry.lane()) * (int64_t{1} << entry.width()) - entry.first_byte();
   const int64_t begin = std::max<int64_t>(first, 0);
-  const int64_t end = std::min<int64_t>(first + (int64_t{1} << entry.width), cell_bytes);
+  const int64_t end = std::min<int64_t>(first + (int64_t{1} << entry.width()), cell_bytes);
   return {static_cast<uint32_t>(begin), static_cast<uint32_t>(end - begin)};
-}
-
-/// Whether both say that the same lane accessed each byte.
-bool is_same_pattern(const GlobalEntry& one, const GlobalEntry& other) {
-  return one.lane == other.lane && one.width == other.width && one.first_byte == other.first_byte;
 }
 
 }  // namespace
@@ -139,13 +134,13 @@ void GlobalMemoryCheck::memory_accessed(ClusterRecord& cluster, const RecordedAc
         event.global, event.lanes, pattern,
         [&](LaneMask lanes, uint64_t address) {
           now.number = record_of(now, lanes);
-          check_run(now, address, event.bytes, {.record = now.number});
+          check_run(now, address, event.bytes, GlobalEntry{now.number});
         },
         [&](uint32_t first, uint32_t count, uint64_t address) {
           if (row_record == 0) row_record = record_of(now, kAllLanes);
           now.number = row_record;
           now.record.lanes = kAllLanes;
-          check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width, 0});
+          check_run(now, address, uint64_t{count} * event.bytes, {now.number, static_cast<uint8_t>(first), width});
         });
   }
   if (event.order != AccessOrder::weak) synchronise(now);
@@ -192,7 +187,7 @@ void GlobalMemoryCheck::operation_issued(ClusterRecord& cluster, const IssuedOpe
     state.operations.push_back(now.number);
   }
   for (const machine::GlobalRange& range : event.global) {
-    if (range.bytes != 0) check_run(now, range.address, range.bytes, {.record = now.number});
+    if (range.bytes != 0) check_run(now, range.address, range.bytes, GlobalEntry{now.number});
   }
 }
 
@@ -221,14 +216,14 @@ void GlobalMemoryCheck::group_changed(ClusterRecord& cluster, const machine::Gro
 /// has done nothing, where more has to be looked at.
 [[gnu::always_inline]] inline bool GlobalMemoryCheck::pass_cell(Present& now, const GlobalAllocation& allocation,
                                                                 GlobalCell& cell, GlobalSector& sector, uint32_t mask,
-                                                                const GlobalEntry& entry) {
+                                                                GlobalEntry entry) {
   // Nobody has written here since the same lanes read it, at the same instruction and the same time of their warp.
   if (cell.reads[0] == entry) return true;
   const bool writes = now.record.is(GlobalRecord::kWrites);
-  if (writes && cell.reads[0].record != 0) return false;
+  if (writes && cell.reads[0].record() != 0) return false;
   const bool needs_value = now.event != nullptr ? now.event->kind != AccessKind::write : !writes;
   if (needs_value && allocation.tracks_writes && (mask & ~sector.written) != 0) return false;
-  const uint32_t past = cell.write.record;
+  const uint32_t past = cell.write.record();
   if (past != now.passed && past != 0 && (!writes || past != now.number)) {
     if (!passes(now, past)) return false;
     now.passed = past;
@@ -250,17 +245,16 @@ inline bool GlobalMemoryCheck::passes(Present& now, uint32_t past) {
   return !now.record.is(GlobalRecord::kAsyncProxy) || find_answer(now, past)->is_visible;
 }
 
-[[gnu::always_inline]] inline void GlobalMemoryCheck::note_read(Present& now, GlobalCell& cell,
-                                                                const GlobalEntry& entry) {
+[[gnu::always_inline]] inline void GlobalMemoryCheck::note_read(Present& now, GlobalCell& cell, GlobalEntry entry) {
   GlobalEntry& first = cell.reads[0];
   GlobalEntry& last = cell.reads[1];
-  if (first.record != now.asked && first.record != 0 && first.record != entry.record) {
-    now.asked = first.record;
-    now.is_asked_known = knows_all(now, first.record);
+  if (first.record() != now.asked && first.record() != 0 && first.record() != entry.record()) {
+    now.asked = first.record();
+    now.is_asked_known = knows_all(now, first.record());
   }
-  if (first.record == 0 || first.record == entry.record || now.is_asked_known) {
+  if (first.record() == 0 || first.record() == entry.record() || now.is_asked_known) {
     first = entry;
-    if (last.record != 0 && knows_all(now, last.record)) last = {};
+    if (last.record() != 0 && knows_all(now, last.record())) last = {};
   } else {
     last = entry;
   }
@@ -268,7 +262,7 @@ inline bool GlobalMemoryCheck::passes(Present& now, uint32_t past) {
 
 /// Checks bytes of one sector, or of a part of it.
 [[gnu::always_inline]] inline void GlobalMemoryCheck::check_part(Present& now, const Place& place, uint32_t bytes,
-                                                                 const GlobalEntry& entry) {
+                                                                 GlobalEntry entry) {
   const auto check = [&](GlobalCell & cell, uint64_t at, uint32_t count, GlobalSector & sector)
       __attribute__((always_inline)) {
     const GlobalEntry here = entry.moved(static_cast<uint32_t>(at - place.offset));
@@ -323,14 +317,14 @@ void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAcces
     if (sector != nullptr) shadow.prefetch_parts(*sector, places[lane].offset);
   });
   for_each_lane(event.lanes, [&](uint32_t lane) {
-    const GlobalEntry entry = GlobalEntry{now.number, 0, width, 0}.moved(lane << width);
+    const GlobalEntry entry = GlobalEntry{now.number, 0, width}.moved(lane << width);
     if (places[lane].sector == nullptr) return check_run(now, event.global[lane], event.bytes, entry);
     check_part(now, places[lane], event.bytes, entry);
   });
 }
 
 void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
-                                   uint64_t offset, uint32_t bytes, const GlobalEntry& entry) {
+                                   uint64_t offset, uint32_t bytes, GlobalEntry entry) {
   hold_against(now, allocation, cell, cell.write, offset, bytes, entry);
   const uint32_t mask = bytes == kSectorBytes ? ~0u : ((1u << bytes) - 1) << offset % kSectorBytes;
   if (now.record.is(GlobalRecord::kWrites)) {
@@ -339,12 +333,12 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
         (mask & ~sector.written) != 0) {
       check_written(now, allocation, sector, offset, bytes, entry);
     }
-    if (cell.reads[0].record != 0) {
+    if (cell.reads[0].record() != 0) {
       if (has_read_before(now, cell, entry.lanes_of(0, bytes, now.record.lanes))) {
         history_->record(now.number).flags |= GlobalRecord::kReadBefore;
         now.record.flags |= GlobalRecord::kReadBefore;
       }
-      for (const GlobalEntry& read : cell.reads) hold_against(now, allocation, cell, read, offset, bytes, entry);
+      for (const GlobalEntry read : cell.reads) hold_against(now, allocation, cell, read, offset, bytes, entry);
     }
     cell.write = entry;
     cell.reads = {};
@@ -358,25 +352,24 @@ void GlobalMemoryCheck::check_cell(Present& now, GlobalAllocation& allocation, G
 }
 
 void GlobalMemoryCheck::hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell,
-                                     const GlobalEntry& past, uint64_t offset, uint32_t bytes,
-                                     const GlobalEntry& entry) {
-  if (past.record == 0) return;
-  const Answer* const answer = find_answer(now, past.record);
+                                     GlobalEntry past, uint64_t offset, uint32_t bytes, GlobalEntry entry) {
+  if (past.record() == 0) return;
+  const Answer* const answer = find_answer(now, past.record());
   if (answer != nullptr && answer->is_ordered && !now.record.is(GlobalRecord::kAsyncProxy)) return;
   // Lanes that write to one place in one instruction.
-  if (past.record == now.number && now.record.is(GlobalRecord::kWrites)) return;
-  const GlobalRecord& record = history_->record(past.record);
+  if (past.record() == now.number && now.record.is(GlobalRecord::kWrites)) return;
+  const GlobalRecord& record = history_->record(past.record());
   if (!record.is(GlobalRecord::kWrites) && !now.record.is(GlobalRecord::kWrites)) return;
   const bool by_thread = !record.is(GlobalRecord::kAsync) && !record.is(GlobalRecord::kBulkStore);
   const bool own_warp = record.cluster == now.state.number && record.agent == now.warp && by_thread;
-  if (own_warp && now.event != nullptr && is_same_pattern(past, entry) &&
-      (past.width != GlobalEntry::kTogether || std::has_single_bit(record.lanes | now.record.lanes))) {
+  if (own_warp && now.event != nullptr && past.has_pattern_of(entry) &&
+      (past.width() != GlobalEntry::kTogether || std::has_single_bit(record.lanes | now.record.lanes))) {
     return;
   }
   if (are_both_strong(now, record)) return;
   LaneMask racing = 0, past_racing = 0;
   const LaneMask lanes = entry.lanes_of(0, bytes, now.record.lanes);
-  if (!knows_all(now, past.record)) {
+  if (!knows_all(now, past.record())) {
     for_each_lane(lanes, [&](uint32_t lane) {
       const LanePart part = part_of(entry, lane, bytes);
       const LaneMask past_lanes = past.lanes_of(part.begin, part.bytes, record.lanes);

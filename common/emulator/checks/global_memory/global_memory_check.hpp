@@ -159,15 +159,15 @@ class GlobalMemoryCheck final : public MemoryCheck {
     GlobalSector* sector = nullptr;
     uint64_t offset = 0;
   };
-  void check_part(Present& now, const Place& place, uint32_t bytes, const GlobalEntry& entry);
+  void check_part(Present& now, const Place& place, uint32_t bytes, GlobalEntry entry);
   bool pass_cell(Present& now, const GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
-                 uint32_t mask, const GlobalEntry& entry);
+                 uint32_t mask, GlobalEntry entry);
   void check_cell(Present& now, GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector, uint64_t offset,
-                  uint32_t bytes, const GlobalEntry& entry);
+                  uint32_t bytes, GlobalEntry entry);
   bool passes(Present& now, uint32_t past);
-  void note_read(Present& now, GlobalCell& cell, const GlobalEntry& entry);
-  void hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell, const GlobalEntry& past,
-                    uint64_t offset, uint32_t bytes, const GlobalEntry& entry);
+  void note_read(Present& now, GlobalCell& cell, GlobalEntry entry);
+  void hold_against(Present& now, GlobalAllocation& allocation, const GlobalCell& cell, GlobalEntry past,
+                    uint64_t offset, uint32_t bytes, GlobalEntry entry);
   bool has_observed(Present& now, const GlobalCell& cell, machine::LaneMask lanes);
   bool has_read_before(const Present& now, const GlobalCell& cell, machine::LaneMask lanes) const;
   /// Finds out which answers hold for an access.
@@ -196,7 +196,7 @@ class GlobalMemoryCheck final : public MemoryCheck {
   bool is_fenced(Present& now, const GlobalRecord& past, machine::LaneMask past_lanes);
   bool reads_some_written(Present& now, GlobalAllocation& allocation, uint32_t lane);
   void check_written(Present& now, GlobalAllocation& allocation, const GlobalSector& sector, uint64_t offset,
-                     uint32_t bytes, const GlobalEntry& entry);
+                     uint32_t bytes, GlobalEntry entry);
 
   void synchronise(Present& now);
   SharedForeign released_by(Present& now, uint32_t lane);

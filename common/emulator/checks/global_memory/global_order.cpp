@@ -135,9 +135,9 @@ bool GlobalMemoryCheck::knows(Present& now, const GlobalRecord& past, LaneMask p
 /// Whether some of these lanes, or threads that they know, have read the bytes with a strong access since the last
 /// write, and so have seen what it wrote.
 bool GlobalMemoryCheck::has_observed(Present& now, const GlobalCell& cell, LaneMask lanes) {
-  return std::any_of(cell.reads.begin(), cell.reads.end(), [&](const GlobalEntry& read) {
-    if (read.record == 0) return false;
-    const GlobalRecord& record = history_->record(read.record);
+  return std::any_of(cell.reads.begin(), cell.reads.end(), [&](GlobalEntry read) {
+    if (read.record() == 0) return false;
+    const GlobalRecord& record = history_->record(read.record());
     if (!record.is(GlobalRecord::kStrong) || record.is(GlobalRecord::kAsync)) return false;
     const LaneMask readers = read.lanes_of(0, 1, record.lanes);
     const bool own = record.cluster == now.state.number && record.agent == now.warp && (lanes & ~readers) == 0;
@@ -148,9 +148,9 @@ bool GlobalMemoryCheck::has_observed(Present& now, const GlobalCell& cell, LaneM
 bool GlobalMemoryCheck::has_read_before(const Present& now, const GlobalCell& cell, LaneMask lanes) const {
   if (now.record.is(GlobalRecord::kStrong) || now.event == nullptr) return false;
   const uint32_t line = history_->site(now.record.site).line_number;
-  return std::any_of(cell.reads.begin(), cell.reads.end(), [&](const GlobalEntry& read) {
-    if (read.record == 0) return false;
-    const GlobalRecord& record = history_->record(read.record);
+  return std::any_of(cell.reads.begin(), cell.reads.end(), [&](GlobalEntry read) {
+    if (read.record() == 0) return false;
+    const GlobalRecord& record = history_->record(read.record());
     return record.cluster == now.state.number && record.agent == now.warp && !record.is(GlobalRecord::kAsync) &&
            (read.lanes_of(0, 1, record.lanes) & lanes) != 0 && history_->site(record.site).line_number == line;
   });

@@ -231,7 +231,7 @@ bool GlobalMemoryCheck::reads_some_written(Present& now, GlobalAllocation& alloc
 
 /// Rows with padding are read in wide pieces: an access that has some written bytes is tolerated.
 void GlobalMemoryCheck::check_written(Present& now, GlobalAllocation& allocation, const GlobalSector& sector,
-                                      uint64_t offset, uint32_t bytes, const GlobalEntry& entry) {
+                                      uint64_t offset, uint32_t bytes, GlobalEntry entry) {
   if (reported_.contains(key_of(0, now.pc, Told::unwritten))) return;
   std::optional<uint32_t> first, first_tolerated;
   for (uint32_t at = 0; at < bytes && !first; ++at) {

@@ -43,7 +43,7 @@ class GlobalHistory::Settling {
     uint32_t row_record = 0;
     for_each_group(
         addresses, read.lanes, pattern_of(addresses, read.bytes),
-        [&](LaneMask lanes, uint64_t address) { note(address, read.bytes, {.record = record_of(read, lanes)}); },
+        [&](LaneMask lanes, uint64_t address) { note(address, read.bytes, GlobalEntry{record_of(read, lanes)}); },
         [&](uint32_t first, uint32_t count, uint64_t address) {
           if (row_record == 0) row_record = record_of(read, kAllLanes);
           note(address, uint64_t{count} * read.bytes, {row_record, static_cast<uint8_t>(first), width, 0});
@@ -62,7 +62,7 @@ class GlobalHistory::Settling {
     return made.record;
   }
 
-  void note(uint64_t address, uint64_t bytes, const GlobalEntry& entry) {
+  void note(uint64_t address, uint64_t bytes, GlobalEntry entry) {
     const uint64_t offset = address - allocation_->address;
     for_each_cell(history_.shadow_, *allocation_, offset, bytes, false,
                   [&](GlobalCell& cell, uint64_t at, uint32_t, GlobalSector&) {
@@ -71,28 +71,28 @@ class GlobalHistory::Settling {
   }
 
   /// As GlobalMemoryCheck::note_read would have done it.
-  void note(GlobalCell& cell, const GlobalEntry& entry) {
+  void note(GlobalCell& cell, GlobalEntry entry) {
     GlobalEntry& first = cell.reads[0];
     GlobalEntry& last = cell.reads[1];
     if (is_later(cell.write)) return;
     if (is_later(first)) {
       // A kernel's read replaced this one, the host's is kept as well (accessed_by_work).
-      const uint32_t work = history_.cluster(history_.record(first.record).cluster).work;
+      const uint32_t work = history_.cluster(history_.record(first.record()).cluster).work;
       if (history_.work(work).is_kernel) return;
-      if (last.record == 0) last = first;
+      if (last.record() == 0) last = first;
       first = entry;
       return;
     }
-    if (first.record == 0 || first.record == entry.record || knows(first.record)) {
+    if (first.record() == 0 || first.record() == entry.record() || knows(first.record())) {
       first = entry;
-      if (last.record != 0 && !is_later(last) && knows(last.record)) last = {};
+      if (last.record() != 0 && !is_later(last) && knows(last.record())) last = {};
     } else if (!is_later(last)) {
       last = entry;
     }
   }
 
-  bool is_later(const GlobalEntry& entry) const {
-    return entry.record != 0 && history_.record(entry.record).cluster >= end_cluster_;
+  bool is_later(GlobalEntry entry) const {
+    return entry.record() != 0 && history_.record(entry.record()).cluster >= end_cluster_;
   }
 
   /// Whether the reader knew that an access was over.
@@ -137,8 +137,8 @@ bool GlobalHistory::is_at_rest(const GlobalAllocation& allocation, uint64_t numb
   uint32_t known = 0;
   bool rests = true;
   shadow_.for_each_cell_of_page(*page, [&](const GlobalCell& cell) {
-    if (cell.write.record == known || !rests) return;
-    known = cell.write.record;
+    if (cell.write.record() == known || !rests) return;
+    known = cell.write.record();
     if (known == 0) return;
     const uint32_t cluster = records_[known].cluster;
     rests = !is_of_current_work(cluster) && is_before_wait(clusters_[cluster].work);

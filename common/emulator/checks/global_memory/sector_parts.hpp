@@ -12,33 +12,51 @@
 namespace stagecraft::emulator::checks {
 
 /// An access of the bytes of a cell: the number of a record (GlobalHistory), and which lanes accessed which byte.
-struct GlobalEntry {
+///
+/// It is one number: a struct that the compiler stores in pieces and then copies as a whole would wait for its pieces.
+class GlobalEntry {
+ public:
   static constexpr uint8_t kTogether = 0xff;
 
-  uint32_t record = 0;        ///< 0: none
-  uint8_t lane = 0;           ///< the one that accessed the first byte of the cell
-  uint8_t width = kTogether;  ///< log2 of the bytes of each lane, which follow each other; or all lanes of the record
-  uint16_t first_byte = 0;    ///< of that lane's bytes, the number of the first one in the cell
+  GlobalEntry() = default;
+  /// All lanes of the record.
+  explicit GlobalEntry(uint32_t record) : GlobalEntry(record, 0, kTogether) {}
+  GlobalEntry(uint32_t record, uint8_t lane, uint8_t width, uint16_t first_byte = 0)
+      : bits_(record | uint64_t{lane} << kLaneShift | uint64_t{width} << kWidthShift |
+              uint64_t{first_byte} << kFirstByteShift) {}
 
-  bool operator==(const GlobalEntry& other) const {
-    return std::bit_cast<uint64_t>(*this) == std::bit_cast<uint64_t>(other);
-  }
-  /// The same access, as the cell that begins so many bytes later sees it. It is made in one register: a cell's copy of
-  /// what was just stored in pieces would wait for them.
+  bool operator==(const GlobalEntry&) const = default;
+
+  uint32_t record() const { return static_cast<uint32_t>(bits_); }  ///< 0: none
+  /// The one that accessed the first byte of the cell.
+  uint8_t lane() const { return static_cast<uint8_t>(bits_ >> kLaneShift); }
+  /// log2 of the bytes of each lane, which follow each other; or kTogether: all lanes of the record.
+  uint8_t width() const { return static_cast<uint8_t>(bits_ >> kWidthShift); }
+  /// Of that lane's bytes, the number of the first one in the cell.
+  uint16_t first_byte() const { return static_cast<uint16_t>(bits_ >> kFirstByteShift); }
+  /// Whether both say that the same lane accessed each byte.
+  bool has_pattern_of(GlobalEntry other) const { return (bits_ ^ other.bits_) >> kLaneShift == 0; }
+
+  /// The same access, as the cell that begins so many bytes later sees it.
   GlobalEntry moved(uint32_t bytes) const {
-    if (width == kTogether || record == 0) return *this;
-    const uint32_t at = first_byte + bytes;
-    const uint64_t first = (lane + (at >> width)) & 0xff, byte = at & ((1u << width) - 1);
-    return std::bit_cast<GlobalEntry>(record | first << 32 | uint64_t{width} << 40 | byte << 48);
+    if (width() == kTogether || record() == 0) return *this;
+    const uint32_t at = first_byte() + bytes;
+    return {record(), static_cast<uint8_t>(lane() + (at >> width())), width(),
+            static_cast<uint16_t>(at & ((1u << width()) - 1))};
   }
   /// The lanes that accessed some bytes of the cell.
   /// @param all  those of the record
   machine::LaneMask lanes_of(uint32_t begin, uint32_t bytes, machine::LaneMask all) const {
-    if (width == kTogether) return all;
-    const uint32_t first = lane + ((first_byte + begin) >> width);
-    const uint32_t last = lane + ((first_byte + begin + bytes - 1) >> width);
+    if (width() == kTogether) return all;
+    const uint32_t first = lane() + ((first_byte() + begin) >> width());
+    const uint32_t last = lane() + ((first_byte() + begin + bytes - 1) >> width());
     return (machine::kAllLanes << first) & (machine::kAllLanes >> (machine::kWarpSize - 1 - last));
   }
+
+ private:
+  static constexpr uint32_t kLaneShift = 32, kWidthShift = 40, kFirstByteShift = 48;
+
+  uint64_t bits_ = uint64_t{kTogether} << kWidthShift;
 };
 
 /// What is remembered of the accesses of a cell.

@@ -56,8 +56,7 @@ void BarrierInterval::note(const PastAccess& access, uint32_t offset, uint32_t b
 bool BarrierInterval::note_in_ledger(uint32_t number, const WarpAddresses& addresses, const PastAccess& access,
                                      const SharedClock* known) {
   Page& page = pages_[number];
-  const auto alignment =
-      static_cast<uint8_t>(std::countr_zero(addresses.bits | addresses.bytes | kLargestUnit));
+  const auto alignment = static_cast<uint8_t>(std::countr_zero(addresses.bits | addresses.bytes | kLargestUnit));
   const bool weak_write = access.writes() && !access.strong();
   if (page.deferred != number_) {
     page.deferred = number_;

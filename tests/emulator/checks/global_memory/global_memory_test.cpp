@@ -244,19 +244,19 @@ TEST(WorkClockTest, JoinsComponents) {
 }
 
 TEST(GlobalEntryTest, KnowsWhichLanesAccessedAByte) {
-  const GlobalEntry row{.record = 1, .lane = 0, .width = 2};
+  const GlobalEntry row{1, 0, 2};
   EXPECT_EQ(row.lanes_of(0, 4, 0), 1u);
   EXPECT_EQ(row.lanes_of(2, 4, 0), 3u);
   EXPECT_EQ(row.moved(6).lanes_of(0, 1, 0), 2u);
   EXPECT_EQ(row.moved(6).lanes_of(0, 4, 0), 6u);
-  const GlobalEntry together{.record = 1};
+  const GlobalEntry together{1};
   EXPECT_EQ(together.moved(6).lanes_of(0, 4, 0xf0), 0xf0u);
 }
 
 TEST(GlobalShadowTest, KeepsWhatIsKnownOfASectorWhenItIsSplit) {
   GlobalShadow shadow;
   GlobalSector sector;
-  sector.cell.write = {.record = 1, .lane = 4, .width = 2};
+  sector.cell.write = {1, 4, 2};
   const uint64_t empty = shadow.bytes();
   EXPECT_EQ(shadow.parts(sector, PartsOfSectors::kWordShift).cells[3].write, (GlobalEntry{1, 7, 2, 0}));
   const SectorParts bytes = shadow.parts(sector, PartsOfSectors::kByteShift);
