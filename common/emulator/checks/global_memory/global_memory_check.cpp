@@ -260,15 +260,20 @@ inline bool GlobalMemoryCheck::passes(Present& now, uint32_t past) {
   }
 }
 
+/// Checks bytes that one cell describes.
+/// @param offset  of the bytes, which are in the sector of `place`
+[[gnu::always_inline]] inline void GlobalMemoryCheck::check_bytes(Present& now, const Place& place, GlobalCell& cell,
+                                                                  uint64_t offset, uint32_t bytes, GlobalEntry entry) {
+  const uint32_t mask = bytes == kSectorBytes ? ~0u : ((1u << bytes) - 1) << offset % kSectorBytes;
+  if (pass_cell(now, *place.allocation, cell, *place.sector, mask, entry)) return;
+  check_cell(now, *place.allocation, cell, *place.sector, offset, bytes, entry);
+}
+
 /// Checks bytes of one sector, or of a part of it.
 [[gnu::always_inline]] inline void GlobalMemoryCheck::check_part(Present& now, const Place& place, uint32_t bytes,
                                                                  GlobalEntry entry) {
-  const auto check = [&](GlobalCell & cell, uint64_t at, uint32_t count, GlobalSector & sector)
-      __attribute__((always_inline)) {
-    const GlobalEntry here = entry.moved(static_cast<uint32_t>(at - place.offset));
-    const uint32_t mask = count == kSectorBytes ? ~0u : ((1u << count) - 1) << at % kSectorBytes;
-    if (pass_cell(now, *place.allocation, cell, sector, mask, here)) return;
-    check_cell(now, *place.allocation, cell, sector, at, count, here);
+  const auto check = [&](GlobalCell & cell, uint64_t at, uint32_t count, GlobalSector&) __attribute__((always_inline)) {
+    check_bytes(now, place, cell, at, count, entry.moved(static_cast<uint32_t>(at - place.offset)));
   };
   for_each_cell_of_sector(history_->shadow(), *place.sector, place.offset, bytes, now.record.is(GlobalRecord::kWrites),
                           check);
@@ -277,7 +282,7 @@ inline bool GlobalMemoryCheck::passes(Present& now, uint32_t past) {
 void GlobalMemoryCheck::check_run(Present& now, uint64_t address, uint64_t bytes, GlobalEntry entry) {
   const machine::DeviceMemory& memory = *now.cluster.cluster().grid->memory;
   GlobalShadow& shadow = history_->shadow();
-  Place place;
+  Place place{};
   for (uint32_t here = 0; bytes != 0; address += here, bytes -= here) {
     if (place.allocation == nullptr || address - place.allocation->address >= place.allocation->size) {
       place.allocation = shadow.find(memory, address);
@@ -301,6 +306,7 @@ void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAcces
   std::array<Place, machine::kWarpSize> places;
   GlobalAllocation* allocation = nullptr;
   for_each_lane(event.lanes, [&](uint32_t lane) {
+    places[lane].sector = nullptr;  // it is checked in another way, or not at all
     const uint64_t address = event.global[lane];
     if (allocation == nullptr || address - allocation->address >= allocation->size) {
       allocation = shadow.find(memory, address);
@@ -312,14 +318,18 @@ void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAcces
     places[lane] = {allocation, &sector_of(*allocation, offset), offset};
     __builtin_prefetch(places[lane].sector);
   });
+  // These cells stay where they are: a lane can only split a sector whose cells are larger, or that has no parts.
+  std::array<GlobalCell*, machine::kWarpSize> cells;
   for_each_lane(event.lanes, [&](uint32_t lane) {
-    const GlobalSector* const sector = places[lane].sector;
-    if (sector != nullptr) shadow.prefetch_parts(*sector, places[lane].offset);
+    const Place& place = places[lane];
+    cells[lane] = place.sector == nullptr ? nullptr : shadow.fetch_part(*place.sector, place.offset, event.bytes);
   });
   for_each_lane(event.lanes, [&](uint32_t lane) {
-    const GlobalEntry entry = GlobalEntry{now.number, 0, width}.moved(lane << width);
-    if (places[lane].sector == nullptr) return check_run(now, event.global[lane], event.bytes, entry);
-    check_part(now, places[lane], event.bytes, entry);
+    const Place& place = places[lane];
+    const GlobalEntry entry{now.number, static_cast<uint8_t>(lane), width};
+    if (cells[lane] != nullptr) return check_bytes(now, place, *cells[lane], place.offset, event.bytes, entry);
+    if (place.sector == nullptr) return check_run(now, event.global[lane], event.bytes, entry);
+    check_part(now, place, event.bytes, entry);
   });
 }
 

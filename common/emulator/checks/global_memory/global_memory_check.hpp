@@ -155,10 +155,12 @@ class GlobalMemoryCheck final : public MemoryCheck {
   void check_run(Present& now, uint64_t address, uint64_t bytes, GlobalEntry entry);
   /// Where the bytes of a lane are.
   struct Place {
-    GlobalAllocation* allocation = nullptr;  ///< null: they are checked in another way, or not at all
-    GlobalSector* sector = nullptr;
-    uint64_t offset = 0;
+    GlobalAllocation* allocation;
+    GlobalSector* sector;
+    uint64_t offset;
   };
+  void check_bytes(Present& now, const Place& place, GlobalCell& cell, uint64_t offset, uint32_t bytes,
+                   GlobalEntry entry);
   void check_part(Present& now, const Place& place, uint32_t bytes, GlobalEntry entry);
   bool pass_cell(Present& now, const GlobalAllocation& allocation, GlobalCell& cell, GlobalSector& sector,
                  uint32_t mask, GlobalEntry entry);

@@ -63,16 +63,23 @@ class GlobalShadow {
   }
   /// The parts of a sector that has some, or gets them, of at most 2^shift bytes (2 or 0).
   SectorParts parts(GlobalSector& sector, uint32_t shift) {
-    if (sector.parts == 0 || parts_.of(sector).shift > shift) split(sector, shift);
+    if (sector.parts != 0) {
+      const SectorParts known = parts_.of(sector);
+      if (known.shift <= shift) return known;
+    }
+    split(sector, shift);
     return parts_.of(sector);
   }
   /// The parts of a sector that has some.
   SectorParts existing_parts(const GlobalSector& sector) { return parts_.of(sector); }
-  /// Fetches what is soon asked about a byte of a sector that has parts.
-  void prefetch_parts(const GlobalSector& sector, uint64_t offset) {
-    if (sector.parts == 0) return;
+  /// Fetches what is soon asked about bytes of a sector that has parts. Returns their cell, if there is one of just
+  /// these bytes; else null.
+  GlobalCell* fetch_part(const GlobalSector& sector, uint64_t offset, uint32_t bytes) {
+    if (sector.parts == 0) return nullptr;
     const SectorParts parts = parts_.of(sector);
-    __builtin_prefetch(&parts.cells[offset % kSectorBytes >> parts.shift]);
+    GlobalCell* const cell = &parts.cells[offset % kSectorBytes >> parts.shift];
+    __builtin_prefetch(cell);
+    return 1u << parts.shift == bytes ? cell : nullptr;
   }
   /// Calls `visit(cell)` for each cell of a page.
   template <typename Visit>

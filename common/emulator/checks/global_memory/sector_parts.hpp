@@ -67,7 +67,8 @@ struct GlobalCell {
 
 inline constexpr uint32_t kSectorBytes = 32;
 
-struct GlobalSector {
+/// It is aligned so that fetching its first byte ahead fetches all of it.
+struct alignas(32) GlobalSector {
   GlobalCell cell;       ///< of all of it, unless there are parts
   uint32_t written = 0;  ///< bit i: something has written byte i
   uint32_t parts = 0;    ///< where its parts are (PartsOfSectors); 0: it has none
