@@ -92,10 +92,10 @@ struct AccessDetail : OpDetail {
   uint32_t bytes = 0;      ///< per lane, all elements together
   uint32_t alignment = 0;  ///< that the address must have
   uint32_t element_bytes = 0;
-  uint32_t count = 0;  ///< elements (.v2, .v4, .v8)
+  uint32_t count = 0;      ///< elements (.v2, .v4, .v8)
+  LaneMask suppliers = 0;  ///< ldmatrix, stmatrix: the lanes whose addresses count; 0: those that execute it
   std::array<RegisterOffset, 8> registers{};
   std::array<Move, 8> moves{};
-  LaneMask suppliers = 0;  ///< ldmatrix, stmatrix: the lanes whose addresses count; 0: those that execute it
   Outcome outcome = Outcome::next;
   Locate locate = nullptr;
 

@@ -29,11 +29,8 @@ class WarpAddresses {
         highest(begin),
         bits(begin) {
     const bool is_regular = lanes == machine::kAllLanes ? compare<true>() : compare<false>();
-    if (is_regular) return;
-    const Scattered all = scan(addresses, lanes, begin);
-    lowest = all.lowest;
-    highest = all.highest;
-    bits = all.bits;
+    if (!is_regular) [[unlikely]]
+      scan();
   }
 
   bool is_one_place() const { return shape_ == Shape::one_place; }
@@ -53,7 +50,7 @@ class WarpAddresses {
   uint32_t bytes;            ///< of each lane
   uint32_t first, begin;     ///< the first lane, and its address
   uint32_t lowest, highest;  ///< of the addresses
-  uint32_t bits;             ///< has the lowest bit that is set in some address
+  uint32_t bits;             ///< its lowest bit is the lowest of all addresses
 
  private:
   enum class Shape : uint8_t { one_place, row, scattered };
@@ -76,17 +73,13 @@ class WarpAddresses {
     bits |= step;
     return true;
   }
-  struct Scattered {
-    uint32_t lowest, highest, bits;
-  };
-  /// It gets no `this`, so that the compiler can keep the members in registers.
-  [[gnu::noinline]] static Scattered scan(const uint32_t* addresses, machine::LaneMask lanes, uint32_t begin) {
-    Scattered all{begin, begin, begin};
+  [[gnu::noinline]] void scan() {
     for (uint32_t lane = 0; lane < machine::kWarpSize; ++lane) {
       const uint32_t address = (lanes >> lane & 1) != 0 ? addresses[lane] : begin;
-      all = {std::min(all.lowest, address), std::max(all.highest, address), all.bits | address};
+      lowest = std::min(lowest, address);
+      highest = std::max(highest, address);
+      bits |= address;
     }
-    return all;
   }
 
   Shape shape_ = Shape::scattered;

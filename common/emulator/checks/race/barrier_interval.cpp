@@ -53,7 +53,7 @@ void BarrierInterval::note(const PastAccess& access, uint32_t offset, uint32_t b
 }
 
 /// Takes note of the first access of a page in an interval, and of all accesses where there is a ledger.
-bool BarrierInterval::note_in_ledger(uint32_t number, WarpAddresses addresses, PastAccess access,
+bool BarrierInterval::note_in_ledger(uint32_t number, const WarpAddresses& addresses, const PastAccess& access,
                                      const SharedClock* known) {
   Page& page = pages_[number];
   const auto alignment = static_cast<uint8_t>(std::countr_zero(addresses.bits | addresses.bytes | kLargestUnit));

@@ -109,8 +109,8 @@ class BarrierInterval {
 
   void mark(uint32_t first, uint32_t last, uint32_t interval);
   bool can_defer(uint32_t number, const WarpAddresses& addresses, const PastAccess& access, const SharedClock* known);
-  // By value, so that the compiler can keep what the caller has in registers.
-  bool note_in_ledger(uint32_t number, WarpAddresses addresses, PastAccess access, const SharedClock* known);
+  bool note_in_ledger(uint32_t number, const WarpAddresses& addresses, const PastAccess& access,
+                      const SharedClock* known);
   uint32_t number_of(uint32_t warp, const SharedClock& clock);
   Table& table_of(const DeferredAccess& deferred, uint32_t page, uint32_t unit);
   void add_to_tables(const DeferredAccess& deferred);

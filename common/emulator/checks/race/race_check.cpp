@@ -106,7 +106,7 @@ void RaceCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& re
 }
 
 /// Checks an access that is not deferred.
-void RaceCheck::check_now(State& state, const RecordedAccess& recorded, PastAccess record) {
+void RaceCheck::check_now(State& state, const RecordedAccess& recorded, const PastAccess& record) {
   const machine::MemoryAccess& access = recorded.event;
   const WarpOrder& warp = *recorded.warp;
   PresentAccess now{record, recorded.warp_number, 0, nullptr};

@@ -63,7 +63,7 @@ class RaceCheck final : public MemoryCheck {
     HistoryCheck histories;
   };
 
-  void check_now(State& state, const RecordedAccess& recorded, PastAccess record);
+  void check_now(State& state, const RecordedAccess& recorded, const PastAccess& record);
   static bool defer(State& state, const RecordedAccess& recorded, const PastAccess& record);
   static void catch_up(State& state);
   static machine::LaneMask check_lanes(State& state, const machine::MemoryAccess& access, machine::LaneMask lanes,
