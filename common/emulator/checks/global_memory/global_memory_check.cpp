@@ -305,6 +305,7 @@ void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAcces
   now.number = record_of(now, kAllLanes);
   std::array<Place, machine::kWarpSize> places;
   GlobalAllocation* allocation = nullptr;
+  bool are_in_sectors = true;
   for_each_lane(event.lanes, [&](uint32_t lane) {
     places[lane].sector = nullptr;  // it is checked in another way, or not at all
     const uint64_t address = event.global[lane];
@@ -313,16 +314,19 @@ void GlobalMemoryCheck::check_scattered(Present& now, const machine::MemoryAcces
       if (allocation == nullptr) return;
     }
     const uint64_t offset = address - allocation->address;
-    const bool is_in_sector = offset % kSectorBytes + event.bytes <= kSectorBytes;
-    if (!is_in_sector || event.bytes > allocation->size - offset) return;
+    const uint64_t left = std::min(kSectorBytes - offset % kSectorBytes, allocation->size - offset);
+    are_in_sectors = are_in_sectors && event.bytes <= left;
+    if (event.bytes > left) return;
     places[lane] = {allocation, &sector_of(*allocation, offset), offset};
     __builtin_prefetch(places[lane].sector);
   });
-  // These cells stay where they are: a lane can only split a sector whose cells are larger, or that has no parts.
+  // Cells stay where they are, because a lane splits only what has no cell for it, unless it looks at another page.
   std::array<GlobalCell*, machine::kWarpSize> cells;
   for_each_lane(event.lanes, [&](uint32_t lane) {
     const Place& place = places[lane];
-    cells[lane] = place.sector == nullptr ? nullptr : shadow.fetch_part(*place.sector, place.offset, event.bytes);
+    GlobalCell* const cell =
+        place.sector == nullptr ? nullptr : shadow.fetch_part(*place.sector, place.offset, event.bytes);
+    cells[lane] = are_in_sectors ? cell : nullptr;
   });
   for_each_lane(event.lanes, [&](uint32_t lane) {
     const Place& place = places[lane];

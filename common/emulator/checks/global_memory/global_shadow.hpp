@@ -79,7 +79,7 @@ class GlobalShadow {
     const SectorParts parts = parts_.of(sector);
     GlobalCell* const cell = &parts.cells[offset % kSectorBytes >> parts.shift];
     __builtin_prefetch(cell);
-    return 1u << parts.shift == bytes ? cell : nullptr;
+    return 1u << parts.shift == bytes && offset % bytes == 0 ? cell : nullptr;
   }
   /// Calls `visit(cell)` for each cell of a page.
   template <typename Visit>

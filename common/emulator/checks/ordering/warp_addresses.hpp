@@ -29,8 +29,7 @@ class WarpAddresses {
         highest(begin),
         bits(begin) {
     const bool is_regular = lanes == machine::kAllLanes ? compare<true>() : compare<false>();
-    if (!is_regular) [[unlikely]]
-      scan();
+    if (!is_regular) scan();
   }
 
   bool is_one_place() const { return shape_ == Shape::one_place; }

@@ -276,7 +276,7 @@ TEST(GlobalShadowTest, SplitsASectorAndJoinsItAgain) {
   allocation.pages.resize(1);
   uint32_t cells = 0;
   const auto count = [&](GlobalCell& cell, uint64_t, uint32_t, GlobalSector&) {
-    cell.write.record = 7;
+    cell.write = GlobalEntry{7};
     ++cells;
   };
   for_each_cell(shadow, allocation, 32, 96, true, count);
@@ -288,7 +288,7 @@ TEST(GlobalShadowTest, SplitsASectorAndJoinsItAgain) {
   EXPECT_NE(shadow.sector(allocation, 32).parts, 0u);
   for_each_cell(shadow, allocation, 32, 32, true, count);
   EXPECT_EQ(shadow.sector(allocation, 32).parts, 0u);
-  EXPECT_EQ(shadow.sector(allocation, 32).cell.write.record, 7u);
+  EXPECT_EQ(shadow.sector(allocation, 32).cell.write.record(), 7u);
 }
 
 }  // namespace
