@@ -269,6 +269,20 @@ TEST(GlobalShadowTest, KeepsWhatIsKnownOfASectorWhenItIsSplit) {
   EXPECT_EQ(shadow.parts(sector, PartsOfSectors::kByteShift).cells, bytes.cells);
 }
 
+TEST(GlobalShadowTest, FetchesTheCellOfJustTheseBytes) {
+  GlobalShadow shadow;
+  GlobalSector sector;
+  EXPECT_EQ(shadow.fetch_part(sector, 4, 4), nullptr);  // it has no parts
+  const SectorParts words = shadow.parts(sector, PartsOfSectors::kWordShift);
+  EXPECT_EQ(shadow.fetch_part(sector, 68, 4), &words.cells[1]);
+  EXPECT_EQ(shadow.fetch_part(sector, 66, 4), nullptr);  // of two cells
+  EXPECT_EQ(shadow.fetch_part(sector, 64, 8), nullptr);
+  EXPECT_EQ(shadow.fetch_part(sector, 68, 1), nullptr);  // of a part of one
+  const SectorParts bytes = shadow.parts(sector, PartsOfSectors::kByteShift);
+  EXPECT_EQ(shadow.fetch_part(sector, 68, 1), &bytes.cells[4]);
+  EXPECT_EQ(shadow.fetch_part(sector, 68, 4), nullptr);
+}
+
 TEST(GlobalShadowTest, SplitsASectorAndJoinsItAgain) {
   GlobalShadow shadow;
   GlobalAllocation allocation;
