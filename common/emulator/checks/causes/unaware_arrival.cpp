@@ -83,7 +83,8 @@ std::string WaitCause::let_pass_by_others(const ConflictSide& first, const Confl
   uint64_t arrivals = 0;
   const PhaseNote* relaxed = nullptr;
   barrier.phases.for_each(last->phases - 1, [&](const PhaseNote& note) {
-    if (note.kind != PhaseNote::Kind::arrival || note.block == nullptr) return;
+    const bool arrives = note.kind == PhaseNote::Kind::arrival || note.kind == PhaseNote::Kind::commit;
+    if (!arrives || note.block == nullptr) return;
     if (note.relaxed) relaxed = &note;
     ranks.insert(note.block->rank);
     arrivals += note.amount;
@@ -109,6 +110,17 @@ std::string WaitCause::last_wait_let_pass(const ConflictSide& side) const {
   const std::string by = barrier.phases.describe_arrivals(last->phases - 1, cluster_.kernel());
   if (barrier.is_for_copies || by.empty()) return {};
   return fmt::format("the wait{} for {} was let pass by {}", line(last->pc), name(index), by);
+}
+
+std::string WaitCause::passed_between(const ConflictSide& first, const ConflictSide& second) const {
+  const auto [barrier, last] = last_wait_of(second);
+  if (last == nullptr || first.warp != second.warp || last->time <= first.time) return {};
+  if ((second.lanes & ~last->lanes) != 0) return {};
+  // A producer that drains a ring waits there for each slot, and at once for those that it has never filled.
+  for (const auto& [index, note] : order_.warp(second.warp).waits) {
+    if (index != barrier && note.pc == last->pc) return {};
+  }
+  return passed_before_first(second);
 }
 
 std::string WaitCause::let_pass_by_itself(const ConflictSide& side) const {

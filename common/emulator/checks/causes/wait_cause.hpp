@@ -80,6 +80,8 @@ class WaitCause {
   std::pair<uint32_t, const WaitNote*> last_wait_for_copies(const ConflictSide& side) const;
   /// That the last wait before the access was for the phase before the first, and passed; empty: it was not.
   std::string passed_before_first(const ConflictSide& side) const;
+  /// The same where the wait came between two accesses of one warp, for a barrier that belongs to no ring.
+  std::string passed_between(const ConflictSide& first, const ConflictSide& second) const;
 
  private:
   std::pair<uint32_t, const WaitNote*> last_wait(const ConflictSide& side, bool for_copies) const;

@@ -53,9 +53,37 @@ std::string Sleepers::copy_for_other_blocks(const Fragment& waiter, uint64_t pha
   return bytes < missing ? std::string() : text;
 }
 
+std::string Sleepers::block_without_announcement(const Fragment& waiter, uint64_t phase) const {
+  const machine::Block* own = cluster_.block_of(waiter.wait.address);
+  const uint32_t offset = waiter.wait.address & machine::kSharedOffsetMask;
+  std::string text;
+  for (const auto& block : cluster_.blocks) {
+    const auto barrier = block->mbarriers.live.find(offset);
+    const auto found = histories_.find({block.get(), offset});
+    if (block.get() == own || barrier == block->mbarriers.live.end() || found == histories_.end()) continue;
+    if (barrier->second.phase != phase || !found->second.arrivers.empty() || barrier->second.transaction >= 0) continue;
+    history_of(waiter).phases.for_each(phase, [&](const PhaseNote& here) {
+      if (here.kind != PhaseNote::Kind::bytes || here.block != own || !text.empty()) return;
+      found->second.phases.for_each(phase, [&](const PhaseNote& there) {
+        if (there.kind != here.kind || there.block != here.block || there.pc != here.pc || !text.empty()) return;
+        text = fmt::format(
+            "the copy that block rank {} issued{} brought bytes to block rank {} as well, where nobody has come to "
+            "announce any, nor to bring a part: does only block rank {} take the branch in which that is done?",
+            own->rank, at_line(*waiter.grid().kernel, here.pc), block->rank, own->rank);
+      });
+    });
+  }
+  return text;
+}
+
 Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barrier) const {
   const Fragment& first = *group.first;
   const std::string name = name_of(first);
+  const std::string announced = fmt::format("expect_tx announced {} bytes for {}, and {} of them never came",
+                                            barrier.announced, name, barrier.transaction);
+  if (const std::string absent = block_without_announcement(first, barrier.phase); !absent.empty()) {
+    return {9, announced + ": " + absent};
+  }
   for (const auto& block : cluster_.blocks) {
     for (const auto& [offset, other] : block->mbarriers.live) {
       if (other.transaction >= 0) continue;
@@ -67,8 +95,6 @@ Cause Sleepers::cause_of_missing_bytes(const Group& group, const Mbarrier& barri
                              name_of_barrier(*first.grid().kernel, offset), of_rank)};
     }
   }
-  const std::string announced = fmt::format("expect_tx announced {} bytes for {}, and {} of them never came",
-                                            barrier.announced, name, barrier.transaction);
   // Where the announced bytes came in an earlier phase, the thread that brings the rest may wait elsewhere.
   const int worth = barrier.phase == 0 ? 9 : 4;
   if (const std::string left_out =

@@ -184,6 +184,9 @@ class Sleepers {
   /// Where the multicast of a copy leaves the block out whose barrier lacks bytes; empty: nowhere.
   /// @param missing  bytes that it lacks
   std::string copy_for_other_blocks(const machine::Fragment& waiter, uint64_t phase, uint64_t missing) const;
+  /// Where a copy brought bytes to the group's barrier and to that of another block, in which nobody has come to
+  /// announce them; empty: nowhere.
+  std::string block_without_announcement(const machine::Fragment& waiter, uint64_t phase) const;
   /// Phases of the barrier that ended before the waiter saw the one that it waits for, and by what; empty: none.
   std::string phases_missed(const machine::Fragment& waiter, const machine::Mbarrier& barrier) const;
 

@@ -119,6 +119,36 @@ void RemoteExitCheck::block_finished(ClusterRecord& cluster, const machine::Bloc
   }
 }
 
+std::string RemoteExitCheck::arrival_at_home(const ClusterRecord& cluster, uint32_t rank, const Remote& remote) {
+  const ClusterOrder& order = cluster.order();
+  const uint32_t warps = order.warps_per_block(), home = remote.warp / warps;
+  const auto& arrivals = order.warp(remote.warp).arrivals;
+  for (const ArrivalNote& one : arrivals) {
+    const BarrierOrder& barrier = order.barrier(one.barrier);
+    const uint32_t counterpart = order.find_barrier(rank, barrier.offset);
+    if (barrier.rank != home || counterpart == ClusterOrder::kNoBarrier) continue;
+    bool arrives_there = false, is_waited_for = false;
+    const ArrivalNote* again = nullptr;
+    for (const ArrivalNote& other : arrivals) {
+      arrives_there = arrives_there || other.barrier == counterpart;
+      const bool same = other.barrier == one.barrier && other.phase == one.phase && (other.lanes & one.lanes) != 0;
+      if (same && other.number > one.number && other.pc != one.pc) again = &other;
+    }
+    for (uint32_t warp = rank * warps; warp < (rank + 1) * warps; ++warp) {
+      const auto& waits = order.warp(warp).waits;
+      is_waited_for = is_waited_for || waits.find(counterpart) != waits.end();
+    }
+    if (again == nullptr || arrives_there || !is_waited_for) continue;
+    const std::string first = line_of(cluster, one.pc), second = line_of(cluster, again->pc);
+    return fmt::format(
+        "the block waits for its {}, at which warp {} of block rank {} never arrives; but that warp arrives twice in "
+        "one phase at {} of its own block,{}{}: is one of the two meant for block rank {}?",
+        name_of(cluster, order.barrier(counterpart)), remote.warp % warps, home, name_of(cluster, barrier), first,
+        first == second ? std::string() : " and" + second, rank);
+  }
+  return {};
+}
+
 /// Only now, because an access after the exit would have stopped the kernel, and been reported.
 void RemoteExitCheck::cluster_finished(ClusterRecord& cluster) {
   for (const auto& [rank, remote] : states_[cluster].unordered) {
@@ -135,6 +165,9 @@ void RemoteExitCheck::cluster_finished(ClusterRecord& cluster) {
     finding.likely_cause =
         "the block must not end before: let all blocks of the cluster meet at its end (barrier.cluster.arrive and "
         ".wait, cluster.sync()), or let it wait for an mbarrier on which the other block arrives last";
+    if (std::string at_home = arrival_at_home(cluster, rank, remote); !at_home.empty()) {
+      finding.likely_cause = std::move(at_home);
+    }
     const uint32_t barrier =
         remote.is_commit ? cluster.order().find_barrier(rank, remote.offset) : ClusterOrder::kNoBarrier;
     if (barrier != ClusterOrder::kNoBarrier) {

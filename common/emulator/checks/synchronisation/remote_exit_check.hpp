@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,6 +57,9 @@ class RemoteExitCheck final : public MemoryCheck {
   /// The last access of a warp to the block of rank `rank`. Without lanes: none so far.
   static Remote& latest(std::vector<Remote>& all, const ClusterRecord& cluster, uint32_t rank, uint32_t warp);
   void commit_arrived(const ClusterRecord& cluster, const machine::BarrierEvent& event);
+  /// Where the warp that made an access arrives twice in a phase at a barrier of its own block, and never at that of
+  /// the block of rank `rank`, which waits for its own; empty: it does not.
+  static std::string arrival_at_home(const ClusterRecord& cluster, uint32_t rank, const Remote& remote);
   static bool is_known(const ClusterOrder& order, uint32_t rank, const Remote& remote);
 
   PerCluster<State> states_;

@@ -128,6 +128,7 @@ std::string early_arrival(const ClusterRecord& cluster, const TensorAccess& user
 ConflictSide side_of(const ClusterRecord& cluster, const TensorAccess& access) {
   ConflictSide side{access.warp, access.lanes, access.time, nullptr, "load"};
   if (access.kind == TensorAccessKind::store) side.what = "store";
+  if (access.kind == TensorAccessKind::release) side.what = "tcgen05.dealloc";
   if (access.kind != TensorAccessKind::operation) return side;
   side.operation = &cluster.order().operation(access.number);
   side.what = side.operation->what;
@@ -181,6 +182,9 @@ std::string cause_of(FindingLog& findings, const ClusterRecord& cluster, const T
           WaitCause(findings, cluster).let_pass_by_unaware(side_of(cluster, before), side_of(cluster, now));
       if (!unaware.empty()) return unaware;
     }
+    const std::string early =
+        WaitCause(findings, cluster).passed_between(side_of(cluster, before), side_of(cluster, now));
+    if (!early.empty()) return early;
     return "tensor memory is freed before its last use is over: wait for the last commit and for the last loads, and "
            "let all warps meet at a barrier before tcgen05.dealloc";
   }

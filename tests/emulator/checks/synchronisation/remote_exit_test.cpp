@@ -69,5 +69,30 @@ TEST_F(RemoteExitTest, FindsAnAccessAfterTheArrivalThatTheTargetWaitsFor) {
              "missing wait", {"reads shared memory of block (0,0,0)"});
 }
 
+// Each block is to arrive at the second barrier of both; each waits for its own.
+TEST_F(RemoteExitTest, NamesAnArrivalAtHomeThatIsMeantForTheTarget) {
+  const auto body = [](uint32_t other) {
+    return std::string(
+               "@%first mbarrier.init.shared.b64 [bar], 32;\n@%first mbarrier.init.shared.b64 [bar+8], 64;\n"
+               "@%first fence.mbarrier_init.release.cluster;\n"
+               "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"
+               "mov.u32 %r4, bar; mapa.shared::cluster.u32 %r5, %r4, 0; mapa.shared::cluster.u32 %r6, %r4, %rank;\n") +
+           fmt::format("xor.b32 %r7, %rank, {}; mapa.shared::cluster.u32 %r7, %r4, %r7;\n", other) +
+           "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5];\n"
+           "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7+8];\n"
+           "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r6+8];\n"
+           "AGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %p2, [bar+8], 0;\n@!%p2 bra AGAIN;\n"
+           "setp.eq.u32 %p1, %rank, 0;\n@!%p1 bra END;\nnanosleep.u32 20000;\nEND:\n";
+  };
+  expect_silence(run(body(1), kPair));
+  const std::string wrong = body(0);
+  expect_one(run(wrong, kPair), "missing wait",
+             {line_of(wrong, "[%r5]"), "arrives at an mbarrier in shared memory of block (0,0,0)",
+              "the block waits for its bar[1], at which warp 0 of block rank 1 never arrives",
+              "arrives twice in one phase at bar[1] of its own block, at " + line_of(wrong, "[%r7+8]") + " and at " +
+                  line_of(wrong, "[%r6+8]"),
+              "is one of the two meant for block rank 0?"});
+}
+
 }  // namespace
 }  // namespace stagecraft::emulator::checks

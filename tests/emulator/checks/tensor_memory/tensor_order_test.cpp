@@ -296,6 +296,16 @@ TEST_F(TensorOrderTest, FindsTensorMemoryThatIsFreedBeforeItsLastUse) {
               "tensor memory is freed before its last use is over"});
 }
 
+TEST_F(TensorOrderTest, NamesAWaitThatPassedAtOnceBeforeTheRelease) {
+  const std::string right = start(1, 1) + "@!%first bra WAIT;\n" + descriptors() + multiply() + commit(0) +
+                            wait(0, 0, "WAIT") + kFree + "nanosleep.u32 20000;\n";
+  expect_silence(run(right, kTwoWarps));
+  const std::string wrong = with(right, wait(0, 0, "WAIT"), wait(0, 1, "WAIT"));
+  expect_one_fault(run(wrong, kTwoWarps), "race",
+                   {"frees columns", line_of(wrong, "tcgen05.dealloc"), "before the tcgen05.dealloc, passed at once",
+                    "What waits for the first phase begins with parity 0"});
+}
+
 TEST_F(TensorOrderTest, NamesTheReleaseOfWhatIsUsedAfterwards) {
   const std::string wrong = start(1, 1) + kFree + kLoad;
   expect_one_fault(
