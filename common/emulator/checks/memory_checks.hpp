@@ -116,6 +116,11 @@ class MemoryChecks final : public machine::Observer {
   }
 
   std::vector<machine::Finding> findings() override { return findings_.take(); }
+  std::vector<machine::WrittenResult> results() override {
+    std::vector<machine::WrittenResult> results;
+    for_each_check([&](auto& check) { check.add_results(results); });
+    return results;
+  }
 
   /// One of the checks, for what it needs besides events.
   template <typename Check>

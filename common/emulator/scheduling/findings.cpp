@@ -36,6 +36,22 @@ std::vector<Diagnostic> merge_findings(std::vector<std::vector<Finding>> found_b
   return reported;
 }
 
+std::vector<std::string> merge_unread(const std::vector<std::vector<WrittenResult>>& written_by_part) {
+  std::set<std::string> read;
+  std::vector<std::string> unread;
+  for (const auto& part : written_by_part) {
+    for (const WrittenResult& each : part) {
+      if (each.was_read) read.insert(each.identity);
+    }
+  }
+  for (const auto& part : written_by_part) {
+    for (const WrittenResult& each : part) {
+      if (!each.was_read && read.insert(each.identity).second) unread.push_back(each.what);
+    }
+  }
+  return unread;
+}
+
 bool add_consequence(std::vector<Diagnostic>& findings, const Diagnostic& stop) {
   if (stop.place.source.empty()) return false;
   const std::string place = " at " + stop.place.source + " ";

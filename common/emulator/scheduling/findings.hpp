@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "emulator/state/grid.hpp"
@@ -21,6 +22,9 @@ struct StoppedAt {
 /// after the grid was stopped.
 std::vector<Diagnostic> merge_findings(std::vector<std::vector<Finding>> found_by_part,
                                        std::optional<StoppedAt> stopped);
+
+/// What no part of a grid has read of what it has written, each place once.
+std::vector<std::string> merge_unread(const std::vector<std::vector<WrittenResult>>& written_by_part);
 
 /// Adds the report of an operation that failed after its thread had gone on to the first of the findings that is about
 /// the same line, because it follows from that mistake. Returns false when there is none.

@@ -145,16 +145,19 @@ class Parts {
     LaunchResult sum;
     RunResult* first = nullptr;  // the part that was stopped first
     std::vector<std::vector<Finding>> found;
+    std::vector<std::vector<WrittenResult>> written;
     for (RunResult& part : results_) {
       sum.thread_instructions += part.executed.thread_instructions;
       sum.warp_instructions += part.executed.warp_instructions;
       sum.cycles = std::max(sum.cycles, part.cycles);
       found.push_back(std::move(part.findings));
+      written.push_back(std::move(part.results));
       if (part.stop && (first == nullptr || part.stop->at < first->stop->at)) first = &part;
     }
     if (first == nullptr) {
       sum.diagnostics = merge_findings(std::move(found), std::nullopt);
       if (!sum.diagnostics.empty()) sum.fault = FaultKind::launch_failure;
+      sum.unread = merge_unread(written);
       return sum;
     }
     sum.stopped = true;

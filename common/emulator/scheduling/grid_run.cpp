@@ -84,6 +84,7 @@ void GridRun::run() {
   for (Observer* observer : grid_.observers) observer->grid_finished(grid_);
   for (Observer* observer : grid_.observers) {
     for (Finding& finding : observer->findings()) result_.findings.push_back(std::move(finding));
+    for (WrittenResult& written : observer->results()) result_.results.push_back(std::move(written));
   }
 }
 

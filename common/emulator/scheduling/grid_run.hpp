@@ -42,6 +42,7 @@ enum class GoOn : uint8_t {
 struct RunResult {
   std::optional<Stop> stop;
   std::vector<Finding> findings;  ///< those that did not stop it, in the order in which they were found
+  std::vector<WrittenResult> results;
   Counters executed;
   Cycle cycles = 0;        ///< virtual time it took
   GoOn ended = GoOn::yes;  ///< why it was asked to stop, if it was

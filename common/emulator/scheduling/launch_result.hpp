@@ -21,6 +21,7 @@ struct LaunchResult {
   bool stopped = false;                 ///< it did not run to its end
   bool interrupted = false;             ///< because it was asked to stop (Division::interrupted)
   std::vector<Diagnostic> diagnostics;  ///< what stopped it, and findings that did not stop it
+  std::vector<std::string> unread;      ///< what nothing has read (WrittenResult), unless it was stopped
   uint64_t thread_instructions = 0;     ///< executed ones, counted per active lane
   uint64_t warp_instructions = 0;
   Cycle cycles = 0;  ///< virtual time the grid took

@@ -66,6 +66,14 @@ struct Finding {
 /// Most findings of one launch that are reported; a user with so many to fix starts with the first.
 inline constexpr size_t kMostFindings = 32;
 
+/// What one place of a kernel has written in shared or tensor memory. That nothing has read it is no mistake as such,
+/// but may explain wrong numbers.
+struct WrittenResult {
+  std::string identity;  ///< what makes it the same place in another part of the grid
+  std::string what;      ///< "what the cp.async.bulk at ring.cu:41 brings to tile+0x800 in shared memory"
+  bool was_read = false;
+};
+
 /// What happens to an mbarrier.
 enum class BarrierEventKind : uint8_t {
   init,
@@ -371,6 +379,8 @@ class Observer {
   virtual void cluster_repeated(const Cluster&, Diagnostic&) {}
   /// Returns what the observer has found wrong. It is asked once, when the grid has ended.
   virtual std::vector<Finding> findings() { return {}; }
+  /// Returns what the grid has written, as far as the observer knows. It is asked once, when the grid has ended.
+  virtual std::vector<WrittenResult> results() { return {}; }
 };
 
 }  // namespace stagecraft::emulator::machine

@@ -43,6 +43,8 @@ class MemoryCheck {
   virtual void warpgroup_issued(ClusterRecord&, const machine::WarpgroupIssue&) {}
   virtual void warpgroup_waited(ClusterRecord&, const machine::WarpgroupWait&) {}
   virtual void warpgroup_fenced(ClusterRecord&, const machine::Fragment&) {}
+  /// The grid has ended: what it has written, and whether that was read.
+  virtual void add_results(std::vector<machine::WrittenResult>&) {}
   virtual void warpgroup_registers_used(ClusterRecord&, const machine::WarpgroupRegisterUse&) {}
 
  protected:

@@ -141,6 +141,7 @@ Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder 
     state.reporter.report(diagnostic);
     report += checks::render_text(diagnostic);
   }
+  state.unread = {request.kernel->display_name, std::move(result.unread)};
   if (choices != nullptr) tell_unreached(state.reporter, *state.settings().schedule, *choices);
   if (history != nullptr) tell_forgotten(state, forgotten);
   recording.tell(state.reporter, state.launches++, report);
@@ -152,6 +153,18 @@ Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder 
   if (found && state.settings().findings_are_errors) state.set_fault(cudaErrorLaunchFailure);
   const double clock_khz = std::max(state.architecture().clock_khz, 1u);
   return {Engine::compute, kLaunchNanoseconds + static_cast<double>(result.cycles) * 1e6 / clock_khz};
+}
+
+void tell_unread(State& state) {
+  constexpr size_t kMost = 4;
+  const UnreadResults& unread = state.unread;
+  if (state.reporter.diagnosed() != 0 || unread.results.empty()) return;
+  std::string text = fmt::format(
+      "stagecraft: the program ends with an error, and no mistake was found. In its last kernel, {}, nothing reads\n",
+      unread.kernel);
+  for (size_t i = 0; i < std::min(kMost, unread.results.size()); ++i) text += fmt::format("  {}\n", unread.results[i]);
+  text += "is that meant, or is something else read in its place?\n";
+  state.reporter.tell(text, {{"kind", "unread"}, {"kernel", unread.kernel}, {"results", unread.results}});
 }
 
 void tell_exploration(State& state) {

@@ -14,6 +14,10 @@ class State;
 /// @param order  how it follows the launch before it, for the model of the chip's speed.
 Cost run_grid(State& state, machine::LaunchRequest request, timing::LaunchOrder order);
 
+/// Reports what nothing has read in the latest launch, for a program that ends with an error although nothing was
+/// found.
+void tell_unread(State& state);
+
 /// Reports how many schedules were explored, and whether something was found; nothing where no launch was explored.
 void tell_exploration(State& state);
 

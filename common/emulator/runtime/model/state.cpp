@@ -29,6 +29,7 @@ void check_exit_status(int status, void*) {
   State& state = State::instance();
   state.reporter.tell_repetitions();
   tell_exploration(state);
+  if (status != 0) tell_unread(state);
   if (status != 0 || state.reporter.diagnosed() == 0 || !state.settings().strict_exit_status) return;
   std::fflush(nullptr);
   if (state.settings().report_format == ReportFormat::text) {

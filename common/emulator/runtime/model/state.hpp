@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -43,6 +44,12 @@ struct MemoryAdvice {
   cudaMemLocation last_prefetch{cudaMemLocationTypeInvalid, 0};
 };
 
+/// What nothing has read of what a kernel wrote in shared and tensor memory.
+struct UnreadResults {
+  std::string kernel;
+  std::vector<std::string> results;
+};
+
 class State {
  public:
   /// The one object of the process. It is made on first use and never destroyed: programs free device memory in static
@@ -72,6 +79,7 @@ class State {
   exploration::Exploration exploration;
   checks::GlobalHistory global_history;  ///< used where global memory is checked
   std::optional<timing::L2Contents> l2;  ///< of the model of the chip's speed, after the latest launch
+  UnreadResults unread;                  ///< of the latest launch
   Limits limits;
   Contexts contexts;
   Streams streams;
