@@ -26,6 +26,7 @@ constexpr uint32_t kMostSkipped = 64;
 /// Bits of 1 over the least normal number, and of the root of 2^-101: ptxas's code of rcp.rn.f32 and sqrt.rn.f32 calls
 /// its function for smaller operands.
 constexpr uint32_t kReciprocalOfLeast = 0x7e800000, kLeastRoot = 0x263504f3;
+constexpr uint32_t kLeastNormal = 0x00800000, kInfinity = 0x7f800000;
 
 uint32_t rank_of(uint32_t shared_address) { return shared_address >> machine::kSharedRankShift; }
 
@@ -219,18 +220,19 @@ bool LaunchRecorder::calls_function(const machine::ExecutedInstruction& event) c
   const auto magnitude = [&](machine::RegisterOffset offset, uint32_t lane) {
     return machine::lanes_at<uint32_t>(event.fragment->registers, offset)[lane] & 0x7fffffffu;
   };
-  const auto is_normal = [](uint32_t bits) { return bits >= 0x00800000u && bits < 0x7f800000u; };
+  const auto is_tiny = [](uint32_t bits) { return bits != 0 && bits < kLeastNormal; };
   bool calls = false;
   machine::for_each_lane(event.lanes, [&](uint32_t lane) {
     const uint32_t result = magnitude(op.destination, lane);
-    calls = calls || !is_normal(result);
-    // What computes a result may be gone, so of reciprocals and roots it tells alone. An operand of a quotient may be
-    // too, but then the next one is seen.
-    if (inverts) calls = calls || result > kReciprocalOfLeast;
-    if (kind == InstructionClass::root_float) calls = calls || result < kLeastRoot;
-    for (const machine::RegisterOffset operand : {op.a, op.b}) {
-      if (divides && operand != op.destination) calls = calls || !is_normal(magnitude(operand, lane));
+    calls = calls || is_tiny(result);
+    // The operand may be gone, so of a reciprocal and a root the result tells alone.
+    if (inverts) calls = calls || (result > kReciprocalOfLeast && result < kInfinity);
+    if (kind == InstructionClass::root_float) calls = calls || (result != 0 && result < kLeastRoot);
+    if (divides && op.a != op.destination) {
+      const uint32_t dividend = magnitude(op.a, lane);
+      calls = calls || is_tiny(dividend) || (dividend != 0 && dividend < kInfinity && result == 0);
     }
+    if (divides && op.b != op.destination) calls = calls || is_tiny(magnitude(op.b, lane));
   });
   return calls;
 }

@@ -220,6 +220,7 @@ TEST_F(LaunchRecorderTest, DivisionsAndRootsOfTinyNumbersCallAFunction) {
   EXPECT_TRUE(calls(divide, one, tiny));
   EXPECT_TRUE(calls(divide, tiny, tiny));
   EXPECT_TRUE(calls(divide, least, huge));  // the quotient is none
+  EXPECT_FALSE(calls(divide, "0f00000000", one));
   EXPECT_FALSE(calls("div.full.f32 %f2, %f0, %f1", tiny, one));
   EXPECT_FALSE(calls("rcp.rn.f32 %f2, %f0", least, one));
   EXPECT_TRUE(calls("rcp.rn.f32 %f2, %f0", tiny, one));
