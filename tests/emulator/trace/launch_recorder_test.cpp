@@ -223,7 +223,7 @@ TEST_F(LaunchRecorderTest, DivisionsAndRootsOfTinyNumbersCallAFunction) {
   EXPECT_FALSE(calls(divide, "0f00000000", one));
   EXPECT_FALSE(calls("div.full.f32 %f2, %f0, %f1", tiny, one));
   EXPECT_FALSE(calls("rcp.rn.f32 %f2, %f0", least, one));
-  EXPECT_TRUE(calls("rcp.rn.f32 %f2, %f0", tiny, one));
+  EXPECT_TRUE(calls("rcp.rn.f32 %f2, %f0", "0f00600000", one));
   EXPECT_FALSE(calls("sqrt.rn.f32 %f2, %f0", "0f0D000000", one));
   EXPECT_TRUE(calls("sqrt.rn.f32 %f2, %f0", "0f0CF00000", one));
 }
