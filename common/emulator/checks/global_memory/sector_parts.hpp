@@ -32,7 +32,7 @@ class GlobalEntry {
   uint8_t lane() const { return static_cast<uint8_t>(bits_ >> kLaneShift); }
   /// log2 of the bytes of each lane, which follow each other; or kTogether: all lanes of the record.
   uint8_t width() const { return static_cast<uint8_t>(bits_ >> kWidthShift); }
-  /// Of that lane's bytes, the number of the first one in the cell.
+  /// The number of the cell's first byte among that lane's bytes.
   uint16_t first_byte() const { return static_cast<uint16_t>(bits_ >> kFirstByteShift); }
   /// Whether both say that the same lane accessed each byte.
   bool has_pattern_of(GlobalEntry other) const { return (bits_ ^ other.bits_) >> kLaneShift == 0; }
