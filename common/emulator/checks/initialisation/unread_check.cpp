@@ -21,9 +21,16 @@ UnreadCheck::Owner UnreadCheck::source(const ClusterRecord& cluster, Place place
   if (is_new && sources_.size() < kMost) {
     sources_.push_back({.place = place, .pc = pc, .detail = detail});
     found->second = static_cast<Owner>(sources_.size());
+    ++unread_;
   }
   if (found->second != 0) sources_[found->second - 1].pc = pc;
   return found->second;
+}
+
+UnreadCheck::Owner UnreadCheck::source_of_store(const ClusterRecord& cluster, uint32_t pc) {
+  if (pc >= of_stores_.size()) of_stores_.resize(pc + 1);
+  if (of_stores_[pc] == 0) of_stores_[pc] = source(cluster, Place::store, pc, 0);
+  return of_stores_[pc];
 }
 
 UnreadCheck::Source& UnreadCheck::root(Owner owner) {
@@ -31,9 +38,16 @@ UnreadCheck::Source& UnreadCheck::root(Owner owner) {
   return sources_[owner - 1];
 }
 
+void UnreadCheck::mark_read(Owner owner) {
+  Source& source = root(owner);
+  if (!source.was_read) --unread_;
+  source.was_read = true;
+}
+
 void UnreadCheck::join(Owner one, Owner other) {
   Source &first = root(one), &second = root(other);
   if (&first == &second) return;
+  if (!first.was_read || !second.was_read) --unread_;
   first.was_read = first.was_read || second.was_read;
   first.offset = std::min(first.offset, second.offset);
   second.joined_to = static_cast<Owner>(&first - sources_.data() + 1);
@@ -50,7 +64,7 @@ void UnreadCheck::read(State& state, uint32_t address, uint32_t bytes) {
   const std::vector<Owner>& owners = state.blocks[rank].shared;
   const size_t end = std::min<size_t>((offset + bytes - 1) / kGranule + 1, owners.size());
   for (size_t granule = offset / kGranule; granule < end; ++granule) {
-    if (owners[granule] != 0) root(owners[granule]).was_read = true;
+    if (owners[granule] != 0) mark_read(owners[granule]);
   }
 }
 
@@ -90,7 +104,7 @@ void UnreadCheck::for_each_cell(State& state, uint32_t rank, const TensorRange& 
 
 void UnreadCheck::read(State& state, uint32_t rank, const TensorRange& range) {
   for_each_cell(state, rank, range, [&](Owner& owner) {
-    if (owner != 0) root(owner).was_read = true;
+    if (owner != 0) mark_read(owner);
   });
 }
 
@@ -107,11 +121,9 @@ void UnreadCheck::write(State& state, uint32_t rank, const TensorRange& range, O
   });
 }
 
-void UnreadCheck::memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) {
-  const machine::MemoryAccess& access = recorded.event;
-  if (access.shared == nullptr) return;
+void UnreadCheck::note(ClusterRecord& cluster, const machine::MemoryAccess& access) {
   State& state = states_[cluster];
-  const Owner owner = access.kind == AccessKind::read ? Owner{0} : source(cluster, Place::store, access.pc, 0);
+  const Owner owner = access.kind == AccessKind::read ? Owner{0} : source_of_store(cluster, access.pc);
   // Lanes mostly access a row, which is taken at once.
   uint32_t begin = 0, bytes = 0;
   const auto take = [&] {

@@ -25,7 +25,10 @@ class UnreadCheck final : public MemoryCheck {
   using MemoryCheck::MemoryCheck;
 
   void cluster_started(ClusterRecord& cluster) override;
-  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override;
+  void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
+    const machine::MemoryAccess& access = recorded.event;
+    if (access.shared != nullptr && !(unread_ == 0 && is_known(access))) note(cluster, access);
+  }
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
   void tensor_memory_changed(ClusterRecord& cluster, const machine::TensorEvent& event) override;
   void add_results(std::vector<machine::WrittenResult>& results) override;
@@ -54,8 +57,16 @@ class UnreadCheck final : public MemoryCheck {
     std::vector<Memory> blocks;  ///< by rank
   };
 
+  /// Whether it is no store that is the first of its instruction. While something has read all sources, such an access
+  /// changes nothing: a place keeps its owner, which was read, too.
+  bool is_known(const machine::MemoryAccess& access) const {
+    return access.kind == machine::AccessKind::read || (access.pc < of_stores_.size() && of_stores_[access.pc] != 0);
+  }
+  void note(ClusterRecord& cluster, const machine::MemoryAccess& access);
+  Owner source_of_store(const ClusterRecord& cluster, uint32_t pc);
   /// The source that an owner counts for, which is its own unless it was joined to another.
   Source& root(Owner owner);
+  void mark_read(Owner owner);
   /// Lets two sources count together, because they share a granule.
   void join(Owner one, Owner other);
   std::string describe(const Source& source) const;
@@ -71,6 +82,8 @@ class UnreadCheck final : public MemoryCheck {
   const machine::Kernel* kernel_ = nullptr;
   std::vector<Source> sources_;
   std::map<std::tuple<Place, uint32_t, uint32_t>, Owner> numbers_;  ///< by place, instruction, barrier or column
+  std::vector<Owner> of_stores_;                                    ///< by pc
+  uint32_t unread_ = 0;                                             ///< sources that nothing has read, joined ones once
   PerCluster<State> states_;
 };
 
