@@ -21,7 +21,7 @@ UnreadCheck::Owner UnreadCheck::source(const ClusterRecord& cluster, Place place
   if (is_new && sources_.size() < kMost) {
     sources_.push_back({.place = place, .pc = pc, .detail = detail});
     found->second = static_cast<Owner>(sources_.size());
-    ++unread_;
+    ++unread(place);
   }
   if (found->second != 0) sources_[found->second - 1].pc = pc;
   return found->second;
@@ -40,14 +40,14 @@ UnreadCheck::Source& UnreadCheck::root(Owner owner) {
 
 void UnreadCheck::mark_read(Owner owner) {
   Source& source = root(owner);
-  if (!source.was_read) --unread_;
+  if (!source.was_read) --unread(source.place);
   source.was_read = true;
 }
 
 void UnreadCheck::join(Owner one, Owner other) {
   Source &first = root(one), &second = root(other);
   if (&first == &second) return;
-  if (!first.was_read || !second.was_read) --unread_;
+  if (!first.was_read || !second.was_read) --unread(first.place);
   first.was_read = first.was_read || second.was_read;
   first.offset = std::min(first.offset, second.offset);
   second.joined_to = static_cast<Owner>(&first - sources_.data() + 1);
@@ -59,6 +59,7 @@ void UnreadCheck::cluster_started(ClusterRecord& cluster) {
 }
 
 void UnreadCheck::read(State& state, uint32_t address, uint32_t bytes) {
+  if (unread_shared_ == 0) return;
   const uint32_t rank = address >> kSharedRankShift, offset = address & kSharedOffsetMask;
   if (rank >= state.blocks.size() || bytes == 0) return;
   const std::vector<Owner>& owners = state.blocks[rank].shared;
@@ -69,6 +70,7 @@ void UnreadCheck::read(State& state, uint32_t address, uint32_t bytes) {
 }
 
 void UnreadCheck::write(State& state, uint32_t address, uint32_t bytes, Owner owner) {
+  if (unread_shared_ == 0) return;
   const uint32_t rank = address >> kSharedRankShift, offset = address & kSharedOffsetMask;
   if (rank >= state.blocks.size() || bytes == 0 || owner == 0) return;
   std::vector<Owner>& owners = state.blocks[rank].shared;
@@ -103,13 +105,14 @@ void UnreadCheck::for_each_cell(State& state, uint32_t rank, const TensorRange& 
 }
 
 void UnreadCheck::read(State& state, uint32_t rank, const TensorRange& range) {
+  if (unread_tensor_ == 0) return;
   for_each_cell(state, rank, range, [&](Owner& owner) {
     if (owner != 0) mark_read(owner);
   });
 }
 
 void UnreadCheck::write(State& state, uint32_t rank, const TensorRange& range, Owner owner) {
-  if (owner == 0) return;
+  if (owner == 0 || unread_tensor_ == 0) return;
   Source& now = sources_[owner - 1];
   now.columns = range;
   for_each_cell(state, rank, range, [&](Owner& before) {

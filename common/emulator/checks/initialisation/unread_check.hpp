@@ -27,7 +27,7 @@ class UnreadCheck final : public MemoryCheck {
   void cluster_started(ClusterRecord& cluster) override;
   void memory_accessed(ClusterRecord& cluster, const RecordedAccess& recorded) override {
     const machine::MemoryAccess& access = recorded.event;
-    if (access.shared != nullptr && !(unread_ == 0 && is_known(access))) note(cluster, access);
+    if (access.shared != nullptr && !(unread_shared_ == 0 && is_known(access))) note(cluster, access);
   }
   void operation_issued(ClusterRecord& cluster, const IssuedOperation& operation) override;
   void tensor_memory_changed(ClusterRecord& cluster, const machine::TensorEvent& event) override;
@@ -57,8 +57,8 @@ class UnreadCheck final : public MemoryCheck {
     std::vector<Memory> blocks;  ///< by rank
   };
 
-  /// Whether it is no store that is the first of its instruction. While something has read all sources, such an access
-  /// changes nothing: a place keeps its owner, which was read, too.
+  /// Whether it is no store that is the first of its instruction. While something has read all sources
+  /// (`unread_shared_` is 0), such an access need not be noted: a place keeps its owner, which was read, too.
   bool is_known(const machine::MemoryAccess& access) const {
     return access.kind == machine::AccessKind::read || (access.pc < of_stores_.size() && of_stores_[access.pc] != 0);
   }
@@ -66,6 +66,9 @@ class UnreadCheck final : public MemoryCheck {
   Owner source_of_store(const ClusterRecord& cluster, uint32_t pc);
   /// The source that an owner counts for, which is its own unless it was joined to another.
   Source& root(Owner owner);
+  uint32_t& unread(Place place) {
+    return place == Place::store || place == Place::copy ? unread_shared_ : unread_tensor_;
+  }
   void mark_read(Owner owner);
   /// Lets two sources count together, because they share a granule.
   void join(Owner one, Owner other);
@@ -83,7 +86,7 @@ class UnreadCheck final : public MemoryCheck {
   std::vector<Source> sources_;
   std::map<std::tuple<Place, uint32_t, uint32_t>, Owner> numbers_;  ///< by place, instruction, barrier or column
   std::vector<Owner> of_stores_;                                    ///< by pc
-  uint32_t unread_ = 0;                                             ///< sources that nothing has read, joined ones once
+  uint32_t unread_shared_ = 0, unread_tensor_ = 0;                  ///< sources that nothing has read, joined ones once
   PerCluster<State> states_;
 };
 
