@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "emulator/ptx/modifiers.hpp"
+
 namespace stagecraft::emulator::trace {
 namespace {
 
@@ -24,14 +26,13 @@ enum class Form : uint8_t {
   least_or_most,  ///< minimum or maximum of 32-bit integers
 };
 
-bool has_modifier(const ptx::Instruction& instruction, std::string_view modifier) {
-  return std::find(instruction.modifiers.begin(), instruction.modifiers.end(), modifier) != instruction.modifiers.end();
-}
 bool has_narrow_integers(const ptx::Instruction& instruction) {
-  return has_modifier(instruction, "s32") || has_modifier(instruction, "u32") || has_modifier(instruction, "b32");
+  return ptx::has_modifier(instruction, "s32") || ptx::has_modifier(instruction, "u32") ||
+         ptx::has_modifier(instruction, "b32");
 }
 bool has_wide_integers(const ptx::Instruction& instruction) {
-  return has_modifier(instruction, "s64") || has_modifier(instruction, "u64") || has_modifier(instruction, "b64");
+  return ptx::has_modifier(instruction, "s64") || ptx::has_modifier(instruction, "u64") ||
+         ptx::has_modifier(instruction, "b64");
 }
 
 /// The value of the last operand, if it is a number.
@@ -47,19 +48,20 @@ Form form_of(const ptx::Instruction& instruction) {
   const bool wide = has_wide_integers(instruction), narrow = has_narrow_integers(instruction);
   if (name == "setp") return instruction.operands.size() == 3 ? Form::comparison : Form::other;
   if (name == "and" || name == "or" || name == "xor" || name == "not") {
-    if (has_modifier(instruction, "pred")) return Form::predicates;
+    if (ptx::has_modifier(instruction, "pred")) return Form::predicates;
     const bool is_mask = name == "and" && wide && number != nullptr;
     if (is_mask && (*number == 0xffffffffu || *number == 0xffffffff00000000u)) return Form::half;
     return wide || narrow ? Form::logic : Form::other;
   }
   if ((name == "shl" || name == "shr") && number != nullptr) {
-    if (wide && *number == 32 && !has_modifier(instruction, "s64")) return Form::half;
+    if (wide && *number == 32 && !ptx::has_modifier(instruction, "s64")) return Form::half;
     return name == "shl" && (wide || narrow) ? Form::shift : Form::other;
   }
-  if ((name == "add" || name == "sub") && !has_modifier(instruction, "sat") && !has_modifier(instruction, "cc")) {
+  if ((name == "add" || name == "sub") && !ptx::has_modifier(instruction, "sat") &&
+      !ptx::has_modifier(instruction, "cc")) {
     return narrow ? Form::sum : wide ? Form::wide_sum : Form::other;
   }
-  if (name == "mul" && has_modifier(instruction, "wide") && narrow) return Form::wide_product;
+  if (name == "mul" && ptx::has_modifier(instruction, "wide") && narrow) return Form::wide_product;
   if ((name == "min" || name == "max") && narrow) return Form::least_or_most;
   return Form::other;
 }

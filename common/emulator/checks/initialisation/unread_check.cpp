@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emulator/checks/ordering/warp_addresses.hpp"
 #include "emulator/checks/reporting/place.hpp"
 
 namespace stagecraft::emulator::checks {
@@ -127,21 +128,10 @@ void UnreadCheck::write(State& state, uint32_t rank, const TensorRange& range, O
 void UnreadCheck::note(ClusterRecord& cluster, const machine::MemoryAccess& access) {
   State& state = states_[cluster];
   const Owner owner = access.kind == AccessKind::read ? Owner{0} : source_of_store(cluster, access.pc);
-  // Lanes mostly access a row, which is taken at once.
-  uint32_t begin = 0, bytes = 0;
-  const auto take = [&] {
-    if (access.kind != AccessKind::write) read(state, begin, bytes);
-    if (access.kind != AccessKind::read) write(state, begin, bytes, owner);
-  };
-  machine::for_each_lane(access.lanes, [&](uint32_t lane) {
-    if (access.shared[lane] != begin + bytes) {
-      take();
-      begin = access.shared[lane];
-      bytes = 0;
-    }
-    bytes += access.bytes;
+  for_each_run(access.shared, access.lanes, access.bytes, [&](uint32_t address, uint32_t bytes) {
+    if (access.kind != AccessKind::write) read(state, address, bytes);
+    if (access.kind != AccessKind::read) write(state, address, bytes, owner);
   });
-  take();
 }
 
 void UnreadCheck::operation_issued(ClusterRecord& cluster, const IssuedOperation& issued) {

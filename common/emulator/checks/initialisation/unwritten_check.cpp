@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "emulator/checks/ordering/warp_addresses.hpp"
 #include "emulator/checks/ordering/wording.hpp"
 #include "emulator/state/mbarrier_table.hpp"
 
@@ -73,21 +74,10 @@ void UnwrittenCheck::cluster_started(ClusterRecord& cluster) {
 }
 
 void UnwrittenCheck::note_write(State& state, const machine::MemoryAccess& access) {
-  // Lanes mostly write a row, which is added at once.
-  uint32_t begin = 0, bytes = 0;
-  const auto add = [&] {
-    const uint32_t rank = begin >> machine::kSharedRankShift;
-    if (rank < state.blocks.size()) state.blocks[rank].add(begin & machine::kSharedOffsetMask, bytes);
-  };
-  machine::for_each_lane(access.lanes, [&](uint32_t lane) {
-    if (access.shared[lane] != begin + bytes) {
-      add();
-      begin = access.shared[lane];
-      bytes = 0;
-    }
-    bytes += access.bytes;
+  for_each_run(access.shared, access.lanes, access.bytes, [&](uint32_t address, uint32_t bytes) {
+    const uint32_t rank = address >> machine::kSharedRankShift;
+    if (rank < state.blocks.size()) state.blocks[rank].add(address & machine::kSharedOffsetMask, bytes);
   });
-  add();
 }
 
 /// A barrier's word is written by what happens at it.

@@ -17,6 +17,22 @@ inline bool are_neighbours(machine::LaneMask lanes) {
   return (run & (run + 1)) == 0;
 }
 
+/// Calls `visit(address, bytes)` for each run of bytes that lanes access one after the other, mostly once.
+/// @param addresses  with rank; undefined for lanes that do not take part
+template <typename Visit>
+void for_each_run(const uint32_t* addresses, machine::LaneMask lanes, uint32_t bytes, const Visit& visit) {
+  uint32_t begin = 0, run = 0;
+  machine::for_each_lane(lanes, [&](uint32_t lane) {
+    if (addresses[lane] != begin + run) {
+      if (run != 0) visit(begin, run);
+      begin = addresses[lane];
+      run = 0;
+    }
+    run += bytes;
+  });
+  if (run != 0) visit(begin, run);
+}
+
 class WarpAddresses {
  public:
   [[gnu::always_inline]] WarpAddresses(const uint32_t* addresses_, machine::LaneMask lanes_, uint32_t bytes_)
