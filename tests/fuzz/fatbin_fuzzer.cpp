@@ -28,12 +28,16 @@ void may_refuse(Read&& read) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
   may_refuse([&] { (void)fatbin::read_register_counts(std::string_view(reinterpret_cast<const char*>(data), size)); });
+  may_refuse([&] { (void)fatbin::read_machine_code(std::string_view(reinterpret_cast<const char*>(data), size)); });
   may_refuse([&] {
     const std::vector<fatbin::Entry> entries = fatbin::read_container(bytes);
     for (const fatbin::Entry& entry : entries) {
       may_refuse([&] {
         const std::string payload = fatbin::read_payload(entry);
-        if (entry.kind == fatbin::EntryKind::elf) (void)fatbin::read_register_counts(payload);
+        if (entry.kind == fatbin::EntryKind::elf) {
+          (void)fatbin::read_register_counts(payload);
+          (void)fatbin::read_machine_code(payload);
+        }
       });
     }
     for (const machine::Architecture* chip : {&machine::b200(), &machine::h200()}) {

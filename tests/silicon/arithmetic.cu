@@ -52,6 +52,52 @@ OPERATION(SqrtRnF32, float, "f", "sqrt.rn.f32 %0, %0;")
 OPERATION(DivTiny, uint32_t, "r",
           "{.reg .f32 q, d; .reg .b32 t; or.b32 t, %2, 0x400000; mov.b32 d, %0; add.f32 d, d, 0f42000000;"
           " mov.b32 q, t; div.rn.f32 q, q, d; mov.b32 %0, q;}")
+// Of zero and infinity, for which it returns soon. The result is not a part of the next operand.
+OPERATION(DivZero, uint32_t, "r",
+          "{.reg .f32 q, d; .reg .b32 t; or.b32 t, %0, 0x3f800000; mov.b32 d, t; div.rn.f32 q, 0f00000000, d;"
+          " mov.b32 t, q; and.b32 %0, t, 0x7f;}")
+OPERATION(
+    DivByZero, uint32_t, "r",
+    "{.reg .f32 q, d; .reg .b32 t; or.b32 t, %0, 0x3f800000; mov.b32 d, t; mov.b32 q, %0; mul.f32 q, q, 0f00000000;"
+    " div.rn.f32 q, d, q; mov.b32 t, q; and.b32 %0, t, 0x7f;}")
+OPERATION(RcpZero, uint32_t, "r",
+          "{.reg .f32 q; .reg .b32 t; and.b32 t, %0, 0x80000000; mov.b32 q, t; rcp.rn.f32 q, q; mov.b32 t, q;"
+          " and.b32 %0, t, 0x7f;}")
+OPERATION(SqrtZero, uint32_t, "r",
+          "{.reg .f32 q; .reg .b32 t; and.b32 t, %0, 0x40000000; mov.b32 q, t; sqrt.rn.f32 q, q; mov.b32 t, q;"
+          " and.b32 %0, t, 0x7f;}")
+__constant__ uint32_t zeros[64];
+struct ConstantLoad {
+  using Value = uint32_t;
+  static __device__ void apply(uint32_t& x, uint32_t, uint32_t) { x = zeros[x & 63]; }
+};
+__device__ inline uint32_t word_of_shared(uint32_t x) {
+  __shared__ uint32_t words[1024];
+  return static_cast<uint32_t>(__cvta_generic_to_shared(words)) + (x & 0);
+}
+// The address changes by an addition of 4 and back, so that it stays within the words.
+struct StoreThenChange {
+  using Value = uint32_t;
+  static __device__ void apply(uint32_t& x, uint32_t y, uint32_t) {
+    const uint32_t base = word_of_shared(0);
+    asm volatile("{.reg .b32 a; and.b32 a, %0, 0x3fc; add.u32 a, a, %2; st.shared.u32 [a], %1; }\n add.u32 %0, %0, 4;"
+                 : "+r"(x)
+                 : "r"(y), "r"(base));
+  }
+};
+struct StoreValueThenChange {
+  using Value = uint32_t;
+  static __device__ void apply(uint32_t& x, uint32_t, uint32_t) {
+    asm volatile("st.shared.u32 [%1], %0; add.u32 %0, %0, 4;" : "+r"(x) : "r"(word_of_shared(0)));
+  }
+};
+__device__ uint32_t words_of_global[4096];
+struct GlobalStoreThenChange {
+  using Value = uint32_t;
+  static __device__ void apply(uint32_t& x, uint32_t, uint32_t) {
+    asm volatile("st.global.u32 [%1], %0; add.u32 %0, %0, 4;" : "+r"(x) : "l"(words_of_global + threadIdx.x));
+  }
+};
 OPERATION(RcpTiny, uint32_t, "r",
           "{.reg .f32 q; and.b32 %0, %0, 0x007fffff; or.b32 %0, %0, 0x7e800000; mov.b32 q, %0;"
           " rcp.rn.f32 q, q; mov.b32 %0, q;}")
@@ -232,6 +278,22 @@ BENCHMARK(tiny_divisions) {
   measure<DivTiny, true>("div.rn.f32 of a tiny number", "x = c / (x + 32), with a logic operation", 0);
   measure<RcpTiny, true>("rcp.rn.f32 with a tiny result", "x = 1 / x, with a logic operation", 0);
   measure<SqrtTiny, true>("sqrt.rn.f32 of a tiny number", "x = sqrt(x), with a logic operation", 0);
+}
+BENCHMARK(zero_divisions) {
+  measure<DivZero, true>("div.rn.f32 of zero", "x = 0 / (x | 1.0), with two logic operations", 0);
+  measure<DivByZero, true>("div.rn.f32 by zero", "x = (x | 1.0) / 0, with a product and two logic operations", 0);
+  measure<RcpZero, true>("rcp.rn.f32 of zero", "x = 1 / 0, with two logic operations", 0);
+  measure<SqrtZero, true>("sqrt.rn.f32 of zero", "x = sqrt(0), with two logic operations", 0);
+}
+BENCHMARK(constants) {
+  measure<ConstantLoad, true>("ld.const of the word that it has read",
+                              "x = table[x], with a logic operation and a product", 0);
+}
+// Instructions that change a register which the one before still has to read.
+BENCHMARK(held_operands) {
+  measure<StoreThenChange, true>("st.shared and a change of its address", "two instructions", 0);
+  measure<StoreValueThenChange, true>("st.shared and a change of its value", "two instructions", 0);
+  measure<GlobalStoreThenChange, true>("st.global and a change of its value", "two instructions", 0);
 }
 BENCHMARK(single_conversions) {
   measure<ToS32, true>("cvt.rni.s32.f32", "x = int of x", 0);

@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <span>
 #include <vector>
 
@@ -55,6 +56,8 @@ class Sections {
     }
     return bytes_.subspan(headers_[index].sh_offset, headers_[index].sh_size);
   }
+  uint32_t count() const { return static_cast<uint32_t>(headers_.size()); }
+  std::string_view name_of(uint32_t index) const { return text_at(names_, headers_[index].sh_name); }
   uint32_t link_of(uint32_t index) const { return headers_[index].sh_link; }
 
   /// The zero-terminated text at an offset of a string table.
@@ -71,7 +74,163 @@ class Sections {
   std::span<const std::byte> names_;
 };
 
+/// Lines by section and address, from a DWARF line program (DWARF 4, section 6.2) of one file.
+class LineProgram {
+ public:
+  using Lines = std::map<uint32_t, std::map<uint64_t, uint32_t>>;
+
+  /// @param sections  of the addresses in the program, by the place where an address stands.
+  LineProgram(std::span<const std::byte> bytes, const std::map<uint64_t, uint32_t>& sections)
+      : bytes_(bytes), sections_(sections) {}
+
+  Lines run() {
+    while (at_ < bytes_.size()) run_unit();
+    return std::move(lines_);
+  }
+
+ private:
+  static constexpr uint8_t kCopy = 1, kAdvancePc = 2, kAdvanceLine = 3, kAddConstant = 8, kFixedAdvance = 9;
+  static constexpr uint8_t kEndSequence = 1, kSetAddress = 2;
+  static constexpr uint16_t kFirstWithOperations = 4;  ///< version whose header has one more byte
+
+  template <typename T>
+  T take() {
+    if (!has_range(bytes_, at_, sizeof(T))) corrupt_code(".nv_debug_line_sass ends within a number");
+    const T value = read_at<T>(bytes_, at_);
+    at_ += sizeof(T);
+    return value;
+  }
+  uint64_t take_unsigned() {
+    uint64_t value = 0;
+    for (uint32_t shift = 0; shift < 64; shift += 7) {
+      const auto byte = take<uint8_t>();
+      value |= uint64_t{byte & 0x7fu} << shift;
+      if ((byte & 0x80) == 0) break;
+    }
+    return value;
+  }
+  int64_t take_signed() {
+    uint64_t value = 0;
+    for (uint32_t shift = 0; shift < 64;) {
+      const auto byte = take<uint8_t>();
+      value |= uint64_t{byte & 0x7fu} << shift;
+      shift += 7;
+      if ((byte & 0x80) != 0) continue;
+      if ((byte & 0x40) != 0 && shift < 64) value |= ~uint64_t{0} << shift;
+      break;
+    }
+    return static_cast<int64_t>(value);
+  }
+
+  void run_unit() {
+    const auto size = take<uint32_t>();
+    const uint64_t end = at_ + size;
+    if (size > bytes_.size() - at_) corrupt_code(".nv_debug_line_sass ends within a unit");
+    const auto version = take<uint16_t>();
+    const auto header_size = take<uint32_t>();
+    const uint64_t program = at_ + header_size;
+    const auto instruction_bytes = take<uint8_t>();
+    if (version >= kFirstWithOperations) take<uint8_t>();
+    take<uint8_t>();  // whether rows are statements at first
+    const auto line_base = take<int8_t>();
+    const auto line_range = take<uint8_t>();
+    const auto opcode_base = take<uint8_t>();
+    if (line_range == 0 || opcode_base == 0) corrupt_code(".nv_debug_line_sass has a unit without special opcodes");
+    std::vector<uint8_t> operands(opcode_base, 0);
+    for (uint32_t opcode = 1; opcode < opcode_base; ++opcode) operands[opcode] = take<uint8_t>();
+    at_ = program;
+    uint64_t address = 0;
+    int64_t line = 1;
+    uint32_t section = 0;
+    const auto note = [&] { lines_[section][address] = static_cast<uint32_t>(line); };
+    while (at_ < end) {
+      const auto opcode = take<uint8_t>();
+      if (opcode >= opcode_base) {
+        address += uint64_t{(opcode - uint32_t{opcode_base}) / line_range} * instruction_bytes;
+        line += line_base + (opcode - opcode_base) % line_range;
+        note();
+      } else if (opcode == 0) {
+        const uint64_t length = take_unsigned(), behind = at_ + length;
+        const uint8_t extended = length == 0 ? 0 : take<uint8_t>();
+        if (extended == kSetAddress) {
+          const auto found = sections_.find(at_);
+          section = found == sections_.end() ? 0 : found->second;
+          address = take<uint64_t>();
+        } else if (extended == kEndSequence) {
+          line = 1;
+          section = 0;
+        }
+        at_ = behind;
+      } else if (opcode == kCopy) {
+        note();
+      } else if (opcode == kAdvancePc) {
+        address += take_unsigned() * instruction_bytes;
+      } else if (opcode == kAdvanceLine) {
+        line += take_signed();
+      } else if (opcode == kAddConstant) {
+        address += uint64_t{(255u - opcode_base) / line_range} * instruction_bytes;
+      } else if (opcode == kFixedAdvance) {
+        address += take<uint16_t>();
+      } else {
+        for (uint32_t i = 0; i < operands[opcode]; ++i) take_unsigned();
+      }
+    }
+    at_ = end;
+  }
+
+  std::span<const std::byte> bytes_;
+  const std::map<uint64_t, uint32_t>& sections_;
+  Lines lines_;
+  uint64_t at_ = 0;
+};
+
+LineProgram::Lines read_lines(const Sections& sections, std::span<const std::byte> symbols) {
+  const uint32_t program = sections.find(".nv_debug_line_sass");
+  const uint32_t relocations = sections.find(".rela.nv_debug_line_sass");
+  if (program == 0 || relocations == 0) return {};
+  std::map<uint64_t, uint32_t> section_at;
+  const std::span<const std::byte> table = sections.content(relocations);
+  for (uint64_t at = 0; has_range(table, at, sizeof(Elf64_Rela)); at += sizeof(Elf64_Rela)) {
+    const auto relocation = read_at<Elf64_Rela>(table, at);
+    const uint64_t symbol_offset = ELF64_R_SYM(relocation.r_info) * sizeof(Elf64_Sym);
+    if (!has_range(symbols, symbol_offset, sizeof(Elf64_Sym))) corrupt_code("a relocation names no symbol");
+    section_at[relocation.r_offset] = read_at<Elf64_Sym>(symbols, symbol_offset).st_shndx;
+  }
+  return LineProgram(sections.content(program), section_at).run();
+}
+
 }  // namespace
+
+std::map<std::string, machine::MachineCode> read_machine_code(std::string_view elf) {
+  constexpr std::string_view kPrefix = ".text.";
+  const Sections sections(elf);
+  const uint32_t symbol_section = sections.find(".symtab");
+  std::map<std::string, machine::MachineCode> code;
+  if (symbol_section == 0) return code;
+  const std::span<const std::byte> symbols = sections.content(symbol_section);
+  const LineProgram::Lines lines = read_lines(sections, symbols);
+  std::map<uint32_t, uint64_t> end_of;  // of the kernel itself, by section
+  for (uint64_t at = 0; has_range(symbols, at, sizeof(Elf64_Sym)); at += sizeof(Elf64_Sym)) {
+    const auto symbol = read_at<Elf64_Sym>(symbols, at);
+    if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_value == 0) continue;
+    const auto [end, is_new] = end_of.emplace(symbol.st_shndx, symbol.st_value);
+    if (!is_new) end->second = std::min(end->second, symbol.st_value);
+  }
+  for (const auto& [index, line_at] : lines) {
+    if (index == 0 || index >= sections.count() || !sections.name_of(index).starts_with(kPrefix)) continue;
+    const std::span<const std::byte> text = sections.content(index);
+    uint64_t end = text.size();
+    if (const auto found = end_of.find(index); found != end_of.end()) end = std::min(end, found->second);
+    machine::MachineCode& instructions = code[std::string(sections.name_of(index).substr(kPrefix.size()))];
+    auto next = line_at.begin();
+    uint32_t line = 0;
+    for (uint64_t at = 0; at + machine::kMachineInstructionBytes <= end; at += machine::kMachineInstructionBytes) {
+      for (; next != line_at.end() && next->first <= at; ++next) line = next->second;
+      instructions.push_back({read_at<uint64_t>(text, at), read_at<uint64_t>(text, at + 8), line});
+    }
+  }
+  return code;
+}
 
 std::map<std::string, uint32_t> read_register_counts(std::string_view elf) {
   const Sections sections(elf);

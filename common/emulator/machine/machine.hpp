@@ -39,6 +39,7 @@ class Machine {
 
   /// The same for what observers learn of each instruction (Observer::wants_instructions).
   void announce_instructions(bool wanted) { announces_instructions_ = wanted; }
+  bool announces_instructions() const { return announces_instructions_; }
 
   /// Makes an entry function of a placed module executable. Throws ptx::Error with the position of what is not
   /// understood. `machine_registers` is what ptxas allocated per thread, 0 when unknown.

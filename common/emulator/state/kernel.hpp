@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emulator/chip/architecture.hpp"
+#include "emulator/chip/machine_code.hpp"
 #include "emulator/ptx/module.hpp"
 #include "emulator/ptx/special_registers.hpp"
 #include "emulator/state/op.hpp"
@@ -135,6 +136,7 @@ class Kernel {
   bool takes_over_clusters = false;  ///< by clusterlaunchcontrol
   bool clusters_interact = false;    ///< something in it may concern other clusters (Reach::other_clusters)
   uint32_t machine_registers = 0;    ///< per thread as ptxas allocated them; 0 when no machine code was embedded
+  MachineCode machine_code;          ///< empty unless the model of the chip's speed asks for it, and there is one
 
   /// Registers that a multiprocessor allocates for a block of so many warps: for each warp, in units of 256. 0 when
   /// ptxas's count is unknown.

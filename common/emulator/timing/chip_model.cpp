@@ -40,15 +40,21 @@ void set_divisions(const Set& set) {
 }
 
 /// The functions that are called for other numbers, beyond what the above takes: nvidia-h200-2026-11-24-tiny-divisions,
-/// `latency`, and `issue, 4 warps a sub-partition`, each without the two instructions beside the division.
+/// `latency`, and `issue, 4 warps a sub-partition`, each without the two instructions beside the division. Those of
+/// zeros: nvidia-h100-2026-11-25-zero-divisions, `latency`. Four warps do not fill the scheduler there, so how many
+/// instructions they are comes from counters (unseen-kernels-ncu: fourier executes 40 more for each quotient of zeros),
+/// for reciprocals and roots in proportion to their time.
 void set_functions(ChipModel& chip) {
-  const auto function = [&](InstructionClass kind, double slots, double cycles) {
-    chip.costs[index_of(kind)].function_slots = slots;
-    chip.costs[index_of(kind)].function = cycles;
+  const auto function = [&](InstructionClass kind, double slots, double cycles, double short_slots, double short_one) {
+    InstructionCost& cost = chip.costs[index_of(kind)];
+    cost.function_slots = slots;
+    cost.function = cycles;
+    cost.short_slots = short_slots;
+    cost.short_function = short_one;
   };
-  function(InstructionClass::divide_float, 177, 464);
-  function(InstructionClass::reciprocal_float, 142, 160);
-  function(InstructionClass::root_float, 42, 139);
+  function(InstructionClass::divide_float, 177, 464, 40, 208);
+  function(InstructionClass::reciprocal_float, 142, 160, 21, 83);
+  function(InstructionClass::root_float, 42, 139, 11, 39);
 }
 
 /// Source of all but what is said otherwise: tests/silicon/results/nvidia-h200-2026-11-22.jsonl, `issue, 4 warps a
@@ -128,6 +134,10 @@ ChipModel make_h200() {
   // comparison, 9 until the branch issues, and 10 until what it goes to does; a turn of 32 FFMA, 9 more than it issues.
   chip.predicate_to_branch = 9;
   chip.branch_back = 9;
+  // nvidia-h100-2026-11-25-zero-divisions, `ld.const of the word that it has read`: 37, less 9 of the two others.
+  chip.constant_latency = 28;
+  chip.special_latency = 16.5;  // `read of clock and xor`: 18.5 from one S2UR to the next, less 2 of the xor
+  chip.taken_branch = 5;        // the 10 above, less a branch's stall count
 
   chip.shared_latency = 23;
   chip.remote_latency = 190;

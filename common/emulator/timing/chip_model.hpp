@@ -19,11 +19,19 @@ inline constexpr size_t kPipes = static_cast<size_t>(Pipe::count);
 struct InstructionCost {
   double slots = 1;  ///< cycles of the scheduler
   Pipe pipe = Pipe::issue;
-  double interval = 1;                      ///< cycles of the pipe
-  double latency = 4;                       ///< until an instruction that needs the result can be issued
-  double stall = 0;                         ///< cycles for which the warp issues nothing more
-  double alu = 0, fma = 0, fp64 = 0;        ///< cycles of these pipes too, where it is several machine instructions
-  double function_slots = 0, function = 0;  ///< machine instructions and cycles more where it calls a function
+  double interval = 1;                         ///< cycles of the pipe
+  double latency = 4;                          ///< until an instruction that needs the result can be issued
+  double stall = 0;                            ///< cycles for which the warp issues nothing more
+  double alu = 0, fma = 0, fp64 = 0;           ///< cycles of these pipes too, where it is several machine instructions
+  double function_slots = 0, function = 0;     ///< machine instructions and cycles more where it calls a function
+  double short_slots = 0, short_function = 0;  ///< the same where that returns soon
+
+  double function_instructions(RunEnd end) const {
+    return end == RunEnd::function ? function_slots : end == RunEnd::short_function ? short_slots : 0;
+  }
+  double function_cycles(RunEnd end) const {
+    return end == RunEnd::function ? function : end == RunEnd::short_function ? short_function : 0;
+  }
 };
 
 /// The clock while the tensor cores are busy for a part of the time.
@@ -59,6 +67,9 @@ struct ChipModel {
   // Shared memory.
   double shared_bytes = 128;               ///< a cycle
   double predicate_to_branch = 0;          ///< from a comparison's result to the branch that it guards
+  double constant_latency = 0;             ///< of a load from constant memory
+  double special_latency = 0;              ///< of a read of a special register
+  double taken_branch = 0;                 ///< cycles that a branch takes beyond its stall count, where it is taken
   double branch_back = 0;                  ///< from a branch's issue to that of the instruction that it goes to
   double shared_latency = 0;               ///< of a load with one pass
   double remote_latency = 0;               ///< of a load from another block of the cluster

@@ -46,7 +46,7 @@ void CodeSchedule::find_earliest() {
 }
 
 const std::vector<CodePart>& CodeSchedule::parts(uint32_t first, uint32_t last, RunEnd end) {
-  const uint64_t key = uint64_t{static_cast<uint8_t>(end)} << 62 | uint64_t{first} << 31 | last;
+  const uint64_t key = uint64_t{static_cast<uint8_t>(end)} << 60 | uint64_t{first} << 30 | last;
   const auto found = parts_.find(key);
   if (found != parts_.end()) return found->second;
   return parts_.emplace(key, schedule(first, last, end)).first->second;
@@ -239,11 +239,9 @@ std::vector<CodePart> CodeSchedule::schedule(uint32_t first, uint32_t last, RunE
       part.cycles += at - times.begin[branch];
     }
   }
-  if (end == RunEnd::function) {
-    const InstructionCost& cost = chip_.costs[static_cast<size_t>(code_[last].kind)];
-    parts.back().cycles += cost.function;
-    parts.back().pipes[static_cast<size_t>(Pipe::issue)] += cost.function_slots;
-  }
+  const InstructionCost& cost = chip_.costs[static_cast<size_t>(code_[last].kind)];
+  parts.back().cycles += cost.function_cycles(end);
+  parts.back().pipes[static_cast<size_t>(Pipe::issue)] += cost.function_instructions(end);
   for (CodePart& part : parts) {
     for (const double cycles : part.pipes) part.cycles = std::max(part.cycles, cycles);
   }

@@ -6,10 +6,12 @@
 #include <cmath>
 #include <memory>
 #include <unordered_map>
+#include <utility>
 
 #include "emulator/timing/block_places.hpp"
 #include "emulator/timing/code_schedule.hpp"
 #include "emulator/timing/engines.hpp"
+#include "emulator/timing/machine_schedule.hpp"
 #include "emulator/timing/replay_state.hpp"
 
 namespace stagecraft::emulator::timing {
@@ -34,6 +36,13 @@ constexpr size_t kStepsAhead = 96;
 /// request is under way anyway.
 constexpr double kQueueOfStores = 500;
 
+/// A part of a block that is done without its waits, if there are no accesses.
+constexpr double kShortShare = 0.2;
+
+/// How long wgmma needs for what mma.sync needs a cycle for: mma.sync m16n8k16 takes 6 cycles, and 4 at the rate of
+/// wgmma.
+constexpr double kPartOfWarpProduct = 4. / 6;
+
 class Replay {
  public:
   Replay(const LaunchTrace& trace, const ChipModel& chip, double megahertz, const L2Contents* before)
@@ -42,6 +51,7 @@ class Replay {
         memory_(chip, megahertz, before),
         engines_(chip, memory_),
         schedule_(*trace.code, chip),
+        machine_(schedule_of_machine_code(trace, schedule_, chip)),
         places_(chip.multiprocessors, Multiprocessor(chip.l1_bytes_capacity)),
         block_places_(chip, places_, fitting_blocks(trace)) {
     for (uint32_t i = 0; i < chip.multiprocessors; ++i) places_[i].index = i;
@@ -79,6 +89,12 @@ class Replay {
  private:
   void plan(double at, EventKind kind, uint32_t index, uint64_t value = 0) {
     events_.push({std::max(at, now_), ++order_, kind, index, value});
+  }
+
+  static std::unique_ptr<MachineSchedule> schedule_of_machine_code(const LaunchTrace& trace, const CodeSchedule& pieces,
+                                                                   const ChipModel& chip) {
+    if (trace.machine_code == nullptr) return nullptr;
+    return std::make_unique<MachineSchedule>(*trace.code, *trace.machine_code, pieces, chip);
   }
 
   /// The blocks of a multiprocessor at once.
@@ -121,7 +137,7 @@ class Replay {
       ReplayedWarp& warp = cluster.warps[i];
       warp.cluster = &cluster;
       warp.id = static_cast<uint32_t>(warps_.size());
-      warp.block = static_cast<uint32_t>(i / trace_.warps_per_block);
+      warp.block_rank = static_cast<uint32_t>(i / trace_.warps_per_block);
       warp.number = static_cast<uint32_t>(i % trace_.warps_per_block);
       warp.steps = &shape.warps[i];
       warp.began = warp.since = at;
@@ -135,8 +151,8 @@ class Replay {
     RunningCluster& cluster = *warp.cluster;
     result_.warps[warp.number].all += now_ - warp.began;
     end_ = std::max(end_, now_);
-    if (--cluster.live_warps[warp.block] == 0) {
-      --cluster.places[warp.block]->blocks;
+    if (--cluster.live_warps[warp.block_rank] == 0) {
+      --cluster.places[warp.block_rank]->blocks;
       plan(now_ + chip_.next_block, EventKind::start_cluster, 0);
     }
     warps_[warp.id] = nullptr;
@@ -166,19 +182,22 @@ class Replay {
   /// Does steps of a warp until it must wait.
   void advance(ReplayedWarp& warp) {
     for (;;) {
+      if (warp.block != nullptr) {
+        if (!go_on_in_block(warp)) return;
+        continue;
+      }
       if (warp.parts != nullptr) {
         if (warp.part < warp.parts->size()) {
           if (!start_part(warp)) return;
           continue;
         }
         warp.parts = nullptr;
-        ++warp.step;
+        if (warp.resumes == ReplayedWarp::kAtStart) ++warp.step;
       }
       if (warp.step == warp.steps->size()) return end_warp(warp);
       const Step& step = (*warp.steps)[warp.step];
       if (step.kind == StepKind::run) {
-        warp.parts = &schedule_.parts(step.pc, step.value, step.end);
-        warp.part = 0;
+        begin_run(warp, step);
         continue;
       }
       warp.pc = step.pc;
@@ -186,6 +205,164 @@ class Replay {
       ++warp.step;
     }
   }
+
+  // ---- Machine code --------------------------------------------------------------------------------------------
+
+  uint32_t instruction_at(uint32_t pc) const { return (*trace_.code)[pc].begin; }
+  const MachineBlock* block_of(uint32_t pc) const { return machine_ == nullptr ? nullptr : machine_->block_of(pc); }
+
+  /// Begins a run, or goes on with it where a block ends within it: with the block of its first instruction, or with
+  /// what is before the next instruction that has one.
+  void begin_run(ReplayedWarp& warp, const Step& step) {
+    const uint32_t first = warp.resumes == ReplayedWarp::kAtStart ? step.pc : warp.resumes;
+    warp.resumes = ReplayedWarp::kAtStart;
+    if (const MachineBlock* const block = block_of(first)) return enter_block(warp, *block, first);
+    uint32_t behind = first + 1;
+    while (behind <= step.value && block_of(behind) == nullptr) ++behind;
+    if (behind <= step.value) warp.resumes = behind;
+    warp.parts = &schedule_.parts(first, behind - 1, behind <= step.value ? RunEnd::other : step.end);
+    warp.part = 0;
+  }
+
+  /// Finds the steps that a warp does in a block: until it leaves it, or has gone through it.
+  void enter_block(ReplayedWarp& warp, const MachineBlock& block, uint32_t first) {
+    const std::vector<Step>& steps = *warp.steps;
+    warp.block = &block;
+    warp.block_part = 0;
+    warp.part_done = false;
+    warp.accesses.clear();
+    uint32_t last = first;
+    warp.share = 0;
+    warp.visits.clear();
+    CodePart& functions = warp.functions;
+    functions = {};
+    size_t i = warp.step;
+    for (; i < steps.size(); ++i) {
+      const Step& step = steps[i];
+      if (step.kind == StepKind::access && block_of(step.pc) == &block) {
+        warp.accesses.push_back(i);
+        continue;
+      }
+      if (step.kind != StepKind::run) break;
+      const uint32_t begin = i == warp.step ? first : step.pc;
+      if (block_of(begin) != &block) break;
+      if (i != warp.step && begin <= last && !visit_again(warp, begin)) break;
+      last = begin;
+      note_visit(warp, begin);
+      while (last < step.value && block_of(last + 1) == &block) {
+        ++last;
+        if (schedule_.piece(last) == last) note_visit(warp, last);
+      }
+      if (last < step.value) {
+        warp.resumes = last + 1;
+        break;
+      }
+      const InstructionCost& cost = chip_.costs[static_cast<size_t>((*trace_.code)[last].kind)];
+      functions.cycles += cost.function_cycles(step.end);
+      functions.pipes[static_cast<size_t>(Pipe::issue)] += cost.function_instructions(step.end);
+    }
+    warp.step_behind = i;
+    // Of what it has hardly any part of, the sum is enough.
+    warp.in_short = warp.accesses.empty() && warp.share < kShortShare;
+    warp.jumps = i < steps.size() && warp.resumes == ReplayedWarp::kAtStart && steps[i].kind == StepKind::run &&
+                 steps[i].pc != last + 1;
+    // Accesses that are elsewhere in the machine code, mostly before a loop.
+    std::erase_if(warp.accesses, [&](size_t each) {
+      const Step& step = steps[each];
+      if (std::binary_search(block.accesses.begin(), block.accesses.end(), instruction_at(step.pc))) return false;
+      access_now(warp, step, machine_->scoreboard_of(instruction_at(step.pc)));
+      return true;
+    });
+  }
+
+  /// Counts a piece of PTX code, unless it is what the warp is in already.
+  void note_visit(ReplayedWarp& warp, uint32_t pc) {
+    const uint32_t piece = schedule_.piece(pc);
+    if (std::exchange(warp.piece, piece) == piece && pc != piece) return;
+    warp.visits.push_back(piece);
+    warp.share += machine_->share_of(pc);
+  }
+  /// Whether the block has one more copy of a piece.
+  bool visit_again(const ReplayedWarp& warp, uint32_t pc) const {
+    const auto visits = std::count(warp.visits.begin(), warp.visits.end(), schedule_.piece(pc));
+    return visits < machine_->copies_of(pc);
+  }
+
+  void access_now(ReplayedWarp& warp, const Step& step, uint8_t scoreboard) {
+    const double at = do_access(warp, step, warp.cluster->trace->shape->accesses[step.value]);
+    if (scoreboard >= warp.scoreboards.size()) return;
+    warp.scoreboards[scoreboard] = std::max(warp.scoreboards[scoreboard], at);
+  }
+
+  /// Executes the rest of a block until the warp must wait. Returns whether it has ended.
+  bool go_on_in_block(ReplayedWarp& warp) {
+    const std::vector<MachinePart>& parts = warp.in_short ? warp.block->sum : warp.block->parts;
+    for (; warp.block_part < parts.size(); ++warp.block_part) {
+      const MachinePart& part = parts[warp.block_part];
+      warp.pc = part.code.pc;
+      if (!warp.part_done) {
+        double ready = now_;
+        for (uint32_t board = 0; board < warp.scoreboards.size(); ++board) {
+          if ((part.waits >> board & 1) != 0) ready = std::max(ready, warp.scoreboards[board]);
+        }
+        if (ready > now_) {
+          pause(warp, ready, Spent::loads);
+          return false;
+        }
+        warp.part_done = true;
+        CodePart code = part.code;
+        if (warp.jumps && warp.block_part + 1 == parts.size()) code.cycles += chip_.taken_branch;
+        code.cycles *= warp.share;
+        for (double& each : code.pipes) each *= warp.share;
+        if (warp.block_part == 0) {
+          code.cycles += warp.functions.cycles;
+          for (size_t pipe = 0; pipe < kPipes; ++pipe) code.pipes[pipe] += warp.functions.pipes[pipe];
+        }
+        if (code.cycles > 0) {
+          start_code(warp, code);
+          return false;
+        }
+      }
+      if (part.access != MachineInstruction::kNone) {
+        const std::vector<Step>& steps = *warp.steps;
+        auto next = std::find_if(warp.accesses.begin(), warp.accesses.end(),
+                                 [&](size_t each) { return instruction_at(steps[each].pc) == part.access; });
+        if (next != warp.accesses.end()) {
+          if (waits_for_queue(warp, warp.cluster->trace->shape->accesses[steps[*next].value])) return false;
+          // A PTX instruction may be several accesses, as of a wmma fragment.
+          for (int64_t pc = -1;
+               next != warp.accesses.end() && steps[*next].pc > pc && instruction_at(steps[*next].pc) == part.access;) {
+            pc = steps[*next].pc;
+            access_now(warp, steps[*next], part.result);
+            next = warp.accesses.erase(next);
+          }
+        }
+      }
+      for (const auto& [board, cycles] : part.held) {
+        warp.scoreboards[board] = std::max(warp.scoreboards[board], now_ + cycles);
+      }
+      warp.part_done = false;
+    }
+    for (const size_t each : warp.accesses) {
+      const Step& step = (*warp.steps)[each];
+      access_now(warp, step, machine_->scoreboard_of(instruction_at(step.pc)));
+    }
+    std::erase_if(warp.loads, [&](const auto& load) { return load.second <= now_; });
+    warp.block = nullptr;
+    warp.step = warp.step_behind;
+    return true;
+  }
+
+  void start_code(ReplayedWarp& warp, const CodePart& part) {
+    Multiprocessor& place = *warp.cluster->places[warp.block_rank];
+    const uint32_t quarter = warp.number % kSubPartitions;
+    warp.since = now_;
+    warp.alone = part.cycles;
+    place.parts[quarter].start(now_, warp.id, part);
+    plan_end(place, quarter);
+  }
+
+  // ---- PTX without machine code --------------------------------------------------------------------------------
 
   /// Starts a piece of code. Returns whether it took no time.
   bool start_part(ReplayedWarp& warp) {
@@ -207,12 +384,7 @@ class Replay {
       ++warp.part;
       return true;
     }
-    Multiprocessor& place = *warp.cluster->places[warp.block];
-    const uint32_t quarter = warp.number % kSubPartitions;
-    warp.since = now_;
-    warp.alone = part.cycles;
-    place.parts[quarter].start(now_, warp.id, part);
-    plan_end(place, quarter);
+    start_code(warp, part);
     return false;
   }
 
@@ -258,7 +430,7 @@ class Replay {
       ReplayedWarp& warp = *warps_[id];
       spend(warp, Spent::running, warp.alone);
       spend(warp, Spent::crowded, now_ - warp.since - warp.alone);
-      ++warp.part;
+      if (warp.block == nullptr) ++warp.part;
       advance(warp);
     }
   }
@@ -340,7 +512,14 @@ class Replay {
       warp.ahead.erase(done);
       return true;
     }
-    Multiprocessor& place = *warp.cluster->places[warp.block];
+    if (waits_for_queue(warp, access)) return false;
+    do_access(warp, step, access);
+    return true;
+  }
+
+  /// Whether a warp has to wait before it can ask for an access; it then does.
+  bool waits_for_queue(ReplayedWarp& warp, const Access& access) {
+    const Multiprocessor& place = *warp.cluster->places[warp.block_rank];
     double free_at = place.port.free_at() - kQueueOfPort;
     if (access.store && !access.shared) {
       free_at = std::max({free_at, place.copy_out.free_at() - kQueueOfStores, memory_.l2_free_at() - kQueueOfStores});
@@ -348,21 +527,22 @@ class Replay {
     if (free_at > now_ && !warp.queued) {
       warp.queued = true;
       pause(warp, free_at, Spent::port);
-      return false;
+      return true;
     }
     warp.queued = false;
-    do_access(warp, step, access);
-    return true;
+    return false;
   }
 
-  void do_access(ReplayedWarp& warp, const Step& step, const Access& access) {
-    Multiprocessor& place = *warp.cluster->places[warp.block];
+  /// Returns when its result is there.
+  double do_access(ReplayedWarp& warp, const Step& step, const Access& access) {
+    Multiprocessor& place = *warp.cluster->places[warp.block_rank];
     const double at = engines_.access(now_, place, *warp.cluster->trace, access);
     if (!access.store || access.atomic) {
       for (const uint32_t written : (*trace_.code)[step.pc].writes) warp.loads.emplace_back(written, at);
     }
     // A launch ends when what it has asked of memory is done, and nobody may wait for that.
     if ((access.store || access.atomic) && !access.shared) stored_ = std::max(stored_, at);
+    return at;
   }
 
   // ---- Gates ---------------------------------------------------------------------------------------------------
@@ -432,7 +612,10 @@ class Replay {
       result_.shared_busy += place.port.busy();
       result_.copy_in_busy += place.copy_in.busy();
       result_.copy_out_busy += place.copy_out.busy();
-      for (const SubPartition& part : place.parts) result_.issue_busy += part.issued() / kSubPartitions;
+      for (const SubPartition& part : place.parts) {
+        result_.issue_busy += part.issued() / kSubPartitions;
+        result_.tensor_busy += part.products() * kPartOfWarpProduct / kSubPartitions;
+      }
     }
     result_.l2_busy = memory_.l2_busy();
     result_.paths_busy = memory_.paths_busy();
@@ -474,6 +657,7 @@ class Replay {
   MemorySystem memory_;
   Engines engines_;
   CodeSchedule schedule_;
+  std::unique_ptr<MachineSchedule> machine_;  ///< null where there is no machine code
   std::vector<Multiprocessor> places_;
   BlockPlaces block_places_;
   std::vector<std::unique_ptr<RunningCluster>> clusters_;  ///< null when they have ended, as are their warps

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "emulator/timing/machine_schedule.hpp"
 #include "emulator/timing/memory_system.hpp"
 #include "emulator/timing/result.hpp"
 #include "emulator/timing/servers.hpp"
@@ -57,13 +58,28 @@ struct RunningCluster;
 
 struct ReplayedWarp {
   RunningCluster* cluster = nullptr;
-  uint32_t id = 0, block = 0, number = 0;
+  uint32_t id = 0, block_rank = 0, number = 0;
   const std::vector<Step>* steps = nullptr;
   size_t step = 0;
   const std::vector<CodePart>* parts = nullptr;  ///< of the run that is under way
   size_t part = 0;
-  bool fenced = false;                             ///< the fence of the signal that is next is over
-  bool queued = false;                             ///< it has waited for the queue of the access that is next
+  bool fenced = false;  ///< the fence of the signal that is next is over
+  bool queued = false;  ///< it has waited for the queue of the access that is next
+  // Of the block of machine code that it executes.
+  const MachineBlock* block = nullptr;
+  size_t block_part = 0;
+  bool part_done = false;        ///< its instructions, not yet its access
+  double share = 1;              ///< of its instructions: pieces of PTX code may be done one by one, and often
+  std::vector<uint32_t> visits;  ///< the pieces that it does there, in their order
+  uint32_t piece = kAtStart;     ///< the latest of all
+  bool in_short = false;         ///< it does the block's `sum`
+  CodePart functions;            ///< that its divisions call, beyond its own code
+  bool jumps = false;            ///< at the block's end
+  std::vector<size_t> accesses;  ///< steps that the block has still to do
+  size_t step_behind = 0;        ///< the step with which it goes on
+  uint32_t resumes = kAtStart;   ///< the pc with which a run goes on
+  std::array<double, MachineInstruction::kScoreboards> scoreboards{};  ///< when they are free
+  static constexpr uint32_t kAtStart = 0xffffffffu;
   std::vector<size_t> ahead;                       ///< later steps that were done already: loads that ptxas moves up
   std::vector<std::pair<uint32_t, double>> loads;  ///< registers that are still to be filled, and when they will be
   double began = 0, alone = 0;                     ///< when it started, and what the piece under way takes alone

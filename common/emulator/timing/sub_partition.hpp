@@ -9,8 +9,8 @@
 
 namespace stagecraft::emulator::timing {
 
-/// Pieces of code of several warps at once. While they need no pipe more than it has, each takes as long as alone;
-/// otherwise all become slower by the same factor.
+/// Pieces of code of several warps at once. Those that need a pipe make each other slower by the same factor, the more
+/// so the more of its time they need together.
 class SubPartition {
  public:
   /// A warp starts a piece of code; `finished` returns its number when it has ended.
@@ -21,19 +21,21 @@ class SubPartition {
   void finished(double now, std::vector<uint32_t>& warps);
   /// Changes with each start and end: an end that was planned before a change is void.
   uint64_t version() const { return version_; }
-  double issued() const { return issued_; }  ///< cycles in which the scheduler has issued
+  double issued() const { return issued_; }      ///< cycles in which the scheduler has issued
+  double products() const { return products_; }  ///< cycles of mma.sync
 
  private:
   struct Piece {
     uint32_t warp;
     double left;                        ///< cycles, when alone
+    double rate;                        ///< at which it goes on, of that of a warp that is alone
     std::array<double, kPipes> demand;  ///< of each pipe, part of its time
   };
   void advance(double now);
-  void set_rate();
+  void set_rates();
 
   std::vector<Piece> pieces_;
-  double now_ = 0, rate_ = 1, issued_ = 0;
+  double now_ = 0, issued_ = 0, products_ = 0;
   uint64_t version_ = 0;
 };
 

@@ -88,9 +88,30 @@ struct Instruction {
   bool floating = false;    ///< an atomic operation on floats
   bool depends = false;     ///< griddepcontrol.wait
   bool counts = false;      ///< an atomic addition of one
+  uint32_t begin = 0;       ///< pc of the first operation of its PTX instruction, which may be several
   bool absorbed = false;    ///< a load that ptxas joins to one before it, so that it needs no instruction
 };
 using Code = std::vector<Instruction>;
+
+/// An instruction of the machine code that ptxas made of the kernel. Six counters, the *scoreboards*, say what is under
+/// way: an instruction whose time is not fixed holds one until its result is there, or until it has read its operands,
+/// and those that need that wait for the scoreboard.
+struct MachineInstruction {
+  static constexpr uint32_t kNone = 0xffffffffu;
+  static constexpr uint8_t kScoreboards = 6, kNoScoreboard = 7;
+  uint32_t pc = kNone;  ///< the instruction of `Code` that it was made of
+  InstructionClass kind = InstructionClass::other;
+  uint8_t stall = 1;                                   ///< cycles until the warp's next one can issue
+  uint8_t result = kNoScoreboard;                      ///< the scoreboard that it holds until its result is there
+  uint8_t operands = kNoScoreboard;                    ///< and until it has read its operands
+  uint8_t waits = 0;                                   ///< a bit for each scoreboard that nobody may hold
+  bool accesses = false;                               ///< it loads or stores
+  bool constant = false;                               ///< it loads from constant memory
+  bool one_bank = false;                               ///< its three operands are in one bank of registers
+  bool branches = false, calls = false, ends = false;  ///< `ends`: what follows is reached by branches alone
+  uint32_t target = kNone;                             ///< of the branch: its number
+};
+using MachineCode = std::vector<MachineInstruction>;
 
 enum class StepKind : uint8_t {
   run,     ///< the instructions from `pc` up to and including `value`, those that were skipped by a guard too
@@ -103,10 +124,11 @@ enum class StepKind : uint8_t {
 
 /// What a run of instructions ends with.
 enum class RunEnd : uint8_t {
-  other,     ///< also a branch that is not taken, or goes forward
-  back,      ///< a branch back
-  turn,      ///< a branch back to the run's first instruction: the run is a whole turn of a loop
-  function,  ///< a division or root whose numbers need the function that ptxas calls for what is not ordinary
+  other,           ///< also a branch that is not taken, or goes forward
+  back,            ///< a branch back
+  turn,            ///< a branch back to the run's first instruction: the run is a whole turn of a loop
+  function,        ///< a division or root whose numbers need the function that ptxas calls for what is not ordinary
+  short_function,  ///< the same for zeros, infinities and NaN, for which the function returns soon
 };
 
 struct Step {
@@ -215,6 +237,7 @@ struct LaunchTrace {
   std::string kernel;
   LaunchOrder order;
   std::shared_ptr<const Code> code;
+  std::shared_ptr<const MachineCode> machine_code;  ///< null where there is none with lines of PTX
   uint32_t warps_per_block = 0;
   uint32_t blocks_per_multiprocessor = 1;  ///< that fit
 

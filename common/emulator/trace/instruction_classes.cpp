@@ -170,6 +170,7 @@ timing::Code describe_code(const machine::Kernel& kernel) {
     timing::Instruction& described = code[pc];
     const machine::OpPlace& place = kernel.places[pc];
     described.kind = InstructionClass::free;
+    described.begin = static_cast<uint32_t>(pc);
     described.first = straight[pc].first;
     if (place.function == nullptr || place.instruction >= place.function->body.size()) continue;
     const auto [base, is_new] = first_register.emplace(place.function, registers);
@@ -180,6 +181,7 @@ timing::Code describe_code(const machine::Kernel& kernel) {
     const bool repeated = pc > 0 && kernel.places[pc - 1].function == place.function &&
                           kernel.places[pc - 1].instruction == place.instruction;
     const ptx::Instruction& instruction = place.function->body[place.instruction];
+    if (repeated) described.begin = code[pc - 1].begin;
     const bool is_own = !repeated && !straight[pc].predicated && !merged.at(place.function)[place.instruction];
     if (is_own) described.kind = class_of(instruction);
     if (instruction.opcode == "wmma") {

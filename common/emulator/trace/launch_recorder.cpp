@@ -203,28 +203,30 @@ void LaunchRecorder::instruction_executed(const machine::ExecutedInstruction& ev
     close_run(cluster, number);
     run = {event.pc, event.pc, fragment.sequence};
   }
-  if (calls_function(event)) {
-    run.end = timing::RunEnd::function;
+  if (const timing::RunEnd end = function_called(event); end != timing::RunEnd::other) {
+    run.end = end;
     close_run(cluster, number);
   }
   if ((*code_)[event.pc].depends) append(cluster, fragment, StepKind::depend, 0);
   if (event.addresses != nullptr && !(*code_)[event.pc].absorbed) record_access(cluster, event);
 }
 
-bool LaunchRecorder::calls_function(const machine::ExecutedInstruction& event) const {
+timing::RunEnd LaunchRecorder::function_called(const machine::ExecutedInstruction& event) const {
   using timing::InstructionClass;
+  using timing::RunEnd;
   const InstructionClass kind = (*code_)[event.pc].kind;
   const bool divides = kind == InstructionClass::divide_float, inverts = kind == InstructionClass::reciprocal_float;
-  if (!divides && !inverts && kind != InstructionClass::root_float) return false;
+  if (!divides && !inverts && kind != InstructionClass::root_float) return RunEnd::other;
   const machine::Op& op = grid_->kernel->code[event.pc];
   const auto magnitude = [&](machine::RegisterOffset offset, uint32_t lane) {
     return machine::lanes_at<uint32_t>(event.fragment->registers, offset)[lane] & 0x7fffffffu;
   };
   const auto is_tiny = [](uint32_t bits) { return bits != 0 && bits < kLeastNormal; };
-  bool calls = false;
+  bool calls = false, calls_shortly = false;
   machine::for_each_lane(event.lanes, [&](uint32_t lane) {
     const uint32_t result = magnitude(op.destination, lane);
     calls = calls || is_tiny(result);
+    calls_shortly = calls_shortly || result == 0 || result >= kInfinity;
     // The operand may be gone, so of a reciprocal and a root the result tells alone.
     if (inverts) calls = calls || (result > kReciprocalOfLeast && result < kInfinity);
     if (kind == InstructionClass::root_float) calls = calls || (result != 0 && result < kLeastRoot);
@@ -234,7 +236,7 @@ bool LaunchRecorder::calls_function(const machine::ExecutedInstruction& event) c
     }
     if (divides && op.b != op.destination) calls = calls || is_tiny(magnitude(op.b, lane));
   });
-  return calls;
+  return calls ? RunEnd::function : calls_shortly ? RunEnd::short_function : RunEnd::other;
 }
 
 void LaunchRecorder::record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event) {

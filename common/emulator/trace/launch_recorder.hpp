@@ -146,9 +146,8 @@ class LaunchRecorder : public machine::Observer {
   void wait_for(ClusterRecord& cluster, const machine::Fragment& fragment, timing::GateKind kind,
                 const std::vector<uint32_t>& operations, timing::Stage stage);
   void describe_memory(ClusterRecord& cluster, const machine::AsyncOperation& operation, timing::Operation& described);
-  /// Whether it is a division or a root of single precision for whose numbers ptxas calls a function. That of zeros,
-  /// infinities and NaN returns soon: what that takes was not measured, and they count as ordinary numbers.
-  bool calls_function(const machine::ExecutedInstruction& event) const;
+  /// Whether it is a division or a root of single precision for whose numbers ptxas calls a function: `other` if not.
+  timing::RunEnd function_called(const machine::ExecutedInstruction& event) const;
   void record_access(ClusterRecord& cluster, const machine::ExecutedInstruction& event);
   /// Describes the lines and sectors of `sectors_`.
   void describe_lines(timing::ClusterTrace& trace, timing::Access& access);

@@ -4,6 +4,7 @@
 
 #include "emulator/trace/instruction_classes.hpp"
 #include "emulator/trace/launch_recorder.hpp"
+#include "emulator/trace/machine_code.hpp"
 
 namespace stagecraft::emulator::trace {
 namespace {
@@ -33,6 +34,9 @@ void LaunchRecording::begin(const machine::Grid& grid) {
   kernel_ = grid.kernel;
   trace_.kernel = kernel_->display_name;
   trace_.code = std::make_shared<const timing::Code>(describe_code(*kernel_));
+  if (!kernel_->machine_code.empty()) {
+    trace_.machine_code = std::make_shared<const timing::MachineCode>(describe_machine_code(*kernel_));
+  }
   trace_.warps_per_block =
       static_cast<uint32_t>((grid.request->block.count() + machine::kWarpSize - 1) / machine::kWarpSize);
   if (resident_ == 0) return;

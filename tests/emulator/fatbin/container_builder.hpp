@@ -78,52 +78,82 @@ class ContainerBuilder {
 
 inline std::span<const std::byte> bytes_of(const std::string& text) { return std::as_bytes(std::span(text)); }
 
+/// Puts together an ELF image. Sections are numbered from 1; the first are the names of sections and those of symbols.
+class ElfBuilder {
+ public:
+  ElfBuilder() {
+    add_section("", 0, 0, {});
+    add_section("", SHT_STRTAB, 0, {});
+    add_section("", SHT_STRTAB, 0, {});
+  }
+  /// Returns the section's number.
+  uint32_t add_section(const std::string& name, uint32_t type, uint32_t link, std::string bytes) {
+    Elf64_Shdr section{};
+    if (!name.empty()) {
+      section.sh_name = static_cast<uint32_t>(section_names_.size());
+      section_names_ += name + '\0';
+    }
+    section.sh_type = type;
+    section.sh_link = link;
+    sections_.push_back({section, std::move(bytes)});
+    return static_cast<uint32_t>(sections_.size()) - 1;
+  }
+  /// Returns the symbol's number.
+  uint32_t add_symbol(const std::string& name, uint16_t section, uint8_t type = STT_NOTYPE, uint64_t value = 0) {
+    Elf64_Sym symbol{};
+    symbol.st_name = static_cast<uint32_t>(names_.size());
+    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, type);
+    symbol.st_shndx = section;
+    symbol.st_value = value;
+    append_bytes(symbols_, &symbol, sizeof symbol);
+    names_ += name + '\0';
+    return static_cast<uint32_t>(symbols_.size() / sizeof symbol) - 1;
+  }
+  /// The number that the table of symbols will have when it is added next.
+  uint32_t next_section() const { return static_cast<uint32_t>(sections_.size()); }
+  std::string build() {
+    add_section(".symtab", SHT_SYMTAB, 2, symbols_);
+    sections_[1].second = section_names_;
+    sections_[2].second = names_;
+    std::string content;
+    for (auto& [section, bytes] : sections_) {
+      section.sh_offset = sizeof(Elf64_Ehdr) + content.size();
+      section.sh_size = bytes.size();
+      content += bytes;
+    }
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_shoff = sizeof header + content.size();
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shnum = static_cast<uint16_t>(sections_.size());
+    header.e_shstrndx = 1;
+    std::string image;
+    append_bytes(image, &header, sizeof header);
+    image += content;
+    for (const auto& [section, bytes] : sections_) append_bytes(image, &section, sizeof section);
+    return image;
+  }
+
+ private:
+  std::string section_names_ = std::string(1, '\0'), names_ = section_names_;
+  std::string symbols_ = std::string(sizeof(Elf64_Sym), '\0');
+  std::vector<std::pair<Elf64_Shdr, std::string>> sections_;
+};
+
 /// An ELF image with the registers of each kernel in `.nv.info`, as ptxas writes it.
 inline std::string make_cubin(const std::map<std::string, uint32_t>& registers) {
-  std::string info, names(1, '\0'), symbols(sizeof(Elf64_Sym), '\0');
+  ElfBuilder elf;
+  std::string info;
   append_number<uint32_t>(info, 0x00001b03);  // an attribute of another format
   for (const auto& [kernel, count] : registers) {
     append_number<uint32_t>(info, 0x00082f04);
-    append_number<uint32_t>(info, static_cast<uint32_t>(symbols.size() / sizeof(Elf64_Sym)));
+    append_number<uint32_t>(info, elf.add_symbol(kernel, 0));
     append_number<uint32_t>(info, count);
-    Elf64_Sym symbol{};
-    symbol.st_name = static_cast<uint32_t>(names.size());
-    append_bytes(symbols, &symbol, sizeof symbol);
-    names += kernel + '\0';
   }
-  const std::string section_names("\0.names\0.nv.info\0.symtab\0", 25);
-
-  std::string content;
-  std::vector<Elf64_Shdr> sections(1);
-  const auto add_section = [&](uint32_t name, uint32_t type, uint32_t link, const std::string& bytes) {
-    Elf64_Shdr section{};
-    section.sh_name = name;
-    section.sh_type = type;
-    section.sh_link = link;
-    section.sh_offset = sizeof(Elf64_Ehdr) + content.size();
-    section.sh_size = bytes.size();
-    sections.push_back(section);
-    content += bytes;
-  };
-  add_section(1, SHT_STRTAB, 0, section_names);
-  add_section(1, SHT_STRTAB, 0, names);
-  add_section(8, SHT_LOPROC, 4, info);
-  add_section(17, SHT_SYMTAB, 2, symbols);
-
-  Elf64_Ehdr header{};
-  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
-  header.e_ident[EI_CLASS] = ELFCLASS64;
-  header.e_ident[EI_DATA] = ELFDATA2LSB;
-  header.e_shoff = sizeof header + content.size();
-  header.e_shentsize = sizeof(Elf64_Shdr);
-  header.e_shnum = static_cast<uint16_t>(sections.size());
-  header.e_shstrndx = 1;
-
-  std::string image;
-  append_bytes(image, &header, sizeof header);
-  image += content;
-  for (const Elf64_Shdr& section : sections) append_bytes(image, &section, sizeof section);
-  return image;
+  elf.add_section(".nv.info", SHT_LOPROC, elf.next_section() + 1, info);
+  return elf.build();
 }
 
 }  // namespace stagecraft::emulator::fatbin

@@ -209,6 +209,72 @@ TEST(CubinTest, ReadsTheRegistersOfEachKernel) {
   EXPECT_EQ(registers, (std::map<std::string, uint32_t>{{"_Z4gemmv", 168}, {"_Z3addPf", 12}}));
 }
 
+/// An image with a kernel of three instructions and a function behind them. Their lines of PTX are 7, 7 and 5.
+std::string cubin_with_lines() {
+  ElfBuilder elf;
+  std::string text;
+  for (uint64_t i = 0; i < 4; ++i) {
+    append_number<uint64_t>(text, 100 + i);
+    append_number<uint64_t>(text, 200 + i);
+  }
+  const uint32_t code = elf.add_section(".text._Z3addPf", SHT_PROGBITS, 0, text);
+  const uint32_t kernel = elf.add_symbol("_Z3addPf", static_cast<uint16_t>(code), STT_FUNC);
+  elf.add_symbol("slow_path", static_cast<uint16_t>(code), STT_FUNC, 48);
+  // Version 2, one directory and no file; then: set the address, go on by 6 lines, note; go on by 32 bytes and -2
+  // lines, note (special opcode 10 + 5 - 2 + 14 * 0 after an advance); the end.
+  std::string program{'\x02', '\x00'};
+  const std::string header{'\x01', '\x01', '\xfb', '\x0e', '\x0a', 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0};
+  append_number<uint32_t>(program, static_cast<uint32_t>(header.size()));
+  program += header;
+  program += std::string{'\x00', '\x09', '\x02'};
+  const uint64_t address = sizeof(uint32_t) + program.size();
+  append_number<uint64_t>(program, 0);
+  program += std::string{'\x03', '\x06', '\x01', '\x02', '\x20', '\x0d', '\x00', '\x01', '\x01'};
+  std::string unit;
+  append_number<uint32_t>(unit, static_cast<uint32_t>(program.size()));
+  elf.add_section(".nv_debug_line_sass", SHT_PROGBITS, 0, unit + program);
+  Elf64_Rela relocation{};
+  relocation.r_offset = address;
+  relocation.r_info = ELF64_R_INFO(uint64_t{kernel}, 2);
+  std::string relocations;
+  append_bytes(relocations, &relocation, sizeof relocation);
+  elf.add_section(".rela.nv_debug_line_sass", SHT_RELA, 0, relocations);
+  return elf.build();
+}
+
+TEST(CubinTest, ReadsTheInstructionsOfAKernelAndTheirLines) {
+  const auto code = read_machine_code(cubin_with_lines());
+  ASSERT_EQ(code.size(), 1u);
+  const machine::MachineCode& kernel = code.at("_Z3addPf");
+  ASSERT_EQ(kernel.size(), 3u);
+  constexpr uint32_t kLines[] = {7, 7, 5};
+  for (uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(kernel[i].low, 100 + i);
+    EXPECT_EQ(kernel[i].high, 200 + i);
+    EXPECT_EQ(kernel[i].line, kLines[i]) << i;
+  }
+}
+
+TEST(CubinTest, KernelsWithoutLinesHaveNoInstructions) {
+  EXPECT_TRUE(read_machine_code(make_cubin({{"kernel", 40}})).empty());
+}
+
+TEST(CubinTest, DamagedLinesAreRefusedOrReadAsOthers) {
+  const std::string image = cubin_with_lines();
+  std::mt19937 random(11);
+  for (int round = 0; round < 3000; ++round) {
+    std::string damaged = image;
+    for (uint32_t flips = 1 + random() % 4; flips > 0; --flips) {
+      damaged[random() % damaged.size()] ^= static_cast<char>(1u << random() % 8);
+    }
+    try {
+      read_machine_code(damaged);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::corrupt);
+    }
+  }
+}
+
 TEST(CubinTest, SurvivesEveryTruncation) {
   const std::string image = make_cubin({{"kernel", 40}});
   for (size_t size = 0; size < image.size(); ++size) {

@@ -14,6 +14,7 @@ class ReplayTest : public testing::Test {
  protected:
   ClusterShape shape;
   Code code;
+  MachineCode machine_code;
   ChipModel chip = *find_chip_model("H200");
 
   ReplayTest() {  // all multiprocessors are alike
@@ -43,6 +44,7 @@ class ReplayTest : public testing::Test {
   Result run(uint32_t clusters = 1, uint32_t blocks_per_multiprocessor = 1, uint64_t apart = 0) {
     LaunchTrace trace;
     trace.code = std::make_shared<const Code>(code);
+    if (!machine_code.empty()) trace.machine_code = std::make_shared<const MachineCode>(machine_code);
     trace.warps_per_block = static_cast<uint32_t>(shape.warps.size());
     trace.blocks_per_multiprocessor = blocks_per_multiprocessor;
     const auto shared = std::make_shared<const ClusterShape>(shape);
@@ -120,6 +122,28 @@ TEST_F(ReplayTest, ATurnOfALoopWaitsForItsBranch) {
   EXPECT_NEAR(turn(8), 28, 1);  // 27 on the chip
   EXPECT_NEAR(turn(16), 28, kNear);
   EXPECT_NEAR(turn(32), 44, kNear);
+}
+
+TEST_F(ReplayTest, MachineCodeSaysWhenAWarpWaitsForALoad) {
+  // The PTX needs the value at once; the machine code does something else first.
+  code.resize(2);
+  code[0].kind = InstructionClass::memory;
+  code[0].first = code[0].shared = code[0].plain_load = true;
+  code[0].writes = {0};
+  code[1].kind = InstructionClass::float32;
+  code[1].begin = 1;
+  code[1].reads = {0};
+  shape.accesses.push_back({.shared = true, .passes = 1});
+  step(0, StepKind::run, 0, 0);
+  step(0, StepKind::access, 0, 0);
+  step(0, StepKind::run, 1, 1);
+  constexpr uint8_t kLoadStall = 1, kOther = 10, kLast = 4;
+  machine_code = {{.pc = 0, .kind = InstructionClass::memory, .stall = kLoadStall, .result = 0, .accesses = true},
+                  {.pc = 1, .kind = InstructionClass::float32, .stall = kOther},
+                  {.pc = 1, .kind = InstructionClass::float32, .stall = kLast, .waits = 1}};
+  const Result result = run();
+  EXPECT_NEAR(time_of(result, 0, Spent::running), kLoadStall + kOther + kLast, kNear);
+  EXPECT_NEAR(time_of(result, 0, Spent::loads), chip.shared_latency - kOther, 3);
 }
 
 TEST_F(ReplayTest, TensorMemoryLimitsTheBlocksOfAMultiprocessor) {

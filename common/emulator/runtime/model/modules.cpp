@@ -25,21 +25,19 @@ constexpr uint32_t kFirstUnknownPtxMajor = 10;
 struct Image {
   std::vector<PtxText> texts;  ///< several are linked
   std::string left_out;        ///< objects without PTX that the chip runs, and why
-  std::map<std::string, uint32_t> registers;
+  std::string elf;             ///< machine code for the chip itself; empty where there is none
 };
 
-void read_registers(Image& image, const std::vector<fatbin::Entry>& entries,
-                    const machine::Architecture& architecture) {
-  if (const fatbin::Entry* elf = fatbin::choose_elf(entries, architecture)) {
-    image.registers = fatbin::read_register_counts(fatbin::read_payload(*elf));
-  }
+void read_machine_code(Image& image, const std::vector<fatbin::Entry>& entries,
+                       const machine::Architecture& architecture) {
+  if (const fatbin::Entry* elf = fatbin::choose_elf(entries, architecture)) image.elf = fatbin::read_payload(*elf);
 }
 
 Image image_of_container(std::span<const std::byte> container, const machine::Architecture& architecture) {
   const std::vector<fatbin::Entry> entries = fatbin::read_container(container);
   Image image;
   image.texts.push_back({"the program", fatbin::read_payload(fatbin::choose_ptx(entries, architecture))});
-  read_registers(image, entries, architecture);
+  read_machine_code(image, entries, architecture);
   return image;
 }
 
@@ -64,7 +62,7 @@ Image image_of_wrapper(const void* wrapper, const machine::Architecture& archite
     }
   }
   if (image.texts.empty()) throw *failure;
-  read_registers(image, fatbin::read_container(fatbin::container_of_wrapper(wrapper)), architecture);
+  read_machine_code(image, fatbin::read_container(fatbin::container_of_wrapper(wrapper)), architecture);
   return image;
 }
 
@@ -152,7 +150,7 @@ std::vector<std::vector<fatbin::Target>> Module::registered_targets() const {
   return targets;
 }
 
-void Module::load_image(const machine::Architecture& architecture) {
+void Module::load_image(const machine::Architecture& architecture, bool with_machine_code) {
   Image image = wrapper_ != nullptr ? image_of_wrapper(wrapper_, architecture) : image_of_data(image_, architecture);
   std::vector<ptx::LinkUnit> units;
   for (PtxText& input : image.texts) {
@@ -162,7 +160,11 @@ void Module::load_image(const machine::Architecture& architecture) {
   auto text =
       std::make_shared<ptx::Module>(units.size() == 1 ? std::move(units.front().module) : ptx::link(std::move(units)));
   text->left_out = std::move(image.left_out);
-  registers_ = std::move(image.registers);
+  if (!image.elf.empty()) {
+    registers_ = fatbin::read_register_counts(image.elf);
+    // Its lines are those of one text.
+    if (with_machine_code && image.texts.size() == 1) machine_code_ = fatbin::read_machine_code(image.elf);
+  }
   text_ = std::move(text);
 }
 
@@ -171,7 +173,7 @@ void Module::load(machine::Machine& machine) {
   if (failure_) throw_once(failure_);
   try {
     with_cuda_errors("PTX: ", "", [&] {
-      if (!text_) load_image(machine.architecture());
+      if (!text_) load_image(machine.architecture(), machine.announces_instructions());
       placed_ = std::make_unique<machine::ModuleImage>(text_, machine.memory());
     });
   } catch (const ApiError& error) {
@@ -208,6 +210,9 @@ const machine::Kernel& Module::kernel(Function& function, machine::Machine& mach
       }
       const auto registers = registers_.find(function.name);
       function.kernel = machine.translate(*placed_, *entry, registers == registers_.end() ? 0 : registers->second);
+      if (const auto code = machine_code_.find(function.name); code != machine_code_.end()) {
+        function.kernel->machine_code = code->second;
+      }
     });
   } catch (const ApiError& error) {
     function.failure = error;

@@ -87,13 +87,14 @@ class Module {
   std::map<std::string, std::unique_ptr<Function>>& functions() { return functions_; }
 
  private:
-  void load_image(const machine::Architecture& architecture);
+  void load_image(const machine::Architecture& architecture, bool with_machine_code);
 
   const void* wrapper_ = nullptr;
   std::string image_;
   std::shared_ptr<const ptx::Module> text_;
   std::unique_ptr<machine::ModuleImage> placed_;
   std::map<std::string, uint32_t> registers_;  ///< per thread, of kernels with machine code
+  std::map<std::string, machine::MachineCode> machine_code_;  ///< of kernels, in timing mode
   std::optional<ApiError> failure_;
   std::vector<std::pair<void**, std::string>> managed_;
   std::map<std::string, std::unique_ptr<Function>> functions_;
