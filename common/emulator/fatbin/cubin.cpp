@@ -140,14 +140,14 @@ class LineProgram {
     for (uint32_t opcode = 1; opcode < opcode_base; ++opcode) operands[opcode] = take<uint8_t>();
     at_ = program;
     uint64_t address = 0;
-    int64_t line = 1;
+    uint64_t line = 1;  // modulo 2^64, whatever stands in a damaged image
     uint32_t section = 0;
     const auto note = [&] { lines_[section][address] = static_cast<uint32_t>(line); };
     while (at_ < end) {
       const auto opcode = take<uint8_t>();
       if (opcode >= opcode_base) {
         address += uint64_t{(opcode - uint32_t{opcode_base}) / line_range} * instruction_bytes;
-        line += line_base + (opcode - opcode_base) % line_range;
+        line += static_cast<uint64_t>(int64_t{line_base} + (opcode - opcode_base) % line_range);
         note();
       } else if (opcode == 0) {
         const uint64_t length = take_unsigned(), behind = at_ + length;
@@ -166,7 +166,7 @@ class LineProgram {
       } else if (opcode == kAdvancePc) {
         address += take_unsigned() * instruction_bytes;
       } else if (opcode == kAdvanceLine) {
-        line += take_signed();
+        line += static_cast<uint64_t>(take_signed());
       } else if (opcode == kAddConstant) {
         address += uint64_t{(255u - opcode_base) / line_range} * instruction_bytes;
       } else if (opcode == kFixedAdvance) {
