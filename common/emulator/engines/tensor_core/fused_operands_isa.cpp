@@ -118,10 +118,13 @@ void examine(FusedOperands& operands) {
   in_b.add(operands.b, shape.n * shape.k);
   const Range a = operands.in_a = in_a.range(), b = operands.in_b = in_b.range();
   // A quarter of what fits is left to C and to the sum.
-  const int width = shape.sum.result == SumResult::f32_13bits ? 12 : 22;
+  const int width = shape.sum.fraction_bits < kFractionBits ? shape.sum.fraction_bits - 1 : 22;
+  // A sum that rounds to zero as f16 is zero without a sign.
+  constexpr int kLeastF16 = -24;
   const int last = a.last + b.last, most = last + width;
-  operands.exact = a.is_normal && b.is_normal && a.most + b.most + 2 + bits_for(shape.k) <= most &&
-                   last >= kLeastAligned && most < kMostAligned;
+  const int least = shape.sum.result == SumResult::odd ? kLeastF16 : kLeastAligned;
+  operands.exact = a.is_normal && b.is_normal && a.most + b.most + 2 + bits_for(shape.k) <= most && last >= least &&
+                   most < kMostAligned;
   if (!operands.exact) return;
   operands.bound = power_of_two(most);
   operands.rounder = 1.5f * power_of_two(last + kFractionBits);
