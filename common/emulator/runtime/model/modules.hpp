@@ -93,7 +93,7 @@ class Module {
   std::string image_;
   std::shared_ptr<const ptx::Module> text_;
   std::unique_ptr<machine::ModuleImage> placed_;
-  std::map<std::string, uint32_t> registers_;  ///< per thread, of kernels with machine code
+  std::map<std::string, uint32_t> registers_;                 ///< per thread, of kernels with machine code
   std::map<std::string, machine::MachineCode> machine_code_;  ///< of kernels, in timing mode
   std::optional<ApiError> failure_;
   std::vector<std::pair<void**, std::string>> managed_;
