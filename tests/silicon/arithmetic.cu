@@ -52,7 +52,7 @@ OPERATION(SqrtRnF32, float, "f", "sqrt.rn.f32 %0, %0;")
 OPERATION(DivTiny, uint32_t, "r",
           "{.reg .f32 q, d; .reg .b32 t; or.b32 t, %2, 0x400000; mov.b32 d, %0; add.f32 d, d, 0f42000000;"
           " mov.b32 q, t; div.rn.f32 q, q, d; mov.b32 %0, q;}")
-// Of zero and infinity, for which it returns soon. The result is not a part of the next operand.
+// The same for zero and infinity, for which it returns soon. The result is not a part of the next operand.
 OPERATION(DivZero, uint32_t, "r",
           "{.reg .f32 q, d; .reg .b32 t; or.b32 t, %0, 0x3f800000; mov.b32 d, t; div.rn.f32 q, 0f00000000, d;"
           " mov.b32 t, q; and.b32 %0, t, 0x7f;}")

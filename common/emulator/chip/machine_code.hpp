@@ -1,4 +1,4 @@
-// Machine code as it stands in a program, from which the model of the chip's speed learns what ptxas made of PTX.
+// Machine code as a program has it, from which the model of the chip's speed learns what ptxas made of PTX.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct MachineInstruction {
   uint64_t low = 0, high = 0;  ///< its 128 bits
   uint32_t line = 0;           ///< of the PTX that it was made of; 0 where that is unknown
 };
-/// Of a kernel, in the order of its addresses.
+/// The instructions of a kernel, in the order of their addresses.
 using MachineCode = std::vector<MachineInstruction>;
 
 }  // namespace stagecraft::emulator::machine

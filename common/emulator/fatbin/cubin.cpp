@@ -79,7 +79,7 @@ class LineProgram {
  public:
   using Lines = std::map<uint32_t, std::map<uint64_t, uint32_t>>;
 
-  /// @param sections  of the addresses in the program, by the place where an address stands.
+  /// @param sections  of the addresses in the program, by the place of the address.
   LineProgram(std::span<const std::byte> bytes, const std::map<uint64_t, uint32_t>& sections)
       : bytes_(bytes), sections_(sections) {}
 
@@ -140,7 +140,7 @@ class LineProgram {
     for (uint32_t opcode = 1; opcode < opcode_base; ++opcode) operands[opcode] = take<uint8_t>();
     at_ = program;
     uint64_t address = 0;
-    uint64_t line = 1;  // modulo 2^64, whatever stands in a damaged image
+    uint64_t line = 1;  // modulo 2^64, whatever a damaged image has
     uint32_t section = 0;
     const auto note = [&] { lines_[section][address] = static_cast<uint32_t>(line); };
     while (at_ < end) {

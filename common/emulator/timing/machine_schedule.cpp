@@ -103,7 +103,7 @@ void MachineSchedule::give_pieces(const std::vector<Range>& ranges, const CodeSc
     double most = 0;
     for (const auto& [range, weight] : of_ranges) most = std::max(most, weight);
     size_t best = ranges.size();
-    // Of several copies that which is deeper in loops.
+    // The copy that is deeper in loops comes first.
     const auto rank = [&](size_t range) { return std::pair(depths[ranges[range].first], of_ranges.at(range)); };
     for (const auto& [range, weight] : of_ranges) {
       if (weight * 2 >= most && (best == ranges.size() || rank(range) > rank(best))) best = range;

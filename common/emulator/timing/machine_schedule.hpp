@@ -38,7 +38,7 @@ class MachineSchedule {
  public:
   /// @param pieces  knows the pieces of the PTX code.
   MachineSchedule(const Code& code, const MachineCode& machine_code, const CodeSchedule& pieces, const ChipModel& chip);
-  /// The block of the piece of PTX code that an instruction is a part of; null where ptxas made nothing of it.
+  /// The block of the piece of PTX code that an instruction is a part of; null where it needs no machine code.
   const MachineBlock* block_of(uint32_t pc) const { return block_of_[pc]; }
   /// Which part of its block the piece that an instruction belongs to is, by the number of instructions; and how often
   /// the block has the piece, as where ptxas has unrolled a loop.

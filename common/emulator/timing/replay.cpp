@@ -262,7 +262,7 @@ class Replay {
       functions.pipes[static_cast<size_t>(Pipe::issue)] += cost.function_instructions(step.end);
     }
     warp.step_behind = i;
-    // Of what it has hardly any part of, the sum is enough.
+    // The sum is enough where the warp does only a small part.
     warp.in_short = warp.accesses.empty() && warp.share < kShortShare;
     warp.jumps = i < steps.size() && warp.resumes == ReplayedWarp::kAtStart && steps[i].kind == StepKind::run &&
                  steps[i].pc != last + 1;
