@@ -1,4 +1,4 @@
-// Machine code as a program has it, from which the model of the chip's speed learns what ptxas made of PTX.
+// Machine code of a program, from which the model of the speed of the chip learns what ptxas made of PTX.
 #pragma once
 
 #include <cstdint>
