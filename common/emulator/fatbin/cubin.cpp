@@ -150,7 +150,9 @@ class LineProgram {
         line += static_cast<uint64_t>(int64_t{line_base} + (opcode - opcode_base) % line_range);
         note();
       } else if (opcode == 0) {
-        const uint64_t length = take_unsigned(), behind = at_ + length;
+        const uint64_t length = take_unsigned();
+        if (length > bytes_.size() - at_) corrupt_code(".nv_debug_line_sass ends within an instruction");
+        const uint64_t behind = at_ + length;
         const uint8_t extended = length == 0 ? 0 : take<uint8_t>();
         if (extended == kSetAddress) {
           const auto found = sections_.find(at_);

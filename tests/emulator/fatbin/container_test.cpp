@@ -259,6 +259,16 @@ TEST(CubinTest, KernelsWithoutLinesHaveNoInstructions) {
   EXPECT_TRUE(read_machine_code(make_cubin({{"kernel", 40}})).empty());
 }
 
+TEST(CubinTest, AnInstructionOfTheLineProgramEndsWithinIt) {
+  std::string image = cubin_with_lines();
+  const size_t at = image.find(std::string{'\x00', '\x09', '\x02'});
+  ASSERT_NE(at, std::string::npos);
+  // A length of 2^64 - 11 would lead back to the instruction itself, for ever.
+  const std::string length{'\xf5', '\xff', '\xff', '\xff', '\xff', '\xff', '\xff', '\xff', '\xff', '\x01'};
+  image.replace(at + 1, length.size(), length);
+  EXPECT_THROW(read_machine_code(image), Error);
+}
+
 TEST(CubinTest, DamagedLinesAreRefusedOrReadAsOthers) {
   const std::string image = cubin_with_lines();
   std::mt19937 random(11);
