@@ -99,7 +99,8 @@ void MachineSchedule::give_pieces(const std::vector<Range>& ranges, const CodeSc
     }
   }
   std::unordered_map<uint32_t, const MachineBlock*> chosen;  // by piece
-  for (const auto& [piece, of_ranges] : votes) {
+  for (const auto& vote : votes) {
+    const std::map<size_t, double>& of_ranges = vote.second;
     double most = 0;
     for (const auto& [range, weight] : of_ranges) most = std::max(most, weight);
     size_t best = ranges.size();
@@ -108,7 +109,7 @@ void MachineSchedule::give_pieces(const std::vector<Range>& ranges, const CodeSc
     for (const auto& [range, weight] : of_ranges) {
       if (weight * 2 >= most && (best == ranges.size() || rank(range) > rank(best))) best = range;
     }
-    chosen.emplace(piece, blocks_[best].get());
+    chosen.emplace(vote.first, blocks_[best].get());
   }
   for (uint32_t pc = 0; pc < code_.size(); ++pc) {
     const auto found = chosen.find(pieces.piece(pc));
